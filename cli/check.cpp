@@ -1,0 +1,30 @@
+// `plumbline check`: read and check everything, run nothing.
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <memory>
+
+#include "cli/command.h"
+#include "sim/predict.h"
+
+namespace plumbline {
+
+void add_check(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<ScenarioArguments>();
+  CLI::App* command = app.add_subcommand("check", "read and check everything, run nothing");
+  add_scenario_arguments(*command, *arguments);
+  command->callback([arguments, &exit_code] {
+    const auto scenario = read_scenario(arguments->scenario, arguments->overrides);
+    if (!scenario) return void(exit_code = fail(scenario.problems()));
+    const auto pipeline = plan_pipeline(*scenario, /*for_run=*/true);
+    if (!pipeline) return void(exit_code = fail(pipeline.problems()));
+    std::string text = fmt::format("{}: ok: {} layers in {} stages on {} devices, {} ops of '{}'\n", arguments->scenario,
+                                   scenario->model.graph.size(), pipeline->partition.stages.size(), pipeline->devices.size(),
+                                   pipeline->schedule.issue_order.size() * pipeline->mini_batches, pipeline->schedule.name);
+    for (const std::string& note : pipeline->notes) text += "note: " + note + '\n';
+    exit_code = write_output(text, arguments->output);
+  });
+}
+
+}  // namespace plumbline

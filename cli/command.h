@@ -1,0 +1,55 @@
+// What the subcommands share: exit codes, output, the way a command is added.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/diagnostic.h"
+
+namespace CLI {
+class App;
+}
+
+namespace plumbline {
+
+/// The exit codes of the contract.
+enum ExitCode : int {
+  kDone = 0,
+  kCheckFailed = 1,
+  kWrongInput = 2,
+  kFileTrouble = 3,
+  kInfeasible = 4,
+  kNoDevice = 5,
+  kBug = 70,
+};
+
+/// The version that `--version` and the JSON tell.
+inline constexpr const char* kVersion = "0.1.0";
+
+/// What a subcommand that reads a scenario was asked.
+struct ScenarioArguments {
+  std::string scenario;
+  std::vector<std::string> overrides;
+  std::string output;  ///< "" = stdout.
+};
+
+/// Adds SCENARIO, key=value and -o to a subcommand.
+void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments);
+
+/// Prints diagnostics to stderr; returns the exit code of the gravest: a wrong input, then a file, then
+/// infeasible.
+int fail(const Diagnostics& problems);
+
+/// Writes `text` to stdout, or atomically to `path`: a temporary file in the same folder, then a rename.
+/// Returns kDone, or kFileTrouble after saying why.
+int write_output(const std::string& text, const std::string& path);
+
+/// Each adds its subcommand to `app`; when the user calls it, its exit code is put into `exit_code`.
+void add_simulate(CLI::App& app, int& exit_code);
+void add_schedule(CLI::App& app, int& exit_code);
+void add_check(CLI::App& app, int& exit_code);
+void add_list(CLI::App& app, int& exit_code);
+
+}  // namespace plumbline

@@ -1,0 +1,27 @@
+// `plumbline list`: what there is to choose from.
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
+#include <memory>
+
+#include "cli/command.h"
+#include "schedules/generators.h"
+
+namespace plumbline {
+
+void add_list(CLI::App& app, int& exit_code) {
+  auto what = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("list", "list what there is to choose from");
+  command->add_option("what", *what, "schedules")->required()->check(CLI::IsMember({"schedules"}));
+  command->callback([&exit_code] {
+    std::string text;
+    for (const ScheduleRule& rule : schedule_rules()) {
+      text += fmt::format("{}\n  {}\n  order   {}\n  bubble  {}\n  source  {}\n", rule.name, rule.summary, rule.order, rule.bubble, rule.source);
+    }
+    exit_code = write_output(text + "p = positions in the pipeline, m = micro-batches, s = position from 0; equal stages, free links\n", "");
+  });
+}
+
+}  // namespace plumbline

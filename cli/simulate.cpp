@@ -1,0 +1,29 @@
+// `plumbline simulate`: predict, and print a table or JSON.
+// SPDX-License-Identifier: MIT
+#include <CLI/App.hpp>
+#include <memory>
+
+#include "cli/command.h"
+#include "sim/report.h"
+
+namespace plumbline {
+
+void add_simulate(CLI::App& app, int& exit_code) {
+  struct Arguments : ScenarioArguments {
+    bool json = false;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("simulate", "predict iteration time, throughput, bubbles and memory");
+  add_scenario_arguments(*command, *arguments);
+  command->add_flag("--json", arguments->json, "print JSON and nothing else");
+  command->callback([arguments, &exit_code] {
+    const auto scenario = read_scenario(arguments->scenario, arguments->overrides);
+    if (!scenario) return void(exit_code = fail(scenario.problems()));
+    const auto prediction = predict(*scenario);
+    if (!prediction) return void(exit_code = fail(prediction.problems()));
+    exit_code = write_output(arguments->json ? to_json(*prediction, kVersion) : to_table(*prediction), arguments->output);
+    if (exit_code == kDone && prediction->fits() == false) exit_code = kInfeasible;
+  });
+}
+
+}  // namespace plumbline

@@ -1,0 +1,34 @@
+// Which level a path crosses, and whose cards carry it.
+// SPDX-License-Identifier: MIT
+#include "models/cluster.h"
+
+#include "models/bug.h"
+
+namespace plumbline {
+
+std::uint32_t Cluster::device_count() const {
+  std::uint32_t count = 1;
+  for (const Level& level : levels) count *= level.size;
+  return count;
+}
+
+Path Cluster::path(DeviceId from, DeviceId to) const {
+  PLUMBLINE_CHECK(from != to && from.value < device_count() && to.value < device_count(), from.value, to.value);
+  // Walk outwards until both devices are in one group; `group` is then the one below that level.
+  std::uint32_t group_from = from.value;
+  std::uint32_t group_to = to.value;
+  std::uint32_t level = 0;
+  while (group_from / levels[level].size != group_to / levels[level].size) {
+    group_from /= levels[level].size;
+    group_to /= levels[level].size;
+    ++level;
+  }
+  if (level == 0) return {levels[0].link, std::nullopt, std::nullopt};
+  return {levels[level].link, Card{level, group_from, true}, Card{level, group_to, false}};
+}
+
+Cluster flat_cluster(std::uint32_t devices, Link link, std::optional<Bytes> memory) {
+  return {{{"link", devices, link}}, memory};
+}
+
+}  // namespace plumbline

@@ -1,0 +1,64 @@
+// The devices and what connects them, flat or in levels.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/units.h"
+
+namespace plumbline {
+
+/// What one path between two devices costs: a latency that holds nothing and a bandwidth; no bandwidth
+/// = unlimited.
+struct Link {
+  Duration latency{};
+  std::optional<BytesPerSecond> bandwidth;
+
+  friend bool operator==(const Link&, const Link&) = default;
+};
+
+/// One level of the hierarchy: `size` groups of the level below (of devices in the innermost) make one
+/// group of this level. In the innermost level every ordered pair of devices has a link of its own; in the
+/// others every group of the level below has one network card, shared by its devices, full duplex.
+struct Level {
+  std::string name;
+  std::uint32_t size = 1;
+  Link link;
+};
+
+/// A network card: it carries what leaves (or enters) one group towards a level.
+struct Card {
+  std::uint32_t level = 0;
+  std::uint32_t group = 0;
+  bool outgoing = false;
+
+  friend auto operator<=>(const Card&, const Card&) = default;
+};
+
+/// How data gets from one device to another.
+struct Path {
+  Link link;
+  /// The sender's card and the receiver's; nothing inside the innermost level.
+  std::optional<Card> out;
+  std::optional<Card> in;
+};
+
+/// Devices numbered level by level, innermost first. Invariants: at least one level, every size >= 1.
+struct Cluster {
+  std::vector<Level> levels;
+  std::optional<Bytes> memory;  ///< Per device; nothing = not checked.
+
+  /// All devices: the product of the sizes.
+  std::uint32_t device_count() const;
+
+  /// The path between two devices: that of the outermost level that it crosses; inner levels are not
+  /// charged. Requires: both devices exist and differ.
+  Path path(DeviceId from, DeviceId to) const;
+};
+
+/// A cluster with one link for each ordered pair of devices.
+Cluster flat_cluster(std::uint32_t devices, Link link, std::optional<Bytes> memory = std::nullopt);
+
+}  // namespace plumbline

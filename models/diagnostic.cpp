@@ -1,0 +1,187 @@
+// Printing diagnostics, suggesting names, reading files.
+// SPDX-License-Identifier: MIT
+#include "models/diagnostic.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <tuple>
+
+namespace plumbline {
+namespace {
+
+/// Letters to insert, delete, replace or swap until `a` is `b` (optimal string alignment).
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  std::iota(last.begin(), last.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before[j - 2] + 1);
+      }
+    }
+    before = last;
+    last = row;
+  }
+  return last[b.size()];
+}
+
+/// A line as it may be shown: at most `most` bytes around `column`, control characters as '?'.
+struct Excerpt {
+  std::string text;
+  int column;  ///< Of the caret in `text`, from 1.
+};
+
+Excerpt excerpt(std::string_view line, int column) {
+  constexpr std::size_t most = 120;
+  const auto at = static_cast<std::size_t>(std::max(column, 1)) - 1;
+  std::size_t first = 0;
+  if (line.size() > most && at > most / 2) first = std::min(at - most / 2, line.size() - most);
+  while (first < line.size() && (static_cast<unsigned char>(line[first]) & 0xC0) == 0x80) ++first;
+  Excerpt shown{std::string(line.substr(first, most)), static_cast<int>(at - std::min(at, first)) + 1};
+  while (!shown.text.empty() && first + shown.text.size() < line.size() &&
+         (static_cast<unsigned char>(line[first + shown.text.size()]) & 0xC0) == 0x80) {
+    shown.text.pop_back();
+  }
+  for (char& c : shown.text) {
+    if (c == '\t') c = ' ';
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  }
+  return shown;
+}
+
+/// Terminal columns before byte `bytes` of `text`: bytes that continue a UTF-8 character take none.
+std::size_t columns_before(std::string_view text, std::size_t bytes) {
+  const std::string_view part = text.substr(0, std::min(bytes, text.size()));
+  return static_cast<std::size_t>(std::count_if(part.begin(), part.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+}  // namespace
+
+std::string_view Source::line(int number) const {
+  std::string_view rest = text;
+  for (int at = 1; at < number; ++at) {
+    const std::size_t end = rest.find('\n');
+    if (end == std::string_view::npos) return {};
+    rest.remove_prefix(end + 1);
+  }
+  std::string_view found = rest.substr(0, rest.find('\n'));
+  if (!found.empty() && found.back() == '\r') found.remove_suffix(1);
+  return found;
+}
+
+std::string to_text(const Diagnostic& diagnostic) {
+  const Mark& mark = diagnostic.mark;
+  std::string text;
+  if (mark.source && mark.line > 0) {
+    text = fmt::format("{}:{}:{}: error: {}\n", mark.source->name, mark.line, mark.column,
+                       diagnostic.message);
+    const Excerpt shown = excerpt(mark.source->line(mark.line), mark.column);
+    const auto at = static_cast<std::size_t>(shown.column) - 1;
+    const std::size_t before = columns_before(shown.text, at);
+    const std::size_t end = at + static_cast<std::size_t>(std::max(mark.length, 1));
+    const std::size_t wide = columns_before(shown.text, end) - std::min(before, columns_before(shown.text, end));
+    text += fmt::format("{:>5} | {}\n", mark.line, shown.text);
+    text += fmt::format("      | {}^{}\n", std::string(before, ' '), std::string(wide > 1 ? wide - 1 : 0, '~'));
+  } else if (mark.source) {
+    text = fmt::format("{}: error: {}\n", mark.source->name, diagnostic.message);
+  } else {
+    text = fmt::format("error: {}\n", diagnostic.message);
+  }
+  text += diagnostic.detail;
+  if (!diagnostic.help.empty()) text += fmt::format("  help: {}\n", diagnostic.help);
+  return text;
+}
+
+std::string to_text(const Diagnostics& diagnostics) {
+  constexpr std::size_t most = 50;
+  // Sources in the order in which they were first named, then by place.
+  std::vector<const Source*> sources;
+  std::vector<std::tuple<std::size_t, int, int, const Diagnostic*>> sorted;
+  for (const Diagnostic& d : diagnostics) {
+    auto found = std::find(sources.begin(), sources.end(), d.mark.source.get());
+    if (found == sources.end()) found = sources.insert(sources.end(), d.mark.source.get());
+    sorted.emplace_back(found - sources.begin(), d.mark.line, d.mark.column, &d);
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return std::tie(std::get<0>(a), std::get<1>(a), std::get<2>(a)) <
+           std::tie(std::get<0>(b), std::get<1>(b), std::get<2>(b));
+  });
+  std::string text;
+  std::string last;
+  std::size_t printed = 0;
+  for (const auto& entry : sorted) {
+    if (printed == most) {
+      text += fmt::format("and {} more errors\n", sorted.size() - printed);
+      break;
+    }
+    std::string one = to_text(*std::get<3>(entry));
+    if (one == last) continue;
+    text += one;
+    last = std::move(one);
+    ++printed;
+  }
+  return text;
+}
+
+std::string clipped(std::string_view text) {
+  constexpr std::size_t most = 60;
+  std::string shown(text.substr(0, most));
+  if (text.size() > most) {
+    while (!shown.empty() && (static_cast<unsigned char>(shown.back()) & 0xC0) == 0x80) shown.pop_back();
+    if (!shown.empty() && static_cast<unsigned char>(shown.back()) >= 0xC0) shown.pop_back();
+    shown += "...";
+  }
+  for (char& c : shown) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
+  }
+  return shown;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& offered) {
+  if (word.size() > 64) return "";
+  std::string_view best;
+  std::size_t nearest = std::max<std::size_t>(1, word.size() / 3) + 1;
+  for (const std::string& candidate : offered) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < nearest) {
+      nearest = distance;
+      best = candidate;
+    }
+  }
+  return best.empty() ? "" : fmt::format("did you mean '{}'?", best);
+}
+
+Result<std::shared_ptr<const Source>> read_file(const std::string& path, std::size_t most_bytes) {
+  auto source = std::make_shared<Source>();
+  source->name = path;
+  source->directory = std::filesystem::path(path).parent_path().string();
+  const auto fail = [&](std::string message) {
+    return Diagnostic{.mark = {source}, .message = std::move(message), .help = {}, .detail = {}, .fault = Fault::file};
+  };
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return fail("is a directory, not a file");
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail(fmt::format("cannot be read: {}", std::strerror(errno != 0 ? errno : EIO)));
+  std::string chunk(std::size_t{1} << 16, '\0');
+  while (file.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || file.gcount() > 0) {
+    source->text.append(chunk, 0, static_cast<std::size_t>(file.gcount()));
+    if (source->text.size() > most_bytes) {
+      return fail(fmt::format("is larger than {} MiB, the most that is read", most_bytes >> 20U));
+    }
+  }
+  if (file.bad()) return fail("cannot be read to its end");
+  return std::shared_ptr<const Source>(std::move(source));
+}
+
+}  // namespace plumbline

@@ -1,0 +1,61 @@
+// The layers of a model and which layer consumes what another makes: a directed acyclic graph.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/units.h"
+
+namespace plumbline {
+
+/// The smallest unit that is costed. What depends on the batch size (times, outputs) is in Profile.
+struct Layer {
+  std::string name;
+  std::string kind;  ///< "linear", "conv2d", ...; "" = unknown.
+  Bytes parameters;
+};
+
+/// An edge: `to` consumes the output of `from`.
+struct LayerEdge {
+  LayerId from;
+  LayerId to;
+
+  friend auto operator<=>(const LayerEdge&, const LayerEdge&) = default;
+};
+
+/// Layers in the order in which the file gives them, and the edges between them.
+/// Invariants: edges name layers that exist, none joins a layer to itself, each stands once.
+/// A graph may have a cycle until find_cycle() has said that it has none. It knows no times and no devices.
+class LayerGraph {
+ public:
+  /// A chain: each layer consumes the one before it.
+  static LayerGraph chain(std::vector<Layer> layers);
+
+  LayerId add_layer(Layer layer);
+  /// Requires: both layers exist and differ. A repeated edge is kept once.
+  void add_edge(LayerId from, LayerId to);
+
+  std::size_t size() const { return layers_.size(); }
+  const Layer& layer(LayerId id) const { return layers_[id.value]; }
+  const std::vector<Layer>& layers() const { return layers_; }
+  /// Sorted by producer, then consumer.
+  const std::vector<LayerEdge>& edges() const { return edges_; }
+
+  /// The layers of one cycle in the order of its edges; empty where there is none.
+  std::vector<LayerId> find_cycle() const;
+
+  /// Every layer after all that it consumes; among those that are ready the first in the file comes first.
+  /// Requires: no cycle.
+  std::vector<LayerId> topological_order() const;
+
+  /// Whether a path of edges leads from `from` to `to`. A layer reaches itself.
+  bool reaches(LayerId from, LayerId to) const;
+
+ private:
+  std::vector<Layer> layers_;
+  std::vector<LayerEdge> edges_;
+};
+
+}  // namespace plumbline

@@ -1,0 +1,23 @@
+// Cycles told with their layers.
+// SPDX-License-Identifier: MIT
+#include "models/model_checks.h"
+
+#include <fmt/format.h>
+
+namespace plumbline {
+
+void refuse_cycle(const LayerGraph& graph, const Mark& mark, Diagnostics& problems) {
+  const std::vector<LayerId> cycle = graph.find_cycle();
+  if (cycle.empty()) return;
+  constexpr std::size_t most = 8;
+  std::string path;
+  for (std::size_t i = 0; i < cycle.size() && i < most; ++i) {
+    path += clipped(graph.layer(cycle[i]).name) + " -> ";
+  }
+  if (cycle.size() > most) path += fmt::format("({} more) -> ", cycle.size() - most);
+  path += clipped(graph.layer(cycle.front()).name);
+  problems.push_back({.mark = mark, .message = fmt::format("the layers form a cycle: {}", path),
+                      .help = "a layer may only consume what earlier layers make", .detail = {}});
+}
+
+}  // namespace plumbline

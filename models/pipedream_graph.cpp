@@ -1,0 +1,230 @@
+// PipeDream's text format, read line by line with the place of every fault.
+// SPDX-License-Identifier: MIT
+#include "models/pipedream_graph.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <map>
+
+#include "models/model_checks.h"
+#include "models/quantity.h"
+
+namespace plumbline {
+namespace {
+
+constexpr std::size_t kLargestGraph = std::size_t{64} << 20U;
+constexpr std::string_view kSeparator = " -- ";
+
+/// A piece of a line with its place.
+struct Piece {
+  std::string_view text;
+  std::size_t column;  ///< From 0.
+};
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+std::vector<Piece> split(Piece piece, std::string_view separator) {
+  std::vector<Piece> parts;
+  while (true) {
+    const std::size_t end = piece.text.find(separator);
+    parts.push_back({piece.text.substr(0, end), piece.column});
+    if (end == std::string_view::npos) return parts;
+    piece.column += end + separator.size();
+    piece.text.remove_prefix(end + separator.size());
+  }
+}
+
+/// The last word in a description's brackets says whether the module overwrites its input.
+bool keeps_no_activation(std::string_view description) {
+  const std::string_view name = description.substr(0, description.find('('));
+  if (name == "View" || name == "Size" || name == "__getitem__") return true;
+  const std::size_t at = description.find("inplace");
+  if (at == std::string_view::npos || name == "Sequential") return false;
+  return description.substr(at).substr(0, 13) != "inplace=False";
+}
+
+class GraphParser {
+ public:
+  explicit GraphParser(std::shared_ptr<const Source> source) : source_(std::move(source)) {}
+
+  Result<Model> parse() {
+    // Node lines first: edges may name nodes that come later.
+    std::string_view rest = source_->text;
+    for (int line = 1; !rest.empty(); ++line) {
+      const std::size_t end = rest.find('\n');
+      std::string_view text = rest.substr(0, end);
+      rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+      if (!text.empty() && text.back() == '\r') text.remove_suffix(1);
+      if (trimmed(text).empty()) continue;
+      if (problems_.size() > 100) break;
+      line_ = line;
+      if (text.front() == '\t') {
+        edge_lines_.emplace_back(line, text);
+      } else {
+        read_node(text);
+      }
+    }
+    for (const auto& [line, text] : edge_lines_) {
+      line_ = line;
+      read_edge(text);
+    }
+    if (problems_.empty() && model_.graph.size() == 0) {
+      return Diagnostic{.mark = {source_}, .message = "has no layer", .help = "a node line reads: id -- description -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=4.0, parameter_size=0.0", .detail = {}};
+    }
+    if (problems_.empty()) {
+      measurement_.layers.shrink_to_fit();
+      model_.profile.measurements.push_back(std::move(measurement_));
+      model_.profile.provenance = {{"source", "measured"}, {"tool", "PipeDream's profiler"}};
+      refuse_cycle(model_.graph, {source_}, problems_);
+    }
+    if (!problems_.empty()) return problems_;
+    return std::move(model_);
+  }
+
+ private:
+  struct Node {
+    std::optional<LayerId> layer;  ///< Nothing for an Input node.
+    int line;
+  };
+
+  void error(Piece at, std::string message, std::string help = "") {
+    problems_.push_back({.mark = {source_, line_, static_cast<int>(at.column) + 1, static_cast<int>(std::min<std::size_t>(at.text.size(), 200))},
+                         .message = std::move(message), .help = std::move(help), .detail = {}});
+  }
+
+  void read_node(std::string_view text) {
+    const std::vector<Piece> parts = split({text, 0}, kSeparator);
+    if (parts.size() < 3 || parts.size() > 4) {
+      return error({text, 0}, fmt::format("a node line has 3 or 4 parts separated by ' -- ', this one has {}", parts.size()),
+                   "an edge line begins with a tab");
+    }
+    const std::string id(trimmed(parts[0].text));
+    const std::string_view description = trimmed(parts[1].text);
+    if (const auto found = nodes_.find(id); found != nodes_.end()) {
+      return error(parts[0], fmt::format("the node '{}' stands here a second time", clipped(id)),
+                   fmt::format("the first is on line {}", found->second.line));
+    }
+    Fields fields;
+    if (!read_fields(parts[2], fields)) return;
+    if (description.substr(0, 5) == "Input") {
+      nodes_[id] = {std::nullopt, line_};
+      return;
+    }
+    const LayerId layer = model_.graph.add_layer(
+        {.name = id, .kind = std::string(description.substr(0, description.find('('))), .parameters = {fields.parameters}});
+    nodes_[id] = {layer, line_};
+    LayerCosts costs;
+    costs.forward.mean = Duration(fields.forward);
+    costs.backward.mean = Duration(fields.backward);
+    costs.output = {fields.activation};
+    if (!keeps_no_activation(description)) costs.activation = {fields.activation};
+    measurement_.layers.push_back(costs);
+  }
+
+  struct Fields {
+    std::int64_t forward = -1;
+    std::int64_t backward = -1;
+    std::int64_t activation = -1;
+    std::int64_t parameters = -1;
+  };
+
+  bool read_fields(Piece part, Fields& fields) {
+    const std::map<std::string_view, std::pair<std::int64_t*, double>> wanted = {
+        {"forward_compute_time", {&fields.forward, 1e6}},  // milliseconds to ns
+        {"backward_compute_time", {&fields.backward, 1e6}},
+        {"activation_size", {&fields.activation, 1}},
+        {"parameter_size", {&fields.parameters, 1}}};
+    for (const Piece& field : split(part, ", ")) {
+      const std::size_t equals = field.text.find('=');
+      const auto found = wanted.find(trimmed(field.text.substr(0, equals)));
+      if (equals == std::string_view::npos || found == wanted.end()) {
+        error(field, fmt::format("'{}' is no field of a node", clipped(field.text)),
+              "the fields are forward_compute_time, backward_compute_time, activation_size, parameter_size");
+        return false;
+      }
+      const Piece value{field.text.substr(equals + 1), field.column + equals + 1};
+      const std::optional<std::int64_t> number = read_number(value, found->first, found->second.second);
+      if (!number) return false;
+      *found->second.first = *number;
+    }
+    for (const auto& [name, field] : wanted) {
+      if (*field.first >= 0) continue;
+      error(part, fmt::format("the node has no {}", name));
+      return false;
+    }
+    return true;
+  }
+
+  /// A number, or a list of them "[1.0; 2.0]" that stands for its sum, times `scale`.
+  std::optional<std::int64_t> read_number(Piece value, std::string_view name, double scale) {
+    std::string_view text = trimmed(value.text);
+    std::vector<Piece> parts = {{text, value.column}};
+    if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
+      parts = split({text.substr(1, text.size() - 2), value.column + 1}, "; ");
+    }
+    double sum = 0;
+    for (const Piece& part : parts) {
+      const Parsed<double> number = parse_real(trimmed(part.text));
+      if (!number.value) {
+        error(part, fmt::format("{} is '{}', which {}", name, clipped(part.text), number.problem));
+        return std::nullopt;
+      }
+      sum += *number.value * scale;
+    }
+    if (sum > static_cast<double>(kLargestQuantity)) {
+      error(value, fmt::format("{} is larger than any quantity that is accepted", name));
+      return std::nullopt;
+    }
+    return std::llround(sum);
+  }
+
+  void read_edge(std::string_view text) {
+    const std::vector<Piece> ends = split({text.substr(1), 1}, kSeparator);
+    if (ends.size() != 2) return error({text, 0}, "an edge line reads: tab, from, ' -- ', to");
+    std::optional<LayerId> layers[2];
+    for (int i = 0; i < 2; ++i) {
+      const auto found = nodes_.find(std::string(trimmed(ends[i].text)));
+      if (found == nodes_.end()) {
+        return error(ends[i], fmt::format("the edge names '{}', which is no node", clipped(trimmed(ends[i].text))));
+      }
+      layers[i] = found->second.layer;
+    }
+    if (!layers[0] || !layers[1]) return;  // data loading
+    if (*layers[0] == *layers[1]) return error(ends[0], "the edge joins a node to itself");
+    model_.graph.add_edge(*layers[0], *layers[1]);
+  }
+
+  std::shared_ptr<const Source> source_;
+  int line_ = 0;
+  Model model_;
+  Measurement measurement_;
+  std::map<std::string, Node> nodes_;
+  std::vector<std::pair<int, std::string_view>> edge_lines_;
+  Diagnostics problems_;
+};
+
+}  // namespace
+
+Result<Model> parse_pipedream_graph(const std::shared_ptr<const Source>& source) {
+  auto model = GraphParser(source).parse();
+  if (model) {
+    const std::filesystem::path path(source->name);
+    model->name = path.filename() == "graph.txt" ? path.parent_path().filename().string() : path.stem().string();
+  }
+  return model;
+}
+
+Result<Model> read_pipedream_graph(const std::string& path) {
+  auto source = read_file(path, kLargestGraph);
+  if (!source) return source.problems();
+  return parse_pipedream_graph(*source);
+}
+
+}  // namespace plumbline

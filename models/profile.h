@@ -1,0 +1,98 @@
+// What each layer costs in time and memory, at one or more batch sizes, and where the numbers come from.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/layer_graph.h"
+#include "models/units.h"
+
+namespace plumbline {
+
+/// A measured time: the mean enters predictions, the rest tells its spread.
+struct MeasuredTime {
+  Duration mean{};
+  std::optional<Duration> median, q1, q3;
+  std::optional<std::int64_t> samples;
+};
+
+/// The backward given as two parts that may run apart: I for the input's gradient, W for the weights'.
+struct SplitBackward {
+  MeasuredTime input;
+  MeasuredTime weight;
+};
+
+/// What one layer costs for one micro-batch of the measurement's batch size.
+struct LayerCosts {
+  MeasuredTime forward;
+  MeasuredTime backward;  ///< The full backward; I + W where only the parts are known.
+  std::optional<SplitBackward> split;
+  MeasuredTime update;  ///< The optimizer's step; does not depend on the batch.
+  Bytes output;         ///< Of the tensor that other layers consume; its gradient is as large.
+  Bytes activation;     ///< Kept from F until B: its own output included, its input excluded.
+};
+
+/// The costs of all layers, in the order of the LayerGraph, at one batch size.
+struct Measurement {
+  std::optional<std::int64_t> batch;  ///< Samples in one forward; nothing = unknown.
+  std::vector<LayerCosts> layers;
+};
+
+/// Layers that were timed as one piece: the closure of a sum of layer times.
+struct Block {
+  std::vector<LayerId> layers;
+  Duration forward{};
+  Duration backward{};
+};
+
+/// Time that belongs to no layer.
+struct Overheads {
+  Duration per_op{};         ///< Added to each F, B, I, W, U.
+  Duration hand_over{};      ///< Added to the latency of each transfer.
+  Duration per_iteration{};  ///< Once per mini-batch, after the flush.
+};
+
+/// A measured link between two devices.
+struct MeasuredLink {
+  std::string kind;
+  Duration latency{};
+  std::optional<BytesPerSecond> bandwidth;
+  std::vector<std::pair<Bytes, Duration>> table;
+};
+
+/// Measured or assumed costs. Invariants: at least one measurement, sorted by batch, each as long as the
+/// graph; a batch is unknown only where there is one measurement. It knows no stages and no schedule.
+struct Profile {
+  std::map<std::string, std::string> provenance;
+  std::vector<Measurement> measurements;
+  std::vector<Block> blocks;
+  std::optional<Overheads> overheads;
+  std::vector<MeasuredLink> links;
+  std::map<std::string, std::vector<double>> slowdown;  ///< By layer kind: factor with 0, 1, ... neighbours.
+
+  /// Whether a measurement at this batch size is held.
+  bool holds(std::int64_t batch) const;
+};
+
+/// A model: what it consists of and what that costs.
+struct Model {
+  std::string name;
+  LayerGraph graph;
+  Profile profile;
+};
+
+/// The costs at one micro-batch size.
+struct SizedCosts {
+  std::vector<LayerCosts> layers;
+  std::string estimated;  ///< How the numbers were derived; "" = they are as measured.
+};
+
+/// The costs of `profile` for micro-batches of `size` samples: as measured where that size is held,
+/// interpolated between the two nearest measured sizes, else scaled linearly from the nearest. A profile
+/// of unknown batch is never scaled. Updates and parameters do not depend on the size.
+SizedCosts costs_at(const Profile& profile, std::int64_t size);
+
+}  // namespace plumbline

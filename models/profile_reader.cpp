@@ -1,0 +1,368 @@
+// The native profile format, version 1.
+// SPDX-License-Identifier: MIT
+#include "models/profile_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "models/model_checks.h"
+
+namespace plumbline {
+namespace {
+
+/// Where layers of these names stand in the graph.
+std::map<std::string, LayerId, std::less<>> index_by_name(const std::vector<Layer>& layers) {
+  std::map<std::string, LayerId, std::less<>> ids;
+  for (std::uint32_t i = 0; i < layers.size(); ++i) ids.emplace(layers[i].name, LayerId{i});
+  return ids;
+}
+
+std::vector<std::string> names_of(const std::vector<Layer>& layers) {
+  std::vector<std::string> names;
+  for (const Layer& layer : layers) names.push_back(layer.name);
+  return names;
+}
+
+/// A bare quantity, or a map of statistics.
+std::optional<MeasuredTime> read_time(SectionReader& section, std::string_view key, Diagnostics& problems) {
+  const YamlNode* node = section.child(key);
+  if (!node) return std::nullopt;
+  MeasuredTime time;
+  if (node->kind != YamlNode::Kind::map) {
+    const auto mean = read_duration(*node, section.path_of(key), problems);
+    if (!mean) return std::nullopt;
+    time.mean = *mean;
+    return time;
+  }
+  SectionReader statistics(*node, section.path_of(key), problems);
+  statistics.require("mean");
+  const auto mean = statistics.duration("mean");
+  const auto value = [](const std::optional<Marked<Duration>>& read) {
+    return read ? std::optional(read->value) : std::nullopt;
+  };
+  time.median = value(statistics.duration("median"));
+  time.q1 = value(statistics.duration("q1"));
+  time.q3 = value(statistics.duration("q3"));
+  if (const auto samples = statistics.count("samples", 1, kLargestQuantity)) time.samples = samples->value;
+  statistics.finish();
+  if (!mean) return std::nullopt;
+  time.mean = mean->value;
+  return time;
+}
+
+/// The layers of every measurement must be those of the first.
+void compare_layers(const std::vector<Layer>& first, const std::vector<Layer>& other, const Mark& mark,
+                    Diagnostics& problems) {
+  const auto fail = [&](std::string message) {
+    problems.push_back({.mark = mark, .message = std::move(message),
+                        .help = "every measurement holds the same layers in the same order", .detail = {}});
+  };
+  if (first.size() != other.size()) {
+    return fail(fmt::format("this measurement holds {} layers, the first one {}", other.size(), first.size()));
+  }
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    if (first[i].name != other[i].name) {
+      return fail(fmt::format("layer {} of this measurement is '{}', in the first one '{}'", i,
+                              clipped(other[i].name), clipped(first[i].name)));
+    }
+    if (first[i].parameters != other[i].parameters) {
+      return fail(fmt::format("layer '{}' has {} B of parameters here and {} B in the first measurement",
+                              clipped(first[i].name), other[i].parameters.count, first[i].parameters.count));
+    }
+  }
+}
+
+class ProfileReader {
+ public:
+  Result<Model> read(const YamlNode& root) {
+    SectionReader file(root, "", problems_);
+    file.require("version");
+    file.require("kind", "a profile says kind: profile");
+    file.count("version", 1, 1);
+    file.choice("kind", {"profile"}, "kind of file that is read here");
+    if (auto name = file.text("model")) model_.name = name->value;
+    read_provenance(file);
+    read_measurements(file);
+    if (auto graph = read_edges(file, "edges", std::move(layers_), problems_)) model_.graph = *std::move(graph);
+    read_blocks(file);
+    if (auto section = file.section("overheads")) {
+      model_.profile.overheads = read_overheads(*section);
+      section->finish();
+    }
+    read_links(file);
+    read_slowdown(file);
+    file.finish();
+    if (!problems_.empty()) return problems_;
+    return std::move(model_);
+  }
+
+ private:
+  void read_provenance(SectionReader& file) {
+    const YamlNode* node = file.child("provenance");
+    if (!node || node->kind == YamlNode::Kind::null) return;
+    const SectionReader checked(*node, "provenance", problems_);
+    for (const YamlNode::Entry& entry : node->entries) {
+      if (entry.value.kind == YamlNode::Kind::null) continue;
+      if (auto text = read_text(entry.value, "provenance." + entry.key, problems_)) {
+        model_.profile.provenance[entry.key] = *text;
+      }
+    }
+  }
+
+  void add_measurement(SectionReader& section) {
+    Measurement measurement;
+    if (auto batch = section.count("batch", 1, kLargestQuantity)) measurement.batch = batch->value;
+    auto list = read_layers(section, "layers", problems_);
+    if (!list) return;
+    if (model_.profile.measurements.empty()) {
+      layers_ = std::move(list->layers);
+    } else {
+      compare_layers(layers_, list->layers, section.mark(), problems_);
+    }
+    measurement.layers = std::move(list->costs);
+    model_.profile.measurements.push_back(std::move(measurement));
+  }
+
+  void read_measurements(SectionReader& file) {
+    if (!file.has("measurements")) {
+      file.require("layers", "or give a list of measurements, each with batch and layers");
+      add_measurement(file);
+      return;
+    }
+    const std::vector<YamlNode>* nodes = file.list("measurements");
+    if (!nodes) return;
+    for (const std::string_view key : {"batch", "layers"}) {
+      if (file.has(key)) file.error(file.mark_of(key), fmt::format("{} stands beside measurements", key), "it belongs into each measurement");
+      file.child(key);
+    }
+    if (nodes->empty()) file.error(file.mark_of("measurements"), "measurements is an empty list");
+    for (std::size_t i = 0; i < nodes->size(); ++i) {
+      SectionReader section((*nodes)[i], fmt::format("measurements[{}]", i), problems_);
+      section.require("batch");
+      section.require("layers");
+      add_measurement(section);
+      section.finish();
+    }
+    auto& held = model_.profile.measurements;
+    std::stable_sort(held.begin(), held.end(),
+                     [](const Measurement& a, const Measurement& b) { return a.batch < b.batch; });
+    const auto twice = std::adjacent_find(held.begin(), held.end(), [](const Measurement& a, const Measurement& b) {
+      return a.batch == b.batch;
+    });
+    if (twice != held.end() && twice->batch) {
+      file.error(file.mark_of("measurements"), fmt::format("the batch of {} is measured twice", *twice->batch));
+    }
+  }
+
+  void read_blocks(SectionReader& file) {
+    if (!file.has("blocks")) {
+      file.child("blocks");
+      return;
+    }
+    const std::vector<YamlNode>* nodes = file.list("blocks");
+    if (!nodes) return;
+    const auto ids = index_by_name(model_.graph.layers());
+    for (std::size_t i = 0; i < nodes->size(); ++i) {
+      SectionReader section((*nodes)[i], fmt::format("blocks[{}]", i), problems_);
+      section.require("layers");
+      section.require("forward");
+      section.require("backward");
+      Block block;
+      if (const std::vector<YamlNode>* names = section.list("layers")) {
+        for (const YamlNode& node : *names) {
+          const auto name = read_text(node, section.path_of("layers"), problems_);
+          if (!name) continue;
+          const auto found = ids.find(*name);
+          if (found == ids.end()) {
+            if (!ids.empty()) section.error(node.mark, fmt::format("'{}' is no layer of this profile", clipped(*name)), did_you_mean(*name, names_of(model_.graph.layers())));
+          } else {
+            block.layers.push_back(found->second);
+          }
+        }
+      }
+      if (auto time = section.duration("forward")) block.forward = time->value;
+      if (auto time = section.duration("backward")) block.backward = time->value;
+      section.finish();
+      model_.profile.blocks.push_back(std::move(block));
+    }
+  }
+
+  void read_links(SectionReader& file) {
+    if (!file.has("links")) {
+      file.child("links");
+      return;
+    }
+    const std::vector<YamlNode>* nodes = file.list("links");
+    if (!nodes) return;
+    for (std::size_t i = 0; i < nodes->size(); ++i) {
+      SectionReader section((*nodes)[i], fmt::format("links[{}]", i), problems_);
+      MeasuredLink link;
+      if (auto kind = section.text("kind")) link.kind = kind->value;
+      if (auto latency = section.duration("latency")) link.latency = latency->value;
+      if (auto rate = section.bandwidth("bandwidth")) link.bandwidth = rate->value;
+      if (section.has("table")) {
+        if (const std::vector<YamlNode>* rows = section.list("table")) {
+          for (const YamlNode& row : *rows) {
+            const std::string path = section.path_of("table");
+            if (row.kind != YamlNode::Kind::sequence || row.items.size() != 2) {
+              section.error(row.mark, fmt::format("a row of {} is no pair of size and time", path), "such as [1 MiB, 95 us]");
+              continue;
+            }
+            const auto size = read_bytes(row.items[0], path, problems_);
+            const auto time = read_duration(row.items[1], path, problems_);
+            if (size && time) link.table.emplace_back(*size, *time);
+          }
+        }
+      } else {
+        section.child("table");
+      }
+      section.finish();
+      model_.profile.links.push_back(std::move(link));
+    }
+  }
+
+  void read_slowdown(SectionReader& file) {
+    const YamlNode* node = file.child("slowdown");
+    if (!node) return;
+    SectionReader section(*node, "slowdown", problems_);
+    for (const YamlNode::Entry& entry : node->entries) {
+      const std::vector<YamlNode>* factors = section.list(entry.key);
+      if (!factors) continue;
+      for (const YamlNode& factor : *factors) {
+        if (auto value = read_real(factor, section.path_of(entry.key), 1000, problems_)) {
+          model_.profile.slowdown[entry.key].push_back(*value);
+        }
+      }
+    }
+    section.finish();
+  }
+
+  Model model_;
+  std::vector<Layer> layers_;
+  Diagnostics problems_;
+};
+
+}  // namespace
+
+LayerCosts read_layer_costs(SectionReader& section, Layer& layer, Diagnostics& problems) {
+  section.require("forward");
+  LayerCosts costs;
+  if (auto kind = section.text("kind")) layer.kind = kind->value;
+  if (auto time = read_time(section, "forward", problems)) costs.forward = *time;
+  const auto full = read_time(section, "backward", problems);
+  const auto input = read_time(section, "backward_input", problems);
+  const auto weight = read_time(section, "backward_weight", problems);
+  if (section.has("backward_input") != section.has("backward_weight")) {
+    section.require(section.has("backward_input") ? "backward_weight" : "backward_input",
+                    "a split backward needs both of its parts");
+  } else if (!section.has("backward_input")) {
+    section.require("backward", "or give backward_input and backward_weight");
+  }
+  if (input && weight) {
+    costs.split = {*input, *weight};
+    costs.backward.mean = input->mean + weight->mean;
+  }
+  if (full) costs.backward = *full;
+  if (auto time = read_time(section, "update", problems)) costs.update = *time;
+  if (auto bytes = section.bytes("output")) costs.output = bytes->value;
+  if (auto bytes = section.bytes("activation")) costs.activation = bytes->value;
+  if (auto bytes = section.bytes("parameters")) layer.parameters = bytes->value;
+  return costs;
+}
+
+std::optional<LayerList> read_layers(SectionReader& section, std::string_view key, Diagnostics& problems) {
+  const std::size_t problems_before = problems.size();
+  const std::vector<YamlNode>* nodes = section.list(key);
+  if (!nodes) return std::nullopt;
+  if (nodes->empty() || nodes->size() > static_cast<std::size_t>(kMostLayers)) {
+    section.error(section.mark_of(key), fmt::format("{} holds {} layers, which is not between 1 and {}", section.path_of(key),
+                                                    nodes->size(), kMostLayers));
+    return std::nullopt;
+  }
+  LayerList list;
+  std::map<std::string, int> lines;
+  for (std::size_t i = 0; i < nodes->size(); ++i) {
+    const YamlNode& node = (*nodes)[i];
+    SectionReader layer(node, fmt::format("{}[{}]", section.path_of(key), i), problems);
+    layer.require("name");
+    Layer& named = list.layers.emplace_back();
+    if (auto name = layer.text("name")) named.name = name->value;
+    list.costs.push_back(read_layer_costs(layer, named, problems));
+    layer.finish();
+    const std::string& name = list.layers.back().name;
+    const auto [first, is_new] = lines.emplace(name, layer.mark_of("name").line);
+    if (!is_new && !name.empty()) {
+      section.error(layer.mark_of("name"), fmt::format("a second layer is named '{}'", clipped(name)),
+                    fmt::format("the first is on line {}", first->second));
+    }
+  }
+  if (problems.size() != problems_before) return std::nullopt;
+  return list;
+}
+
+std::optional<LayerGraph> read_edges(SectionReader& section, std::string_view key, std::vector<Layer> layers,
+                                     Diagnostics& problems) {
+  if (!section.has(key)) {
+    section.child(key);
+    return LayerGraph::chain(std::move(layers));
+  }
+  const std::size_t problems_before = problems.size();
+  const std::vector<YamlNode>* nodes = section.list(key);
+  if (!nodes || layers.empty()) return std::nullopt;
+  const auto ids = index_by_name(layers);
+  const std::vector<std::string> names = names_of(layers);
+  LayerGraph graph;
+  for (Layer& layer : layers) graph.add_layer(std::move(layer));
+  const std::string path = section.path_of(key);
+  for (const YamlNode& node : *nodes) {
+    if (node.kind != YamlNode::Kind::sequence || node.items.size() != 2) {
+      section.error(node.mark, fmt::format("an element of {} is no pair of layers", path), "such as [first, second]");
+      continue;
+    }
+    std::optional<LayerId> ends[2];
+    for (int i = 0; i < 2; ++i) {
+      const YamlNode& end = node.items[static_cast<std::size_t>(i)];
+      const auto name = read_text(end, path, problems);
+      if (!name) continue;
+      if (const auto found = ids.find(*name); found != ids.end()) {
+        ends[i] = found->second;
+      } else {
+        section.error(end.mark, fmt::format("{} names '{}', which is no layer", path, clipped(*name)), did_you_mean(*name, names));
+      }
+    }
+    if (!ends[0] || !ends[1]) continue;
+    if (*ends[0] == *ends[1]) {
+      section.error(node.mark, fmt::format("{} joins '{}' to itself", path, clipped(names[ends[0]->value])));
+    } else {
+      graph.add_edge(*ends[0], *ends[1]);
+    }
+  }
+  if (problems.size() != problems_before) return std::nullopt;
+  refuse_cycle(graph, section.mark_of(key), problems);
+  if (problems.size() != problems_before) return std::nullopt;
+  return graph;
+}
+
+Overheads read_overheads(SectionReader& section) {
+  Overheads overheads;
+  if (auto time = section.duration("per_op")) overheads.per_op = time->value;
+  if (auto time = section.duration("hand_over")) overheads.hand_over = time->value;
+  if (auto time = section.duration("per_iteration")) overheads.per_iteration = time->value;
+  return overheads;
+}
+
+Result<Model> parse_profile(const std::shared_ptr<const Source>& source) {
+  auto root = parse_yaml(source);
+  if (!root) return root.problems();
+  return ProfileReader().read(*root);
+}
+
+Result<Model> read_profile(const std::string& path) {
+  auto source = read_file(path, kLargestYaml);
+  if (!source) return source.problems();
+  return parse_profile(*source);
+}
+
+}  // namespace plumbline

@@ -1,0 +1,45 @@
+// Quantities as people write them: "1.25 ms", "16 GiB", "10 Gbit/s"; reading and printing.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "models/units.h"
+
+namespace plumbline {
+
+/// A parsed quantity, or what is wrong with the text.
+template <class T>
+struct Parsed {
+  std::optional<T> value;
+  std::string problem;  ///< "" where there is a value.
+};
+
+/// "1.25 ms": a decimal number and a unit (ns, us, ms, s, min, h). Exact to the nanosecond, rounded to
+/// the nearest one below it. Errors: no unit, an unknown one, negative, above kLargestQuantity.
+Parsed<Duration> parse_duration(std::string_view text);
+
+/// "16 GiB": B, kB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB, TiB (powers of 1024).
+Parsed<Bytes> parse_bytes(std::string_view text);
+
+/// "450 GB/s" or "10 Gbit/s". Errors: as above, and less than one byte per second.
+Parsed<BytesPerSecond> parse_bandwidth(std::string_view text);
+
+/// A whole number in decimal digits. Errors: a sign, a point, leading zeros (YAML 1.1 reads 010 as 8).
+Parsed<std::int64_t> parse_count(std::string_view text);
+
+/// A finite decimal number >= 0, with an optional exponent.
+Parsed<double> parse_real(std::string_view text);
+
+/// For people, four significant digits: "33 ms", "1.25 us", "0 s".
+std::string to_text(Duration d);
+
+/// For people, in powers of 1024: "1.5 GiB", "0 B".
+std::string to_text(Bytes b);
+
+/// For people: "1.25 GB/s".
+std::string to_text(BytesPerSecond rate);
+
+}  // namespace plumbline

@@ -1,0 +1,80 @@
+// The quantities of the tool: simulated time, bytes, bandwidth and typed ids.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <functional>
+
+namespace plumbline {
+
+/// A length of time, in whole nanoseconds. Sums do not depend on order, and closed forms hold with `==`.
+using Duration = std::chrono::duration<std::int64_t, std::nano>;
+
+/// The clock of the simulation: it has no `now()`, because simulated time is only ever computed.
+struct SimClock {
+  using duration = Duration;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<SimClock>;
+  static constexpr bool is_steady = true;
+};
+
+/// A point in simulated (or measured) time; the run starts at `SimTime{}`.
+using SimTime = SimClock::time_point;
+
+/// A number of bytes.
+struct Bytes {
+  std::int64_t count = 0;
+
+  friend constexpr auto operator<=>(Bytes, Bytes) = default;
+  constexpr Bytes& operator+=(Bytes other) {
+    count += other.count;
+    return *this;
+  }
+  constexpr Bytes& operator-=(Bytes other) {
+    count -= other.count;
+    return *this;
+  }
+  friend constexpr Bytes operator+(Bytes a, Bytes b) { return {a.count + b.count}; }
+  friend constexpr Bytes operator-(Bytes a, Bytes b) { return {a.count - b.count}; }
+  friend constexpr Bytes operator*(Bytes a, std::int64_t n) { return {a.count * n}; }
+};
+
+/// A rate of transfer, in whole bytes per second.
+struct BytesPerSecond {
+  std::int64_t count = 0;
+
+  friend constexpr auto operator<=>(BytesPerSecond, BytesPerSecond) = default;
+};
+
+/// A number that names one thing of one kind; ids of different kinds do not convert into each other.
+template <class Tag>
+struct Id {
+  std::uint32_t value = 0;
+
+  friend constexpr auto operator<=>(Id, Id) = default;
+};
+
+using LayerId = Id<struct LayerTag>;
+using StageId = Id<struct StageTag>;
+using DeviceId = Id<struct DeviceTag>;
+using MicroBatchId = Id<struct MicroBatchTag>;
+
+/// The largest single quantity that an input may give: 10^15 ns (11.5 days) and 10^15 B (1 PB).
+/// Sums over a model stay far from the end of 64 bits; lowering checks the sum over a run.
+inline constexpr std::int64_t kLargestQuantity = 1'000'000'000'000'000;
+
+/// How long `bytes` take at `rate`, rounded up to a whole nanosecond: a transfer never ends early.
+/// Requires: bytes >= 0, rate > 0.
+Duration transfer_time(Bytes bytes, BytesPerSecond rate);
+
+/// The nanoseconds of a computed, real-valued duration, rounded up; a hair above a whole number (what
+/// rounding in the last bits leaves behind) counts as that number.
+Duration round_up(double nanoseconds);
+
+/// The same duration in seconds, for reports.
+constexpr double seconds(Duration d) { return static_cast<double>(d.count()) / 1e9; }
+
+}  // namespace plumbline

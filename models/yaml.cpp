@@ -1,0 +1,534 @@
+// The one file that knows the YAML library: events become our own tree, then typed values.
+// SPDX-License-Identifier: MIT
+#include "models/yaml.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "models/quantity.h"
+
+namespace plumbline {
+namespace {
+
+constexpr std::size_t kDeepest = 100;
+constexpr std::size_t kMostAliased = 100'000;
+
+Diagnostic input_error(const Mark& mark, std::string message, std::string help = "") {
+  return {.mark = mark, .message = std::move(message), .help = std::move(help), .detail = {}, .fault = Fault::input};
+}
+
+std::size_t count_nodes(const YamlNode& node) {
+  std::size_t count = 1;
+  for (const YamlNode& item : node.items) count += count_nodes(item);
+  for (const YamlNode::Entry& entry : node.entries) count += count_nodes(entry.value);
+  return count;
+}
+
+/// Builds the tree from the parser's events. Throws a Diagnostic where the document is refused.
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  explicit TreeBuilder(std::shared_ptr<const Source> source) : source_(std::move(source)) {}
+
+  YamlNode take() { return std::move(root_); }
+  bool empty() const { return !done_; }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& at, YAML::anchor_t anchor) override {
+    place(make(YamlNode::Kind::null, at, 1), anchor);
+  }
+
+  void OnAlias(const YAML::Mark& at, YAML::anchor_t anchor) override {
+    const Mark mark = mark_at(at, 1);
+    const auto found = anchored_.find(anchor);
+    if (found == anchored_.end()) throw input_error(mark, "an alias stands inside what it names");
+    aliased_ += found->second.second;
+    if (aliased_ > kMostAliased) {
+      throw input_error(mark, fmt::format("aliases expand to more than {} values", kMostAliased));
+    }
+    place(YamlNode(found->second.first), 0);
+  }
+
+  void OnScalar(const YAML::Mark& at, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    const bool quoted = tag == "!";
+    YamlNode node = make(YamlNode::Kind::scalar, at, static_cast<int>(std::min<std::size_t>(value.size(), 200)) + (quoted ? 2 : 0));
+    if (!quoted && (value == "null" || value == "~" || value.empty())) {
+      node.kind = YamlNode::Kind::null;
+    } else {
+      node.text = value;
+    }
+    place(std::move(node), anchor);
+  }
+
+  void OnSequenceStart(const YAML::Mark& at, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(make(YamlNode::Kind::sequence, at, 1), anchor);
+  }
+  void OnSequenceEnd() override { close(); }
+
+  void OnMapStart(const YAML::Mark& at, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(make(YamlNode::Kind::map, at, 1), anchor);
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  struct Frame {
+    YamlNode node;
+    YAML::anchor_t anchor;
+    std::optional<YamlNode::Entry> key;  ///< Of a map: the key whose value comes next.
+  };
+
+  Mark mark_at(const YAML::Mark& at, int length) const {
+    return {source_, at.line + 1, at.column + 1, std::max(length, 1)};
+  }
+  YamlNode make(YamlNode::Kind kind, const YAML::Mark& at, int length) const {
+    YamlNode node;
+    node.kind = kind;
+    node.mark = mark_at(at, length);
+    return node;
+  }
+
+  void open(YamlNode node, YAML::anchor_t anchor) {
+    if (stack_.size() >= kDeepest) {
+      throw input_error(node.mark, fmt::format("nested deeper than {} levels", kDeepest));
+    }
+    if (!stack_.empty() && stack_.back().node.kind == YamlNode::Kind::map && !stack_.back().key) {
+      throw input_error(node.mark, "a key must be a word, not a list or a map");
+    }
+    stack_.push_back({std::move(node), anchor, std::nullopt});
+  }
+
+  void close() {
+    Frame frame = std::move(stack_.back());
+    stack_.pop_back();
+    if (frame.node.kind == YamlNode::Kind::map) refuse_repeated(frame.node);
+    place(std::move(frame.node), frame.anchor);
+  }
+
+  static void refuse_repeated(const YamlNode& map) {
+    std::map<std::string_view, const Mark*> seen;
+    for (const YamlNode::Entry& entry : map.entries) {
+      const auto [first, is_new] = seen.emplace(entry.key, &entry.mark);
+      if (!is_new) {
+        throw input_error(entry.mark, fmt::format("the key '{}' stands here a second time", clipped(entry.key)),
+                          fmt::format("the first is on line {}", first->second->line));
+      }
+    }
+  }
+
+  void place(YamlNode node, YAML::anchor_t anchor) {
+    if (anchor != 0) anchored_[anchor] = {node, count_nodes(node)};
+    if (stack_.empty()) {
+      root_ = std::move(node);
+      done_ = true;
+      return;
+    }
+    Frame& parent = stack_.back();
+    if (parent.node.kind == YamlNode::Kind::sequence) {
+      parent.node.items.push_back(std::move(node));
+    } else if (parent.key) {
+      parent.key->value = std::move(node);
+      parent.node.entries.push_back(std::move(*parent.key));
+      parent.key.reset();
+    } else if (node.kind == YamlNode::Kind::scalar) {
+      parent.key = YamlNode::Entry{std::move(node.text), node.mark, {}};
+    } else {
+      throw input_error(node.mark, "a key must be a word, not a list, a map or nothing");
+    }
+  }
+
+  std::shared_ptr<const Source> source_;
+  std::vector<Frame> stack_;
+  std::map<YAML::anchor_t, std::pair<YamlNode, std::size_t>> anchored_;
+  std::size_t aliased_ = 0;
+  YamlNode root_;
+  bool done_ = false;
+};
+
+/// The first byte that no YAML of ours may hold. The library would stop at some without a word.
+std::optional<Diagnostic> refuse_bytes(const std::shared_ptr<const Source>& source) {
+  const std::string& text = source->text;
+  int line = 1;
+  std::size_t line_start = 0;
+  bool indenting = true;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto c = static_cast<unsigned char>(text[at]);
+    const Mark mark{source, line, static_cast<int>(at - line_start) + 1, 1};
+    if (c == '\n') {
+      ++line;
+      line_start = ++at;
+      indenting = true;
+      continue;
+    }
+    if (c == '\t' && indenting) {
+      return input_error(mark, "a tab stands in the indentation", "YAML indents with spaces");
+    }
+    if (c != ' ') indenting = false;
+    if ((c < 0x20 && c != '\t' && c != '\r') || c == 0x7F) {
+      return input_error(mark, fmt::format("the byte 0x{:02x} does not belong into a text file", c));
+    }
+    std::size_t length = 1;
+    if (c >= 0x80) {
+      length = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
+      bool valid = c >= 0xC2 && c <= 0xF4 && at + length <= text.size();
+      for (std::size_t i = 1; valid && i < length; ++i) {
+        valid = (static_cast<unsigned char>(text[at + i]) & 0xC0) == 0x80;
+      }
+      if (!valid) return input_error(mark, fmt::format("the byte 0x{:02x} is not UTF-8", c));
+    }
+    at += length;
+  }
+  return std::nullopt;
+}
+
+/// What a scalar reader says: the path, the text, and the rule that it breaks.
+template <class T>
+std::optional<T> scalar(const YamlNode& node, const std::string& path, Diagnostics& problems,
+                        Parsed<T> (*parse)(std::string_view), std::string_view wanted) {
+  if (node.kind == YamlNode::Kind::null) {
+    problems.push_back(input_error(node.mark, fmt::format("{} has no value", path)));
+    return std::nullopt;
+  }
+  if (node.kind != YamlNode::Kind::scalar) {
+    problems.push_back(input_error(
+        node.mark, fmt::format("{} is a {}, where {} is wanted", path,
+                               node.kind == YamlNode::Kind::map ? "map" : "list", wanted)));
+    return std::nullopt;
+  }
+  Parsed<T> parsed = parse(node.text);
+  if (!parsed.value) {
+    problems.push_back(
+        input_error(node.mark, fmt::format("{} is '{}', which {}", path, clipped(node.text), parsed.problem)));
+  }
+  return parsed.value;
+}
+
+Parsed<std::string> parse_text(std::string_view text) {
+  if (text.size() > 10'000) return {std::nullopt, "is longer than 10,000 bytes"};
+  return {std::string(text), ""};
+}
+
+Parsed<bool> parse_boolean(std::string_view text) {
+  if (text == "true") return {true, ""};
+  if (text == "false") return {false, ""};
+  return {std::nullopt, "is neither true nor false"};
+}
+
+template <class T>
+std::optional<Marked<T>> marked(const YamlNode* node, std::optional<T> value) {
+  if (!node || !value) return std::nullopt;
+  return Marked<T>{std::move(*value), node->mark};
+}
+
+}  // namespace
+
+Result<YamlNode> parse_yaml(const std::shared_ptr<const Source>& source) {
+  if (auto refused = refuse_bytes(source)) return *refused;
+  TreeBuilder builder(source);
+  try {
+    std::istringstream stream(source->text);
+    YAML::Parser parser(stream);
+    parser.HandleNextDocument(builder);
+    if (builder.empty()) return input_error({source}, "is empty");
+    YamlNode root = builder.take();
+    TreeBuilder second(source);
+    parser.HandleNextDocument(second);
+    if (!second.empty()) {
+      return input_error(second.take().mark, "a second YAML document stands here", "one file holds one document");
+    }
+    return root;
+  } catch (const Diagnostic& refused) {
+    return refused;
+  } catch (const YAML::ParserException& error) {
+    const YAML::Mark at = error.mark;
+    return input_error({source, at.line + 1, at.column + 1, 1}, fmt::format("not valid YAML: {}", error.msg));
+  }
+}
+
+Result<YamlNode> read_yaml(const std::string& path) {
+  auto source = read_file(path, kLargestYaml);
+  if (!source) return source.problems();
+  return parse_yaml(*source);
+}
+
+std::optional<Diagnostics> apply_override(YamlNode& root, const std::string& argument) {
+  auto source = std::make_shared<Source>();
+  source->name = "<command line>";
+  source->text = argument;
+  const auto place = [&](std::size_t at, std::size_t length) {
+    return Mark{source, 1, static_cast<int>(at) + 1, static_cast<int>(std::min<std::size_t>(std::max<std::size_t>(length, 1), 200))};
+  };
+  const std::size_t equals = argument.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return Diagnostics{input_error(place(0, argument.size()), fmt::format("'{}' is no override", clipped(argument)),
+                                   "write key=value, such as schedule.micro_batches=16")};
+  }
+  // The value is parsed on its own and its marks are moved to where it stands in the argument.
+  auto value_source = std::make_shared<Source>(*source);
+  value_source->text = argument.substr(equals + 1);
+  YamlNode value;
+  if (!value_source->text.empty()) {
+    auto parsed = parse_yaml(value_source);
+    if (!parsed) {
+      Diagnostics problems = parsed.problems();
+      for (Diagnostic& problem : problems) {
+        problem.mark = place(equals + static_cast<std::size_t>(std::max(problem.mark.column, 1)), 1);
+      }
+      return problems;
+    }
+    value = *std::move(parsed);
+  }
+  const auto move_marks = [&](const auto& self, YamlNode& node) -> void {
+    node.mark.source = source;
+    node.mark.column += static_cast<int>(equals) + 1;
+    for (YamlNode& item : node.items) self(self, item);
+    for (YamlNode::Entry& entry : node.entries) {
+      entry.mark.source = source;
+      entry.mark.column += static_cast<int>(equals) + 1;
+      self(self, entry.value);
+    }
+  };
+  if (value.mark.source) {
+    move_marks(move_marks, value);
+  } else {
+    value.mark = place(equals, 1);
+  }
+
+  YamlNode* node = &root;
+  std::size_t depth = 0;
+  for (std::size_t at = 0; at <= equals;) {
+    const std::size_t end = std::min(argument.find('.', at), equals);
+    const std::string key = argument.substr(at, end - at);
+    const bool is_last = end == equals;
+    if (key.empty() || ++depth > kDeepest) {
+      return Diagnostics{input_error(place(at, 1), "a key of the path is empty")};
+    }
+    if (node->kind == YamlNode::Kind::sequence) {
+      const Parsed<std::int64_t> index = parse_count(key);
+      if (!index.value || *index.value >= static_cast<std::int64_t>(node->items.size())) {
+        return Diagnostics{input_error(
+            place(at, key.size()), fmt::format("'{}' is no element of a list of {}", clipped(key), node->items.size()))};
+      }
+      node = &node->items[static_cast<std::size_t>(*index.value)];
+      if (is_last) *node = std::move(value);
+    } else {
+      if (node->kind != YamlNode::Kind::map) {  // the override replaces a plain value by a section
+        const Mark mark = place(0, at == 0 ? 1 : at - 1);
+        *node = YamlNode{};
+        node->kind = YamlNode::Kind::map;
+        node->mark = mark;
+      }
+      auto entry = std::find_if(node->entries.begin(), node->entries.end(),
+                                [&](const YamlNode::Entry& e) { return e.key == key; });
+      if (is_last && value.kind == YamlNode::Kind::null) {
+        if (entry != node->entries.end()) node->entries.erase(entry);
+        return std::nullopt;
+      }
+      if (entry == node->entries.end()) {
+        node->entries.push_back({key, place(at, key.size()), {}});
+        entry = node->entries.end() - 1;
+        entry->value.mark = entry->mark;
+      }
+      if (is_last) {
+        entry->mark = place(at, key.size());
+        entry->value = std::move(value);
+      }
+      node = &entry->value;
+    }
+    if (is_last) break;
+    at = end + 1;
+  }
+  return std::nullopt;
+}
+
+SectionReader::SectionReader(const YamlNode& node, std::string path, Diagnostics& problems)
+    : node_(node.kind == YamlNode::Kind::map ? &node : nullptr),
+      path_(std::move(path)),
+      mark_(node.mark),
+      problems_(&problems) {
+  if (!node_) {
+    error(node.mark, fmt::format("{} {}, where a map of keys is wanted", path_.empty() ? "the file" : path_,
+                                 node.kind == YamlNode::Kind::sequence ? "is a list"
+                                 : node.kind == YamlNode::Kind::scalar ? "is one value"
+                                                                       : "has no value"));
+  }
+}
+
+const YamlNode::Entry* SectionReader::find(std::string_view key) const {
+  if (!node_) return nullptr;
+  for (const YamlNode::Entry& entry : node_->entries) {
+    if (entry.key == key) return &entry;
+  }
+  return nullptr;
+}
+
+const YamlNode* SectionReader::child(std::string_view key) {
+  known_.emplace_back(key);
+  const YamlNode::Entry* entry = find(key);
+  return entry ? &entry->value : nullptr;
+}
+
+std::optional<Marked<Duration>> SectionReader::duration(std::string_view key) {
+  const YamlNode* node = child(key);
+  return marked(node, node ? read_duration(*node, path_of(key), *problems_) : std::nullopt);
+}
+
+std::optional<Marked<Bytes>> SectionReader::bytes(std::string_view key) {
+  const YamlNode* node = child(key);
+  return marked(node, node ? read_bytes(*node, path_of(key), *problems_) : std::nullopt);
+}
+
+std::optional<Marked<BytesPerSecond>> SectionReader::bandwidth(std::string_view key) {
+  const YamlNode* node = child(key);
+  return marked(node, node ? scalar(*node, path_of(key), *problems_, &parse_bandwidth, "a bandwidth such as 10 Gbit/s")
+                           : std::nullopt);
+}
+
+std::optional<Marked<std::int64_t>> SectionReader::count(std::string_view key, std::int64_t least,
+                                                         std::int64_t most) {
+  const YamlNode* node = child(key);
+  return marked(node, node ? read_count(*node, path_of(key), least, most, *problems_) : std::nullopt);
+}
+
+std::optional<Marked<double>> SectionReader::real(std::string_view key, double most) {
+  const YamlNode* node = child(key);
+  return marked(node, node ? read_real(*node, path_of(key), most, *problems_) : std::nullopt);
+}
+
+std::optional<Marked<bool>> SectionReader::boolean(std::string_view key) {
+  const YamlNode* node = child(key);
+  return marked(node, node ? scalar(*node, path_of(key), *problems_, &parse_boolean, "true or false") : std::nullopt);
+}
+
+std::optional<Marked<std::string>> SectionReader::text(std::string_view key) {
+  const YamlNode* node = child(key);
+  return marked(node, node ? read_text(*node, path_of(key), *problems_) : std::nullopt);
+}
+
+std::optional<Marked<std::string>> SectionReader::choice(std::string_view key,
+                                                         const std::vector<std::string>& offered,
+                                                         std::string_view noun,
+                                                         std::string_view more_help) {
+  auto word = text(key);
+  if (!word) return std::nullopt;
+  if (std::find(offered.begin(), offered.end(), word->value) == offered.end()) {
+    std::string help = did_you_mean(word->value, offered);
+    if (help.empty()) help = fmt::format("one of {}", fmt::join(offered, ", "));
+    if (!more_help.empty()) help += fmt::format(" ({})", more_help);
+    error(word->mark, fmt::format("{} is '{}', which is no {}", path_of(key), clipped(word->value), noun), help);
+    return std::nullopt;
+  }
+  return word;
+}
+
+std::optional<std::vector<std::int64_t>> SectionReader::counts(std::string_view key, std::int64_t least,
+                                                               std::int64_t most) {
+  const std::vector<YamlNode>* nodes = list(key);
+  if (!nodes) return std::nullopt;
+  std::vector<std::int64_t> values;
+  for (std::size_t i = 0; i < nodes->size(); ++i) {
+    const auto value = read_count((*nodes)[i], fmt::format("{}[{}]", path_of(key), i), least, most, *problems_);
+    if (value) values.push_back(*value);
+  }
+  if (values.size() != nodes->size()) return std::nullopt;
+  return values;
+}
+
+std::optional<SectionReader> SectionReader::section(std::string_view key) {
+  const YamlNode* node = child(key);
+  if (!node) return std::nullopt;
+  SectionReader reader(*node, path_of(key), *problems_);
+  reader.mark_ = find(key)->mark;
+  return reader;
+}
+
+const std::vector<YamlNode>* SectionReader::list(std::string_view key) {
+  const YamlNode* node = child(key);
+  if (!node) return nullptr;
+  if (node->kind != YamlNode::Kind::sequence) {
+    error(node->mark, fmt::format("{} is {}, where a list is wanted", path_of(key),
+                                  node->kind == YamlNode::Kind::map      ? "a map"
+                                  : node->kind == YamlNode::Kind::scalar ? fmt::format("'{}'", clipped(node->text))
+                                                                         : "empty"));
+    return nullptr;
+  }
+  return &node->items;
+}
+
+void SectionReader::require(std::string_view key, std::string_view why) {
+  if (!node_ || has(key)) return;
+  error(mark_, fmt::format("{} is missing", path_of(key)), std::string(why));
+}
+
+void SectionReader::finish() {
+  if (!node_) return;
+  for (const YamlNode::Entry& entry : node_->entries) {
+    if (std::find(known_.begin(), known_.end(), entry.key) != known_.end()) continue;
+    std::string help = did_you_mean(entry.key, known_);
+    if (help.empty()) {
+      std::vector<std::string> sorted = known_;
+      std::sort(sorted.begin(), sorted.end());
+      sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+      help = fmt::format("known here: {}", fmt::join(sorted, ", "));
+    }
+    error(entry.mark, fmt::format("unknown key '{}'", clipped(path_of(entry.key))), help);
+  }
+}
+
+Mark SectionReader::mark_of(std::string_view key) const {
+  const YamlNode::Entry* entry = find(key);
+  return entry ? entry->mark : mark_;
+}
+
+std::string SectionReader::path_of(std::string_view key) const {
+  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+}
+
+void SectionReader::error(const Mark& mark, std::string message, std::string help) {
+  problems_->push_back(input_error(mark, std::move(message), std::move(help)));
+}
+
+std::optional<Duration> read_duration(const YamlNode& node, const std::string& path, Diagnostics& problems) {
+  return scalar(node, path, problems, &parse_duration, "a time such as 1.25 ms");
+}
+
+std::optional<Bytes> read_bytes(const YamlNode& node, const std::string& path, Diagnostics& problems) {
+  return scalar(node, path, problems, &parse_bytes, "a size such as 16 GiB");
+}
+
+std::optional<std::int64_t> read_count(const YamlNode& node, const std::string& path, std::int64_t least,
+                                       std::int64_t most, Diagnostics& problems) {
+  auto value = scalar(node, path, problems, &parse_count, "a whole number");
+  if (value && (*value < least || *value > most)) {
+    problems.push_back(
+        input_error(node.mark, fmt::format("{} is {}, which is not between {} and {}", path, *value, least, most)));
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::optional<double> read_real(const YamlNode& node, const std::string& path, double most,
+                                Diagnostics& problems) {
+  auto value = scalar(node, path, problems, &parse_real, "a number");
+  if (value && *value > most) {
+    problems.push_back(input_error(node.mark, fmt::format("{} is {}, which is above {}", path, *value, most)));
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::optional<std::string> read_text(const YamlNode& node, const std::string& path, Diagnostics& problems) {
+  return scalar(node, path, problems, &parse_text, "a word");
+}
+
+}  // namespace plumbline

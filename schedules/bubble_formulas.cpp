@@ -1,0 +1,97 @@
+// The closed forms, one function a schedule.
+// SPDX-License-Identifier: MIT
+#include "schedules/bubble_formulas.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "models/bug.h"
+
+namespace plumbline {
+namespace {
+
+Duration sum(const std::vector<Duration>& times) {
+  return std::accumulate(times.begin(), times.end(), Duration{});
+}
+
+Duration largest(const std::vector<Duration>& times) { return *std::max_element(times.begin(), times.end()); }
+
+bool all_equal(const std::vector<Duration>& times) {
+  return std::all_of(times.begin(), times.end(), [&](Duration t) { return t == times.front(); });
+}
+
+/// The quantities of the formulas.
+struct Terms {
+  const PipelineTimes& times;
+  std::int64_t p = static_cast<std::int64_t>(times.forward.size());
+  std::int64_t m = times.micro_batches;
+  bool equal = all_equal(times.forward) && all_equal(times.backward);
+  bool free = sum(times.latency) == Duration{};
+  bool equal_latency = times.latency.empty() || all_equal(times.latency);
+  Duration pair = times.forward.front() + times.backward.front();  ///< f + b, where equal.
+  Duration c = times.latency.empty() ? Duration{} : times.latency.front();
+};
+
+struct Found {
+  Duration makespan;
+  std::string text;
+};
+
+std::optional<Found> naive(const Terms& t) {
+  const Duration round = sum(t.times.forward) + sum(t.times.backward) + 2 * sum(t.times.latency);
+  return Found{t.m * round, t.free ? "(p-1)/p" : "makespan = m (sum f + sum b + 2 sum c)"};
+}
+
+std::optional<Found> delayed_backward(const Terms& t) {
+  if (t.m == 1) return naive(t);
+  if (!t.equal || !t.free) return std::nullopt;
+  return Found{((t.m - 1) * t.p + 1) * t.pair, "(m-1)(p-1)/((m-1)p+1)"};
+}
+
+std::optional<Found> gpipe(const Terms& t) {
+  if (t.equal && t.free) return Found{(t.m + t.p - 1) * t.pair, "(p-1)/(m+p-1)"};
+  if (t.equal) return Found{(t.m + t.p - 1) * t.pair + 2 * sum(t.times.latency), "makespan = (m+p-1)(f+b) + 2 sum c"};
+  if (!t.free) return std::nullopt;
+  const Duration fill = sum(t.times.forward) + sum(t.times.backward);
+  const Duration steady = (t.m - 1) * (largest(t.times.forward) + largest(t.times.backward));
+  return Found{fill + steady, "makespan = sum f + sum b + (m-1)(max f + max b)"};
+}
+
+std::optional<Found> one_f_one_b(const Terms& t) {
+  if (!t.equal) return std::nullopt;
+  if (t.free) return Found{(t.m + t.p - 1) * t.pair, "(p-1)/(m+p-1)"};
+  if (!t.equal_latency || t.p < 2 || t.m % t.p != 0) return std::nullopt;
+  return Found{(t.m + t.p - 1) * t.pair + 2 * t.c * ((t.p - 1) * t.m / t.p + t.p - 2),
+               "makespan = (m+p-1)(f+b) + 2c((p-1)m/p + p-2)"};
+}
+
+std::optional<Found> eager_one_f_one_b(const Terms& t) {
+  if (!t.equal) return std::nullopt;
+  if (t.free) return Found{(t.m + t.p - 1) * t.pair, "(p-1)/(m+p-1)"};
+  if (!t.equal_latency || 2 * t.c > t.pair) return std::nullopt;
+  return Found{(t.m + t.p - 1) * t.pair + 2 * t.c * (t.p - 1), "makespan = (m+p-1)(f+b) + 2c(p-1)"};
+}
+
+}  // namespace
+
+std::optional<ClosedForm> closed_form(std::string_view schedule, const PipelineTimes& times) {
+  PLUMBLINE_CHECK(!times.forward.empty() && times.forward.size() == times.backward.size() &&
+                      times.latency.size() + 1 == times.forward.size(),
+                  times.forward.size(), times.backward.size(), times.latency.size());
+  const Terms terms{times};
+  std::optional<Found> found;
+  if (schedule == "naive") found = naive(terms);
+  if (schedule == "delayed-backward") found = delayed_backward(terms);
+  if (schedule == "gpipe") found = gpipe(terms);
+  if (schedule == "1f1b") found = one_f_one_b(terms);
+  if (schedule == "eager-1f1b") found = eager_one_f_one_b(terms);
+  if (!found) return std::nullopt;
+  ClosedForm form{found->makespan, 0, 0, found->text};
+  const Duration busy = terms.m * (sum(times.forward) + sum(times.backward));
+  const Duration idle = terms.p * form.makespan - busy;
+  if (form.makespan.count() > 0) form.bubble_fraction = seconds(idle) / seconds(terms.p * form.makespan);
+  if (busy.count() > 0) form.bubble_overhead = seconds(idle) / seconds(busy);
+  return form;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,129 @@
+// The window family: naive, GPipe, 1F1B, eager 1F1B, delayed backward, PipeDream.
+// SPDX-License-Identifier: MIT
+#include "schedules/generators.h"
+
+#include <algorithm>
+
+#include "models/bug.h"
+#include "schedules/check.h"
+
+namespace plumbline {
+
+const std::vector<ScheduleRule>& schedule_rules() {
+  using U = std::uint32_t;
+  static const std::vector<ScheduleRule> rules = {
+      {.name = "naive",
+       .window = [](U, U, U) -> U { return 1; },
+       .asynchronous = false,
+       .host_loop = true,
+       .takes_warm_up = false,
+       .summary = "one micro-batch at a time through the whole pipeline and back",
+       .order = "F0 B0 F1 B1 ... on every device",
+       .bubble = "fraction (p-1)/p",
+       .source = "the baseline of Huang et al. 2019 (GPipe), figure 2b"},
+      {.name = "gpipe",
+       .window = [](U, U, U m) -> U { return m; },
+       .asynchronous = false,
+       .host_loop = true,
+       .takes_warm_up = false,
+       .summary = "all forwards, then all backwards in micro-batch order",
+       .order = "F0..F(m-1) B0..B(m-1) on every device",
+       .bubble = "fraction (p-1)/(m+p-1), overhead (p-1)/m",
+       .source = "Huang et al. 2019 (GPipe), section 2.3"},
+      {.name = "1f1b",
+       .window = [](U s, U p, U) -> U { return p - s; },
+       .asynchronous = false,
+       .host_loop = false,
+       .takes_warm_up = true,
+       .summary = "p-s forwards on position s, then one backward, one forward",
+       .order = "a window of min(m, p-s) micro-batches on position s",
+       .bubble = "fraction (p-1)/(m+p-1), overhead (p-1)/m",
+       .source = "Narayanan et al. 2021 (Megatron-LM), section 2.2; Fan et al. 2021 (DAPPLE)"},
+      {.name = "eager-1f1b",
+       .window = [](U s, U p, U) -> U { return 2 * (p - s) - 1; },
+       .asynchronous = false,
+       .host_loop = false,
+       .takes_warm_up = true,
+       .summary = "1F1B with a longer warm-up, which hides the latency of links",
+       .order = "a window of min(m, 2(p-s)-1) micro-batches on position s",
+       .bubble = "fraction (p-1)/(m+p-1), overhead (p-1)/m",
+       .source = "Zhuang et al. 2023 (cross-mesh resharding), section 4"},
+      {.name = "delayed-backward",
+       .window = [](U, U, U) -> U { return 2; },
+       .asynchronous = false,
+       .host_loop = true,
+       .takes_warm_up = false,
+       .summary = "the one-thread loop \"forward i, then backward i-1\", often taken for 1F1B",
+       .order = "F0 F1 B0 F2 B1 ... on every device",
+       .bubble = "fraction (m-1)(p-1)/((m-1)p+1) for m >= 2",
+       .source = "a window of 2 on every position; see gpipe and naive for windows m and 1"},
+      {.name = "pipedream",
+       .window = [](U s, U p, U) -> U { return p - s; },
+       .asynchronous = true,
+       .host_loop = false,
+       .takes_warm_up = true,
+       .summary = "asynchronous 1F1B: an update after every backward, weight versions, no flush",
+       .order = "a window of p-s micro-batches on position s",
+       .bubble = "none in the steady state: its period is the slowest stage's F + B + U",
+       .source = "Narayanan et al. 2019 (PipeDream), sections 3.2 and 3.3"},
+  };
+  return rules;
+}
+
+const ScheduleRule* find_schedule_rule(std::string_view name) {
+  const auto& rules = schedule_rules();
+  const auto found = std::find_if(rules.begin(), rules.end(), [&](const ScheduleRule& r) { return r.name == name; });
+  return found == rules.end() ? nullptr : &*found;
+}
+
+std::vector<std::uint32_t> windows(const ScheduleRule& rule, std::uint32_t positions, std::uint32_t micro_batches,
+                                   const std::optional<std::vector<std::uint32_t>>& warm_up) {
+  std::vector<std::uint32_t> result(positions);
+  for (std::uint32_t s = 0; s < positions; ++s) {
+    const std::uint32_t window = warm_up ? std::min((*warm_up)[s], micro_batches) + 1 : rule.window(s, positions, micro_batches);
+    result[s] = std::min(window, micro_batches);
+  }
+  return result;
+}
+
+std::vector<Op> window_list(const Position& position, std::uint32_t window, std::uint32_t micro_batches) {
+  std::vector<Op> list;
+  list.reserve(std::size_t{2} * position.stages * micro_batches);
+  const auto forward = [&](std::uint32_t m) {
+    for (std::uint32_t i = 0; i < position.stages; ++i) {
+      list.push_back({OpKind::forward, {position.first_stage + i}, {m}});
+    }
+  };
+  const auto backward = [&](std::uint32_t m) {
+    for (std::uint32_t i = position.stages; i-- > 0;) {
+      list.push_back({OpKind::backward, {position.first_stage + i}, {m}});
+    }
+  };
+  for (std::uint32_t m = 0; m < window; ++m) forward(m);
+  for (std::uint32_t k = 0; k + window < micro_batches; ++k) {
+    backward(k);
+    forward(window + k);
+  }
+  for (std::uint32_t k = micro_batches - window; k < micro_batches; ++k) backward(k);
+  return list;
+}
+
+Result<Schedule> generate(const ScheduleRule& rule, const PipelineShape& shape,
+                          const std::vector<std::uint32_t>& windows, const Mark& mark) {
+  PLUMBLINE_CHECK(windows.size() == shape.positions.size(), windows.size(), shape.positions.size());
+  if (rule.host_loop) {
+    // The loop runs over the whole model as over one position: its list is the issue order.
+    Schedule schedule{std::string(rule.name), rule.asynchronous, shape, {}, {}};
+    schedule.issue_order = window_list({0, shape.stages()}, windows.front(), shape.micro_batches);
+    for (std::uint32_t i = 0; i < schedule.issue_order.size(); ++i) schedule.waves.push_back(i);
+    return schedule;
+  }
+  OpLists lists(shape.slots);
+  for (std::size_t i = 0; i < shape.positions.size(); ++i) {
+    const Position& position = shape.positions[i];
+    lists[shape.stage_slots[position.first_stage].front()] = window_list(position, windows[i], shape.micro_batches);
+  }
+  return checked_schedule(std::string(rule.name), rule.asynchronous, shape, lists, mark);
+}
+
+}  // namespace plumbline

@@ -1,0 +1,50 @@
+// The registry of schedules and the one generator behind them: a window of micro-batches per position.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "models/diagnostic.h"
+#include "schedules/schedule.h"
+
+namespace plumbline {
+
+/// What a schedule is. All rules of this family give position s a window K_s (capped at the number of
+/// micro-batches m): F0..F(K-1), then B(k), F(K+k) in turn, then the remaining B's in order.
+struct ScheduleRule {
+  std::string_view name;
+  /// The window of position s of p with m micro-batches.
+  std::uint32_t (*window)(std::uint32_t s, std::uint32_t p, std::uint32_t m);
+  bool asynchronous;  ///< An update after every backward and no flush.
+  bool host_loop;     ///< One host thread loops over the whole model: the loop is the issue order.
+  bool takes_warm_up;
+  std::string_view summary;
+  std::string_view order;
+  std::string_view bubble;  ///< The closed form for equal stages and free links.
+  std::string_view source;
+};
+
+/// All rules, in the order in which they are listed.
+const std::vector<ScheduleRule>& schedule_rules();
+
+/// The rule of this name, or nullptr.
+const ScheduleRule* find_schedule_rule(std::string_view name);
+
+/// The window of each position: by the rule, or `warm_up` + 1 where that is given (one a position), never
+/// above the number of micro-batches.
+std::vector<std::uint32_t> windows(const ScheduleRule& rule, std::uint32_t positions, std::uint32_t micro_batches,
+                                   const std::optional<std::vector<std::uint32_t>>& warm_up);
+
+/// The order of one position: `window` forwards, then backward and forward in turn, then backwards; its
+/// forwards run through its stages upwards, its backwards downwards.
+std::vector<Op> window_list(const Position& position, std::uint32_t window, std::uint32_t micro_batches);
+
+/// The schedule of `rule` over `shape` with these windows (one a position).
+/// Requires: one slot a stage, each position's slot different from those of the others.
+/// Errors (at `mark`): a deadlock, which only a given warm-up can bring about.
+Result<Schedule> generate(const ScheduleRule& rule, const PipelineShape& shape,
+                          const std::vector<std::uint32_t>& windows, const Mark& mark);
+
+}  // namespace plumbline

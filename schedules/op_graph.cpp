@@ -1,0 +1,47 @@
+// Printing activities; which channels share a card.
+// SPDX-License-Identifier: MIT
+#include "schedules/op_graph.h"
+
+#include <map>
+
+namespace plumbline {
+
+std::string to_text(const Activity& activity) {
+  const std::string stage = std::to_string(activity.stage.value);
+  const std::string micro_batch = std::to_string(activity.micro_batch.value);
+  switch (activity.kind) {
+    case ActivityKind::forward:
+    case ActivityKind::backward:
+    case ActivityKind::backward_input:
+    case ActivityKind::backward_weight:
+      return to_text(Op{static_cast<OpKind>(activity.kind), activity.stage, activity.micro_batch});
+    case ActivityKind::update:
+      return stage + "U" + micro_batch;
+    case ActivityKind::activation_transfer:
+      return "recv " + stage + "F" + micro_batch;
+    case ActivityKind::gradient_transfer:
+      return "recv " + stage + "B" + micro_batch;
+    case ActivityKind::flush:
+      return "flush";
+    case ActivityKind::overhead:
+      return "overhead";
+  }
+  return "";
+}
+
+std::vector<bool> OpGraph::shared_channels() const {
+  std::map<Card, int> users;
+  for (const Channel& channel : channels) {
+    if (!channel.path.link.bandwidth || !channel.path.out) continue;
+    ++users[*channel.path.out];
+    ++users[*channel.path.in];
+  }
+  std::vector<bool> shared;
+  for (const Channel& channel : channels) {
+    const bool has_cards = channel.path.link.bandwidth && channel.path.out;
+    shared.push_back(has_cards && (users[*channel.path.out] > 1 || users[*channel.path.in] > 1));
+  }
+  return shared;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,117 @@
+// Everything that happens in a run and what waits for what: ops, transfers, updates, in flat arrays.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "models/cluster.h"
+#include "schedules/op.h"
+
+namespace plumbline {
+
+enum class ActivityKind : std::uint8_t {
+  forward,
+  backward,
+  backward_input,
+  backward_weight,
+  update,               ///< U: the optimizer's step of one stage.
+  activation_transfer,  ///< The output of one stage on its way to the device of the next.
+  gradient_transfer,    ///< The gradient on its way back.
+  flush,                ///< All devices have ended the mini-batch. Takes no time.
+  overhead,             ///< Time that belongs to no device; its end lets the next mini-batch start.
+};
+
+constexpr bool is_op(ActivityKind kind) { return kind <= ActivityKind::backward_weight; }
+constexpr bool is_transfer(ActivityKind kind) {
+  return kind == ActivityKind::activation_transfer || kind == ActivityKind::gradient_transfer;
+}
+
+/// What a node of the graph is. A transfer bears the stage and micro-batch of the op that it feeds.
+/// Micro-batches are numbered through the run: those of mini-batch k begin at k x micro_batches.
+struct Activity {
+  ActivityKind kind = ActivityKind::forward;
+  StageId stage;
+  MicroBatchId micro_batch;
+
+  friend bool operator==(const Activity&, const Activity&) = default;
+};
+
+/// `2F0`, `2U0`; `recv 2F0` for the transfer that feeds it; `flush`, `overhead`.
+std::string to_text(const Activity& activity);
+
+/// What one class of nodes costs: many nodes share a class, so that another set of costs is another table.
+struct Cost {
+  Duration hold{};     ///< How long the resource is held.
+  Duration latency{};  ///< What passes after that, holding nothing, until the result has arrived.
+  /// Of a transfer: the part of `hold` before bytes flow (a blocking transfer holds through its latency).
+  Duration lead{};
+  Bytes bytes;
+
+  friend bool operator==(const Cost&, const Cost&) = default;
+};
+
+/// An ordered pair of devices between which transfers go one at a time.
+struct Channel {
+  std::uint32_t from_slot = 0;
+  std::uint32_t to_slot = 0;
+  Path path;
+};
+
+/// The part of a node that evaluation reads: 16 bytes.
+struct Node {
+  std::uint32_t cost = 0;      ///< Index into OpGraph::costs.
+  std::uint32_t resource = 0;  ///< What it holds.
+  std::uint32_t second = 0;    ///< The other stream of a blocking transfer; else the same resource again.
+  std::uint32_t after = 0;     ///< The node whose result it waits for; OpGraph::size() = none.
+};
+
+/// Nodes whose results one node waits for besides `after` (flush and overhead).
+struct Join {
+  std::uint32_t node = 0;
+  std::vector<std::uint32_t> after;
+};
+
+/// The mini-batch boundaries of a synchronous run.
+struct MiniBatch {
+  std::uint32_t first = 0;  ///< Its nodes are first..gate.
+  std::uint32_t flush = 0;
+  std::uint32_t gate = 0;  ///< The overhead node: its end is the end of the mini-batch.
+};
+
+/// A run, fixed in every order. Invariants: the nodes stand in an order in which every node comes after all
+/// that it waits for, and in which the nodes of each resource stand in the order in which they hold it, so
+/// that one pass over the arrays evaluates the graph. What follows on one device from its order alone has no
+/// edge (an F before its own B). It knows no clock and no queue.
+struct OpGraph {
+  static constexpr std::uint32_t kMostNodes = std::numeric_limits<std::uint32_t>::max() / 4;
+
+  std::vector<Node> nodes;
+  std::vector<Activity> activities;  ///< Parallel to nodes.
+  std::vector<Join> joins;           ///< Ascending by node.
+  std::vector<Cost> costs;
+  std::vector<MiniBatch> mini_batches;  ///< Empty in an asynchronous run.
+
+  /// Resources: first one in-order stream a slot, then one a channel, then one that flushes hold.
+  std::vector<DeviceId> devices;  ///< Of each slot.
+  std::vector<Channel> channels;
+  std::vector<std::uint32_t> stage_slot;  ///< The slot of each stage (its first replica).
+  bool blocking = false;
+  std::uint32_t micro_batches = 0;  ///< In the whole run.
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(nodes.size()); }
+  std::uint32_t slots() const { return static_cast<std::uint32_t>(devices.size()); }
+  std::uint32_t resources() const { return slots() + static_cast<std::uint32_t>(channels.size()) + 1; }
+  bool asynchronous() const { return mini_batches.empty(); }
+  const Cost& cost(std::uint32_t node) const { return costs[nodes[node].cost]; }
+  /// The channel of an overlapped transfer. Requires: a transfer that holds a channel.
+  const Channel& channel(std::uint32_t node) const { return channels[nodes[node].resource - slots()]; }
+
+  /// For each channel, whether a card on its path also carries another channel, so that rates change under
+  /// way. The longest path is exact where this is nowhere true.
+  std::vector<bool> shared_channels() const;
+};
+
+}  // namespace plumbline

@@ -1,0 +1,66 @@
+// A schedule: which device executes which ops in which order. There is no time in it.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/diagnostic.h"
+#include "schedules/op.h"
+#include "schedules/partition.h"
+
+namespace plumbline {
+
+/// The shape of a pipeline: all that most generators take. Devices are dense slots 0, 1, ... here.
+struct PipelineShape {
+  std::vector<std::vector<std::uint32_t>> stage_slots;  ///< The slots of each stage's replicas.
+  std::vector<Position> positions;
+  std::uint32_t slots = 0;
+  std::uint32_t micro_batches = 1;
+
+  std::uint32_t stages() const { return static_cast<std::uint32_t>(stage_slots.size()); }
+  /// Where stage s runs micro-batch m: replica m mod r, forward and backward on the same one.
+  std::uint32_t slot(StageId s, MicroBatchId m) const {
+    const auto& replicas = stage_slots[s.value];
+    return replicas.size() == 1 ? replicas[0] : replicas[m.value % replicas.size()];
+  }
+};
+
+/// The shape of `partition` with this many micro-batches; slot i is devices_in_use(partition)[i].
+PipelineShape pipeline_shape(const Partition& partition, std::uint32_t micro_batches);
+
+/// One ordered list of ops for each slot.
+using OpLists = std::vector<std::vector<Op>>;
+
+/// A schedule that is known to run: complete, without duplicates, without deadlock (see check.h).
+/// Besides each device's list it has one total order, in which a single host thread would launch the ops;
+/// the lists are its projections. The order falls into waves: where a loop gives it, each op is a wave; in a
+/// replay, all ops that start at one instant are.
+struct Schedule {
+  std::string name;
+  bool asynchronous = false;
+  PipelineShape shape;
+  std::vector<Op> issue_order;
+  std::vector<std::uint32_t> waves;  ///< Index of each wave's first op, ascending.
+
+  /// The list of each slot.
+  OpLists lists() const;
+};
+
+/// Position by position, each device's list in one row: `device 0 | 0F0 0F1 0B0 ...`.
+/// `marked_slot`'s entry `marked_index` is pointed at by a row of carets below; long lists are cut around it.
+std::string list_grid(const OpLists& lists, std::uint32_t marked_slot, std::size_t marked_index);
+
+/// The replay of the schedule as a table: a row a device, a column a step, every op one step long.
+/// `devices` names the slots.
+std::string replay_grid(const Schedule& schedule, const std::vector<DeviceId>& devices);
+
+/// PyTorch's CSV: one row a device, cells `<stage><op><micro-batch>`, no padding.
+std::string torch_csv(const Schedule& schedule);
+
+/// The issue order as one host thread launches it: `0F0 1F0 0F1 ...`, and `F0 F1 B0 ...`, where F0 stands
+/// for all stages, when it is a loop over the whole model.
+std::string issue_sequence(const Schedule& schedule);
+
+}  // namespace plumbline

@@ -1,0 +1,52 @@
+// Sums over layers, and the tensors that cross a cut.
+// SPDX-License-Identifier: MIT
+#include "schedules/stage_costs.h"
+
+#include <algorithm>
+
+#include "models/bug.h"
+
+namespace plumbline {
+
+Bytes StageCosts::crossing_made_in(std::uint32_t first, std::uint32_t last) const {
+  Bytes sum;
+  for (const CrossingTensor& tensor : tensors) {
+    if (tensor.made >= first && tensor.made <= last && tensor.last_used > last) sum += tensor.bytes;
+  }
+  return sum;
+}
+
+StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& costs, const Partition& partition) {
+  PLUMBLINE_CHECK(costs.size() == graph.size(), costs.size(), graph.size());
+  StageCosts result;
+  std::vector<std::uint32_t> stage_of(graph.size(), 0);
+  for (std::uint32_t s = 0; s < partition.stages.size(); ++s) {
+    StageCost sum;
+    for (const LayerId layer : partition.stages[s].layers) {
+      const LayerCosts& cost = costs[layer.value];
+      stage_of[layer.value] = s;
+      sum.forward += cost.forward.mean;
+      sum.backward += cost.backward.mean;
+      sum.backward_input += cost.split ? cost.split->input.mean : cost.backward.mean;
+      sum.backward_weight += cost.split ? cost.split->weight.mean : Duration{};
+      sum.update += cost.update.mean;
+      sum.parameters += graph.layer(layer).parameters;
+      sum.activation += cost.activation;
+    }
+    result.stages.push_back(sum);
+  }
+  std::vector<std::uint32_t> last_used(graph.size(), 0);
+  for (const LayerEdge& edge : graph.edges()) {
+    PLUMBLINE_CHECK(stage_of[edge.to.value] >= stage_of[edge.from.value], edge.from.value, edge.to.value);
+    last_used[edge.from.value] = std::max(last_used[edge.from.value], stage_of[edge.to.value]);
+  }
+  result.crossing_.assign(partition.stages.size(), Bytes{});
+  for (std::uint32_t layer = 0; layer < graph.size(); ++layer) {
+    if (last_used[layer] <= stage_of[layer]) continue;
+    result.tensors.push_back({stage_of[layer], last_used[layer], costs[layer].output});
+    for (std::uint32_t s = stage_of[layer]; s < last_used[layer]; ++s) result.crossing_[s] += costs[layer].output;
+  }
+  return result;
+}
+
+}  // namespace plumbline

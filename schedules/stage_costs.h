@@ -1,0 +1,54 @@
+// What each stage costs in time and bytes, summed from its layers.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/profile.h"
+#include "schedules/partition.h"
+
+namespace plumbline {
+
+/// One stage, for one micro-batch.
+struct StageCost {
+  Duration forward{};
+  Duration backward{};         ///< The full backward.
+  Duration backward_input{};   ///< I: as the layers give it, the whole backward of those that do not split.
+  Duration backward_weight{};  ///< W.
+  Duration update{};
+  Bytes parameters;
+  Bytes activation;  ///< Kept from F until B (W where split).
+};
+
+/// The output of one layer that a later stage consumes.
+struct CrossingTensor {
+  std::uint32_t made = 0;       ///< Stage that makes it.
+  std::uint32_t last_used = 0;  ///< Last stage that consumes it; > made.
+  Bytes bytes;
+};
+
+/// The costs of all stages. It knows no engine and no order of ops.
+struct StageCosts {
+  std::vector<StageCost> stages;
+  std::vector<CrossingTensor> tensors;
+
+  /// What stage s sends to stage s + 1 for one micro-batch: each tensor made in a stage <= s and consumed
+  /// in a stage > s, once. The gradients carry as many bytes the other way. 0 behind the last stage.
+  Bytes crossing(std::uint32_t s) const { return crossing_[s]; }
+
+  /// The part of crossing(last) that is made in stages first..last.
+  Bytes crossing_made_in(std::uint32_t first, std::uint32_t last) const;
+
+  friend StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
+                                const Partition& partition);
+
+ private:
+  std::vector<Bytes> crossing_;
+};
+
+/// Sums the costs of the layers over the stages of `partition`.
+/// Requires: one entry of `costs` for each layer of the graph.
+StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& costs, const Partition& partition);
+
+}  // namespace plumbline

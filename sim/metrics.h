@@ -1,0 +1,77 @@
+// What a trace says: makespan, bubbles, idle time by cause, steady state. Pure functions of graph and trace.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "schedules/op_graph.h"
+#include "sim/trace.h"
+
+namespace plumbline {
+
+/// The idle time of one device, split by what it waited for; the parts add up to it exactly.
+struct IdleByCause {
+  Duration fill{};        ///< Before the first activity of a mini-batch.
+  Duration drain{};       ///< After the last one, until all devices have ended.
+  Duration dependency{};  ///< An input that another device had not made yet.
+  Duration transfer{};    ///< An input that was on its way, queueing included.
+  Duration all_reduce{};  ///< Gradients of other replicas or copies.
+  Duration rendezvous{};  ///< The other end of a blocking transfer.
+  Duration update{};      ///< The updates of other devices.
+  Duration overhead{};    ///< Time per iteration that belongs to no device.
+
+  Duration sum() const;
+};
+
+/// One device over the whole run.
+struct DeviceMetrics {
+  Duration busy{};  ///< F, B, I, W, U, and blocking transfers, which hold the stream.
+  Duration idle{};  ///< makespan - busy.
+  Duration span{};  ///< From its first activity to the end of its last that took time.
+  IdleByCause idle_by_cause;
+};
+
+/// The steady state of an asynchronous run.
+struct SteadyState {
+  std::uint32_t first = 0;  ///< Micro-batches first..last of stage 0 bound it.
+  std::uint32_t last = 0;
+  Duration fill{};    ///< Before it.
+  Duration drain{};   ///< After it.
+  Duration length{};  ///< It takes this long for last - first micro-batches.
+  double period_s = 0;
+  double bubble_fraction = 0;
+};
+
+struct Metrics {
+  Duration makespan{};
+  std::vector<DeviceMetrics> devices;  ///< By slot.
+  std::int64_t operations = 0;         ///< F, B, I and W.
+  std::int64_t transfers = 0;
+  Bytes transfer_bytes;
+  /// Device idle by transfer and rendezvous, and the stream time that blocking transfers hold.
+  Duration exposed{};
+  std::optional<SteadyState> steady;  ///< Of an asynchronous run.
+
+  Duration busy() const;
+  Duration idle() const;
+  /// Idle / (devices x makespan), in [0, 1). GPipe and 1F1B with equal stages and free links:
+  /// (p-1)/(m+p-1). 0 for a run that takes no time.
+  double bubble_fraction() const;
+  /// Idle / busy (Narayanan et al. 2021, section 2.2): (p-1)/m for the same.
+  double bubble_overhead() const;
+  /// Idle by transfer, all-reduce and rendezvous over devices x makespan.
+  double communication_stall_fraction() const;
+};
+
+/// How many micro-batches an asynchronous run needs for a steady state to show: 2N + 5L, with N the sum and
+/// L the least common multiple of the replica counts.
+std::uint32_t least_asynchronous_run(const std::vector<std::uint32_t>& replicas);
+
+/// Reads the metrics off a trace of `graph`. `replicas` of each stage bound the steady state: with c(k) the
+/// end of stage 0's backward of micro-batch k, it lies between c(k0), k0 the first multiple of L that is at
+/// least N, and c(k1), k1 the largest k <= n-1-N for which k1-k0 is a multiple of L.
+Metrics measure(const OpGraph& graph, const Trace& trace, const std::vector<std::uint32_t>& replicas);
+
+}  // namespace plumbline

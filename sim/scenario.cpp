@@ -1,0 +1,434 @@
+// Reading scenarios: one function a section, each with the keys it knows.
+// SPDX-License-Identifier: MIT
+#include "sim/scenario.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "models/model_checks.h"
+#include "models/pipedream_graph.h"
+#include "models/profile_reader.h"
+#include "models/quantity.h"
+#include "models/yaml.h"
+
+namespace plumbline {
+namespace {
+
+constexpr std::int64_t kMostDevices = 10'000;
+constexpr std::int64_t kMostMicroBatches = 10'000'000;
+constexpr std::int64_t kMostBatch = 1'000'000'000;
+
+class ScenarioReader {
+ public:
+  explicit ScenarioReader(const std::string& path) : path_(path) {}
+
+  Result<Scenario> read(const YamlNode& root) {
+    SectionReader file(root, "", problems_);
+    file.require("version", "this is version: 1");
+    file.require("model");
+    file.require("schedule");
+    file.count("version", 1, 1);
+    if (auto name = file.text("name")) scenario_.name = name->value;
+    if (scenario_.name.empty()) scenario_.name = std::filesystem::path(path_).stem().string();
+    read_model(file);
+    read_cluster(file);
+    read_plan(file);
+    read_schedule(file);
+    read_training(file);
+    read_overhead(file);
+    file.finish();
+    if (problems_.empty()) check_batches();
+    if (problems_.empty()) apply_measured();
+    if (!problems_.empty()) return std::move(problems_);
+    return std::move(scenario_);
+  }
+
+ private:
+  void not_available(const Mark& mark, const std::string& what) {
+    problems_.push_back({.mark = mark, .message = fmt::format("{} is not available yet", what), .help = {}, .detail = {}});
+  }
+  void error(const Mark& mark, std::string message, std::string help = "") {
+    problems_.push_back({.mark = mark, .message = std::move(message), .help = std::move(help), .detail = {}});
+  }
+
+  // ---- model ----
+
+  void read_model(SectionReader& file) {
+    auto section = file.section("model");
+    scenario_.model_mark = file.mark_of("model");
+    if (!section) return;
+    const std::vector<std::string> kinds = {"profile", "uniform", "layers", "pipedream", "network"};
+    std::vector<std::string> given;
+    for (const std::string& kind : kinds) {
+      if (section->has(kind)) given.push_back(kind);
+    }
+    batch_ = section->count("batch", 1, kMostBatch);
+    if (section->has("network")) {
+      section->child("network");
+      for (const std::string& kind : kinds) section->child(kind);
+      not_available(section->mark_of("network"), "model.network");
+    } else if (given.size() != 1) {
+      for (const std::string& kind : kinds) section->child(kind);
+      section->child("edges");
+      section->error(given.empty() ? section->mark() : section->mark_of(given[1]),
+                     given.empty() ? "model names no source of layers" : fmt::format("model has both {} and {}", given[0], given[1]),
+                     fmt::format("give exactly one of {}", fmt::join(kinds, ", ")));
+    } else if (section->has("profile")) {
+      load(*section, "profile", read_profile);
+    } else if (section->has("pipedream")) {
+      load(*section, "pipedream", read_pipedream_graph);
+    } else if (section->has("uniform")) {
+      read_uniform(*section);
+    } else {
+      read_written_out(*section);
+    }
+    for (const std::string& kind : kinds) section->child(kind);
+    section->finish();
+  }
+
+  void load(SectionReader& section, std::string_view key, Result<Model> (*read_model_file)(const std::string&)) {
+    const auto name = section.text(key);
+    if (!name) return;
+    std::filesystem::path file(name->value);
+    if (file.is_relative()) file = std::filesystem::path(name->mark.source->directory) / file;
+    auto model = read_model_file(file.lexically_normal().string());
+    if (model) {
+      scenario_.model = *std::move(model);
+      return;
+    }
+    for (Diagnostic problem : model.problems()) {
+      if (problem.mark.line == 0 && problem.fault == Fault::file) {  // the file itself: told where it is named
+        problem.message = fmt::format("{} is '{}', which {}", section.path_of(key), clipped(problem.mark.source->name), problem.message);
+        problem.mark = name->mark;
+      }
+      problems_.push_back(std::move(problem));
+    }
+  }
+
+  void read_uniform(SectionReader& section) {
+    auto uniform = section.section("uniform");
+    uniform->require("layers");
+    const auto layers = uniform->count("layers", 1, kMostLayers);
+    Layer layer;
+    const LayerCosts costs = read_layer_costs(*uniform, layer, problems_);
+    uniform->finish();
+    if (!layers) return;
+    std::vector<Layer> chain;
+    for (std::int64_t i = 0; i < layers->value; ++i) {
+      chain.push_back(layer);
+      chain.back().name = fmt::format("layer_{}", i);
+    }
+    scenario_.model.graph = LayerGraph::chain(std::move(chain));
+    scenario_.model.profile.measurements = {{std::nullopt, std::vector<LayerCosts>(static_cast<std::size_t>(layers->value), costs)}};
+  }
+
+  void read_written_out(SectionReader& section) {
+    auto list = read_layers(section, "layers", problems_);
+    if (!list) {
+      section.child("edges");
+      return;
+    }
+    auto graph = read_edges(section, "edges", std::move(list->layers), problems_);
+    if (!graph) return;
+    scenario_.model.graph = *std::move(graph);
+    scenario_.model.profile.measurements = {{std::nullopt, std::move(list->costs)}};
+  }
+
+  // ---- cluster ----
+
+  void read_cluster(SectionReader& file) {
+    auto section = file.section("cluster");
+    scenario_.cluster_mark = file.mark_of("cluster");
+    if (!section) {
+      scenario_.cluster_given = false;
+      scenario_.cluster = flat_cluster(1, {});
+      return;
+    }
+    const auto devices = section->count("devices", 1, kMostDevices);
+    scenario_.cluster_mark = section->mark_of("devices");
+    const auto memory = section->bytes("memory");
+    if (section->has("levels")) {
+      read_levels(*section, devices);
+      if (section->has("link")) {
+        section->error(section->mark_of("link"), "cluster.link stands beside cluster.levels",
+                       "the innermost level says what links its devices have");
+      }
+      section->child("link");
+    } else {
+      section->child("levels");
+      scenario_.cluster_given = devices.has_value();
+      scenario_.cluster = flat_cluster(devices ? static_cast<std::uint32_t>(devices->value) : 1, read_link(*section, "link"));
+    }
+    if (memory) scenario_.cluster.memory = memory->value;
+    section->finish();
+  }
+
+  Link read_link_keys(SectionReader& section) {
+    Link link;
+    if (auto latency = section.duration("latency")) link.latency = latency->value;
+    if (auto bandwidth = section.bandwidth("bandwidth")) link.bandwidth = bandwidth->value;
+    return link;
+  }
+
+  bool is_measured(const YamlNode* node) const {
+    return node && node->kind == YamlNode::Kind::scalar && node->text == "measured";
+  }
+
+  Link read_link(SectionReader& section, std::string_view key) {
+    const YamlNode* node = section.child(key);
+    if (is_measured(node)) {
+      measured_link_ = node->mark;
+      return {};
+    }
+    auto link_section = section.section(key);
+    if (!link_section) return {};
+    const Link link = read_link_keys(*link_section);
+    link_section->finish();
+    return link;
+  }
+
+  void read_levels(SectionReader& section, const std::optional<Marked<std::int64_t>>& devices) {
+    const std::vector<YamlNode>* nodes = section.list("levels");
+    if (!nodes) return;
+    if (nodes->empty()) return section.error(section.mark_of("levels"), "cluster.levels is an empty list");
+    std::int64_t product = 1;
+    for (std::size_t i = 0; i < nodes->size(); ++i) {
+      SectionReader level_section((*nodes)[i], fmt::format("cluster.levels[{}]", i), problems_);
+      level_section.require("size");
+      Level level;
+      level.name = fmt::format("level {}", i);
+      if (auto name = level_section.text("name")) level.name = name->value;
+      if (auto size = level_section.count("size", 1, kMostDevices)) level.size = static_cast<std::uint32_t>(size->value);
+      level.link = read_link_keys(level_section);
+      level_section.finish();
+      product *= level.size;
+      scenario_.cluster.levels.push_back(std::move(level));
+      if (product > kMostDevices) {
+        return section.error(section.mark_of("levels"), fmt::format("cluster.levels make more than {} devices", kMostDevices));
+      }
+    }
+    if (devices && devices->value != product) {
+      section.error(devices->mark, fmt::format("cluster.devices is {}, but the sizes of cluster.levels multiply to {}", devices->value, product),
+                    "leave devices out, or make them agree");
+    }
+  }
+
+  // ---- plan ----
+
+  void read_plan(SectionReader& file) {
+    auto section = file.section("plan");
+    scenario_.plan_mark = file.mark_of("plan");
+    if (!section) return;
+    Plan& plan = scenario_.plan;
+    plan.stages = section->count("stages", 1, kMostDevices);
+    plan.partition_mark = section->mark_of("partition");
+    read_partition(*section);
+    plan.replicas = marked_counts(*section, "replicas", 1, kMostDevices);
+    read_devices(*section);
+    plan.warm_up = marked_counts(*section, "warm_up", 0, kMostMicroBatches);
+    if (plan.replicas && std::any_of(plan.replicas->value.begin(), plan.replicas->value.end(), [](auto r) { return r > 1; })) {
+      not_available(plan.replicas->mark, "plan.replicas above 1");
+    }
+    if (auto copies = section->count("data_parallel", 1, kMostDevices); copies && copies->value > 1) {
+      not_available(copies->mark, "plan.data_parallel above 1");
+    }
+    if (section->has("file")) not_available(section->mark_of("file"), "plan.file");
+    section->child("file");
+    section->choice("cost_model", {"calibrated", "published"}, "cost model");
+    section->boolean("activation_transfers");
+    section->count("candidates", 1, 1'000'000);
+    section->finish();
+  }
+
+  std::optional<Marked<std::vector<std::int64_t>>> marked_counts(SectionReader& section, std::string_view key,
+                                                                 std::int64_t least, std::int64_t most) {
+    if (!section.has(key)) {
+      section.child(key);
+      return std::nullopt;
+    }
+    auto values = section.counts(key, least, most);
+    if (!values) return std::nullopt;
+    return Marked<std::vector<std::int64_t>>{*std::move(values), section.mark_of(key)};
+  }
+
+  void read_partition(SectionReader& section) {
+    const YamlNode* node = section.child("partition");
+    if (!node) return;
+    if (node->kind == YamlNode::Kind::sequence) {
+      if (auto counts = section.counts("partition", 1, kMostLayers)) {
+        if (counts->empty()) section.error(node->mark, "plan.partition is an empty list");
+        scenario_.plan.partition = *std::move(counts);
+      }
+      return;
+    }
+    const auto rule = section.choice("partition", {"even", "balanced", "pipedream"}, "partition",
+                                     "or a list of layers per stage");
+    if (!rule) return;
+    if (rule->value == "pipedream") not_available(rule->mark, "plan.partition: pipedream");
+    if (rule->value == "balanced") scenario_.plan.partition = PartitionRule::balanced;
+  }
+
+  void read_devices(SectionReader& section) {
+    if (!section.has("devices")) {
+      section.child("devices");
+      return;
+    }
+    const std::vector<YamlNode>* nodes = section.list("devices");
+    if (!nodes) return;
+    std::vector<std::vector<std::int64_t>> devices;
+    for (std::size_t i = 0; i < nodes->size(); ++i) {
+      const std::string path = fmt::format("plan.devices[{}]", i);
+      const YamlNode& node = (*nodes)[i];
+      std::vector<std::int64_t>& replicas = devices.emplace_back();
+      // A stage's devices are a list; one number stands for a list of one.
+      const std::vector<YamlNode> alone = {node};
+      const std::vector<YamlNode>& items = node.kind == YamlNode::Kind::sequence ? node.items : alone;
+      if (items.empty()) error(node.mark, fmt::format("{} is an empty list", path));
+      for (const YamlNode& item : items) {
+        if (auto device = read_count(item, path, 0, kMostDevices, problems_)) replicas.push_back(*device);
+      }
+    }
+    scenario_.plan.devices = Marked<std::vector<std::vector<std::int64_t>>>{std::move(devices), section.mark_of("devices")};
+  }
+
+  // ---- schedule ----
+
+  void read_schedule(SectionReader& file) {
+    auto section = file.section("schedule");
+    if (!section) return;
+    ScheduleChoice& choice = scenario_.schedule;
+    std::vector<std::string> names;
+    for (const ScheduleRule& rule : schedule_rules()) names.emplace_back(rule.name);
+    names.emplace_back("data-parallel");
+    if (section->has("file")) {
+      not_available(section->mark_of("file"), "schedule.file");
+    } else {
+      section->require("name", fmt::format("one of {}", fmt::join(names, ", ")));
+    }
+    section->child("file");
+    if (auto name = section->choice("name", names, "schedule", "plumbline list schedules")) {
+      choice.rule = find_schedule_rule(name->value);
+      choice.name_mark = name->mark;
+      if (!choice.rule) not_available(name->mark, "schedule.name: data-parallel");
+    }
+    section->require("micro_batches");
+    choice.micro_batches_mark = section->mark_of("micro_batches");
+    if (auto count = section->count("micro_batches", 1, kMostMicroBatches)) {
+      choice.micro_batches = static_cast<std::uint32_t>(count->value);
+    }
+    if (auto count = section->count("mini_batches", 1, kMostMicroBatches)) {
+      choice.mini_batches = static_cast<std::uint32_t>(count->value);
+    }
+    if (auto kind = section->choice("transfers", {"overlapped", "blocking"}, "kind of transfer")) {
+      choice.blocking = kind->value == "blocking";
+    }
+    if (auto kind = section->choice("recompute", {"none", "full"}, "kind of recomputation")) {
+      choice.recompute = kind->value == "full";
+    }
+    if (auto kind = section->choice("weights", {"stash", "vertical-sync", "none", "two"}, "kind of weight versions");
+        kind && kind->value != "stash") {
+      not_available(kind->mark, fmt::format("schedule.weights: {}", kind->value));
+    }
+    section->count("update_lag", 0, 1);
+    section->bytes("bucket");
+    section->finish();
+  }
+
+  // ---- training and overhead ----
+
+  void read_training(SectionReader& file) {
+    auto section = file.section("training");
+    if (!section) return;
+    micro_batch_size_ = section->count("micro_batch_size", 1, kMostBatch);
+    if (section->has("mini_batch_size")) not_available(section->mark_of("mini_batch_size"), "training.mini_batch_size");
+    section->child("mini_batch_size");
+    if (auto factor = section->real("optimizer_state", 1000)) scenario_.optimizer_state = factor->value;
+    section->finish();
+  }
+
+  void read_overhead(SectionReader& file) {
+    const YamlNode* node = file.child("overhead");
+    if (!node) return;
+    if (is_measured(node)) {
+      measured_overhead_ = node->mark;
+      return;
+    }
+    auto section = file.section("overhead");
+    scenario_.overheads = read_overheads(*section);
+    section->finish();
+  }
+
+  // ---- what needs several sections ----
+
+  /// Settles the batch that the model's times cover and the micro-batch size.
+  void check_batches() {
+    Profile& profile = scenario_.model.profile;
+    std::vector<Measurement>& held = profile.measurements;
+    std::optional<std::int64_t> batch = batch_ ? std::optional(batch_->value) : std::nullopt;
+    if (!held.front().batch) {
+      held.front().batch = batch;
+    } else if (batch && !profile.holds(*batch)) {
+      std::vector<std::string> sizes;
+      for (const Measurement& m : held) sizes.push_back(std::to_string(*m.batch));
+      return error(batch_->mark, fmt::format("model.batch is {}, but the profile was measured at {}", *batch, fmt::join(sizes, ", ")),
+                   "leave model.batch out and set training.micro_batch_size");
+    } else if (!batch) {
+      batch = held.front().batch;
+      if (held.size() > 1 && !micro_batch_size_) {
+        scenario_.notes.push_back(fmt::format("the profile holds {} batch sizes; the smallest, {}, is the micro-batch", held.size(), *batch));
+      }
+    }
+    if (scenario_.model.name.empty()) scenario_.model.name = scenario_.name;
+    scenario_.micro_batch_size = micro_batch_size_ ? micro_batch_size_->value : batch.value_or(1);
+    const bool has_outputs = std::any_of(held[0].layers.begin(), held[0].layers.end(), [](const LayerCosts& l) { return l.output.count > 0; });
+    const bool has_activations = std::any_of(held[0].layers.begin(), held[0].layers.end(), [](const LayerCosts& l) { return l.activation.count > 0; });
+    if (has_outputs && !has_activations) {
+      scenario_.notes.emplace_back("the layers give no activation sizes, so the memory shown holds no activations");
+    }
+    if (!profile.blocks.empty()) scenario_.notes.emplace_back("the profile's blocks are not used: layer times are added as they are");
+    if (!profile.slowdown.empty()) scenario_.notes.emplace_back("the profile's slow-down by neighbours is not used");
+  }
+
+  /// `link: measured` and `overhead: measured` take what the profile holds.
+  void apply_measured() {
+    const Profile& profile = scenario_.model.profile;
+    if (measured_link_) {
+      if (profile.links.empty()) return error(*measured_link_, "cluster.link is 'measured', but the model holds no measured links", "only a profile with links does");
+      scenario_.cluster.levels.front().link = {profile.links.front().latency, profile.links.front().bandwidth};
+      if (profile.links.size() > 1) {
+        scenario_.notes.push_back(fmt::format("the profile holds {} links; the first, '{}', is taken", profile.links.size(), profile.links.front().kind));
+      }
+    }
+    if (measured_overhead_) {
+      if (!profile.overheads) return error(*measured_overhead_, "overhead is 'measured', but the model holds no measured overheads", "only a profile with overheads does");
+      scenario_.overheads = *profile.overheads;
+    }
+  }
+
+  std::string path_;
+  Scenario scenario_;
+  Diagnostics problems_;
+  std::optional<Marked<std::int64_t>> batch_;
+  std::optional<Marked<std::int64_t>> micro_batch_size_;
+  std::optional<Mark> measured_link_;
+  std::optional<Mark> measured_overhead_;
+};
+
+}  // namespace
+
+Result<Scenario> read_scenario(const std::string& path, const std::vector<std::string>& overrides) {
+  auto root = read_yaml(path);
+  if (!root) return root.problems();
+  Diagnostics problems;
+  for (const std::string& argument : overrides) {
+    if (auto wrong = apply_override(*root, argument)) problems.insert(problems.end(), wrong->begin(), wrong->end());
+  }
+  if (!problems.empty()) return problems;
+  auto scenario = ScenarioReader(path).read(*root);
+  if (scenario) scenario->source = root->mark.source;
+  return scenario;
+}
+
+}  // namespace plumbline

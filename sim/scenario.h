@@ -1,0 +1,63 @@
+// A scenario as the user wrote it: model, cluster, plan, schedule, training, overhead; read and checked.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "models/cluster.h"
+#include "models/diagnostic.h"
+#include "models/profile.h"
+#include "schedules/generators.h"
+
+namespace plumbline {
+
+enum class PartitionRule { even, balanced };
+
+/// The plan section: how layers come to stages and stages to devices. Absent = by the rules of the contract.
+struct Plan {
+  std::optional<Marked<std::int64_t>> stages;
+  std::variant<PartitionRule, std::vector<std::int64_t>> partition = PartitionRule::even;
+  Mark partition_mark;
+  std::optional<Marked<std::vector<std::int64_t>>> replicas;
+  std::optional<Marked<std::vector<std::vector<std::int64_t>>>> devices;
+  std::optional<Marked<std::vector<std::int64_t>>> warm_up;
+};
+
+/// The schedule section.
+struct ScheduleChoice {
+  const ScheduleRule* rule = nullptr;
+  Mark name_mark;
+  std::uint32_t micro_batches = 1;
+  std::uint32_t mini_batches = 1;
+  Mark micro_batches_mark;
+  bool blocking = false;
+  bool recompute = false;
+};
+
+/// Everything that one prediction needs. Invariant: the model has layers and no cycle.
+struct Scenario {
+  std::string name;
+  std::shared_ptr<const Source> source;
+  Model model;
+  Mark model_mark;
+  Cluster cluster;
+  bool cluster_given = true;  ///< Whether the number of devices was; if not, the plan decides it.
+  Mark cluster_mark;
+  Plan plan;
+  Mark plan_mark;
+  ScheduleChoice schedule;
+  std::int64_t micro_batch_size = 1;
+  double optimizer_state = 0;
+  Overheads overheads;
+  std::vector<std::string> notes;  ///< What reading had to say that is no error.
+};
+
+/// Reads a scenario and the files it names, with `key=value` overrides put into its tree first.
+/// Paths in the file are relative to it, those in overrides to the current folder.
+/// Errors: all that is wrong in the scenario at once; then all that is wrong in the files it names.
+Result<Scenario> read_scenario(const std::string& path, const std::vector<std::string>& overrides);
+
+}  // namespace plumbline
