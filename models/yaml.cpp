@@ -155,12 +155,13 @@ class TreeBuilder : public YAML::EventHandler {
   bool done_ = false;
 };
 
-/// The first byte that no YAML of ours may hold. The library would stop at some without a word.
+/// The first byte that no YAML of ours may hold: the library would stop at some without a word.
 std::optional<Diagnostic> refuse_bytes(const std::shared_ptr<const Source>& source) {
   const std::string& text = source->text;
   int line = 1;
   std::size_t line_start = 0;
   bool indenting = true;
+  std::size_t open_brackets = 0;
   for (std::size_t at = 0; at < text.size();) {
     const auto c = static_cast<unsigned char>(text[at]);
     const Mark mark{source, line, static_cast<int>(at - line_start) + 1, 1};
@@ -174,6 +175,12 @@ std::optional<Diagnostic> refuse_bytes(const std::shared_ptr<const Source>& sour
       return input_error(mark, "a tab stands in the indentation", "YAML indents with spaces");
     }
     if (c != ' ') indenting = false;
+    // Counted before parsing, because the library takes a run of brackets for a key.
+    if (c == '[' || c == '{') ++open_brackets;
+    if ((c == ']' || c == '}') && open_brackets > 0) --open_brackets;
+    if (open_brackets > kDeepest) {
+      return input_error(mark, fmt::format("nested deeper than {} levels", kDeepest));
+    }
     if ((c < 0x20 && c != '\t' && c != '\r') || c == 0x7F) {
       return input_error(mark, fmt::format("the byte 0x{:02x} does not belong into a text file", c));
     }

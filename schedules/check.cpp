@@ -128,7 +128,7 @@ Result<Schedule> checked_schedule(std::string name, bool asynchronous, const Pip
   if (Diagnostics faults = Checker(shape, lists, mark).check(); !faults.empty()) return faults;
   const Replay replayed = replay(shape, lists);
   if (!replayed.complete) return deadlock(shape, lists, replayed.done, mark);
-  Schedule schedule{std::move(name), asynchronous, shape, {}, {}};
+  Schedule schedule{std::move(name), asynchronous, false, shape, {}, {}};
   order_by_replay(lists, replayed.start, schedule.issue_order, schedule.waves);
   return schedule;
 }

@@ -113,7 +113,7 @@ Result<Schedule> generate(const ScheduleRule& rule, const PipelineShape& shape,
   PLUMBLINE_CHECK(windows.size() == shape.positions.size(), windows.size(), shape.positions.size());
   if (rule.host_loop) {
     // The loop runs over the whole model as over one position: its list is the issue order.
-    Schedule schedule{std::string(rule.name), rule.asynchronous, shape, {}, {}};
+    Schedule schedule{std::string(rule.name), rule.asynchronous, true, shape, {}, {}};
     schedule.issue_order = window_list({0, shape.stages()}, windows.front(), shape.micro_batches);
     for (std::uint32_t i = 0; i < schedule.issue_order.size(); ++i) schedule.waves.push_back(i);
     return schedule;

@@ -101,16 +101,15 @@ std::string torch_csv(const Schedule& schedule) {
 }
 
 std::string issue_sequence(const Schedule& schedule) {
-  const bool is_loop = schedule.waves.size() == schedule.issue_order.size();
   std::string sequence;
   const std::uint32_t last = schedule.shape.stages() - 1;
   for (const Op& op : schedule.issue_order) {
-    if (is_loop) {  // one word for the whole model: told at the stage where the loop body begins
+    if (schedule.host_loop) {  // one word for the whole model: told at the stage where the loop body begins
       const bool begins = op.stage.value == (op.kind == OpKind::forward ? 0 : last);
       if (!begins) continue;
     }
     if (!sequence.empty()) sequence += ' ';
-    sequence += is_loop ? to_text(op).substr(to_text(op).find(letter(op.kind))) : to_text(op);
+    sequence += schedule.host_loop ? to_text(op).substr(to_text(op).find(letter(op.kind))) : to_text(op);
   }
   return sequence + '\n';
 }

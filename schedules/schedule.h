@@ -40,6 +40,7 @@ using OpLists = std::vector<std::vector<Op>>;
 struct Schedule {
   std::string name;
   bool asynchronous = false;
+  bool host_loop = false;  ///< The order is that of a loop over the whole model.
   PipelineShape shape;
   std::vector<Op> issue_order;
   std::vector<std::uint32_t> waves;  ///< Index of each wave's first op, ascending.

@@ -1,0 +1,69 @@
+// Native profiles and the costs at a batch size.
+// SPDX-License-Identifier: MIT
+#include "models/profile.h"
+
+#include <doctest/doctest.h>
+
+#include "models/profile_reader.h"
+#include "tests/support/builders.h"
+
+namespace plumbline {
+namespace {
+
+std::shared_ptr<const Source> text_source(std::string text) {
+  auto source = std::make_shared<Source>();
+  source->name = "p.yaml";
+  source->text = std::move(text);
+  return source;
+}
+
+const char* const kTwoSizes = R"(version: 1
+kind: profile
+model: small
+provenance: {source: measured, backend: cpu}
+measurements:
+  - batch: 32
+    layers:
+      - {name: a, forward: {mean: 4 ms, median: 3.9 ms, samples: 7}, backward_input: 3 ms, backward_weight: 5 ms, output: 32 KiB, activation: 64 KiB, parameters: 8 B, update: 1 us}
+  - batch: 8
+    layers:
+      - {name: a, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms, output: 8 KiB, activation: 16 KiB, parameters: 8 B, update: 1 us}
+overheads: {per_op: 2 us, hand_over: 6 us}
+links: [{kind: copy, latency: 4 us, bandwidth: 11 GB/s, table: [[1 KiB, 4.1 us], [1 MiB, 95 us]]}]
+)";
+
+TEST_CASE("a profile with two batch sizes is read, sorted and used as measured, interpolated or scaled") {
+  const auto model = parse_profile(text_source(kTwoSizes));
+  REQUIRE_MESSAGE(model, (model ? "" : to_text(model.problems())));
+  const Profile& profile = model->profile;
+  REQUIRE(profile.measurements.size() == 2);
+  CHECK(profile.measurements[0].batch == 8);
+  CHECK(profile.overheads->hand_over == std::chrono::microseconds(6));
+  CHECK(profile.links[0].table.size() == 2);
+  CHECK(profile.measurements[1].layers[0].forward.samples == 7);
+
+  const SizedCosts measured = costs_at(profile, 32);
+  CHECK(measured.estimated.empty());
+  CHECK(measured.layers[0].backward.mean == std::chrono::milliseconds(8));
+  const SizedCosts between = costs_at(profile, 16);  // a third of the way from 8 to 32
+  CHECK(between.estimated == "layer costs: interpolated to micro-batches of 16 between the measured batches of 8 and 32");
+  CHECK(between.layers[0].forward.mean == std::chrono::milliseconds(2));
+  CHECK(between.layers[0].output == Bytes{16 << 10});
+  CHECK(between.layers[0].update.mean == std::chrono::microseconds(1));
+  const SizedCosts above = costs_at(profile, 64);
+  CHECK(above.estimated == "layer costs: scaled linearly to micro-batches of 64 from the measured batch of 32");
+  CHECK(above.layers[0].forward.mean == std::chrono::milliseconds(8));
+  const SizedCosts below = costs_at(profile, 2);
+  CHECK(below.layers[0].forward.mean == std::chrono::microseconds(250));
+  CHECK(below.layers[0].split->weight.mean == std::chrono::microseconds(250));
+  CHECK(below.layers[0].activation == Bytes{4 << 10});
+}
+
+TEST_CASE("all that is wrong in a profile is told at once") {
+  const auto model = parse_profile(text_source("version: 2\nkind: profile\nlayers:\n  - {name: a, forward: 1, backward: 2 ms, colour: red}\n  - {name: a, forward: 1 ms}\n"));
+  REQUIRE(!model);
+  CHECK(model.problems().size() == 5);
+}
+
+}  // namespace
+}  // namespace plumbline

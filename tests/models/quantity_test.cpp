@@ -1,0 +1,77 @@
+// Quantities: exact reading, refusals, printing; rounding of transfers.
+// SPDX-License-Identifier: MIT
+#include "models/quantity.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/support/builders.h"
+
+namespace plumbline {
+namespace {
+
+TEST_CASE("times are read exactly") {
+  for (const auto& [text, ns] : {std::pair{"1.25 ms", 1'250'000LL}, {"0 s", 0LL}, {"3us", 3'000LL}, {"3 \u00b5s", 3'000LL},
+                                 {"0.1 ns", 0LL}, {"0.5 ns", 1LL}, {"2 min", 120'000'000'000LL}, {"1e-3 s", 1'000'000LL},
+                                 {"18.522 ms", 18'522'000LL}, {".5 s", 500'000'000LL}, {"1e6 s", 1'000'000'000'000'000LL},
+                                 {"0.1234567890123456789 s", 123'456'789LL}}) {
+    CAPTURE(text);
+    const auto parsed = parse_duration(text);
+    REQUIRE_MESSAGE(parsed.value, parsed.problem);
+    CHECK(parsed.value->count() == ns);
+  }
+}
+
+TEST_CASE("bytes are powers of 1000 and of 1024, bandwidths bytes or bits") {
+  CHECK(parse_bytes("16 GiB").value == Bytes{16LL << 30});
+  CHECK(parse_bytes("16 GB").value == Bytes{16'000'000'000});
+  CHECK(parse_bytes("1.5 KiB").value == Bytes{1536});
+  CHECK(parse_bandwidth("10 Gbit/s").value == BytesPerSecond{1'250'000'000});
+  CHECK(parse_bandwidth("450 GB/s").value == BytesPerSecond{450'000'000'000});
+}
+
+TEST_CASE("what is no quantity is refused with the reason") {
+  CHECK(parse_duration("5").problem == "has no unit (one of ns, us, ms, s, min, h)");
+  CHECK(parse_duration("5 lightyears").problem == "has the unknown unit 'lightyears' (one of ns, us, ms, s, min, h)");
+  CHECK(parse_duration("-1 ms").problem == "is negative");
+  CHECK(parse_duration("fast").problem == "is not a quantity such as '1.25 ms'");
+  CHECK(parse_duration("").problem == "is not a quantity such as '1.25 ms'");
+  CHECK(parse_duration("1e400 s").problem == "is larger than any quantity that is accepted (10^15 ns or B)");
+  CHECK(parse_duration("99999999999999999999999 s").problem == "is larger than any quantity that is accepted (10^15 ns or B)");
+  CHECK(parse_bytes("1 gb").problem.substr(0, 24) == "has the unknown unit 'gb");
+  CHECK(parse_bandwidth("1 bit/s").problem == "is less than 1 B/s");
+}
+
+TEST_CASE("whole numbers have no sign, no point and no leading zero") {
+  CHECK(parse_count("42").value == 42);
+  CHECK(parse_count("010").problem == "has leading zeros");
+  CHECK(parse_count("-3").problem == "is negative");
+  CHECK(parse_count("1.5").problem == "is not a whole number");
+  CHECK(parse_count("99999999999999999999").problem == "is too large");
+  CHECK(parse_real("0.5").value == 0.5);
+  for (const char* text : {"nan", "inf", "1x", "", "+1"}) CHECK(!parse_real(text).value);
+}
+
+TEST_CASE("quantities are printed with four digits") {
+  CHECK(to_text(Duration{0}) == "0 s");
+  CHECK(to_text(Duration{33'000'000}) == "33 ms");
+  CHECK(to_text(Duration{1'234'567}) == "1.235 ms");
+  CHECK(to_text(Duration{12'345'678'901'234}) == "12346 s");
+  CHECK(to_text(Bytes{0}) == "0 B");
+  CHECK(to_text(Bytes{1536}) == "1.5 KiB");
+  CHECK(to_text(Bytes{1010}) == "0.9863 KiB");
+  CHECK(to_text(BytesPerSecond{1'250'000'000}) == "1.25 GB/s");
+}
+
+TEST_CASE("a transfer never ends early and is exact where it divides") {
+  CHECK(transfer_time({1000}, {1'000'000'000}) == Duration{1000});
+  CHECK(transfer_time({1}, {3'000'000'000}) == Duration{1});
+  CHECK(transfer_time({10}, {3'000'000'000}) == Duration{4});
+  CHECK(transfer_time({0}, {1}) == Duration{0});
+  CHECK(transfer_time({kLargestQuantity}, {1}) > Duration{kLargestQuantity});
+  CHECK(round_up(3.0) == Duration{3});
+  CHECK(round_up(3.0000000000001) == Duration{3});
+  CHECK(round_up(3.001) == Duration{4});
+}
+
+}  // namespace
+}  // namespace plumbline

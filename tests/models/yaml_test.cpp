@@ -1,0 +1,87 @@
+// The strict reader and overrides.
+// SPDX-License-Identifier: MIT
+#include "models/yaml.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/support/builders.h"
+
+namespace plumbline {
+namespace {
+
+std::shared_ptr<const Source> text_source(std::string text) {
+  auto source = std::make_shared<Source>();
+  source->name = "x.yaml";
+  source->text = std::move(text);
+  return source;
+}
+
+std::string problem_of(const std::string& text) {
+  const auto parsed = parse_yaml(text_source(text));
+  return parsed ? "" : to_text(parsed.problems());
+}
+
+TEST_CASE("an error names file, line and column, quotes the line and points at the value") {
+  Diagnostics problems;
+  const auto root = *parse_yaml(text_source("schedule:\n  name: 1f1d\n"));
+  SectionReader file(root, "", problems);
+  auto section = file.section("schedule");
+  section->choice("name", {"gpipe", "1f1b"}, "schedule", "plumbline list schedules");
+  CHECK(to_text(problems) ==
+        "x.yaml:2:9: error: schedule.name is '1f1d', which is no schedule\n"
+        "    2 |   name: 1f1d\n"
+        "      |         ^~~~\n"
+        "  help: did you mean '1f1b'? (plumbline list schedules)\n");
+}
+
+TEST_CASE("bytes that the YAML library would stop at in silence are refused") {
+  CHECK(problem_of(std::string("a: 1\nb: \x04 2\n", 13)) ==
+        "x.yaml:2:4: error: the byte 0x04 does not belong into a text file\n    2 | b: ? 2\n      |    ^\n");
+  CHECK(problem_of("a: \xFF\n").find("the byte 0xff is not UTF-8") != std::string::npos);
+  CHECK(problem_of("a:\n\tb: 1\n").find("x.yaml:2:1: error: a tab stands in the indentation") == 0);
+}
+
+TEST_CASE("repeated keys, two documents, deep nesting and alias bombs are refused") {
+  CHECK(problem_of("a: 1\nb: 2\na: 3\n").find("x.yaml:3:1: error: the key 'a' stands here a second time") == 0);
+  CHECK(problem_of("a: 1\n---\nb: 1\n").find("a second YAML document") != std::string::npos);
+  CHECK(problem_of(std::string(20'000, '[')).find("nested deeper than 100 levels") != std::string::npos);
+  std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 12; ++i) {
+    bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [";
+    for (int j = 0; j < 9; ++j) bomb += (j ? ", *a" : "*a") + std::to_string(i - 1);
+    bomb += "]\n";
+  }
+  CHECK(problem_of(bomb).find("aliases expand to more than 100000 values") != std::string::npos);
+  CHECK(problem_of("").find("is empty") != std::string::npos);
+}
+
+TEST_CASE("an alias stands for what it names") {
+  const auto root = *parse_yaml(text_source("a: &x {b: 1}\nc: *x\n"));
+  CHECK(root.entries[1].value.entries[0].key == "b");
+}
+
+TEST_CASE("overrides set, make, index and take out keys, and know their place") {
+  YamlNode root = *parse_yaml(text_source("a: {b: 1, l: [1, 2]}\n"));
+  CHECK(!apply_override(root, "a.b=7"));
+  CHECK(root.entries[0].value.entries[0].value.text == "7");
+  CHECK(!apply_override(root, "a.l.1={c: 3}"));
+  CHECK(root.entries[0].value.entries[1].value.items[1].entries[0].key == "c");
+  CHECK(!apply_override(root, "new.deep=[1,2]"));
+  CHECK(root.entries[1].value.entries[0].value.items.size() == 2);
+  CHECK(root.entries[1].value.entries[0].value.mark.column == 10);
+  CHECK(!apply_override(root, "a.b=null"));
+  CHECK(root.entries[0].value.entries.size() == 1);
+  CHECK(apply_override(root, "nonsense"));
+  CHECK(apply_override(root, "a.l.5=1"));
+  CHECK(apply_override(root, "a.b=[1"));
+  CHECK(apply_override(root, "a..b=1"));
+}
+
+TEST_CASE("a word is suggested when it is near, and not when it is far") {
+  CHECK(did_you_mean("micro_batchs", {"micro_batches", "mini_batches"}) == "did you mean 'micro_batches'?");
+  CHECK(did_you_mean("nmae", {"name"}) == "did you mean 'name'?");
+  CHECK(did_you_mean("colour", {"name", "file"}) == "");
+}
+
+}  // namespace
+}  // namespace plumbline

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# What the command promises of its output: -o is atomic, stdout is data, the exit codes are the contract's.
+# SPDX-License-Identifier: MIT
+set -u
+plumbline=$(realpath "$1")
+cd "$(dirname "$0")/.." || exit 1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0
+failed=0
+expect() {  # expect NAME WANTED GOT
+  if [ "$2" = "$3" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED: $1: wanted '$2', got '$3'"; fi
+}
+example=examples/four-stages.yaml
+"$plumbline" simulate $example --json > "$work/stdout.json"
+expect "exit code" 0 $?
+"$plumbline" simulate $example --json -o "$work/file.json" > "$work/empty"
+expect "exit code with -o" 0 $?
+expect "stdout is empty with -o" "" "$(cat "$work/empty")"
+cmp -s "$work/stdout.json" "$work/file.json"
+expect "-o writes what stdout would get" 0 $?
+expect "no temporary file is left" "empty file.json stdout.json" "$(ls "$work" | tr '\n' ' ' | sed 's/ $//')"
+echo old > "$work/kept.json"
+"$plumbline" simulate $example schedule.name=nope -o "$work/kept.json" 2> /dev/null
+expect "a wrong scenario is exit 2" 2 $?
+expect "and leaves the old file" old "$(cat "$work/kept.json")"
+"$plumbline" simulate "$work/none.yaml" 2> /dev/null
+expect "a missing file is exit 3" 3 $?
+"$plumbline" simulate $example -o "$work/no/such/folder.json" 2> /dev/null
+expect "an unwritable path is exit 3" 3 $?
+"$plumbline" simulate $example cluster.memory="100 MiB" > "$work/table"
+expect "out of memory is exit 4" 4 $?
+expect "and is still reported" 1 "$(grep -c 'does not fit' "$work/table")"
+"$plumbline" simulate $example --json cluster.memory="100 MiB" -o "$work/over.json"
+expect "out of memory with -o is exit 4" 4 $?
+expect "and the JSON is there" 1 "$(grep -c '^ "fits": false' "$work/over.json")"
+if [ -e /dev/full ]; then
+  "$plumbline" simulate $example > /dev/full 2> /dev/null
+  expect "a full disk is exit 3" 3 $?
+fi
+"$plumbline" > /dev/null 2>&1
+expect "no subcommand is exit 2" 2 $?
+"$plumbline" --help > /dev/null
+expect "--help is exit 0" 0 $?
+"$plumbline" simulate --json $example > "$work/again.json"
+cmp -s "$work/stdout.json" "$work/again.json"
+expect "the same input gives the same bytes" 0 $?
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,155 @@
+// Laws that hold for every run: two evaluations agree, time adds up, nothing beats its critical path.
+// SPDX-License-Identifier: MIT
+#include "schedules/replay.h"
+#include "tests/support/builders.h"
+
+namespace plumbline::test {
+namespace {
+
+using std::chrono::nanoseconds;
+
+/// A random pipeline: any schedule, uneven stages, links, updates, several mini-batches, shared devices.
+TestPipeline random_pipeline(std::uint64_t seed) {
+  Dice dice(seed);
+  TestPipeline t = equal_stages(static_cast<std::uint32_t>(dice.roll(1, 7)), {}, {});
+  for (std::size_t s = 0; s < t.forward.size(); ++s) {
+    t.forward[s] = nanoseconds(dice.roll(0, 40));
+    t.backward[s] = nanoseconds(dice.roll(0, 80));
+  }
+  t.update = nanoseconds(dice.roll(0, 1) * dice.roll(0, 20));
+  t.output = {dice.roll(0, 3000)};
+  t.activation = {dice.roll(0, 3000)};
+  t.micro_batches = static_cast<std::uint32_t>(dice.roll(1, 14));
+  const auto& rules = schedule_rules();
+  t.schedule = rules[static_cast<std::size_t>(dice.roll(0, static_cast<std::int64_t>(rules.size()) - 1))].name;
+  t.link.latency = nanoseconds(dice.roll(0, 1) * dice.roll(0, 30));
+  if (dice.roll(0, 1) == 1) t.link.bandwidth = BytesPerSecond{dice.roll(20, 500) * 1'000'000'000};
+  t.options.blocking = dice.roll(0, 3) == 0;
+  t.options.recompute = dice.roll(0, 3) == 0;
+  t.options.overheads = {nanoseconds(dice.roll(0, 2)), nanoseconds(dice.roll(0, 2)), nanoseconds(dice.roll(0, 9))};
+  if (t.schedule == "pipedream") {
+    t.micro_batches += least_asynchronous_run(std::vector<std::uint32_t>(t.forward.size(), 1));
+  } else {
+    t.options.mini_batches = static_cast<std::uint32_t>(dice.roll(1, 3));
+  }
+  if (dice.roll(0, 2) == 0) {  // neighbouring stages share devices
+    std::uint32_t device = 0;
+    for (std::size_t s = 0; s < t.forward.size(); ++s) {
+      t.devices.push_back({device});
+      device += static_cast<std::uint32_t>(dice.roll(0, 1));
+    }
+  }
+  return t;
+}
+
+TEST_CASE("events and the longest path give the same trace to the tick") {
+  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+    const OpGraph graph = graph_of(random_pipeline(seed));
+    const Trace by_events = simulate(graph);
+    const Trace by_path = longest_path(graph);
+    CAPTURE(seed);
+    CHECK(by_events == by_path);
+    CHECK(longest_path_end(graph).time_since_epoch() == makespan(graph, by_events));
+  }
+}
+
+TEST_CASE("an activity starts when the last thing it waits for ends, and released_by names that thing") {
+  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+    const OpGraph graph = graph_of(random_pipeline(seed));
+    const Trace trace = simulate(graph);
+    CAPTURE(seed);
+    for (std::uint32_t i = 0; i < graph.size(); ++i) {
+      const Span& span = trace.spans[i];
+      if (span.released_by == kNobody) {
+        CHECK(span.begin == SimTime{});
+        continue;
+      }
+      const SimTime released = trace.spans[span.released_by].end;
+      const bool from_channel = graph.nodes[span.released_by].resource == graph.nodes[i].resource;
+      CHECK(span.begin == (from_channel ? released - graph.cost(span.released_by).latency : released));
+    }
+  }
+}
+
+TEST_CASE("busy and idle add up to the makespan on every device, and idle to its causes") {
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+    const TestPipeline t = random_pipeline(seed);
+    const OpGraph graph = graph_of(t);
+    const Metrics metrics = measure(graph, simulate(graph), std::vector<std::uint32_t>(t.forward.size(), 1));
+    CAPTURE(seed);
+    Duration busy{};
+    for (const DeviceMetrics& device : metrics.devices) {
+      CHECK(device.busy + device.idle == metrics.makespan);
+      CHECK(device.idle_by_cause.sum() == device.idle);
+      CHECK(device.idle >= Duration{});
+      CHECK(device.span <= metrics.makespan);
+      CHECK(metrics.makespan >= device.busy);
+      busy += device.busy;
+    }
+    CHECK(metrics.operations == 2 * static_cast<std::int64_t>(t.forward.size()) * graph.micro_batches);
+    CHECK(metrics.bubble_fraction() >= 0);
+    CHECK((metrics.makespan.count() == 0 || metrics.bubble_fraction() < 1));
+  }
+}
+
+TEST_CASE("doubling every duration doubles the makespan exactly") {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    OpGraph graph = graph_of(random_pipeline(seed));
+    const Duration once = makespan(graph, simulate(graph));
+    for (Cost& cost : graph.costs) {
+      cost.hold *= 2;
+      cost.latency *= 2;
+      cost.lead *= 2;
+    }
+    CHECK(makespan(graph, simulate(graph)) == 2 * once);
+  }
+}
+
+TEST_CASE("a synchronous run of k mini-batches takes k times one") {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    TestPipeline t = random_pipeline(seed);
+    if (t.schedule == "pipedream") continue;
+    t.options.mini_batches = 1;
+    const Duration once = makespan_of(t);
+    t.options.mini_batches = 4;
+    CHECK(makespan_of(t) == 4 * once);
+  }
+}
+
+TEST_CASE("the makespan is at least every device's work and every micro-batch's way through the pipeline") {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    const TestPipeline t = random_pipeline(seed);
+    Duration way{};
+    for (std::size_t s = 0; s < t.forward.size(); ++s) way += t.forward[s] + t.backward[s];
+    CHECK(makespan_of(t) >= way);
+  }
+}
+
+TEST_CASE("the same graph gives the same trace twice") {
+  const OpGraph graph = graph_of(random_pipeline(77));
+  CHECK(simulate(graph) == simulate(graph));
+}
+
+TEST_CASE("every generated schedule is complete, and its lists are what its total order projects to") {
+  for (const ScheduleRule& rule : schedule_rules()) {
+    for (std::uint32_t p = 1; p <= 6; ++p) {
+      for (std::uint32_t m = 1; m <= 9; ++m) {
+        TestPipeline t = equal_stages(p, nanoseconds(1), nanoseconds(1));
+        t.schedule = rule.name;
+        t.micro_batches = m;
+        const Schedule schedule = schedule_of(t);
+        CAPTURE(rule.name);
+        CAPTURE(p);
+        CAPTURE(m);
+        CHECK(schedule.issue_order.size() == std::size_t{2} * p * m);
+        const OpLists lists = schedule.lists();
+        CHECK(replay(schedule.shape, lists).complete);
+        const auto window = windows(rule, p, m, std::nullopt);
+        for (std::uint32_t s = 0; s < p; ++s) CHECK(lists[s] == window_list({s, 1}, window[s], m));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plumbline::test

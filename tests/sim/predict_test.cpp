@@ -1,0 +1,60 @@
+// The whole path from YAML to a prediction, in memory.
+// SPDX-License-Identifier: MIT
+#include "sim/predict.h"
+
+#include <doctest/doctest.h>
+
+#include "sim/report.h"
+#include "tests/support/builders.h"
+
+namespace plumbline {
+namespace {
+
+Prediction predict_example(const std::vector<std::string>& overrides) {
+  const auto scenario = read_scenario("examples/four-stages.yaml", overrides);
+  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+  auto prediction = predict(*scenario);
+  REQUIRE_MESSAGE(prediction, (prediction ? "" : to_text(prediction.problems())));
+  return *std::move(prediction);
+}
+
+TEST_CASE("the example of the contract: 33 ms, 7757.6 samples a second, 3/11 of bubble") {
+  const Prediction p = predict_example({});
+  CHECK(p.metrics.makespan == std::chrono::milliseconds(33));
+  CHECK(*p.throughput_samples_per_s == doctest::Approx(7757.6).epsilon(1e-5));
+  REQUIRE(p.formula);
+  CHECK(p.formula->text == "(p-1)/(m+p-1)");
+  const std::string json = to_json(p, "0");
+  for (const char* part : {"\"makespan_s\": 0.033", "\"period_s\": null", "\"operations\": 64", "\"fits\": true"}) {
+    CAPTURE(part);
+    CHECK(json.find(part) != std::string::npos);
+  }
+  CHECK(json == to_json(predict_example({}), "0"));
+}
+
+TEST_CASE("a smaller micro-batch is scaled and says so; throughput of GPipe and 1F1B stays equal") {
+  const Prediction p = predict_example({"training.micro_batch_size=8"});
+  CHECK(p.metrics.makespan == std::chrono::microseconds(8250));
+  REQUIRE(p.pipeline.estimated.size() == 1);
+  CHECK(predict_example({"training.micro_batch_size=8", "schedule.name=gpipe"}).metrics.makespan == p.metrics.makespan);
+}
+
+TEST_CASE("no formula is shown where it does not hold") {
+  CHECK(!predict_example({"cluster.link.bandwidth=1 GB/s"}).formula);
+  CHECK(!predict_example({"schedule.transfers=blocking"}).formula);
+  CHECK(!predict_example({"overhead.per_iteration=1 ms"}).formula);
+  CHECK(predict_example({"cluster.link.latency=1 ms"}).formula);
+  CHECK(!predict_example({"cluster.link.latency=1 ms", "schedule.micro_batches=7"}).formula);
+}
+
+TEST_CASE("memory beyond the limit does not fit, and asynchronous runs report a period") {
+  CHECK(predict_example({"cluster.memory=228 MiB"}).fits() == true);
+  CHECK(predict_example({"cluster.memory=227 MiB"}).fits() == false);
+  CHECK(!predict_example({"cluster.memory=null"}).fits());
+  const Prediction p = predict_example({"schedule.name=pipedream"});
+  CHECK(p.iteration_time_s == doctest::Approx(8 * 0.003));
+  CHECK(p.pipeline.weight_versions == std::vector<std::uint32_t>{4, 3, 2, 1});
+}
+
+}  // namespace
+}  // namespace plumbline
