@@ -1,4 +1,4 @@
-// `plumbline check`: read and check everything, run nothing.
+// `plumbline check`: read everything and check it, the fit into memory included; run nothing.
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 
@@ -17,12 +17,15 @@ void add_check(CLI::App& app, int& exit_code) {
   command->callback([arguments, &exit_code] {
     const auto scenario = read_scenario(arguments->scenario, arguments->overrides);
     if (!scenario) return void(exit_code = fail(scenario.problems()));
-    const auto pipeline = plan_pipeline(*scenario, /*for_run=*/true);
-    if (!pipeline) return void(exit_code = fail(pipeline.problems()));
-    std::string text = fmt::format("{}: ok: {} layers in {} stages on {} devices, {} ops of '{}'\n", arguments->scenario,
-                                   scenario->model.graph.size(), pipeline->partition.stages.size(), pipeline->devices.size(),
-                                   pipeline->schedule.issue_order.size() * pipeline->mini_batches, pipeline->schedule.name);
-    for (const std::string& note : pipeline->notes) text += "note: " + note + '\n';
+    const auto prediction = predict(*scenario);
+    if (!prediction) return void(exit_code = fail(prediction.problems()));
+    if (exit_code = report_fit(*prediction); exit_code != kDone) return;
+    const Pipeline& pipeline = prediction->pipeline;
+    std::string text = fmt::format(
+        "{}: ok: layers {}, stages {}, devices {}, schedule {}, ops {}\n", arguments->scenario,
+        scenario->model.graph.size(), pipeline.partition.stages.size(), pipeline.devices.size(),
+        pipeline.schedule.name, prediction->metrics.operations);
+    for (const std::string& note : pipeline.notes) text += "note: " + note + '\n';
     exit_code = write_output(text, arguments->output);
   });
 }

@@ -10,12 +10,22 @@
 #include <cstdio>
 #include <cstring>
 
+#include "sim/report.h"
+
 namespace plumbline {
 
 void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments) {
-  command.add_option("scenario", arguments.scenario, "scenario file (YAML)")->required()->type_name("SCENARIO");
-  command.add_option("overrides", arguments.overrides, "set a key of the scenario: schedule.micro_batches=16")->type_name("key=value");
-  command.add_option("-o,--output", arguments.output, "write to this file instead of stdout, whole or not at all")->type_name("FILE");
+  command.add_option("scenario", arguments.scenario, "scenario file (YAML)")
+      ->required()
+      ->type_name("SCENARIO");
+  command
+      .add_option("overrides", arguments.overrides,
+                  "set a key of the scenario: schedule.micro_batches=16")
+      ->type_name("key=value");
+  command
+      .add_option("-o,--output", arguments.output,
+                  "write to this file instead of stdout, whole or not at all")
+      ->type_name("FILE");
 }
 
 int fail(const Diagnostics& problems) {
@@ -28,10 +38,17 @@ int fail(const Diagnostics& problems) {
   return code;
 }
 
+int report_fit(const Prediction& prediction) {
+  if (prediction.fits() != false) return kDone;
+  std::fputs(fmt::format("error: {}\n", shortage(prediction)).c_str(), stderr);
+  return kInfeasible;
+}
+
 namespace {
 
 int cannot_write(const std::string& path, int error) {
-  std::fputs(fmt::format("{}: error: cannot be written: {}\n", path, std::strerror(error)).c_str(), stderr);
+  std::fputs(fmt::format("{}: error: cannot be written: {}\n", path, std::strerror(error)).c_str(),
+             stderr);
   return kFileTrouble;
 }
 

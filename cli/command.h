@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/diagnostic.h"
+#include "sim/predict.h"
 
 namespace CLI {
 class App;
@@ -38,15 +39,20 @@ struct ScenarioArguments {
 /// Adds SCENARIO, key=value and -o to a subcommand.
 void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments);
 
-/// Prints diagnostics to stderr; returns the exit code of the gravest: a wrong input, then a file, then
-/// infeasible.
+/// Prints diagnostics to stderr; returns the exit code of the gravest: a wrong input, then a file,
+/// then infeasible.
 int fail(const Diagnostics& problems);
 
-/// Writes `text` to stdout, or atomically to `path`: a temporary file in the same folder, then a rename.
-/// Returns kDone, or kFileTrouble after saying why.
+/// Says on stderr which device has too little memory, if one has; returns kInfeasible then, else
+/// kDone.
+int report_fit(const Prediction& prediction);
+
+/// Writes `text` to stdout, or atomically to `path`: a temporary file in the same folder, then a
+/// rename. Returns kDone, or kFileTrouble after saying why.
 int write_output(const std::string& text, const std::string& path);
 
-/// Each adds its subcommand to `app`; when the user calls it, its exit code is put into `exit_code`.
+/// Each adds its subcommand to `app`; when the user calls it, its exit code is put into
+/// `exit_code`.
 void add_simulate(CLI::App& app, int& exit_code);
 void add_schedule(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);

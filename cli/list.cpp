@@ -18,9 +18,13 @@ void add_list(CLI::App& app, int& exit_code) {
   command->callback([&exit_code] {
     std::string text;
     for (const ScheduleRule& rule : schedule_rules()) {
-      text += fmt::format("{}\n  {}\n  order   {}\n  bubble  {}\n  source  {}\n", rule.name, rule.summary, rule.order, rule.bubble, rule.source);
+      text += fmt::format("{}\n  {}\n  order   {}\n  bubble  {}\n  source  {}\n", rule.name,
+                          rule.summary, rule.order, rule.bubble, rule.source);
     }
-    exit_code = write_output(text + "p = positions in the pipeline, m = micro-batches, s = position from 0; equal stages, free links\n", "");
+    exit_code = write_output(text +
+                                 "p = positions in the pipeline, m = micro-batches, s = position "
+                                 "from 0; equal stages, free links\n",
+                             "");
   });
 }
 

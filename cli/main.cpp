@@ -3,6 +3,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -13,6 +14,7 @@ namespace {
 
 int run(int argc, char** argv) {
   CLI::App app{"predicts how pipeline-parallel training will behave"};
+  app.name("plumbline");
   app.set_version_flag("--version", std::string("plumbline ") + plumbline::kVersion);
   app.require_subcommand(1);
   int exit_code = plumbline::kDone;
@@ -20,6 +22,16 @@ int run(int argc, char** argv) {
   plumbline::add_schedule(app, exit_code);
   plumbline::add_check(app, exit_code);
   plumbline::add_list(app, exit_code);
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  if (argc > 1 && argv[1][0] != '-' &&
+      std::find(names.begin(), names.end(), argv[1]) == names.end()) {
+    plumbline::Diagnostic wrong;
+    wrong.message = "'" + plumbline::clipped(argv[1]) + "' is no subcommand";
+    wrong.help = plumbline::did_you_mean(argv[1], names);
+    if (wrong.help.empty()) wrong.help = "plumbline --help lists them";
+    return plumbline::fail({wrong});
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -14,9 +14,13 @@ void add_schedule(CLI::App& app, int& exit_code) {
     std::string format = "grid";
   };
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("schedule", "print the order of the ops of one mini-batch");
+  CLI::App* command =
+      app.add_subcommand("schedule", "print the order of the ops of one mini-batch");
   add_scenario_arguments(*command, *arguments);
-  command->add_option("--format", arguments->format, "grid: a column a step; torch-csv: PyTorch's file; sequence: as one host thread launches it")
+  command
+      ->add_option("--format", arguments->format,
+                   "grid: a column a step; torch-csv: PyTorch's file; sequence: as one host thread "
+                   "launches it")
       ->check(CLI::IsMember({"grid", "torch-csv", "sequence"}))
       ->capture_default_str();
   command->callback([arguments, &exit_code] {
@@ -25,7 +29,7 @@ void add_schedule(CLI::App& app, int& exit_code) {
     const auto pipeline = plan_pipeline(*scenario, /*for_run=*/false);
     if (!pipeline) return void(exit_code = fail(pipeline.problems()));
     const Schedule& schedule = pipeline->schedule;
-    const std::string text = arguments->format == "grid"        ? replay_grid(schedule, pipeline->devices)
+    const std::string text = arguments->format == "grid" ? replay_grid(schedule, pipeline->devices)
                              : arguments->format == "torch-csv" ? torch_csv(schedule)
                                                                 : issue_sequence(schedule);
     exit_code = write_output(text, arguments->output);

@@ -13,7 +13,8 @@ void add_simulate(CLI::App& app, int& exit_code) {
     bool json = false;
   };
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("simulate", "predict iteration time, throughput, bubbles and memory");
+  CLI::App* command =
+      app.add_subcommand("simulate", "predict iteration time, throughput, bubbles and memory");
   add_scenario_arguments(*command, *arguments);
   command->add_flag("--json", arguments->json, "print JSON and nothing else");
   command->callback([arguments, &exit_code] {
@@ -21,8 +22,10 @@ void add_simulate(CLI::App& app, int& exit_code) {
     if (!scenario) return void(exit_code = fail(scenario.problems()));
     const auto prediction = predict(*scenario);
     if (!prediction) return void(exit_code = fail(prediction.problems()));
-    exit_code = write_output(arguments->json ? to_json(*prediction, kVersion) : to_table(*prediction), arguments->output);
-    if (exit_code == kDone && prediction->fits() == false) exit_code = kInfeasible;
+    exit_code =
+        write_output(arguments->json ? to_json(*prediction, kVersion) : to_table(*prediction),
+                     arguments->output);
+    if (exit_code == kDone) exit_code = report_fit(*prediction);
   });
 }
 

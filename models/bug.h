@@ -24,10 +24,10 @@ std::string join_values(const char* names, const Values&... values) {
 }  // namespace plumbline
 
 /// Checks an invariant of the program itself, in Release too; bad *input* is a Diagnostic instead.
-#define PLUMBLINE_CHECK(condition, ...)                                                         \
-  do {                                                                                          \
-    if (!(condition)) [[unlikely]]                                                              \
-      ::plumbline::report_bug(#condition,                                                       \
-                              ::plumbline::detail::join_values(#__VA_ARGS__, __VA_ARGS__),      \
-                              __FILE__, __LINE__);                                              \
+#define PLUMBLINE_CHECK(condition, ...)                                                    \
+  do {                                                                                     \
+    if (!(condition)) [[unlikely]]                                                         \
+      ::plumbline::report_bug(#condition,                                                  \
+                              ::plumbline::detail::join_values(#__VA_ARGS__, __VA_ARGS__), \
+                              __FILE__, __LINE__);                                         \
   } while (false)

@@ -13,7 +13,8 @@ std::uint32_t Cluster::device_count() const {
 }
 
 Path Cluster::path(DeviceId from, DeviceId to) const {
-  PLUMBLINE_CHECK(from != to && from.value < device_count() && to.value < device_count(), from.value, to.value);
+  PLUMBLINE_CHECK(from != to && from.value < device_count() && to.value < device_count(),
+                  from.value, to.value);
   // Walk outwards until both devices are in one group; `group` is then the one below that level.
   std::uint32_t group_from = from.value;
   std::uint32_t group_to = to.value;

@@ -10,8 +10,8 @@
 
 namespace plumbline {
 
-/// What one path between two devices costs: a latency that holds nothing and a bandwidth; no bandwidth
-/// = unlimited.
+/// What one path between two devices costs: a latency that holds nothing and a bandwidth; no
+/// bandwidth = unlimited.
 struct Link {
   Duration latency{};
   std::optional<BytesPerSecond> bandwidth;
@@ -19,9 +19,10 @@ struct Link {
   friend bool operator==(const Link&, const Link&) = default;
 };
 
-/// One level of the hierarchy: `size` groups of the level below (of devices in the innermost) make one
-/// group of this level. In the innermost level every ordered pair of devices has a link of its own; in the
-/// others every group of the level below has one network card, shared by its devices, full duplex.
+/// One level of the hierarchy: `size` groups of the level below (of devices in the innermost) make
+/// one group of this level. In the innermost level every ordered pair of devices has a link of its
+/// own; in the others every group of the level below has one network card, shared by its devices,
+/// full duplex.
 struct Level {
   std::string name;
   std::uint32_t size = 1;
@@ -45,7 +46,8 @@ struct Path {
   std::optional<Card> in;
 };
 
-/// Devices numbered level by level, innermost first. Invariants: at least one level, every size >= 1.
+/// Devices numbered level by level, innermost first. Invariants: at least one level, every size
+/// >= 1.
 struct Cluster {
   std::vector<Level> levels;
   std::optional<Bytes> memory;  ///< Per device; nothing = not checked.
@@ -53,8 +55,8 @@ struct Cluster {
   /// All devices: the product of the sizes.
   std::uint32_t device_count() const;
 
-  /// The path between two devices: that of the outermost level that it crosses; inner levels are not
-  /// charged. Requires: both devices exist and differ.
+  /// The path between two devices: that of the outermost level that it crosses; inner levels are
+  /// not charged. Requires: both devices exist and differ.
   Path path(DeviceId from, DeviceId to) const;
 };
 

@@ -22,7 +22,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   for (std::size_t i = 1; i <= a.size(); ++i) {
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      row[j] =
+          std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
         row[j] = std::min(row[j], before[j - 2] + 1);
       }
@@ -33,7 +34,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-/// A line as it may be shown: at most `most` bytes around `column`, control characters as '?'.
+/// A line as it may be shown: at most `most` bytes around `column`.
 struct Excerpt {
   std::string text;
   int column;  ///< Of the caret in `text`, from 1.
@@ -44,17 +45,14 @@ Excerpt excerpt(std::string_view line, int column) {
   const auto at = static_cast<std::size_t>(std::max(column, 1)) - 1;
   std::size_t first = 0;
   if (line.size() > most && at > most / 2) first = std::min(at - most / 2, line.size() - most);
-  while (first < line.size() && (static_cast<unsigned char>(line[first]) & 0xC0) == 0x80) ++first;
-  Excerpt shown{std::string(line.substr(first, most)), static_cast<int>(at - std::min(at, first)) + 1};
-  while (!shown.text.empty() && first + shown.text.size() < line.size() &&
-         (static_cast<unsigned char>(line[first + shown.text.size()]) & 0xC0) == 0x80) {
-    shown.text.pop_back();
-  }
-  for (char& c : shown.text) {
-    if (c == '\t') c = ' ';
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
-  }
-  return shown;
+  const auto continues = [&](std::size_t i) {
+    return i < line.size() && (static_cast<unsigned char>(line[i]) & 0xC0) == 0x80;
+  };
+  while (first > 0 && continues(first)) --first;
+  std::size_t end = std::min(line.size(), first + most);
+  while (end > first && continues(end)) --end;
+  return {printable(line.substr(first, end - first)),
+          static_cast<int>(at - std::min(at, first)) + 1};
 }
 
 /// Terminal columns before byte `bytes` of `text`: bytes that continue a UTF-8 character take none.
@@ -83,17 +81,19 @@ std::string to_text(const Diagnostic& diagnostic) {
   const Mark& mark = diagnostic.mark;
   std::string text;
   if (mark.source && mark.line > 0) {
-    text = fmt::format("{}:{}:{}: error: {}\n", mark.source->name, mark.line, mark.column,
-                       diagnostic.message);
+    text = fmt::format("{}:{}:{}: error: {}\n", printable(mark.source->name), mark.line,
+                       mark.column, diagnostic.message);
     const Excerpt shown = excerpt(mark.source->line(mark.line), mark.column);
     const auto at = static_cast<std::size_t>(shown.column) - 1;
     const std::size_t before = columns_before(shown.text, at);
     const std::size_t end = at + static_cast<std::size_t>(std::max(mark.length, 1));
-    const std::size_t wide = columns_before(shown.text, end) - std::min(before, columns_before(shown.text, end));
+    const std::size_t wide =
+        columns_before(shown.text, end) - std::min(before, columns_before(shown.text, end));
     text += fmt::format("{:>5} | {}\n", mark.line, shown.text);
-    text += fmt::format("      | {}^{}\n", std::string(before, ' '), std::string(wide > 1 ? wide - 1 : 0, '~'));
+    text += fmt::format("      | {}^{}\n", std::string(before, ' '),
+                        std::string(wide > 1 ? wide - 1 : 0, '~'));
   } else if (mark.source) {
-    text = fmt::format("{}: error: {}\n", mark.source->name, diagnostic.message);
+    text = fmt::format("{}: error: {}\n", printable(mark.source->name), diagnostic.message);
   } else {
     text = fmt::format("error: {}\n", diagnostic.message);
   }
@@ -133,18 +133,49 @@ std::string to_text(const Diagnostics& diagnostics) {
   return text;
 }
 
-std::string clipped(std::string_view text) {
-  constexpr std::size_t most = 60;
-  std::string shown(text.substr(0, most));
-  if (text.size() > most) {
-    while (!shown.empty() && (static_cast<unsigned char>(shown.back()) & 0xC0) == 0x80) shown.pop_back();
-    if (!shown.empty() && static_cast<unsigned char>(shown.back()) >= 0xC0) shown.pop_back();
-    shown += "...";
+std::size_t utf8_length(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) -> unsigned {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const auto between = [&](std::size_t i, unsigned low, unsigned high) {
+    return byte(i) >= low && byte(i) <= high;
+  };
+  const unsigned first = byte(at);
+  if (at >= text.size() || first < 0x80) return at < text.size() ? 1 : 0;
+  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4) return 0;
+  const unsigned low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+  const unsigned high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+  if (!between(at + 1, low, high)) return 0;
+  for (std::size_t i = 2; i < length; ++i) {
+    if (!between(at + i, 0x80, 0xBF)) return 0;
   }
-  for (char& c : shown) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
+  return length;
+}
+
+std::string printable(std::string_view text) {
+  std::string shown;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_length(text, at);
+    const auto c = static_cast<unsigned char>(text[at]);
+    if (length == 1 && c == '\t') {
+      shown += ' ';
+    } else if (length == 0 || (length == 1 && (c < 0x20 || c == 0x7F))) {
+      shown += '?';
+    } else {
+      shown += text.substr(at, length);
+    }
+    at += std::max<std::size_t>(length, 1);
   }
   return shown;
+}
+
+std::string clipped(std::string_view text) {
+  constexpr std::size_t most = 60;
+  if (text.size() <= most) return printable(text);
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return printable(text.substr(0, end)) + "...";
 }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& offered) {
@@ -166,13 +197,18 @@ Result<std::shared_ptr<const Source>> read_file(const std::string& path, std::si
   source->name = path;
   source->directory = std::filesystem::path(path).parent_path().string();
   const auto fail = [&](std::string message) {
-    return Diagnostic{.mark = {source}, .message = std::move(message), .help = {}, .detail = {}, .fault = Fault::file};
+    return Diagnostic{.mark = {source},
+                      .message = std::move(message),
+                      .help = {},
+                      .detail = {},
+                      .fault = Fault::file};
   };
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return fail("is a directory, not a file");
   errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(fmt::format("cannot be read: {}", std::strerror(errno != 0 ? errno : EIO)));
+  if (!file)
+    return fail(fmt::format("cannot be read: {}", std::strerror(errno != 0 ? errno : EIO)));
   std::string chunk(std::size_t{1} << 16, '\0');
   while (file.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || file.gcount() > 0) {
     source->text.append(chunk, 0, static_cast<std::size_t>(file.gcount()));
@@ -181,6 +217,8 @@ Result<std::shared_ptr<const Source>> read_file(const std::string& path, std::si
     }
   }
   if (file.bad()) return fail("cannot be read to its end");
+  if (source->text.compare(0, 3, "\xEF\xBB\xBF") == 0)
+    source->text.erase(0, 3);  // a byte-order mark
   return std::shared_ptr<const Source>(std::move(source));
 }
 

@@ -56,11 +56,19 @@ struct Diagnostic {
 
 using Diagnostics = std::vector<Diagnostic>;
 
-/// The diagnostic as people read it: place, message, the line with a caret, help. Ends in a newline.
+/// The diagnostic as people read it: place, message, the line with a caret, help. Ends in a
+/// newline.
 std::string to_text(const Diagnostic& diagnostic);
 
 /// All of them, in the order of their places within one source, each once.
 std::string to_text(const Diagnostics& diagnostics);
+
+/// The length of the valid UTF-8 character at `at`, or 0 where there is none.
+/// Unicode 15, table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF.
+std::size_t utf8_length(std::string_view text, std::size_t at);
+
+/// `text` with '?' for every byte that is no printable character.
+std::string printable(std::string_view text);
 
 /// `text` as a message may quote it: at most 60 bytes, cut between characters and ended with "...".
 std::string clipped(std::string_view text);

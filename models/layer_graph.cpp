@@ -36,7 +36,8 @@ struct CycleFinder : boost::default_dfs_visitor {
   }
   void back_edge(BoostGraph::edge_descriptor edge, const BoostGraph& graph) const {
     const auto first = static_cast<std::uint32_t>(target(edge, graph));
-    for (auto at = static_cast<std::uint32_t>(source(edge, graph)); at != first; at = (*parent)[at]) {
+    for (auto at = static_cast<std::uint32_t>(source(edge, graph)); at != first;
+         at = (*parent)[at]) {
       cycle->push_back({at});
     }
     cycle->push_back({first});
@@ -68,7 +69,8 @@ LayerId LayerGraph::add_layer(Layer layer) {
 }
 
 void LayerGraph::add_edge(LayerId from, LayerId to) {
-  PLUMBLINE_CHECK(from.value < size() && to.value < size() && from != to, from.value, to.value, size());
+  PLUMBLINE_CHECK(from.value < size() && to.value < size() && from != to, from.value, to.value,
+                  size());
   const LayerEdge edge{from, to};
   const auto at = std::lower_bound(edges_.begin(), edges_.end(), edge);
   if (at == edges_.end() || *at != edge) edges_.insert(at, edge);
@@ -114,7 +116,8 @@ bool LayerGraph::reaches(LayerId from, LayerId to) const {
   Finder finder;
   finder.wanted = to.value;
   try {
-    boost::breadth_first_search(to_boost(*this), vertex(from.value, to_boost(*this)), boost::visitor(finder));
+    boost::breadth_first_search(to_boost(*this), vertex(from.value, to_boost(*this)),
+                                boost::visitor(finder));
   } catch (const Stop&) {
     return true;
   }

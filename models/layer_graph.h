@@ -27,7 +27,8 @@ struct LayerEdge {
 
 /// Layers in the order in which the file gives them, and the edges between them.
 /// Invariants: edges name layers that exist, none joins a layer to itself, each stands once.
-/// A graph may have a cycle until find_cycle() has said that it has none. It knows no times and no devices.
+/// A graph may have a cycle until find_cycle() has said that it has none. It knows no times and no
+/// devices.
 class LayerGraph {
  public:
   /// A chain: each layer consumes the one before it.
@@ -46,8 +47,8 @@ class LayerGraph {
   /// The layers of one cycle in the order of its edges; empty where there is none.
   std::vector<LayerId> find_cycle() const;
 
-  /// Every layer after all that it consumes; among those that are ready the first in the file comes first.
-  /// Requires: no cycle.
+  /// Every layer after all that it consumes; among those that are ready the first in the file comes
+  /// first. Requires: no cycle.
   std::vector<LayerId> topological_order() const;
 
   /// Whether a path of edges leads from `from` to `to`. A layer reaches itself.

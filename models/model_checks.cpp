@@ -6,7 +6,8 @@
 
 namespace plumbline {
 
-void refuse_cycle(const LayerGraph& graph, const Mark& mark, Diagnostics& problems) {
+void refuse_cycle(const LayerGraph& graph, const std::function<Mark(const LayerEdge&)>& mark_of,
+                  Diagnostics& problems) {
   const std::vector<LayerId> cycle = graph.find_cycle();
   if (cycle.empty()) return;
   constexpr std::size_t most = 8;
@@ -16,8 +17,10 @@ void refuse_cycle(const LayerGraph& graph, const Mark& mark, Diagnostics& proble
   }
   if (cycle.size() > most) path += fmt::format("({} more) -> ", cycle.size() - most);
   path += clipped(graph.layer(cycle.front()).name);
-  problems.push_back({.mark = mark, .message = fmt::format("the layers form a cycle: {}", path),
-                      .help = "a layer may only consume what earlier layers make", .detail = {}});
+  problems.push_back({.mark = mark_of({cycle.back(), cycle.front()}),
+                      .message = fmt::format("the layers form a cycle: {}", path),
+                      .help = "a layer may only consume what earlier layers make",
+                      .detail = {}});
 }
 
 }  // namespace plumbline

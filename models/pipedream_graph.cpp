@@ -76,13 +76,19 @@ class GraphParser {
       read_edge(text);
     }
     if (problems_.empty() && model_.graph.size() == 0) {
-      return Diagnostic{.mark = {source_}, .message = "has no layer", .help = "a node line reads: id -- description -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=4.0, parameter_size=0.0", .detail = {}};
+      return Diagnostic{.mark = {source_},
+                        .message = "has no layer",
+                        .help =
+                            "a node line reads: id -- description -- forward_compute_time=1.0, "
+                            "backward_compute_time=2.0, activation_size=4.0, parameter_size=0.0",
+                        .detail = {}};
     }
     if (problems_.empty()) {
       measurement_.layers.shrink_to_fit();
       model_.profile.measurements.push_back(std::move(measurement_));
       model_.profile.provenance = {{"source", "measured"}, {"tool", "PipeDream's profiler"}};
-      refuse_cycle(model_.graph, {source_}, problems_);
+      refuse_cycle(
+          model_.graph, [this](const LayerEdge& edge) { return edge_marks_.at(edge); }, problems_);
     }
     if (!problems_.empty()) return problems_;
     return std::move(model_);
@@ -95,14 +101,19 @@ class GraphParser {
   };
 
   void error(Piece at, std::string message, std::string help = "") {
-    problems_.push_back({.mark = {source_, line_, static_cast<int>(at.column) + 1, static_cast<int>(std::min<std::size_t>(at.text.size(), 200))},
-                         .message = std::move(message), .help = std::move(help), .detail = {}});
+    problems_.push_back({.mark = {source_, line_, static_cast<int>(at.column) + 1,
+                                  static_cast<int>(std::min<std::size_t>(at.text.size(), 200))},
+                         .message = std::move(message),
+                         .help = std::move(help),
+                         .detail = {}});
   }
 
   void read_node(std::string_view text) {
     const std::vector<Piece> parts = split({text, 0}, kSeparator);
     if (parts.size() < 3 || parts.size() > 4) {
-      return error({text, 0}, fmt::format("a node line has 3 or 4 parts separated by ' -- ', this one has {}", parts.size()),
+      return error({text, 0},
+                   fmt::format("a node line has 3 or 4 parts separated by ' -- ', this one has {}",
+                               parts.size()),
                    "an edge line begins with a tab");
     }
     const std::string id(trimmed(parts[0].text));
@@ -117,8 +128,14 @@ class GraphParser {
       nodes_[id] = {std::nullopt, line_};
       return;
     }
-    const LayerId layer = model_.graph.add_layer(
-        {.name = id, .kind = std::string(description.substr(0, description.find('('))), .parameters = {fields.parameters}});
+    if (model_.graph.size() == static_cast<std::size_t>(kMostLayers)) {
+      return error(parts[0],
+                   fmt::format("this is one layer more than the {} that are read", kMostLayers));
+    }
+    const LayerId layer =
+        model_.graph.add_layer({.name = id,
+                                .kind = std::string(description.substr(0, description.find('('))),
+                                .parameters = {fields.parameters}});
     nodes_[id] = {layer, line_};
     LayerCosts costs;
     costs.forward.mean = Duration(fields.forward);
@@ -146,11 +163,13 @@ class GraphParser {
       const auto found = wanted.find(trimmed(field.text.substr(0, equals)));
       if (equals == std::string_view::npos || found == wanted.end()) {
         error(field, fmt::format("'{}' is no field of a node", clipped(field.text)),
-              "the fields are forward_compute_time, backward_compute_time, activation_size, parameter_size");
+              "the fields are forward_compute_time, backward_compute_time, activation_size, "
+              "parameter_size");
         return false;
       }
       const Piece value{field.text.substr(equals + 1), field.column + equals + 1};
-      const std::optional<std::int64_t> number = read_number(value, found->first, found->second.second);
+      const std::optional<std::int64_t> number =
+          read_number(value, found->first, found->second.second);
       if (!number) return false;
       *found->second.first = *number;
     }
@@ -179,7 +198,8 @@ class GraphParser {
       sum += *number.value * scale;
     }
     if (sum > static_cast<double>(kLargestQuantity)) {
-      error(value, fmt::format("{} is larger than any quantity that is accepted", name));
+      error(value, fmt::format("{} is '{}', which is larger than any quantity that is accepted",
+                               name, clipped(value.text)));
       return std::nullopt;
     }
     return std::llround(sum);
@@ -192,13 +212,16 @@ class GraphParser {
     for (int i = 0; i < 2; ++i) {
       const auto found = nodes_.find(std::string(trimmed(ends[i].text)));
       if (found == nodes_.end()) {
-        return error(ends[i], fmt::format("the edge names '{}', which is no node", clipped(trimmed(ends[i].text))));
+        return error(ends[i], fmt::format("the edge names '{}', which is no node",
+                                          clipped(trimmed(ends[i].text))));
       }
       layers[i] = found->second.layer;
     }
     if (!layers[0] || !layers[1]) return;  // data loading
     if (*layers[0] == *layers[1]) return error(ends[0], "the edge joins a node to itself");
     model_.graph.add_edge(*layers[0], *layers[1]);
+    edge_marks_[{*layers[0], *layers[1]}] = {
+        source_, line_, 2, static_cast<int>(std::min<std::size_t>(text.size() - 1, 200))};
   }
 
   std::shared_ptr<const Source> source_;
@@ -206,6 +229,7 @@ class GraphParser {
   Model model_;
   Measurement measurement_;
   std::map<std::string, Node> nodes_;
+  std::map<LayerEdge, Mark> edge_marks_;
   std::vector<std::pair<int, std::string_view>> edge_lines_;
   Diagnostics problems_;
 };
@@ -216,7 +240,8 @@ Result<Model> parse_pipedream_graph(const std::shared_ptr<const Source>& source)
   auto model = GraphParser(source).parse();
   if (model) {
     const std::filesystem::path path(source->name);
-    model->name = path.filename() == "graph.txt" ? path.parent_path().filename().string() : path.stem().string();
+    model->name = path.filename() == "graph.txt" ? path.parent_path().filename().string()
+                                                 : path.stem().string();
   }
   return model;
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "models/bug.h"
 
@@ -13,8 +14,8 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-/// The value at `size` on the line through (batch_a, a) and (batch_b, b), rounded to the nearest whole
-/// number, never negative. With batch_a = 0 and a = 0 this scales b linearly.
+/// The value at `size` on the line through (batch_a, a) and (batch_b, b), rounded to the nearest
+/// whole number, never negative. With batch_a = 0 and a = 0 this scales b linearly.
 struct Line {
   std::int64_t batch_a;
   std::int64_t batch_b;
@@ -22,11 +23,18 @@ struct Line {
 
   std::int64_t at(std::int64_t a, std::int64_t b) const {
     const Wide span = batch_b - batch_a;
-    const Wide top = static_cast<Wide>(a) * (batch_b - size) + static_cast<Wide>(b) * (size - batch_a);
-    return static_cast<std::int64_t>(std::max<Wide>(0, (top + span / 2) / span));
+    const Wide top =
+        static_cast<Wide>(a) * (batch_b - size) + static_cast<Wide>(b) * (size - batch_a);
+    constexpr Wide most =
+        std::numeric_limits<std::int64_t>::max() / 4;  // refused when stages are summed
+    return static_cast<std::int64_t>(std::clamp<Wide>((top + span / 2) / span, 0, most));
   }
   MeasuredTime at(const MeasuredTime& a, const MeasuredTime& b) const {
-    return {.mean = Duration(at(a.mean.count(), b.mean.count())), .median = {}, .q1 = {}, .q3 = {}, .samples = {}};
+    return {.mean = Duration(at(a.mean.count(), b.mean.count())),
+            .median = {},
+            .q1 = {},
+            .q3 = {},
+            .samples = {}};
   }
   Bytes at(Bytes a, Bytes b) const { return {at(a.count, b.count)}; }
 };
@@ -37,7 +45,8 @@ LayerCosts between(const LayerCosts& a, const LayerCosts& b, const Line& line) {
   costs.backward = line.at(a.backward, b.backward);
   costs.split.reset();
   if (a.split && b.split) {
-    costs.split = {line.at(a.split->input, b.split->input), line.at(a.split->weight, b.split->weight)};
+    costs.split = {line.at(a.split->input, b.split->input),
+                   line.at(a.split->weight, b.split->weight)};
   }
   costs.output = line.at(a.output, b.output);
   costs.activation = line.at(a.activation, b.activation);
@@ -62,8 +71,9 @@ SizedCosts costs_at(const Profile& profile, std::int64_t size) {
   PLUMBLINE_CHECK(!profile.measurements.empty() && size > 0, profile.measurements.size(), size);
   const std::vector<Measurement>& held = profile.measurements;
   if (!held.front().batch) return {held.front().layers, ""};
-  const auto above = std::lower_bound(held.begin(), held.end(), size,
-                                      [](const Measurement& m, std::int64_t s) { return *m.batch < s; });
+  const auto above =
+      std::lower_bound(held.begin(), held.end(), size,
+                       [](const Measurement& m, std::int64_t s) { return *m.batch < s; });
   if (above != held.end() && *above->batch == size) return {above->layers, ""};
 
   SizedCosts costs;
@@ -73,16 +83,19 @@ SizedCosts costs_at(const Profile& profile, std::int64_t size) {
     for (std::size_t i = 0; i < above->layers.size(); ++i) {
       costs.layers.push_back(between(below.layers[i], above->layers[i], line));
     }
-    costs.estimated = fmt::format("layer costs: interpolated to micro-batches of {} between the measured batches of {} and {}",
-                                  size, *below.batch, *above->batch);
+    costs.estimated = fmt::format(
+        "layer costs: interpolated to micro-batches of {} between the measured batches of {} and "
+        "{}",
+        size, *below.batch, *above->batch);
   } else {
     const Measurement& nearest = above == held.end() ? held.back() : held.front();
     const Line line{0, *nearest.batch, size};
     for (const LayerCosts& layer : nearest.layers) {
       costs.layers.push_back(between(nothing_like(layer), layer, line));
     }
-    costs.estimated = fmt::format("layer costs: scaled linearly to micro-batches of {} from the measured batch of {}",
-                                  size, *nearest.batch);
+    costs.estimated = fmt::format(
+        "layer costs: scaled linearly to micro-batches of {} from the measured batch of {}", size,
+        *nearest.batch);
   }
   return costs;
 }

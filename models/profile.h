@@ -1,5 +1,5 @@
-// What each layer costs in time and memory, at one or more batch sizes, and where the numbers come from.
-// SPDX-License-Identifier: MIT
+// What each layer costs in time and memory, at one or more batch sizes, and where the numbers come
+// from. SPDX-License-Identifier: MIT
 #pragma once
 
 #include <map>
@@ -19,7 +19,8 @@ struct MeasuredTime {
   std::optional<std::int64_t> samples;
 };
 
-/// The backward given as two parts that may run apart: I for the input's gradient, W for the weights'.
+/// The backward given as two parts that may run apart: I for the input's gradient, W for the
+/// weights'.
 struct SplitBackward {
   MeasuredTime input;
   MeasuredTime weight;
@@ -63,15 +64,17 @@ struct MeasuredLink {
   std::vector<std::pair<Bytes, Duration>> table;
 };
 
-/// Measured or assumed costs. Invariants: at least one measurement, sorted by batch, each as long as the
-/// graph; a batch is unknown only where there is one measurement. It knows no stages and no schedule.
+/// Measured or assumed costs. Invariants: at least one measurement, sorted by batch, each as long
+/// as the graph; a batch is unknown only where there is one measurement. It knows no stages and no
+/// schedule.
 struct Profile {
   std::map<std::string, std::string> provenance;
   std::vector<Measurement> measurements;
   std::vector<Block> blocks;
   std::optional<Overheads> overheads;
   std::vector<MeasuredLink> links;
-  std::map<std::string, std::vector<double>> slowdown;  ///< By layer kind: factor with 0, 1, ... neighbours.
+  std::map<std::string, std::vector<double>>
+      slowdown;  ///< By layer kind: factor with 0, 1, ... neighbours.
 
   /// Whether a measurement at this batch size is held.
   bool holds(std::int64_t batch) const;
@@ -91,8 +94,8 @@ struct SizedCosts {
 };
 
 /// The costs of `profile` for micro-batches of `size` samples: as measured where that size is held,
-/// interpolated between the two nearest measured sizes, else scaled linearly from the nearest. A profile
-/// of unknown batch is never scaled. Updates and parameters do not depend on the size.
+/// interpolated between the two nearest measured sizes, else scaled linearly from the nearest. A
+/// profile of unknown batch is never scaled. Updates and parameters do not depend on the size.
 SizedCosts costs_at(const Profile& profile, std::int64_t size);
 
 }  // namespace plumbline

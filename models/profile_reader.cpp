@@ -26,7 +26,8 @@ std::vector<std::string> names_of(const std::vector<Layer>& layers) {
 }
 
 /// A bare quantity, or a map of statistics.
-std::optional<MeasuredTime> read_time(SectionReader& section, std::string_view key, Diagnostics& problems) {
+std::optional<MeasuredTime> read_time(SectionReader& section, std::string_view key,
+                                      Diagnostics& problems) {
   const YamlNode* node = section.child(key);
   if (!node) return std::nullopt;
   MeasuredTime time;
@@ -45,7 +46,8 @@ std::optional<MeasuredTime> read_time(SectionReader& section, std::string_view k
   time.median = value(statistics.duration("median"));
   time.q1 = value(statistics.duration("q1"));
   time.q3 = value(statistics.duration("q3"));
-  if (const auto samples = statistics.count("samples", 1, kLargestQuantity)) time.samples = samples->value;
+  if (const auto samples = statistics.count("samples", 1, kLargestQuantity))
+    time.samples = samples->value;
   statistics.finish();
   if (!mean) return std::nullopt;
   time.mean = mean->value;
@@ -53,14 +55,17 @@ std::optional<MeasuredTime> read_time(SectionReader& section, std::string_view k
 }
 
 /// The layers of every measurement must be those of the first.
-void compare_layers(const std::vector<Layer>& first, const std::vector<Layer>& other, const Mark& mark,
-                    Diagnostics& problems) {
+void compare_layers(const std::vector<Layer>& first, const std::vector<Layer>& other,
+                    const Mark& mark, Diagnostics& problems) {
   const auto fail = [&](std::string message) {
-    problems.push_back({.mark = mark, .message = std::move(message),
-                        .help = "every measurement holds the same layers in the same order", .detail = {}});
+    problems.push_back({.mark = mark,
+                        .message = std::move(message),
+                        .help = "every measurement holds the same layers in the same order",
+                        .detail = {}});
   };
   if (first.size() != other.size()) {
-    return fail(fmt::format("this measurement holds {} layers, the first one {}", other.size(), first.size()));
+    return fail(fmt::format("the number of layers is {} here and {} in the first measurement",
+                            other.size(), first.size()));
   }
   for (std::size_t i = 0; i < first.size(); ++i) {
     if (first[i].name != other[i].name) {
@@ -68,8 +73,9 @@ void compare_layers(const std::vector<Layer>& first, const std::vector<Layer>& o
                               clipped(other[i].name), clipped(first[i].name)));
     }
     if (first[i].parameters != other[i].parameters) {
-      return fail(fmt::format("layer '{}' has {} B of parameters here and {} B in the first measurement",
-                              clipped(first[i].name), other[i].parameters.count, first[i].parameters.count));
+      return fail(fmt::format(
+          "layer '{}' has {} B of parameters here and {} B in the first measurement",
+          clipped(first[i].name), other[i].parameters.count, first[i].parameters.count));
     }
   }
 }
@@ -81,11 +87,16 @@ class ProfileReader {
     file.require("version");
     file.require("kind", "a profile says kind: profile");
     file.count("version", 1, 1);
-    file.choice("kind", {"profile"}, "kind of file that is read here");
+    if (auto kind = file.text("kind"); kind && kind->value != "profile") {
+      file.error(kind->mark,
+                 fmt::format("kind is '{}', where a profile is wanted", clipped(kind->value)),
+                 "a profile says kind: profile");
+    }
     if (auto name = file.text("model")) model_.name = name->value;
     read_provenance(file);
     read_measurements(file);
-    if (auto graph = read_edges(file, "edges", std::move(layers_), problems_)) model_.graph = *std::move(graph);
+    if (auto graph = read_edges(file, "edges", std::move(layers_), problems_))
+      model_.graph = *std::move(graph);
     read_blocks(file);
     if (auto section = file.section("overheads")) {
       model_.profile.overheads = read_overheads(*section);
@@ -134,7 +145,9 @@ class ProfileReader {
     const std::vector<YamlNode>* nodes = file.list("measurements");
     if (!nodes) return;
     for (const std::string_view key : {"batch", "layers"}) {
-      if (file.has(key)) file.error(file.mark_of(key), fmt::format("{} stands beside measurements", key), "it belongs into each measurement");
+      if (file.has(key))
+        file.error(file.mark_of(key), fmt::format("{} stands beside measurements", key),
+                   "it belongs into each measurement");
       file.child(key);
     }
     if (nodes->empty()) file.error(file.mark_of("measurements"), "measurements is an empty list");
@@ -143,17 +156,22 @@ class ProfileReader {
       section.require("batch");
       section.require("layers");
       add_measurement(section);
+      refuse_repeated_batch(section);
       section.finish();
     }
     auto& held = model_.profile.measurements;
     std::stable_sort(held.begin(), held.end(),
                      [](const Measurement& a, const Measurement& b) { return a.batch < b.batch; });
-    const auto twice = std::adjacent_find(held.begin(), held.end(), [](const Measurement& a, const Measurement& b) {
-      return a.batch == b.batch;
-    });
-    if (twice != held.end() && twice->batch) {
-      file.error(file.mark_of("measurements"), fmt::format("the batch of {} is measured twice", *twice->batch));
-    }
+  }
+
+  void refuse_repeated_batch(SectionReader& section) {
+    if (model_.profile.measurements.empty() || !model_.profile.measurements.back().batch) return;
+    const std::int64_t batch = *model_.profile.measurements.back().batch;
+    const Mark mark = section.mark_of("batch");
+    const auto [first, is_new] = batch_lines_.emplace(batch, mark.line);
+    if (is_new || first->second == mark.line) return;
+    section.error(mark, fmt::format("the batch of {} is measured a second time", batch),
+                  fmt::format("the first is on line {}", first->second));
   }
 
   void read_blocks(SectionReader& file) {
@@ -176,7 +194,10 @@ class ProfileReader {
           if (!name) continue;
           const auto found = ids.find(*name);
           if (found == ids.end()) {
-            if (!ids.empty()) section.error(node.mark, fmt::format("'{}' is no layer of this profile", clipped(*name)), did_you_mean(*name, names_of(model_.graph.layers())));
+            if (!ids.empty())
+              section.error(node.mark,
+                            fmt::format("'{}' is no layer of this profile", clipped(*name)),
+                            did_you_mean(*name, names_of(model_.graph.layers())));
           } else {
             block.layers.push_back(found->second);
           }
@@ -207,7 +228,8 @@ class ProfileReader {
           for (const YamlNode& row : *rows) {
             const std::string path = section.path_of("table");
             if (row.kind != YamlNode::Kind::sequence || row.items.size() != 2) {
-              section.error(row.mark, fmt::format("a row of {} is no pair of size and time", path), "such as [1 MiB, 95 us]");
+              section.error(row.mark, fmt::format("a row of {} is no pair of size and time", path),
+                            "such as [1 MiB, 95 us]");
               continue;
             }
             const auto size = read_bytes(row.items[0], path, problems_);
@@ -228,19 +250,21 @@ class ProfileReader {
     if (!node) return;
     SectionReader section(*node, "slowdown", problems_);
     for (const YamlNode::Entry& entry : node->entries) {
-      const std::vector<YamlNode>* factors = section.list(entry.key);
-      if (!factors) continue;
-      for (const YamlNode& factor : *factors) {
-        if (auto value = read_real(factor, section.path_of(entry.key), 1000, problems_)) {
+      const std::string path = section.path_of(entry.key);
+      if (entry.value.kind != YamlNode::Kind::sequence) {
+        section.error(entry.mark, fmt::format("{} is no list of factors", clipped(path)),
+                      "such as [1.0, 1.03, 1.08]");
+      }
+      for (const YamlNode& factor : entry.value.items) {
+        if (auto value = read_real(factor, path, 1000, problems_))
           model_.profile.slowdown[entry.key].push_back(*value);
-        }
       }
     }
-    section.finish();
   }
 
   Model model_;
   std::vector<Layer> layers_;
+  std::map<std::int64_t, int> batch_lines_;
   Diagnostics problems_;
 };
 
@@ -272,13 +296,15 @@ LayerCosts read_layer_costs(SectionReader& section, Layer& layer, Diagnostics& p
   return costs;
 }
 
-std::optional<LayerList> read_layers(SectionReader& section, std::string_view key, Diagnostics& problems) {
+std::optional<LayerList> read_layers(SectionReader& section, std::string_view key,
+                                     Diagnostics& problems) {
   const std::size_t problems_before = problems.size();
   const std::vector<YamlNode>* nodes = section.list(key);
   if (!nodes) return std::nullopt;
   if (nodes->empty() || nodes->size() > static_cast<std::size_t>(kMostLayers)) {
-    section.error(section.mark_of(key), fmt::format("{} holds {} layers, which is not between 1 and {}", section.path_of(key),
-                                                    nodes->size(), kMostLayers));
+    section.error(section.mark_of(key),
+                  fmt::format("{} holds {} layers, which is not between 1 and {}",
+                              section.path_of(key), nodes->size(), kMostLayers));
     return std::nullopt;
   }
   LayerList list;
@@ -294,7 +320,8 @@ std::optional<LayerList> read_layers(SectionReader& section, std::string_view ke
     const std::string& name = list.layers.back().name;
     const auto [first, is_new] = lines.emplace(name, layer.mark_of("name").line);
     if (!is_new && !name.empty()) {
-      section.error(layer.mark_of("name"), fmt::format("a second layer is named '{}'", clipped(name)),
+      section.error(layer.mark_of("name"),
+                    fmt::format("a second layer is named '{}'", clipped(name)),
                     fmt::format("the first is on line {}", first->second));
     }
   }
@@ -302,8 +329,8 @@ std::optional<LayerList> read_layers(SectionReader& section, std::string_view ke
   return list;
 }
 
-std::optional<LayerGraph> read_edges(SectionReader& section, std::string_view key, std::vector<Layer> layers,
-                                     Diagnostics& problems) {
+std::optional<LayerGraph> read_edges(SectionReader& section, std::string_view key,
+                                     std::vector<Layer> layers, Diagnostics& problems) {
   if (!section.has(key)) {
     section.child(key);
     return LayerGraph::chain(std::move(layers));
@@ -316,9 +343,11 @@ std::optional<LayerGraph> read_edges(SectionReader& section, std::string_view ke
   LayerGraph graph;
   for (Layer& layer : layers) graph.add_layer(std::move(layer));
   const std::string path = section.path_of(key);
+  std::map<LayerEdge, Mark> marks;
   for (const YamlNode& node : *nodes) {
     if (node.kind != YamlNode::Kind::sequence || node.items.size() != 2) {
-      section.error(node.mark, fmt::format("an element of {} is no pair of layers", path), "such as [first, second]");
+      section.error(node.mark, fmt::format("an element of {} is no pair of layers", path),
+                    "such as [first, second]");
       continue;
     }
     std::optional<LayerId> ends[2];
@@ -329,18 +358,23 @@ std::optional<LayerGraph> read_edges(SectionReader& section, std::string_view ke
       if (const auto found = ids.find(*name); found != ids.end()) {
         ends[i] = found->second;
       } else {
-        section.error(end.mark, fmt::format("{} names '{}', which is no layer", path, clipped(*name)), did_you_mean(*name, names));
+        section.error(end.mark,
+                      fmt::format("{} names '{}', which is no layer", path, clipped(*name)),
+                      did_you_mean(*name, names));
       }
     }
     if (!ends[0] || !ends[1]) continue;
     if (*ends[0] == *ends[1]) {
-      section.error(node.mark, fmt::format("{} joins '{}' to itself", path, clipped(names[ends[0]->value])));
+      section.error(node.mark,
+                    fmt::format("{} joins '{}' to itself", path, clipped(names[ends[0]->value])));
     } else {
       graph.add_edge(*ends[0], *ends[1]);
+      marks[{*ends[0], *ends[1]}] = node.mark;
     }
   }
   if (problems.size() != problems_before) return std::nullopt;
-  refuse_cycle(graph, section.mark_of(key), problems);
+  refuse_cycle(
+      graph, [&](const LayerEdge& edge) { return marks.at(edge); }, problems);
   if (problems.size() != problems_before) return std::nullopt;
   return graph;
 }

@@ -17,24 +17,26 @@ struct LayerList {
   std::vector<LayerCosts> costs;
 };
 
-/// Reads the keys of one layer but its name: kind, forward, backward or backward_input and backward_weight,
-/// update, output, activation, parameters; absent sizes and updates are 0. Sets kind and parameters of
-/// `layer`.
+/// Reads the keys of one layer but its name: kind, forward, backward or backward_input and
+/// backward_weight, update, output, activation, parameters; absent sizes and updates are 0. Sets
+/// kind and parameters of `layer`.
 LayerCosts read_layer_costs(SectionReader& section, Layer& layer, Diagnostics& problems);
 
 /// Reads the list under `key` of `section`: maps with name and the keys above.
 /// Adds all problems; nothing comes back where there was one.
-std::optional<LayerList> read_layers(SectionReader& section, std::string_view key, Diagnostics& problems);
-
-/// Reads the pairs of layer names under `key`, absent = a chain in the order of `layers`, and refuses
-/// cycles. Adds all problems; nothing comes back where there was one.
-std::optional<LayerGraph> read_edges(SectionReader& section, std::string_view key, std::vector<Layer> layers,
+std::optional<LayerList> read_layers(SectionReader& section, std::string_view key,
                                      Diagnostics& problems);
+
+/// Reads the pairs of layer names under `key`, absent = a chain in the order of `layers`, and
+/// refuses cycles. Adds all problems; nothing comes back where there was one.
+std::optional<LayerGraph> read_edges(SectionReader& section, std::string_view key,
+                                     std::vector<Layer> layers, Diagnostics& problems);
 
 /// Reads per_op, hand_over and per_iteration from `section`.
 Overheads read_overheads(SectionReader& section);
 
-/// Reads a profile file. Errors: everything that the format does not know, or that does not fit together.
+/// Reads a profile file. Errors: everything that the format does not know, or that does not fit
+/// together.
 Result<Model> read_profile(const std::string& path);
 
 /// The same from a document that is in memory.

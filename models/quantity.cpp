@@ -24,29 +24,37 @@ struct Unit {
   std::int64_t divisor = 1;
 };
 
-constexpr std::array kTimeUnits = {
-    Unit{"ns", 1},           Unit{"us", 1'000},          Unit{"\u00b5s", 1'000},
-    Unit{"\u03bcs", 1'000},  Unit{"ms", 1'000'000},      Unit{"s", 1'000'000'000},
-    Unit{"min", 60'000'000'000}, Unit{"h", 3'600'000'000'000}};
-constexpr std::array kByteUnits = {
-    Unit{"B", 1},           Unit{"kB", 1'000},       Unit{"MB", 1'000'000},
-    Unit{"GB", 1'000'000'000}, Unit{"TB", 1'000'000'000'000}, Unit{"KiB", 1LL << 10},
-    Unit{"MiB", 1LL << 20}, Unit{"GiB", 1LL << 30},  Unit{"TiB", 1LL << 40}};
-constexpr std::array kBandwidthUnits = {
-    Unit{"B/s", 1},
-    Unit{"kB/s", 1'000},
-    Unit{"MB/s", 1'000'000},
-    Unit{"GB/s", 1'000'000'000},
-    Unit{"TB/s", 1'000'000'000'000},
-    Unit{"KiB/s", 1LL << 10},
-    Unit{"MiB/s", 1LL << 20},
-    Unit{"GiB/s", 1LL << 30},
-    Unit{"TiB/s", 1LL << 40},
-    Unit{"bit/s", 1, 8},
-    Unit{"kbit/s", 1'000, 8},
-    Unit{"Mbit/s", 1'000'000, 8},
-    Unit{"Gbit/s", 1'000'000'000, 8},
-    Unit{"Tbit/s", 1'000'000'000'000, 8}};
+constexpr std::array kTimeUnits = {Unit{"ns", 1},
+                                   Unit{"us", 1'000},
+                                   Unit{"\u00b5s", 1'000},
+                                   Unit{"\u03bcs", 1'000},
+                                   Unit{"ms", 1'000'000},
+                                   Unit{"s", 1'000'000'000},
+                                   Unit{"min", 60'000'000'000},
+                                   Unit{"h", 3'600'000'000'000}};
+constexpr std::array kByteUnits = {Unit{"B", 1},
+                                   Unit{"kB", 1'000},
+                                   Unit{"MB", 1'000'000},
+                                   Unit{"GB", 1'000'000'000},
+                                   Unit{"TB", 1'000'000'000'000},
+                                   Unit{"KiB", 1LL << 10},
+                                   Unit{"MiB", 1LL << 20},
+                                   Unit{"GiB", 1LL << 30},
+                                   Unit{"TiB", 1LL << 40}};
+constexpr std::array kBandwidthUnits = {Unit{"B/s", 1},
+                                        Unit{"kB/s", 1'000},
+                                        Unit{"MB/s", 1'000'000},
+                                        Unit{"GB/s", 1'000'000'000},
+                                        Unit{"TB/s", 1'000'000'000'000},
+                                        Unit{"KiB/s", 1LL << 10},
+                                        Unit{"MiB/s", 1LL << 20},
+                                        Unit{"GiB/s", 1LL << 30},
+                                        Unit{"TiB/s", 1LL << 40},
+                                        Unit{"bit/s", 1, 8},
+                                        Unit{"kbit/s", 1'000, 8},
+                                        Unit{"Mbit/s", 1'000'000, 8},
+                                        Unit{"Gbit/s", 1'000'000'000, 8},
+                                        Unit{"Tbit/s", 1'000'000'000'000, 8}};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -89,13 +97,15 @@ Decimal read_decimal(std::string_view text) {
       at = static_cast<std::size_t>(stop - text.data());
     }
   }
-  const std::size_t zeros = std::min(number.digits.find_first_not_of('0'), number.digits.size() - 1);
+  const std::size_t zeros =
+      std::min(number.digits.find_first_not_of('0'), number.digits.size() - 1);
   number.digits.erase(0, zeros);
   number.used = at;
   return number;
 }
 
-/// digits x 10^exponent x ticks / divisor, to the nearest whole number; nothing above kLargestQuantity.
+/// digits x 10^exponent x ticks / divisor, to the nearest whole number; nothing above
+/// kLargestQuantity.
 std::optional<std::int64_t> scale(Decimal number, const Unit& unit) {
   while (number.digits.size() > 18 && number.exponent < 0) {  // beyond what can matter
     number.digits.pop_back();
@@ -122,7 +132,9 @@ std::optional<std::int64_t> scale(Decimal number, const Unit& unit) {
 
 Parsed<std::int64_t> parse_quantity(std::string_view text, std::span<const Unit> units,
                                     std::string_view example) {
-  const auto fail = [](std::string problem) { return Parsed<std::int64_t>{std::nullopt, std::move(problem)}; };
+  const auto fail = [](std::string problem) {
+    return Parsed<std::int64_t>{std::nullopt, std::move(problem)};
+  };
   if (!text.empty() && text.front() == '-') return fail("is negative");
   const Decimal number = read_decimal(text);
   if (number.used == 0) return fail(fmt::format("is not a quantity such as '{}'", example));
@@ -131,9 +143,11 @@ Parsed<std::int64_t> parse_quantity(std::string_view text, std::span<const Unit>
   if (unit_text.empty()) {
     return fail(fmt::format("has no unit (one of {})", unit_list(units)));
   }
-  const auto unit = std::find_if(units.begin(), units.end(), [&](const Unit& u) { return u.name == unit_text; });
+  const auto unit =
+      std::find_if(units.begin(), units.end(), [&](const Unit& u) { return u.name == unit_text; });
   if (unit == units.end()) {
-    return fail(fmt::format("has the unknown unit '{}' (one of {})", clipped(unit_text), unit_list(units)));
+    return fail(
+        fmt::format("has the unknown unit '{}' (one of {})", clipped(unit_text), unit_list(units)));
   }
   const std::optional<std::int64_t> ticks = scale(number, *unit);
   if (!ticks) return fail("is larger than any quantity that is accepted (10^15 ns or B)");
@@ -181,6 +195,7 @@ Parsed<double> parse_real(std::string_view text) {
   if (!text.empty() && text.front() == '-') return {std::nullopt, "is negative"};
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc::result_out_of_range) return {std::nullopt, "is too large or too small"};
   if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value) ||
       (!is_digit(text.front()) && text.front() != '.')) {
     return {std::nullopt, "is not a number"};

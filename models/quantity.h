@@ -17,8 +17,8 @@ struct Parsed {
   std::string problem;  ///< "" where there is a value.
 };
 
-/// "1.25 ms": a decimal number and a unit (ns, us, ms, s, min, h). Exact to the nanosecond, rounded to
-/// the nearest one below it. Errors: no unit, an unknown one, negative, above kLargestQuantity.
+/// "1.25 ms": a decimal number and a unit (ns, us, ms, s, min, h). Exact to the nanosecond, rounded
+/// to the nearest one below it. Errors: no unit, an unknown one, negative, above kLargestQuantity.
 Parsed<Duration> parse_duration(std::string_view text);
 
 /// "16 GiB": B, kB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB, TiB (powers of 1024).
@@ -27,7 +27,8 @@ Parsed<Bytes> parse_bytes(std::string_view text);
 /// "450 GB/s" or "10 Gbit/s". Errors: as above, and less than one byte per second.
 Parsed<BytesPerSecond> parse_bandwidth(std::string_view text);
 
-/// A whole number in decimal digits. Errors: a sign, a point, leading zeros (YAML 1.1 reads 010 as 8).
+/// A whole number in decimal digits. Errors: a sign, a point, leading zeros (YAML 1.1 reads 010 as
+/// 8).
 Parsed<std::int64_t> parse_count(std::string_view text);
 
 /// A finite decimal number >= 0, with an optional exponent.

@@ -9,7 +9,8 @@
 
 namespace plumbline {
 
-/// A length of time, in whole nanoseconds. Sums do not depend on order, and closed forms hold with `==`.
+/// A length of time, in whole nanoseconds. Sums do not depend on order, and closed forms hold with
+/// `==`.
 using Duration = std::chrono::duration<std::int64_t, std::nano>;
 
 /// The clock of the simulation: it has no `now()`, because simulated time is only ever computed.
@@ -49,7 +50,8 @@ struct BytesPerSecond {
   friend constexpr auto operator<=>(BytesPerSecond, BytesPerSecond) = default;
 };
 
-/// A number that names one thing of one kind; ids of different kinds do not convert into each other.
+/// A number that names one thing of one kind; ids of different kinds do not convert into each
+/// other.
 template <class Tag>
 struct Id {
   std::uint32_t value = 0;
@@ -70,8 +72,8 @@ inline constexpr std::int64_t kLargestQuantity = 1'000'000'000'000'000;
 /// Requires: bytes >= 0, rate > 0.
 Duration transfer_time(Bytes bytes, BytesPerSecond rate);
 
-/// The nanoseconds of a computed, real-valued duration, rounded up; a hair above a whole number (what
-/// rounding in the last bits leaves behind) counts as that number.
+/// The nanoseconds of a computed, real-valued duration, rounded up; a hair above a whole number
+/// (what rounding in the last bits leaves behind) counts as that number.
 Duration round_up(double nanoseconds);
 
 /// The same duration in seconds, for reports.

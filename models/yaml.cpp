@@ -21,7 +21,11 @@ constexpr std::size_t kDeepest = 100;
 constexpr std::size_t kMostAliased = 100'000;
 
 Diagnostic input_error(const Mark& mark, std::string message, std::string help = "") {
-  return {.mark = mark, .message = std::move(message), .help = std::move(help), .detail = {}, .fault = Fault::input};
+  return {.mark = mark,
+          .message = std::move(message),
+          .help = std::move(help),
+          .detail = {},
+          .fault = Fault::input};
 }
 
 std::size_t count_nodes(const YamlNode& node) {
@@ -37,7 +41,8 @@ class TreeBuilder : public YAML::EventHandler {
   explicit TreeBuilder(std::shared_ptr<const Source> source) : source_(std::move(source)) {}
 
   YamlNode take() { return std::move(root_); }
-  bool empty() const { return !done_; }
+  bool empty() const { return !done_ || root_.kind == YamlNode::Kind::null; }
+  const std::optional<Diagnostic>& wrong_key() const { return wrong_key_; }
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -60,7 +65,10 @@ class TreeBuilder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& at, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     const bool quoted = tag == "!";
-    YamlNode node = make(YamlNode::Kind::scalar, at, static_cast<int>(std::min<std::size_t>(value.size(), 200)) + (quoted ? 2 : 0));
+    if (quoted) refuse_open_quote(at);
+    YamlNode node =
+        make(YamlNode::Kind::scalar, at,
+             static_cast<int>(std::min<std::size_t>(value.size(), 200)) + (quoted ? 2 : 0));
     if (!quoted && (value == "null" || value == "~" || value.empty())) {
       node.kind = YamlNode::Kind::null;
     } else {
@@ -88,6 +96,23 @@ class TreeBuilder : public YAML::EventHandler {
     std::optional<YamlNode::Entry> key;  ///< Of a map: the key whose value comes next.
   };
 
+  /// The library ends a quoted scalar at the end of the file, closed or not.
+  void refuse_open_quote(const YAML::Mark& at) const {
+    const std::string& text = source_->text;
+    auto i = static_cast<std::size_t>(std::max(at.pos, 0));
+    if (i >= text.size() || (text[i] != '"' && text[i] != '\'')) return;
+    const char quote = text[i];
+    for (++i; i < text.size(); ++i) {
+      if (quote == '"' && text[i] == '\\') {
+        ++i;
+      } else if (text[i] == quote) {
+        if (quote == '"' || i + 1 == text.size() || text[i + 1] != quote) return;
+        ++i;  // '' stands for one quote
+      }
+    }
+    throw input_error(mark_at(at, 1), "the quote opened here is not closed");
+  }
+
   Mark mark_at(const YAML::Mark& at, int length) const {
     return {source_, at.line + 1, at.column + 1, std::max(length, 1)};
   }
@@ -102,9 +127,6 @@ class TreeBuilder : public YAML::EventHandler {
     if (stack_.size() >= kDeepest) {
       throw input_error(node.mark, fmt::format("nested deeper than {} levels", kDeepest));
     }
-    if (!stack_.empty() && stack_.back().node.kind == YamlNode::Kind::map && !stack_.back().key) {
-      throw input_error(node.mark, "a key must be a word, not a list or a map");
-    }
     stack_.push_back({std::move(node), anchor, std::nullopt});
   }
 
@@ -118,16 +140,25 @@ class TreeBuilder : public YAML::EventHandler {
   static void refuse_repeated(const YamlNode& map) {
     std::map<std::string_view, const Mark*> seen;
     for (const YamlNode::Entry& entry : map.entries) {
+      if (entry.key.empty()) continue;
       const auto [first, is_new] = seen.emplace(entry.key, &entry.mark);
       if (!is_new) {
-        throw input_error(entry.mark, fmt::format("the key '{}' stands here a second time", clipped(entry.key)),
+        throw input_error(entry.mark,
+                          fmt::format("the key '{}' stands here a second time", clipped(entry.key)),
                           fmt::format("the first is on line {}", first->second->line));
       }
     }
   }
 
   void place(YamlNode node, YAML::anchor_t anchor) {
-    if (anchor != 0) anchored_[anchor] = {node, count_nodes(node)};
+    if (anchor != 0) {
+      const std::size_t count = count_nodes(node);
+      anchored_nodes_ += count;
+      if (anchored_nodes_ > kMostAliased) {
+        throw input_error(node.mark, fmt::format("anchors name more than {} values", kMostAliased));
+      }
+      anchored_[anchor] = {node, count};
+    }
     if (stack_.empty()) {
       root_ = std::move(node);
       done_ = true;
@@ -137,13 +168,19 @@ class TreeBuilder : public YAML::EventHandler {
     if (parent.node.kind == YamlNode::Kind::sequence) {
       parent.node.items.push_back(std::move(node));
     } else if (parent.key) {
+      if (node.kind == YamlNode::Kind::null)
+        node.mark = parent.key->mark;  // the library gives the next token's
       parent.key->value = std::move(node);
       parent.node.entries.push_back(std::move(*parent.key));
       parent.key.reset();
     } else if (node.kind == YamlNode::Kind::scalar) {
       parent.key = YamlNode::Entry{std::move(node.text), node.mark, {}};
     } else {
-      throw input_error(node.mark, "a key must be a word, not a list, a map or nothing");
+      // What the library takes for such a key is often an unclosed bracket, which it tells later
+      // and better.
+      if (!wrong_key_)
+        wrong_key_ = input_error(node.mark, "a key must be a word, not a list, a map or nothing");
+      parent.key = YamlNode::Entry{"", node.mark, {}};
     }
   }
 
@@ -151,6 +188,8 @@ class TreeBuilder : public YAML::EventHandler {
   std::vector<Frame> stack_;
   std::map<YAML::anchor_t, std::pair<YamlNode, std::size_t>> anchored_;
   std::size_t aliased_ = 0;
+  std::size_t anchored_nodes_ = 0;
+  std::optional<Diagnostic> wrong_key_;
   YamlNode root_;
   bool done_ = false;
 };
@@ -182,17 +221,11 @@ std::optional<Diagnostic> refuse_bytes(const std::shared_ptr<const Source>& sour
       return input_error(mark, fmt::format("nested deeper than {} levels", kDeepest));
     }
     if ((c < 0x20 && c != '\t' && c != '\r') || c == 0x7F) {
-      return input_error(mark, fmt::format("the byte 0x{:02x} does not belong into a text file", c));
+      return input_error(mark,
+                         fmt::format("the byte 0x{:02x} does not belong into a text file", c));
     }
-    std::size_t length = 1;
-    if (c >= 0x80) {
-      length = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
-      bool valid = c >= 0xC2 && c <= 0xF4 && at + length <= text.size();
-      for (std::size_t i = 1; valid && i < length; ++i) {
-        valid = (static_cast<unsigned char>(text[at + i]) & 0xC0) == 0x80;
-      }
-      if (!valid) return input_error(mark, fmt::format("the byte 0x{:02x} is not UTF-8", c));
-    }
+    const std::size_t length = utf8_length(text, at);
+    if (length == 0) return input_error(mark, fmt::format("the byte 0x{:02x} is not UTF-8", c));
     at += length;
   }
   return std::nullopt;
@@ -214,8 +247,8 @@ std::optional<T> scalar(const YamlNode& node, const std::string& path, Diagnosti
   }
   Parsed<T> parsed = parse(node.text);
   if (!parsed.value) {
-    problems.push_back(
-        input_error(node.mark, fmt::format("{} is '{}', which {}", path, clipped(node.text), parsed.problem)));
+    problems.push_back(input_error(
+        node.mark, fmt::format("{} is '{}', which {}", path, clipped(node.text), parsed.problem)));
   }
   return parsed.value;
 }
@@ -246,19 +279,22 @@ Result<YamlNode> parse_yaml(const std::shared_ptr<const Source>& source) {
     std::istringstream stream(source->text);
     YAML::Parser parser(stream);
     parser.HandleNextDocument(builder);
+    if (builder.wrong_key()) return *builder.wrong_key();
     if (builder.empty()) return input_error({source}, "is empty");
     YamlNode root = builder.take();
     TreeBuilder second(source);
     parser.HandleNextDocument(second);
     if (!second.empty()) {
-      return input_error(second.take().mark, "a second YAML document stands here", "one file holds one document");
+      return input_error(second.take().mark, "a second YAML document stands here",
+                         "one file holds one document");
     }
     return root;
   } catch (const Diagnostic& refused) {
     return refused;
   } catch (const YAML::ParserException& error) {
     const YAML::Mark at = error.mark;
-    return input_error({source, at.line + 1, at.column + 1, 1}, fmt::format("not valid YAML: {}", error.msg));
+    return input_error({source, at.line + 1, at.column + 1, 1},
+                       fmt::format("not valid YAML: {}", error.msg));
   }
 }
 
@@ -273,35 +309,41 @@ std::optional<Diagnostics> apply_override(YamlNode& root, const std::string& arg
   source->name = "<command line>";
   source->text = argument;
   const auto place = [&](std::size_t at, std::size_t length) {
-    return Mark{source, 1, static_cast<int>(at) + 1, static_cast<int>(std::min<std::size_t>(std::max<std::size_t>(length, 1), 200))};
+    return Mark{source, 1, static_cast<int>(at) + 1,
+                static_cast<int>(std::min<std::size_t>(std::max<std::size_t>(length, 1), 200))};
   };
   const std::size_t equals = argument.find('=');
   if (equals == std::string::npos || equals == 0) {
-    return Diagnostics{input_error(place(0, argument.size()), fmt::format("'{}' is no override", clipped(argument)),
+    return Diagnostics{input_error(place(0, argument.size()),
+                                   fmt::format("'{}' is no override", clipped(argument)),
                                    "write key=value, such as schedule.micro_batches=16")};
   }
   // The value is parsed on its own and its marks are moved to where it stands in the argument.
   auto value_source = std::make_shared<Source>(*source);
   value_source->text = argument.substr(equals + 1);
   YamlNode value;
-  if (!value_source->text.empty()) {
+  if (!value_source->text.empty() && value_source->text != "null" && value_source->text != "~") {
     auto parsed = parse_yaml(value_source);
     if (!parsed) {
       Diagnostics problems = parsed.problems();
       for (Diagnostic& problem : problems) {
-        problem.mark = place(equals + static_cast<std::size_t>(std::max(problem.mark.column, 1)), 1);
+        problem.mark.source = source;
+        problem.mark.line = std::max(problem.mark.line, 1);
+        if (problem.mark.line == 1) problem.mark.column += static_cast<int>(equals) + 1;
       }
       return problems;
     }
     value = *std::move(parsed);
   }
+  const auto move_mark = [&](Mark& mark) {
+    mark.source = source;
+    if (mark.line == 1) mark.column += static_cast<int>(equals) + 1;
+  };
   const auto move_marks = [&](const auto& self, YamlNode& node) -> void {
-    node.mark.source = source;
-    node.mark.column += static_cast<int>(equals) + 1;
+    move_mark(node.mark);
     for (YamlNode& item : node.items) self(self, item);
     for (YamlNode::Entry& entry : node.entries) {
-      entry.mark.source = source;
-      entry.mark.column += static_cast<int>(equals) + 1;
+      move_mark(entry.mark);
       self(self, entry.value);
     }
   };
@@ -324,7 +366,8 @@ std::optional<Diagnostics> apply_override(YamlNode& root, const std::string& arg
       const Parsed<std::int64_t> index = parse_count(key);
       if (!index.value || *index.value >= static_cast<std::int64_t>(node->items.size())) {
         return Diagnostics{input_error(
-            place(at, key.size()), fmt::format("'{}' is no element of a list of {}", clipped(key), node->items.size()))};
+            place(at, key.size()),
+            fmt::format("'{}' is no element of a list of {}", clipped(key), node->items.size()))};
       }
       node = &node->items[static_cast<std::size_t>(*index.value)];
       if (is_last) *node = std::move(value);
@@ -364,10 +407,12 @@ SectionReader::SectionReader(const YamlNode& node, std::string path, Diagnostics
       mark_(node.mark),
       problems_(&problems) {
   if (!node_) {
-    error(node.mark, fmt::format("{} {}, where a map of keys is wanted", path_.empty() ? "the file" : path_,
-                                 node.kind == YamlNode::Kind::sequence ? "is a list"
-                                 : node.kind == YamlNode::Kind::scalar ? "is one value"
-                                                                       : "has no value"));
+    const std::string what = node.kind == YamlNode::Kind::sequence ? "is a list"
+                             : node.kind == YamlNode::Kind::scalar
+                                 ? fmt::format("is '{}'", clipped(node.text))
+                                 : "has no value";
+    error(node.mark, fmt::format("{} {}, where a map of keys is wanted",
+                                 path_.empty() ? "the file" : path_, what));
   }
 }
 
@@ -397,14 +442,16 @@ std::optional<Marked<Bytes>> SectionReader::bytes(std::string_view key) {
 
 std::optional<Marked<BytesPerSecond>> SectionReader::bandwidth(std::string_view key) {
   const YamlNode* node = child(key);
-  return marked(node, node ? scalar(*node, path_of(key), *problems_, &parse_bandwidth, "a bandwidth such as 10 Gbit/s")
+  return marked(node, node ? scalar(*node, path_of(key), *problems_, &parse_bandwidth,
+                                    "a bandwidth such as 10 Gbit/s")
                            : std::nullopt);
 }
 
 std::optional<Marked<std::int64_t>> SectionReader::count(std::string_view key, std::int64_t least,
                                                          std::int64_t most) {
   const YamlNode* node = child(key);
-  return marked(node, node ? read_count(*node, path_of(key), least, most, *problems_) : std::nullopt);
+  return marked(node,
+                node ? read_count(*node, path_of(key), least, most, *problems_) : std::nullopt);
 }
 
 std::optional<Marked<double>> SectionReader::real(std::string_view key, double most) {
@@ -414,7 +461,9 @@ std::optional<Marked<double>> SectionReader::real(std::string_view key, double m
 
 std::optional<Marked<bool>> SectionReader::boolean(std::string_view key) {
   const YamlNode* node = child(key);
-  return marked(node, node ? scalar(*node, path_of(key), *problems_, &parse_boolean, "true or false") : std::nullopt);
+  return marked(node, node
+                          ? scalar(*node, path_of(key), *problems_, &parse_boolean, "true or false")
+                          : std::nullopt);
 }
 
 std::optional<Marked<std::string>> SectionReader::text(std::string_view key) {
@@ -432,19 +481,23 @@ std::optional<Marked<std::string>> SectionReader::choice(std::string_view key,
     std::string help = did_you_mean(word->value, offered);
     if (help.empty()) help = fmt::format("one of {}", fmt::join(offered, ", "));
     if (!more_help.empty()) help += fmt::format(" ({})", more_help);
-    error(word->mark, fmt::format("{} is '{}', which is no {}", path_of(key), clipped(word->value), noun), help);
+    error(word->mark,
+          fmt::format("{} is '{}', which is no {}", path_of(key), clipped(word->value), noun),
+          help);
     return std::nullopt;
   }
   return word;
 }
 
-std::optional<std::vector<std::int64_t>> SectionReader::counts(std::string_view key, std::int64_t least,
+std::optional<std::vector<std::int64_t>> SectionReader::counts(std::string_view key,
+                                                               std::int64_t least,
                                                                std::int64_t most) {
   const std::vector<YamlNode>* nodes = list(key);
   if (!nodes) return std::nullopt;
   std::vector<std::int64_t> values;
   for (std::size_t i = 0; i < nodes->size(); ++i) {
-    const auto value = read_count((*nodes)[i], fmt::format("{}[{}]", path_of(key), i), least, most, *problems_);
+    const auto value =
+        read_count((*nodes)[i], fmt::format("{}[{}]", path_of(key), i), least, most, *problems_);
     if (value) values.push_back(*value);
   }
   if (values.size() != nodes->size()) return std::nullopt;
@@ -463,10 +516,11 @@ const std::vector<YamlNode>* SectionReader::list(std::string_view key) {
   const YamlNode* node = child(key);
   if (!node) return nullptr;
   if (node->kind != YamlNode::Kind::sequence) {
-    error(node->mark, fmt::format("{} is {}, where a list is wanted", path_of(key),
-                                  node->kind == YamlNode::Kind::map      ? "a map"
-                                  : node->kind == YamlNode::Kind::scalar ? fmt::format("'{}'", clipped(node->text))
-                                                                         : "empty"));
+    const std::string what = node->kind == YamlNode::Kind::map ? "is a map"
+                             : node->kind == YamlNode::Kind::scalar
+                                 ? fmt::format("is '{}'", clipped(node->text))
+                                 : "has no value";
+    error(node->mark, fmt::format("{} {}, where a list is wanted", path_of(key), what));
     return nullptr;
   }
   return &node->items;
@@ -505,20 +559,26 @@ void SectionReader::error(const Mark& mark, std::string message, std::string hel
   problems_->push_back(input_error(mark, std::move(message), std::move(help)));
 }
 
-std::optional<Duration> read_duration(const YamlNode& node, const std::string& path, Diagnostics& problems) {
+std::optional<Duration> read_duration(const YamlNode& node, const std::string& path,
+                                      Diagnostics& problems) {
   return scalar(node, path, problems, &parse_duration, "a time such as 1.25 ms");
 }
 
-std::optional<Bytes> read_bytes(const YamlNode& node, const std::string& path, Diagnostics& problems) {
+std::optional<Bytes> read_bytes(const YamlNode& node, const std::string& path,
+                                Diagnostics& problems) {
   return scalar(node, path, problems, &parse_bytes, "a size such as 16 GiB");
 }
 
-std::optional<std::int64_t> read_count(const YamlNode& node, const std::string& path, std::int64_t least,
-                                       std::int64_t most, Diagnostics& problems) {
+std::optional<std::int64_t> read_count(const YamlNode& node, const std::string& path,
+                                       std::int64_t least, std::int64_t most,
+                                       Diagnostics& problems) {
   auto value = scalar(node, path, problems, &parse_count, "a whole number");
   if (value && (*value < least || *value > most)) {
-    problems.push_back(
-        input_error(node.mark, fmt::format("{} is {}, which is not between {} and {}", path, *value, least, most)));
+    problems.push_back(input_error(
+        node.mark,
+        least == most
+            ? fmt::format("{} is {}, but only {} is read here", path, *value, least)
+            : fmt::format("{} is {}, which is not between {} and {}", path, *value, least, most)));
     return std::nullopt;
   }
   return value;
@@ -528,13 +588,15 @@ std::optional<double> read_real(const YamlNode& node, const std::string& path, d
                                 Diagnostics& problems) {
   auto value = scalar(node, path, problems, &parse_real, "a number");
   if (value && *value > most) {
-    problems.push_back(input_error(node.mark, fmt::format("{} is {}, which is above {}", path, *value, most)));
+    problems.push_back(
+        input_error(node.mark, fmt::format("{} is {}, which is above {}", path, *value, most)));
     return std::nullopt;
   }
   return value;
 }
 
-std::optional<std::string> read_text(const YamlNode& node, const std::string& path, Diagnostics& problems) {
+std::optional<std::string> read_text(const YamlNode& node, const std::string& path,
+                                     Diagnostics& problems) {
   return scalar(node, path, problems, &parse_text, "a word");
 }
 

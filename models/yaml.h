@@ -34,25 +34,26 @@ struct YamlNode::Entry {
 /// The largest file that is read as YAML.
 inline constexpr std::size_t kLargestYaml = std::size_t{256} << 20U;
 
-/// Parses one YAML document. Repeated keys, tabs in indentation, control characters, invalid UTF-8, more
-/// than one document, nesting beyond 100 levels and aliases that expand beyond 100,000 nodes are errors.
+/// Parses one YAML document. Repeated keys, tabs in indentation, control characters, invalid UTF-8,
+/// more than one document, nesting beyond 100 levels and aliases that expand beyond 100,000 nodes
+/// are errors.
 Result<YamlNode> parse_yaml(const std::shared_ptr<const Source>& source);
 
 /// read_file and parse_yaml. Errors: of both; an empty file.
 Result<YamlNode> read_yaml(const std::string& path);
 
-/// Sets what `argument`, "a.b=value", names in the tree under `root`: maps on the way are made, list
-/// elements are named by their index, and null takes the key out. The value is read as YAML.
+/// Sets what `argument`, "a.b=value", names in the tree under `root`: maps on the way are made,
+/// list elements are named by their index, and null takes the key out. The value is read as YAML.
 /// Errors: no '=', an empty path, an index that is not there, a value that is not YAML.
 std::optional<Diagnostics> apply_override(YamlNode& root, const std::string& argument);
 
-/// Reads the keys of one map strictly: what is missing, of a wrong type or out of range, and what nobody
-/// asked for, is added to the diagnostics; reading goes on, so that all errors are told at once.
-/// Each reader answers nothing where the key is absent, and where an error was added.
+/// Reads the keys of one map strictly: what is missing, of a wrong type or out of range, and what
+/// nobody asked for, is added to the diagnostics; reading goes on, so that all errors are told at
+/// once. Each reader answers nothing where the key is absent, and where an error was added.
 class SectionReader {
  public:
-  /// `path` is the dotted name of the section ("" = the document); `problems` must outlive the reader.
-  /// A node that is no map is an error, and then every key reads as absent.
+  /// `path` is the dotted name of the section ("" = the document); `problems` must outlive the
+  /// reader. A node that is no map is an error, and then every key reads as absent.
   SectionReader(const YamlNode& node, std::string path, Diagnostics& problems);
 
   /// The value under `key`, or nullptr; the key counts as known from then on.
@@ -61,12 +62,14 @@ class SectionReader {
   std::optional<Marked<Duration>> duration(std::string_view key);
   std::optional<Marked<Bytes>> bytes(std::string_view key);
   std::optional<Marked<BytesPerSecond>> bandwidth(std::string_view key);
-  std::optional<Marked<std::int64_t>> count(std::string_view key, std::int64_t least, std::int64_t most);
+  std::optional<Marked<std::int64_t>> count(std::string_view key, std::int64_t least,
+                                            std::int64_t most);
   std::optional<Marked<double>> real(std::string_view key, double most);
   std::optional<Marked<bool>> boolean(std::string_view key);
   std::optional<Marked<std::string>> text(std::string_view key);
   /// `noun` ends the message: "schedule.name is 'x', which is no schedule".
-  std::optional<Marked<std::string>> choice(std::string_view key, const std::vector<std::string>& offered,
+  std::optional<Marked<std::string>> choice(std::string_view key,
+                                            const std::vector<std::string>& offered,
                                             std::string_view noun, std::string_view more_help = "");
   std::optional<std::vector<std::int64_t>> counts(std::string_view key, std::int64_t least,
                                                   std::int64_t most);
@@ -79,6 +82,7 @@ class SectionReader {
   /// Adds an error for every key that nobody asked for. Call it once, after the last read.
   void finish();
 
+  bool is_map() const { return node_ != nullptr; }
   bool has(std::string_view key) const { return find(key) != nullptr; }
   /// The place of the key, or of the section where the key is absent.
   Mark mark_of(std::string_view key) const;
@@ -98,12 +102,16 @@ class SectionReader {
 };
 
 /// The scalar readers for elements of lists: `path` names the element in messages.
-std::optional<Duration> read_duration(const YamlNode& node, const std::string& path, Diagnostics& problems);
-std::optional<Bytes> read_bytes(const YamlNode& node, const std::string& path, Diagnostics& problems);
-std::optional<std::int64_t> read_count(const YamlNode& node, const std::string& path, std::int64_t least,
-                                       std::int64_t most, Diagnostics& problems);
+std::optional<Duration> read_duration(const YamlNode& node, const std::string& path,
+                                      Diagnostics& problems);
+std::optional<Bytes> read_bytes(const YamlNode& node, const std::string& path,
+                                Diagnostics& problems);
+std::optional<std::int64_t> read_count(const YamlNode& node, const std::string& path,
+                                       std::int64_t least, std::int64_t most,
+                                       Diagnostics& problems);
 std::optional<double> read_real(const YamlNode& node, const std::string& path, double most,
                                 Diagnostics& problems);
-std::optional<std::string> read_text(const YamlNode& node, const std::string& path, Diagnostics& problems);
+std::optional<std::string> read_text(const YamlNode& node, const std::string& path,
+                                     Diagnostics& problems);
 
 }  // namespace plumbline

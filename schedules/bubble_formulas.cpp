@@ -14,7 +14,9 @@ Duration sum(const std::vector<Duration>& times) {
   return std::accumulate(times.begin(), times.end(), Duration{});
 }
 
-Duration largest(const std::vector<Duration>& times) { return *std::max_element(times.begin(), times.end()); }
+Duration largest(const std::vector<Duration>& times) {
+  return *std::max_element(times.begin(), times.end());
+}
 
 bool all_equal(const std::vector<Duration>& times) {
   return std::all_of(times.begin(), times.end(), [&](Duration t) { return t == times.front(); });
@@ -50,7 +52,9 @@ std::optional<Found> delayed_backward(const Terms& t) {
 
 std::optional<Found> gpipe(const Terms& t) {
   if (t.equal && t.free) return Found{(t.m + t.p - 1) * t.pair, "(p-1)/(m+p-1)"};
-  if (t.equal) return Found{(t.m + t.p - 1) * t.pair + 2 * sum(t.times.latency), "makespan = (m+p-1)(f+b) + 2 sum c"};
+  if (t.equal)
+    return Found{(t.m + t.p - 1) * t.pair + 2 * sum(t.times.latency),
+                 "makespan = (m+p-1)(f+b) + 2 sum c"};
   if (!t.free) return std::nullopt;
   const Duration fill = sum(t.times.forward) + sum(t.times.backward);
   const Duration steady = (t.m - 1) * (largest(t.times.forward) + largest(t.times.backward));
@@ -89,8 +93,11 @@ std::optional<ClosedForm> closed_form(std::string_view schedule, const PipelineT
   ClosedForm form{found->makespan, 0, 0, found->text};
   const Duration busy = terms.m * (sum(times.forward) + sum(times.backward));
   const Duration idle = terms.p * form.makespan - busy;
-  if (form.makespan.count() > 0) form.bubble_fraction = seconds(idle) / seconds(terms.p * form.makespan);
-  if (busy.count() > 0) form.bubble_overhead = seconds(idle) / seconds(busy);
+  if (form.makespan.count() > 0)
+    form.bubble_fraction =
+        static_cast<double>(idle.count()) / static_cast<double>((terms.p * form.makespan).count());
+  if (busy.count() > 0)
+    form.bubble_overhead = static_cast<double>(idle.count()) / static_cast<double>(busy.count());
   return form;
 }
 

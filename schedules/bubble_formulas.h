@@ -12,8 +12,9 @@
 
 namespace plumbline {
 
-/// One mini-batch of a synchronous pipeline as the closed forms see it: a forward and a backward time for
-/// each position and a latency for each boundary; transfers that take no bandwidth and hold no stream.
+/// One mini-batch of a synchronous pipeline as the closed forms see it: a forward and a backward
+/// time for each position and a latency for each boundary; transfers that take no bandwidth and
+/// hold no stream.
 struct PipelineTimes {
   std::vector<Duration> forward;
   std::vector<Duration> backward;
@@ -30,15 +31,16 @@ struct ClosedForm {
   std::string text;  ///< "(p-1)/(m+p-1)", or a makespan where the bubble has no short form.
 };
 
-/// The closed form of `schedule` for these times, or nothing where none is known to hold. With p positions,
-/// m micro-batches, equal times f and b and latency c:
+/// The closed form of `schedule` for these times, or nothing where none is known to hold. With p
+/// positions, m micro-batches, equal times f and b and latency c:
 ///  - naive: m p (f+b) + 2 c m (p-1); any times.
 ///  - delayed-backward, c = 0: ((m-1) p + 1)(f+b) for m >= 2; equal positions.
-///  - gpipe: (m+p-1)(f+b) + 2 c (p-1); with c = 0 any times: sum f + (m-1) max f + sum b + (m-1) max b.
+///  - gpipe: (m+p-1)(f+b) + 2 c (p-1); with c = 0 any times: sum f + (m-1) max f + sum b + (m-1)
+///  max b.
 ///  - 1f1b: (m+p-1)(f+b); with c > 0, p >= 2 and m a multiple of p: + 2 c ((p-1) m/p + p-2).
 ///  - eager-1f1b: (m+p-1)(f+b) + 2 c (p-1) while 2c <= f+b.
-/// Huang et al. 2019 and Narayanan et al. 2021 for the equal, free case; the others were found and checked
-/// by exhaustive simulation.
+/// Huang et al. 2019 and Narayanan et al. 2021 for the equal, free case; the others were found and
+/// checked by exhaustive simulation.
 std::optional<ClosedForm> closed_form(std::string_view schedule, const PipelineTimes& times);
 
 }  // namespace plumbline

@@ -17,11 +17,15 @@ constexpr std::size_t kMostFaults = 20;
 class Checker {
  public:
   Checker(const PipelineShape& shape, const OpLists& lists, const Mark& mark)
-      : shape_(shape), lists_(lists), mark_(mark), seen_(std::size_t{shape.stages()} * shape.micro_batches) {}
+      : shape_(shape),
+        lists_(lists),
+        mark_(mark),
+        seen_(std::size_t{shape.stages()} * shape.micro_batches) {}
 
   Diagnostics check() {
     for (std::uint32_t slot = 0; slot < lists_.size(); ++slot) {
-      for (std::size_t i = 0; i < lists_[slot].size() && faults_.size() < kMostFaults; ++i) check_op(slot, i);
+      for (std::size_t i = 0; i < lists_[slot].size() && faults_.size() < kMostFaults; ++i)
+        check_op(slot, i);
     }
     if (faults_.empty()) check_complete();
     return std::move(faults_);
@@ -29,39 +33,52 @@ class Checker {
 
  private:
   void fault(std::uint32_t slot, std::size_t index, std::string message) {
-    faults_.push_back({.mark = mark_, .message = std::move(message), .help = {},
-                       .detail = list_grid(lists_, slot, index), .fault = Fault::input});
+    faults_.push_back({.mark = mark_,
+                       .message = std::move(message),
+                       .help = {},
+                       .detail = list_grid(lists_, slot, index),
+                       .fault = Fault::input});
   }
 
   void check_op(std::uint32_t slot, std::size_t index) {
     const Op& op = lists_[slot][index];
-    const std::string place = fmt::format("device {}, position {}: {}", slot, index, to_text(op));
+    const auto refuse = [&](const std::string& why) {
+      fault(slot, index,
+            fmt::format("device {}, position {}: {} {}", slot, index, to_text(op), why));
+    };
     if (op.stage.value >= shape_.stages()) {
-      return fault(slot, index, fmt::format("{} names a stage out of range (there are {} stages)", place, shape_.stages()));
+      return refuse(fmt::format("names a stage out of range (0 to {})", shape_.stages() - 1));
     }
     if (op.micro_batch.value >= shape_.micro_batches) {
-      return fault(slot, index, fmt::format("{} names a micro-batch out of range (there are {})", place, shape_.micro_batches));
+      return refuse(
+          fmt::format("names a micro-batch out of range (0 to {})", shape_.micro_batches - 1));
     }
     const std::uint32_t right_slot = shape_.slot(op.stage, op.micro_batch);
     if (right_slot != slot) {
-      return fault(slot, index, fmt::format("{} belongs on device {}", place, right_slot));
+      return refuse(fmt::format("belongs on device {}", right_slot));
     }
-    bool& seen = seen_[std::size_t{op.stage.value} * shape_.micro_batches + op.micro_batch.value][static_cast<std::size_t>(op.kind)];
-    if (seen) fault(slot, index, fmt::format("{} stands here a second time", place));
+    bool& seen = seen_[std::size_t{op.stage.value} * shape_.micro_batches + op.micro_batch.value]
+                      [static_cast<std::size_t>(op.kind)];
+    if (seen) refuse("stands here a second time");
     seen = true;
   }
 
   void check_complete() {
     for (std::uint32_t s = 0; s < shape_.stages(); ++s) {
       for (std::uint32_t m = 0; m < shape_.micro_batches && faults_.size() < kMostFaults; ++m) {
-        const auto& [forward, backward, input, weight] = seen_[std::size_t{s} * shape_.micro_batches + m];
+        const auto& [forward, backward, input, weight] =
+            seen_[std::size_t{s} * shape_.micro_batches + m];
         const std::uint32_t slot = shape_.slot({s}, {m});
         const auto missing = [&](OpKind kind, std::string_view what) {
-          fault(slot, lists_[slot].size(), fmt::format("device {}, position {}: {} {}", slot, lists_[slot].size(), to_text(Op{kind, {s}, {m}}), what));
+          fault(slot, lists_[slot].size(),
+                fmt::format("device {}, position {}: {} {}", slot, lists_[slot].size(),
+                            to_text(Op{kind, {s}, {m}}), what));
         };
         if (!forward) missing(OpKind::forward, "is missing");
-        if (backward && (input || weight)) missing(OpKind::backward, "stands beside its own parts I and W");
-        if (!backward && !input) missing(weight ? OpKind::backward_input : OpKind::backward, "is missing");
+        if (backward && (input || weight))
+          missing(OpKind::backward, "stands beside its own parts I and W");
+        if (!backward && !input)
+          missing(weight ? OpKind::backward_input : OpKind::backward, "is missing");
         if (input && !weight && !backward) missing(OpKind::backward_weight, "is missing");
       }
     }
@@ -86,19 +103,21 @@ std::string waits_for(const Op& op) {
   }
 }
 
-Diagnostic deadlock(const PipelineShape& shape, const OpLists& lists, const std::vector<std::size_t>& done,
-                    const Mark& mark) {
+Diagnostic deadlock(const PipelineShape& shape, const OpLists& lists,
+                    const std::vector<std::size_t>& done, const Mark& mark) {
   const auto has_run = [&](const Op& wanted) {
     const std::uint32_t slot = shape.slot(wanted.stage, wanted.micro_batch);
     for (std::size_t i = 0; i < done[slot]; ++i) {
       const Op& op = lists[slot][i];
       const bool same_kind = op.kind == wanted.kind ||
                              (wanted.kind == OpKind::backward && op.kind == OpKind::backward_input);
-      if (same_kind && op.stage == wanted.stage && op.micro_batch == wanted.micro_batch) return true;
+      if (same_kind && op.stage == wanted.stage && op.micro_batch == wanted.micro_batch)
+        return true;
     }
     return false;
   };
-  Diagnostic found{.mark = mark, .message = {}, .help = {}, .detail = {}, .fault = Fault::infeasible};
+  Diagnostic found{
+      .mark = mark, .message = {}, .help = {}, .detail = {}, .fault = Fault::infeasible};
   std::optional<std::uint32_t> first;
   std::size_t told = 0;
   for (std::uint32_t slot = 0; slot < lists.size(); ++slot) {
@@ -107,14 +126,18 @@ Diagnostic deadlock(const PipelineShape& shape, const OpLists& lists, const std:
     std::string wait = waits_for(next);
     if (wait.empty()) {
       const Op own{OpKind::forward, next.stage, next.micro_batch};
-      wait = has_run(own) ? to_text(Op{OpKind::backward, {next.stage.value + 1}, next.micro_batch}) : to_text(own);
+      wait = has_run(own) ? to_text(Op{OpKind::backward, {next.stage.value + 1}, next.micro_batch})
+                          : to_text(own);
     }
     if (!first) {
       first = slot;
-      found.message = fmt::format("the schedule deadlocks: device {}, position {}: {} waits for {}, which never runs",
-                                  slot, done[slot], to_text(next), wait);
+      found.message = fmt::format(
+          "the schedule deadlocks: device {}, position {}: {} waits for {}, which never runs", slot,
+          done[slot], to_text(next), wait);
     }
-    if (++told <= 16) found.detail += fmt::format("  device {}: next is {}, which waits for {}\n", slot, to_text(next), wait);
+    if (++told <= 16)
+      found.detail +=
+          fmt::format("  device {}: next is {}, which waits for {}\n", slot, to_text(next), wait);
   }
   if (told > 16) found.detail += fmt::format("  and {} more devices\n", told - 16);
   found.detail += list_grid(lists, *first, done[*first]);

@@ -9,10 +9,11 @@
 namespace plumbline {
 
 /// Makes a schedule of `lists`, ordered by a replay, after these checks: every op names a stage and
-/// micro-batch of the shape and stands on the device that runs it; every stage has, for every micro-batch,
-/// one F and one B (or one I and one W), and none twice; and the lists do not deadlock.
-/// Errors (at `mark`): each names device, position and op, and shows the lists with the place marked; a
-/// deadlock names each device's next op and what it waits for, and is Fault::infeasible.
+/// micro-batch of the shape and stands on the device that runs it; every stage has, for every
+/// micro-batch, one F and one B (or one I and one W), and none twice; and the lists do not
+/// deadlock. Errors (at `mark`): each names device, position and op, and shows the lists with the
+/// place marked; a deadlock names each device's next op and what it waits for, and is
+/// Fault::infeasible.
 Result<Schedule> checked_schedule(std::string name, bool asynchronous, const PipelineShape& shape,
                                   const OpLists& lists, const Mark& mark);
 

@@ -72,21 +72,25 @@ const std::vector<ScheduleRule>& schedule_rules() {
 
 const ScheduleRule* find_schedule_rule(std::string_view name) {
   const auto& rules = schedule_rules();
-  const auto found = std::find_if(rules.begin(), rules.end(), [&](const ScheduleRule& r) { return r.name == name; });
+  const auto found = std::find_if(rules.begin(), rules.end(),
+                                  [&](const ScheduleRule& r) { return r.name == name; });
   return found == rules.end() ? nullptr : &*found;
 }
 
-std::vector<std::uint32_t> windows(const ScheduleRule& rule, std::uint32_t positions, std::uint32_t micro_batches,
+std::vector<std::uint32_t> windows(const ScheduleRule& rule, std::uint32_t positions,
+                                   std::uint32_t micro_batches,
                                    const std::optional<std::vector<std::uint32_t>>& warm_up) {
   std::vector<std::uint32_t> result(positions);
   for (std::uint32_t s = 0; s < positions; ++s) {
-    const std::uint32_t window = warm_up ? std::min((*warm_up)[s], micro_batches) + 1 : rule.window(s, positions, micro_batches);
+    const std::uint32_t window = warm_up ? std::min((*warm_up)[s], micro_batches) + 1
+                                         : rule.window(s, positions, micro_batches);
     result[s] = std::min(window, micro_batches);
   }
   return result;
 }
 
-std::vector<Op> window_list(const Position& position, std::uint32_t window, std::uint32_t micro_batches) {
+std::vector<Op> window_list(const Position& position, std::uint32_t window,
+                            std::uint32_t micro_batches) {
   std::vector<Op> list;
   list.reserve(std::size_t{2} * position.stages * micro_batches);
   const auto forward = [&](std::uint32_t m) {
@@ -121,7 +125,8 @@ Result<Schedule> generate(const ScheduleRule& rule, const PipelineShape& shape,
   OpLists lists(shape.slots);
   for (std::size_t i = 0; i < shape.positions.size(); ++i) {
     const Position& position = shape.positions[i];
-    lists[shape.stage_slots[position.first_stage].front()] = window_list(position, windows[i], shape.micro_batches);
+    lists[shape.stage_slots[position.first_stage].front()] =
+        window_list(position, windows[i], shape.micro_batches);
   }
   return checked_schedule(std::string(rule.name), rule.asynchronous, shape, lists, mark);
 }

@@ -1,5 +1,5 @@
-// The registry of schedules and the one generator behind them: a window of micro-batches per position.
-// SPDX-License-Identifier: MIT
+// The registry of schedules and the one generator behind them: a window of micro-batches per
+// position. SPDX-License-Identifier: MIT
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace plumbline {
 
-/// What a schedule is. All rules of this family give position s a window K_s (capped at the number of
-/// micro-batches m): F0..F(K-1), then B(k), F(K+k) in turn, then the remaining B's in order.
+/// What a schedule is. All rules of this family give position s a window K_s (capped at the number
+/// of micro-batches m): F0..F(K-1), then B(k), F(K+k) in turn, then the remaining B's in order.
 struct ScheduleRule {
   std::string_view name;
   /// The window of position s of p with m micro-batches.
@@ -32,14 +32,16 @@ const std::vector<ScheduleRule>& schedule_rules();
 /// The rule of this name, or nullptr.
 const ScheduleRule* find_schedule_rule(std::string_view name);
 
-/// The window of each position: by the rule, or `warm_up` + 1 where that is given (one a position), never
-/// above the number of micro-batches.
-std::vector<std::uint32_t> windows(const ScheduleRule& rule, std::uint32_t positions, std::uint32_t micro_batches,
+/// The window of each position: by the rule, or `warm_up` + 1 where that is given (one a position),
+/// never above the number of micro-batches.
+std::vector<std::uint32_t> windows(const ScheduleRule& rule, std::uint32_t positions,
+                                   std::uint32_t micro_batches,
                                    const std::optional<std::vector<std::uint32_t>>& warm_up);
 
-/// The order of one position: `window` forwards, then backward and forward in turn, then backwards; its
-/// forwards run through its stages upwards, its backwards downwards.
-std::vector<Op> window_list(const Position& position, std::uint32_t window, std::uint32_t micro_batches);
+/// The order of one position: `window` forwards, then backward and forward in turn, then backwards;
+/// its forwards run through its stages upwards, its backwards downwards.
+std::vector<Op> window_list(const Position& position, std::uint32_t window,
+                            std::uint32_t micro_batches);
 
 /// The schedule of `rule` over `shape` with these windows (one a position).
 /// Requires: one slot a stage, each position's slot different from those of the others.

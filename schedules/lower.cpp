@@ -20,7 +20,11 @@ class Lowering {
  public:
   Lowering(const Schedule& schedule, const StageCosts& costs, const std::vector<DeviceId>& devices,
            const Cluster& cluster, const LoweringOptions& options)
-      : schedule_(schedule), shape_(schedule.shape), stage_costs_(costs), cluster_(cluster), options_(options) {
+      : schedule_(schedule),
+        shape_(schedule.shape),
+        stage_costs_(costs),
+        cluster_(cluster),
+        options_(options) {
     graph_.devices = devices;
     graph_.blocking = options.blocking;
     graph_.micro_batches = shape_.micro_batches * options.mini_batches;
@@ -61,8 +65,9 @@ class Lowering {
     const Duration per_op = options_.overheads.per_op;
     for (const StageCost& stage : stage_costs_.stages) {
       const Duration again = options_.recompute ? stage.forward : Duration{};
-      for (const Duration time : {stage.forward, stage.backward + again, stage.backward_input + again,
-                                  stage.backward_weight, stage.update}) {
+      for (const Duration time :
+           {stage.forward, stage.backward + again, stage.backward_input + again,
+            stage.backward_weight, stage.update}) {
         graph_.costs.push_back({time + per_op, {}, {}, {}});
       }
     }
@@ -83,7 +88,8 @@ class Lowering {
       boundary.channel = {channel(low, high), channel(high, low)};
       for (const Direction direction : {kUp, kDown}) {
         boundary.cost[direction] = static_cast<std::uint32_t>(graph_.costs.size());
-        graph_.costs.push_back(transfer_cost(graph_.channels[boundary.channel[direction]], stage_costs_.crossing(s)));
+        graph_.costs.push_back(
+            transfer_cost(graph_.channels[boundary.channel[direction]], stage_costs_.crossing(s)));
       }
     }
     host_ = graph_.resources() - 1;
@@ -112,23 +118,26 @@ class Lowering {
     for (const Boundary& boundary : boundaries_) crossings += boundary.crosses ? 2 : 0;
     const std::size_t ops = schedule_.issue_order.size();
     const std::size_t updates = schedule_.asynchronous ? ops / 2 : shape_.stages();
-    const std::size_t nodes = (ops + crossings * shape_.micro_batches + updates + 2) * options_.mini_batches;
+    const std::size_t nodes =
+        (ops + crossings * shape_.micro_batches + updates + 2) * options_.mini_batches;
     graph_.nodes.reserve(nodes);
     graph_.activities.reserve(nodes);
     produced_.assign(std::size_t{2} * shape_.stages() * shape_.micro_batches, kNone);
   }
 
-  std::uint32_t add(Activity activity, std::uint32_t cost, std::uint32_t resource, std::uint32_t second,
-                    std::uint32_t after) {
+  std::uint32_t add(Activity activity, std::uint32_t cost, std::uint32_t resource,
+                    std::uint32_t second, std::uint32_t after) {
     graph_.nodes.push_back({cost, resource, second, after});
     graph_.activities.push_back(activity);
     return graph_.size() - 1;
   }
 
-  /// The node that brings the output of F (up) or the gradient of B or I (down) of stage s to where it is
-  /// consumed: overlapped the transfer, blocking the producer until its transfer stands in the order.
+  /// The node that brings the output of F (up) or the gradient of B or I (down) of stage s to where
+  /// it is consumed: overlapped the transfer, blocking the producer until its transfer stands in
+  /// the order.
   std::uint32_t& produced(Direction direction, std::uint32_t stage, std::uint32_t micro_batch) {
-    return produced_[(std::size_t{direction} * shape_.stages() + stage) * shape_.micro_batches + micro_batch];
+    return produced_[(std::size_t{direction} * shape_.stages() + stage) * shape_.micro_batches +
+                     micro_batch];
   }
 
   void add_ops(std::uint32_t gate) {
@@ -136,7 +145,8 @@ class Lowering {
     std::vector<bool> started(graph_.slots(), false);
     for (std::size_t wave = 0; wave < schedule_.waves.size(); ++wave) {
       const std::size_t begin = schedule_.waves[wave];
-      const std::size_t end = wave + 1 < schedule_.waves.size() ? schedule_.waves[wave + 1] : order.size();
+      const std::size_t end =
+          wave + 1 < schedule_.waves.size() ? schedule_.waves[wave + 1] : order.size();
       if (options_.blocking) {
         for (std::size_t i = begin; i < end; ++i) add_blocking_transfer(order[i]);
       }
@@ -151,7 +161,8 @@ class Lowering {
     }
   }
 
-  /// The boundary that `op` gets its input over, and the direction; nothing where the input is at hand.
+  /// The boundary that `op` gets its input over, and the direction; nothing where the input is at
+  /// hand.
   struct Crossing {
     const Boundary* boundary;
     Direction direction;
@@ -163,16 +174,19 @@ class Lowering {
       if (s == 0 || !boundaries_[s - 1].crosses) return std::nullopt;
       return Crossing{&boundaries_[s - 1], kUp, s - 1};
     }
-    if (op.kind == OpKind::backward_weight || s + 1 == shape_.stages() || !boundaries_[s].crosses) return std::nullopt;
+    if (op.kind == OpKind::backward_weight || s + 1 == shape_.stages() || !boundaries_[s].crosses)
+      return std::nullopt;
     return Crossing{&boundaries_[s], kDown, s + 1};
   }
 
   std::uint32_t input_of(const Op& op) {
     const auto crossing = crossing_into(op);
-    return crossing ? produced(crossing->direction, crossing->producer, op.micro_batch.value) : kNone;
+    return crossing ? produced(crossing->direction, crossing->producer, op.micro_batch.value)
+                    : kNone;
   }
 
-  Activity transfer_activity(Direction direction, std::uint32_t consumer, std::uint32_t micro_batch) const {
+  Activity transfer_activity(Direction direction, std::uint32_t consumer,
+                             std::uint32_t micro_batch) const {
     return {direction == kUp ? ActivityKind::activation_transfer : ActivityKind::gradient_transfer,
             {consumer},
             {first_micro_batch_ + micro_batch}};
@@ -184,7 +198,8 @@ class Lowering {
     const Channel& channel = graph_.channels[crossing->boundary->channel[crossing->direction]];
     std::uint32_t& data = produced(crossing->direction, crossing->producer, op.micro_batch.value);
     data = add(transfer_activity(crossing->direction, op.stage.value, op.micro_batch.value),
-               crossing->boundary->cost[crossing->direction], channel.from_slot, channel.to_slot, data);
+               crossing->boundary->cost[crossing->direction], channel.from_slot, channel.to_slot,
+               data);
   }
 
   void add_op(const Op& op, std::uint32_t slot, std::uint32_t after) {
@@ -192,8 +207,9 @@ class Lowering {
     const std::uint32_t m = op.micro_batch.value;
     const auto kind = static_cast<std::size_t>(op.kind);
     const auto first_cost = static_cast<std::uint32_t>(s * kKinds);
-    const std::uint32_t node = add({static_cast<ActivityKind>(op.kind), op.stage, {first_micro_batch_ + m}},
-                                   first_cost + static_cast<std::uint32_t>(kind), slot, slot, after);
+    const std::uint32_t node =
+        add({static_cast<ActivityKind>(op.kind), op.stage, {first_micro_batch_ + m}},
+            first_cost + static_cast<std::uint32_t>(kind), slot, slot, after);
     const bool ends_backward = op.kind == OpKind::backward || op.kind == OpKind::backward_weight;
     if (op.kind == OpKind::forward) {
       if (boundaries_[s].crosses) send(kUp, s, s + 1, s, m, node);
@@ -201,16 +217,18 @@ class Lowering {
       send(kDown, s, s - 1, s - 1, m, node);
     }
     if (schedule_.asynchronous && ends_backward) {
-      add({ActivityKind::update, op.stage, {first_micro_batch_ + m}}, first_cost + 4, slot, slot, kNone);
+      add({ActivityKind::update, op.stage, {first_micro_batch_ + m}}, first_cost + 4, slot, slot,
+          kNone);
     }
   }
 
-  void send(Direction direction, std::uint32_t producer, std::uint32_t consumer, std::uint32_t boundary_index,
-            std::uint32_t micro_batch, std::uint32_t node) {
+  void send(Direction direction, std::uint32_t producer, std::uint32_t consumer,
+            std::uint32_t boundary_index, std::uint32_t micro_batch, std::uint32_t node) {
     const Boundary& boundary = boundaries_[boundary_index];
     if (!options_.blocking) {
       const std::uint32_t resource = graph_.slots() + boundary.channel[direction];
-      node = add(transfer_activity(direction, consumer, micro_batch), boundary.cost[direction], resource, resource, node);
+      node = add(transfer_activity(direction, consumer, micro_batch), boundary.cost[direction],
+                 resource, resource, node);
     }
     produced(direction, producer, micro_batch) = node;
   }
@@ -223,15 +241,18 @@ class Lowering {
     }
     const MicroBatchId last_micro_batch{first_micro_batch_ + shape_.micro_batches - 1};
     MiniBatch mini_batch{.first = first, .flush = {}, .gate = {}};
-    mini_batch.flush = add({ActivityKind::flush, {}, last_micro_batch}, flush_cost_, host_, host_, kNone);
+    mini_batch.flush =
+        add({ActivityKind::flush, {}, last_micro_batch}, flush_cost_, host_, host_, kNone);
     graph_.joins.push_back({mini_batch.flush, std::move(last)});
     Join gate{0, {}};
     for (std::uint32_t s = 0; s < shape_.stages(); ++s) {
       const std::uint32_t slot = graph_.stage_slot[s];
-      gate.after.push_back(add({ActivityKind::update, {s}, last_micro_batch}, static_cast<std::uint32_t>(s * kKinds + 4),
-                               slot, slot, mini_batch.flush));
+      gate.after.push_back(add({ActivityKind::update, {s}, last_micro_batch},
+                               static_cast<std::uint32_t>(s * kKinds + 4), slot, slot,
+                               mini_batch.flush));
     }
-    mini_batch.gate = add({ActivityKind::overhead, {}, last_micro_batch}, overhead_cost_, host_, host_, kNone);
+    mini_batch.gate =
+        add({ActivityKind::overhead, {}, last_micro_batch}, overhead_cost_, host_, host_, kNone);
     gate.node = mini_batch.gate;
     graph_.joins.push_back(std::move(gate));
     graph_.mini_batches.push_back(mini_batch);
@@ -261,20 +282,32 @@ std::optional<Diagnostic> refuse_overflow(const OpGraph& graph, const Mark& mark
     sum += static_cast<double>(cost.hold.count()) + static_cast<double>(cost.latency.count());
   }
   if (sum < most) return std::nullopt;
-  return Diagnostic{.mark = mark, .message = "the run could last longer than 120 years, more than 64 bits of nanoseconds hold",
-                    .help = "make the times or the number of micro-batches smaller", .detail = {}};
+  return Diagnostic{
+      .mark = mark,
+      .message = "the run could last longer than 120 years, more than 64 bits of nanoseconds hold",
+      .help = "make the times or the number of micro-batches smaller",
+      .detail = {}};
 }
 
 }  // namespace
 
-Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs, const std::vector<DeviceId>& devices,
-                      const Cluster& cluster, const LoweringOptions& options, const Mark& mark) {
-  PLUMBLINE_CHECK(costs.stages.size() == schedule.shape.stages() && devices.size() == schedule.shape.slots,
-                  costs.stages.size(), devices.size());
-  const double most_nodes = (2.5 * static_cast<double>(schedule.issue_order.size()) + schedule.shape.stages() + 2) * options.mini_batches;
+Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs,
+                      const std::vector<DeviceId>& devices, const Cluster& cluster,
+                      const LoweringOptions& options, const Mark& mark) {
+  PLUMBLINE_CHECK(
+      costs.stages.size() == schedule.shape.stages() && devices.size() == schedule.shape.slots,
+      costs.stages.size(), devices.size());
+  const double most_nodes =
+      (2.5 * static_cast<double>(schedule.issue_order.size()) + schedule.shape.stages() + 2) *
+      options.mini_batches;
   if (most_nodes > OpGraph::kMostNodes) {
-    return Diagnostic{.mark = mark, .message = fmt::format("the run has about {:.3g} ops and transfers, more than the {} that are simulated", most_nodes, OpGraph::kMostNodes),
-                      .help = "make micro_batches, mini_batches or the number of stages smaller", .detail = {}};
+    return Diagnostic{
+        .mark = mark,
+        .message = fmt::format(
+            "the run has about {:.3g} ops and transfers, more than the {} that are simulated",
+            most_nodes, OpGraph::kMostNodes),
+        .help = "make micro_batches, mini_batches or the number of stages smaller",
+        .detail = {}};
   }
   OpGraph graph = Lowering(schedule, costs, devices, cluster, options).build();
   if (auto refused = refuse_overflow(graph, mark)) return *refused;

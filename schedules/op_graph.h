@@ -1,5 +1,5 @@
-// Everything that happens in a run and what waits for what: ops, transfers, updates, in flat arrays.
-// SPDX-License-Identifier: MIT
+// Everything that happens in a run and what waits for what: ops, transfers, updates, in flat
+// arrays. SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>
@@ -42,11 +42,13 @@ struct Activity {
 /// `2F0`, `2U0`; `recv 2F0` for the transfer that feeds it; `flush`, `overhead`.
 std::string to_text(const Activity& activity);
 
-/// What one class of nodes costs: many nodes share a class, so that another set of costs is another table.
+/// What one class of nodes costs: many nodes share a class, so that another set of costs is another
+/// table.
 struct Cost {
   Duration hold{};     ///< How long the resource is held.
   Duration latency{};  ///< What passes after that, holding nothing, until the result has arrived.
-  /// Of a transfer: the part of `hold` before bytes flow (a blocking transfer holds through its latency).
+  /// Of a transfer: the part of `hold` before bytes flow (a blocking transfer holds through its
+  /// latency).
   Duration lead{};
   Bytes bytes;
 
@@ -64,8 +66,9 @@ struct Channel {
 struct Node {
   std::uint32_t cost = 0;      ///< Index into OpGraph::costs.
   std::uint32_t resource = 0;  ///< What it holds.
-  std::uint32_t second = 0;    ///< The other stream of a blocking transfer; else the same resource again.
-  std::uint32_t after = 0;     ///< The node whose result it waits for; OpGraph::size() = none.
+  std::uint32_t second =
+      0;  ///< The other stream of a blocking transfer; else the same resource again.
+  std::uint32_t after = 0;  ///< The node whose result it waits for; OpGraph::size() = none.
 };
 
 /// Nodes whose results one node waits for besides `after` (flush and overhead).
@@ -81,10 +84,10 @@ struct MiniBatch {
   std::uint32_t gate = 0;  ///< The overhead node: its end is the end of the mini-batch.
 };
 
-/// A run, fixed in every order. Invariants: the nodes stand in an order in which every node comes after all
-/// that it waits for, and in which the nodes of each resource stand in the order in which they hold it, so
-/// that one pass over the arrays evaluates the graph. What follows on one device from its order alone has no
-/// edge (an F before its own B). It knows no clock and no queue.
+/// A run, fixed in every order. Invariants: the nodes stand in an order in which every node comes
+/// after all that it waits for, and in which the nodes of each resource stand in the order in which
+/// they hold it, so that one pass over the arrays evaluates the graph. What follows on one device
+/// from its order alone has no edge (an F before its own B). It knows no clock and no queue.
 struct OpGraph {
   static constexpr std::uint32_t kMostNodes = std::numeric_limits<std::uint32_t>::max() / 4;
 
@@ -103,14 +106,18 @@ struct OpGraph {
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(nodes.size()); }
   std::uint32_t slots() const { return static_cast<std::uint32_t>(devices.size()); }
-  std::uint32_t resources() const { return slots() + static_cast<std::uint32_t>(channels.size()) + 1; }
+  std::uint32_t resources() const {
+    return slots() + static_cast<std::uint32_t>(channels.size()) + 1;
+  }
   bool asynchronous() const { return mini_batches.empty(); }
   const Cost& cost(std::uint32_t node) const { return costs[nodes[node].cost]; }
   /// The channel of an overlapped transfer. Requires: a transfer that holds a channel.
-  const Channel& channel(std::uint32_t node) const { return channels[nodes[node].resource - slots()]; }
+  const Channel& channel(std::uint32_t node) const {
+    return channels[nodes[node].resource - slots()];
+  }
 
-  /// For each channel, whether a card on its path also carries another channel, so that rates change under
-  /// way. The longest path is exact where this is nowhere true.
+  /// For each channel, whether a card on its path also carries another channel, so that rates
+  /// change under way. The longest path is exact where this is nowhere true.
   std::vector<bool> shared_channels() const;
 };
 

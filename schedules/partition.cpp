@@ -42,9 +42,9 @@ std::int64_t least_maximum(const std::vector<Duration>& times, std::uint32_t sta
   return low;
 }
 
-/// What a cut costs: first by how much stages exceed the limit, then the sum of squares. Both are convex in
-/// the stage's time, so their lexicographic sum obeys the quadrangle inequality, and the best cut moves
-/// monotonically with the start: that allows divide and conquer.
+/// What a cut costs: first by how much stages exceed the limit, then the sum of squares. Both are
+/// convex in the stage's time, so their lexicographic sum obeys the quadrangle inequality, and the
+/// best cut moves monotonically with the start: that allows divide and conquer.
 struct CutCost {
   Wide excess = 0;
   Wide squares = 0;
@@ -124,12 +124,14 @@ std::vector<std::uint32_t> even_counts(std::uint32_t layers, std::uint32_t stage
   return counts;
 }
 
-std::vector<std::uint32_t> balanced_counts(const std::vector<Duration>& times, std::uint32_t stages) {
+std::vector<std::uint32_t> balanced_counts(const std::vector<Duration>& times,
+                                           std::uint32_t stages) {
   PLUMBLINE_CHECK(stages >= 1 && stages <= times.size(), times.size(), stages);
   return Balancer(times, stages).counts();
 }
 
-Partition make_partition(const std::vector<LayerId>& order, const std::vector<std::uint32_t>& counts,
+Partition make_partition(const std::vector<LayerId>& order,
+                         const std::vector<std::uint32_t>& counts,
                          std::vector<std::vector<DeviceId>> devices) {
   PLUMBLINE_CHECK(devices.size() == counts.size(), devices.size(), counts.size());
   Partition partition;

@@ -15,8 +15,9 @@ struct Stage {
   std::vector<DeviceId> devices;
 };
 
-/// Layers to stages to replicas to devices. Invariants: every layer of the model stands in exactly one
-/// stage, no stage is empty, edges lead from a stage to itself or to a later one. It knows no op order.
+/// Layers to stages to replicas to devices. Invariants: every layer of the model stands in exactly
+/// one stage, no stage is empty, edges lead from a stage to itself or to a later one. It knows no
+/// op order.
 struct Partition {
   std::vector<Stage> stages;
 };
@@ -31,17 +32,19 @@ struct Position {
 /// Requires: 1 <= stages <= layers.
 std::vector<std::uint32_t> even_counts(std::uint32_t layers, std::uint32_t stages);
 
-/// Layers per stage for the contiguous cut with the least maximal stage time, exact; among equal maxima the
-/// least sum of squared stage times, then more layers in earlier stages.
-/// O(stages x layers x log layers). Requires: 1 <= stages <= times.size(), times >= 0.
-std::vector<std::uint32_t> balanced_counts(const std::vector<Duration>& times, std::uint32_t stages);
+/// Layers per stage for the contiguous cut with the least maximal stage time, exact; among equal
+/// maxima the least sum of squared stage times, then more layers in earlier stages. O(stages x
+/// layers x log layers). Requires: 1 <= stages <= times.size(), times >= 0.
+std::vector<std::uint32_t> balanced_counts(const std::vector<Duration>& times,
+                                           std::uint32_t stages);
 
 /// The most stages x layers that balanced_counts is asked for; it needs 16 bytes for each.
 inline constexpr std::int64_t kMostBalanced = 20'000'000;
 
 /// Cuts `order` into stages of these many layers; stage s is run by devices[s].
 /// Requires: counts add up to order.size(), none is 0; devices.size() == counts.size().
-Partition make_partition(const std::vector<LayerId>& order, const std::vector<std::uint32_t>& counts,
+Partition make_partition(const std::vector<LayerId>& order,
+                         const std::vector<std::uint32_t>& counts,
                          std::vector<std::vector<DeviceId>> devices);
 
 /// The positions of a partition, in the order of the pipeline.

@@ -1,5 +1,5 @@
-// A replay is a walk over lists: each device goes on until it must wait, and is woken by what it waits for.
-// SPDX-License-Identifier: MIT
+// A replay is a walk over lists: each device goes on until it must wait, and is woken by what it
+// waits for. SPDX-License-Identifier: MIT
 #include "schedules/replay.h"
 
 #include <algorithm>
@@ -23,7 +23,8 @@ class Ends {
 
   void set(const Op& op, std::uint32_t step) {
     if (op.kind == OpKind::forward) forward_[at(op.stage.value, op)] = step;
-    if (op.kind == OpKind::backward || op.kind == OpKind::backward_input) backward_[at(op.stage.value, op)] = step;
+    if (op.kind == OpKind::backward || op.kind == OpKind::backward_input)
+      backward_[at(op.stage.value, op)] = step;
   }
 
   /// When all that `op` needs has ended; kNotYet where some of it has not.
@@ -58,7 +59,8 @@ Replay replay(const PipelineShape& shape, const OpLists& lists) {
   Replay result;
   result.done.assign(lists.size(), 0);
   result.start.resize(lists.size());
-  for (std::size_t slot = 0; slot < lists.size(); ++slot) result.start[slot].reserve(lists[slot].size());
+  for (std::size_t slot = 0; slot < lists.size(); ++slot)
+    result.start[slot].reserve(lists[slot].size());
   Ends ends(shape);
   std::vector<std::uint32_t> free_at(lists.size(), 0);
   std::vector<std::uint32_t> to_try;
@@ -108,7 +110,8 @@ void order_by_replay(const OpLists& lists, const ReplayTimes& start, std::vector
   issue_order.resize(first.back());
   std::vector<std::uint32_t> at(first.begin(), first.end() - 1);
   for (std::size_t slot = 0; slot < lists.size(); ++slot) {
-    for (std::size_t i = 0; i < lists[slot].size(); ++i) issue_order[at[start[slot][i]]++] = lists[slot][i];
+    for (std::size_t i = 0; i < lists[slot].size(); ++i)
+      issue_order[at[start[slot][i]]++] = lists[slot][i];
   }
   waves.clear();
   for (std::uint32_t step = 0; step < steps; ++step) {
@@ -116,7 +119,8 @@ void order_by_replay(const OpLists& lists, const ReplayTimes& start, std::vector
     waves.push_back(first[step]);
     std::sort(issue_order.begin() + first[step], issue_order.begin() + first[step + 1],
               [](const Op& a, const Op& b) {
-                return a.micro_batch != b.micro_batch ? a.micro_batch < b.micro_batch : a.stage < b.stage;
+                return a.micro_batch != b.micro_batch ? a.micro_batch < b.micro_batch
+                                                      : a.stage < b.stage;
               });
   }
 }

@@ -19,15 +19,16 @@ struct Replay {
   bool complete = false;
 };
 
-/// Executes the lists in order: F needs the F of the stage before, B (or I) the B (or I) of the stage behind
-/// and its own F, W its own I. Requires: every op names a stage and micro-batch of the shape.
+/// Executes the lists in order: F needs the F of the stage before, B (or I) the B (or I) of the
+/// stage behind and its own F, W its own I. Requires: every op names a stage and micro-batch of the
+/// shape.
 Replay replay(const PipelineShape& shape, const OpLists& lists);
 
 /// The same for a schedule that is known to run.
 ReplayTimes replay_times(const Schedule& schedule);
 
-/// The ops of complete lists by (start, micro-batch, stage): the issue order where no loop gives it; and
-/// the index at which each step begins.
+/// The ops of complete lists by (start, micro-batch, stage): the issue order where no loop gives
+/// it; and the index at which each step begins.
 void order_by_replay(const OpLists& lists, const ReplayTimes& start, std::vector<Op>& issue_order,
                      std::vector<std::uint32_t>& waves);
 

@@ -19,7 +19,8 @@ PipelineShape pipeline_shape(const Partition& partition, std::uint32_t micro_bat
   for (const Stage& stage : partition.stages) {
     std::vector<std::uint32_t>& slots = shape.stage_slots.emplace_back();
     for (const DeviceId device : stage.devices) {
-      slots.push_back(static_cast<std::uint32_t>(std::lower_bound(devices.begin(), devices.end(), device) - devices.begin()));
+      slots.push_back(static_cast<std::uint32_t>(
+          std::lower_bound(devices.begin(), devices.end(), device) - devices.begin()));
     }
   }
   return shape;
@@ -34,12 +35,14 @@ OpLists Schedule::lists() const {
 std::string list_grid(const OpLists& lists, std::uint32_t marked_slot, std::size_t marked_index) {
   constexpr std::size_t most_rows = 16;
   constexpr std::size_t most_columns = 16;
-  const std::size_t first_column = marked_index > most_columns / 2 ? marked_index - most_columns / 2 : 0;
+  const std::size_t first_column =
+      marked_index > most_columns / 2 ? marked_index - most_columns / 2 : 0;
   const std::size_t first_row = marked_slot > most_rows / 2 ? marked_slot - most_rows / 2 : 0;
   const std::size_t end_row = std::min(lists.size(), first_row + most_rows);
   std::size_t width = 0;
   for (std::size_t slot = first_row; slot < end_row; ++slot) {
-    for (std::size_t i = first_column; i < std::min(lists[slot].size(), first_column + most_columns); ++i) {
+    for (std::size_t i = first_column;
+         i < std::min(lists[slot].size(), first_column + most_columns); ++i) {
       width = std::max(width, to_text(lists[slot][i]).size());
     }
   }
@@ -48,12 +51,14 @@ std::string list_grid(const OpLists& lists, std::uint32_t marked_slot, std::size
     const std::vector<Op>& list = lists[slot];
     std::string row = fmt::format("  device {:<3} |{}", slot, first_column > 0 ? " ..." : "");
     std::string carets(row.size(), ' ');
-    for (std::size_t i = first_column; i < std::min(list.size(), first_column + most_columns); ++i) {
+    for (std::size_t i = first_column; i < std::min(list.size(), first_column + most_columns);
+         ++i) {
       row += fmt::format(" {:<{}}", to_text(list[i]), width);
       carets += ' ' + std::string(width, slot == marked_slot && i == marked_index ? '^' : ' ');
     }
     if (list.size() > first_column + most_columns) row += " ...";
-    if (slot == marked_slot && marked_index >= list.size()) carets = std::string(row.size() + 1, ' ') + "^";
+    if (slot == marked_slot && marked_index >= list.size())
+      carets = std::string(row.size() + 1, ' ') + "^";
     while (!row.empty() && row.back() == ' ') row.pop_back();
     grid += row + '\n';
     if (slot == marked_slot) {
@@ -74,12 +79,14 @@ std::string replay_grid(const Schedule& schedule, const std::vector<DeviceId>& d
     for (const Op& op : lists[slot]) width = std::max(width, to_text(op).size());
   }
   std::size_t name_width = 4;
-  for (const DeviceId device : devices) name_width = std::max(name_width, fmt::format("device {}", device.value).size());
+  for (const DeviceId device : devices)
+    name_width = std::max(name_width, fmt::format("device {}", device.value).size());
   std::string grid = fmt::format("{:<{}} |", "step", name_width);
   for (std::uint32_t step = 0; step < steps; ++step) grid += fmt::format(" {:>{}}", step, width);
   grid += '\n';
   for (std::size_t slot = 0; slot < lists.size(); ++slot) {
-    std::string row = fmt::format("{:<{}} |", fmt::format("device {}", devices[slot].value), name_width);
+    std::string row =
+        fmt::format("{:<{}} |", fmt::format("device {}", devices[slot].value), name_width);
     std::size_t next = 0;
     for (std::uint32_t step = 0; step < steps && next < lists[slot].size(); ++step) {
       const bool runs = times[slot][next] == step;
@@ -104,12 +111,14 @@ std::string issue_sequence(const Schedule& schedule) {
   std::string sequence;
   const std::uint32_t last = schedule.shape.stages() - 1;
   for (const Op& op : schedule.issue_order) {
-    if (schedule.host_loop) {  // one word for the whole model: told at the stage where the loop body begins
+    if (schedule.host_loop) {  // one word for the whole model: told at the stage where the loop
+                               // body begins
       const bool begins = op.stage.value == (op.kind == OpKind::forward ? 0 : last);
       if (!begins) continue;
     }
     if (!sequence.empty()) sequence += ' ';
-    sequence += schedule.host_loop ? to_text(op).substr(to_text(op).find(letter(op.kind))) : to_text(op);
+    sequence +=
+        schedule.host_loop ? to_text(op).substr(to_text(op).find(letter(op.kind))) : to_text(op);
   }
   return sequence + '\n';
 }

@@ -34,9 +34,9 @@ PipelineShape pipeline_shape(const Partition& partition, std::uint32_t micro_bat
 using OpLists = std::vector<std::vector<Op>>;
 
 /// A schedule that is known to run: complete, without duplicates, without deadlock (see check.h).
-/// Besides each device's list it has one total order, in which a single host thread would launch the ops;
-/// the lists are its projections. The order falls into waves: where a loop gives it, each op is a wave; in a
-/// replay, all ops that start at one instant are.
+/// Besides each device's list it has one total order, in which a single host thread would launch
+/// the ops; the lists are its projections. The order falls into waves: where a loop gives it, each
+/// op is a wave; in a replay, all ops that start at one instant are.
 struct Schedule {
   std::string name;
   bool asynchronous = false;
@@ -50,7 +50,8 @@ struct Schedule {
 };
 
 /// Position by position, each device's list in one row: `device 0 | 0F0 0F1 0B0 ...`.
-/// `marked_slot`'s entry `marked_index` is pointed at by a row of carets below; long lists are cut around it.
+/// `marked_slot`'s entry `marked_index` is pointed at by a row of carets below; long lists are cut
+/// around it.
 std::string list_grid(const OpLists& lists, std::uint32_t marked_slot, std::size_t marked_index);
 
 /// The replay of the schedule as a table: a row a device, a column a step, every op one step long.
@@ -60,8 +61,8 @@ std::string replay_grid(const Schedule& schedule, const std::vector<DeviceId>& d
 /// PyTorch's CSV: one row a device, cells `<stage><op><micro-batch>`, no padding.
 std::string torch_csv(const Schedule& schedule);
 
-/// The issue order as one host thread launches it: `0F0 1F0 0F1 ...`, and `F0 F1 B0 ...`, where F0 stands
-/// for all stages, when it is a loop over the whole model.
+/// The issue order as one host thread launches it: `0F0 1F0 0F1 ...`, and `F0 F1 B0 ...`, where F0
+/// stands for all stages, when it is a loop over the whole model.
 std::string issue_sequence(const Schedule& schedule);
 
 }  // namespace plumbline

@@ -16,7 +16,8 @@ Bytes StageCosts::crossing_made_in(std::uint32_t first, std::uint32_t last) cons
   return sum;
 }
 
-StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& costs, const Partition& partition) {
+StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
+                       const Partition& partition) {
   PLUMBLINE_CHECK(costs.size() == graph.size(), costs.size(), graph.size());
   StageCosts result;
   std::vector<std::uint32_t> stage_of(graph.size(), 0);
@@ -37,14 +38,16 @@ StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& c
   }
   std::vector<std::uint32_t> last_used(graph.size(), 0);
   for (const LayerEdge& edge : graph.edges()) {
-    PLUMBLINE_CHECK(stage_of[edge.to.value] >= stage_of[edge.from.value], edge.from.value, edge.to.value);
+    PLUMBLINE_CHECK(stage_of[edge.to.value] >= stage_of[edge.from.value], edge.from.value,
+                    edge.to.value);
     last_used[edge.from.value] = std::max(last_used[edge.from.value], stage_of[edge.to.value]);
   }
   result.crossing_.assign(partition.stages.size(), Bytes{});
   for (std::uint32_t layer = 0; layer < graph.size(); ++layer) {
     if (last_used[layer] <= stage_of[layer]) continue;
     result.tensors.push_back({stage_of[layer], last_used[layer], costs[layer].output});
-    for (std::uint32_t s = stage_of[layer]; s < last_used[layer]; ++s) result.crossing_[s] += costs[layer].output;
+    for (std::uint32_t s = stage_of[layer]; s < last_used[layer]; ++s)
+      result.crossing_[s] += costs[layer].output;
   }
   return result;
 }

@@ -13,8 +13,9 @@ namespace plumbline {
 /// One stage, for one micro-batch.
 struct StageCost {
   Duration forward{};
-  Duration backward{};         ///< The full backward.
-  Duration backward_input{};   ///< I: as the layers give it, the whole backward of those that do not split.
+  Duration backward{};        ///< The full backward.
+  Duration backward_input{};  ///< I: as the layers give it, the whole backward of those that do not
+                              ///< split.
   Duration backward_weight{};  ///< W.
   Duration update{};
   Bytes parameters;
@@ -33,8 +34,9 @@ struct StageCosts {
   std::vector<StageCost> stages;
   std::vector<CrossingTensor> tensors;
 
-  /// What stage s sends to stage s + 1 for one micro-batch: each tensor made in a stage <= s and consumed
-  /// in a stage > s, once. The gradients carry as many bytes the other way. 0 behind the last stage.
+  /// What stage s sends to stage s + 1 for one micro-batch: each tensor made in a stage <= s and
+  /// consumed in a stage > s, once. The gradients carry as many bytes the other way. 0 behind the
+  /// last stage.
   Bytes crossing(std::uint32_t s) const { return crossing_[s]; }
 
   /// The part of crossing(last) that is made in stages first..last.
@@ -49,6 +51,7 @@ struct StageCosts {
 
 /// Sums the costs of the layers over the stages of `partition`.
 /// Requires: one entry of `costs` for each layer of the graph.
-StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& costs, const Partition& partition);
+StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
+                       const Partition& partition);
 
 }  // namespace plumbline

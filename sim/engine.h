@@ -11,9 +11,9 @@
 
 namespace plumbline {
 
-/// Runs actions in the order of their times; those due at one instant run in the order in which they were
-/// scheduled. An action is a small value that the handler of run() understands; the engine knows nothing
-/// of pipelines, ops or devices.
+/// Runs actions in the order of their times; those due at one instant run in the order in which
+/// they were scheduled. An action is a small value that the handler of run() understands; the
+/// engine knows nothing of pipelines, ops or devices.
 template <class Action>
 class Engine {
  public:
@@ -50,7 +50,8 @@ class Engine {
     }
   };
 
-  // A heap with four children a node: half as deep as a binary one, and its children share a cache line or two.
+  // A heap with four children a node: half as deep as a binary one, and its children share a cache
+  // line or two.
   static constexpr std::size_t kArity = 4;
 
   void sift_up(std::size_t at) {

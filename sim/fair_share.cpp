@@ -9,21 +9,32 @@
 namespace plumbline {
 
 FairShare::FairShare(std::vector<BytesPerSecond> capacities) {
-  for (const BytesPerSecond capacity : capacities) capacities_.push_back(static_cast<double>(capacity.count) / 1e9);
+  for (const BytesPerSecond capacity : capacities)
+    capacities_.push_back(static_cast<double>(capacity.count) / 1e9);
   left_of_.resize(capacities_.size());
   users_of_.resize(capacities_.size());
 }
 
-const std::vector<FairShare::Change>& FairShare::start(std::uint32_t activity, Bytes work, Duration alone,
-                                                       std::uint32_t out, std::uint32_t in, SimTime now) {
-  active_.push_back({.id = activity, .version = 0, .out = out, .in = in, .left = static_cast<double>(work.count),
-                     .rate = 0, .next_rate = 0, .alone = alone, .since = now, .undisturbed = true});
+const std::vector<FairShare::Change>& FairShare::start(std::uint32_t activity, Bytes work,
+                                                       Duration alone, std::uint32_t out,
+                                                       std::uint32_t in, SimTime now) {
+  active_.push_back({.id = activity,
+                     .version = 0,
+                     .out = out,
+                     .in = in,
+                     .left = static_cast<double>(work.count),
+                     .rate = 0,
+                     .next_rate = 0,
+                     .alone = alone,
+                     .since = now,
+                     .undisturbed = true});
   set_rates(now);
   return changes_;
 }
 
 bool FairShare::end(std::uint32_t activity, std::uint32_t version, SimTime now) {
-  const auto found = std::find_if(active_.begin(), active_.end(), [&](const Activity& a) { return a.id == activity; });
+  const auto found = std::find_if(active_.begin(), active_.end(),
+                                  [&](const Activity& a) { return a.id == activity; });
   if (found == active_.end() || found->version != version) return false;
   active_.erase(found);
   set_rates(now);
@@ -49,8 +60,8 @@ void FairShare::set_rates(SimTime now) {
     }
     const double tolerance = least * 1e-12;
     const std::size_t open_before = open;
-    // All activities on a capacity that is as tight as the tightest are settled together; which capacities
-    // those are is decided before any of them gives.
+    // All activities on a capacity that is as tight as the tightest are settled together; which
+    // capacities those are is decided before any of them gives.
     std::vector<bool> tight(capacities_.size());
     for (std::size_t c = 0; c < capacities_.size(); ++c) {
       tight[c] = users_of_[c] > 0 && left_of_[c] / users_of_[c] <= least + tolerance;
@@ -72,12 +83,14 @@ void FairShare::set_rates(SimTime now) {
     if (a.version != 0 && a.next_rate == a.rate) continue;
     const bool is_new = a.version == 0;
     const double full = std::min(capacities_[a.out], capacities_[a.in]);
-    if (!is_new) a.left = std::max(0.0, a.left - a.rate * static_cast<double>((now - a.since).count()));
+    if (!is_new)
+      a.left = std::max(0.0, a.left - a.rate * static_cast<double>((now - a.since).count()));
     a.undisturbed = is_new && a.next_rate >= full;
     a.rate = a.next_rate;
     a.since = now;
     a.version = next_version_++;
-    changes_.push_back({a.id, a.version, now + (a.undisturbed ? a.alone : round_up(a.left / a.rate))});
+    changes_.push_back(
+        {a.id, a.version, now + (a.undisturbed ? a.alone : round_up(a.left / a.rate))});
   }
 }
 

@@ -9,14 +9,16 @@
 namespace plumbline {
 namespace {
 
-/// Calls `visit(node, begin, end)` for every node in order. Times are plain nanoseconds here: the loop is the
-/// inner one of sweeps.
+/// Calls `visit(node, begin, end)` for every node in order. Times are plain nanoseconds here: the
+/// loop is the inner one of sweeps.
 template <class Visit>
 void evaluate(const OpGraph& graph, Visit&& visit) {
   const std::vector<bool> shared = graph.shared_channels();
-  PLUMBLINE_CHECK(std::none_of(shared.begin(), shared.end(), [](bool s) { return s; }), graph.channels.size());
+  PLUMBLINE_CHECK(std::none_of(shared.begin(), shared.end(), [](bool s) { return s; }),
+                  graph.channels.size());
   const std::uint32_t size = graph.size();
-  std::vector<std::int64_t> arrived(std::size_t{size} + 1, 0);  // the last stands for "nothing to wait for"
+  std::vector<std::int64_t> arrived(std::size_t{size} + 1,
+                                    0);  // the last stands for "nothing to wait for"
   std::vector<std::int64_t> free_at(graph.resources(), 0);
   const Node* const nodes = graph.nodes.data();
   const Cost* const costs = graph.costs.data();
@@ -24,7 +26,8 @@ void evaluate(const OpGraph& graph, Visit&& visit) {
     for (std::uint32_t i = first; i < end; ++i) {
       const Node node = nodes[i];
       const Cost& cost = costs[node.cost];
-      const std::int64_t begin = std::max({free_at[node.resource], free_at[node.second], arrived[node.after]});
+      const std::int64_t begin =
+          std::max({free_at[node.resource], free_at[node.second], arrived[node.after]});
       const std::int64_t released = begin + cost.hold.count();
       free_at[node.resource] = released;
       free_at[node.second] = released;
@@ -58,7 +61,8 @@ Trace longest_path(const OpGraph& graph) {
 
 SimTime longest_path_end(const OpGraph& graph) {
   std::int64_t last = 0;
-  evaluate(graph, [&](std::uint32_t, std::int64_t, std::int64_t end) { last = std::max(last, end); });
+  evaluate(graph,
+           [&](std::uint32_t, std::int64_t, std::int64_t end) { last = std::max(last, end); });
   return SimTime(Duration(last));
 }
 

@@ -29,7 +29,8 @@ struct StageBytes {
   Bytes own_output;  ///< What the position makes and sends on.
 };
 
-std::vector<StageBytes> bytes_of_stages(const StageCosts& costs, const std::vector<Position>& positions) {
+std::vector<StageBytes> bytes_of_stages(const StageCosts& costs,
+                                        const std::vector<Position>& positions) {
   std::vector<StageBytes> stages(costs.stages.size());
   for (const Position& position : positions) {
     const std::uint32_t first = position.first_stage;
@@ -51,7 +52,8 @@ std::vector<StageBytes> bytes_of_stages(const StageCosts& costs, const std::vect
 
 class Collector {
  public:
-  Collector(const OpGraph& graph, const Trace& trace, const std::vector<StageBytes>& stages, bool recompute)
+  Collector(const OpGraph& graph, const Trace& trace, const std::vector<StageBytes>& stages,
+            bool recompute)
       : graph_(graph), spans_(trace.spans), stages_(stages), recompute_(recompute) {}
 
   /// Tells `add(slot, change)` of everything that node does.
@@ -68,7 +70,8 @@ class Collector {
       case ActivityKind::gradient_transfer:
         add(slot, Change{span.begin, true, node, {}, graph_.cost(node).bytes, 0});
         if (recompute_ && activity.kind == ActivityKind::activation_transfer) {
-          add(graph_.stage_slot[stage - 1], Change{span.end, false, node, {}, Bytes{} - stages_[stage - 1].own_output, 0});
+          add(graph_.stage_slot[stage - 1],
+              Change{span.end, false, node, {}, Bytes{} - stages_[stage - 1].own_output, 0});
         }
         break;
       case ActivityKind::forward:
@@ -93,8 +96,12 @@ class Collector {
 
  private:
   Change end_of_backward(std::uint32_t node, const StageBytes& bytes) const {
-    return {spans_[node].end, false, node, Bytes{} - bytes.activation,
-            Bytes{} - (bytes.received_input + bytes.received_gradient), bytes.first_of_position ? -1 : 0};
+    return {spans_[node].end,
+            false,
+            node,
+            Bytes{} - bytes.activation,
+            Bytes{} - (bytes.received_input + bytes.received_gradient),
+            bytes.first_of_position ? -1 : 0};
   }
 
   const OpGraph& graph_;
@@ -133,9 +140,10 @@ std::string op_name(const OpGraph& graph, std::uint32_t node) {
 
 }  // namespace
 
-std::vector<MemoryStep> memory_steps(const OpGraph& graph, const Trace& trace, const StageCosts& costs,
-                                     const std::vector<Position>& positions, const MemoryRules& rules,
-                                     std::uint32_t slot) {
+std::vector<MemoryStep> memory_steps(const OpGraph& graph, const Trace& trace,
+                                     const StageCosts& costs,
+                                     const std::vector<Position>& positions,
+                                     const MemoryRules& rules, std::uint32_t slot) {
   const std::vector<StageBytes> stages = bytes_of_stages(costs, positions);
   const Collector collector(graph, trace, stages, rules.recompute);
   std::vector<Change> changes;
@@ -147,13 +155,16 @@ std::vector<MemoryStep> memory_steps(const OpGraph& graph, const Trace& trace, c
   return running_sums(changes);
 }
 
-std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const Trace& trace, const StageCosts& costs,
-                                         const std::vector<Position>& positions, const MemoryRules& rules) {
+std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const Trace& trace,
+                                         const StageCosts& costs,
+                                         const std::vector<Position>& positions,
+                                         const MemoryRules& rules) {
   const std::vector<StageBytes> stages = bytes_of_stages(costs, positions);
   const Collector collector(graph, trace, stages, rules.recompute);
   std::vector<std::vector<Change>> changes(graph.slots());
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
-    collector.collect(node, [&](std::uint32_t slot, const Change& change) { changes[slot].push_back(change); });
+    collector.collect(
+        node, [&](std::uint32_t slot, const Change& change) { changes[slot].push_back(change); });
   }
   std::vector<DeviceMemory> devices(graph.slots());
   for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
@@ -162,7 +173,8 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const Trace& trac
     const std::uint32_t versions = rules.weight_versions[s];
     device.peak.weights += parameters;
     device.peak.gradients += parameters;
-    device.peak.optimizer += Bytes{std::llround(rules.optimizer_state * static_cast<double>(parameters.count))};
+    device.peak.optimizer +=
+        Bytes{std::llround(rules.optimizer_state * static_cast<double>(parameters.count))};
     device.peak.stash += parameters * (versions - 1);
     device.weight_versions = std::max(device.weight_versions, versions);
   }
@@ -171,9 +183,11 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const Trace& trac
     const MemoryStep* best = nullptr;
     const std::vector<MemoryStep> steps = running_sums(changes[slot]);
     for (const MemoryStep& step : steps) {
-      device.peak_in_flight = std::max(device.peak_in_flight, static_cast<std::uint32_t>(step.in_flight));
+      device.peak_in_flight =
+          std::max(device.peak_in_flight, static_cast<std::uint32_t>(step.in_flight));
       const auto held = [](const MemoryStep& s) { return s.activations + s.buffers; };
-      if (!best || held(step) > held(*best) || (held(step) == held(*best) && step.in_flight > best->in_flight)) {
+      if (!best || held(step) > held(*best) ||
+          (held(step) == held(*best) && step.in_flight > best->in_flight)) {
         best = &step;
       }
     }
@@ -190,7 +204,8 @@ double most_memory(const StageCosts& costs, const MemoryRules& rules, std::uint3
   for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
     const auto parameters = static_cast<double>(costs.stages[s].parameters.count);
     sum += parameters * (2 + rules.optimizer_state + rules.weight_versions[s]);
-    sum += static_cast<double>(costs.stages[s].activation.count + 3 * costs.crossing(s).count) * micro_batches;
+    sum += static_cast<double>(costs.stages[s].activation.count + 3 * costs.crossing(s).count) *
+           micro_batches;
   }
   return sum;
 }

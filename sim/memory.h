@@ -16,9 +16,10 @@ namespace plumbline {
 
 /// What decides how many bytes are held.
 struct MemoryRules {
-  double optimizer_state = 0;                 ///< Bytes for each byte of parameters.
-  bool recompute = false;                     ///< Keep only the input of a position, compute the rest again.
-  std::vector<std::uint32_t> weight_versions;  ///< Of each stage; the first is the weights themselves.
+  double optimizer_state = 0;  ///< Bytes for each byte of parameters.
+  bool recompute = false;      ///< Keep only the input of a position, compute the rest again.
+  std::vector<std::uint32_t>
+      weight_versions;  ///< Of each stage; the first is the weights themselves.
 };
 
 /// Bytes by what they hold.
@@ -40,23 +41,27 @@ struct MemoryStep {
 /// One device over the run.
 struct DeviceMemory {
   MemoryParts peak;
-  std::string peak_op;            ///< The op (or the op whose input arrives) that makes the peak.
+  std::string peak_op;  ///< The op (or the op whose input arrives) that makes the peak.
   std::uint32_t peak_in_flight = 0;  ///< Micro-batches between the start of F and the end of B (W).
   std::uint32_t weight_versions = 1;
 };
 
-/// The steps of one slot: activations are held from the start of F to the end of B (W where split), a
-/// received input and a received gradient from the start of the transfer to the end of B (W); with
-/// recomputation only the received input is, one full set of the position's activations exists from the
-/// start of its first B (I), and an output lives until its transfer has ended. At one instant releases come
-/// before reservations.
-std::vector<MemoryStep> memory_steps(const OpGraph& graph, const Trace& trace, const StageCosts& costs,
-                                     const std::vector<Position>& positions, const MemoryRules& rules,
-                                     std::uint32_t slot);
+/// The steps of one slot: activations are held from the start of F to the end of B (W where split),
+/// a received input and a received gradient from the start of the transfer to the end of B (W);
+/// with recomputation only the received input is, one full set of the position's activations exists
+/// from the start of its first B (I), and an output lives until its transfer has ended. At one
+/// instant releases come before reservations.
+std::vector<MemoryStep> memory_steps(const OpGraph& graph, const Trace& trace,
+                                     const StageCosts& costs,
+                                     const std::vector<Position>& positions,
+                                     const MemoryRules& rules, std::uint32_t slot);
 
-/// The peaks of all slots. Among equal peaks the one with more micro-batches in flight, then the first.
-std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const Trace& trace, const StageCosts& costs,
-                                         const std::vector<Position>& positions, const MemoryRules& rules);
+/// The peaks of all slots. Among equal peaks the one with more micro-batches in flight, then the
+/// first.
+std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const Trace& trace,
+                                         const StageCosts& costs,
+                                         const std::vector<Position>& positions,
+                                         const MemoryRules& rules);
 
 /// An upper bound of what any device holds, to refuse sums beyond 64 bits before they happen.
 double most_memory(const StageCosts& costs, const MemoryRules& rules, std::uint32_t micro_batches);

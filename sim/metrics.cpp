@@ -3,6 +3,7 @@
 #include "sim/metrics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "models/bug.h"
@@ -16,7 +17,8 @@ std::vector<std::vector<std::uint32_t>> nodes_by_slot(const OpGraph& graph) {
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (node.resource < graph.slots()) nodes[node.resource].push_back(i);
-    if (node.second != node.resource && node.second < graph.slots()) nodes[node.second].push_back(i);
+    if (node.second != node.resource && node.second < graph.slots())
+      nodes[node.second].push_back(i);
   }
   return nodes;
 }
@@ -46,7 +48,8 @@ class Reader {
       const SimTime end = read_gaps(nodes.begin(), nodes.end(), SimTime{}, device.idle_by_cause);
       device.idle_by_cause.drain += makespan - end;
     }
-    PLUMBLINE_CHECK(device.idle == device.idle_by_cause.sum(), device.idle.count(), device.idle_by_cause.sum().count());
+    PLUMBLINE_CHECK(device.idle == device.idle_by_cause.sum(), device.idle.count(),
+                    device.idle_by_cause.sum().count());
     return device;
   }
 
@@ -60,8 +63,10 @@ class Reader {
 
   Iterator read_mini_batch(const MiniBatch& mini_batch, Iterator first, Iterator end, SimTime start,
                            IdleByCause& idle) const {
-    const Iterator updates = std::find_if(first, end, [&](std::uint32_t node) { return node > mini_batch.flush; });
-    const Iterator next = std::find_if(updates, end, [&](std::uint32_t node) { return node > mini_batch.gate; });
+    const Iterator updates =
+        std::find_if(first, end, [&](std::uint32_t node) { return node > mini_batch.flush; });
+    const Iterator next =
+        std::find_if(updates, end, [&](std::uint32_t node) { return node > mini_batch.gate; });
     const SimTime flushed = spans_[mini_batch.flush].end;
     idle.drain += flushed - read_gaps(first, updates, start, idle);
     SimTime updated = flushed;
@@ -86,11 +91,13 @@ class Reader {
     return cursor;
   }
 
-  /// Up to the end of the producer the device waited for it, from then on for the data or the partner.
+  /// Up to the end of the producer the device waited for it, from then on for the data or the
+  /// partner.
   void split_gap(std::uint32_t node, SimTime begin, SimTime end, IdleByCause& idle) const {
     std::uint32_t producer = graph_.nodes[node].after;
     const bool is_blocking_transfer = is_transfer(graph_.activities[node].kind);
-    if (!is_blocking_transfer && producer != graph_.size() && is_transfer(graph_.activities[producer].kind)) {
+    if (!is_blocking_transfer && producer != graph_.size() &&
+        is_transfer(graph_.activities[producer].kind)) {
       producer = graph_.nodes[producer].after;
     }
     const SimTime made = producer == graph_.size() ? end : spans_[producer].end;
@@ -114,8 +121,8 @@ std::uint32_t common_multiple(const std::vector<std::uint32_t>& replicas) {
 }
 
 /// Time in [begin, end) during which the nodes hold their stream.
-Duration busy_within(const Reader& reader, const Trace& trace, const std::vector<std::uint32_t>& nodes,
-                     SimTime begin, SimTime end) {
+Duration busy_within(const Reader& reader, const Trace& trace,
+                     const std::vector<std::uint32_t>& nodes, SimTime begin, SimTime end) {
   Duration busy{};
   for (const std::uint32_t node : nodes) {
     const SimTime from = std::max(begin, trace.spans[node].begin);
@@ -133,12 +140,15 @@ SteadyState steady_state(const OpGraph& graph, const Trace& trace, const Reader&
   std::vector<SimTime> completed(graph.micro_batches);
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
     const Activity& activity = graph.activities[i];
-    const bool ends = activity.kind == ActivityKind::backward || activity.kind == ActivityKind::backward_weight;
-    if (ends && activity.stage.value == 0) completed[activity.micro_batch.value] = trace.spans[i].end;
+    const bool ends =
+        activity.kind == ActivityKind::backward || activity.kind == ActivityKind::backward_weight;
+    if (ends && activity.stage.value == 0)
+      completed[activity.micro_batch.value] = trace.spans[i].end;
   }
   SteadyState steady;
   steady.first = (all + multiple - 1) / multiple * multiple;
-  PLUMBLINE_CHECK(graph.micro_batches >= least_asynchronous_run(replicas), graph.micro_batches, all, multiple);
+  PLUMBLINE_CHECK(graph.micro_batches >= least_asynchronous_run(replicas), graph.micro_batches, all,
+                  multiple);
   steady.last = steady.first + (graph.micro_batches - 1 - all - steady.first) / multiple * multiple;
   const SimTime begin = completed[steady.first];
   const SimTime end = completed[steady.last];
@@ -146,6 +156,22 @@ SteadyState steady_state(const OpGraph& graph, const Trace& trace, const Reader&
   steady.length = end - begin;
   steady.drain = makespan - end;
   steady.period_s = seconds(steady.length) / (steady.last - steady.first);
+  // The later half against the whole.
+  const std::uint32_t middle =
+      steady.first + (steady.last - steady.first) / 2 / multiple * multiple;
+  const double late_s = seconds(end - completed[middle]) / (steady.last - middle);
+  steady.settled = std::abs(late_s - steady.period_s) <= 1e-3 * steady.period_s;
+  std::vector<Duration> held(graph.resources(), Duration{});
+  for (std::uint32_t i = 0; i < graph.size(); ++i) {
+    if (graph.activities[i].micro_batch.value != steady.first) continue;
+    held[graph.nodes[i].resource] += graph.cost(i).hold;
+    if (graph.nodes[i].second != graph.nodes[i].resource)
+      held[graph.nodes[i].second] += graph.cost(i).hold;
+  }
+  steady.bottleneck = *std::max_element(held.begin(), held.end());
+  const std::vector<bool> shared = graph.shared_channels();
+  const bool shares = std::find(shared.begin(), shared.end(), true) != shared.end();
+  steady.warm_up_limited = !shares && steady.period_s > seconds(steady.bottleneck) * (1 + 1e-9);
   if (steady.length.count() > 0) {
     Duration busy{};
     for (const auto& list : nodes) busy += busy_within(reader, trace, list, begin, end);
@@ -172,30 +198,35 @@ Duration Metrics::idle() const {
   return sum;
 }
 
-double Metrics::bubble_fraction() const {
-  const double all = seconds(makespan) * static_cast<double>(devices.size());
-  return all > 0 ? seconds(idle()) / all : 0;
-}
+double Metrics::bubble_fraction() const { return share_of_device_time(idle()); }
 
 double Metrics::bubble_overhead() const {
-  return busy().count() > 0 ? seconds(idle()) / seconds(busy()) : 0;
+  const Duration busy_time = busy();
+  return busy_time.count() > 0
+             ? static_cast<double>(idle().count()) / static_cast<double>(busy_time.count())
+             : 0;
 }
 
 double Metrics::communication_stall_fraction() const {
-  double stalled = 0;
+  Duration stalled{};
   for (const DeviceMetrics& device : devices) {
-    const IdleByCause& idle = device.idle_by_cause;
-    stalled += seconds(idle.transfer + idle.all_reduce + idle.rendezvous);
+    const IdleByCause& cause = device.idle_by_cause;
+    stalled += cause.transfer + cause.all_reduce + cause.rendezvous;
   }
-  const double all = seconds(makespan) * static_cast<double>(devices.size());
-  return all > 0 ? stalled / all : 0;
+  return share_of_device_time(stalled);
+}
+
+double Metrics::share_of_device_time(Duration time) const {
+  const double all = static_cast<double>(makespan.count()) * static_cast<double>(devices.size());
+  return all > 0 ? static_cast<double>(time.count()) / all : 0;
 }
 
 std::uint32_t least_asynchronous_run(const std::vector<std::uint32_t>& replicas) {
   return 2 * total(replicas) + 5 * common_multiple(replicas);
 }
 
-Metrics measure(const OpGraph& graph, const Trace& trace, const std::vector<std::uint32_t>& replicas) {
+Metrics measure(const OpGraph& graph, const Trace& trace,
+                const std::vector<std::uint32_t>& replicas) {
   Metrics metrics;
   SimTime end;
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
@@ -216,7 +247,8 @@ Metrics measure(const OpGraph& graph, const Trace& trace, const std::vector<std:
     const IdleByCause& idle = metrics.devices.back().idle_by_cause;
     metrics.exposed += idle.transfer + idle.rendezvous;
   }
-  if (graph.asynchronous()) metrics.steady = steady_state(graph, trace, reader, nodes, replicas, end);
+  if (graph.asynchronous())
+    metrics.steady = steady_state(graph, trace, reader, nodes, replicas, end);
   return metrics;
 }
 

@@ -1,5 +1,5 @@
-// What a trace says: makespan, bubbles, idle time by cause, steady state. Pure functions of graph and trace.
-// SPDX-License-Identifier: MIT
+// What a trace says: makespan, bubbles, idle time by cause, steady state. Pure functions of graph
+// and trace. SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>
@@ -42,6 +42,12 @@ struct SteadyState {
   Duration length{};  ///< It takes this long for last - first micro-batches.
   double period_s = 0;
   double bubble_fraction = 0;
+  /// The longest time for which one device or link is held by one micro-batch: no period is
+  /// shorter.
+  Duration bottleneck{};
+  bool warm_up_limited =
+      false;            ///< The period is above the bottleneck, and no shared card explains it.
+  bool settled = true;  ///< The later half of it has the same period to one part in a thousand.
 };
 
 struct Metrics {
@@ -63,15 +69,20 @@ struct Metrics {
   double bubble_overhead() const;
   /// Idle by transfer, all-reduce and rendezvous over devices x makespan.
   double communication_stall_fraction() const;
+
+ private:
+  double share_of_device_time(Duration time) const;
 };
 
-/// How many micro-batches an asynchronous run needs for a steady state to show: 2N + 5L, with N the sum and
-/// L the least common multiple of the replica counts.
+/// How many micro-batches an asynchronous run needs for a steady state to show: 2N + 5L, with N the
+/// sum and L the least common multiple of the replica counts.
 std::uint32_t least_asynchronous_run(const std::vector<std::uint32_t>& replicas);
 
-/// Reads the metrics off a trace of `graph`. `replicas` of each stage bound the steady state: with c(k) the
-/// end of stage 0's backward of micro-batch k, it lies between c(k0), k0 the first multiple of L that is at
-/// least N, and c(k1), k1 the largest k <= n-1-N for which k1-k0 is a multiple of L.
-Metrics measure(const OpGraph& graph, const Trace& trace, const std::vector<std::uint32_t>& replicas);
+/// Reads the metrics off a trace of `graph`. `replicas` of each stage bound the steady state: with
+/// c(k) the end of stage 0's backward of micro-batch k, it lies between c(k0), k0 the first
+/// multiple of L that is at least N, and c(k1), k1 the largest k <= n-1-N for which k1-k0 is a
+/// multiple of L.
+Metrics measure(const OpGraph& graph, const Trace& trace,
+                const std::vector<std::uint32_t>& replicas);
 
 }  // namespace plumbline

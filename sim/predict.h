@@ -23,7 +23,7 @@ struct Pipeline {
   Partition partition;
   std::vector<DeviceId> devices;  ///< Of each slot.
   Cluster cluster;
-  StageCosts costs;  ///< At the scenario's micro-batch size.
+  StageCosts costs;   ///< At the scenario's micro-batch size.
   Schedule schedule;  ///< Of one mini-batch; of the whole stream where asynchronous.
   std::uint32_t mini_batches = 1;
   std::vector<std::uint32_t> weight_versions;  ///< Kept by each stage.
@@ -51,9 +51,9 @@ struct Prediction {
   std::optional<bool> fits(std::size_t slot) const;
 };
 
-/// Costs at the micro-batch size, partition, schedule. `for_run` raises the number of micro-batches of an
-/// asynchronous run to what its steady state needs.
-/// Errors: a plan that does not fit model, cluster or schedule; a deadlock; sizes that are not simulated.
+/// Costs at the micro-batch size, partition, schedule. `for_run` raises the number of micro-batches
+/// of an asynchronous run to what its steady state needs. Errors: a plan that does not fit model,
+/// cluster or schedule; a deadlock; sizes that are not simulated.
 Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run);
 
 /// Predicts. Errors: those of plan_pipeline; a run that does not fit into 64 bits.

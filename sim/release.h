@@ -7,9 +7,9 @@
 
 namespace plumbline {
 
-/// Sets `released_by` of every span: of all that the activity had to wait for (its predecessor on each
-/// resource it holds, its input, the members of a join) the one that ended last; among equals the
-/// predecessor on its resource, then the one on its second resource, then the input.
+/// Sets `released_by` of every span: of all that the activity had to wait for (its predecessor on
+/// each resource it holds, its input, the members of a join) the one that ended last; among equals
+/// the predecessor on its resource, then the one on its second resource, then the input.
 void attribute_releases(const OpGraph& graph, Trace& trace);
 
 }  // namespace plumbline

@@ -27,7 +27,8 @@ class Table {
     for (const auto& row : rows_) {
       std::string line;
       for (std::size_t c = 0; c < row.size(); ++c) {
-        line += c == 0 ? fmt::format("  {:<{}}", row[c], widths[c]) : fmt::format("  {:>{}}", row[c], widths[c]);
+        line += c == 0 ? fmt::format("  {:<{}}", row[c], widths[c])
+                       : fmt::format("  {:>{}}", row[c], widths[c]);
       }
       while (!line.empty() && line.back() == ' ') line.pop_back();
       text += line + '\n';
@@ -47,7 +48,9 @@ std::string plural(std::int64_t count, std::string_view noun) {
 
 std::string time_text(double time_s) { return to_text(round_up(time_s * 1e9)); }
 
-std::string device_name(const Prediction& p, std::size_t slot) { return std::to_string(p.pipeline.devices[slot].value); }
+std::string device_name(const Prediction& p, std::size_t slot) {
+  return std::to_string(p.pipeline.devices[slot].value);
+}
 
 std::string stages_of(const Prediction& p, std::size_t slot) {
   std::vector<std::size_t> stages;
@@ -61,9 +64,13 @@ std::string stages_of(const Prediction& p, std::size_t slot) {
 
 std::string headline(const Prediction& p) {
   const Schedule& schedule = p.pipeline.schedule;
-  std::string text = fmt::format("{}\n  {}: {} on {}, {} of {}", p.scenario, schedule.name, plural(schedule.shape.stages(), "stage"),
-                                 plural(p.graph.slots(), "device"), plural(p.micro_batches, "micro-batch"), plural(p.micro_batch_size, "sample"));
-  if (p.pipeline.mini_batches > 1) text += fmt::format(", {} mini-batches", p.pipeline.mini_batches);
+  std::string text =
+      fmt::format("{}\n  {}: {} on {}, {} of {}", p.scenario, schedule.name,
+                  plural(schedule.shape.stages(), "stage"), plural(p.graph.slots(), "device"),
+                  plural(p.micro_batches, "micro-batch"), plural(p.micro_batch_size, "sample"));
+  if (p.graph.asynchronous()) text += fmt::format(", {} run", p.graph.micro_batches);
+  if (p.pipeline.mini_batches > 1)
+    text += fmt::format(", {} mini-batches", p.pipeline.mini_batches);
   return text + "\n\n";
 }
 
@@ -71,42 +78,60 @@ std::string summary(const Prediction& p) {
   const Metrics& m = p.metrics;
   Table table;
   const auto line = [&](std::string name, std::string value, std::string remark = "") {
-    table.row({fmt::format("{:<18} {:>14}{}", name, value, remark.empty() ? "" : "   " + remark)});
+    table.row({fmt::format("{:<16} {:>16}{}", name, value, remark.empty() ? "" : "   " + remark)});
   };
   if (m.steady) {
-    line("iteration time", time_text(p.iteration_time_s), fmt::format("{} x the period", plural(p.micro_batches, "micro-batch")));
+    line("iteration time", time_text(p.iteration_time_s),
+         fmt::format("{} x the period", p.micro_batches));
     line("steady period", time_text(m.steady->period_s), "between two updates of stage 0");
   } else {
     line("iteration time", time_text(p.iteration_time_s));
   }
-  line("throughput", p.throughput_samples_per_s ? fmt::format("{:.5g}/s", *p.throughput_samples_per_s) : "-", "samples");
+  line("throughput", p.throughput_samples_per_s
+                         ? fmt::format("{:.5g} samples/s", *p.throughput_samples_per_s)
+                         : "-");
   if (m.steady) {
-    line("steady bubble", percent(m.steady->bubble_fraction), "idle / (devices x time), in the steady state");
-    line("whole run", to_text(m.makespan), fmt::format("fill {}, steady {}, drain {}", to_text(m.steady->fill), to_text(m.steady->length), to_text(m.steady->drain)));
+    line("steady bubble", percent(m.steady->bubble_fraction),
+         "idle / (devices x time), in the steady state");
+    line("whole run", to_text(m.makespan),
+         fmt::format("fill {}, steady {}, drain {}", to_text(m.steady->fill),
+                     to_text(m.steady->length), to_text(m.steady->drain)));
   }
-  const auto formula = [&](double value) {
-    return p.formula ? fmt::format("; by formula {}", percent(value)) : std::string();
+  const std::string whole = m.steady ? ", over the whole run" : "";
+  const auto formula = [&](double value, const std::string& text) {
+    return p.formula ? fmt::format("; by formula {}{}", percent(value), text) : std::string();
   };
-  line("bubble fraction", percent(m.bubble_fraction()), "idle / (devices x makespan)" + formula(p.formula ? p.formula->bubble_fraction : 0));
-  line("bubble overhead", percent(m.bubble_overhead()), "idle / busy" + formula(p.formula ? p.formula->bubble_overhead : 0));
+  line("bubble fraction", percent(m.bubble_fraction()),
+       "idle / (devices x makespan)" + whole +
+           (p.formula ? formula(p.formula->bubble_fraction, ", from " + p.formula->text) : ""));
+  line("bubble overhead", percent(m.bubble_overhead()),
+       "idle / busy" + whole + (p.formula ? formula(p.formula->bubble_overhead, "") : ""));
   line("communication", percent(m.communication_stall_fraction()),
-       fmt::format("of the device time is stalled; {}, {}", plural(m.transfers, "transfer"), to_text(m.transfer_bytes)));
-  if (p.formula) line("formula", p.formula->text);
+       fmt::format("of the device time is idle for it; {} exposed; {}, {}", to_text(m.exposed),
+                   plural(m.transfers, "transfer"), to_text(m.transfer_bytes)));
   return table.print();
 }
 
 std::string device_table(const Prediction& p) {
   Table table;
-  std::vector<std::string> header = {"device", "stages", "busy", "idle", "bubble", "in flight", "versions", "peak memory", "at"};
+  std::vector<std::string> header = {"device",    "stages",   "busy",        "idle",   "bubble",
+                                     "in flight", "versions", "peak memory", "peak at"};
   if (p.memory_limit) header.emplace_back("fits");
   table.row(header);
   for (std::size_t slot = 0; slot < p.memory.size(); ++slot) {
     const DeviceMetrics& device = p.metrics.devices[slot];
     const DeviceMemory& memory = p.memory[slot];
-    const double bubble = p.metrics.makespan.count() > 0 ? seconds(device.idle) / seconds(p.metrics.makespan) : 0;
-    std::vector<std::string> row = {device_name(p, slot), stages_of(p, slot), to_text(device.busy), to_text(device.idle), percent(bubble),
-                                    std::to_string(memory.peak_in_flight), std::to_string(memory.weight_versions),
-                                    to_text(memory.peak.sum()), memory.peak_op};
+    const double bubble =
+        p.metrics.makespan.count() > 0 ? seconds(device.idle) / seconds(p.metrics.makespan) : 0;
+    std::vector<std::string> row = {device_name(p, slot),
+                                    stages_of(p, slot),
+                                    to_text(device.busy),
+                                    to_text(device.idle),
+                                    percent(bubble),
+                                    std::to_string(memory.peak_in_flight),
+                                    std::to_string(memory.weight_versions),
+                                    to_text(memory.peak.sum()),
+                                    memory.peak_op};
     if (p.memory_limit) row.emplace_back(*p.fits(slot) ? "yes" : "NO");
     table.row(std::move(row));
   }
@@ -116,17 +141,20 @@ std::string device_table(const Prediction& p) {
 /// A column for each cause that occurs at all.
 std::string cause_table(const Prediction& p) {
   using Part = Duration IdleByCause::*;
-  constexpr std::array<std::pair<std::string_view, Part>, 8> parts = {{{"fill", &IdleByCause::fill},
-                                                                       {"drain", &IdleByCause::drain},
-                                                                       {"dependency", &IdleByCause::dependency},
-                                                                       {"transfer", &IdleByCause::transfer},
-                                                                       {"all_reduce", &IdleByCause::all_reduce},
-                                                                       {"rendezvous", &IdleByCause::rendezvous},
-                                                                       {"update", &IdleByCause::update},
-                                                                       {"overhead", &IdleByCause::overhead}}};
+  constexpr std::array<std::pair<std::string_view, Part>, 8> parts = {
+      {{"fill", &IdleByCause::fill},
+       {"drain", &IdleByCause::drain},
+       {"dependency", &IdleByCause::dependency},
+       {"transfer", &IdleByCause::transfer},
+       {"all_reduce", &IdleByCause::all_reduce},
+       {"rendezvous", &IdleByCause::rendezvous},
+       {"update", &IdleByCause::update},
+       {"overhead", &IdleByCause::overhead}}};
   std::vector<std::pair<std::string_view, Part>> shown;
   for (const auto& part : parts) {
-    const bool occurs = std::any_of(p.metrics.devices.begin(), p.metrics.devices.end(), [&](const DeviceMetrics& d) { return (d.idle_by_cause.*part.second).count() > 0; });
+    const bool occurs = std::any_of(
+        p.metrics.devices.begin(), p.metrics.devices.end(),
+        [&](const DeviceMetrics& d) { return (d.idle_by_cause.*part.second).count() > 0; });
     if (occurs) shown.push_back(part);
   }
   if (shown.empty()) return "";
@@ -136,35 +164,32 @@ std::string cause_table(const Prediction& p) {
   table.row(header);
   for (std::size_t slot = 0; slot < p.metrics.devices.size(); ++slot) {
     std::vector<std::string> row = {device_name(p, slot)};
-    for (const auto& part : shown) row.push_back(to_text(p.metrics.devices[slot].idle_by_cause.*part.second));
+    for (const auto& part : shown)
+      row.push_back(to_text(p.metrics.devices[slot].idle_by_cause.*part.second));
     table.row(std::move(row));
   }
   return "\nwhere the idle time comes from\n" + table.print();
 }
 
 std::string memory_table(const Prediction& p) {
-  const bool any = std::any_of(p.memory.begin(), p.memory.end(), [](const DeviceMemory& d) { return d.peak.sum().count > 0; });
+  const bool any = std::any_of(p.memory.begin(), p.memory.end(),
+                               [](const DeviceMemory& d) { return d.peak.sum().count > 0; });
   if (!any) return "";
   Table table;
-  table.row({"device", "weights", "gradients", "optimizer", "activations", "stash", "buffers", "peak"});
+  table.row(
+      {"device", "weights", "gradients", "optimizer", "activations", "stash", "buffers", "peak"});
   for (std::size_t slot = 0; slot < p.memory.size(); ++slot) {
     const MemoryParts& peak = p.memory[slot].peak;
-    table.row({device_name(p, slot), to_text(peak.weights), to_text(peak.gradients), to_text(peak.optimizer), to_text(peak.activations),
-               to_text(peak.stash), to_text(peak.buffers), to_text(peak.sum())});
+    table.row({device_name(p, slot), to_text(peak.weights), to_text(peak.gradients),
+               to_text(peak.optimizer), to_text(peak.activations), to_text(peak.stash),
+               to_text(peak.buffers), to_text(peak.sum())});
   }
   return "\nwhat the peak memory holds\n" + table.print();
 }
 
 std::string remarks(const Prediction& p) {
   std::string text;
-  if (p.fits() == false) {
-    std::size_t worst = 0;
-    for (std::size_t slot = 1; slot < p.memory.size(); ++slot) {
-      if (p.memory[slot].peak.sum() > p.memory[worst].peak.sum()) worst = slot;
-    }
-    text += fmt::format("does not fit: device {} needs {}, {} more than its {}\n", device_name(p, worst), to_text(p.memory[worst].peak.sum()),
-                        to_text(p.memory[worst].peak.sum() - *p.memory_limit), to_text(*p.memory_limit));
-  }
+  if (p.fits() == false) text += shortage(p) + '\n';
   for (const std::string& estimate : p.pipeline.estimated) text += "estimated: " + estimate + '\n';
   for (const std::string& note : p.pipeline.notes) text += "note: " + note + '\n';
   return text.empty() ? "" : '\n' + text;
@@ -172,8 +197,19 @@ std::string remarks(const Prediction& p) {
 
 }  // namespace
 
+std::string shortage(const Prediction& p) {
+  std::size_t worst = 0;
+  for (std::size_t slot = 1; slot < p.memory.size(); ++slot) {
+    if (p.memory[slot].peak.sum() > p.memory[worst].peak.sum()) worst = slot;
+  }
+  const Bytes peak = p.memory[worst].peak.sum();
+  return fmt::format("does not fit: device {} needs {}, {} more than its {}", device_name(p, worst),
+                     to_text(peak), to_text(peak - *p.memory_limit), to_text(*p.memory_limit));
+}
+
 std::string to_table(const Prediction& p) {
-  return headline(p) + summary(p) + '\n' + device_table(p) + cause_table(p) + memory_table(p) + remarks(p);
+  return headline(p) + summary(p) + '\n' + device_table(p) + cause_table(p) + memory_table(p) +
+         remarks(p);
 }
 
 }  // namespace plumbline

@@ -15,16 +15,20 @@ Json or_null(const std::optional<T>& value) {
 }
 
 Json causes(const IdleByCause& idle) {
-  return {{"fill", seconds(idle.fill)},           {"drain", seconds(idle.drain)},
-          {"dependency", seconds(idle.dependency)}, {"transfer", seconds(idle.transfer)},
-          {"all_reduce", seconds(idle.all_reduce)}, {"rendezvous", seconds(idle.rendezvous)},
-          {"update", seconds(idle.update)},       {"overhead", seconds(idle.overhead)}};
+  return {{"fill", seconds(idle.fill)},
+          {"drain", seconds(idle.drain)},
+          {"dependency", seconds(idle.dependency)},
+          {"transfer", seconds(idle.transfer)},
+          {"all_reduce", seconds(idle.all_reduce)},
+          {"rendezvous", seconds(idle.rendezvous)},
+          {"update", seconds(idle.update)},
+          {"overhead", seconds(idle.overhead)}};
 }
 
 Json memory_parts(const MemoryParts& peak) {
-  return {{"weights_bytes", peak.weights.count},         {"gradients_bytes", peak.gradients.count},
-          {"optimizer_bytes", peak.optimizer.count},     {"activations_bytes", peak.activations.count},
-          {"stash_bytes", peak.stash.count},             {"buffers_bytes", peak.buffers.count}};
+  return {{"weights_bytes", peak.weights.count},     {"gradients_bytes", peak.gradients.count},
+          {"optimizer_bytes", peak.optimizer.count}, {"activations_bytes", peak.activations.count},
+          {"stash_bytes", peak.stash.count},         {"buffers_bytes", peak.buffers.count}};
 }
 
 Json device(const Prediction& p, std::size_t slot) {
@@ -34,13 +38,14 @@ Json device(const Prediction& p, std::size_t slot) {
   for (std::size_t s = 0; s < p.graph.stage_slot.size(); ++s) {
     if (p.graph.stage_slot[s] == slot) stages.push_back(s);
   }
-  const double makespan = seconds(p.metrics.makespan);
+  const auto makespan = static_cast<double>(p.metrics.makespan.count());
   return {{"device", p.pipeline.devices[slot].value},
           {"stages", stages},
           {"busy_s", seconds(metrics.busy)},
           {"idle_s", seconds(metrics.idle)},
           {"span_s", seconds(metrics.span)},
-          {"bubble_fraction", makespan > 0 ? seconds(metrics.idle) / makespan : 0.0},
+          {"bubble_fraction",
+           makespan > 0 ? static_cast<double>(metrics.idle.count()) / makespan : 0.0},
           {"idle_by_cause_s", causes(metrics.idle_by_cause)},
           {"peak_in_flight", memory.peak_in_flight},
           {"weight_versions", memory.weight_versions},
@@ -56,30 +61,32 @@ std::string to_json(const Prediction& p, const std::string& version) {
   const Metrics& m = p.metrics;
   Json devices = Json::array();
   for (std::size_t slot = 0; slot < p.memory.size(); ++slot) devices.push_back(device(p, slot));
-  Json json = {{"schema_version", 1},
-               {"tool", {{"name", "plumbline"}, {"version", version}}},
-               {"scenario", p.scenario},
-               {"schedule", p.pipeline.schedule.name},
-               {"stages", p.pipeline.partition.stages.size()},
-               {"device_count", p.graph.slots()},
-               {"micro_batches", p.micro_batches},
-               {"mini_batches", p.pipeline.mini_batches},
-               {"operations", m.operations},
-               {"makespan_s", seconds(m.makespan)},
-               {"iteration_time_s", p.iteration_time_s},
-               {"period_s", m.steady ? Json(m.steady->period_s) : Json(nullptr)},
-               {"throughput_samples_per_s", or_null(p.throughput_samples_per_s)},
-               {"bubble_fraction", m.bubble_fraction()},
-               {"bubble_overhead", m.bubble_overhead()},
-               {"steady_bubble_fraction", m.steady ? Json(m.steady->bubble_fraction) : Json(nullptr)},
-               {"communication_stall_fraction", m.communication_stall_fraction()}};
+  Json json = {
+      {"schema_version", 1},
+      {"tool", {{"name", "plumbline"}, {"version", version}}},
+      {"scenario", p.scenario},
+      {"schedule", p.pipeline.schedule.name},
+      {"stages", p.pipeline.partition.stages.size()},
+      {"device_count", p.graph.slots()},
+      {"micro_batches", p.micro_batches},
+      {"mini_batches", p.pipeline.mini_batches},
+      {"operations", m.operations},
+      {"makespan_s", seconds(m.makespan)},
+      {"iteration_time_s", p.iteration_time_s},
+      {"period_s", m.steady ? Json(m.steady->period_s) : Json(nullptr)},
+      {"throughput_samples_per_s", or_null(p.throughput_samples_per_s)},
+      {"bubble_fraction", m.bubble_fraction()},
+      {"bubble_overhead", m.bubble_overhead()},
+      {"steady_bubble_fraction", m.steady ? Json(m.steady->bubble_fraction) : Json(nullptr)},
+      {"communication_stall_fraction", m.communication_stall_fraction()}};
   json["formula"] = nullptr;
   if (p.formula) {
     json["formula"] = {{"bubble_fraction", p.formula->bubble_fraction},
                        {"bubble_overhead", p.formula->bubble_overhead},
                        {"text", p.formula->text}};
   }
-  json["transfers"] = {{"count", m.transfers}, {"bytes", m.transfer_bytes.count}, {"exposed_s", seconds(m.exposed)}};
+  json["transfers"] = {
+      {"count", m.transfers}, {"bytes", m.transfer_bytes.count}, {"exposed_s", seconds(m.exposed)}};
   json["devices"] = std::move(devices);
   json["fits"] = or_null(p.fits());
   json["estimated"] = p.pipeline.estimated;
@@ -87,6 +94,9 @@ std::string to_json(const Prediction& p, const std::string& version) {
     json["steady"] = {{"fill_s", seconds(m.steady->fill)},
                       {"length_s", seconds(m.steady->length)},
                       {"drain_s", seconds(m.steady->drain)},
+                      {"bottleneck_s", seconds(m.steady->bottleneck)},
+                      {"warm_up_limited", m.steady->warm_up_limited},
+                      {"settled", m.steady->settled},
                       {"first_micro_batch", m.steady->first},
                       {"last_micro_batch", m.steady->last}};
   }

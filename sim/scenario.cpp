@@ -47,10 +47,14 @@ class ScenarioReader {
 
  private:
   void not_available(const Mark& mark, const std::string& what) {
-    problems_.push_back({.mark = mark, .message = fmt::format("{} is not available yet", what), .help = {}, .detail = {}});
+    problems_.push_back({.mark = mark,
+                         .message = fmt::format("{} is not available yet", what),
+                         .help = {},
+                         .detail = {}});
   }
   void error(const Mark& mark, std::string message, std::string help = "") {
-    problems_.push_back({.mark = mark, .message = std::move(message), .help = std::move(help), .detail = {}});
+    problems_.push_back(
+        {.mark = mark, .message = std::move(message), .help = std::move(help), .detail = {}});
   }
 
   // ---- model ----
@@ -58,7 +62,7 @@ class ScenarioReader {
   void read_model(SectionReader& file) {
     auto section = file.section("model");
     scenario_.model_mark = file.mark_of("model");
-    if (!section) return;
+    if (!section || !section->is_map()) return;
     const std::vector<std::string> kinds = {"profile", "uniform", "layers", "pipedream", "network"};
     std::vector<std::string> given;
     for (const std::string& kind : kinds) {
@@ -73,7 +77,8 @@ class ScenarioReader {
       for (const std::string& kind : kinds) section->child(kind);
       section->child("edges");
       section->error(given.empty() ? section->mark() : section->mark_of(given[1]),
-                     given.empty() ? "model names no source of layers" : fmt::format("model has both {} and {}", given[0], given[1]),
+                     given.empty() ? "model names no source of layers"
+                                   : fmt::format("model has both {} and {}", given[0], given[1]),
                      fmt::format("give exactly one of {}", fmt::join(kinds, ", ")));
     } else if (section->has("profile")) {
       load(*section, "profile", read_profile);
@@ -88,7 +93,8 @@ class ScenarioReader {
     section->finish();
   }
 
-  void load(SectionReader& section, std::string_view key, Result<Model> (*read_model_file)(const std::string&)) {
+  void load(SectionReader& section, std::string_view key,
+            Result<Model> (*read_model_file)(const std::string&)) {
     const auto name = section.text(key);
     if (!name) return;
     std::filesystem::path file(name->value);
@@ -99,8 +105,10 @@ class ScenarioReader {
       return;
     }
     for (Diagnostic problem : model.problems()) {
-      if (problem.mark.line == 0 && problem.fault == Fault::file) {  // the file itself: told where it is named
-        problem.message = fmt::format("{} is '{}', which {}", section.path_of(key), clipped(problem.mark.source->name), problem.message);
+      if (problem.mark.line == 0 &&
+          problem.fault == Fault::file) {  // the file itself: told where it is named
+        problem.message = fmt::format("{} is '{}', which {}", section.path_of(key),
+                                      clipped(problem.mark.source->name), problem.message);
         problem.mark = name->mark;
       }
       problems_.push_back(std::move(problem));
@@ -121,7 +129,8 @@ class ScenarioReader {
       chain.back().name = fmt::format("layer_{}", i);
     }
     scenario_.model.graph = LayerGraph::chain(std::move(chain));
-    scenario_.model.profile.measurements = {{std::nullopt, std::vector<LayerCosts>(static_cast<std::size_t>(layers->value), costs)}};
+    scenario_.model.profile.measurements = {
+        {std::nullopt, std::vector<LayerCosts>(static_cast<std::size_t>(layers->value), costs)}};
   }
 
   void read_written_out(SectionReader& section) {
@@ -159,7 +168,8 @@ class ScenarioReader {
     } else {
       section->child("levels");
       scenario_.cluster_given = devices.has_value();
-      scenario_.cluster = flat_cluster(devices ? static_cast<std::uint32_t>(devices->value) : 1, read_link(*section, "link"));
+      scenario_.cluster = flat_cluster(devices ? static_cast<std::uint32_t>(devices->value) : 1,
+                                       read_link(*section, "link"));
     }
     if (memory) scenario_.cluster.memory = memory->value;
     section->finish();
@@ -176,12 +186,23 @@ class ScenarioReader {
     return node && node->kind == YamlNode::Kind::scalar && node->text == "measured";
   }
 
+  /// A word where a section may also be 'measured'.
+  bool refuse_word(const YamlNode* node, const std::string& path) {
+    if (!node || node->kind != YamlNode::Kind::scalar) return false;
+    error(node->mark,
+          fmt::format("{} is '{}', where a map of keys or 'measured' is wanted", path,
+                      clipped(node->text)),
+          did_you_mean(node->text, {"measured"}));
+    return true;
+  }
+
   Link read_link(SectionReader& section, std::string_view key) {
     const YamlNode* node = section.child(key);
     if (is_measured(node)) {
       measured_link_ = node->mark;
       return {};
     }
+    if (refuse_word(node, section.path_of(key))) return {};
     auto link_section = section.section(key);
     if (!link_section) return {};
     const Link link = read_link_keys(*link_section);
@@ -192,26 +213,33 @@ class ScenarioReader {
   void read_levels(SectionReader& section, const std::optional<Marked<std::int64_t>>& devices) {
     const std::vector<YamlNode>* nodes = section.list("levels");
     if (!nodes) return;
-    if (nodes->empty()) return section.error(section.mark_of("levels"), "cluster.levels is an empty list");
+    if (nodes->empty())
+      return section.error(section.mark_of("levels"), "cluster.levels is an empty list");
     std::int64_t product = 1;
+    const std::size_t problems_before = problems_.size();
     for (std::size_t i = 0; i < nodes->size(); ++i) {
       SectionReader level_section((*nodes)[i], fmt::format("cluster.levels[{}]", i), problems_);
       level_section.require("size");
       Level level;
       level.name = fmt::format("level {}", i);
       if (auto name = level_section.text("name")) level.name = name->value;
-      if (auto size = level_section.count("size", 1, kMostDevices)) level.size = static_cast<std::uint32_t>(size->value);
+      if (auto size = level_section.count("size", 1, kMostDevices))
+        level.size = static_cast<std::uint32_t>(size->value);
       level.link = read_link_keys(level_section);
       level_section.finish();
       product *= level.size;
       scenario_.cluster.levels.push_back(std::move(level));
       if (product > kMostDevices) {
-        return section.error(section.mark_of("levels"), fmt::format("cluster.levels make more than {} devices", kMostDevices));
+        return section.error(section.mark_of("levels"),
+                             fmt::format("cluster.levels make more than {} devices", kMostDevices));
       }
     }
-    if (devices && devices->value != product) {
-      section.error(devices->mark, fmt::format("cluster.devices is {}, but the sizes of cluster.levels multiply to {}", devices->value, product),
-                    "leave devices out, or make them agree");
+    if (devices && devices->value != product && problems_.size() == problems_before) {
+      section.error(
+          devices->mark,
+          fmt::format("cluster.devices is {}, but the sizes of cluster.levels multiply to {}",
+                      devices->value, product),
+          "leave devices out, or make them agree");
     }
   }
 
@@ -219,7 +247,7 @@ class ScenarioReader {
 
   void read_plan(SectionReader& file) {
     auto section = file.section("plan");
-    scenario_.plan_mark = file.mark_of("plan");
+    scenario_.plan_mark = section ? file.mark_of("plan") : scenario_.cluster_mark;
     if (!section) return;
     Plan& plan = scenario_.plan;
     plan.stages = section->count("stages", 1, kMostDevices);
@@ -228,10 +256,12 @@ class ScenarioReader {
     plan.replicas = marked_counts(*section, "replicas", 1, kMostDevices);
     read_devices(*section);
     plan.warm_up = marked_counts(*section, "warm_up", 0, kMostMicroBatches);
-    if (plan.replicas && std::any_of(plan.replicas->value.begin(), plan.replicas->value.end(), [](auto r) { return r > 1; })) {
+    if (plan.replicas && std::any_of(plan.replicas->value.begin(), plan.replicas->value.end(),
+                                     [](auto r) { return r > 1; })) {
       not_available(plan.replicas->mark, "plan.replicas above 1");
     }
-    if (auto copies = section->count("data_parallel", 1, kMostDevices); copies && copies->value > 1) {
+    if (auto copies = section->count("data_parallel", 1, kMostDevices);
+        copies && copies->value > 1) {
       not_available(copies->mark, "plan.data_parallel above 1");
     }
     if (section->has("file")) not_available(section->mark_of("file"), "plan.file");
@@ -242,14 +272,20 @@ class ScenarioReader {
     section->finish();
   }
 
-  std::optional<Marked<std::vector<std::int64_t>>> marked_counts(SectionReader& section, std::string_view key,
-                                                                 std::int64_t least, std::int64_t most) {
+  std::optional<Marked<std::vector<std::int64_t>>> marked_counts(SectionReader& section,
+                                                                 std::string_view key,
+                                                                 std::int64_t least,
+                                                                 std::int64_t most) {
     if (!section.has(key)) {
       section.child(key);
       return std::nullopt;
     }
     auto values = section.counts(key, least, most);
     if (!values) return std::nullopt;
+    if (values->empty()) {
+      section.error(section.mark_of(key), fmt::format("{} is an empty list", section.path_of(key)));
+      return std::nullopt;
+    }
     return Marked<std::vector<std::int64_t>>{*std::move(values), section.mark_of(key)};
   }
 
@@ -277,6 +313,7 @@ class ScenarioReader {
     }
     const std::vector<YamlNode>* nodes = section.list("devices");
     if (!nodes) return;
+    if (nodes->empty()) section.error(section.mark_of("devices"), "plan.devices is an empty list");
     std::vector<std::vector<std::int64_t>> devices;
     for (std::size_t i = 0; i < nodes->size(); ++i) {
       const std::string path = fmt::format("plan.devices[{}]", i);
@@ -284,13 +321,16 @@ class ScenarioReader {
       std::vector<std::int64_t>& replicas = devices.emplace_back();
       // A stage's devices are a list; one number stands for a list of one.
       const std::vector<YamlNode> alone = {node};
-      const std::vector<YamlNode>& items = node.kind == YamlNode::Kind::sequence ? node.items : alone;
+      const std::vector<YamlNode>& items =
+          node.kind == YamlNode::Kind::sequence ? node.items : alone;
       if (items.empty()) error(node.mark, fmt::format("{} is an empty list", path));
       for (const YamlNode& item : items) {
-        if (auto device = read_count(item, path, 0, kMostDevices, problems_)) replicas.push_back(*device);
+        if (auto device = read_count(item, path, 0, kMostDevices - 1, problems_))
+          replicas.push_back(*device);
       }
     }
-    scenario_.plan.devices = Marked<std::vector<std::vector<std::int64_t>>>{std::move(devices), section.mark_of("devices")};
+    scenario_.plan.devices = Marked<std::vector<std::vector<std::int64_t>>>{
+        std::move(devices), section.mark_of("devices")};
   }
 
   // ---- schedule ----
@@ -327,7 +367,8 @@ class ScenarioReader {
     if (auto kind = section->choice("recompute", {"none", "full"}, "kind of recomputation")) {
       choice.recompute = kind->value == "full";
     }
-    if (auto kind = section->choice("weights", {"stash", "vertical-sync", "none", "two"}, "kind of weight versions");
+    if (auto kind = section->choice("weights", {"stash", "vertical-sync", "none", "two"},
+                                    "kind of weight versions");
         kind && kind->value != "stash") {
       not_available(kind->mark, fmt::format("schedule.weights: {}", kind->value));
     }
@@ -342,9 +383,11 @@ class ScenarioReader {
     auto section = file.section("training");
     if (!section) return;
     micro_batch_size_ = section->count("micro_batch_size", 1, kMostBatch);
-    if (section->has("mini_batch_size")) not_available(section->mark_of("mini_batch_size"), "training.mini_batch_size");
+    if (section->has("mini_batch_size"))
+      not_available(section->mark_of("mini_batch_size"), "training.mini_batch_size");
     section->child("mini_batch_size");
-    if (auto factor = section->real("optimizer_state", 1000)) scenario_.optimizer_state = factor->value;
+    if (auto factor = section->real("optimizer_state", 1000))
+      scenario_.optimizer_state = factor->value;
     section->finish();
   }
 
@@ -355,6 +398,7 @@ class ScenarioReader {
       measured_overhead_ = node->mark;
       return;
     }
+    if (refuse_word(node, "overhead")) return;
     auto section = file.section("overhead");
     scenario_.overheads = read_overheads(*section);
     section->finish();
@@ -372,37 +416,61 @@ class ScenarioReader {
     } else if (batch && !profile.holds(*batch)) {
       std::vector<std::string> sizes;
       for (const Measurement& m : held) sizes.push_back(std::to_string(*m.batch));
-      return error(batch_->mark, fmt::format("model.batch is {}, but the profile was measured at {}", *batch, fmt::join(sizes, ", ")),
+      return error(batch_->mark,
+                   fmt::format("model.batch is {}, but the profile was measured at {}", *batch,
+                               fmt::join(sizes, ", ")),
                    "leave model.batch out and set training.micro_batch_size");
     } else if (!batch) {
       batch = held.front().batch;
       if (held.size() > 1 && !micro_batch_size_) {
-        scenario_.notes.push_back(fmt::format("the profile holds {} batch sizes; the smallest, {}, is the micro-batch", held.size(), *batch));
+        scenario_.notes.push_back(
+            fmt::format("the profile holds {} batch sizes; the smallest, {}, is the micro-batch",
+                        held.size(), *batch));
       }
     }
     if (scenario_.model.name.empty()) scenario_.model.name = scenario_.name;
+    if (!micro_batch_size_ && !batch)
+      scenario_.notes.emplace_back(
+          "neither model.batch nor training.micro_batch_size is given: a micro-batch counts as one "
+          "sample");
     scenario_.micro_batch_size = micro_batch_size_ ? micro_batch_size_->value : batch.value_or(1);
-    const bool has_outputs = std::any_of(held[0].layers.begin(), held[0].layers.end(), [](const LayerCosts& l) { return l.output.count > 0; });
-    const bool has_activations = std::any_of(held[0].layers.begin(), held[0].layers.end(), [](const LayerCosts& l) { return l.activation.count > 0; });
+    const bool has_outputs = std::any_of(held[0].layers.begin(), held[0].layers.end(),
+                                         [](const LayerCosts& l) { return l.output.count > 0; });
+    const bool has_activations =
+        std::any_of(held[0].layers.begin(), held[0].layers.end(),
+                    [](const LayerCosts& l) { return l.activation.count > 0; });
     if (has_outputs && !has_activations) {
-      scenario_.notes.emplace_back("the layers give no activation sizes, so the memory shown holds no activations");
+      scenario_.notes.emplace_back(
+          "the layers give no activation sizes, so the memory shown holds no activations");
     }
-    if (!profile.blocks.empty()) scenario_.notes.emplace_back("the profile's blocks are not used: layer times are added as they are");
-    if (!profile.slowdown.empty()) scenario_.notes.emplace_back("the profile's slow-down by neighbours is not used");
+    if (!profile.blocks.empty())
+      scenario_.notes.emplace_back(
+          "the profile's blocks are not used: layer times are added as they are");
+    if (!profile.slowdown.empty())
+      scenario_.notes.emplace_back("the profile's slow-down by neighbours is not used");
   }
 
   /// `link: measured` and `overhead: measured` take what the profile holds.
   void apply_measured() {
     const Profile& profile = scenario_.model.profile;
     if (measured_link_) {
-      if (profile.links.empty()) return error(*measured_link_, "cluster.link is 'measured', but the model holds no measured links", "only a profile with links does");
-      scenario_.cluster.levels.front().link = {profile.links.front().latency, profile.links.front().bandwidth};
+      if (profile.links.empty())
+        return error(*measured_link_,
+                     "cluster.link is 'measured', but the model holds no measured links",
+                     "only a profile with links does");
+      scenario_.cluster.levels.front().link = {profile.links.front().latency,
+                                               profile.links.front().bandwidth};
       if (profile.links.size() > 1) {
-        scenario_.notes.push_back(fmt::format("the profile holds {} links; the first, '{}', is taken", profile.links.size(), profile.links.front().kind));
+        scenario_.notes.push_back(
+            fmt::format("the profile holds {} links; the first, '{}', is taken",
+                        profile.links.size(), profile.links.front().kind));
       }
     }
     if (measured_overhead_) {
-      if (!profile.overheads) return error(*measured_overhead_, "overhead is 'measured', but the model holds no measured overheads", "only a profile with overheads does");
+      if (!profile.overheads)
+        return error(*measured_overhead_,
+                     "overhead is 'measured', but the model holds no measured overheads",
+                     "only a profile with overheads does");
       scenario_.overheads = *profile.overheads;
     }
   }
@@ -423,7 +491,8 @@ Result<Scenario> read_scenario(const std::string& path, const std::vector<std::s
   if (!root) return root.problems();
   Diagnostics problems;
   for (const std::string& argument : overrides) {
-    if (auto wrong = apply_override(*root, argument)) problems.insert(problems.end(), wrong->begin(), wrong->end());
+    if (auto wrong = apply_override(*root, argument))
+      problems.insert(problems.end(), wrong->begin(), wrong->end());
   }
   if (!problems.empty()) return problems;
   auto scenario = ScenarioReader(path).read(*root);

@@ -1,5 +1,5 @@
-// A scenario as the user wrote it: model, cluster, plan, schedule, training, overhead; read and checked.
-// SPDX-License-Identifier: MIT
+// A scenario as the user wrote it: model, cluster, plan, schedule, training, overhead; read and
+// checked. SPDX-License-Identifier: MIT
 #pragma once
 
 #include <optional>
@@ -16,7 +16,8 @@ namespace plumbline {
 
 enum class PartitionRule { even, balanced };
 
-/// The plan section: how layers come to stages and stages to devices. Absent = by the rules of the contract.
+/// The plan section: how layers come to stages and stages to devices. Absent = by the rules of the
+/// contract.
 struct Plan {
   std::optional<Marked<std::int64_t>> stages;
   std::variant<PartitionRule, std::vector<std::int64_t>> partition = PartitionRule::even;

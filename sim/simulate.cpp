@@ -16,10 +16,10 @@ namespace {
 /// What is due: something about one node.
 struct Due {
   enum What : std::uint8_t {
-    released,     ///< It gives its resource back.
-    arrived,      ///< Its result is there, the latency after that.
-    flows,        ///< Its bytes begin to flow on a shared card.
-    has_flowed,   ///< They are through, if the rates have not changed since.
+    released,    ///< It gives its resource back.
+    arrived,     ///< Its result is there, the latency after that.
+    flows,       ///< Its bytes begin to flow on a shared card.
+    has_flowed,  ///< They are through, if the rates have not changed since.
   };
   std::uint32_t node;
   std::uint32_t version;
@@ -66,14 +66,20 @@ struct Consumers {
     each_edge([&](std::uint32_t producer, std::uint32_t) { ++first[producer + 2]; });
     for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
     nodes.resize(first.back());
-    each_edge([&](std::uint32_t producer, std::uint32_t consumer) { nodes[first[producer + 1]++] = consumer; });
+    each_edge([&](std::uint32_t producer, std::uint32_t consumer) {
+      nodes[first[producer + 1]++] = consumer;
+    });
   }
 };
 
 class Simulation {
  public:
   explicit Simulation(const OpGraph& graph)
-      : graph_(graph), queues_(graph), consumers_(graph), cards_(graph), shared_(graph.shared_channels()),
+      : graph_(graph),
+        queues_(graph),
+        consumers_(graph),
+        cards_(graph),
+        shared_(graph.shared_channels()),
         waits_for_(graph.size(), 0) {
     trace_.spans.resize(graph.size());
   }
@@ -81,10 +87,13 @@ class Simulation {
   Trace run() {
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_.nodes[i];
-      waits_for_[i] = 1U + (node.second != node.resource ? 1U : 0U) + (node.after != graph_.size() ? 1U : 0U);
+      waits_for_[i] =
+          1U + (node.second != node.resource ? 1U : 0U) + (node.after != graph_.size() ? 1U : 0U);
     }
-    for (const Join& join : graph_.joins) waits_for_[join.node] += static_cast<std::uint32_t>(join.after.size());
-    for (std::uint32_t resource = 0; resource < graph_.resources(); ++resource) admit_next(resource);
+    for (const Join& join : graph_.joins)
+      waits_for_[join.node] += static_cast<std::uint32_t>(join.after.size());
+    for (std::uint32_t resource = 0; resource < graph_.resources(); ++resource)
+      admit_next(resource);
     engine_.run([this](const Due& due) { handle(due); });
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       PLUMBLINE_CHECK(waits_for_[i] == 0, to_text(graph_.activities[i]), waits_for_[i]);
@@ -108,8 +117,9 @@ class Simulation {
       };
       for (const Channel& channel : graph.channels) {
         const bool has_cards = channel.path.out && channel.path.link.bandwidth;
-        of_channel.emplace_back(has_cards ? capacity(*channel.path.out, *channel.path.link.bandwidth) : 0,
-                                has_cards ? capacity(*channel.path.in, *channel.path.link.bandwidth) : 0);
+        of_channel.emplace_back(
+            has_cards ? capacity(*channel.path.out, *channel.path.link.bandwidth) : 0,
+            has_cards ? capacity(*channel.path.in, *channel.path.link.bandwidth) : 0);
       }
     }
   };
@@ -139,7 +149,8 @@ class Simulation {
     trace_.spans[node].begin = engine_.now();
     const Cost& cost = graph_.cost(node);
     if (cost.bytes.count > 0 && shares_a_card(node)) {
-      if (cost.lead.count() > 0) return engine_.schedule(engine_.now() + cost.lead, {node, 0, Due::flows});
+      if (cost.lead.count() > 0)
+        return engine_.schedule(engine_.now() + cost.lead, {node, 0, Due::flows});
       return start_flow(node);
     }
     engine_.schedule(engine_.now() + cost.hold, {node, 0, Due::released});
@@ -150,7 +161,8 @@ class Simulation {
     const Node& n = graph_.nodes[node];
     if (!graph_.blocking) return n.resource - graph_.slots();
     for (std::uint32_t c = 0; c < graph_.channels.size(); ++c) {
-      if (graph_.channels[c].from_slot == n.resource && graph_.channels[c].to_slot == n.second) return c;
+      if (graph_.channels[c].from_slot == n.resource && graph_.channels[c].to_slot == n.second)
+        return c;
     }
     return static_cast<std::uint32_t>(graph_.channels.size());
   }
@@ -185,7 +197,8 @@ class Simulation {
 
   void arrive(std::uint32_t node) {
     trace_.spans[node].end = engine_.now();
-    for (std::uint32_t i = consumers_.first[node]; i < consumers_.first[node + 1]; ++i) satisfy(consumers_.nodes[i]);
+    for (std::uint32_t i = consumers_.first[node]; i < consumers_.first[node + 1]; ++i)
+      satisfy(consumers_.nodes[i]);
   }
 
   void admit_next(std::uint32_t resource) {

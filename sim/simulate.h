@@ -7,12 +7,12 @@
 
 namespace plumbline {
 
-/// Runs the graph by events: streams execute in order, channels carry one transfer at a time, and channels
-/// that share a card share its bandwidth max-min fairly, with rates that change under way.
+/// Runs the graph by events: streams execute in order, channels carry one transfer at a time, and
+/// channels that share a card share its bandwidth max-min fairly, with rates that change under way.
 Trace simulate(const OpGraph& graph);
 
-/// The same answer in one pass over the arrays, without a queue: each node starts when its resource is free
-/// and its input has arrived. Exact to the tick where no two channels share a card.
+/// The same answer in one pass over the arrays, without a queue: each node starts when its resource
+/// is free and its input has arrived. Exact to the tick where no two channels share a card.
 /// Requires: none of graph.shared_channels().
 Trace longest_path(const OpGraph& graph);
 

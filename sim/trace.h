@@ -13,8 +13,8 @@ namespace plumbline {
 struct Span {
   SimTime begin;
   SimTime end;  ///< Of a transfer: when the data has arrived.
-  /// The activity whose end let this one start: that of the requirement that was met last; among equals the
-  /// predecessor on its own resource. kNobody = it started with the run.
+  /// The activity whose end let this one start: that of the requirement that was met last; among
+  /// equals the predecessor on its own resource. kNobody = it started with the run.
   std::uint32_t released_by = 0;
 
   friend bool operator==(const Span&, const Span&) = default;

@@ -33,7 +33,8 @@ struct Case {
       stage_devices.push_back({DeviceId{s}});
     }
     const LayerGraph graph = LayerGraph::chain(std::move(layers));
-    partition = make_partition(graph.topological_order(), std::vector<std::uint32_t>(stages, 1), stage_devices);
+    partition = make_partition(graph.topological_order(), std::vector<std::uint32_t>(stages, 1),
+                               stage_devices);
     costs = stage_costs(graph, layer_costs, partition);
     shape = pipeline_shape(partition, micro_batches);
     windows = plumbline::windows(*find_schedule_rule("1f1b"), stages, micro_batches, std::nullopt);
@@ -64,7 +65,8 @@ void generate_and_check(benchmark::State& state) {
 void lower_schedule(benchmark::State& state) {
   const Case c = make_case(state);
   const Schedule schedule = c.schedule();
-  for (auto _ : state) benchmark::DoNotOptimize(lower(schedule, c.costs, c.devices, c.cluster, {}, {})->nodes.data());
+  for (auto _ : state)
+    benchmark::DoNotOptimize(lower(schedule, c.costs, c.devices, c.cluster, {}, {})->nodes.data());
   count_ops(state);
 }
 
@@ -94,13 +96,18 @@ void measure_trace(benchmark::State& state) {
   const std::vector<std::uint32_t> ones(c.partition.stages.size(), 1);
   for (auto _ : state) {
     benchmark::DoNotOptimize(measure(graph, trace, ones).makespan);
-    benchmark::DoNotOptimize(measure_memory(graph, trace, c.costs, c.shape.positions, {0, false, ones}).data());
+    benchmark::DoNotOptimize(
+        measure_memory(graph, trace, c.costs, c.shape.positions, {0, false, ones}).data());
   }
   count_ops(state);
 }
 
 #define PLUMBLINE_BENCH(function) \
-  BENCHMARK(function)->Args({8, 32})->Args({16, 256})->Args({64, 1024})->Unit(benchmark::kMillisecond)
+  BENCHMARK(function)             \
+      ->Args({8, 32})             \
+      ->Args({16, 256})           \
+      ->Args({64, 1024})          \
+      ->Unit(benchmark::kMillisecond)
 PLUMBLINE_BENCH(generate_and_check);
 PLUMBLINE_BENCH(lower_schedule);
 PLUMBLINE_BENCH(simulate_by_events);

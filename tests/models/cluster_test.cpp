@@ -7,7 +7,8 @@
 namespace plumbline {
 namespace {
 
-TEST_CASE("a path bears the link of the outermost level that it crosses, and the cards of its groups") {
+TEST_CASE(
+    "a path bears the link of the outermost level that it crosses, and the cards of its groups") {
   Cluster cluster;
   const Link inner{Duration{1}, BytesPerSecond{100}};
   const Link middle{Duration{2}, BytesPerSecond{10}};

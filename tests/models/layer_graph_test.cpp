@@ -11,7 +11,8 @@
 namespace plumbline {
 namespace {
 
-LayerGraph graph_with(std::uint32_t layers, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges) {
+LayerGraph graph_with(std::uint32_t layers,
+                      const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges) {
   LayerGraph graph;
   for (std::uint32_t i = 0; i < layers; ++i) graph.add_layer({"l" + std::to_string(i), "", {}});
   for (const auto& [from, to] : edges) graph.add_edge({from}, {to});
@@ -34,7 +35,9 @@ TEST_CASE("a cycle is told in the order of its edges, and a graph without one ha
   CHECK(graph_with(3, {{0, 1}, {0, 2}, {1, 2}}).find_cycle().empty());
 }
 
-TEST_CASE("a repeated edge is kept once") { CHECK(graph_with(2, {{0, 1}, {0, 1}}).edges().size() == 1); }
+TEST_CASE("a repeated edge is kept once") {
+  CHECK(graph_with(2, {{0, 1}, {0, 1}}).edges().size() == 1);
+}
 
 TEST_CASE("reaches agrees with a transitive closure on random graphs") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
@@ -51,7 +54,8 @@ TEST_CASE("reaches agrees with a transitive closure on random graphs") {
     }
     for (int k = 0; k < 8; ++k) {
       for (int i = 0; i < 8; ++i) {
-        for (int j = 0; j < 8; ++j) closure[i][j] = closure[i][j] || (closure[i][k] && closure[k][j]);
+        for (int j = 0; j < 8; ++j)
+          closure[i][j] = closure[i][j] || (closure[i][k] && closure[k][j]);
       }
     }
     bool has_cycle = false;

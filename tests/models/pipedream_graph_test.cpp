@@ -18,13 +18,18 @@ std::shared_ptr<const Source> text_source(std::string text) {
 
 TEST_CASE("nodes, lists of sizes, in-place layers and inputs are read as they are meant") {
   const auto model = parse_pipedream_graph(text_source(
-      "node1 -- Input0 -- forward_compute_time=600.000, backward_compute_time=0.000, activation_size=9.0, parameter_size=0.000\n"
-      "node2 -- Conv2d(3, 64, kernel_size=(3, 3), bias=False) -- forward_compute_time=1.500, backward_compute_time=2.250, activation_size=100.000, parameter_size=40.000\n"
+      "node1 -- Input0 -- forward_compute_time=600.000, backward_compute_time=0.000, "
+      "activation_size=9.0, parameter_size=0.000\n"
+      "node2 -- Conv2d(3, 64, kernel_size=(3, 3), bias=False) -- forward_compute_time=1.500, "
+      "backward_compute_time=2.250, activation_size=100.000, parameter_size=40.000\n"
       "\tnode1 -- node2\n"
       "\tnode2 -- node3\n"
-      "node3 -- ReLU(inplace) -- forward_compute_time=0.001, backward_compute_time=0.000, activation_size=100.000, parameter_size=0.000 -- stage_id=1\n"
-      "node4 -- LSTM(4, 4) -- forward_compute_time=1.000, backward_compute_time=1.000, activation_size=[6.0; 2.0; 2.0], parameter_size=8.000\r\n"
-      "node5 -- Dropout(p=0.5, inplace=False) -- forward_compute_time=0.000, backward_compute_time=0.000, activation_size=10.000, parameter_size=0.000\n"
+      "node3 -- ReLU(inplace) -- forward_compute_time=0.001, backward_compute_time=0.000, "
+      "activation_size=100.000, parameter_size=0.000 -- stage_id=1\n"
+      "node4 -- LSTM(4, 4) -- forward_compute_time=1.000, backward_compute_time=1.000, "
+      "activation_size=[6.0; 2.0; 2.0], parameter_size=8.000\r\n"
+      "node5 -- Dropout(p=0.5, inplace=False) -- forward_compute_time=0.000, "
+      "backward_compute_time=0.000, activation_size=10.000, parameter_size=0.000\n"
       "\tnode3 -- node4\n\n\tnode4 -- node5\n"));
   REQUIRE_MESSAGE(model, (model ? "" : to_text(model.problems())));
   CHECK(model->name == "small");

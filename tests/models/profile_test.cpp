@@ -32,7 +32,8 @@ overheads: {per_op: 2 us, hand_over: 6 us}
 links: [{kind: copy, latency: 4 us, bandwidth: 11 GB/s, table: [[1 KiB, 4.1 us], [1 MiB, 95 us]]}]
 )";
 
-TEST_CASE("a profile with two batch sizes is read, sorted and used as measured, interpolated or scaled") {
+TEST_CASE(
+    "a profile with two batch sizes is read, sorted and used as measured, interpolated or scaled") {
   const auto model = parse_profile(text_source(kTwoSizes));
   REQUIRE_MESSAGE(model, (model ? "" : to_text(model.problems())));
   const Profile& profile = model->profile;
@@ -46,12 +47,15 @@ TEST_CASE("a profile with two batch sizes is read, sorted and used as measured, 
   CHECK(measured.estimated.empty());
   CHECK(measured.layers[0].backward.mean == std::chrono::milliseconds(8));
   const SizedCosts between = costs_at(profile, 16);  // a third of the way from 8 to 32
-  CHECK(between.estimated == "layer costs: interpolated to micro-batches of 16 between the measured batches of 8 and 32");
+  CHECK(
+      between.estimated ==
+      "layer costs: interpolated to micro-batches of 16 between the measured batches of 8 and 32");
   CHECK(between.layers[0].forward.mean == std::chrono::milliseconds(2));
   CHECK(between.layers[0].output == Bytes{16 << 10});
   CHECK(between.layers[0].update.mean == std::chrono::microseconds(1));
   const SizedCosts above = costs_at(profile, 64);
-  CHECK(above.estimated == "layer costs: scaled linearly to micro-batches of 64 from the measured batch of 32");
+  CHECK(above.estimated ==
+        "layer costs: scaled linearly to micro-batches of 64 from the measured batch of 32");
   CHECK(above.layers[0].forward.mean == std::chrono::milliseconds(8));
   const SizedCosts below = costs_at(profile, 2);
   CHECK(below.layers[0].forward.mean == std::chrono::microseconds(250));
@@ -60,7 +64,9 @@ TEST_CASE("a profile with two batch sizes is read, sorted and used as measured, 
 }
 
 TEST_CASE("all that is wrong in a profile is told at once") {
-  const auto model = parse_profile(text_source("version: 2\nkind: profile\nlayers:\n  - {name: a, forward: 1, backward: 2 ms, colour: red}\n  - {name: a, forward: 1 ms}\n"));
+  const auto model =
+      parse_profile(text_source("version: 2\nkind: profile\nlayers:\n  - {name: a, forward: 1, "
+                                "backward: 2 ms, colour: red}\n  - {name: a, forward: 1 ms}\n"));
   REQUIRE(!model);
   CHECK(model.problems().size() == 5);
 }

@@ -10,9 +10,17 @@ namespace plumbline {
 namespace {
 
 TEST_CASE("times are read exactly") {
-  for (const auto& [text, ns] : {std::pair{"1.25 ms", 1'250'000LL}, {"0 s", 0LL}, {"3us", 3'000LL}, {"3 \u00b5s", 3'000LL},
-                                 {"0.1 ns", 0LL}, {"0.5 ns", 1LL}, {"2 min", 120'000'000'000LL}, {"1e-3 s", 1'000'000LL},
-                                 {"18.522 ms", 18'522'000LL}, {".5 s", 500'000'000LL}, {"1e6 s", 1'000'000'000'000'000LL},
+  for (const auto& [text, ns] : {std::pair{"1.25 ms", 1'250'000LL},
+                                 {"0 s", 0LL},
+                                 {"3us", 3'000LL},
+                                 {"3 \u00b5s", 3'000LL},
+                                 {"0.1 ns", 0LL},
+                                 {"0.5 ns", 1LL},
+                                 {"2 min", 120'000'000'000LL},
+                                 {"1e-3 s", 1'000'000LL},
+                                 {"18.522 ms", 18'522'000LL},
+                                 {".5 s", 500'000'000LL},
+                                 {"1e6 s", 1'000'000'000'000'000LL},
                                  {"0.1234567890123456789 s", 123'456'789LL}}) {
     CAPTURE(text);
     const auto parsed = parse_duration(text);
@@ -31,12 +39,15 @@ TEST_CASE("bytes are powers of 1000 and of 1024, bandwidths bytes or bits") {
 
 TEST_CASE("what is no quantity is refused with the reason") {
   CHECK(parse_duration("5").problem == "has no unit (one of ns, us, ms, s, min, h)");
-  CHECK(parse_duration("5 lightyears").problem == "has the unknown unit 'lightyears' (one of ns, us, ms, s, min, h)");
+  CHECK(parse_duration("5 lightyears").problem ==
+        "has the unknown unit 'lightyears' (one of ns, us, ms, s, min, h)");
   CHECK(parse_duration("-1 ms").problem == "is negative");
   CHECK(parse_duration("fast").problem == "is not a quantity such as '1.25 ms'");
   CHECK(parse_duration("").problem == "is not a quantity such as '1.25 ms'");
-  CHECK(parse_duration("1e400 s").problem == "is larger than any quantity that is accepted (10^15 ns or B)");
-  CHECK(parse_duration("99999999999999999999999 s").problem == "is larger than any quantity that is accepted (10^15 ns or B)");
+  CHECK(parse_duration("1e400 s").problem ==
+        "is larger than any quantity that is accepted (10^15 ns or B)");
+  CHECK(parse_duration("99999999999999999999999 s").problem ==
+        "is larger than any quantity that is accepted (10^15 ns or B)");
   CHECK(parse_bytes("1 gb").problem.substr(0, 24) == "has the unknown unit 'gb");
   CHECK(parse_bandwidth("1 bit/s").problem == "is less than 1 B/s");
 }

@@ -36,15 +36,18 @@ TEST_CASE("an error names file, line and column, quotes the line and points at t
 
 TEST_CASE("bytes that the YAML library would stop at in silence are refused") {
   CHECK(problem_of(std::string("a: 1\nb: \x04 2\n", 13)) ==
-        "x.yaml:2:4: error: the byte 0x04 does not belong into a text file\n    2 | b: ? 2\n      |    ^\n");
+        "x.yaml:2:4: error: the byte 0x04 does not belong into a text file\n    2 | b: ? 2\n      "
+        "|    ^\n");
   CHECK(problem_of("a: \xFF\n").find("the byte 0xff is not UTF-8") != std::string::npos);
   CHECK(problem_of("a:\n\tb: 1\n").find("x.yaml:2:1: error: a tab stands in the indentation") == 0);
 }
 
 TEST_CASE("repeated keys, two documents, deep nesting and alias bombs are refused") {
-  CHECK(problem_of("a: 1\nb: 2\na: 3\n").find("x.yaml:3:1: error: the key 'a' stands here a second time") == 0);
+  CHECK(problem_of("a: 1\nb: 2\na: 3\n")
+            .find("x.yaml:3:1: error: the key 'a' stands here a second time") == 0);
   CHECK(problem_of("a: 1\n---\nb: 1\n").find("a second YAML document") != std::string::npos);
-  CHECK(problem_of(std::string(20'000, '[')).find("nested deeper than 100 levels") != std::string::npos);
+  CHECK(problem_of(std::string(20'000, '[')).find("nested deeper than 100 levels") !=
+        std::string::npos);
   std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 12; ++i) {
     bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [";
@@ -78,7 +81,8 @@ TEST_CASE("overrides set, make, index and take out keys, and know their place") 
 }
 
 TEST_CASE("a word is suggested when it is near, and not when it is far") {
-  CHECK(did_you_mean("micro_batchs", {"micro_batches", "mini_batches"}) == "did you mean 'micro_batches'?");
+  CHECK(did_you_mean("micro_batchs", {"micro_batches", "mini_batches"}) ==
+        "did you mean 'micro_batches'?");
   CHECK(did_you_mean("nmae", {"name"}) == "did you mean 'name'?");
   CHECK(did_you_mean("colour", {"name", "file"}) == "");
 }

@@ -25,7 +25,8 @@ std::string faults(const PipelineShape& shape, const OpLists& lists) {
 }
 
 TEST_CASE("a complete schedule passes, with B or with I and W") {
-  CHECK(faults(shape(2, 1), {{{F, {0}, {0}}, {B, {0}, {0}}}, {{F, {1}, {0}}, {I, {1}, {0}}, {W, {1}, {0}}}}) == "");
+  CHECK(faults(shape(2, 1), {{{F, {0}, {0}}, {B, {0}, {0}}},
+                             {{F, {1}, {0}}, {I, {1}, {0}}, {W, {1}, {0}}}}) == "");
 }
 
 TEST_CASE("a missing, a repeated and a misplaced op are named with device and position") {
@@ -37,11 +38,17 @@ TEST_CASE("a missing, a repeated and a misplaced op are named with device and po
         "error: device 0, position 1: 0F0 stands here a second time\n"
         "  device 0   | 0F0 0F0 0B0\n"
         "                   ^^^\n");
-  CHECK(faults(shape(2, 1), {{{F, {0}, {0}}, {F, {1}, {0}}, {B, {0}, {0}}}, {{B, {1}, {0}}}}).find("error: device 0, position 1: 1F0 belongs on device 1\n") == 0);
-  CHECK(faults(shape(1, 1), {{{F, {0}, {3}}}}).find("error: device 0, position 0: 0F3 names a micro-batch out of range (there are 1)\n") == 0);
-  CHECK(faults(shape(1, 1), {{{F, {4}, {0}}}}).find("names a stage out of range (there are 1 stages)\n") != std::string::npos);
-  CHECK(faults(shape(1, 1), {{{F, {0}, {0}}, {I, {0}, {0}}}}).find("0W0 is missing\n") != std::string::npos);
-  CHECK(faults(shape(1, 1), {{{F, {0}, {0}}, {B, {0}, {0}}, {W, {0}, {0}}}}).find("0B0 stands beside its own parts I and W\n") != std::string::npos);
+  CHECK(faults(shape(2, 1), {{{F, {0}, {0}}, {F, {1}, {0}}, {B, {0}, {0}}}, {{B, {1}, {0}}}})
+            .find("error: device 0, position 1: 1F0 belongs on device 1\n") == 0);
+  CHECK(faults(shape(1, 1), {{{F, {0}, {3}}}})
+            .find("error: device 0, position 0: 0F3 names a micro-batch out of range (0 to 0)\n") ==
+        0);
+  CHECK(faults(shape(1, 1), {{{F, {4}, {0}}}}).find("names a stage out of range (0 to 0)\n") !=
+        std::string::npos);
+  CHECK(faults(shape(1, 1), {{{F, {0}, {0}}, {I, {0}, {0}}}}).find("0W0 is missing\n") !=
+        std::string::npos);
+  CHECK(faults(shape(1, 1), {{{F, {0}, {0}}, {B, {0}, {0}}, {W, {0}, {0}}}})
+            .find("0B0 stands beside its own parts I and W\n") != std::string::npos);
 }
 
 TEST_CASE("a deadlock names each device's next op and what it waits for") {

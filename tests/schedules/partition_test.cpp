@@ -13,8 +13,10 @@
 namespace plumbline {
 namespace {
 
-/// By trying every cut: least maximum, then least sum of squares, then the lexicographically largest counts.
-std::vector<std::uint32_t> best_of_all_cuts(const std::vector<Duration>& times, std::uint32_t stages) {
+/// By trying every cut: least maximum, then least sum of squares, then the lexicographically
+/// largest counts.
+std::vector<std::uint32_t> best_of_all_cuts(const std::vector<Duration>& times,
+                                            std::uint32_t stages) {
   std::optional<std::tuple<std::int64_t, std::int64_t, std::vector<std::int64_t>>> best;
   std::vector<std::uint32_t> found, counts;
   const auto search = [&](const auto& self, std::size_t first) -> void {
@@ -59,14 +61,16 @@ TEST_CASE("the balanced partition equals the best of all cuts, ties included") {
     std::vector<Duration> times(static_cast<std::size_t>(dice.roll(1, 10)));
     const std::int64_t most = dice.roll(0, 1) == 1 ? 3 : 40;
     for (Duration& time : times) time = Duration{dice.roll(0, most)};
-    const auto stages = static_cast<std::uint32_t>(dice.roll(1, static_cast<std::int64_t>(times.size())));
+    const auto stages =
+        static_cast<std::uint32_t>(dice.roll(1, static_cast<std::int64_t>(times.size())));
     CAPTURE(seed);
     CHECK(balanced_counts(times, stages) == best_of_all_cuts(times, stages));
   }
 }
 
 TEST_CASE("neighbouring stages on one device form one position") {
-  const Partition partition = make_partition({{0}, {1}, {2}, {3}}, {1, 1, 1, 1}, {{{5}}, {{5}}, {{2}}, {{7}}});
+  const Partition partition =
+      make_partition({{0}, {1}, {2}, {3}}, {1, 1, 1, 1}, {{{5}}, {{5}}, {{2}}, {{7}}});
   const auto found = positions(partition);
   REQUIRE(found.size() == 3);
   CHECK(found[0].stages == 2);

@@ -30,8 +30,10 @@ TEST_CASE("1F1B over three stages prints as grid, CSV and sequence") {
         "device 0 | 0F0 0F1 0F2   .   . 0B0   . 0B1   . 0B2\n"
         "device 1 |   . 1F0 1F1   . 1B0 1F2 1B1   . 1B2\n"
         "device 2 |   .   . 2F0 2B0 2F1 2B1 2F2 2B2\n");
-  CHECK(torch_csv(schedule) == "0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1F1,1B0,1F2,1B1,1B2\n2F0,2B0,2F1,2B1,2F2,2B2\n");
-  CHECK(issue_sequence(schedule) == "0F0 1F0 0F1 2F0 1F1 0F2 2B0 1B0 2F1 0B0 2B1 1F2 1B1 2F2 0B1 2B2 1B2 0B2\n");
+  CHECK(torch_csv(schedule) ==
+        "0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1F1,1B0,1F2,1B1,1B2\n2F0,2B0,2F1,2B1,2F2,2B2\n");
+  CHECK(issue_sequence(schedule) ==
+        "0F0 1F0 0F1 2F0 1F1 0F2 2B0 1B0 2F1 0B0 2B1 1F2 1B1 2F2 0B1 2B2 1B2 0B2\n");
 }
 
 TEST_CASE("a loop over the whole model prints its body") {
@@ -42,7 +44,8 @@ TEST_CASE("a loop over the whole model prints its body") {
 }
 
 TEST_CASE("eager 1F1B has windows of 2(p-s)-1") {
-  CHECK(torch_csv(make("eager-1f1b", 2, 4)) == "0F0,0F1,0F2,0B0,0F3,0B1,0B2,0B3\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n");
+  CHECK(torch_csv(make("eager-1f1b", 2, 4)) ==
+        "0F0,0F1,0F2,0B0,0F3,0B1,0B2,0B3\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n");
 }
 
 TEST_CASE("several stages of one position run forwards upwards and backwards downwards") {
@@ -53,12 +56,14 @@ TEST_CASE("several stages of one position run forwards upwards and backwards dow
   CHECK(torch_csv(schedule_of(t)) == "0F0,1F0,0F1,1F1,1B0,0B0,1B1,0B1\n2F0,2B0,2F1,2B1\n");
 }
 
-TEST_CASE("the orders equal those of the reference files" * doctest::skip(std::getenv("PLUMBLINE_REFERENCE_SCHEDULES") == nullptr)) {
+TEST_CASE("the orders equal those of the reference files" *
+          doctest::skip(std::getenv("PLUMBLINE_REFERENCE_SCHEDULES") == nullptr)) {
   const std::string folder = std::getenv("PLUMBLINE_REFERENCE_SCHEDULES");
   for (const auto& [file, name] : {std::pair{"1F1B", "1f1b"}, std::pair{"GPipe", "gpipe"}}) {
     for (const std::uint32_t p : {2U, 4U}) {
       for (const std::uint32_t m : {2U, 4U, 8U}) {
-        std::ifstream reference(folder + "/" + file + "_S" + std::to_string(p) + "_V1_M" + std::to_string(m) + ".csv");
+        std::ifstream reference(folder + "/" + file + "_S" + std::to_string(p) + "_V1_M" +
+                                std::to_string(m) + ".csv");
         if (!reference) continue;
         std::stringstream text;
         text << reference.rdbuf();

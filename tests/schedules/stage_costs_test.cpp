@@ -11,7 +11,8 @@ namespace {
 
 TEST_CASE("a tensor crosses every cut between its producer and its last consumer, once each") {
   // 0 -> 1 -> 2 -> 3, and a skip connection 0 -> 3 and 0 -> 2.
-  LayerGraph graph = LayerGraph::chain({{"a", "", {1}}, {"b", "", {2}}, {"c", "", {4}}, {"d", "", {8}}});
+  LayerGraph graph =
+      LayerGraph::chain({{"a", "", {1}}, {"b", "", {2}}, {"c", "", {4}}, {"d", "", {8}}});
   graph.add_edge({0}, {3});
   graph.add_edge({0}, {2});
   std::vector<LayerCosts> costs(4);
@@ -21,7 +22,8 @@ TEST_CASE("a tensor crosses every cut between its producer and its last consumer
     costs[i].backward.mean = Duration{2 << i};
   }
   costs[1].split = SplitBackward{{Duration{1}, {}, {}, {}, {}}, {Duration{3}, {}, {}, {}, {}}};
-  const Partition partition = make_partition(graph.topological_order(), {1, 1, 2}, {{{0}}, {{1}}, {{2}}});
+  const Partition partition =
+      make_partition(graph.topological_order(), {1, 1, 2}, {{{0}}, {{1}}, {{2}}});
   const StageCosts sums = stage_costs(graph, costs, partition);
   CHECK(sums.crossing(0) == Bytes{10});
   CHECK(sums.crossing(1) == Bytes{10 + 20});

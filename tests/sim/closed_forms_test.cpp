@@ -10,7 +10,8 @@ constexpr std::uint32_t kMostStages = 8;
 constexpr std::uint32_t kMostMicroBatches = 24;
 
 PipelineTimes times_of(const TestPipeline& p) {
-  return {p.forward, p.backward, std::vector<Duration>(p.forward.size() - 1, p.link.latency), p.micro_batches};
+  return {p.forward, p.backward, std::vector<Duration>(p.forward.size() - 1, p.link.latency),
+          p.micro_batches};
 }
 
 /// Runs `check(pipeline)` for every p, m and a few pairs of F and B.
@@ -18,7 +19,8 @@ template <class Check>
 void over_small_shapes(const std::string& schedule, Check&& check) {
   for (std::uint32_t p = 1; p <= kMostStages; ++p) {
     for (std::uint32_t m = 1; m <= kMostMicroBatches; ++m) {
-      for (const auto& [f, b] : {std::pair{10, 20}, std::pair{7, 7}, std::pair{9, 4}, std::pair{0, 3}}) {
+      for (const auto& [f, b] :
+           {std::pair{10, 20}, std::pair{7, 7}, std::pair{9, 4}, std::pair{0, 3}}) {
         TestPipeline pipeline = equal_stages(p, nanoseconds(f), nanoseconds(b));
         pipeline.micro_batches = m;
         pipeline.schedule = schedule;
@@ -57,7 +59,8 @@ TEST_CASE("naive takes m p (f+b), delayed backward ((m-1)p+1)(f+b) from two micr
 
 TEST_CASE("delayed backward is GPipe with two micro-batches on two stages and slower with four") {
   TestPipeline t = equal_stages(2, nanoseconds(1), nanoseconds(2));
-  for (const auto& [m, delayed, gpipe] : {std::tuple{2U, 9, 9}, std::tuple{4U, 21, 15}, std::tuple{8U, 45, 27}}) {
+  for (const auto& [m, delayed, gpipe] :
+       {std::tuple{2U, 9, 9}, std::tuple{4U, 21, 15}, std::tuple{8U, 45, 27}}) {
     t.micro_batches = m;
     t.schedule = "delayed-backward";
     CHECK(makespan_of(t) == nanoseconds(delayed));
@@ -71,7 +74,8 @@ TEST_CASE("GPipe with latency c pays 2c(p-1) once") {
     const auto p = static_cast<std::int64_t>(t.forward.size());
     for (const int c : {1, 5, 40}) {
       t.link.latency = nanoseconds(c);
-      CHECK(makespan_of(t) == (t.micro_batches + p - 1) * (t.forward[0] + t.backward[0]) + 2 * (p - 1) * t.link.latency);
+      CHECK(makespan_of(t) == (t.micro_batches + p - 1) * (t.forward[0] + t.backward[0]) +
+                                  2 * (p - 1) * t.link.latency);
     }
   });
 }
@@ -83,7 +87,8 @@ TEST_CASE("1F1B with latency c pays 2c((p-1)m/p + p-2) where m is a multiple of 
     if (p < 2 || m % p != 0) return;
     for (const int c : {1, 5, 40}) {
       t.link.latency = nanoseconds(c);
-      CHECK(makespan_of(t) == (m + p - 1) * (t.forward[0] + t.backward[0]) + 2 * ((p - 1) * m / p + p - 2) * t.link.latency);
+      CHECK(makespan_of(t) == (m + p - 1) * (t.forward[0] + t.backward[0]) +
+                                  2 * ((p - 1) * m / p + p - 2) * t.link.latency);
     }
   });
 }
@@ -117,8 +122,11 @@ TEST_CASE("GPipe with uneven stages takes sum f + sum b + (m-1)(max f + max b)")
   }
 }
 
-TEST_CASE("the window law: a run of j neighbouring pairs with equal windows gives the period (1+j)(f+b)") {
-  // Windows min(K, p-s): the first p-K+1 positions share the window K, so the steady period is (p-K+1)(f+b).
+TEST_CASE(
+    "the window law: a run of j neighbouring pairs with equal windows gives the period "
+    "(1+j)(f+b)") {
+  // Windows min(K, p-s): the first p-K+1 positions share the window K, so the steady period is
+  // (p-K+1)(f+b).
   for (std::uint32_t p = 2; p <= 6; ++p) {
     for (std::uint32_t k = 1; k <= p; ++k) {
       TestPipeline t = equal_stages(p, nanoseconds(10), nanoseconds(20));
@@ -130,12 +138,14 @@ TEST_CASE("the window law: a run of j neighbouring pairs with equal windows give
       CAPTURE(p);
       CAPTURE(k);
       // Measured as the difference of two runs, k (p-k+1) micro-batches apart.
-      CHECK((makespan_of(t) - shorter) == std::int64_t{k} * (p - k + 1) * (p - k + 1) * nanoseconds(30));
+      CHECK((makespan_of(t) - shorter) ==
+            std::int64_t{k} * (p - k + 1) * (p - k + 1) * nanoseconds(30));
     }
   }
 }
 
-TEST_CASE("a constant window on all positions gives no overlap: the period is p(f+b) for any window") {
+TEST_CASE(
+    "a constant window on all positions gives no overlap: the period is p(f+b) for any window") {
   for (std::uint32_t p = 2; p <= 5; ++p) {
     for (std::uint32_t k = 1; k <= 4; ++k) {
       TestPipeline t = equal_stages(p, nanoseconds(10), nanoseconds(20));
@@ -153,7 +163,8 @@ TEST_CASE("closed_form answers exactly where it claims to hold") {
   int answered = 0;
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     Dice dice(seed);
-    TestPipeline t = equal_stages(static_cast<std::uint32_t>(dice.roll(1, 6)), nanoseconds(dice.roll(1, 9)), nanoseconds(dice.roll(1, 9)));
+    TestPipeline t = equal_stages(static_cast<std::uint32_t>(dice.roll(1, 6)),
+                                  nanoseconds(dice.roll(1, 9)), nanoseconds(dice.roll(1, 9)));
     if (dice.roll(0, 2) == 0) t.forward[0] += nanoseconds(dice.roll(0, 4));
     t.micro_batches = static_cast<std::uint32_t>(dice.roll(1, 12));
     t.link.latency = nanoseconds(dice.roll(0, 1) * dice.roll(0, 6));
@@ -175,7 +186,9 @@ TEST_CASE("closed_form answers exactly where it claims to hold") {
   CHECK(answered > 1000);
 }
 
-TEST_CASE("no closed form is claimed for 1F1B with latency and m no multiple of p, nor with uneven stages") {
+TEST_CASE(
+    "no closed form is claimed for 1F1B with latency and m no multiple of p, nor with uneven "
+    "stages") {
   TestPipeline t = equal_stages(4, nanoseconds(1), nanoseconds(2));
   t.micro_batches = 6;
   t.link.latency = nanoseconds(1);
@@ -186,9 +199,11 @@ TEST_CASE("no closed form is claimed for 1F1B with latency and m no multiple of 
   CHECK(!closed_form("pipedream", times_of(t)));
 }
 
-TEST_CASE("blocking transfers: GPipe and 1F1B with F 1, B 2, transfers of 0.25, eight micro-batches") {
-  for (const auto& [schedule, stages, end] : {std::tuple{"gpipe", 2U, 310}, std::tuple{"gpipe", 4U, 415},
-                                              std::tuple{"1f1b", 2U, 310}, std::tuple{"1f1b", 4U, 410}}) {
+TEST_CASE(
+    "blocking transfers: GPipe and 1F1B with F 1, B 2, transfers of 0.25, eight micro-batches") {
+  for (const auto& [schedule, stages, end] :
+       {std::tuple{"gpipe", 2U, 310}, std::tuple{"gpipe", 4U, 415}, std::tuple{"1f1b", 2U, 310},
+        std::tuple{"1f1b", 4U, 410}}) {
     TestPipeline t = equal_stages(stages, nanoseconds(10), nanoseconds(20));
     t.schedule = schedule;
     t.micro_batches = 8;
@@ -204,8 +219,10 @@ TEST_CASE("blocking transfers: GPipe and 1F1B with F 1, B 2, transfers of 0.25, 
 }
 
 TEST_CASE("the published bubble of 1F1B with 8 stages and 24 micro-batches is 0.2431") {
-  // Qi et al. 2023 (zero bubble), table of profiled times: F 18.522, B 18.086 + 9.337, communication 0.601 ms.
-  TestPipeline t = equal_stages(8, std::chrono::microseconds(18522), std::chrono::microseconds(18086 + 9337));
+  // Qi et al. 2023 (zero bubble), table of profiled times: F 18.522, B 18.086 + 9.337,
+  // communication 0.601 ms.
+  TestPipeline t =
+      equal_stages(8, std::chrono::microseconds(18522), std::chrono::microseconds(18086 + 9337));
   t.micro_batches = 24;
   t.schedule = "1f1b";
   t.link.latency = std::chrono::microseconds(601);
@@ -217,8 +234,10 @@ TEST_CASE("the published bubble of 1F1B with 8 stages and 24 micro-batches is 0.
 TEST_CASE("PipeDream without replicas runs at the pace of its slowest stage") {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     Dice dice(seed);
-    TestPipeline t = equal_stages(static_cast<std::uint32_t>(dice.roll(1, 6)), nanoseconds(10), nanoseconds(20));
-    const auto slow = static_cast<std::size_t>(dice.roll(0, static_cast<std::int64_t>(t.forward.size()) - 1));
+    TestPipeline t =
+        equal_stages(static_cast<std::uint32_t>(dice.roll(1, 6)), nanoseconds(10), nanoseconds(20));
+    const auto slow =
+        static_cast<std::size_t>(dice.roll(0, static_cast<std::int64_t>(t.forward.size()) - 1));
     t.forward[slow] += nanoseconds(dice.roll(0, 30));
     t.update = nanoseconds(dice.roll(0, 3));
     t.schedule = "pipedream";
@@ -228,8 +247,10 @@ TEST_CASE("PipeDream without replicas runs at the pace of its slowest stage") {
     const Metrics metrics = measure(graph, simulate(graph), replicas);
     CAPTURE(seed);
     REQUIRE(metrics.steady);
-    CHECK(metrics.steady->length == (metrics.steady->last - metrics.steady->first) * (t.forward[slow] + t.backward[slow] + t.update));
-    CHECK(metrics.steady->fill + metrics.steady->length + metrics.steady->drain == metrics.makespan);
+    CHECK(metrics.steady->length == (metrics.steady->last - metrics.steady->first) *
+                                        (t.forward[slow] + t.backward[slow] + t.update));
+    CHECK(metrics.steady->fill + metrics.steady->length + metrics.steady->drain ==
+          metrics.makespan);
   }
 }
 

@@ -21,7 +21,8 @@ struct Flow {
   std::uint32_t in;
 };
 
-std::vector<std::int64_t> ends_of(std::vector<BytesPerSecond> capacities, const std::vector<Flow>& flows) {
+std::vector<std::int64_t> ends_of(std::vector<BytesPerSecond> capacities,
+                                  const std::vector<Flow>& flows) {
   FairShare share(capacities);
   std::vector<std::int64_t> ends(flows.size(), -1);
   std::map<std::uint32_t, FairShare::Change> due;
@@ -32,10 +33,13 @@ std::vector<std::int64_t> ends_of(std::vector<BytesPerSecond> capacities, const 
       if (at->second.end < next->second.end) next = at;
     }
     std::vector<FairShare::Change> changes;
-    if (started < flows.size() && (due.empty() || flows[started].start < next->second.end.time_since_epoch().count())) {
+    if (started < flows.size() &&
+        (due.empty() || flows[started].start < next->second.end.time_since_epoch().count())) {
       const Flow& f = flows[started];
       const BytesPerSecond full = std::min(capacities[f.out], capacities[f.in]);
-      changes = share.start(static_cast<std::uint32_t>(started), {f.bytes}, transfer_time({f.bytes}, full), f.out, f.in, SimTime(Duration(f.start)));
+      changes =
+          share.start(static_cast<std::uint32_t>(started), {f.bytes},
+                      transfer_time({f.bytes}, full), f.out, f.in, SimTime(Duration(f.start)));
       ++started;
     } else {
       const FairShare::Change change = next->second;
@@ -52,21 +56,26 @@ std::vector<std::int64_t> ends_of(std::vector<BytesPerSecond> capacities, const 
 constexpr BytesPerSecond kOneByteANs{1'000'000'000};
 
 TEST_CASE("two transfers on one card take twice as long, and speed up when one ends") {
-  CHECK(ends_of({kOneByteANs, kOneByteANs, kOneByteANs}, {{0, 100, 0, 1}, {0, 100, 0, 2}}) == std::vector<std::int64_t>{200, 200});
-  CHECK(ends_of({kOneByteANs, kOneByteANs, kOneByteANs}, {{0, 100, 0, 1}, {50, 100, 0, 2}}) == std::vector<std::int64_t>{150, 200});
-  CHECK(ends_of({kOneByteANs, kOneByteANs}, {{0, 100, 0, 1}, {0, 100, 0, 1}, {0, 100, 0, 1}}) == std::vector<std::int64_t>{300, 300, 300});
+  CHECK(ends_of({kOneByteANs, kOneByteANs, kOneByteANs}, {{0, 100, 0, 1}, {0, 100, 0, 2}}) ==
+        std::vector<std::int64_t>{200, 200});
+  CHECK(ends_of({kOneByteANs, kOneByteANs, kOneByteANs}, {{0, 100, 0, 1}, {50, 100, 0, 2}}) ==
+        std::vector<std::int64_t>{150, 200});
+  CHECK(ends_of({kOneByteANs, kOneByteANs}, {{0, 100, 0, 1}, {0, 100, 0, 1}, {0, 100, 0, 1}}) ==
+        std::vector<std::int64_t>{300, 300, 300});
 }
 
 TEST_CASE("what a tight card leaves goes to the others") {
-  // Flows a and b leave by card 0; b and c enter by card 2. Card 2 is half as wide: b and c get a quarter
-  // each, and a the three quarters that b leaves of card 0.
+  // Flows a and b leave by card 0; b and c enter by card 2. Card 2 is half as wide: b and c get a
+  // quarter each, and a the three quarters that b leaves of card 0.
   const BytesPerSecond half{500'000'000};
-  const std::vector<std::int64_t> ends = ends_of({kOneByteANs, kOneByteANs, half, kOneByteANs}, {{0, 300, 0, 1}, {0, 100, 0, 2}, {0, 100, 3, 2}});
+  const std::vector<std::int64_t> ends = ends_of({kOneByteANs, kOneByteANs, half, kOneByteANs},
+                                                 {{0, 300, 0, 1}, {0, 100, 0, 2}, {0, 100, 3, 2}});
   CHECK(ends == std::vector<std::int64_t>{400, 400, 400});
 }
 
 TEST_CASE("a transfer that never shares takes its exact time") {
-  CHECK(ends_of({{3'000'000'000}, {3'000'000'000}}, {{0, 10, 0, 1}, {100, 10, 0, 1}}) == std::vector<std::int64_t>{4, 104});
+  CHECK(ends_of({{3'000'000'000}, {3'000'000'000}}, {{0, 10, 0, 1}, {100, 10, 0, 1}}) ==
+        std::vector<std::int64_t>{4, 104});
 }
 
 TEST_CASE("two pipelines' worth of stages behind one card contend, and the engine shows it") {
@@ -99,7 +108,8 @@ TEST_CASE("two pipelines' worth of stages behind one card contend, and the engin
 TEST_CASE("levels without contention run exactly as flat links") {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     test::Dice dice(seed);
-    test::TestPipeline t = test::equal_stages(2, nanoseconds(dice.roll(1, 50)), nanoseconds(dice.roll(1, 50)));
+    test::TestPipeline t =
+        test::equal_stages(2, nanoseconds(dice.roll(1, 50)), nanoseconds(dice.roll(1, 50)));
     t.output = {dice.roll(1, 100)};
     t.micro_batches = static_cast<std::uint32_t>(dice.roll(1, 9));
     t.schedule = "1f1b";

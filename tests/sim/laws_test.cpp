@@ -1,5 +1,5 @@
-// Laws that hold for every run: two evaluations agree, time adds up, nothing beats its critical path.
-// SPDX-License-Identifier: MIT
+// Laws that hold for every run: two evaluations agree, time adds up, nothing beats its critical
+// path. SPDX-License-Identifier: MIT
 #include "schedules/replay.h"
 #include "tests/support/builders.h"
 
@@ -8,7 +8,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// A random pipeline: any schedule, uneven stages, links, updates, several mini-batches, shared devices.
+/// A random pipeline: any schedule, uneven stages, links, updates, several mini-batches, shared
+/// devices.
 TestPipeline random_pipeline(std::uint64_t seed) {
   Dice dice(seed);
   TestPipeline t = equal_stages(static_cast<std::uint32_t>(dice.roll(1, 7)), {}, {});
@@ -21,12 +22,15 @@ TestPipeline random_pipeline(std::uint64_t seed) {
   t.activation = {dice.roll(0, 3000)};
   t.micro_batches = static_cast<std::uint32_t>(dice.roll(1, 14));
   const auto& rules = schedule_rules();
-  t.schedule = rules[static_cast<std::size_t>(dice.roll(0, static_cast<std::int64_t>(rules.size()) - 1))].name;
+  t.schedule =
+      rules[static_cast<std::size_t>(dice.roll(0, static_cast<std::int64_t>(rules.size()) - 1))]
+          .name;
   t.link.latency = nanoseconds(dice.roll(0, 1) * dice.roll(0, 30));
   if (dice.roll(0, 1) == 1) t.link.bandwidth = BytesPerSecond{dice.roll(20, 500) * 1'000'000'000};
   t.options.blocking = dice.roll(0, 3) == 0;
   t.options.recompute = dice.roll(0, 3) == 0;
-  t.options.overheads = {nanoseconds(dice.roll(0, 2)), nanoseconds(dice.roll(0, 2)), nanoseconds(dice.roll(0, 9))};
+  t.options.overheads = {nanoseconds(dice.roll(0, 2)), nanoseconds(dice.roll(0, 2)),
+                         nanoseconds(dice.roll(0, 9))};
   if (t.schedule == "pipedream") {
     t.micro_batches += least_asynchronous_run(std::vector<std::uint32_t>(t.forward.size(), 1));
   } else {
@@ -53,7 +57,8 @@ TEST_CASE("events and the longest path give the same trace to the tick") {
   }
 }
 
-TEST_CASE("an activity starts when the last thing it waits for ends, and released_by names that thing") {
+TEST_CASE(
+    "an activity starts when the last thing it waits for ends, and released_by names that thing") {
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     const OpGraph graph = graph_of(random_pipeline(seed));
     const Trace trace = simulate(graph);
@@ -66,7 +71,8 @@ TEST_CASE("an activity starts when the last thing it waits for ends, and release
       }
       const SimTime released = trace.spans[span.released_by].end;
       const bool from_channel = graph.nodes[span.released_by].resource == graph.nodes[i].resource;
-      CHECK(span.begin == (from_channel ? released - graph.cost(span.released_by).latency : released));
+      CHECK(span.begin ==
+            (from_channel ? released - graph.cost(span.released_by).latency : released));
     }
   }
 }
@@ -75,7 +81,8 @@ TEST_CASE("busy and idle add up to the makespan on every device, and idle to its
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     const TestPipeline t = random_pipeline(seed);
     const OpGraph graph = graph_of(t);
-    const Metrics metrics = measure(graph, simulate(graph), std::vector<std::uint32_t>(t.forward.size(), 1));
+    const Metrics metrics =
+        measure(graph, simulate(graph), std::vector<std::uint32_t>(t.forward.size(), 1));
     CAPTURE(seed);
     Duration busy{};
     for (const DeviceMetrics& device : metrics.devices) {
@@ -86,7 +93,8 @@ TEST_CASE("busy and idle add up to the makespan on every device, and idle to its
       CHECK(metrics.makespan >= device.busy);
       busy += device.busy;
     }
-    CHECK(metrics.operations == 2 * static_cast<std::int64_t>(t.forward.size()) * graph.micro_batches);
+    CHECK(metrics.operations ==
+          2 * static_cast<std::int64_t>(t.forward.size()) * graph.micro_batches);
     CHECK(metrics.bubble_fraction() >= 0);
     CHECK((metrics.makespan.count() == 0 || metrics.bubble_fraction() < 1));
   }
@@ -116,7 +124,9 @@ TEST_CASE("a synchronous run of k mini-batches takes k times one") {
   }
 }
 
-TEST_CASE("the makespan is at least every device's work and every micro-batch's way through the pipeline") {
+TEST_CASE(
+    "the makespan is at least every device's work and every micro-batch's way through the "
+    "pipeline") {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     const TestPipeline t = random_pipeline(seed);
     Duration way{};
@@ -130,7 +140,8 @@ TEST_CASE("the same graph gives the same trace twice") {
   CHECK(simulate(graph) == simulate(graph));
 }
 
-TEST_CASE("every generated schedule is complete, and its lists are what its total order projects to") {
+TEST_CASE(
+    "every generated schedule is complete, and its lists are what its total order projects to") {
   for (const ScheduleRule& rule : schedule_rules()) {
     for (std::uint32_t p = 1; p <= 6; ++p) {
       for (std::uint32_t m = 1; m <= 9; ++m) {

@@ -15,10 +15,12 @@ std::vector<DeviceMemory> memory_of(const test::TestPipeline& t, MemoryRules rul
   const OpGraph graph = test::graph_of(t);
   rules.weight_versions.resize(t.forward.size(), 1);
   rules.recompute = t.options.recompute;
-  return measure_memory(graph, simulate(graph), test::costs_of(t), schedule_of(t).shape.positions, rules);
+  return measure_memory(graph, simulate(graph), test::costs_of(t), schedule_of(t).shape.positions,
+                        rules);
 }
 
-test::TestPipeline pipeline(const std::string& schedule, std::uint32_t stages, std::uint32_t micro_batches) {
+test::TestPipeline pipeline(const std::string& schedule, std::uint32_t stages,
+                            std::uint32_t micro_batches) {
   test::TestPipeline t = test::equal_stages(stages, nanoseconds(10), nanoseconds(20));
   t.schedule = schedule;
   t.micro_batches = micro_batches;
@@ -28,7 +30,9 @@ test::TestPipeline pipeline(const std::string& schedule, std::uint32_t stages, s
   return t;
 }
 
-TEST_CASE("micro-batches in flight: m for GPipe, min(m, p-s) for 1F1B, min(m, 2(p-s)-1) for eager 1F1B, 1 for naive") {
+TEST_CASE(
+    "micro-batches in flight: m for GPipe, min(m, p-s) for 1F1B, min(m, 2(p-s)-1) for eager 1F1B, "
+    "1 for naive") {
   for (std::uint32_t p = 1; p <= 6; ++p) {
     for (std::uint32_t m = 1; m <= 12; ++m) {
       for (std::uint32_t s = 0; s < p; ++s) {
@@ -37,7 +41,8 @@ TEST_CASE("micro-batches in flight: m for GPipe, min(m, p-s) for 1F1B, min(m, 2(
         CAPTURE(s);
         CHECK(memory_of(pipeline("gpipe", p, m))[s].peak_in_flight == m);
         CHECK(memory_of(pipeline("1f1b", p, m))[s].peak_in_flight == std::min(m, p - s));
-        CHECK(memory_of(pipeline("eager-1f1b", p, m))[s].peak_in_flight == std::min(m, 2 * (p - s) - 1));
+        CHECK(memory_of(pipeline("eager-1f1b", p, m))[s].peak_in_flight ==
+              std::min(m, 2 * (p - s) - 1));
         CHECK(memory_of(pipeline("naive", p, m))[s].peak_in_flight == 1);
         CHECK(memory_of(pipeline("delayed-backward", p, m))[s].peak_in_flight == std::min(m, 2U));
       }
@@ -57,8 +62,11 @@ TEST_CASE("the peak of 1F1B's first device is reached at its last warm-up forwar
 }
 
 TEST_CASE("two stages, two micro-batches, GPipe: every part of the peak") {
-  // Device 1 receives F0 (arrives at once, free link) and F1; B of stage 1 releases activation and buffer.
-  const auto memory = memory_of(pipeline("gpipe", 2, 2), {.optimizer_state = 2.0, .recompute = false, .weight_versions = {3, 1}});
+  // Device 1 receives F0 (arrives at once, free link) and F1; B of stage 1 releases activation and
+  // buffer.
+  const auto memory =
+      memory_of(pipeline("gpipe", 2, 2),
+                {.optimizer_state = 2.0, .recompute = false, .weight_versions = {3, 1}});
   CHECK(memory[0].peak.weights == Bytes{1000});
   CHECK(memory[0].peak.gradients == Bytes{1000});
   CHECK(memory[0].peak.optimizer == Bytes{2000});
@@ -72,11 +80,14 @@ TEST_CASE("two stages, two micro-batches, GPipe: every part of the peak") {
   CHECK(memory[1].peak.sum() == Bytes{1000 + 1000 + 2000 + 200 + 20});
 }
 
-TEST_CASE("recomputation keeps inputs, holds outputs until they are sent, and one full set in the backward") {
+TEST_CASE(
+    "recomputation keeps inputs, holds outputs until they are sent, and one full set in the "
+    "backward") {
   test::TestPipeline t = pipeline("gpipe", 2, 4);
   t.options.recompute = true;
   const auto memory = memory_of(t);
-  // Device 0: its own input counts nothing; in B it holds one set and the gradient that came for it.
+  // Device 0: its own input counts nothing; in B it holds one set and the gradient that came for
+  // it.
   CHECK(memory[0].peak.activations == Bytes{100});
   CHECK(memory[0].peak.buffers == Bytes{10});
   // Device 1: four inputs are kept, and one set exists in the first backward.
@@ -94,7 +105,8 @@ TEST_CASE("a slow link makes outputs of recomputed stages wait in memory") {
   CHECK(memory_of(t)[0].peak.buffers == Bytes{40});
 }
 
-TEST_CASE("stages that share a device count one micro-batch once, and pass tensors without a buffer") {
+TEST_CASE(
+    "stages that share a device count one micro-batch once, and pass tensors without a buffer") {
   test::TestPipeline t = pipeline("1f1b", 3, 4);
   t.devices = {{0}, {0}, {1}};
   const auto memory = memory_of(t);
@@ -104,7 +116,8 @@ TEST_CASE("stages that share a device count one micro-batch once, and pass tenso
 }
 
 TEST_CASE("running sums end at zero and never fall below") {
-  for (const char* schedule : {"naive", "gpipe", "1f1b", "eager-1f1b", "delayed-backward", "pipedream"}) {
+  for (const char* schedule :
+       {"naive", "gpipe", "1f1b", "eager-1f1b", "delayed-backward", "pipedream"}) {
     for (const bool recompute : {false, true}) {
       for (const bool blocking : {false, true}) {
         test::TestPipeline t = pipeline(schedule, 3, 20);
@@ -114,7 +127,9 @@ TEST_CASE("running sums end at zero and never fall below") {
         const OpGraph graph = test::graph_of(t);
         const Trace trace = simulate(graph);
         for (std::uint32_t slot = 0; slot < 3; ++slot) {
-          const auto steps = memory_steps(graph, trace, test::costs_of(t), schedule_of(t).shape.positions, {0, recompute, {1, 1, 1}}, slot);
+          const auto steps =
+              memory_steps(graph, trace, test::costs_of(t), schedule_of(t).shape.positions,
+                           {0, recompute, {1, 1, 1}}, slot);
           for (const MemoryStep& step : steps) {
             CHECK(step.activations >= Bytes{0});
             CHECK(step.buffers >= Bytes{0});

@@ -35,8 +35,8 @@ TEST_CASE("1F1B, 4 stages, 8 micro-batches, F 1 and B 2: the numbers of the cont
 }
 
 TEST_CASE("a gap is dependency until the producer ends and transfer until the data is there") {
-  // One micro-batch over two stages: device 0 waits from 10 for the gradient: F and B of stage 1 run from 15 to
-  // 45 (link 5), the gradient arrives at 50.
+  // One micro-batch over two stages: device 0 waits from 10 for the gradient: F and B of stage 1
+  // run from 15 to 45 (link 5), the gradient arrives at 50.
   test::TestPipeline t = test::equal_stages(2, nanoseconds(10), nanoseconds(20));
   t.schedule = "gpipe";
   t.link.latency = nanoseconds(5);
@@ -73,7 +73,8 @@ TEST_CASE("a stage with a longer update keeps the others waiting") {
   CHECK(m.devices[0].idle_by_cause.update == nanoseconds(0));
 }
 
-TEST_CASE("a blocking transfer is busy time on both ends, and waiting for the partner is rendezvous") {
+TEST_CASE(
+    "a blocking transfer is busy time on both ends, and waiting for the partner is rendezvous") {
   test::TestPipeline t = test::equal_stages(2, nanoseconds(10), nanoseconds(20));
   t.schedule = "gpipe";
   t.micro_batches = 2;

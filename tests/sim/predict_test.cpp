@@ -25,7 +25,8 @@ TEST_CASE("the example of the contract: 33 ms, 7757.6 samples a second, 3/11 of 
   REQUIRE(p.formula);
   CHECK(p.formula->text == "(p-1)/(m+p-1)");
   const std::string json = to_json(p, "0");
-  for (const char* part : {"\"makespan_s\": 0.033", "\"period_s\": null", "\"operations\": 64", "\"fits\": true"}) {
+  for (const char* part :
+       {"\"makespan_s\": 0.033", "\"period_s\": null", "\"operations\": 64", "\"fits\": true"}) {
     CAPTURE(part);
     CHECK(json.find(part) != std::string::npos);
   }
@@ -36,7 +37,8 @@ TEST_CASE("a smaller micro-batch is scaled and says so; throughput of GPipe and 
   const Prediction p = predict_example({"training.micro_batch_size=8"});
   CHECK(p.metrics.makespan == std::chrono::microseconds(8250));
   REQUIRE(p.pipeline.estimated.size() == 1);
-  CHECK(predict_example({"training.micro_batch_size=8", "schedule.name=gpipe"}).metrics.makespan == p.metrics.makespan);
+  CHECK(predict_example({"training.micro_batch_size=8", "schedule.name=gpipe"}).metrics.makespan ==
+        p.metrics.makespan);
 }
 
 TEST_CASE("no formula is shown where it does not hold") {

@@ -36,7 +36,7 @@ struct TestPipeline {
   Link link{};
   std::vector<std::uint32_t> windows{};  ///< Empty = by the rule.
   LoweringOptions options{};
-  std::vector<DeviceId> devices{};  ///< Empty = 0, 1, ...
+  std::vector<DeviceId> devices{};   ///< Empty = 0, 1, ...
   std::optional<Cluster> cluster{};  ///< Absent = flat with `link`.
 };
 
@@ -61,7 +61,8 @@ inline std::vector<LayerCosts> layer_costs(const TestPipeline& p) {
 
 inline LayerGraph layer_chain(const TestPipeline& p) {
   std::vector<Layer> layers;
-  for (std::size_t i = 0; i < p.forward.size(); ++i) layers.push_back({"l" + std::to_string(i), "", p.parameters});
+  for (std::size_t i = 0; i < p.forward.size(); ++i)
+    layers.push_back({"l" + std::to_string(i), "", p.parameters});
   return LayerGraph::chain(std::move(layers));
 }
 
@@ -70,15 +71,19 @@ inline Partition one_layer_a_stage(const TestPipeline& p) {
   for (std::uint32_t s = 0; s < p.forward.size(); ++s) {
     devices.push_back({p.devices.empty() ? DeviceId{s} : p.devices[s]});
   }
-  return make_partition(layer_chain(p).topological_order(), std::vector<std::uint32_t>(p.forward.size(), 1), devices);
+  return make_partition(layer_chain(p).topological_order(),
+                        std::vector<std::uint32_t>(p.forward.size(), 1), devices);
 }
 
-inline StageCosts costs_of(const TestPipeline& p) { return stage_costs(layer_chain(p), layer_costs(p), one_layer_a_stage(p)); }
+inline StageCosts costs_of(const TestPipeline& p) {
+  return stage_costs(layer_chain(p), layer_costs(p), one_layer_a_stage(p));
+}
 
 inline Schedule schedule_of(const TestPipeline& p) {
   const PipelineShape shape = pipeline_shape(one_layer_a_stage(p), p.micro_batches);
   const ScheduleRule& rule = *find_schedule_rule(p.schedule);
-  const auto by_rule = windows(rule, static_cast<std::uint32_t>(shape.positions.size()), p.micro_batches, std::nullopt);
+  const auto by_rule = windows(rule, static_cast<std::uint32_t>(shape.positions.size()),
+                               p.micro_batches, std::nullopt);
   auto schedule = generate(rule, shape, p.windows.empty() ? by_rule : p.windows, {});
   REQUIRE_MESSAGE(schedule, (schedule ? "" : to_text(schedule.problems())));
   return *std::move(schedule);

@@ -1,0 +1,32 @@
+# What building and testing need on Debian and Ubuntu; sourced by the other scripts.
+# SPDX-License-Identifier: MIT
+
+plumbline_build_packages=(g++ cmake ninja-build libyaml-cpp-dev libboost-graph-dev libfmt-dev libcli11-dev nlohmann-json3-dev)
+plumbline_test_packages=(doctest-dev libbenchmark-dev)
+plumbline_check_packages=(clang clang-format clang-tidy)
+
+# need PACKAGE...: installs those that are missing with apt-get, as root or by sudo; otherwise prints the
+# exact command and ends.
+need() {
+  local missing=() package
+  for package in "$@"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null || ! sudo -n true 2>/dev/null && [ ! -t 0 ]; then
+      echo "missing packages; as root run:"
+      echo "  apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
+      exit 1
+    fi
+    as_root=(sudo)
+  fi
+  if ! command -v apt-get >/dev/null; then
+    echo "this system has no apt-get; install what corresponds to: ${missing[*]}"
+    exit 1
+  fi
+  echo "installing: ${missing[*]}"
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
