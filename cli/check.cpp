@@ -19,7 +19,7 @@ void add_check(CLI::App& app, int& exit_code) {
     if (!scenario) return void(exit_code = fail(scenario.problems()));
     const auto prediction = predict(*scenario);
     if (!prediction) return void(exit_code = fail(prediction.problems()));
-    if (exit_code = report_fit(*prediction); exit_code != kDone) return;
+    if (exit_code = report_fit(*prediction); exit_code != ExitCode::done) return;
     const Pipeline& pipeline = prediction->pipeline;
     std::string text = fmt::format(
         "{}: ok: layers {}, stages {}, devices {}, schedule {}, ops {}\n", arguments->scenario,

@@ -30,18 +30,18 @@ void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments) {
 
 int fail(const Diagnostics& problems) {
   std::fputs(to_text(problems).c_str(), stderr);
-  int code = kInfeasible;
+  int code = ExitCode::infeasible;
   for (const Diagnostic& problem : problems) {
-    if (problem.fault == Fault::input) return kWrongInput;
-    if (problem.fault == Fault::file) code = kFileTrouble;
+    if (problem.fault == Fault::input) return ExitCode::wrong_input;
+    if (problem.fault == Fault::file) code = ExitCode::file_trouble;
   }
   return code;
 }
 
 int report_fit(const Prediction& prediction) {
-  if (prediction.fits() != false) return kDone;
+  if (prediction.fits() != false) return ExitCode::done;
   std::fputs(fmt::format("error: {}\n", shortage(prediction)).c_str(), stderr);
-  return kInfeasible;
+  return ExitCode::infeasible;
 }
 
 namespace {
@@ -49,7 +49,7 @@ namespace {
 int cannot_write(const std::string& path, int error) {
   std::fputs(fmt::format("{}: error: cannot be written: {}\n", path, std::strerror(error)).c_str(),
              stderr);
-  return kFileTrouble;
+  return ExitCode::file_trouble;
 }
 
 bool write_all(std::FILE* file, const std::string& text) {
@@ -61,7 +61,7 @@ bool write_all(std::FILE* file, const std::string& text) {
 int write_output(const std::string& text, const std::string& path) {
   if (path.empty()) {
     errno = 0;
-    return write_all(stdout, text) ? kDone : cannot_write("<stdout>", errno);
+    return write_all(stdout, text) ? ExitCode::done : cannot_write("<stdout>", errno);
   }
   const std::string temporary = fmt::format("{}.{}.partial", path, getpid());
   std::FILE* file = std::fopen(temporary.c_str(), "wb");
@@ -70,7 +70,8 @@ int write_output(const std::string& text, const std::string& path) {
   const bool written = write_all(file, text) && fsync(fileno(file)) == 0;
   int error = errno;
   if (std::fclose(file) != 0 && written) error = errno;
-  if (written && error == 0 && std::rename(temporary.c_str(), path.c_str()) == 0) return kDone;
+  if (written && error == 0 && std::rename(temporary.c_str(), path.c_str()) == 0)
+    return ExitCode::done;
   if (written && error == 0) error = errno;
   std::remove(temporary.c_str());
   return cannot_write(path, error);

@@ -16,14 +16,14 @@ class App;
 namespace plumbline {
 
 /// The exit codes of the contract.
-enum ExitCode : int {
-  kDone = 0,
-  kCheckFailed = 1,
-  kWrongInput = 2,
-  kFileTrouble = 3,
-  kInfeasible = 4,
-  kNoDevice = 5,
-  kBug = 70,
+struct ExitCode {
+  static constexpr int done = 0;
+  static constexpr int check_failed = 1;
+  static constexpr int wrong_input = 2;
+  static constexpr int file_trouble = 3;
+  static constexpr int infeasible = 4;
+  static constexpr int no_device = 5;
+  static constexpr int bug = 70;
 };
 
 /// The version that `--version` and the JSON tell.
@@ -43,12 +43,12 @@ void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments);
 /// then infeasible.
 int fail(const Diagnostics& problems);
 
-/// Says on stderr which device has too little memory, if one has; returns kInfeasible then, else
-/// kDone.
+/// Says on stderr which device has too little memory, if one has; returns ExitCode::infeasible
+/// then, else ExitCode::done.
 int report_fit(const Prediction& prediction);
 
 /// Writes `text` to stdout, or atomically to `path`: a temporary file in the same folder, then a
-/// rename. Returns kDone, or kFileTrouble after saying why.
+/// rename. Returns ExitCode::done, or ExitCode::file_trouble after saying why.
 int write_output(const std::string& text, const std::string& path);
 
 /// Each adds its subcommand to `app`; when the user calls it, its exit code is put into

@@ -17,7 +17,7 @@ int run(int argc, char** argv) {
   app.name("plumbline");
   app.set_version_flag("--version", std::string("plumbline ") + plumbline::kVersion);
   app.require_subcommand(1);
-  int exit_code = plumbline::kDone;
+  int exit_code = plumbline::ExitCode::done;
   plumbline::add_simulate(app, exit_code);
   plumbline::add_schedule(app, exit_code);
   plumbline::add_check(app, exit_code);
@@ -35,7 +35,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? plumbline::kDone : plumbline::kWrongInput;
+    return app.exit(error) == 0 ? plumbline::ExitCode::done : plumbline::ExitCode::wrong_input;
   }
   return exit_code;
 }
@@ -47,9 +47,9 @@ int main(int argc, char** argv) {
     return run(argc, argv);
   } catch (const std::bad_alloc&) {
     std::fputs("error: out of memory\n", stderr);
-    return plumbline::kBug;
+    return plumbline::ExitCode::bug;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "plumbline: bug: an exception reached main: %s\n", error.what());
-    return plumbline::kBug;
+    return plumbline::ExitCode::bug;
   }
 }

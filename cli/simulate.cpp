@@ -25,7 +25,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
     exit_code =
         write_output(arguments->json ? to_json(*prediction, kVersion) : to_table(*prediction),
                      arguments->output);
-    if (exit_code == kDone) exit_code = report_fit(*prediction);
+    if (exit_code == ExitCode::done) exit_code = report_fit(*prediction);
   });
 }
 

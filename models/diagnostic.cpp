@@ -77,6 +77,14 @@ std::string_view Source::line(int number) const {
   return found;
 }
 
+Diagnostic input_error(const Mark& mark, std::string message, std::string help) {
+  return {.mark = mark,
+          .message = std::move(message),
+          .help = std::move(help),
+          .detail = {},
+          .fault = Fault::input};
+}
+
 std::string to_text(const Diagnostic& diagnostic) {
   const Mark& mark = diagnostic.mark;
   std::string text;

@@ -56,6 +56,9 @@ struct Diagnostic {
 
 using Diagnostics = std::vector<Diagnostic>;
 
+/// The common case: something is wrong with the input at `mark`.
+Diagnostic input_error(const Mark& mark, std::string message, std::string help = "");
+
 /// The diagnostic as people read it: place, message, the line with a caret, help. Ends in a
 /// newline.
 std::string to_text(const Diagnostic& diagnostic);

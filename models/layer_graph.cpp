@@ -3,7 +3,6 @@
 #include "models/layer_graph.h"
 
 #include <algorithm>
-#include <boost/graph/breadth_first_search.hpp>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/graph/depth_first_search.hpp>
 #include <functional>
@@ -46,7 +45,7 @@ struct CycleFinder : boost::default_dfs_visitor {
   }
 };
 
-struct Finder : boost::default_bfs_visitor {
+struct Finder : boost::default_dfs_visitor {
   std::uint32_t wanted;
 
   void discover_vertex(std::uint64_t layer, const BoostGraph&) const {
@@ -83,7 +82,8 @@ std::vector<LayerId> LayerGraph::find_cycle() const {
   finder.parent = &parent;
   finder.cycle = &cycle;
   try {
-    boost::depth_first_search(to_boost(*this), boost::visitor(finder));
+    std::vector<boost::default_color_type> colors(size());
+    boost::depth_first_search(to_boost(*this), finder, colors.data());
   } catch (const Stop&) {
     return cycle;
   }
@@ -116,8 +116,9 @@ bool LayerGraph::reaches(LayerId from, LayerId to) const {
   Finder finder;
   finder.wanted = to.value;
   try {
-    boost::breadth_first_search(to_boost(*this), vertex(from.value, to_boost(*this)),
-                                boost::visitor(finder));
+    const BoostGraph graph = to_boost(*this);
+    std::vector<boost::default_color_type> colors(size());
+    boost::depth_first_visit(graph, vertex(from.value, graph), finder, colors.data());
   } catch (const Stop&) {
     return true;
   }

@@ -17,10 +17,9 @@ void refuse_cycle(const LayerGraph& graph, const std::function<Mark(const LayerE
   }
   if (cycle.size() > most) path += fmt::format("({} more) -> ", cycle.size() - most);
   path += clipped(graph.layer(cycle.front()).name);
-  problems.push_back({.mark = mark_of({cycle.back(), cycle.front()}),
-                      .message = fmt::format("the layers form a cycle: {}", path),
-                      .help = "a layer may only consume what earlier layers make",
-                      .detail = {}});
+  problems.push_back(input_error(mark_of({cycle.back(), cycle.front()}),
+                                 fmt::format("the layers form a cycle: {}", path),
+                                 "a layer may only consume what earlier layers make"));
 }
 
 }  // namespace plumbline

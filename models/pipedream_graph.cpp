@@ -76,12 +76,9 @@ class GraphParser {
       read_edge(text);
     }
     if (problems_.empty() && model_.graph.size() == 0) {
-      return Diagnostic{.mark = {source_},
-                        .message = "has no layer",
-                        .help =
-                            "a node line reads: id -- description -- forward_compute_time=1.0, "
-                            "backward_compute_time=2.0, activation_size=4.0, parameter_size=0.0",
-                        .detail = {}};
+      return input_error({source_}, "has no layer",
+                         "a node line reads: id -- description -- forward_compute_time=1.0, "
+                         "backward_compute_time=2.0, activation_size=4.0, parameter_size=0.0");
     }
     if (problems_.empty()) {
       measurement_.layers.shrink_to_fit();
@@ -101,11 +98,9 @@ class GraphParser {
   };
 
   void error(Piece at, std::string message, std::string help = "") {
-    problems_.push_back({.mark = {source_, line_, static_cast<int>(at.column) + 1,
-                                  static_cast<int>(std::min<std::size_t>(at.text.size(), 200))},
-                         .message = std::move(message),
-                         .help = std::move(help),
-                         .detail = {}});
+    const Mark mark{source_, line_, static_cast<int>(at.column) + 1,
+                    static_cast<int>(std::min<std::size_t>(at.text.size(), 200))};
+    problems_.push_back(input_error(mark, std::move(message), std::move(help)));
   }
 
   void read_node(std::string_view text) {

@@ -21,6 +21,7 @@ std::map<std::string, LayerId, std::less<>> index_by_name(const std::vector<Laye
 
 std::vector<std::string> names_of(const std::vector<Layer>& layers) {
   std::vector<std::string> names;
+  names.reserve(layers.size());
   for (const Layer& layer : layers) names.push_back(layer.name);
   return names;
 }
@@ -58,10 +59,8 @@ std::optional<MeasuredTime> read_time(SectionReader& section, std::string_view k
 void compare_layers(const std::vector<Layer>& first, const std::vector<Layer>& other,
                     const Mark& mark, Diagnostics& problems) {
   const auto fail = [&](std::string message) {
-    problems.push_back({.mark = mark,
-                        .message = std::move(message),
-                        .help = "every measurement holds the same layers in the same order",
-                        .detail = {}});
+    problems.push_back(input_error(mark, std::move(message),
+                                   "every measurement holds the same layers in the same order"));
   };
   if (first.size() != other.size()) {
     return fail(fmt::format("the number of layers is {} here and {} in the first measurement",

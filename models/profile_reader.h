@@ -7,7 +7,7 @@
 
 #include "models/diagnostic.h"
 #include "models/profile.h"
-#include "models/yaml.h"
+#include "models/section_reader.h"
 
 namespace plumbline {
 

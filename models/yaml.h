@@ -1,4 +1,4 @@
-// YAML as a tree that remembers where each piece stands, and the strict reader of its sections.
+// YAML as a tree that remembers where each piece stands.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "models/diagnostic.h"
-#include "models/units.h"
 
 namespace plumbline {
 
@@ -46,72 +45,5 @@ Result<YamlNode> read_yaml(const std::string& path);
 /// list elements are named by their index, and null takes the key out. The value is read as YAML.
 /// Errors: no '=', an empty path, an index that is not there, a value that is not YAML.
 std::optional<Diagnostics> apply_override(YamlNode& root, const std::string& argument);
-
-/// Reads the keys of one map strictly: what is missing, of a wrong type or out of range, and what
-/// nobody asked for, is added to the diagnostics; reading goes on, so that all errors are told at
-/// once. Each reader answers nothing where the key is absent, and where an error was added.
-class SectionReader {
- public:
-  /// `path` is the dotted name of the section ("" = the document); `problems` must outlive the
-  /// reader. A node that is no map is an error, and then every key reads as absent.
-  SectionReader(const YamlNode& node, std::string path, Diagnostics& problems);
-
-  /// The value under `key`, or nullptr; the key counts as known from then on.
-  const YamlNode* child(std::string_view key);
-
-  std::optional<Marked<Duration>> duration(std::string_view key);
-  std::optional<Marked<Bytes>> bytes(std::string_view key);
-  std::optional<Marked<BytesPerSecond>> bandwidth(std::string_view key);
-  std::optional<Marked<std::int64_t>> count(std::string_view key, std::int64_t least,
-                                            std::int64_t most);
-  std::optional<Marked<double>> real(std::string_view key, double most);
-  std::optional<Marked<bool>> boolean(std::string_view key);
-  std::optional<Marked<std::string>> text(std::string_view key);
-  /// `noun` ends the message: "schedule.name is 'x', which is no schedule".
-  std::optional<Marked<std::string>> choice(std::string_view key,
-                                            const std::vector<std::string>& offered,
-                                            std::string_view noun, std::string_view more_help = "");
-  std::optional<std::vector<std::int64_t>> counts(std::string_view key, std::int64_t least,
-                                                  std::int64_t most);
-  std::optional<SectionReader> section(std::string_view key);
-  /// The elements of a list; an error where the value is no list.
-  const std::vector<YamlNode>* list(std::string_view key);
-
-  /// Adds an error where `key` is absent.
-  void require(std::string_view key, std::string_view why = "");
-  /// Adds an error for every key that nobody asked for. Call it once, after the last read.
-  void finish();
-
-  bool is_map() const { return node_ != nullptr; }
-  bool has(std::string_view key) const { return find(key) != nullptr; }
-  /// The place of the key, or of the section where the key is absent.
-  Mark mark_of(std::string_view key) const;
-  Mark mark() const { return mark_; }
-  /// The dotted name of `key`: "schedule.name".
-  std::string path_of(std::string_view key) const;
-  void error(const Mark& mark, std::string message, std::string help = "");
-
- private:
-  const YamlNode::Entry* find(std::string_view key) const;
-
-  const YamlNode* node_;  ///< nullptr where the section is no map.
-  std::string path_;
-  Mark mark_;
-  Diagnostics* problems_;
-  std::vector<std::string> known_;
-};
-
-/// The scalar readers for elements of lists: `path` names the element in messages.
-std::optional<Duration> read_duration(const YamlNode& node, const std::string& path,
-                                      Diagnostics& problems);
-std::optional<Bytes> read_bytes(const YamlNode& node, const std::string& path,
-                                Diagnostics& problems);
-std::optional<std::int64_t> read_count(const YamlNode& node, const std::string& path,
-                                       std::int64_t least, std::int64_t most,
-                                       Diagnostics& problems);
-std::optional<double> read_real(const YamlNode& node, const std::string& path, double most,
-                                Diagnostics& problems);
-std::optional<std::string> read_text(const YamlNode& node, const std::string& path,
-                                     Diagnostics& problems);
 
 }  // namespace plumbline

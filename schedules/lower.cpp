@@ -52,7 +52,7 @@ class Lowering {
 
  private:
   /// The two directions in which a boundary is crossed.
-  enum Direction : std::size_t { kUp = 0, kDown = 1 };
+  enum Direction : std::size_t { up = 0, down = 1 };
 
   /// A boundary between stage s and s + 1 on two devices.
   struct Boundary {
@@ -86,7 +86,7 @@ class Lowering {
       Boundary& boundary = boundaries_[s];
       boundary.crosses = true;
       boundary.channel = {channel(low, high), channel(high, low)};
-      for (const Direction direction : {kUp, kDown}) {
+      for (const Direction direction : {up, down}) {
         boundary.cost[direction] = static_cast<std::uint32_t>(graph_.costs.size());
         graph_.costs.push_back(
             transfer_cost(graph_.channels[boundary.channel[direction]], stage_costs_.crossing(s)));
@@ -172,11 +172,11 @@ class Lowering {
     const std::uint32_t s = op.stage.value;
     if (op.kind == OpKind::forward) {
       if (s == 0 || !boundaries_[s - 1].crosses) return std::nullopt;
-      return Crossing{&boundaries_[s - 1], kUp, s - 1};
+      return Crossing{&boundaries_[s - 1], up, s - 1};
     }
     if (op.kind == OpKind::backward_weight || s + 1 == shape_.stages() || !boundaries_[s].crosses)
       return std::nullopt;
-    return Crossing{&boundaries_[s], kDown, s + 1};
+    return Crossing{&boundaries_[s], down, s + 1};
   }
 
   std::uint32_t input_of(const Op& op) {
@@ -187,7 +187,7 @@ class Lowering {
 
   Activity transfer_activity(Direction direction, std::uint32_t consumer,
                              std::uint32_t micro_batch) const {
-    return {direction == kUp ? ActivityKind::activation_transfer : ActivityKind::gradient_transfer,
+    return {direction == up ? ActivityKind::activation_transfer : ActivityKind::gradient_transfer,
             {consumer},
             {first_micro_batch_ + micro_batch}};
   }
@@ -212,9 +212,9 @@ class Lowering {
             first_cost + static_cast<std::uint32_t>(kind), slot, slot, after);
     const bool ends_backward = op.kind == OpKind::backward || op.kind == OpKind::backward_weight;
     if (op.kind == OpKind::forward) {
-      if (boundaries_[s].crosses) send(kUp, s, s + 1, s, m, node);
+      if (boundaries_[s].crosses) send(up, s, s + 1, s, m, node);
     } else if (op.kind != OpKind::backward_weight && s > 0 && boundaries_[s - 1].crosses) {
-      send(kDown, s, s - 1, s - 1, m, node);
+      send(down, s, s - 1, s - 1, m, node);
     }
     if (schedule_.asynchronous && ends_backward) {
       add({ActivityKind::update, op.stage, {first_micro_batch_ + m}}, first_cost + 4, slot, slot,
@@ -282,11 +282,9 @@ std::optional<Diagnostic> refuse_overflow(const OpGraph& graph, const Mark& mark
     sum += static_cast<double>(cost.hold.count()) + static_cast<double>(cost.latency.count());
   }
   if (sum < most) return std::nullopt;
-  return Diagnostic{
-      .mark = mark,
-      .message = "the run could last longer than 120 years, more than 64 bits of nanoseconds hold",
-      .help = "make the times or the number of micro-batches smaller",
-      .detail = {}};
+  return input_error(
+      mark, "the run could last longer than 120 years, more than 64 bits of nanoseconds hold",
+      "make the times or the number of micro-batches smaller");
 }
 
 }  // namespace
@@ -301,13 +299,12 @@ Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs,
       (2.5 * static_cast<double>(schedule.issue_order.size()) + schedule.shape.stages() + 2) *
       options.mini_batches;
   if (most_nodes > OpGraph::kMostNodes) {
-    return Diagnostic{
-        .mark = mark,
-        .message = fmt::format(
-            "the run has about {:.3g} ops and transfers, more than the {} that are simulated",
+    return input_error(
+        mark,
+        fmt::format(
+            "the run has about {:.0f} ops and transfers, more than the {} that are simulated",
             most_nodes, OpGraph::kMostNodes),
-        .help = "make micro_batches, mini_batches or the number of stages smaller",
-        .detail = {}};
+        "make micro_batches, mini_batches or the number of stages smaller");
   }
   OpGraph graph = Lowering(schedule, costs, devices, cluster, options).build();
   if (auto refused = refuse_overflow(graph, mark)) return *refused;

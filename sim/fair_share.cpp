@@ -8,7 +8,8 @@
 
 namespace plumbline {
 
-FairShare::FairShare(std::vector<BytesPerSecond> capacities) {
+FairShare::FairShare(const std::vector<BytesPerSecond>& capacities) {
+  capacities_.reserve(capacities.size());
   for (const BytesPerSecond capacity : capacities)
     capacities_.push_back(static_cast<double>(capacity.count) / 1e9);
   left_of_.resize(capacities_.size());

@@ -24,7 +24,7 @@ class FairShare {
   };
 
   /// `capacities` in bytes per second, of capacity 0, 1, ...
-  explicit FairShare(std::vector<BytesPerSecond> capacities);
+  explicit FairShare(const std::vector<BytesPerSecond>& capacities);
 
   /// Activity `activity` (a small number, unique among those under way) starts to move `work`
   /// through both capacities. `alone` is how long it takes at full rate: that much, to the tick, if

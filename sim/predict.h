@@ -7,29 +7,12 @@
 #include <vector>
 
 #include "schedules/bubble_formulas.h"
-#include "schedules/lower.h"
 #include "sim/memory.h"
 #include "sim/metrics.h"
-#include "sim/scenario.h"
+#include "sim/pipeline.h"
 #include "sim/trace.h"
 
 namespace plumbline {
-
-/// The most F, B, I and W of one run; it then takes some 3 GB.
-inline constexpr double kMostOps = 2e7;
-
-/// A scenario with everything settled that does not depend on time: who runs what in which order.
-struct Pipeline {
-  Partition partition;
-  std::vector<DeviceId> devices;  ///< Of each slot.
-  Cluster cluster;
-  StageCosts costs;   ///< At the scenario's micro-batch size.
-  Schedule schedule;  ///< Of one mini-batch; of the whole stream where asynchronous.
-  std::uint32_t mini_batches = 1;
-  std::vector<std::uint32_t> weight_versions;  ///< Kept by each stage.
-  std::vector<std::string> estimated;
-  std::vector<std::string> notes;
-};
 
 /// A prediction: what happens when, and what that means.
 struct Prediction {
@@ -50,11 +33,6 @@ struct Prediction {
   std::optional<bool> fits() const;
   std::optional<bool> fits(std::size_t slot) const;
 };
-
-/// Costs at the micro-batch size, partition, schedule. `for_run` raises the number of micro-batches
-/// of an asynchronous run to what its steady state needs. Errors: a plan that does not fit model,
-/// cluster or schedule; a deadlock; sizes that are not simulated.
-Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run);
 
 /// Predicts. Errors: those of plan_pipeline; a run that does not fit into 64 bits.
 Result<Prediction> predict(const Scenario& scenario);

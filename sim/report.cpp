@@ -77,7 +77,8 @@ std::string headline(const Prediction& p) {
 std::string summary(const Prediction& p) {
   const Metrics& m = p.metrics;
   Table table;
-  const auto line = [&](std::string name, std::string value, std::string remark = "") {
+  const auto line = [&](std::string_view name, std::string_view value,
+                        const std::string& remark = "") {
     table.row({fmt::format("{:<16} {:>16}{}", name, value, remark.empty() ? "" : "   " + remark)});
   };
   if (m.steady) {

@@ -11,7 +11,7 @@
 #include "models/pipedream_graph.h"
 #include "models/profile_reader.h"
 #include "models/quantity.h"
-#include "models/yaml.h"
+#include "models/section_reader.h"
 
 namespace plumbline {
 namespace {
@@ -47,14 +47,10 @@ class ScenarioReader {
 
  private:
   void not_available(const Mark& mark, const std::string& what) {
-    problems_.push_back({.mark = mark,
-                         .message = fmt::format("{} is not available yet", what),
-                         .help = {},
-                         .detail = {}});
+    error(mark, fmt::format("{} is not available yet", what));
   }
   void error(const Mark& mark, std::string message, std::string help = "") {
-    problems_.push_back(
-        {.mark = mark, .message = std::move(message), .help = std::move(help), .detail = {}});
+    problems_.push_back(input_error(mark, std::move(message), std::move(help)));
   }
 
   // ---- model ----
@@ -415,6 +411,7 @@ class ScenarioReader {
       held.front().batch = batch;
     } else if (batch && !profile.holds(*batch)) {
       std::vector<std::string> sizes;
+      sizes.reserve(held.size());
       for (const Measurement& m : held) sizes.push_back(std::to_string(*m.batch));
       return error(batch_->mark,
                    fmt::format("model.batch is {}, but the profile was measured at {}", *batch,

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "models/section_reader.h"
 #include "tests/support/builders.h"
 
 namespace plumbline {

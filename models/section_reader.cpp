@@ -1,0 +1,254 @@
+// Typed values out of a YAML tree, with every fault told at its place.
+// SPDX-License-Identifier: MIT
+#include "models/section_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/quantity.h"
+
+namespace plumbline {
+namespace {
+
+/// What a scalar reader says: the path, the text, and the rule that it breaks.
+template <class T>
+std::optional<T> scalar(const YamlNode& node, const std::string& path, Diagnostics& problems,
+                        Parsed<T> (*parse)(std::string_view), std::string_view wanted) {
+  if (node.kind == YamlNode::Kind::null) {
+    problems.push_back(input_error(node.mark, fmt::format("{} has no value", path)));
+    return std::nullopt;
+  }
+  if (node.kind != YamlNode::Kind::scalar) {
+    problems.push_back(input_error(
+        node.mark, fmt::format("{} is a {}, where {} is wanted", path,
+                               node.kind == YamlNode::Kind::map ? "map" : "list", wanted)));
+    return std::nullopt;
+  }
+  Parsed<T> parsed = parse(node.text);
+  if (!parsed.value) {
+    problems.push_back(input_error(
+        node.mark, fmt::format("{} is '{}', which {}", path, clipped(node.text), parsed.problem)));
+  }
+  return parsed.value;
+}
+
+Parsed<std::string> parse_text(std::string_view text) {
+  if (text.size() > 10'000) return {std::nullopt, "is longer than 10,000 bytes"};
+  return {std::string(text), ""};
+}
+
+Parsed<bool> parse_boolean(std::string_view text) {
+  if (text == "true") return {true, ""};
+  if (text == "false") return {false, ""};
+  return {std::nullopt, "is neither true nor false"};
+}
+
+template <class T>
+std::optional<Marked<T>> marked(const YamlNode* node, std::optional<T> value) {
+  if (!node || !value) return std::nullopt;
+  return Marked<T>{std::move(*value), node->mark};
+}
+
+}  // namespace
+
+SectionReader::SectionReader(const YamlNode& node, std::string path, Diagnostics& problems)
+    : node_(node.kind == YamlNode::Kind::map ? &node : nullptr),
+      path_(std::move(path)),
+      mark_(node.mark),
+      problems_(&problems) {
+  if (!node_) {
+    const std::string what = node.kind == YamlNode::Kind::sequence ? "is a list"
+                             : node.kind == YamlNode::Kind::scalar
+                                 ? fmt::format("is '{}'", clipped(node.text))
+                                 : "has no value";
+    error(node.mark, fmt::format("{} {}, where a map of keys is wanted",
+                                 path_.empty() ? "the file" : path_, what));
+  }
+}
+
+const YamlNode::Entry* SectionReader::find(std::string_view key) const {
+  if (!node_) return nullptr;
+  for (const YamlNode::Entry& entry : node_->entries) {
+    if (entry.key == key) return &entry;
+  }
+  return nullptr;
+}
+
+const YamlNode* SectionReader::child(std::string_view key) {
+  known_.emplace_back(key);
+  const YamlNode::Entry* entry = find(key);
+  return entry ? &entry->value : nullptr;
+}
+
+std::optional<Marked<Duration>> SectionReader::duration(std::string_view key) {
+  const YamlNode* node = child(key);
+  return marked(node, node ? read_duration(*node, path_of(key), *problems_) : std::nullopt);
+}
+
+std::optional<Marked<Bytes>> SectionReader::bytes(std::string_view key) {
+  const YamlNode* node = child(key);
+  return marked(node, node ? read_bytes(*node, path_of(key), *problems_) : std::nullopt);
+}
+
+std::optional<Marked<BytesPerSecond>> SectionReader::bandwidth(std::string_view key) {
+  const YamlNode* node = child(key);
+  return marked(node, node ? scalar(*node, path_of(key), *problems_, &parse_bandwidth,
+                                    "a bandwidth such as 10 Gbit/s")
+                           : std::nullopt);
+}
+
+std::optional<Marked<std::int64_t>> SectionReader::count(std::string_view key, std::int64_t least,
+                                                         std::int64_t most) {
+  const YamlNode* node = child(key);
+  return marked(node,
+                node ? read_count(*node, path_of(key), least, most, *problems_) : std::nullopt);
+}
+
+std::optional<Marked<double>> SectionReader::real(std::string_view key, double most) {
+  const YamlNode* node = child(key);
+  return marked(node, node ? read_real(*node, path_of(key), most, *problems_) : std::nullopt);
+}
+
+std::optional<Marked<bool>> SectionReader::boolean(std::string_view key) {
+  const YamlNode* node = child(key);
+  return marked(node, node
+                          ? scalar(*node, path_of(key), *problems_, &parse_boolean, "true or false")
+                          : std::nullopt);
+}
+
+std::optional<Marked<std::string>> SectionReader::text(std::string_view key) {
+  const YamlNode* node = child(key);
+  return marked(node, node ? read_text(*node, path_of(key), *problems_) : std::nullopt);
+}
+
+std::optional<Marked<std::string>> SectionReader::choice(std::string_view key,
+                                                         const std::vector<std::string>& offered,
+                                                         std::string_view noun,
+                                                         std::string_view more_help) {
+  auto word = text(key);
+  if (!word) return std::nullopt;
+  if (std::find(offered.begin(), offered.end(), word->value) == offered.end()) {
+    std::string help = did_you_mean(word->value, offered);
+    if (help.empty()) help = fmt::format("one of {}", fmt::join(offered, ", "));
+    if (!more_help.empty()) help += fmt::format(" ({})", more_help);
+    error(word->mark,
+          fmt::format("{} is '{}', which is no {}", path_of(key), clipped(word->value), noun),
+          help);
+    return std::nullopt;
+  }
+  return word;
+}
+
+std::optional<std::vector<std::int64_t>> SectionReader::counts(std::string_view key,
+                                                               std::int64_t least,
+                                                               std::int64_t most) {
+  const std::vector<YamlNode>* nodes = list(key);
+  if (!nodes) return std::nullopt;
+  std::vector<std::int64_t> values;
+  for (std::size_t i = 0; i < nodes->size(); ++i) {
+    const auto value =
+        read_count((*nodes)[i], fmt::format("{}[{}]", path_of(key), i), least, most, *problems_);
+    if (value) values.push_back(*value);
+  }
+  if (values.size() != nodes->size()) return std::nullopt;
+  return values;
+}
+
+std::optional<SectionReader> SectionReader::section(std::string_view key) {
+  const YamlNode* node = child(key);
+  if (!node) return std::nullopt;
+  SectionReader reader(*node, path_of(key), *problems_);
+  reader.mark_ = find(key)->mark;
+  return reader;
+}
+
+const std::vector<YamlNode>* SectionReader::list(std::string_view key) {
+  const YamlNode* node = child(key);
+  if (!node) return nullptr;
+  if (node->kind != YamlNode::Kind::sequence) {
+    const std::string what = node->kind == YamlNode::Kind::map ? "is a map"
+                             : node->kind == YamlNode::Kind::scalar
+                                 ? fmt::format("is '{}'", clipped(node->text))
+                                 : "has no value";
+    error(node->mark, fmt::format("{} {}, where a list is wanted", path_of(key), what));
+    return nullptr;
+  }
+  return &node->items;
+}
+
+void SectionReader::require(std::string_view key, std::string_view why) {
+  if (!node_ || has(key)) return;
+  error(mark_, fmt::format("{} is missing", path_of(key)), std::string(why));
+}
+
+void SectionReader::finish() {
+  if (!node_) return;
+  for (const YamlNode::Entry& entry : node_->entries) {
+    if (std::find(known_.begin(), known_.end(), entry.key) != known_.end()) continue;
+    std::string help = did_you_mean(entry.key, known_);
+    if (help.empty()) {
+      std::vector<std::string> sorted = known_;
+      std::sort(sorted.begin(), sorted.end());
+      sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+      help = fmt::format("known here: {}", fmt::join(sorted, ", "));
+    }
+    error(entry.mark, fmt::format("unknown key '{}'", clipped(path_of(entry.key))), help);
+  }
+}
+
+Mark SectionReader::mark_of(std::string_view key) const {
+  const YamlNode::Entry* entry = find(key);
+  return entry ? entry->mark : mark_;
+}
+
+std::string SectionReader::path_of(std::string_view key) const {
+  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+}
+
+void SectionReader::error(const Mark& mark, std::string message, std::string help) {
+  problems_->push_back(input_error(mark, std::move(message), std::move(help)));
+}
+
+std::optional<Duration> read_duration(const YamlNode& node, const std::string& path,
+                                      Diagnostics& problems) {
+  return scalar(node, path, problems, &parse_duration, "a time such as 1.25 ms");
+}
+
+std::optional<Bytes> read_bytes(const YamlNode& node, const std::string& path,
+                                Diagnostics& problems) {
+  return scalar(node, path, problems, &parse_bytes, "a size such as 16 GiB");
+}
+
+std::optional<std::int64_t> read_count(const YamlNode& node, const std::string& path,
+                                       std::int64_t least, std::int64_t most,
+                                       Diagnostics& problems) {
+  auto value = scalar(node, path, problems, &parse_count, "a whole number");
+  if (value && (*value < least || *value > most)) {
+    problems.push_back(input_error(
+        node.mark,
+        least == most
+            ? fmt::format("{} is {}, but only {} is read here", path, *value, least)
+            : fmt::format("{} is {}, which is not between {} and {}", path, *value, least, most)));
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::optional<double> read_real(const YamlNode& node, const std::string& path, double most,
+                                Diagnostics& problems) {
+  auto value = scalar(node, path, problems, &parse_real, "a number");
+  if (value && *value > most) {
+    problems.push_back(
+        input_error(node.mark, fmt::format("{} is {}, which is above {}", path, *value, most)));
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::optional<std::string> read_text(const YamlNode& node, const std::string& path,
+                                     Diagnostics& problems) {
+  return scalar(node, path, problems, &parse_text, "a word");
+}
+
+}  // namespace plumbline

@@ -1,0 +1,37 @@
+// A scenario with everything settled that does not depend on time: who runs what in which order.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/cluster.h"
+#include "schedules/partition.h"
+#include "schedules/schedule.h"
+#include "schedules/stage_costs.h"
+#include "sim/scenario.h"
+
+namespace plumbline {
+
+/// The most F, B, I and W of one run; it then takes some 3 GB.
+inline constexpr double kMostOps = 2e7;
+
+/// A scenario with everything settled that does not depend on time: who runs what in which order.
+struct Pipeline {
+  Partition partition;
+  std::vector<DeviceId> devices;  ///< Of each slot.
+  Cluster cluster;
+  StageCosts costs;   ///< At the scenario's micro-batch size.
+  Schedule schedule;  ///< Of one mini-batch; of the whole stream where asynchronous.
+  std::uint32_t mini_batches = 1;
+  std::vector<std::uint32_t> weight_versions;  ///< Kept by each stage.
+  std::vector<std::string> estimated;
+  std::vector<std::string> notes;
+};
+
+/// Costs at the micro-batch size, partition, schedule. `for_run` raises the number of micro-batches
+/// of an asynchronous run to what its steady state needs. Errors: a plan that does not fit model,
+/// cluster or schedule; a deadlock; sizes that are not simulated.
+Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run);
+
+}  // namespace plumbline
