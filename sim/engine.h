@@ -22,20 +22,29 @@ class Engine {
   /// Requires: at >= now().
   void schedule(SimTime at, Action action) {
     PLUMBLINE_CHECK(at >= now_, at.time_since_epoch().count(), now_.time_since_epoch().count());
-    queue_.push_back({at, sequence_++, action});
-    sift_up(queue_.size() - 1);
+    const Entry entry{at, sequence_++, action};
+    if (top_is_hole_) {  // the first action that an action schedules takes its place
+      top_is_hole_ = false;
+      sift_down(entry);
+    } else {
+      queue_.push_back(entry);
+      sift_up(queue_.size() - 1);
+    }
   }
 
   /// Calls `handle(action)` for every action, with now() at its time, until none is left.
   template <class Handler>
   void run(Handler&& handle) {
     while (!queue_.empty()) {
-      const Entry next = queue_.front();
+      now_ = queue_.front().at;
+      const Action action = queue_.front().action;
+      top_is_hole_ = true;
+      handle(action);
+      if (!top_is_hole_) continue;
+      top_is_hole_ = false;
       const Entry last = queue_.back();
       queue_.pop_back();
       if (!queue_.empty()) sift_down(last);
-      now_ = next.at;
-      handle(next.action);
     }
   }
 
@@ -45,8 +54,9 @@ class Engine {
     std::uint64_t sequence;
     Action action;
 
+    /// Without a branch: whether it holds is as good as random in a heap.
     bool before(const Entry& other) const {
-      return at != other.at ? at < other.at : sequence < other.sequence;
+      return (at < other.at) | ((at == other.at) & (sequence < other.sequence));
     }
   };
 
@@ -75,7 +85,7 @@ class Engine {
       std::size_t least = first;
       const std::size_t end = first + kArity < size ? first + kArity : size;
       for (std::size_t child = first + 1; child < end; ++child) {
-        if (queue_[child].before(queue_[least])) least = child;
+        least = queue_[child].before(queue_[least]) ? child : least;
       }
       if (!queue_[least].before(entry)) break;
       queue_[at] = queue_[least];
@@ -87,6 +97,7 @@ class Engine {
   std::vector<Entry> queue_;
   std::uint64_t sequence_ = 0;
   SimTime now_{};
+  bool top_is_hole_ = false;  ///< While an action runs whose entry still stands at the top.
 };
 
 }  // namespace plumbline

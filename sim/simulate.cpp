@@ -22,8 +22,8 @@ struct Due {
     has_flowed,  ///< They are through, if the rates have not changed since.
   };
   std::uint32_t node;
-  std::uint32_t version;
   What what;
+  std::uint32_t version;  ///< Of a flow's end.
 };
 
 /// For each resource the nodes that hold it, in order, in one array.
@@ -80,8 +80,12 @@ class Simulation {
         consumers_(graph),
         cards_(graph),
         shared_(graph.shared_channels()),
+        shares_any_(std::find(shared_.begin(), shared_.end(), true) != shared_.end()),
         waits_for_(graph.size(), 0) {
     trace_.spans.resize(graph.size());
+    for (std::uint32_t c = 0; c < graph.channels.size(); ++c) {
+      channel_between_[{graph.channels[c].from_slot, graph.channels[c].to_slot}] = c;
+    }
   }
 
   Trace run() {
@@ -150,25 +154,21 @@ class Simulation {
     const Cost& cost = graph_.cost(node);
     if (cost.bytes.count > 0 && shares_a_card(node)) {
       if (cost.lead.count() > 0)
-        return engine_.schedule(engine_.now() + cost.lead, {node, 0, Due::flows});
+        return engine_.schedule(engine_.now() + cost.lead, {node, Due::flows, 0});
       return start_flow(node);
     }
-    engine_.schedule(engine_.now() + cost.hold, {node, 0, Due::released});
+    engine_.schedule(engine_.now() + cost.hold, {node, Due::released, 0});
   }
 
   /// The channel of a transfer; a blocking one holds streams, so it is found by its two ends.
   std::uint32_t channel_of(std::uint32_t node) const {
     const Node& n = graph_.nodes[node];
     if (!graph_.blocking) return n.resource - graph_.slots();
-    for (std::uint32_t c = 0; c < graph_.channels.size(); ++c) {
-      if (graph_.channels[c].from_slot == n.resource && graph_.channels[c].to_slot == n.second)
-        return c;
-    }
-    return static_cast<std::uint32_t>(graph_.channels.size());
+    return channel_between_.at({n.resource, n.second});
   }
 
   bool shares_a_card(std::uint32_t node) const {
-    return is_transfer(graph_.activities[node].kind) && shared_[channel_of(node)];
+    return shares_any_ && is_transfer(graph_.activities[node].kind) && shared_[channel_of(node)];
   }
 
   void start_flow(std::uint32_t node) {
@@ -179,7 +179,7 @@ class Simulation {
 
   void announce(const std::vector<FairShare::Change>& changes) {
     for (const FairShare::Change& change : changes) {
-      engine_.schedule(change.end, {change.activity, change.version, Due::has_flowed});
+      engine_.schedule(change.end, {change.activity, Due::has_flowed, change.version});
     }
   }
 
@@ -189,7 +189,7 @@ class Simulation {
     if (n.second != n.resource) admit_next(n.second);
     const Duration latency = graph_.cost(node).latency;
     if (latency.count() > 0) {
-      engine_.schedule(engine_.now() + latency, {node, 0, Due::arrived});
+      engine_.schedule(engine_.now() + latency, {node, Due::arrived, 0});
     } else {
       arrive(node);
     }
@@ -211,7 +211,9 @@ class Simulation {
   Queues queues_;
   Consumers consumers_;
   Cards cards_;
-  std::vector<bool> shared_;
+  std::vector<bool> shared_;  ///< Of each channel: whether a card of it carries another one too.
+  bool shares_any_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> channel_between_;
   std::vector<std::uint32_t> waits_for_;  ///< Requirements that are not met yet.
   FairShare fair_share_{cards_.rates};
   Engine<Due> engine_;
