@@ -54,9 +54,8 @@ class Engine {
     std::uint64_t sequence;
     Action action;
 
-    /// Without a branch: whether it holds is as good as random in a heap.
     bool before(const Entry& other) const {
-      return (at < other.at) | ((at == other.at) & (sequence < other.sequence));
+      return at != other.at ? at < other.at : sequence < other.sequence;
     }
   };
 
@@ -85,7 +84,7 @@ class Engine {
       std::size_t least = first;
       const std::size_t end = first + kArity < size ? first + kArity : size;
       for (std::size_t child = first + 1; child < end; ++child) {
-        least = queue_[child].before(queue_[least]) ? child : least;
+        if (queue_[child].before(queue_[least])) least = child;
       }
       if (!queue_[least].before(entry)) break;
       queue_[at] = queue_[least];

@@ -13,17 +13,27 @@
 namespace plumbline {
 namespace {
 
-/// What is due: something about one node.
-struct Due {
+/// What is due: something about one node. One 64-bit value, so that the queue moves it in one
+/// piece.
+class Due {
+ public:
   enum What : std::uint8_t {
     released,    ///< It gives its resource back.
     arrived,     ///< Its result is there, the latency after that.
     flows,       ///< Its bytes begin to flow on a shared card.
     has_flowed,  ///< They are through, if the rates have not changed since.
   };
-  std::uint32_t node;
-  What what;
-  std::uint32_t version;  ///< Of a flow's end.
+
+  /// `version` is that of a flow's end. Requires: node < OpGraph::kMostNodes.
+  Due(std::uint32_t node, What what, std::uint32_t version = 0)
+      : bits_(node | std::uint64_t{what} << 30U | std::uint64_t{version} << 32U) {}
+
+  std::uint32_t node() const { return static_cast<std::uint32_t>(bits_) & ((1U << 30U) - 1); }
+  What what() const { return static_cast<What>(bits_ >> 30U & 3U); }
+  std::uint32_t version() const { return static_cast<std::uint32_t>(bits_ >> 32U); }
+
+ private:
+  std::uint64_t bits_;
 };
 
 /// For each resource the nodes that hold it, in order, in one array.
@@ -129,17 +139,17 @@ class Simulation {
   };
 
   void handle(const Due& due) {
-    switch (due.what) {
+    switch (due.what()) {
       case Due::released:
-        return release(due.node);
+        return release(due.node());
       case Due::arrived:
-        return arrive(due.node);
+        return arrive(due.node());
       case Due::flows:
-        return start_flow(due.node);
+        return start_flow(due.node());
       case Due::has_flowed:
-        if (fair_share_.end(due.node, due.version, engine_.now())) {
+        if (fair_share_.end(due.node(), due.version(), engine_.now())) {
           announce(fair_share_.changes());
-          release(due.node);
+          release(due.node());
         }
     }
   }
@@ -154,10 +164,10 @@ class Simulation {
     const Cost& cost = graph_.cost(node);
     if (cost.bytes.count > 0 && shares_a_card(node)) {
       if (cost.lead.count() > 0)
-        return engine_.schedule(engine_.now() + cost.lead, {node, Due::flows, 0});
+        return engine_.schedule(engine_.now() + cost.lead, {node, Due::flows});
       return start_flow(node);
     }
-    engine_.schedule(engine_.now() + cost.hold, {node, Due::released, 0});
+    engine_.schedule(engine_.now() + cost.hold, {node, Due::released});
   }
 
   /// The channel of a transfer; a blocking one holds streams, so it is found by its two ends.
@@ -189,7 +199,7 @@ class Simulation {
     if (n.second != n.resource) admit_next(n.second);
     const Duration latency = graph_.cost(node).latency;
     if (latency.count() > 0) {
-      engine_.schedule(engine_.now() + latency, {node, Due::arrived, 0});
+      engine_.schedule(engine_.now() + latency, {node, Due::arrived});
     } else {
       arrive(node);
     }
