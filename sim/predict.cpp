@@ -113,6 +113,7 @@ Result<Prediction> predict(const Scenario& scenario) {
   prediction.scenario = scenario.name;
   prediction.memory_limit = scenario.cluster.memory;
   prediction.micro_batches = scenario.schedule.micro_batches;
+  prediction.mini_batches = scenario.schedule.mini_batches;
   prediction.micro_batch_size = scenario.micro_batch_size;
   prediction.iteration_time_s =
       prediction.metrics.steady

@@ -25,6 +25,7 @@ struct Prediction {
   std::optional<Bytes> memory_limit;
   std::optional<ClosedForm> formula;
   std::uint32_t micro_batches = 1;  ///< In one mini-batch, as the scenario gives them.
+  std::uint32_t mini_batches = 1;   ///< As the scenario gives them.
   std::int64_t micro_batch_size = 1;
   double iteration_time_s = 0;
   std::optional<double> throughput_samples_per_s;  ///< Nothing for a run that takes no time.

@@ -68,9 +68,8 @@ std::string headline(const Prediction& p) {
       fmt::format("{}\n  {}: {} on {}, {} of {}", p.scenario, schedule.name,
                   plural(schedule.shape.stages(), "stage"), plural(p.graph.slots(), "device"),
                   plural(p.micro_batches, "micro-batch"), plural(p.micro_batch_size, "sample"));
-  if (p.graph.asynchronous()) text += fmt::format(", {} run", p.graph.micro_batches);
-  if (p.pipeline.mini_batches > 1)
-    text += fmt::format(", {} mini-batches", p.pipeline.mini_batches);
+  if (p.mini_batches > 1) text += fmt::format(", {} mini-batches", p.mini_batches);
+  if (p.graph.asynchronous()) text += fmt::format(", {} micro-batches run", p.graph.micro_batches);
   return text + "\n\n";
 }
 

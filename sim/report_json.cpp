@@ -69,7 +69,7 @@ std::string to_json(const Prediction& p, const std::string& version) {
       {"stages", p.pipeline.partition.stages.size()},
       {"device_count", p.graph.slots()},
       {"micro_batches", p.micro_batches},
-      {"mini_batches", p.pipeline.mini_batches},
+      {"mini_batches", p.mini_batches},
       {"operations", m.operations},
       {"makespan_s", seconds(m.makespan)},
       {"iteration_time_s", p.iteration_time_s},

@@ -28,10 +28,11 @@ expect "and leaves the old file" old "$(cat "$work/kept.json")"
 expect "a missing file is exit 3" 3 $?
 "$plumbline" simulate $example -o "$work/no/such/folder.json" 2> /dev/null
 expect "an unwritable path is exit 3" 3 $?
-"$plumbline" simulate $example cluster.memory="100 MiB" > "$work/table"
+"$plumbline" simulate $example cluster.memory="100 MiB" > "$work/table" 2> "$work/err"
 expect "out of memory is exit 4" 4 $?
+expect "and is told on stderr" 1 "$(grep -c '^error: does not fit: device 0' "$work/err")"
 expect "and is still reported" 1 "$(grep -c 'does not fit' "$work/table")"
-"$plumbline" simulate $example --json cluster.memory="100 MiB" -o "$work/over.json"
+"$plumbline" simulate $example --json cluster.memory="100 MiB" -o "$work/over.json" 2> /dev/null
 expect "out of memory with -o is exit 4" 4 $?
 expect "and the JSON is there" 1 "$(grep -c '^ "fits": false' "$work/over.json")"
 if [ -e /dev/full ]; then
@@ -45,5 +46,13 @@ expect "--help is exit 0" 0 $?
 "$plumbline" simulate --json $example > "$work/again.json"
 cmp -s "$work/stdout.json" "$work/again.json"
 expect "the same input gives the same bytes" 0 $?
+# The JSON as a whole, every key in its order: one synchronous run, one asynchronous.
+for name in four-stages pipedream-async; do
+  golden=tests/golden/$name.json
+  "$plumbline" simulate "examples/$name.yaml" --json > "$work/now.json"
+  [ "${PLUMBLINE_UPDATE_GOLDEN-}" = 1 ] && cp "$work/now.json" "$golden"
+  diff -u "$golden" "$work/now.json"
+  expect "$golden is what the command prints" 0 $?
+done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
