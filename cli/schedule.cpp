@@ -29,10 +29,14 @@ void add_schedule(CLI::App& app, int& exit_code) {
     const auto pipeline = plan_pipeline(*scenario, /*for_run=*/false);
     if (!pipeline) return void(exit_code = fail(pipeline.problems()));
     const Schedule& schedule = pipeline->schedule;
-    const std::string text = arguments->format == "grid" ? replay_grid(schedule, pipeline->devices)
-                             : arguments->format == "torch-csv" ? torch_csv(schedule)
-                                                                : issue_sequence(schedule);
-    exit_code = write_output(text, arguments->output);
+    Result<std::string> text = std::string();
+    if (arguments->format == "grid") {
+      text = replay_grid(schedule, pipeline->devices);
+    } else {
+      text = arguments->format == "torch-csv" ? torch_csv(schedule) : issue_sequence(schedule);
+    }
+    if (!text) return void(exit_code = fail(text.problems()));
+    exit_code = write_output(*text, arguments->output);
   });
 }
 

@@ -67,12 +67,14 @@ LayerId LayerGraph::add_layer(Layer layer) {
   return {static_cast<std::uint32_t>(layers_.size() - 1)};
 }
 
-void LayerGraph::add_edge(LayerId from, LayerId to) {
-  PLUMBLINE_CHECK(from.value < size() && to.value < size() && from != to, from.value, to.value,
-                  size());
-  const LayerEdge edge{from, to};
-  const auto at = std::lower_bound(edges_.begin(), edges_.end(), edge);
-  if (at == edges_.end() || *at != edge) edges_.insert(at, edge);
+void LayerGraph::add_edges(const std::vector<LayerEdge>& edges) {
+  for (const LayerEdge& edge : edges) {
+    PLUMBLINE_CHECK(edge.from.value < size() && edge.to.value < size() && edge.from != edge.to,
+                    edge.from.value, edge.to.value, size());
+  }
+  edges_.insert(edges_.end(), edges.begin(), edges.end());
+  std::sort(edges_.begin(), edges_.end());
+  edges_.erase(std::unique(edges_.begin(), edges_.end()), edges_.end());
 }
 
 std::vector<LayerId> LayerGraph::find_cycle() const {

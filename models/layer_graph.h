@@ -35,8 +35,9 @@ class LayerGraph {
   static LayerGraph chain(std::vector<Layer> layers);
 
   LayerId add_layer(Layer layer);
-  /// Requires: both layers exist and differ. A repeated edge is kept once.
-  void add_edge(LayerId from, LayerId to);
+  /// Adds all of them at once, in O(n log n). Requires: each joins two layers that exist and
+  /// differ. A repeated edge is kept once.
+  void add_edges(const std::vector<LayerEdge>& edges);
 
   std::size_t size() const { return layers_.size(); }
   const Layer& layer(LayerId id) const { return layers_[id.value]; }

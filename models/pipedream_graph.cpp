@@ -75,6 +75,7 @@ class GraphParser {
       line_ = line;
       read_edge(text);
     }
+    model_.graph.add_edges(edges_);
     if (problems_.empty() && model_.graph.size() == 0) {
       return input_error({source_}, "has no layer",
                          "a node line reads: id -- description -- forward_compute_time=1.0, "
@@ -214,7 +215,7 @@ class GraphParser {
     }
     if (!layers[0] || !layers[1]) return;  // data loading
     if (*layers[0] == *layers[1]) return error(ends[0], "the edge joins a node to itself");
-    model_.graph.add_edge(*layers[0], *layers[1]);
+    edges_.push_back({*layers[0], *layers[1]});
     edge_marks_[{*layers[0], *layers[1]}] = {
         source_, line_, 2, static_cast<int>(std::min<std::size_t>(text.size() - 1, 200))};
   }
@@ -224,6 +225,7 @@ class GraphParser {
   Model model_;
   Measurement measurement_;
   std::map<std::string, Node> nodes_;
+  std::vector<LayerEdge> edges_;
   std::map<LayerEdge, Mark> edge_marks_;
   std::vector<std::pair<int, std::string_view>> edge_lines_;
   Diagnostics problems_;

@@ -342,6 +342,7 @@ std::optional<LayerGraph> read_edges(SectionReader& section, std::string_view ke
   LayerGraph graph;
   for (Layer& layer : layers) graph.add_layer(std::move(layer));
   const std::string path = section.path_of(key);
+  std::vector<LayerEdge> edges;
   std::map<LayerEdge, Mark> marks;
   for (const YamlNode& node : *nodes) {
     if (node.kind != YamlNode::Kind::sequence || node.items.size() != 2) {
@@ -367,11 +368,12 @@ std::optional<LayerGraph> read_edges(SectionReader& section, std::string_view ke
       section.error(node.mark,
                     fmt::format("{} joins '{}' to itself", path, clipped(names[ends[0]->value])));
     } else {
-      graph.add_edge(*ends[0], *ends[1]);
+      edges.push_back({*ends[0], *ends[1]});
       marks[{*ends[0], *ends[1]}] = node.mark;
     }
   }
   if (problems.size() != problems_before) return std::nullopt;
+  graph.add_edges(edges);
   refuse_cycle(
       graph, [&](const LayerEdge& edge) { return marks.at(edge); }, problems);
   if (problems.size() != problems_before) return std::nullopt;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 
 #include "models/bug.h"
@@ -97,10 +98,9 @@ class Lowering {
 
   std::uint32_t channel(std::uint32_t from, std::uint32_t to) {
     auto& channels = graph_.channels;
-    const auto found = std::find_if(channels.begin(), channels.end(), [&](const Channel& c) {
-      return c.from_slot == from && c.to_slot == to;
-    });
-    if (found != channels.end()) return static_cast<std::uint32_t>(found - channels.begin());
+    const auto [found, is_new] =
+        channel_index_.try_emplace({from, to}, static_cast<std::uint32_t>(channels.size()));
+    if (!is_new) return found->second;
     channels.push_back({from, to, cluster_.path(graph_.devices[from], graph_.devices[to])});
     return static_cast<std::uint32_t>(channels.size() - 1);
   }
@@ -265,6 +265,8 @@ class Lowering {
   const Cluster& cluster_;
   const LoweringOptions& options_;
   OpGraph graph_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
+      channel_index_;                 ///< By its two slots.
   std::vector<Boundary> boundaries_;  ///< Entry s stands between stage s and s + 1.
   std::vector<std::uint32_t> produced_;
   std::uint32_t first_micro_batch_ = 0;
@@ -277,9 +279,16 @@ class Lowering {
 std::optional<Diagnostic> refuse_overflow(const OpGraph& graph, const Mark& mark) {
   constexpr double most = 4e18;  // ns; 64 bits hold 9.2e18
   double sum = 0;
+  double bytes = 0;
   for (const Node& node : graph.nodes) {
     const Cost& cost = graph.costs[node.cost];
     sum += static_cast<double>(cost.hold.count()) + static_cast<double>(cost.latency.count());
+  }
+  for (const Node& node : graph.nodes)
+    bytes += static_cast<double>(graph.costs[node.cost].bytes.count);
+  if (bytes >= most) {
+    return input_error(mark, "the transfers add up to more bytes than 64 bits hold",
+                       "make the outputs or the number of micro-batches smaller");
   }
   if (sum < most) return std::nullopt;
   return input_error(

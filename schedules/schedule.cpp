@@ -69,7 +69,7 @@ std::string list_grid(const OpLists& lists, std::uint32_t marked_slot, std::size
   return grid;
 }
 
-std::string replay_grid(const Schedule& schedule, const std::vector<DeviceId>& devices) {
+Result<std::string> replay_grid(const Schedule& schedule, const std::vector<DeviceId>& devices) {
   const OpLists lists = schedule.lists();
   const ReplayTimes times = replay_times(schedule);
   std::uint32_t steps = 0;
@@ -77,6 +77,14 @@ std::string replay_grid(const Schedule& schedule, const std::vector<DeviceId>& d
   for (std::size_t slot = 0; slot < lists.size(); ++slot) {
     if (!times[slot].empty()) steps = std::max(steps, times[slot].back() + 1);
     for (const Op& op : lists[slot]) width = std::max(width, to_text(op).size());
+  }
+  if (std::size_t{steps} * lists.size() > kMostCells) {
+    return input_error(
+        {},
+        fmt::format(
+            "the grid would have {} steps for {} devices, more cells than the {} that are printed",
+            steps, lists.size(), kMostCells),
+        "--format torch-csv and --format sequence have no such limit");
   }
   std::size_t name_width = 4;
   for (const DeviceId device : devices)

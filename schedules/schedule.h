@@ -54,9 +54,12 @@ struct Schedule {
 /// around it.
 std::string list_grid(const OpLists& lists, std::uint32_t marked_slot, std::size_t marked_index);
 
+/// The most cells of a replay's table: beyond that no person reads it.
+inline constexpr std::size_t kMostCells = 2'000'000;
+
 /// The replay of the schedule as a table: a row a device, a column a step, every op one step long.
-/// `devices` names the slots.
-std::string replay_grid(const Schedule& schedule, const std::vector<DeviceId>& devices);
+/// `devices` names the slots. Errors: more than kMostCells cells.
+Result<std::string> replay_grid(const Schedule& schedule, const std::vector<DeviceId>& devices);
 
 /// PyTorch's CSV: one row a device, cells `<stage><op><micro-batch>`, no padding.
 std::string torch_csv(const Schedule& schedule);

@@ -14,6 +14,7 @@ FairShare::FairShare(const std::vector<BytesPerSecond>& capacities) {
     capacities_.push_back(static_cast<double>(capacity.count) / 1e9);
   left_of_.resize(capacities_.size());
   users_of_.resize(capacities_.size());
+  tight_.resize(capacities_.size());
 }
 
 const std::vector<FairShare::Change>& FairShare::start(std::uint32_t activity, Bytes work,
@@ -44,31 +45,32 @@ bool FairShare::end(std::uint32_t activity, std::uint32_t version, SimTime now) 
 
 void FairShare::set_rates(SimTime now) {
   // Fill: again and again the capacity that leaves its open activities the least settles them.
-  std::copy(capacities_.begin(), capacities_.end(), left_of_.begin());
-  std::fill(users_of_.begin(), users_of_.end(), 0);
+  for (const std::uint32_t c : used_) users_of_[c] = 0;
+  used_.clear();
   std::size_t open = active_.size();
   for (Activity& a : active_) {
     a.next_rate = -1;
-    ++users_of_[a.out];
-    ++users_of_[a.in];
+    for (const std::uint32_t c : {a.out, a.in}) {
+      if (users_of_[c]++ > 0) continue;
+      used_.push_back(c);
+      left_of_[c] = capacities_[c];
+    }
   }
   while (open > 0) {
     double least = -1;
-    for (std::size_t c = 0; c < capacities_.size(); ++c) {
+    for (const std::uint32_t c : used_) {
       if (users_of_[c] == 0) continue;
       const double share = left_of_[c] / users_of_[c];
       if (least < 0 || share < least) least = share;
     }
-    const double tolerance = least * 1e-12;
-    const std::size_t open_before = open;
     // All activities on a capacity that is as tight as the tightest are settled together; which
     // capacities those are is decided before any of them gives.
-    std::vector<bool> tight(capacities_.size());
-    for (std::size_t c = 0; c < capacities_.size(); ++c) {
-      tight[c] = users_of_[c] > 0 && left_of_[c] / users_of_[c] <= least + tolerance;
-    }
+    const double bound = least * (1 + 1e-12);
+    for (const std::uint32_t c : used_)
+      tight_[c] = users_of_[c] > 0 && left_of_[c] / users_of_[c] <= bound;
+    const std::size_t open_before = open;
     for (Activity& a : active_) {
-      if (a.next_rate >= 0 || !(tight[a.out] || tight[a.in])) continue;
+      if (a.next_rate >= 0 || !(tight_[a.out] || tight_[a.in])) continue;
       a.next_rate = least;
       for (const std::uint32_t c : {a.out, a.in}) {
         left_of_[c] = std::max(0.0, left_of_[c] - least);

@@ -58,6 +58,8 @@ class FairShare {
   std::vector<Change> changes_;
   std::vector<double> left_of_;  ///< Scratch: what a capacity still has to give.
   std::vector<std::uint32_t> users_of_;
+  std::vector<std::uint32_t> used_;  ///< The capacities that have users.
+  std::vector<bool> tight_;
   std::uint32_t next_version_ = 1;
 };
 

@@ -11,7 +11,9 @@ namespace {
 /// A change before the running sums are known.
 struct Change {
   SimTime at;
-  bool reserves = false;
+  /// At one instant releases come first; but what is reserved and released at that same instant, by
+  /// ops that take no time, goes in the order of the graph.
+  bool released_first = false;
   std::uint32_t node = 0;
   Bytes activations;
   Bytes buffers;
@@ -68,21 +70,22 @@ class Collector {
     switch (activity.kind) {
       case ActivityKind::activation_transfer:
       case ActivityKind::gradient_transfer:
-        add(slot, Change{span.begin, true, node, {}, graph_.cost(node).bytes, 0});
+        add(slot, Change{span.begin, false, node, {}, graph_.cost(node).bytes, 0});
         if (recompute_ && activity.kind == ActivityKind::activation_transfer) {
+          const bool made_before = spans_[graph_.nodes[node].after].begin < span.end;
           add(graph_.stage_slot[stage - 1],
-              Change{span.end, false, node, {}, Bytes{} - stages_[stage - 1].own_output, 0});
+              Change{span.end, made_before, node, {}, Bytes{} - stages_[stage - 1].own_output, 0});
         }
         break;
       case ActivityKind::forward:
-        add(slot, Change{span.begin, true, node, recompute_ ? Bytes{} : bytes.activation,
+        add(slot, Change{span.begin, false, node, recompute_ ? Bytes{} : bytes.activation,
                          recompute_ && bytes.last_of_position ? bytes.own_output : Bytes{},
                          bytes.first_of_position ? 1 : 0});
         break;
       case ActivityKind::backward:
       case ActivityKind::backward_input:
         if (recompute_ && bytes.last_of_position) {
-          add(slot, Change{span.begin, true, node, bytes.position_activation, {}, 0});
+          add(slot, Change{span.begin, false, node, bytes.position_activation, {}, 0});
         }
         if (activity.kind == ActivityKind::backward) add(slot, end_of_backward(node, bytes));
         break;
@@ -97,7 +100,7 @@ class Collector {
  private:
   Change end_of_backward(std::uint32_t node, const StageBytes& bytes) const {
     return {spans_[node].end,
-            false,
+            spans_[node].begin < spans_[node].end,
             node,
             Bytes{} - bytes.activation,
             Bytes{} - (bytes.received_input + bytes.received_gradient),
@@ -112,9 +115,9 @@ class Collector {
 
 /// In the order of time, releases first, and running sums.
 std::vector<MemoryStep> running_sums(std::vector<Change>& changes) {
-  std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+  std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
     if (a.at != b.at) return a.at < b.at;
-    return a.reserves != b.reserves ? b.reserves : a.node < b.node;
+    return a.released_first != b.released_first ? a.released_first : a.node < b.node;
   });
   std::vector<MemoryStep> steps;
   steps.reserve(changes.size());

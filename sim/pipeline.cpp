@@ -274,6 +274,7 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run) {
                            scenario.plan.warm_up ? scenario.plan.warm_up->mark : choice.name_mark);
   if (!schedule) return schedule.problems();
   pipeline.schedule = *std::move(schedule);
+  pipeline.windows = *std::move(windows);
   pipeline.weight_versions = kept_versions(pipeline.schedule);
   return pipeline;
 }

@@ -23,6 +23,7 @@ struct Pipeline {
   Cluster cluster;
   StageCosts costs;   ///< At the scenario's micro-batch size.
   Schedule schedule;  ///< Of one mini-batch; of the whole stream where asynchronous.
+  std::vector<std::uint32_t> windows;  ///< Of each position.
   std::uint32_t mini_batches = 1;
   std::vector<std::uint32_t> weight_versions;  ///< Kept by each stage.
   std::vector<std::string> estimated;

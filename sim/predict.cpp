@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "models/quantity.h"
 #include "schedules/lower.h"
 #include "sim/simulate.h"
@@ -16,6 +18,10 @@ namespace {
 std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& pipeline,
                                      const OpGraph& graph) {
   if (graph.blocking || graph.asynchronous() || scenario.overheads.per_iteration.count() > 0)
+    return std::nullopt;
+  const auto positions = static_cast<std::uint32_t>(pipeline.schedule.shape.positions.size());
+  if (pipeline.windows != windows(*scenario.schedule.rule, positions,
+                                  pipeline.schedule.shape.micro_batches, std::nullopt))
     return std::nullopt;
   PipelineTimes times;
   times.micro_batches = pipeline.schedule.shape.micro_batches;
@@ -43,6 +49,12 @@ std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& p
     times.latency.push_back(latency[2 * i]);
   }
   return closed_form(scenario.schedule.rule->name, times);
+}
+
+Duration longest_end(const Trace& trace) {
+  SimTime end;
+  for (const Span& span : trace.spans) end = std::max(end, span.end);
+  return end.time_since_epoch();
 }
 
 /// What a reader of the steady period should know of it.
@@ -102,6 +114,14 @@ Result<Prediction> predict(const Scenario& scenario) {
 
   // Simulate.
   prediction.trace = simulate(prediction.graph);
+
+  const double device_time = seconds(longest_end(prediction.trace)) * prediction.graph.slots();
+  if (device_time > 4e9) {
+    return input_error(
+        scenario.schedule.micro_batches_mark,
+        "the devices' times add up to more than 120 years, more than 64 bits of nanoseconds hold",
+        "make the times or the number of micro-batches smaller");
+  }
 
   // Read off what it means.
   const std::vector<std::uint32_t> replicas(plan.partition.stages.size(), 1);

@@ -31,7 +31,8 @@ class ScenarioReader {
     file.require("schedule");
     file.count("version", 1, 1);
     if (auto name = file.text("name")) scenario_.name = name->value;
-    if (scenario_.name.empty()) scenario_.name = std::filesystem::path(path_).stem().string();
+    if (scenario_.name.empty())
+      scenario_.name = printable(std::filesystem::path(path_).stem().string());
     read_model(file);
     read_cluster(file);
     read_plan(file);

@@ -15,7 +15,7 @@ LayerGraph graph_with(std::uint32_t layers,
                       const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges) {
   LayerGraph graph;
   for (std::uint32_t i = 0; i < layers; ++i) graph.add_layer({"l" + std::to_string(i), "", {}});
-  for (const auto& [from, to] : edges) graph.add_edge({from}, {to});
+  for (const auto& [from, to] : edges) graph.add_edges({{{from}, {to}}});
   return graph;
 }
 
@@ -49,7 +49,7 @@ TEST_CASE("reaches agrees with a transitive closure on random graphs") {
       const auto from = static_cast<std::uint32_t>(dice.roll(0, 7));
       const auto to = static_cast<std::uint32_t>(dice.roll(0, 7));
       if (from == to) continue;
-      graph.add_edge({from}, {to});
+      graph.add_edges({{{from}, {to}}});
       closure[from][to] = true;
     }
     for (int k = 0; k < 8; ++k) {

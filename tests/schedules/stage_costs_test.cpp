@@ -13,8 +13,7 @@ TEST_CASE("a tensor crosses every cut between its producer and its last consumer
   // 0 -> 1 -> 2 -> 3, and a skip connection 0 -> 3 and 0 -> 2.
   LayerGraph graph =
       LayerGraph::chain({{"a", "", {1}}, {"b", "", {2}}, {"c", "", {4}}, {"d", "", {8}}});
-  graph.add_edge({0}, {3});
-  graph.add_edge({0}, {2});
+  graph.add_edges({{{0}, {3}}, {{0}, {2}}});
   std::vector<LayerCosts> costs(4);
   for (std::size_t i = 0; i < 4; ++i) {
     costs[i].output = {static_cast<std::int64_t>(10 << i)};

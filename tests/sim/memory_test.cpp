@@ -115,6 +115,17 @@ TEST_CASE(
   CHECK(memory[0].peak.buffers == Bytes{10});
 }
 
+TEST_CASE("ops that take no time hold their memory all the same, one micro-batch after the other") {
+  test::TestPipeline t = pipeline("1f1b", 2, 4);
+  t.forward[1] = t.backward[1] = {};
+  const auto memory = memory_of(t);
+  CHECK(memory[1].peak_in_flight == 1);
+  CHECK(memory[1].peak.activations == Bytes{100});
+  CHECK(memory[1].peak.buffers == Bytes{10});
+  t.forward[0] = t.backward[0] = {};
+  CHECK(memory_of(t)[0].peak_in_flight == 2);
+}
+
 TEST_CASE("running sums end at zero and never fall below") {
   for (const char* schedule :
        {"naive", "gpipe", "1f1b", "eager-1f1b", "delayed-backward", "pipedream"}) {

@@ -46,6 +46,8 @@ TEST_CASE("no formula is shown where it does not hold") {
   CHECK(!predict_example({"schedule.transfers=blocking"}).formula);
   CHECK(!predict_example({"overhead.per_iteration=1 ms"}).formula);
   CHECK(predict_example({"cluster.link.latency=1 ms"}).formula);
+  CHECK(predict_example({"plan.warm_up=[3, 2, 1, 0]"}).formula);
+  CHECK(!predict_example({"plan.warm_up=[0, 0, 0, 0]"}).formula);
   CHECK(!predict_example({"cluster.link.latency=1 ms", "schedule.micro_batches=7"}).formula);
 }
 
