@@ -53,6 +53,7 @@ int write_output(const std::string& text, const std::string& path);
 
 /// Each adds its subcommand to `app`; when the user calls it, its exit code is put into
 /// `exit_code`.
+void add_bubble(CLI::App& app, int& exit_code);
 void add_simulate(CLI::App& app, int& exit_code);
 void add_schedule(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);

@@ -8,39 +8,10 @@
 #include <array>
 
 #include "models/quantity.h"
+#include "sim/table.h"
 
 namespace plumbline {
 namespace {
-
-/// Rows of cells, printed with columns as wide as their widest cell; the first is to the left.
-class Table {
- public:
-  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-
-  std::string print() const {
-    std::vector<std::size_t> widths;
-    for (const auto& row : rows_) {
-      widths.resize(std::max(widths.size(), row.size()), 0);
-      for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
-    }
-    std::string text;
-    for (const auto& row : rows_) {
-      std::string line;
-      for (std::size_t c = 0; c < row.size(); ++c) {
-        line += c == 0 ? fmt::format("  {:<{}}", row[c], widths[c])
-                       : fmt::format("  {:>{}}", row[c], widths[c]);
-      }
-      while (!line.empty() && line.back() == ' ') line.pop_back();
-      text += line + '\n';
-    }
-    return text;
-  }
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-};
-
-std::string percent(double fraction) { return fmt::format("{:.2f} %", 100 * fraction); }
 
 std::string plural(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : (noun.ends_with("ch") ? "es" : "s"));

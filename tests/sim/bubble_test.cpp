@@ -1,0 +1,51 @@
+// The bubble of the textbook beside the simulated one.
+// SPDX-License-Identifier: MIT
+#include "sim/bubble.h"
+
+#include "tests/support/builders.h"
+
+namespace plumbline::test {
+namespace {
+
+using std::chrono::nanoseconds;
+
+TEST_CASE(
+    "4 stages and 16 micro-batches: 3/16 and 3/19 are the same idle time over two denominators") {
+  const BubbleQuestion question{
+      std::vector<Duration>(4, nanoseconds(10)), std::vector<Duration>(4, nanoseconds(20)), {}, 16};
+  const auto answers = compare_bubbles(question);
+  REQUIRE(answers.size() == 4);
+  for (const std::size_t i : {1U, 2U}) {
+    CHECK(answers[i].bubble_overhead == doctest::Approx(3.0 / 16));
+    CHECK(answers[i].bubble_fraction == doctest::Approx(3.0 / 19));
+    CHECK(answers[i].formula->bubble_fraction == doctest::Approx(3.0 / 19));
+  }
+  const std::string text = to_text(question, answers);
+  for (const char* part : {"3/16  18.75 %", "3/19  15.79 %", "16/19  84.21 %"}) {
+    CAPTURE(text);
+    CHECK(text.find(part) != std::string::npos);
+  }
+  CHECK(text.find("where the difference") == std::string::npos);
+}
+
+TEST_CASE(
+    "the makespan is the sum of its three terms, and latency adds what the closed form says") {
+  BubbleQuestion question{std::vector<Duration>(4, nanoseconds(10)),
+                          std::vector<Duration>(4, nanoseconds(20)), nanoseconds(3), 8};
+  for (const BubbleAnswer& a : compare_bubbles(question)) {
+    CHECK(a.equal_and_free + a.by_uneven_stages + a.by_latency == a.makespan);
+    CHECK(a.by_uneven_stages == Duration{});
+  }
+  const auto answers = compare_bubbles(question);
+  CHECK(answers[1].by_latency == nanoseconds(2 * 3 * 3));            // gpipe: 2c(p-1)
+  CHECK(answers[2].by_latency == nanoseconds(2 * 3 * (3 * 2 + 2)));  // 1f1b: 2c((p-1)m/p + p-2)
+  question.latency = {};
+  question.forward[2] = nanoseconds(30);
+  for (const BubbleAnswer& a : compare_bubbles(question)) {
+    CHECK(a.equal_and_free + a.by_uneven_stages == a.makespan);
+    CHECK(a.by_latency == Duration{});
+  }
+}
+
+}  // namespace
+}  // namespace plumbline::test
