@@ -5,7 +5,7 @@
 set -u
 plumbline=$(realpath "$1")
 cd "$(dirname "$0")/.." || exit 1
-folder=${PLUMBLINE_PROFILES:-../shared/data/pipedream}
+folder=${PLUMBLINE_PROFILES-}
 if [ ! -f "$folder/vgg16/graph.txt" ]; then
   echo "skipped: no PipeDream profiles (set PLUMBLINE_PROFILES to their folder)"
   exit 77

@@ -9,15 +9,9 @@
 namespace plumbline {
 namespace {
 
-std::shared_ptr<const Source> text_source(std::string text) {
-  auto source = std::make_shared<Source>();
-  source->name = "small/graph.txt";
-  source->text = std::move(text);
-  return source;
-}
-
 TEST_CASE("nodes, lists of sizes, in-place layers and inputs are read as they are meant") {
-  const auto model = parse_pipedream_graph(text_source(
+  const auto model = parse_pipedream_graph(test::text_source(
+      "small/graph.txt",
       "node1 -- Input0 -- forward_compute_time=600.000, backward_compute_time=0.000, "
       "activation_size=9.0, parameter_size=0.000\n"
       "node2 -- Conv2d(3, 64, kernel_size=(3, 3), bias=False) -- forward_compute_time=1.500, "

@@ -10,13 +10,6 @@
 namespace plumbline {
 namespace {
 
-std::shared_ptr<const Source> text_source(std::string text) {
-  auto source = std::make_shared<Source>();
-  source->name = "p.yaml";
-  source->text = std::move(text);
-  return source;
-}
-
 const char* const kTwoSizes = R"(version: 1
 kind: profile
 model: small
@@ -34,7 +27,7 @@ links: [{kind: copy, latency: 4 us, bandwidth: 11 GB/s, table: [[1 KiB, 4.1 us],
 
 TEST_CASE(
     "a profile with two batch sizes is read, sorted and used as measured, interpolated or scaled") {
-  const auto model = parse_profile(text_source(kTwoSizes));
+  const auto model = parse_profile(test::text_source("p.yaml", kTwoSizes));
   REQUIRE_MESSAGE(model, (model ? "" : to_text(model.problems())));
   const Profile& profile = model->profile;
   REQUIRE(profile.measurements.size() == 2);
@@ -64,9 +57,10 @@ TEST_CASE(
 }
 
 TEST_CASE("all that is wrong in a profile is told at once") {
-  const auto model =
-      parse_profile(text_source("version: 2\nkind: profile\nlayers:\n  - {name: a, forward: 1, "
-                                "backward: 2 ms, colour: red}\n  - {name: a, forward: 1 ms}\n"));
+  const auto model = parse_profile(
+      test::text_source("p.yaml",
+                        "version: 2\nkind: profile\nlayers:\n  - {name: a, forward: 1, "
+                        "backward: 2 ms, colour: red}\n  - {name: a, forward: 1 ms}\n"));
   REQUIRE(!model);
   CHECK(model.problems().size() == 5);
 }

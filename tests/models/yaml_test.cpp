@@ -10,21 +10,14 @@
 namespace plumbline {
 namespace {
 
-std::shared_ptr<const Source> text_source(std::string text) {
-  auto source = std::make_shared<Source>();
-  source->name = "x.yaml";
-  source->text = std::move(text);
-  return source;
-}
-
 std::string problem_of(const std::string& text) {
-  const auto parsed = parse_yaml(text_source(text));
+  const auto parsed = parse_yaml(test::text_source("x.yaml", text));
   return parsed ? "" : to_text(parsed.problems());
 }
 
 TEST_CASE("an error names file, line and column, quotes the line and points at the value") {
   Diagnostics problems;
-  const auto root = *parse_yaml(text_source("schedule:\n  name: 1f1d\n"));
+  const auto root = *parse_yaml(test::text_source("x.yaml", "schedule:\n  name: 1f1d\n"));
   SectionReader file(root, "", problems);
   auto section = file.section("schedule");
   section->choice("name", {"gpipe", "1f1b"}, "schedule", "plumbline list schedules");
@@ -60,12 +53,12 @@ TEST_CASE("repeated keys, two documents, deep nesting and alias bombs are refuse
 }
 
 TEST_CASE("an alias stands for what it names") {
-  const auto root = *parse_yaml(text_source("a: &x {b: 1}\nc: *x\n"));
+  const auto root = *parse_yaml(test::text_source("x.yaml", "a: &x {b: 1}\nc: *x\n"));
   CHECK(root.entries[1].value.entries[0].key == "b");
 }
 
 TEST_CASE("overrides set, make, index and take out keys, and know their place") {
-  YamlNode root = *parse_yaml(text_source("a: {b: 1, l: [1, 2]}\n"));
+  YamlNode root = *parse_yaml(test::text_source("x.yaml", "a: {b: 1, l: [1, 2]}\n"));
   CHECK(!apply_override(root, "a.b=7"));
   CHECK(root.entries[0].value.entries[0].value.text == "7");
   CHECK(!apply_override(root, "a.l.1={c: 3}"));

@@ -109,6 +109,14 @@ inline Duration makespan_of(const TestPipeline& p) {
   return makespan(graph, simulate(graph));
 }
 
+/// A text that reads as if it came from a file of this name.
+inline std::shared_ptr<const Source> text_source(std::string name, std::string text) {
+  auto source = std::make_shared<Source>();
+  source->name = std::move(name);
+  source->text = std::move(text);
+  return source;
+}
+
 /// A small generator of numbers that are the same on every machine.
 class Dice {
  public:
