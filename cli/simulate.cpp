@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "sim/chrome_trace.h"
 #include "sim/report.h"
 
 namespace plumbline {
@@ -11,17 +12,28 @@ namespace plumbline {
 void add_simulate(CLI::App& app, int& exit_code) {
   struct Arguments : ScenarioArguments {
     bool json = false;
+    std::string trace;
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
       app.add_subcommand("simulate", "predict iteration time, throughput, bubbles and memory");
   add_scenario_arguments(*command, *arguments);
   command->add_flag("--json", arguments->json, "print JSON and nothing else");
+  command
+      ->add_option("--trace", arguments->trace,
+                   "write Chrome-trace JSON for Perfetto here; compressed if the name ends in .gz")
+      ->type_name("FILE");
   command->callback([arguments, &exit_code] {
     const auto scenario = read_scenario(arguments->scenario, arguments->overrides);
     if (!scenario) return void(exit_code = fail(scenario.problems()));
     const auto prediction = predict(*scenario);
     if (!prediction) return void(exit_code = fail(prediction.problems()));
+    if (!arguments->trace.empty()) {
+      const std::string text = chrome_trace(*prediction);
+      exit_code =
+          write_output(arguments->trace.ends_with(".gz") ? gzip(text) : text, arguments->trace);
+      if (exit_code != ExitCode::done) return;
+    }
     exit_code =
         write_output(arguments->json ? to_json(*prediction, kVersion) : to_table(*prediction),
                      arguments->output);

@@ -143,25 +143,10 @@ std::string op_name(const OpGraph& graph, std::uint32_t node) {
 
 }  // namespace
 
-std::vector<MemoryStep> memory_steps(const OpGraph& graph, const Trace& trace,
-                                     const StageCosts& costs,
-                                     const std::vector<Position>& positions,
-                                     const MemoryRules& rules, std::uint32_t slot) {
-  const std::vector<StageBytes> stages = bytes_of_stages(costs, positions);
-  const Collector collector(graph, trace, stages, rules.recompute);
-  std::vector<Change> changes;
-  for (std::uint32_t node = 0; node < graph.size(); ++node) {
-    collector.collect(node, [&](std::uint32_t where, const Change& change) {
-      if (where == slot) changes.push_back(change);
-    });
-  }
-  return running_sums(changes);
-}
-
-std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const Trace& trace,
-                                         const StageCosts& costs,
-                                         const std::vector<Position>& positions,
-                                         const MemoryRules& rules) {
+std::vector<std::vector<MemoryStep>> memory_steps(const OpGraph& graph, const Trace& trace,
+                                                  const StageCosts& costs,
+                                                  const std::vector<Position>& positions,
+                                                  const MemoryRules& rules) {
   const std::vector<StageBytes> stages = bytes_of_stages(costs, positions);
   const Collector collector(graph, trace, stages, rules.recompute);
   std::vector<std::vector<Change>> changes(graph.slots());
@@ -169,6 +154,18 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const Trace& trac
     collector.collect(
         node, [&](std::uint32_t slot, const Change& change) { changes[slot].push_back(change); });
   }
+  std::vector<std::vector<MemoryStep>> steps;
+  steps.reserve(changes.size());
+  for (std::vector<Change>& of_slot : changes) {
+    steps.push_back(running_sums(of_slot));
+    of_slot = {};
+  }
+  return steps;
+}
+
+std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts& costs,
+                                         const MemoryRules& rules,
+                                         const std::vector<std::vector<MemoryStep>>& steps) {
   std::vector<DeviceMemory> devices(graph.slots());
   for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
     DeviceMemory& device = devices[graph.stage_slot[s]];
@@ -184,8 +181,7 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const Trace& trac
   for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) {
     DeviceMemory& device = devices[slot];
     const MemoryStep* best = nullptr;
-    const std::vector<MemoryStep> steps = running_sums(changes[slot]);
-    for (const MemoryStep& step : steps) {
+    for (const MemoryStep& step : steps[slot]) {
       device.peak_in_flight =
           std::max(device.peak_in_flight, static_cast<std::uint32_t>(step.in_flight));
       const auto held = [](const MemoryStep& s) { return s.activations + s.buffers; };

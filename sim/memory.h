@@ -46,22 +46,21 @@ struct DeviceMemory {
   std::uint32_t weight_versions = 1;
 };
 
-/// The steps of one slot: activations are held from the start of F to the end of B (W where split),
-/// a received input and a received gradient from the start of the transfer to the end of B (W);
-/// with recomputation only the received input is, one full set of the position's activations exists
-/// from the start of its first B (I), and an output lives until its transfer has ended. At one
-/// instant releases come before reservations.
-std::vector<MemoryStep> memory_steps(const OpGraph& graph, const Trace& trace,
-                                     const StageCosts& costs,
-                                     const std::vector<Position>& positions,
-                                     const MemoryRules& rules, std::uint32_t slot);
+/// The steps of each slot: activations are held from the start of F to the end of B (W where
+/// split), a received input and a received gradient from the start of the transfer to the end of B
+/// (W); with recomputation only the received input is, one full set of the position's activations
+/// exists from the start of its first B (I), and an output lives until its transfer has ended. At
+/// one instant releases come before reservations.
+std::vector<std::vector<MemoryStep>> memory_steps(const OpGraph& graph, const Trace& trace,
+                                                  const StageCosts& costs,
+                                                  const std::vector<Position>& positions,
+                                                  const MemoryRules& rules);
 
-/// The peaks of all slots. Among equal peaks the one with more micro-batches in flight, then the
-/// first.
-std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const Trace& trace,
-                                         const StageCosts& costs,
-                                         const std::vector<Position>& positions,
-                                         const MemoryRules& rules);
+/// The peaks of all slots, with what is there all the time. Among equal peaks the one with more
+/// micro-batches in flight, then the first.
+std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts& costs,
+                                         const MemoryRules& rules,
+                                         const std::vector<std::vector<MemoryStep>>& steps);
 
 /// An upper bound of what any device holds, to refuse sums beyond 64 bits before they happen.
 double most_memory(const StageCosts& costs, const MemoryRules& rules, std::uint32_t micro_batches);

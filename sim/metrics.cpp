@@ -11,104 +11,25 @@
 namespace plumbline {
 namespace {
 
-/// The nodes that hold each slot's stream, in order.
-std::vector<std::vector<std::uint32_t>> nodes_by_slot(const OpGraph& graph) {
-  std::vector<std::vector<std::uint32_t>> nodes(graph.slots());
-  for (std::uint32_t i = 0; i < graph.size(); ++i) {
-    const Node& node = graph.nodes[i];
-    if (node.resource < graph.slots()) nodes[node.resource].push_back(i);
-    if (node.second != node.resource && node.second < graph.slots())
-      nodes[node.second].push_back(i);
+DeviceMetrics measure_device(const OpGraph& graph, const Trace& trace,
+                             const std::vector<std::uint32_t>& nodes, SimTime makespan) {
+  DeviceMetrics device;
+  std::optional<SimTime> first, last;
+  for (const std::uint32_t node : nodes) {
+    const Duration took = held(graph, trace, node);
+    device.busy += took;
+    if (!first) first = trace.spans[node].begin;
+    if (took.count() > 0) last = trace.spans[node].begin + took;
   }
-  return nodes;
+  if (first && last) device.span = *last - *first;
+  device.idle = makespan.time_since_epoch() - device.busy;
+  for (const IdleGap& gap : idle_gaps(graph, trace, nodes, makespan)) {
+    device.idle_by_cause.of(gap.cause) += gap.end - gap.begin;
+  }
+  PLUMBLINE_CHECK(device.idle == device.idle_by_cause.sum(), device.idle.count(),
+                  device.idle_by_cause.sum().count());
+  return device;
 }
-
-class Reader {
- public:
-  Reader(const OpGraph& graph, const Trace& trace) : graph_(graph), spans_(trace.spans) {}
-
-  DeviceMetrics device(const std::vector<std::uint32_t>& nodes, SimTime makespan) const {
-    DeviceMetrics device;
-    std::optional<SimTime> first, last;
-    for (const std::uint32_t node : nodes) {
-      const Duration took = held(node);
-      device.busy += took;
-      if (!first) first = spans_[node].begin;
-      if (took.count() > 0) last = spans_[node].begin + took;
-    }
-    if (first && last) device.span = *last - *first;
-    device.idle = makespan.time_since_epoch() - device.busy;
-    auto at = nodes.begin();
-    SimTime start;
-    for (const MiniBatch& mini_batch : graph_.mini_batches) {
-      at = read_mini_batch(mini_batch, at, nodes.end(), start, device.idle_by_cause);
-      start = spans_[mini_batch.gate].end;
-    }
-    if (graph_.asynchronous()) {
-      const SimTime end = read_gaps(nodes.begin(), nodes.end(), SimTime{}, device.idle_by_cause);
-      device.idle_by_cause.drain += makespan - end;
-    }
-    PLUMBLINE_CHECK(device.idle == device.idle_by_cause.sum(), device.idle.count(),
-                    device.idle_by_cause.sum().count());
-    return device;
-  }
-
-  /// How long a node holds its stream.
-  Duration held(std::uint32_t node) const {
-    return spans_[node].end - spans_[node].begin - graph_.cost(node).latency;
-  }
-
- private:
-  using Iterator = std::vector<std::uint32_t>::const_iterator;
-
-  Iterator read_mini_batch(const MiniBatch& mini_batch, Iterator first, Iterator end, SimTime start,
-                           IdleByCause& idle) const {
-    const Iterator updates =
-        std::find_if(first, end, [&](std::uint32_t node) { return node > mini_batch.flush; });
-    const Iterator next =
-        std::find_if(updates, end, [&](std::uint32_t node) { return node > mini_batch.gate; });
-    const SimTime flushed = spans_[mini_batch.flush].end;
-    idle.drain += flushed - read_gaps(first, updates, start, idle);
-    SimTime updated = flushed;
-    for (Iterator at = updates; at != next; ++at) updated = spans_[*at].end;
-    idle.update += spans_[mini_batch.gate].begin - updated;
-    idle.overhead += spans_[mini_batch.gate].end - spans_[mini_batch.gate].begin;
-    return next;
-  }
-
-  /// Splits the gaps before and between these nodes; returns the end of the last.
-  SimTime read_gaps(Iterator first, Iterator end, SimTime start, IdleByCause& idle) const {
-    SimTime cursor = start;
-    for (Iterator at = first; at != end; ++at) {
-      const SimTime begin = spans_[*at].begin;
-      if (at == first) {
-        idle.fill += begin - cursor;
-      } else if (begin > cursor) {
-        split_gap(*at, cursor, begin, idle);
-      }
-      cursor = begin + held(*at);
-    }
-    return cursor;
-  }
-
-  /// Up to the end of the producer the device waited for it, from then on for the data or the
-  /// partner.
-  void split_gap(std::uint32_t node, SimTime begin, SimTime end, IdleByCause& idle) const {
-    std::uint32_t producer = graph_.nodes[node].after;
-    const bool is_blocking_transfer = is_transfer(graph_.activities[node].kind);
-    if (!is_blocking_transfer && producer != graph_.size() &&
-        is_transfer(graph_.activities[producer].kind)) {
-      producer = graph_.nodes[producer].after;
-    }
-    const SimTime made = producer == graph_.size() ? end : spans_[producer].end;
-    const SimTime turn = std::clamp(made, begin, end);
-    idle.dependency += turn - begin;
-    (is_blocking_transfer ? idle.rendezvous : idle.transfer) += end - turn;
-  }
-
-  const OpGraph& graph_;
-  const std::vector<Span>& spans_;
-};
 
 std::uint32_t total(const std::vector<std::uint32_t>& replicas) {
   return std::accumulate(replicas.begin(), replicas.end(), std::uint32_t{0});
@@ -121,18 +42,18 @@ std::uint32_t common_multiple(const std::vector<std::uint32_t>& replicas) {
 }
 
 /// Time in [begin, end) during which the nodes hold their stream.
-Duration busy_within(const Reader& reader, const Trace& trace,
+Duration busy_within(const OpGraph& graph, const Trace& trace,
                      const std::vector<std::uint32_t>& nodes, SimTime begin, SimTime end) {
   Duration busy{};
   for (const std::uint32_t node : nodes) {
     const SimTime from = std::max(begin, trace.spans[node].begin);
-    const SimTime to = std::min(end, trace.spans[node].begin + reader.held(node));
+    const SimTime to = std::min(end, trace.spans[node].begin + held(graph, trace, node));
     if (to > from) busy += to - from;
   }
   return busy;
 }
 
-SteadyState steady_state(const OpGraph& graph, const Trace& trace, const Reader& reader,
+SteadyState steady_state(const OpGraph& graph, const Trace& trace,
                          const std::vector<std::vector<std::uint32_t>>& nodes,
                          const std::vector<std::uint32_t>& replicas, SimTime makespan) {
   const std::uint32_t all = total(replicas);
@@ -174,13 +95,35 @@ SteadyState steady_state(const OpGraph& graph, const Trace& trace, const Reader&
   steady.warm_up_limited = !shares && steady.period_s > seconds(steady.bottleneck) * (1 + 1e-9);
   if (steady.length.count() > 0) {
     Duration busy{};
-    for (const auto& list : nodes) busy += busy_within(reader, trace, list, begin, end);
+    for (const auto& list : nodes) busy += busy_within(graph, trace, list, begin, end);
     steady.bubble_fraction = 1.0 - seconds(busy) / (seconds(steady.length) * graph.slots());
   }
   return steady;
 }
 
 }  // namespace
+
+Duration& IdleByCause::of(IdleCause cause) {
+  switch (cause) {
+    case IdleCause::fill:
+      return fill;
+    case IdleCause::drain:
+      return drain;
+    case IdleCause::dependency:
+      return dependency;
+    case IdleCause::transfer:
+      return transfer;
+    case IdleCause::all_reduce:
+      return all_reduce;
+    case IdleCause::rendezvous:
+      return rendezvous;
+    case IdleCause::update:
+      return update;
+    case IdleCause::overhead:
+      break;
+  }
+  return overhead;
+}
 
 Duration IdleByCause::sum() const {
   return fill + drain + dependency + transfer + all_reduce + rendezvous + update + overhead;
@@ -240,15 +183,13 @@ Metrics measure(const OpGraph& graph, const Trace& trace,
     }
   }
   metrics.makespan = end.time_since_epoch();
-  const Reader reader(graph, trace);
   const auto nodes = nodes_by_slot(graph);
   for (const auto& list : nodes) {
-    metrics.devices.push_back(reader.device(list, end));
+    metrics.devices.push_back(measure_device(graph, trace, list, end));
     const IdleByCause& idle = metrics.devices.back().idle_by_cause;
     metrics.exposed += idle.transfer + idle.rendezvous;
   }
-  if (graph.asynchronous())
-    metrics.steady = steady_state(graph, trace, reader, nodes, replicas, end);
+  if (graph.asynchronous()) metrics.steady = steady_state(graph, trace, nodes, replicas, end);
   return metrics;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "schedules/op_graph.h"
+#include "sim/idle.h"
 #include "sim/trace.h"
 
 namespace plumbline {
@@ -22,6 +23,7 @@ struct IdleByCause {
   Duration update{};      ///< The updates of other devices.
   Duration overhead{};    ///< Time per iteration that belongs to no device.
 
+  Duration& of(IdleCause cause);
   Duration sum() const;
 };
 

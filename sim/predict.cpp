@@ -126,8 +126,10 @@ Result<Prediction> predict(const Scenario& scenario) {
   // Read off what it means.
   const std::vector<std::uint32_t> replicas(plan.partition.stages.size(), 1);
   prediction.metrics = measure(prediction.graph, prediction.trace, replicas);
-  prediction.memory = measure_memory(prediction.graph, prediction.trace, plan.costs,
-                                     plan.schedule.shape.positions, memory_rules);
+  prediction.memory_rules = memory_rules;
+  prediction.memory = measure_memory(prediction.graph, plan.costs, memory_rules,
+                                     memory_steps(prediction.graph, prediction.trace, plan.costs,
+                                                  plan.schedule.shape.positions, memory_rules));
   prediction.formula = formula_of(scenario, plan, prediction.graph);
   add_steady_notes(prediction);
   prediction.scenario = scenario.name;

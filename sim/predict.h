@@ -21,6 +21,7 @@ struct Prediction {
   OpGraph graph;
   Trace trace;
   Metrics metrics;
+  MemoryRules memory_rules;
   std::vector<DeviceMemory> memory;  ///< By slot.
   std::optional<Bytes> memory_limit;
   std::optional<ClosedForm> formula;

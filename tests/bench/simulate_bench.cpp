@@ -96,8 +96,9 @@ void measure_trace(benchmark::State& state) {
   const std::vector<std::uint32_t> ones(c.partition.stages.size(), 1);
   for (auto _ : state) {
     benchmark::DoNotOptimize(measure(graph, trace, ones).makespan);
-    benchmark::DoNotOptimize(
-        measure_memory(graph, trace, c.costs, c.shape.positions, {0, false, ones}).data());
+    const MemoryRules rules{0, false, ones};
+    const auto steps = memory_steps(graph, trace, c.costs, c.shape.positions, rules);
+    benchmark::DoNotOptimize(measure_memory(graph, c.costs, rules, steps).data());
   }
   count_ops(state);
 }

@@ -15,8 +15,9 @@ std::vector<DeviceMemory> memory_of(const test::TestPipeline& t, MemoryRules rul
   const OpGraph graph = test::graph_of(t);
   rules.weight_versions.resize(t.forward.size(), 1);
   rules.recompute = t.options.recompute;
-  return measure_memory(graph, simulate(graph), test::costs_of(t), schedule_of(t).shape.positions,
-                        rules);
+  const auto steps = memory_steps(graph, simulate(graph), test::costs_of(t),
+                                  schedule_of(t).shape.positions, rules);
+  return measure_memory(graph, test::costs_of(t), rules, steps);
 }
 
 test::TestPipeline pipeline(const std::string& schedule, std::uint32_t stages,
@@ -140,7 +141,7 @@ TEST_CASE("running sums end at zero and never fall below") {
         for (std::uint32_t slot = 0; slot < 3; ++slot) {
           const auto steps =
               memory_steps(graph, trace, test::costs_of(t), schedule_of(t).shape.positions,
-                           {0, recompute, {1, 1, 1}}, slot);
+                           {0, recompute, {1, 1, 1}})[slot];
           for (const MemoryStep& step : steps) {
             CHECK(step.activations >= Bytes{0});
             CHECK(step.buffers >= Bytes{0});

@@ -1,0 +1,27 @@
+// A trace in Chrome's JSON, which Perfetto opens.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/predict.h"
+
+namespace plumbline {
+
+/// The activities that decide the end of the run, first to last: from the last one that ends, back
+/// over `released_by`.
+std::vector<std::uint32_t> critical_path(const Trace& trace);
+
+/// A process a device, with tracks for compute, for idle time, and for what goes to and comes from
+/// each other device; counters for memory and micro-batches in flight; arrows along the critical
+/// path. Slices on one track never overlap. A blocking transfer stands on the compute tracks of
+/// both ends, which it holds. Slices are named `F 12`, `send F 12`, `recv F 12`, `idle transfer`:
+/// kind and micro-batch, numbered through the run. Times are microseconds with three decimals:
+/// exact.
+std::string chrome_trace(const Prediction& prediction);
+
+/// `text` in gzip's format.
+std::string gzip(const std::string& text);
+
+}  // namespace plumbline

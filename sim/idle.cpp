@@ -1,0 +1,116 @@
+// Gaps are read along a device's spans, mini-batch by mini-batch.
+// SPDX-License-Identifier: MIT
+#include "sim/idle.h"
+
+#include <algorithm>
+
+namespace plumbline {
+namespace {
+
+class GapReader {
+ public:
+  GapReader(const OpGraph& graph, const Trace& trace)
+      : graph_(graph), trace_(trace), spans_(trace.spans) {}
+
+  std::vector<IdleGap> read(const std::vector<std::uint32_t>& nodes, SimTime makespan) {
+    auto at = nodes.begin();
+    SimTime start;
+    for (const MiniBatch& mini_batch : graph_.mini_batches) {
+      at = read_mini_batch(mini_batch, at, nodes.end(), start);
+      start = spans_[mini_batch.gate].end;
+    }
+    if (graph_.asynchronous()) {
+      const SimTime end = read_between(nodes.begin(), nodes.end(), SimTime{});
+      add(end, makespan, IdleCause::drain);
+    }
+    return std::move(gaps_);
+  }
+
+ private:
+  using Iterator = std::vector<std::uint32_t>::const_iterator;
+
+  void add(SimTime begin, SimTime end, IdleCause cause) {
+    if (end > begin) gaps_.push_back({begin, end, cause});
+  }
+
+  Iterator read_mini_batch(const MiniBatch& mini_batch, Iterator first, Iterator end,
+                           SimTime start) {
+    const Iterator updates =
+        std::find_if(first, end, [&](std::uint32_t node) { return node > mini_batch.flush; });
+    const Iterator next =
+        std::find_if(updates, end, [&](std::uint32_t node) { return node > mini_batch.gate; });
+    const SimTime flushed = spans_[mini_batch.flush].end;
+    const SimTime ended = read_between(first, updates, start);
+    add(ended, flushed, IdleCause::drain);
+    SimTime updated = flushed;
+    for (Iterator at = updates; at != next; ++at) updated = spans_[*at].end;
+    add(updated, spans_[mini_batch.gate].begin, IdleCause::update);
+    add(spans_[mini_batch.gate].begin, spans_[mini_batch.gate].end, IdleCause::overhead);
+    return next;
+  }
+
+  /// The gaps before and between these nodes; returns the end of the last.
+  SimTime read_between(Iterator first, Iterator end, SimTime start) {
+    SimTime cursor = start;
+    for (Iterator at = first; at != end; ++at) {
+      const SimTime begin = spans_[*at].begin;
+      if (at == first) {
+        add(cursor, begin, IdleCause::fill);
+      } else if (begin > cursor) {
+        split(*at, cursor, begin);
+      }
+      cursor = begin + held(graph_, trace_, *at);
+    }
+    return cursor;
+  }
+
+  /// Up to the end of the producer the device waited for it, from then on for the data or the
+  /// partner.
+  void split(std::uint32_t node, SimTime begin, SimTime end) {
+    std::uint32_t producer = graph_.nodes[node].after;
+    const bool is_blocking_transfer = is_transfer(graph_.activities[node].kind);
+    if (!is_blocking_transfer && producer != graph_.size() &&
+        is_transfer(graph_.activities[producer].kind)) {
+      producer = graph_.nodes[producer].after;
+    }
+    const SimTime made = producer == graph_.size() ? end : spans_[producer].end;
+    const SimTime turn = std::clamp(made, begin, end);
+    add(begin, turn, IdleCause::dependency);
+    add(turn, end, is_blocking_transfer ? IdleCause::rendezvous : IdleCause::transfer);
+  }
+
+  const OpGraph& graph_;
+  const Trace& trace_;
+  const std::vector<Span>& spans_;
+  std::vector<IdleGap> gaps_;
+};
+
+}  // namespace
+
+std::string_view name(IdleCause cause) {
+  constexpr std::string_view names[] = {"fill",       "drain",      "dependency", "transfer",
+                                        "all_reduce", "rendezvous", "update",     "overhead"};
+  return names[static_cast<std::size_t>(cause)];
+}
+
+std::vector<std::vector<std::uint32_t>> nodes_by_slot(const OpGraph& graph) {
+  std::vector<std::vector<std::uint32_t>> nodes(graph.slots());
+  for (std::uint32_t i = 0; i < graph.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (node.resource < graph.slots()) nodes[node.resource].push_back(i);
+    if (node.second != node.resource && node.second < graph.slots())
+      nodes[node.second].push_back(i);
+  }
+  return nodes;
+}
+
+Duration held(const OpGraph& graph, const Trace& trace, std::uint32_t node) {
+  return trace.spans[node].end - trace.spans[node].begin - graph.cost(node).latency;
+}
+
+std::vector<IdleGap> idle_gaps(const OpGraph& graph, const Trace& trace,
+                               const std::vector<std::uint32_t>& nodes, SimTime makespan) {
+  return GapReader(graph, trace).read(nodes, makespan);
+}
+
+}  // namespace plumbline
