@@ -22,6 +22,11 @@ enum class IdleCause : std::uint8_t {
   overhead,    ///< Time per iteration that belongs to no device.
 };
 
+/// All of them, in the order of reports.
+inline constexpr IdleCause kIdleCauses[] = {
+    IdleCause::fill,       IdleCause::drain,      IdleCause::dependency, IdleCause::transfer,
+    IdleCause::all_reduce, IdleCause::rendezvous, IdleCause::update,     IdleCause::overhead};
+
 /// The cause as reports write it: "all_reduce".
 std::string_view name(IdleCause cause);
 

@@ -103,30 +103,10 @@ SteadyState steady_state(const OpGraph& graph, const Trace& trace,
 
 }  // namespace
 
-Duration& IdleByCause::of(IdleCause cause) {
-  switch (cause) {
-    case IdleCause::fill:
-      return fill;
-    case IdleCause::drain:
-      return drain;
-    case IdleCause::dependency:
-      return dependency;
-    case IdleCause::transfer:
-      return transfer;
-    case IdleCause::all_reduce:
-      return all_reduce;
-    case IdleCause::rendezvous:
-      return rendezvous;
-    case IdleCause::update:
-      return update;
-    case IdleCause::overhead:
-      break;
-  }
-  return overhead;
-}
-
 Duration IdleByCause::sum() const {
-  return fill + drain + dependency + transfer + all_reduce + rendezvous + update + overhead;
+  Duration sum{};
+  for (const IdleCause cause : kIdleCauses) sum += of(cause);
+  return sum;
 }
 
 Duration Metrics::busy() const {

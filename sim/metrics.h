@@ -23,8 +23,18 @@ struct IdleByCause {
   Duration update{};      ///< The updates of other devices.
   Duration overhead{};    ///< Time per iteration that belongs to no device.
 
-  Duration& of(IdleCause cause);
+  Duration& of(IdleCause cause) { return this->*member(cause); }
+  Duration of(IdleCause cause) const { return this->*member(cause); }
   Duration sum() const;
+
+ private:
+  static constexpr Duration IdleByCause::*member(IdleCause cause) {
+    constexpr Duration IdleByCause::*members[] = {
+        &IdleByCause::fill,     &IdleByCause::drain,      &IdleByCause::dependency,
+        &IdleByCause::transfer, &IdleByCause::all_reduce, &IdleByCause::rendezvous,
+        &IdleByCause::update,   &IdleByCause::overhead};
+    return members[static_cast<std::size_t>(cause)];
+  }
 };
 
 /// One device over the whole run.

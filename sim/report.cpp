@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "models/quantity.h"
 #include "sim/table.h"
@@ -111,32 +110,23 @@ std::string device_table(const Prediction& p) {
 
 /// A column for each cause that occurs at all.
 std::string cause_table(const Prediction& p) {
-  using Part = Duration IdleByCause::*;
-  constexpr std::array<std::pair<std::string_view, Part>, 8> parts = {
-      {{"fill", &IdleByCause::fill},
-       {"drain", &IdleByCause::drain},
-       {"dependency", &IdleByCause::dependency},
-       {"transfer", &IdleByCause::transfer},
-       {"all_reduce", &IdleByCause::all_reduce},
-       {"rendezvous", &IdleByCause::rendezvous},
-       {"update", &IdleByCause::update},
-       {"overhead", &IdleByCause::overhead}}};
-  std::vector<std::pair<std::string_view, Part>> shown;
-  for (const auto& part : parts) {
-    const bool occurs = std::any_of(
-        p.metrics.devices.begin(), p.metrics.devices.end(),
-        [&](const DeviceMetrics& d) { return (d.idle_by_cause.*part.second).count() > 0; });
-    if (occurs) shown.push_back(part);
+  std::vector<IdleCause> shown;
+  for (const IdleCause cause : kIdleCauses) {
+    const bool occurs =
+        std::any_of(p.metrics.devices.begin(), p.metrics.devices.end(),
+                    [&](const DeviceMetrics& d) { return d.idle_by_cause.of(cause).count() > 0; });
+    if (occurs) shown.push_back(cause);
   }
   if (shown.empty()) return "";
   Table table;
   std::vector<std::string> header = {"device"};
-  for (const auto& part : shown) header.emplace_back(part.first);
+  for (const IdleCause cause : shown) header.emplace_back(name(cause));
   table.row(header);
   for (std::size_t slot = 0; slot < p.metrics.devices.size(); ++slot) {
     std::vector<std::string> row = {device_name(p, slot)};
-    for (const auto& part : shown)
-      row.push_back(to_text(p.metrics.devices[slot].idle_by_cause.*part.second));
+    for (const IdleCause cause : shown) {
+      row.push_back(to_text(p.metrics.devices[slot].idle_by_cause.of(cause)));
+    }
     table.row(std::move(row));
   }
   return "\nwhere the idle time comes from\n" + table.print();

@@ -15,14 +15,10 @@ Json or_null(const std::optional<T>& value) {
 }
 
 Json causes(const IdleByCause& idle) {
-  return {{"fill", seconds(idle.fill)},
-          {"drain", seconds(idle.drain)},
-          {"dependency", seconds(idle.dependency)},
-          {"transfer", seconds(idle.transfer)},
-          {"all_reduce", seconds(idle.all_reduce)},
-          {"rendezvous", seconds(idle.rendezvous)},
-          {"update", seconds(idle.update)},
-          {"overhead", seconds(idle.overhead)}};
+  Json json;
+  for (const IdleCause cause : kIdleCauses)
+    json[std::string(name(cause))] = seconds(idle.of(cause));
+  return json;
 }
 
 Json memory_parts(const MemoryParts& peak) {
