@@ -3,12 +3,15 @@
 #include "cli/command.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <CLI/App.hpp>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "sim/report.h"
 
@@ -26,6 +29,46 @@ void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments) {
       .add_option("-o,--output", arguments.output,
                   "write to this file instead of stdout, whole or not at all")
       ->type_name("FILE");
+}
+
+namespace {
+
+/// The first of the locale's variables that is set decides, as setlocale does it.
+bool locale_is_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(name);
+    if (!value || *value == '\0') continue;
+    const std::string_view locale = value;
+    for (const std::string_view codeset : {"UTF-8", "utf-8", "UTF8", "utf8"}) {
+      if (locale.find(codeset) != std::string_view::npos) return true;
+    }
+    return false;
+  }
+  return false;
+}
+
+std::size_t terminal_width() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 20) return 80;
+  return size.ws_col;
+}
+
+}  // namespace
+
+TimelineStyle timeline_style(const std::string& output, std::size_t width) {
+  const bool on_terminal = output.empty() && isatty(STDOUT_FILENO) != 0;
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  TimelineStyle style;
+  if (width > 0) {
+    style.width = width;
+  } else if (on_terminal) {
+    style.width = terminal_width();
+  }
+  style.unicode = locale_is_utf8();
+  style.color = on_terminal && !(no_color && *no_color != '\0') &&
+                !(terminal && std::string_view(terminal) == "dumb");
+  return style;
 }
 
 int fail(const Diagnostics& problems) {

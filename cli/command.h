@@ -8,6 +8,7 @@
 
 #include "models/diagnostic.h"
 #include "sim/predict.h"
+#include "sim/timeline.h"
 
 namespace CLI {
 class App;
@@ -38,6 +39,11 @@ struct ScenarioArguments {
 
 /// Adds SCENARIO, key=value and -o to a subcommand.
 void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments);
+
+/// How a timeline is drawn for stdout, or for a file where `output` names one: as wide as asked
+/// for, else as the terminal, else 80; Unicode where the locale is UTF-8; colours on a terminal
+/// unless NO_COLOR is set.
+TimelineStyle timeline_style(const std::string& output, std::size_t width);
 
 /// Prints diagnostics to stderr; returns the exit code of the gravest: a wrong input, then a file,
 /// then infeasible.

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "sim/dot.h"
 #include "sim/predict.h"
 
 namespace plumbline {
@@ -20,8 +21,8 @@ void add_schedule(CLI::App& app, int& exit_code) {
   command
       ->add_option("--format", arguments->format,
                    "grid: a column a step; torch-csv: PyTorch's file; sequence: as one host thread "
-                   "launches it")
-      ->check(CLI::IsMember({"grid", "torch-csv", "sequence"}))
+                   "launches it; dot: the graph of what waits for what, for Graphviz")
+      ->check(CLI::IsMember({"grid", "torch-csv", "sequence", "dot"}))
       ->capture_default_str();
   command->callback([arguments, &exit_code] {
     const auto scenario = read_scenario(arguments->scenario, arguments->overrides);
@@ -32,6 +33,10 @@ void add_schedule(CLI::App& app, int& exit_code) {
     Result<std::string> text = std::string();
     if (arguments->format == "grid") {
       text = replay_grid(schedule, pipeline->devices);
+    } else if (arguments->format == "dot") {
+      const auto graph = lower_pipeline(*scenario, *pipeline);
+      if (!graph) return void(exit_code = fail(graph.problems()));
+      text = op_graph_dot(*graph);
     } else {
       text = arguments->format == "torch-csv" ? torch_csv(schedule) : issue_sequence(schedule);
     }

@@ -1,6 +1,7 @@
 // `plumbline simulate`: predict, and print a table or JSON.
 // SPDX-License-Identifier: MIT
 #include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
 #include <memory>
 
 #include "cli/command.h"
@@ -13,12 +14,19 @@ void add_simulate(CLI::App& app, int& exit_code) {
   struct Arguments : ScenarioArguments {
     bool json = false;
     std::string trace;
+    std::size_t width = 0;  ///< 0 = the terminal's.
+    bool no_timeline = false;
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
       app.add_subcommand("simulate", "predict iteration time, throughput, bubbles and memory");
   add_scenario_arguments(*command, *arguments);
   command->add_flag("--json", arguments->json, "print JSON and nothing else");
+  command
+      ->add_option("--width", arguments->width, "columns of the timeline; absent = the terminal's")
+      ->check(CLI::Range(20, 10'000))
+      ->type_name("N");
+  command->add_flag("--no-timeline", arguments->no_timeline, "leave the timeline out");
   command
       ->add_option("--trace", arguments->trace,
                    "write Chrome-trace JSON for Perfetto here; compressed if the name ends in .gz")
@@ -34,9 +42,11 @@ void add_simulate(CLI::App& app, int& exit_code) {
           write_output(arguments->trace.ends_with(".gz") ? gzip(text) : text, arguments->trace);
       if (exit_code != ExitCode::done) return;
     }
-    exit_code =
-        write_output(arguments->json ? to_json(*prediction, kVersion) : to_table(*prediction),
-                     arguments->output);
+    std::optional<TimelineStyle> style;
+    if (!arguments->no_timeline) style = timeline_style(arguments->output, arguments->width);
+    exit_code = write_output(
+        arguments->json ? to_json(*prediction, kVersion) : to_table(*prediction, style),
+        arguments->output);
     if (exit_code == ExitCode::done) exit_code = report_fit(*prediction);
   });
 }

@@ -28,6 +28,14 @@ Path Cluster::path(DeviceId from, DeviceId to) const {
   return {levels[level].link, Card{level, group_from, true}, Card{level, group_to, false}};
 }
 
+Bytes ring_volume(Bytes bytes, std::int64_t members) {
+  // In two parts, so that the product stays within 64 bits.
+  const std::int64_t whole = bytes.count / members;
+  const std::int64_t rest = bytes.count % members;
+  const std::int64_t steps = 2 * (members - 1);
+  return {steps * whole + (steps * rest + members - 1) / members};
+}
+
 Cluster flat_cluster(std::uint32_t devices, Link link, std::optional<Bytes> memory) {
   return {{{"link", devices, link}}, memory};
 }

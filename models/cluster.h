@@ -60,6 +60,10 @@ struct Cluster {
   Path path(DeviceId from, DeviceId to) const;
 };
 
+/// What each of r members of a ring all-reduce of `bytes` sends to the next one, in 2 (r-1) steps:
+/// 2 (r-1)/r x bytes, rounded up (Patarasuk and Yuan 2009, section 3). Requires: members >= 1.
+Bytes ring_volume(Bytes bytes, std::int64_t members);
+
 /// A cluster with one link for each ordered pair of devices.
 Cluster flat_cluster(std::uint32_t devices, Link link, std::optional<Bytes> memory = std::nullopt);
 

@@ -16,10 +16,10 @@ constexpr std::size_t kMostFaults = 20;
 
 class Checker {
  public:
-  Checker(const PipelineShape& shape, const OpLists& lists, const Mark& mark)
+  Checker(const PipelineShape& shape, const OpLists& lists, const MarkOfOp& mark_of_op)
       : shape_(shape),
         lists_(lists),
-        mark_(mark),
+        mark_of_op_(mark_of_op),
         seen_(std::size_t{shape.stages()} * shape.micro_batches) {}
 
   Diagnostics check() {
@@ -33,7 +33,7 @@ class Checker {
 
  private:
   void fault(std::uint32_t slot, std::size_t index, std::string message) {
-    faults_.push_back({.mark = mark_,
+    faults_.push_back({.mark = mark_of_op_(slot, index),
                        .message = std::move(message),
                        .help = {},
                        .detail = list_grid(lists_, slot, index),
@@ -86,7 +86,7 @@ class Checker {
 
   const PipelineShape& shape_;
   const OpLists& lists_;
-  const Mark& mark_;
+  const MarkOfOp& mark_of_op_;
   std::vector<std::array<bool, 4>> seen_;
   Diagnostics faults_;
 };
@@ -104,7 +104,7 @@ std::string waits_for(const Op& op) {
 }
 
 Diagnostic deadlock(const PipelineShape& shape, const OpLists& lists,
-                    const std::vector<std::size_t>& done, const Mark& mark) {
+                    const std::vector<std::size_t>& done, const MarkOfOp& mark_of_op) {
   const auto has_run = [&](const Op& wanted) {
     const std::uint32_t slot = shape.slot(wanted.stage, wanted.micro_batch);
     for (std::size_t i = 0; i < done[slot]; ++i) {
@@ -116,8 +116,7 @@ Diagnostic deadlock(const PipelineShape& shape, const OpLists& lists,
     }
     return false;
   };
-  Diagnostic found{
-      .mark = mark, .message = {}, .help = {}, .detail = {}, .fault = Fault::infeasible};
+  Diagnostic found{.mark = {}, .message = {}, .help = {}, .detail = {}, .fault = Fault::infeasible};
   std::optional<std::uint32_t> first;
   std::size_t told = 0;
   for (std::uint32_t slot = 0; slot < lists.size(); ++slot) {
@@ -131,6 +130,7 @@ Diagnostic deadlock(const PipelineShape& shape, const OpLists& lists,
     }
     if (!first) {
       first = slot;
+      found.mark = mark_of_op(slot, done[slot]);
       found.message = fmt::format(
           "the schedule deadlocks: device {}, position {}: {} waits for {}, which never runs", slot,
           done[slot], to_text(next), wait);
@@ -148,9 +148,16 @@ Diagnostic deadlock(const PipelineShape& shape, const OpLists& lists,
 
 Result<Schedule> checked_schedule(std::string name, bool asynchronous, const PipelineShape& shape,
                                   const OpLists& lists, const Mark& mark) {
-  if (Diagnostics faults = Checker(shape, lists, mark).check(); !faults.empty()) return faults;
+  return checked_schedule(std::move(name), asynchronous, shape, lists,
+                          [&](std::uint32_t, std::size_t) { return mark; });
+}
+
+Result<Schedule> checked_schedule(std::string name, bool asynchronous, const PipelineShape& shape,
+                                  const OpLists& lists, const MarkOfOp& mark_of_op) {
+  if (Diagnostics faults = Checker(shape, lists, mark_of_op).check(); !faults.empty())
+    return faults;
   const Replay replayed = replay(shape, lists);
-  if (!replayed.complete) return deadlock(shape, lists, replayed.done, mark);
+  if (!replayed.complete) return deadlock(shape, lists, replayed.done, mark_of_op);
   Schedule schedule{std::move(name), asynchronous, false, shape, {}, {}};
   order_by_replay(lists, replayed.start, schedule.issue_order, schedule.waves);
   return schedule;

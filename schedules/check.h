@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "schedules/schedule.h"
@@ -16,5 +17,12 @@ namespace plumbline {
 /// Fault::infeasible.
 Result<Schedule> checked_schedule(std::string name, bool asynchronous, const PipelineShape& shape,
                                   const OpLists& lists, const Mark& mark);
+
+/// The place that an entry of a list was read from; one past the list for what is missing there.
+using MarkOfOp = std::function<Mark(std::uint32_t slot, std::size_t index)>;
+
+/// The same with a place for each op.
+Result<Schedule> checked_schedule(std::string name, bool asynchronous, const PipelineShape& shape,
+                                  const OpLists& lists, const MarkOfOp& mark_of_op);
 
 }  // namespace plumbline

@@ -13,7 +13,7 @@ const std::vector<ScheduleRule>& schedule_rules() {
   using U = std::uint32_t;
   static const std::vector<ScheduleRule> rules = {
       {.name = "naive",
-       .window = [](U, U, U) -> U { return 1; },
+       .window = [](U, U) -> U { return 1; },
        .asynchronous = false,
        .host_loop = true,
        .takes_warm_up = false,
@@ -22,7 +22,7 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .bubble = "fraction (p-1)/p",
        .source = "the baseline of Huang et al. 2019 (GPipe), figure 2b"},
       {.name = "gpipe",
-       .window = [](U, U, U m) -> U { return m; },
+       .window = [](U, U m) -> U { return m; },
        .asynchronous = false,
        .host_loop = true,
        .takes_warm_up = false,
@@ -31,7 +31,7 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .bubble = "fraction (p-1)/(m+p-1), overhead (p-1)/m",
        .source = "Huang et al. 2019 (GPipe), section 2.3"},
       {.name = "1f1b",
-       .window = [](U s, U p, U) -> U { return p - s; },
+       .window = [](U depth, U) -> U { return depth; },
        .asynchronous = false,
        .host_loop = false,
        .takes_warm_up = true,
@@ -40,7 +40,7 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .bubble = "fraction (p-1)/(m+p-1), overhead (p-1)/m",
        .source = "Narayanan et al. 2021 (Megatron-LM), section 2.2; Fan et al. 2021 (DAPPLE)"},
       {.name = "eager-1f1b",
-       .window = [](U s, U p, U) -> U { return 2 * (p - s) - 1; },
+       .window = [](U depth, U) -> U { return 2 * depth - 1; },
        .asynchronous = false,
        .host_loop = false,
        .takes_warm_up = true,
@@ -49,7 +49,7 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .bubble = "fraction (p-1)/(m+p-1), overhead (p-1)/m",
        .source = "Zhuang et al. 2023 (cross-mesh resharding), section 4"},
       {.name = "delayed-backward",
-       .window = [](U, U, U) -> U { return 2; },
+       .window = [](U, U) -> U { return 2; },
        .asynchronous = false,
        .host_loop = true,
        .takes_warm_up = false,
@@ -58,14 +58,24 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .bubble = "fraction (m-1)(p-1)/((m-1)p+1) for m >= 2",
        .source = "a window of 2 on every position; see gpipe and naive for windows m and 1"},
       {.name = "pipedream",
-       .window = [](U s, U p, U) -> U { return p - s; },
+       .window = [](U depth, U) -> U { return depth; },
        .asynchronous = true,
        .host_loop = false,
        .takes_warm_up = true,
        .summary = "asynchronous 1F1B: an update after every backward, weight versions, no flush",
-       .order = "a window of p-s micro-batches on position s",
+       .order = "a window of p-s micro-batches on position s; with replicas as many as reach it",
        .bubble = "none in the steady state: its period is the slowest stage's F + B + U",
        .source = "Narayanan et al. 2019 (PipeDream), sections 3.2 and 3.3"},
+      {.name = "data-parallel",
+       .window = [](U, U) -> U { return 1; },
+       .asynchronous = false,
+       .host_loop = true,
+       .takes_warm_up = false,
+       .whole_model = true,
+       .summary = "the whole model on every device, gradients all-reduced in buckets",
+       .order = "F0 B0 F1 B1 ... on every device",
+       .bubble = "none; what the all-reduces leave exposed is idle time",
+       .source = "Li et al. 2020 (PyTorch Distributed), section 3.2.3"},
   };
   return rules;
 }
@@ -77,38 +87,46 @@ const ScheduleRule* find_schedule_rule(std::string_view name) {
   return found == rules.end() ? nullptr : &*found;
 }
 
-std::vector<std::uint32_t> windows(const ScheduleRule& rule, std::uint32_t positions,
-                                   std::uint32_t micro_batches,
+std::vector<std::uint32_t> windows(const ScheduleRule& rule, const PipelineShape& shape,
                                    const std::optional<std::vector<std::uint32_t>>& warm_up) {
-  std::vector<std::uint32_t> result(positions);
-  for (std::uint32_t s = 0; s < positions; ++s) {
-    const std::uint32_t window = warm_up ? std::min((*warm_up)[s], micro_batches) + 1
-                                         : rule.window(s, positions, micro_batches);
-    result[s] = std::min(window, micro_batches);
+  std::uint32_t behind = 0;  // the devices from this position on
+  for (const Position& position : shape.positions) behind += shape.replicas(position);
+  std::vector<std::uint32_t> result;
+  for (std::size_t i = 0; i < shape.positions.size(); ++i) {
+    const std::uint32_t r = shape.replicas(shape.positions[i]);
+    const std::uint32_t own = shape.share(0, r);  // replica 0 has the most
+    const std::uint32_t depth = (behind - 1) / r + 1;
+    const std::uint32_t window =
+        warm_up ? std::min((*warm_up)[i], own) + 1 : rule.window(depth, own);
+    result.push_back(std::min(window, own));
+    behind -= r;
   }
   return result;
 }
 
 std::vector<Op> window_list(const Position& position, std::uint32_t window,
-                            std::uint32_t micro_batches) {
+                            std::uint32_t micro_batches, std::uint32_t replica,
+                            std::uint32_t replicas) {
+  const std::uint32_t own = (micro_batches - replica + replicas - 1) / replicas;
+  window = std::min(window, own);
   std::vector<Op> list;
-  list.reserve(std::size_t{2} * position.stages * micro_batches);
-  const auto forward = [&](std::uint32_t m) {
+  list.reserve(std::size_t{2} * position.stages * own);
+  const auto forward = [&](std::uint32_t k) {
     for (std::uint32_t i = 0; i < position.stages; ++i) {
-      list.push_back({OpKind::forward, {position.first_stage + i}, {m}});
+      list.push_back({OpKind::forward, {position.first_stage + i}, {k * replicas + replica}});
     }
   };
-  const auto backward = [&](std::uint32_t m) {
+  const auto backward = [&](std::uint32_t k) {
     for (std::uint32_t i = position.stages; i-- > 0;) {
-      list.push_back({OpKind::backward, {position.first_stage + i}, {m}});
+      list.push_back({OpKind::backward, {position.first_stage + i}, {k * replicas + replica}});
     }
   };
-  for (std::uint32_t m = 0; m < window; ++m) forward(m);
-  for (std::uint32_t k = 0; k + window < micro_batches; ++k) {
+  for (std::uint32_t k = 0; k < window; ++k) forward(k);
+  for (std::uint32_t k = 0; k + window < own; ++k) {
     backward(k);
     forward(window + k);
   }
-  for (std::uint32_t k = micro_batches - window; k < micro_batches; ++k) backward(k);
+  for (std::uint32_t k = own - window; k < own; ++k) backward(k);
   return list;
 }
 
@@ -117,16 +135,20 @@ Result<Schedule> generate(const ScheduleRule& rule, const PipelineShape& shape,
   PLUMBLINE_CHECK(windows.size() == shape.positions.size(), windows.size(), shape.positions.size());
   if (rule.host_loop) {
     // The loop runs over the whole model as over one position: its list is the issue order.
+    const std::uint32_t window = rule.window(1, shape.micro_batches);
     Schedule schedule{std::string(rule.name), rule.asynchronous, true, shape, {}, {}};
-    schedule.issue_order = window_list({0, shape.stages()}, windows.front(), shape.micro_batches);
+    schedule.issue_order = window_list({0, shape.stages()}, window, shape.micro_batches);
     for (std::uint32_t i = 0; i < schedule.issue_order.size(); ++i) schedule.waves.push_back(i);
     return schedule;
   }
   OpLists lists(shape.slots);
   for (std::size_t i = 0; i < shape.positions.size(); ++i) {
     const Position& position = shape.positions[i];
-    lists[shape.stage_slots[position.first_stage].front()] =
-        window_list(position, windows[i], shape.micro_batches);
+    const auto& slots = shape.stage_slots[position.first_stage];
+    for (std::uint32_t replica = 0; replica < slots.size(); ++replica) {
+      lists[slots[replica]] =
+          window_list(position, windows[i], shape.micro_batches, replica, shape.replicas(position));
+    }
   }
   return checked_schedule(std::string(rule.name), rule.asynchronous, shape, lists, mark);
 }

@@ -15,11 +15,14 @@ namespace plumbline {
 /// of micro-batches m): F0..F(K-1), then B(k), F(K+k) in turn, then the remaining B's in order.
 struct ScheduleRule {
   std::string_view name;
-  /// The window of position s of p with m micro-batches.
-  std::uint32_t (*window)(std::uint32_t s, std::uint32_t p, std::uint32_t m);
+  /// The window of a position with `depth` micro-batches between it and the end of the pipeline
+  /// and back, of m in all: p-s for position s of p; with replica counts r_0, r_1, ... and their
+  /// sum N, floor((N - 1 - sum of r_j before s) / r_s) + 1 (Narayanan et al. 2019, section 3.2).
+  std::uint32_t (*window)(std::uint32_t depth, std::uint32_t m);
   bool asynchronous;  ///< An update after every backward and no flush.
   bool host_loop;     ///< One host thread loops over the whole model: the loop is the issue order.
   bool takes_warm_up;
+  bool whole_model = false;  ///< Every device runs one copy of a single stage.
   std::string_view summary;
   std::string_view order;
   std::string_view bubble;  ///< The closed form for equal stages and free links.
@@ -32,19 +35,20 @@ const std::vector<ScheduleRule>& schedule_rules();
 /// The rule of this name, or nullptr.
 const ScheduleRule* find_schedule_rule(std::string_view name);
 
-/// The window of each position: by the rule, or `warm_up` + 1 where that is given (one a position),
-/// never above the number of micro-batches.
-std::vector<std::uint32_t> windows(const ScheduleRule& rule, std::uint32_t positions,
-                                   std::uint32_t micro_batches,
+/// The window of each position, in micro-batches of one replica: by the rule, or `warm_up` + 1
+/// where that is given (one a position), never above the number that a replica has.
+std::vector<std::uint32_t> windows(const ScheduleRule& rule, const PipelineShape& shape,
                                    const std::optional<std::vector<std::uint32_t>>& warm_up);
 
-/// The order of one position: `window` forwards, then backward and forward in turn, then backwards;
-/// its forwards run through its stages upwards, its backwards downwards.
+/// The order of one replica of a position, which has every micro-batch m with m mod replicas =
+/// replica: `window` forwards, then backward and forward in turn, then backwards; its forwards run
+/// through its stages upwards, its backwards downwards.
 std::vector<Op> window_list(const Position& position, std::uint32_t window,
-                            std::uint32_t micro_batches);
+                            std::uint32_t micro_batches, std::uint32_t replica = 0,
+                            std::uint32_t replicas = 1);
 
 /// The schedule of `rule` over `shape` with these windows (one a position).
-/// Requires: one slot a stage, each position's slot different from those of the others.
+/// Requires: no slot in two positions.
 /// Errors (at `mark`): a deadlock, which only a given warm-up can bring about.
 Result<Schedule> generate(const ScheduleRule& rule, const PipelineShape& shape,
                           const std::vector<std::uint32_t>& windows, const Mark& mark);

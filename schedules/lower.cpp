@@ -1,278 +1,321 @@
-// Lowering walks the issue order once per mini-batch and appends nodes.
+// Lowering walks the issue order once per mini-batch, or once through the whole stream.
 // SPDX-License-Identifier: MIT
 #include "schedules/lower.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <map>
+#include <deque>
+#include <numeric>
 #include <optional>
 
 #include "models/bug.h"
+#include "schedules/graph_writer.h"
 
 namespace plumbline {
 namespace {
 
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-constexpr std::size_t kKinds = 5;  ///< F, B, I, W, U: the cost classes of one stage.
+constexpr std::uint32_t kNone = GraphWriter::kNone;
 
-class Lowering {
- public:
-  Lowering(const Schedule& schedule, const StageCosts& costs, const std::vector<DeviceId>& devices,
-           const Cluster& cluster, const LoweringOptions& options)
-      : schedule_(schedule),
-        shape_(schedule.shape),
-        stage_costs_(costs),
-        cluster_(cluster),
-        options_(options) {
-    graph_.devices = devices;
-    graph_.blocking = options.blocking;
-    graph_.micro_batches = shape_.micro_batches * options.mini_batches;
-    for (const auto& slots : shape_.stage_slots) graph_.stage_slot.push_back(slots.front());
-    add_compute_costs();
-    add_channels();
+bool ends_backward(OpKind kind) {
+  return kind == OpKind::backward || kind == OpKind::backward_weight;
+}
+
+/// Calls `visit(begin, end)` for each wave: a range of the issue order.
+template <class Visit>
+void each_wave(const Schedule& schedule, Visit&& visit) {
+  for (std::size_t wave = 0; wave < schedule.waves.size(); ++wave) {
+    visit(schedule.waves[wave], wave + 1 < schedule.waves.size() ? schedule.waves[wave + 1]
+                                                                 : schedule.issue_order.size());
   }
+}
 
-  OpGraph build() {
-    reserve();
+/// Mini-batches one after the other, each with its flush, all-reduces and updates.
+class SynchronousRun {
+ public:
+  SynchronousRun(const Schedule& schedule, const StageCosts& costs, const LoweringOptions& options,
+                 GraphWriter& writer)
+      : schedule_(schedule), costs_(costs), options_(options), writer_(writer) {}
+
+  void write() {
     std::uint32_t gate = kNone;
     for (std::uint32_t k = 0; k < options_.mini_batches; ++k) {
-      const std::uint32_t first = graph_.size();
-      first_micro_batch_ = k * shape_.micro_batches;
-      std::fill(produced_.begin(), produced_.end(), kNone);
-      add_ops(gate);
-      if (schedule_.asynchronous) break;
-      gate = add_flush_and_updates(first);
+      const std::uint32_t first = writer_.graph().size();
+      writer_.begin_mini_batch(k * schedule_.shape.micro_batches);
+      last_.assign(writer_.graph().slots(), kNone);
+      gradients_.assign(schedule_.shape.stages(), {});
+      write_ops(gate);
+      gate = write_end(first);
     }
-    for (Node& node : graph_.nodes) {
-      if (node.after == kNone) node.after = graph_.size();
-    }
-    return std::move(graph_);
   }
 
  private:
-  /// The two directions in which a boundary is crossed.
-  enum Direction : std::size_t { up = 0, down = 1 };
-
-  /// A boundary between stage s and s + 1 on two devices.
-  struct Boundary {
-    bool crosses = false;
-    std::array<std::uint32_t, 2> channel{};
-    std::array<std::uint32_t, 2> cost{};
-  };
-
-  void add_compute_costs() {
-    const Duration per_op = options_.overheads.per_op;
-    for (const StageCost& stage : stage_costs_.stages) {
-      const Duration again = options_.recompute ? stage.forward : Duration{};
-      for (const Duration time :
-           {stage.forward, stage.backward + again, stage.backward_input + again,
-            stage.backward_weight, stage.update}) {
-        graph_.costs.push_back({time + per_op, {}, {}, {}});
-      }
-    }
-    flush_cost_ = static_cast<std::uint32_t>(graph_.costs.size());
-    graph_.costs.push_back({});
-    overhead_cost_ = flush_cost_ + 1;
-    graph_.costs.push_back({options_.overheads.per_iteration, {}, {}, {}});
-  }
-
-  void add_channels() {
-    boundaries_.resize(shape_.stages());
-    for (std::uint32_t s = 0; s + 1 < shape_.stages(); ++s) {
-      const std::uint32_t low = graph_.stage_slot[s];
-      const std::uint32_t high = graph_.stage_slot[s + 1];
-      if (low == high) continue;
-      Boundary& boundary = boundaries_[s];
-      boundary.crosses = true;
-      boundary.channel = {channel(low, high), channel(high, low)};
-      for (const Direction direction : {up, down}) {
-        boundary.cost[direction] = static_cast<std::uint32_t>(graph_.costs.size());
-        graph_.costs.push_back(
-            transfer_cost(graph_.channels[boundary.channel[direction]], stage_costs_.crossing(s)));
-      }
-    }
-    host_ = graph_.resources() - 1;
-  }
-
-  std::uint32_t channel(std::uint32_t from, std::uint32_t to) {
-    auto& channels = graph_.channels;
-    const auto [found, is_new] =
-        channel_index_.try_emplace({from, to}, static_cast<std::uint32_t>(channels.size()));
-    if (!is_new) return found->second;
-    channels.push_back({from, to, cluster_.path(graph_.devices[from], graph_.devices[to])});
-    return static_cast<std::uint32_t>(channels.size() - 1);
-  }
-
-  Cost transfer_cost(const Channel& channel, Bytes bytes) const {
-    const Link& link = channel.path.link;
-    const Duration flow = link.bandwidth ? transfer_time(bytes, *link.bandwidth) : Duration{};
-    const Duration latency = link.latency + options_.overheads.hand_over;
-    if (options_.blocking) return {latency + flow, {}, latency, bytes};
-    return {flow, latency, {}, bytes};
-  }
-
-  void reserve() {
-    std::size_t crossings = 0;
-    for (const Boundary& boundary : boundaries_) crossings += boundary.crosses ? 2 : 0;
-    const std::size_t ops = schedule_.issue_order.size();
-    const std::size_t updates = schedule_.asynchronous ? ops / 2 : shape_.stages();
-    const std::size_t nodes =
-        (ops + crossings * shape_.micro_batches + updates + 2) * options_.mini_batches;
-    graph_.nodes.reserve(nodes);
-    graph_.activities.reserve(nodes);
-    produced_.assign(std::size_t{2} * shape_.stages() * shape_.micro_batches, kNone);
-  }
-
-  std::uint32_t add(Activity activity, std::uint32_t cost, std::uint32_t resource,
-                    std::uint32_t second, std::uint32_t after) {
-    graph_.nodes.push_back({cost, resource, second, after});
-    graph_.activities.push_back(activity);
-    return graph_.size() - 1;
-  }
-
-  /// The node that brings the output of F (up) or the gradient of B or I (down) of stage s to where
-  /// it is consumed: overlapped the transfer, blocking the producer until its transfer stands in
-  /// the order.
-  std::uint32_t& produced(Direction direction, std::uint32_t stage, std::uint32_t micro_batch) {
-    return produced_[(std::size_t{direction} * shape_.stages() + stage) * shape_.micro_batches +
-                     micro_batch];
-  }
-
-  void add_ops(std::uint32_t gate) {
+  void write_ops(std::uint32_t gate) {
     const std::vector<Op>& order = schedule_.issue_order;
-    std::vector<bool> started(graph_.slots(), false);
-    for (std::size_t wave = 0; wave < schedule_.waves.size(); ++wave) {
-      const std::size_t begin = schedule_.waves[wave];
-      const std::size_t end =
-          wave + 1 < schedule_.waves.size() ? schedule_.waves[wave + 1] : order.size();
+    each_wave(schedule_, [&](std::size_t begin, std::size_t end) {
       if (options_.blocking) {
-        for (std::size_t i = begin; i < end; ++i) add_blocking_transfer(order[i]);
+        for (std::size_t i = begin; i < end; ++i) {
+          for (std::uint32_t copy = 0; copy < options_.copies; ++copy)
+            writer_.add_blocking_transfer(order[i], copy);
+        }
       }
       for (std::size_t i = begin; i < end; ++i) {
-        const Op& op = order[i];
-        const std::uint32_t slot = graph_.stage_slot[op.stage.value];
-        std::uint32_t after = input_of(op);
-        if (after == kNone && !started[slot]) after = gate;
-        started[slot] = true;
-        add_op(op, slot, after);
+        for (std::uint32_t copy = 0; copy < options_.copies; ++copy) write_op(order[i], copy, gate);
       }
+    });
+  }
+
+  void write_op(const Op& op, std::uint32_t copy, std::uint32_t gate) {
+    const std::uint32_t slot = writer_.wiring().slot(op.stage, op.micro_batch.value, copy);
+    std::uint32_t after = writer_.input_of(op, copy);
+    if (after == kNone && last_[slot] == kNone) after = gate;
+    const std::size_t parts = costs_.stages[op.stage.value].buckets.size();
+    const bool is_last = op.micro_batch.value + 1 == schedule_.shape.micro_batches;
+    if (parts > 0 && is_last && op.kind == OpKind::backward) {
+      const auto nodes = writer_.add_backward_in_parts(op, copy, after, parts);
+      last_[slot] = nodes.back();
+      for (const std::uint32_t node : nodes) remember(op, node);
+      return;
     }
+    last_[slot] = writer_.add_op(op, copy, after);
+    if (ends_backward(op.kind) && (parts == 0 || is_last)) remember(op, last_[slot]);
   }
 
-  /// The boundary that `op` gets its input over, and the direction; nothing where the input is at
-  /// hand.
-  struct Crossing {
-    const Boundary* boundary;
-    Direction direction;
-    std::uint32_t producer;  ///< Stage.
-  };
-  std::optional<Crossing> crossing_into(const Op& op) const {
-    const std::uint32_t s = op.stage.value;
-    if (op.kind == OpKind::forward) {
-      if (s == 0 || !boundaries_[s - 1].crosses) return std::nullopt;
-      return Crossing{&boundaries_[s - 1], up, s - 1};
-    }
-    if (op.kind == OpKind::backward_weight || s + 1 == shape_.stages() || !boundaries_[s].crosses)
-      return std::nullopt;
-    return Crossing{&boundaries_[s], down, s + 1};
-  }
-
-  std::uint32_t input_of(const Op& op) {
-    const auto crossing = crossing_into(op);
-    return crossing ? produced(crossing->direction, crossing->producer, op.micro_batch.value)
-                    : kNone;
-  }
-
-  Activity transfer_activity(Direction direction, std::uint32_t consumer,
-                             std::uint32_t micro_batch) const {
-    return {direction == up ? ActivityKind::activation_transfer : ActivityKind::gradient_transfer,
-            {consumer},
-            {first_micro_batch_ + micro_batch}};
-  }
-
-  void add_blocking_transfer(const Op& op) {
-    const auto crossing = crossing_into(op);
-    if (!crossing) return;
-    const Channel& channel = graph_.channels[crossing->boundary->channel[crossing->direction]];
-    std::uint32_t& data = produced(crossing->direction, crossing->producer, op.micro_batch.value);
-    data = add(transfer_activity(crossing->direction, op.stage.value, op.micro_batch.value),
-               crossing->boundary->cost[crossing->direction], channel.from_slot, channel.to_slot,
-               data);
-  }
-
-  void add_op(const Op& op, std::uint32_t slot, std::uint32_t after) {
-    const std::uint32_t s = op.stage.value;
-    const std::uint32_t m = op.micro_batch.value;
-    const auto kind = static_cast<std::size_t>(op.kind);
-    const auto first_cost = static_cast<std::uint32_t>(s * kKinds);
-    const std::uint32_t node =
-        add({static_cast<ActivityKind>(op.kind), op.stage, {first_micro_batch_ + m}},
-            first_cost + static_cast<std::uint32_t>(kind), slot, slot, after);
-    const bool ends_backward = op.kind == OpKind::backward || op.kind == OpKind::backward_weight;
-    if (op.kind == OpKind::forward) {
-      if (boundaries_[s].crosses) send(up, s, s + 1, s, m, node);
-    } else if (op.kind != OpKind::backward_weight && s > 0 && boundaries_[s - 1].crosses) {
-      send(down, s, s - 1, s - 1, m, node);
-    }
-    if (schedule_.asynchronous && ends_backward) {
-      add({ActivityKind::update, op.stage, {first_micro_batch_ + m}}, first_cost + 4, slot, slot,
-          kNone);
-    }
-  }
-
-  void send(Direction direction, std::uint32_t producer, std::uint32_t consumer,
-            std::uint32_t boundary_index, std::uint32_t micro_batch, std::uint32_t node) {
-    const Boundary& boundary = boundaries_[boundary_index];
-    if (!options_.blocking) {
-      const std::uint32_t resource = graph_.slots() + boundary.channel[direction];
-      node = add(transfer_activity(direction, consumer, micro_batch), boundary.cost[direction],
-                 resource, resource, node);
-    }
-    produced(direction, producer, micro_batch) = node;
+  /// The node that has made gradients of a stage: the last one of each device counts, and each part
+  /// of it.
+  void remember(const Op& op, std::uint32_t node) {
+    if (!writer_.wiring().rings(op.stage).empty()) gradients_[op.stage.value].push_back(node);
   }
 
   /// Returns the gate: the node whose end is the end of the mini-batch.
-  std::uint32_t add_flush_and_updates(std::uint32_t first) {
-    std::vector<std::uint32_t> last(graph_.slots(), kNone);
-    for (std::uint32_t node = first; node < graph_.size(); ++node) {
-      if (is_op(graph_.activities[node].kind)) last[graph_.nodes[node].resource] = node;
+  std::uint32_t write_end(std::uint32_t first) {
+    const std::uint32_t last_micro_batch = schedule_.shape.micro_batches - 1;
+    const std::uint32_t host = writer_.wiring().host();
+    const std::vector<std::uint32_t> all_reduces = write_all_reduces(last_micro_batch);
+    MiniBatch mini_batch{.first = first, .flush = {}, .reduced = {}, .gate = {}};
+    mini_batch.flush = writer_.add_moment(ActivityKind::flush, {}, last_micro_batch, host, last_);
+    mini_batch.reduced = mini_batch.flush;
+    if (!all_reduces.empty()) {
+      mini_batch.reduced =
+          writer_.add_moment(ActivityKind::flush, {}, last_micro_batch, host, all_reduces);
     }
-    const MicroBatchId last_micro_batch{first_micro_batch_ + shape_.micro_batches - 1};
-    MiniBatch mini_batch{.first = first, .flush = {}, .gate = {}};
-    mini_batch.flush =
-        add({ActivityKind::flush, {}, last_micro_batch}, flush_cost_, host_, host_, kNone);
-    graph_.joins.push_back({mini_batch.flush, std::move(last)});
-    Join gate{0, {}};
-    for (std::uint32_t s = 0; s < shape_.stages(); ++s) {
-      const std::uint32_t slot = graph_.stage_slot[s];
-      gate.after.push_back(add({ActivityKind::update, {s}, last_micro_batch},
-                               static_cast<std::uint32_t>(s * kKinds + 4), slot, slot,
-                               mini_batch.flush));
+    std::vector<std::uint32_t> updates;
+    for (std::uint32_t s = 0; s < schedule_.shape.stages(); ++s) {
+      for (const std::uint32_t slot : writer_.graph().stage_slots[s])
+        updates.push_back(writer_.add_update({s}, last_micro_batch, slot, mini_batch.reduced));
     }
-    mini_batch.gate =
-        add({ActivityKind::overhead, {}, last_micro_batch}, overhead_cost_, host_, host_, kNone);
-    gate.node = mini_batch.gate;
-    graph_.joins.push_back(std::move(gate));
-    graph_.mini_batches.push_back(mini_batch);
+    mini_batch.gate = writer_.add_gate(last_micro_batch, std::move(updates));
+    writer_.add_mini_batch(mini_batch);
     return mini_batch.gate;
+  }
+
+  /// In the order in which the stages end their backwards, which on devices that share several
+  /// stages is that of their lists.
+  std::vector<std::uint32_t> write_all_reduces(std::uint32_t last_micro_batch) {
+    std::vector<std::uint32_t> order(gradients_.size());
+    std::iota(order.begin(), order.end(), 0U);
+    const auto last_of = [&](std::uint32_t s) {
+      return gradients_[s].empty() ? 0 : gradients_[s].back();
+    };
+    std::sort(order.begin(), order.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return last_of(a) < last_of(b); });
+    std::vector<std::uint32_t> ends;
+    for (const std::uint32_t s : order) {
+      const auto& rings = writer_.wiring().rings({s});
+      const auto& buckets = costs_.stages[s].buckets;
+      for (std::size_t bucket = 0; bucket < rings.size(); ++bucket) {
+        if (!buckets.empty() && buckets[bucket].bytes.count == 0) continue;  // makes no gradients
+        ends.push_back(writer_.add_all_reduce(rings[bucket], {s}, last_micro_batch,
+                                              made_gradients(s, bucket, rings.size())));
+      }
+    }
+    return ends;
+  }
+
+  /// The nodes after which every device has the gradients of this bucket.
+  std::vector<std::uint32_t> made_gradients(std::uint32_t stage, std::size_t bucket,
+                                            std::size_t buckets) const {
+    std::vector<std::uint32_t> nodes;
+    if (!costs_.stages[stage].buckets.empty()) {  // parts of one copy stand together
+      for (std::size_t i = bucket; i < gradients_[stage].size(); i += buckets)
+        nodes.push_back(gradients_[stage][i]);
+      return nodes;
+    }
+    std::vector<std::uint32_t> last(writer_.graph().slots(), kNone);
+    for (const std::uint32_t node : gradients_[stage])
+      last[writer_.graph().nodes[node].resource] = node;
+    for (const std::uint32_t slot : writer_.graph().stage_slots[stage]) {
+      if (last[slot] != kNone) nodes.push_back(last[slot]);
+    }
+    return nodes;
+  }
+
+  const Schedule& schedule_;
+  const StageCosts& costs_;
+  const LoweringOptions& options_;
+  GraphWriter& writer_;
+  std::vector<std::uint32_t> last_;  ///< The last op of each slot in this mini-batch.
+  std::vector<std::vector<std::uint32_t>> gradients_;  ///< Of each stage, what made them.
+};
+
+/// One long stream with updates in between. Where an update waits for other replicas, an op behind
+/// it may have to wait for nodes that come later in the issue order; it is put off until they are
+/// there.
+class AsynchronousRun {
+ public:
+  AsynchronousRun(const Schedule& schedule, const LoweringOptions& options, GraphWriter& writer)
+      : schedule_(schedule),
+        shape_(schedule.shape),
+        options_(options),
+        writer_(writer),
+        waiting_(writer.graph().slots()),
+        due_(writer.graph().slots()) {
+    for (const auto& slots : shape_.stage_slots) {
+      stages_.push_back({std::vector<std::vector<std::uint32_t>>(slots.size()), {}, {}});
+      stages_.back().updates.assign(slots.size(), 0);
+    }
+  }
+
+  /// Whether all ops could be written: false where updates wait for each other.
+  bool write() {
+    const std::vector<Op>& order = schedule_.issue_order;
+    writer_.begin_mini_batch(0);
+    each_wave(schedule_, [&](std::size_t begin, std::size_t end) {
+      if (options_.blocking) {
+        for (std::size_t i = begin; i < end; ++i) write_blocking_transfer(order[i]);
+      }
+      for (std::size_t i = begin; i < end; ++i) {
+        const std::uint32_t slot = shape_.slot(order[i].stage, order[i].micro_batch);
+        if (!waiting_[slot].empty() || !try_write(order[i], slot)) {
+          waiting_[slot].push_back(order[i]);
+          ++put_off_;
+        }
+      }
+      while (put_off_ > 0 && write_waiting()) {
+      }
+    });
+    if (put_off_ > 0) return false;
+    write_last_updates();
+    return true;
+  }
+
+ private:
+  /// Rounds of one stage: micro-batches k r .. k r + r - 1 on its r replicas.
+  struct StageRounds {
+    std::vector<std::vector<std::uint32_t>> backwards;  ///< Of each replica: the nodes, by round.
+    std::vector<std::uint32_t> reduced;  ///< Of each round: the end of its all-reduce.
+    std::vector<std::uint32_t> updates;  ///< Of each replica: how many it has had.
+  };
+
+  /// An update that a slot must have before its next op.
+  struct Update {
+    StageId stage;
+    std::uint32_t round;
+    std::uint32_t replica;
+  };
+
+  std::uint32_t replicas(StageId stage) const {
+    return static_cast<std::uint32_t>(shape_.stage_slots[stage.value].size());
+  }
+
+  void write_blocking_transfer(const Op& op) {
+    if (writer_.has_input(op, 0)) {
+      writer_.add_blocking_transfer(op, 0);
+    } else {
+      late_transfers_.push_back(op);
+    }
+  }
+
+  bool try_write(const Op& op, std::uint32_t slot) {
+    if (!writer_.has_input(op, 0)) return false;
+    for (const Update& update : due_[slot]) {
+      if (update.round >= stages_[update.stage.value].reduced.size()) return false;
+    }
+    for (const Update& update : due_[slot]) write_update(update);
+    due_[slot].clear();
+    if (const auto late = std::find(late_transfers_.begin(), late_transfers_.end(), op);
+        late != late_transfers_.end()) {
+      writer_.add_blocking_transfer(op, 0);
+      late_transfers_.erase(late);
+    }
+    const std::uint32_t node = writer_.add_op(op, 0, writer_.input_of(op, 0));
+    if (ends_backward(op.kind)) end_backward(op, slot, node);
+    return true;
+  }
+
+  /// Writes what no longer has to wait; returns whether that was anything.
+  bool write_waiting() {
+    bool any = false;
+    for (std::uint32_t slot = 0; slot < waiting_.size(); ++slot) {
+      while (!waiting_[slot].empty() && try_write(waiting_[slot].front(), slot)) {
+        waiting_[slot].pop_front();
+        --put_off_;
+        any = true;
+      }
+    }
+    return any;
+  }
+
+  void end_backward(const Op& op, std::uint32_t slot, std::uint32_t node) {
+    const std::uint32_t r = replicas(op.stage);
+    const std::uint32_t m = op.micro_batch.value;
+    if (r == 1) {
+      writer_.add_update(op.stage, m, slot, kNone);
+      return;
+    }
+    StageRounds& stage = stages_[op.stage.value];
+    const std::uint32_t round = m / r;
+    stage.backwards[m % r].push_back(node);
+    // The all-reduces of a stage go round by round.
+    while (stage.reduced.size() < rounds(r) && is_made(stage)) {
+      const auto next = static_cast<std::uint32_t>(stage.reduced.size());
+      std::vector<std::uint32_t> ready;
+      for (const auto& of_replica : stage.backwards) ready.push_back(of_replica[next]);
+      stage.reduced.push_back(writer_.add_all_reduce(writer_.wiring().rings(op.stage).front(),
+                                                     op.stage, next * r + r - 1, std::move(ready)));
+    }
+    if (round >= options_.update_lag && round - options_.update_lag < rounds(r))
+      due_[slot].push_back({op.stage, round - options_.update_lag, m % r});
+  }
+
+  static bool is_made(const StageRounds& stage) {
+    return std::all_of(stage.backwards.begin(), stage.backwards.end(),
+                       [&](const auto& nodes) { return nodes.size() > stage.reduced.size(); });
+  }
+
+  /// The whole rounds; what is left of a last one is never reduced.
+  std::uint32_t rounds(std::uint32_t r) const { return shape_.micro_batches / r; }
+
+  void write_update(const Update& update) {
+    StageRounds& stage = stages_[update.stage.value];
+    const std::uint32_t r = replicas(update.stage);
+    writer_.add_update(update.stage, update.round * r + r - 1,
+                       shape_.stage_slots[update.stage.value][update.replica],
+                       stage.reduced[update.round]);
+    ++stage.updates[update.replica];
+  }
+
+  /// Behind the last op: what the lag has left.
+  void write_last_updates() {
+    for (std::uint32_t s = 0; s < shape_.stages(); ++s) {
+      const std::uint32_t r = replicas({s});
+      if (r == 1) continue;
+      for (std::uint32_t replica = 0; replica < r; ++replica) {
+        while (stages_[s].updates[replica] < rounds(r))
+          write_update({{s}, stages_[s].updates[replica], replica});
+      }
+    }
   }
 
   const Schedule& schedule_;
   const PipelineShape& shape_;
-  const StageCosts& stage_costs_;
-  const Cluster& cluster_;
   const LoweringOptions& options_;
-  OpGraph graph_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
-      channel_index_;                 ///< By its two slots.
-  std::vector<Boundary> boundaries_;  ///< Entry s stands between stage s and s + 1.
-  std::vector<std::uint32_t> produced_;
-  std::uint32_t first_micro_batch_ = 0;
-  std::uint32_t flush_cost_ = 0;
-  std::uint32_t overhead_cost_ = 0;
-  std::uint32_t host_ = 0;
+  GraphWriter& writer_;
+  std::vector<StageRounds> stages_;
+  std::vector<std::deque<Op>> waiting_;  ///< Of each slot: ops that are put off.
+  std::vector<std::vector<Update>> due_;
+  std::vector<Op> late_transfers_;  ///< Blocking ones whose producer is put off.
+  std::size_t put_off_ = 0;
 };
 
 /// The run cannot last longer than all its activities one after the other.
@@ -296,6 +339,26 @@ std::optional<Diagnostic> refuse_overflow(const OpGraph& graph, const Mark& mark
       "make the times or the number of micro-batches smaller");
 }
 
+/// An upper bound, close for common runs: ops, the transfers between stages, updates, all-reduces.
+double most_nodes_of(const Schedule& schedule, const StageCosts& costs,
+                     const LoweringOptions& options) {
+  const PipelineShape& shape = schedule.shape;
+  double crossings = 0;
+  for (std::uint32_t s = 0; s + 1 < shape.stages(); ++s)
+    crossings += shape.stage_slots[s] == shape.stage_slots[s + 1] ? 0 : 2;
+  double reducing = 2;  // flush and gate
+  for (std::uint32_t s = 0; s < shape.stages(); ++s) {
+    const double members = static_cast<double>(shape.stage_slots[s].size()) * options.copies;
+    const double buckets = static_cast<double>(costs.stages[s].buckets.size()) + 1;
+    const double rounds = schedule.asynchronous ? shape.micro_batches / members + 1 : 1;
+    reducing += rounds * members + (members > 1 ? rounds * (members + 2) * buckets : 0) + 1;
+  }
+  return options.mini_batches *
+         (options.copies *
+              (static_cast<double>(schedule.issue_order.size()) + crossings * shape.micro_batches) +
+          reducing);
+}
+
 }  // namespace
 
 Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs,
@@ -304,9 +367,8 @@ Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs,
   PLUMBLINE_CHECK(
       costs.stages.size() == schedule.shape.stages() && devices.size() == schedule.shape.slots,
       costs.stages.size(), devices.size());
-  const double most_nodes =
-      (2.5 * static_cast<double>(schedule.issue_order.size()) + schedule.shape.stages() + 2) *
-      options.mini_batches;
+  PLUMBLINE_CHECK(options.copies == 1 || !schedule.asynchronous, options.copies);
+  const double most_nodes = most_nodes_of(schedule, costs, options);
   if (most_nodes > OpGraph::kMostNodes) {
     return input_error(
         mark,
@@ -315,7 +377,17 @@ Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs,
             most_nodes, OpGraph::kMostNodes),
         "make micro_batches, mini_batches or the number of stages smaller");
   }
-  OpGraph graph = Lowering(schedule, costs, devices, cluster, options).build();
+  GraphWriter writer(schedule.shape, costs, devices, cluster, options);
+  writer.reserve(static_cast<std::size_t>(most_nodes));
+  if (!schedule.asynchronous) {
+    SynchronousRun(schedule, costs, options, writer).write();
+  } else if (!AsynchronousRun(schedule, options, writer).write()) {
+    Diagnostic stuck = input_error(mark, "the updates of replicated stages wait for each other",
+                                   "schedule.update_lag: 1, or another plan.warm_up");
+    stuck.fault = Fault::infeasible;
+    return stuck;
+  }
+  OpGraph graph = writer.take();
   if (auto refused = refuse_overflow(graph, mark)) return *refused;
   return graph;
 }

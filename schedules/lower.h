@@ -13,18 +13,28 @@ namespace plumbline {
 /// How a schedule becomes a run.
 struct LoweringOptions {
   std::uint32_t mini_batches =
-      1;                   ///< Of a synchronous schedule; an asynchronous one is one long stream.
-  bool blocking = false;   ///< Transfers hold the streams of both ends.
-  bool recompute = false;  ///< B (or I) grows by F.
+      1;                     ///< Of a synchronous schedule; an asynchronous one is one long stream.
+  bool blocking = false;     ///< Transfers hold the streams of both ends.
+  bool recompute = false;    ///< B (or I) grows by F.
+  std::uint32_t copies = 1;  ///< Of the whole pipeline, with their gradients all-reduced.
+  std::uint32_t update_lag = 1;  ///< Asynchronous, replicated stages: 0 or 1.
   Overheads overheads;
 };
 
-/// The graph of a run of `schedule`. A transfer stands on each data edge between two devices:
-/// overlapped, right behind its producer; blocking, immediately before its consumer in a loop's
-/// order, and before all ops of its wave in a replayed order. Synchronous schedules flush and
-/// update after each mini-batch, asynchronous ones update after each backward. Requires: one
-/// replica a stage; the partition and cluster that the schedule was made for. Errors (at `mark`): a
-/// run whose times or node count would not fit into 64 and 30 bits.
+/// The graph of a run of `schedule` on `copies` copies of its devices; device d of copy c is
+/// cluster device d x copies + c.
+///  - A transfer stands on each data edge between two devices: overlapped, right behind its
+///    producer; blocking, immediately before its consumer in a loop's order, and before all ops of
+///    its wave in a replayed order.
+///  - Synchronous schedules flush and update after each mini-batch. The gradients of a stage with
+///    several devices (replicas and copies) are all-reduced along a ring after its last backward,
+///    before the updates.
+///  - Asynchronous ones update after each backward; a stage with r replicas all-reduces each round
+///    of r micro-batches while later ops run, and updates before the op that follows its backward
+///    of the round `update_lag` later.
+/// Requires: the partition and cluster that the schedule was made for; one copy of an asynchronous
+/// schedule. Errors (at `mark`): a run whose times or node count would not fit into 64 and 30 bits;
+/// updates that wait for each other (infeasible).
 Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs,
                       const std::vector<DeviceId>& devices, const Cluster& cluster,
                       const LoweringOptions& options, const Mark& mark);

@@ -15,18 +15,32 @@ std::string to_text(const Activity& activity) {
     case ActivityKind::backward_input:
     case ActivityKind::backward_weight:
       return to_text(Op{static_cast<OpKind>(activity.kind), activity.stage, activity.micro_batch});
+    case ActivityKind::backward_part:
+      return stage + "B" + micro_batch + " (part)";
     case ActivityKind::update:
       return stage + "U" + micro_batch;
     case ActivityKind::activation_transfer:
       return "recv " + stage + "F" + micro_batch;
     case ActivityKind::gradient_transfer:
       return "recv " + stage + "B" + micro_batch;
+    case ActivityKind::all_reduce:
+    case ActivityKind::all_reduce_begin:
+    case ActivityKind::all_reduce_end:
+      return "all-reduce " + stage;
     case ActivityKind::flush:
       return "flush";
     case ActivityKind::overhead:
       return "overhead";
   }
   return "";
+}
+
+std::vector<std::vector<std::uint32_t>> OpGraph::stages_by_slot() const {
+  std::vector<std::vector<std::uint32_t>> stages(slots());
+  for (std::uint32_t s = 0; s < stage_slots.size(); ++s) {
+    for (const std::uint32_t slot : stage_slots[s]) stages[slot].push_back(s);
+  }
+  return stages;
 }
 
 std::vector<bool> OpGraph::shared_channels() const {

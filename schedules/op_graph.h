@@ -17,20 +17,28 @@ enum class ActivityKind : std::uint8_t {
   backward,
   backward_input,
   backward_weight,
+  backward_part,        ///< A part of a B that is cut into buckets; the last part is the B itself.
   update,               ///< U: the optimizer's step of one stage.
   activation_transfer,  ///< The output of one stage on its way to the device of the next.
   gradient_transfer,    ///< The gradient on its way back.
-  flush,                ///< All devices have ended the mini-batch. Takes no time.
+  all_reduce,           ///< What one member of a ring sends to the next one.
+  all_reduce_begin,     ///< The moment at which all members have their gradients.
+  all_reduce_end,       ///< The moment at which all members have all gradients.
+  flush,                ///< The moment at which all devices have ended the mini-batch.
   overhead,             ///< Time that belongs to no device; its end lets the next mini-batch start.
 };
 
 constexpr bool is_op(ActivityKind kind) { return kind <= ActivityKind::backward_weight; }
+constexpr bool is_compute(ActivityKind kind) { return kind <= ActivityKind::update; }
 constexpr bool is_transfer(ActivityKind kind) {
   return kind == ActivityKind::activation_transfer || kind == ActivityKind::gradient_transfer;
 }
+/// Whether it belongs to a device or a channel, so that pictures show it.
+constexpr bool is_shown(ActivityKind kind) { return kind <= ActivityKind::all_reduce; }
 
 /// What a node of the graph is. A transfer bears the stage and micro-batch of the op that it feeds.
 /// Micro-batches are numbered through the run: those of mini-batch k begin at k x micro_batches.
+/// Updates and all-reduces bear the last micro-batch that they cover.
 struct Activity {
   ActivityKind kind = ActivityKind::forward;
   StageId stage;
@@ -71,7 +79,7 @@ struct Node {
   std::uint32_t after = 0;  ///< The node whose result it waits for; OpGraph::size() = none.
 };
 
-/// Nodes whose results one node waits for besides `after` (flush and overhead).
+/// Nodes whose results one node waits for besides `after`.
 struct Join {
   std::uint32_t node = 0;
   std::vector<std::uint32_t> after;
@@ -81,7 +89,8 @@ struct Join {
 struct MiniBatch {
   std::uint32_t first = 0;  ///< Its nodes are first..gate.
   std::uint32_t flush = 0;
-  std::uint32_t gate = 0;  ///< The overhead node: its end is the end of the mini-batch.
+  std::uint32_t reduced = 0;  ///< The moment at which all all-reduces have ended too.
+  std::uint32_t gate = 0;     ///< The overhead node: its end is the end of the mini-batch.
 };
 
 /// A run, fixed in every order. Invariants: the nodes stand in an order in which every node comes
@@ -97,24 +106,40 @@ struct OpGraph {
   std::vector<Cost> costs;
   std::vector<MiniBatch> mini_batches;  ///< Empty in an asynchronous run.
 
-  /// Resources: first one in-order stream a slot, then one a channel, then one that flushes hold.
-  std::vector<DeviceId> devices;  ///< Of each slot.
+  /// Resources: first one in-order stream a slot, then one a channel, then those that moments hold,
+  /// which belong to nobody.
+  std::vector<DeviceId> devices;  ///< Of each slot, ascending.
   std::vector<Channel> channels;
-  std::vector<std::uint32_t> stage_slot;  ///< The slot of each stage (its first replica).
-  bool blocking = false;
+  std::uint32_t moments = 1;
+  std::vector<std::vector<std::uint32_t>> stage_slots;  ///< Of each stage: replicas and copies.
+  bool blocking = false;  ///< Transfers hold the streams of both ends; all-reduces never do.
   std::uint32_t micro_batches = 0;  ///< In the whole run.
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(nodes.size()); }
   std::uint32_t slots() const { return static_cast<std::uint32_t>(devices.size()); }
   std::uint32_t resources() const {
-    return slots() + static_cast<std::uint32_t>(channels.size()) + 1;
+    return slots() + static_cast<std::uint32_t>(channels.size()) + moments;
   }
   bool asynchronous() const { return mini_batches.empty(); }
   const Cost& cost(std::uint32_t node) const { return costs[nodes[node].cost]; }
-  /// The channel of an overlapped transfer. Requires: a transfer that holds a channel.
+  /// Whether a node holds a channel: an overlapped transfer, a hop of an all-reduce.
+  bool holds_channel(std::uint32_t node) const {
+    const std::uint32_t resource = nodes[node].resource;
+    return resource >= slots() && resource < slots() + channels.size();
+  }
+  /// Requires: holds_channel(node).
   const Channel& channel(std::uint32_t node) const {
     return channels[nodes[node].resource - slots()];
   }
+  /// The slots between which a transfer or a hop goes.
+  std::uint32_t sender(std::uint32_t node) const {
+    return holds_channel(node) ? channel(node).from_slot : nodes[node].resource;
+  }
+  std::uint32_t receiver(std::uint32_t node) const {
+    return holds_channel(node) ? channel(node).to_slot : nodes[node].second;
+  }
+  /// The stages of each slot, ascending.
+  std::vector<std::vector<std::uint32_t>> stages_by_slot() const;
 
   /// For each channel, whether a card on its path also carries another channel, so that rates
   /// change under way. The longest path is exact where this is nowhere true.

@@ -20,6 +20,13 @@ struct PipelineShape {
   std::uint32_t micro_batches = 1;
 
   std::uint32_t stages() const { return static_cast<std::uint32_t>(stage_slots.size()); }
+  std::uint32_t replicas(const Position& position) const {
+    return static_cast<std::uint32_t>(stage_slots[position.first_stage].size());
+  }
+  /// How many micro-batches replica `replica` of `replicas` has.
+  std::uint32_t share(std::uint32_t replica, std::uint32_t replicas) const {
+    return (micro_batches + replicas - 1 - replica) / replicas;
+  }
   /// Where stage s runs micro-batch m: replica m mod r, forward and backward on the same one.
   std::uint32_t slot(StageId s, MicroBatchId m) const {
     const auto& replicas = stage_slots[s.value];

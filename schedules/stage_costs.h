@@ -10,6 +10,13 @@
 
 namespace plumbline {
 
+/// A part of a stage's gradients that is all-reduced by itself as soon as the last backward has
+/// made it.
+struct GradientBucket {
+  Duration backward{};  ///< The part of the backward that makes it.
+  Bytes bytes;
+};
+
 /// One stage, for one micro-batch.
 struct StageCost {
   Duration forward{};
@@ -20,6 +27,9 @@ struct StageCost {
   Duration update{};
   Bytes parameters;
   Bytes activation;  ///< Kept from F until B (W where split).
+  /// In the order in which the backward makes them; their parts add up to `backward`. Empty = the
+  /// gradients are all-reduced as one piece, after the last backward.
+  std::vector<GradientBucket> buckets;
 };
 
 /// The output of one layer that a later stage consumes.

@@ -9,10 +9,11 @@
 
 namespace plumbline {
 
-StageVersions stage_versions(const std::vector<Op>& ops) {
+StageVersions stage_versions(const std::vector<Op>& ops, std::uint32_t lag) {
   StageVersions versions;
   std::multiset<std::uint32_t> in_use;
   std::uint32_t newest = 0;
+  std::uint32_t ended = 0;
   const auto count_kept = [&] {
     const std::uint32_t oldest = in_use.empty() ? newest : *in_use.begin();
     versions.kept = std::max(versions.kept, newest - oldest + 1);
@@ -28,9 +29,9 @@ StageVersions stage_versions(const std::vector<Op>& ops) {
       count_kept();
     } else if (op.kind != OpKind::backward_input) {
       PLUMBLINE_CHECK(m < versions.used.size(), m, versions.used.size());
-      versions.staleness[m] = newest - versions.used[m];
+      versions.staleness[m] = ended - versions.used[m];  // its update is number `ended`
       in_use.erase(in_use.find(versions.used[m]));
-      ++newest;
+      if (++ended > lag) ++newest;
       count_kept();
     }
   }

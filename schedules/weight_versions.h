@@ -19,10 +19,11 @@ struct StageVersions {
   std::vector<std::uint32_t> staleness;
 };
 
-/// Walks the ops of one stage in their order. A backward given as I and W counts at W.
-/// PipeDream (Narayanan et al. 2019, section 3.3): warm-up + 1 versions, p-1-s updates stale on
-/// stage s. Requires: every F stands before its backward; micro-batches are 0 .. the number of
-/// forwards - 1.
-StageVersions stage_versions(const std::vector<Op>& ops);
+/// Walks the ops of one replica of a stage in their order; micro-batches are numbered within it. An
+/// update stands behind the backward that is `lag` later, before the next op. A backward given as I
+/// and W counts at W. PipeDream (Narayanan et al. 2019, section 3.3): warm-up + 1 versions, p-1-s
+/// updates stale on stage s. Requires: every F stands before its backward; micro-batches are 0 ..
+/// the number of forwards - 1.
+StageVersions stage_versions(const std::vector<Op>& ops, std::uint32_t lag = 0);
 
 }  // namespace plumbline

@@ -30,8 +30,7 @@ Metrics simulate_question(const BubbleQuestion& question, const ScheduleRule& ru
   const Partition partition =
       make_partition(graph.topological_order(), std::vector<std::uint32_t>(stages, 1), devices);
   const PipelineShape shape = pipeline_shape(partition, question.micro_batches);
-  const auto schedule =
-      generate(rule, shape, windows(rule, stages, question.micro_batches, std::nullopt), Mark{});
+  const auto schedule = generate(rule, shape, windows(rule, shape, std::nullopt), Mark{});
   PLUMBLINE_CHECK(bool{schedule}, rule.name);
   const auto op_graph =
       lower(*schedule, stage_costs(graph, costs, partition), devices_in_use(partition),

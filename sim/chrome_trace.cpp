@@ -40,7 +40,9 @@ namespace {
 
 /// `F 12`, `U 7`: what a slice is called; a transfer by the op that it feeds.
 std::string slice_name(const Activity& activity) {
-  constexpr char letters[] = "FBIWUFB";
+  if (activity.kind == ActivityKind::all_reduce)
+    return fmt::format("all-reduce {}", activity.stage.value);
+  constexpr char letters[] = "FBIWBUFB";
   return fmt::format("{} {}", letters[static_cast<std::size_t>(activity.kind)],
                      activity.micro_batch.value);
 }
@@ -76,7 +78,7 @@ class Writer {
   }
 
   static Microseconds at(SimTime time) { return {time.time_since_epoch()}; }
-  std::uint32_t device(std::uint32_t slot) const { return p_.pipeline.devices[slot].value; }
+  std::uint32_t device(std::uint32_t slot) const { return graph_.devices[slot].value; }
   std::uint32_t track(std::uint32_t channel, bool receives) const {
     return kFirstChannel + 2 * channel + (receives ? 1 : 0);
   }
@@ -90,7 +92,7 @@ class Writer {
   }
 
   void name_tracks() {
-    const std::size_t digits = std::to_string(p_.pipeline.devices.back().value).size();
+    const std::size_t digits = std::to_string(graph_.devices.back().value).size();
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
       put("{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{0},\"args\":{{\"name\":\"device "
           "{1:0{2}}\"}}}},\n"
@@ -100,14 +102,23 @@ class Writer {
       name_track(slot, kCompute, "compute");
       name_track(slot, kIdle, "idle");
     }
-    if (graph_.blocking) return;
+    const std::vector<bool> used = channels_in_use();
     for (std::uint32_t c = 0; c < graph_.channels.size(); ++c) {
+      if (!used[c]) continue;  // blocking transfers are shown on the streams that they hold
       const Channel& channel = graph_.channels[c];
       name_track(channel.from_slot, track(c, false),
                  fmt::format("send to device {}", device(channel.to_slot)));
       name_track(channel.to_slot, track(c, true),
                  fmt::format("receive from device {}", device(channel.from_slot)));
     }
+  }
+
+  std::vector<bool> channels_in_use() const {
+    std::vector<bool> used(graph_.channels.size(), false);
+    for (std::uint32_t node = 0; node < graph_.size(); ++node) {
+      if (graph_.holds_channel(node)) used[graph_.nodes[node].resource - graph_.slots()] = true;
+    }
+    return used;
   }
 
   void slice(std::string_view prefix, std::uint32_t node, std::uint32_t pid, std::uint32_t tid,
@@ -117,7 +128,7 @@ class Writer {
     put("{{\"ph\":\"X\",\"name\":\"{}{}\",\"cat\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}"
         ","
         "\"args\":{{\"op\":\"{}\",\"stage\":{},\"waited for\":\"{}\",\"bytes\":{}}}}},\n",
-        prefix, slice_name(activity), is_transfer(activity.kind) ? "transfer" : "compute", pid, tid,
+        prefix, slice_name(activity), is_compute(activity.kind) ? "compute" : "transfer", pid, tid,
         at(begin), Microseconds{end - begin}, to_text(activity), activity.stage.value,
         by == kNobody ? "the start" : to_text(graph_.activities[by]),
         graph_.cost(node).bytes.count);
@@ -125,12 +136,12 @@ class Writer {
 
   void write_node(std::uint32_t node) {
     const Activity& activity = graph_.activities[node];
-    if (activity.kind >= ActivityKind::flush) return;
+    if (!is_shown(activity.kind)) return;
     const Span& span = spans_[node];
     const Node& n = graph_.nodes[node];
-    if (!is_transfer(activity.kind))
+    if (is_compute(activity.kind))
       return slice("", node, n.resource, kCompute, span.begin, span.end);
-    if (graph_.blocking) {
+    if (!graph_.holds_channel(node)) {
       slice("send ", node, n.resource, kCompute, span.begin, span.end);
       return slice("recv ", node, n.second, kCompute, span.begin, span.end);
     }
@@ -170,9 +181,9 @@ class Writer {
   std::optional<std::pair<std::uint32_t, std::uint32_t>> place(std::uint32_t node,
                                                                bool at_end) const {
     const Activity& activity = graph_.activities[node];
-    if (activity.kind >= ActivityKind::flush) return std::nullopt;
+    if (!is_shown(activity.kind)) return std::nullopt;
     const std::uint32_t resource = graph_.nodes[node].resource;
-    if (!is_transfer(activity.kind) || graph_.blocking) return std::pair(resource, kCompute);
+    if (!graph_.holds_channel(node)) return std::pair(resource, kCompute);
     const Channel& channel = graph_.channel(node);
     return std::pair(at_end ? channel.to_slot : channel.from_slot,
                      track(resource - graph_.slots(), at_end));
@@ -196,8 +207,7 @@ class Writer {
   /// A moment inside the slice that the arrow leaves.
   SimTime arrow_start(std::uint32_t node) const {
     const Span& span = spans_[node];
-    return is_transfer(graph_.activities[node].kind) ? span.begin + graph_.cost(node).latency
-                                                     : span.begin;
+    return graph_.holds_channel(node) ? span.begin + graph_.cost(node).latency : span.begin;
   }
 
   const Prediction& p_;

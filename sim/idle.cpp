@@ -36,13 +36,15 @@ class GapReader {
   Iterator read_mini_batch(const MiniBatch& mini_batch, Iterator first, Iterator end,
                            SimTime start) {
     const Iterator updates =
-        std::find_if(first, end, [&](std::uint32_t node) { return node > mini_batch.flush; });
+        std::find_if(first, end, [&](std::uint32_t node) { return node > mini_batch.reduced; });
     const Iterator next =
         std::find_if(updates, end, [&](std::uint32_t node) { return node > mini_batch.gate; });
     const SimTime flushed = spans_[mini_batch.flush].end;
     const SimTime ended = read_between(first, updates, start);
     add(ended, flushed, IdleCause::drain);
-    SimTime updated = flushed;
+    const SimTime reduced = spans_[mini_batch.reduced].end;
+    add(flushed, reduced, IdleCause::all_reduce);
+    SimTime updated = reduced;
     for (Iterator at = updates; at != next; ++at) updated = spans_[*at].end;
     add(updated, spans_[mini_batch.gate].begin, IdleCause::update);
     add(spans_[mini_batch.gate].begin, spans_[mini_batch.gate].end, IdleCause::overhead);
@@ -69,14 +71,20 @@ class GapReader {
   void split(std::uint32_t node, SimTime begin, SimTime end) {
     std::uint32_t producer = graph_.nodes[node].after;
     const bool is_blocking_transfer = is_transfer(graph_.activities[node].kind);
-    if (!is_blocking_transfer && producer != graph_.size() &&
-        is_transfer(graph_.activities[producer].kind)) {
-      producer = graph_.nodes[producer].after;
+    IdleCause on_its_way = is_blocking_transfer ? IdleCause::rendezvous : IdleCause::transfer;
+    if (!is_blocking_transfer && producer != graph_.size()) {
+      if (is_transfer(graph_.activities[producer].kind)) {
+        producer = graph_.nodes[producer].after;
+      } else if (graph_.activities[producer].kind == ActivityKind::all_reduce_end) {
+        // Its hops stand between its two moments, and all begin at the first one.
+        producer = graph_.nodes[producer - 1].after;
+        on_its_way = IdleCause::all_reduce;
+      }
     }
     const SimTime made = producer == graph_.size() ? end : spans_[producer].end;
     const SimTime turn = std::clamp(made, begin, end);
     add(begin, turn, IdleCause::dependency);
-    add(turn, end, is_blocking_transfer ? IdleCause::rendezvous : IdleCause::transfer);
+    add(turn, end, on_its_way);
   }
 
   const OpGraph& graph_;

@@ -63,8 +63,10 @@ class Collector {
   void collect(std::uint32_t node, Add&& add) const {
     const Activity& activity = graph_.activities[node];
     const std::uint32_t stage = activity.stage.value;
-    if (activity.kind >= ActivityKind::update && !is_transfer(activity.kind)) return;
-    const std::uint32_t slot = graph_.stage_slot[stage];
+    if (!is_op(activity.kind) && activity.kind != ActivityKind::backward_part &&
+        !is_transfer(activity.kind))
+      return;
+    const std::uint32_t slot = graph_.receiver(node);
     const StageBytes& bytes = stages_[stage];
     const Span& span = spans_[node];
     switch (activity.kind) {
@@ -73,7 +75,7 @@ class Collector {
         add(slot, Change{span.begin, false, node, {}, graph_.cost(node).bytes, 0});
         if (recompute_ && activity.kind == ActivityKind::activation_transfer) {
           const bool made_before = spans_[graph_.nodes[node].after].begin < span.end;
-          add(graph_.stage_slot[stage - 1],
+          add(graph_.sender(node),
               Change{span.end, made_before, node, {}, Bytes{} - stages_[stage - 1].own_output, 0});
         }
         break;
@@ -168,15 +170,17 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts&
                                          const std::vector<std::vector<MemoryStep>>& steps) {
   std::vector<DeviceMemory> devices(graph.slots());
   for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
-    DeviceMemory& device = devices[graph.stage_slot[s]];
     const Bytes parameters = costs.stages[s].parameters;
     const std::uint32_t versions = rules.weight_versions[s];
-    device.peak.weights += parameters;
-    device.peak.gradients += parameters;
-    device.peak.optimizer +=
-        Bytes{std::llround(rules.optimizer_state * static_cast<double>(parameters.count))};
-    device.peak.stash += parameters * (versions - 1);
-    device.weight_versions = std::max(device.weight_versions, versions);
+    for (const std::uint32_t slot : graph.stage_slots[s]) {
+      DeviceMemory& device = devices[slot];
+      device.peak.weights += parameters;
+      device.peak.gradients += parameters;
+      device.peak.optimizer +=
+          Bytes{std::llround(rules.optimizer_state * static_cast<double>(parameters.count))};
+      device.peak.stash += parameters * (versions - 1);
+      device.weight_versions = std::max(device.weight_versions, versions);
+    }
   }
   for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) {
     DeviceMemory& device = devices[slot];

@@ -84,15 +84,17 @@ SteadyState steady_state(const OpGraph& graph, const Trace& trace,
   steady.settled = std::abs(late_s - steady.period_s) <= 1e-3 * steady.period_s;
   std::vector<Duration> held(graph.resources(), Duration{});
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
-    if (graph.activities[i].micro_batch.value != steady.first) continue;
+    const std::uint32_t m = graph.activities[i].micro_batch.value;
+    if (m < steady.first || m >= steady.first + multiple) continue;
     held[graph.nodes[i].resource] += graph.cost(i).hold;
     if (graph.nodes[i].second != graph.nodes[i].resource)
       held[graph.nodes[i].second] += graph.cost(i).hold;
   }
-  steady.bottleneck = *std::max_element(held.begin(), held.end());
+  steady.bottleneck_s =
+      seconds(*std::max_element(held.begin(), held.end())) / static_cast<double>(multiple);
   const std::vector<bool> shared = graph.shared_channels();
   const bool shares = std::find(shared.begin(), shared.end(), true) != shared.end();
-  steady.warm_up_limited = !shares && steady.period_s > seconds(steady.bottleneck) * (1 + 1e-9);
+  steady.warm_up_limited = !shares && steady.period_s > steady.bottleneck_s * (1 + 1e-9);
   if (steady.length.count() > 0) {
     Duration busy{};
     for (const auto& list : nodes) busy += busy_within(graph, trace, list, begin, end);
@@ -156,6 +158,8 @@ Metrics measure(const OpGraph& graph, const Trace& trace,
     end = std::max(end, trace.spans[i].end);
     const ActivityKind kind = graph.activities[i].kind;
     metrics.operations += is_op(kind) ? 1 : 0;
+    if (kind == ActivityKind::all_reduce) metrics.all_reduce_bytes += graph.cost(i).bytes;
+    metrics.all_reduces += kind == ActivityKind::all_reduce_end ? 1 : 0;
     if (is_transfer(kind)) {
       ++metrics.transfers;
       metrics.transfer_bytes += graph.cost(i).bytes;

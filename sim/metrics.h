@@ -54,9 +54,9 @@ struct SteadyState {
   Duration length{};  ///< It takes this long for last - first micro-batches.
   double period_s = 0;
   double bubble_fraction = 0;
-  /// The longest time for which one device or link is held by one micro-batch: no period is
-  /// shorter.
-  Duration bottleneck{};
+  /// The longest time for which one device or link is held by one micro-batch, on average over the
+  /// micro-batches after which the replicas meet again: no period is shorter.
+  double bottleneck_s = 0;
   bool warm_up_limited =
       false;            ///< The period is above the bottleneck, and no shared card explains it.
   bool settled = true;  ///< The later half of it has the same period to one part in a thousand.
@@ -68,6 +68,8 @@ struct Metrics {
   std::int64_t operations = 0;         ///< F, B, I and W.
   std::int64_t transfers = 0;
   Bytes transfer_bytes;
+  std::int64_t all_reduces = 0;
+  Bytes all_reduce_bytes;  ///< What all their members send.
   /// Device idle by transfer and rendezvous, and the stream time that blocking transfers hold.
   Duration exposed{};
   std::optional<SteadyState> steady;  ///< Of an asynchronous run.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "schedules/check.h"
 #include "schedules/weight_versions.h"
 #include "sim/metrics.h"
 
@@ -21,13 +22,16 @@ std::string wrong_length(std::string_view key, std::size_t length, std::size_t s
 /// device.
 std::uint32_t stage_count(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
+  if (scenario.schedule.whole_model()) return 1;
+  if (scenario.schedule.file) return scenario.schedule.file->stages;
   if (plan.stages) return static_cast<std::uint32_t>(plan.stages->value);
   if (const auto* counts = std::get_if<std::vector<std::int64_t>>(&plan.partition)) {
     return static_cast<std::uint32_t>(counts->size());
   }
   if (plan.replicas) return static_cast<std::uint32_t>(plan.replicas->value.size());
   if (plan.devices) return static_cast<std::uint32_t>(plan.devices->value.size());
-  return scenario.cluster.device_count();
+  return std::max<std::uint32_t>(
+      scenario.cluster.device_count() / static_cast<std::uint32_t>(scenario.copies), 1);
 }
 
 /// Sums over the layers must stay far from the end of 64 bits, so they are taken in floating point
@@ -57,49 +61,132 @@ std::optional<Diagnostic> refuse_large_sums(const LayerGraph& graph,
   return std::nullopt;
 }
 
-/// The devices of each stage: as the plan gives them, or 0, 1, ... in order.
-Result<std::vector<std::vector<DeviceId>>> stage_devices(const Scenario& scenario,
-                                                         std::uint32_t stages) {
-  std::vector<std::vector<DeviceId>> devices;
-  const Plan& plan = scenario.plan;
-  const std::uint32_t available = scenario.cluster.device_count();
-  if (plan.replicas && plan.replicas->value.size() != stages) {
-    return input_error(plan.replicas->mark,
-                       wrong_length("plan.replicas", plan.replicas->value.size(), stages));
-  }
-  if (!plan.devices) {
-    for (std::uint32_t s = 0; s < stages; ++s) devices.push_back({DeviceId{s}});
-    if (scenario.cluster_given && stages > available) {
-      return input_error(
-          plan.stages ? plan.stages->mark : scenario.cluster_mark,
-          fmt::format("the number of stages is {}, but that of devices is {}", stages, available),
-          "fewer stages, more devices, or plan.devices with several stages on one device");
-    }
+using StageDevices = std::vector<std::vector<DeviceId>>;
+
+/// The devices of each stage of one copy, as they are numbered where the plan does not say: 0, 1,
+/// ... stage by stage, replica by replica; for an order from a file its rows.
+StageDevices numbered_devices(const Scenario& scenario,
+                              const std::vector<std::uint32_t>& replicas) {
+  StageDevices devices(replicas.size());
+  if (const auto& file = scenario.schedule.file) {
+    for (std::size_t s = 0; s < replicas.size(); ++s) devices[s] = {{file->slot_of_stage[s]}};
     return devices;
   }
-  if (plan.devices->value.size() != stages) {
-    return input_error(plan.devices->mark,
-                       wrong_length("plan.devices", plan.devices->value.size(), stages));
+  std::uint32_t next = 0;
+  for (std::size_t s = 0; s < replicas.size(); ++s) {
+    for (std::uint32_t r = 0; r < replicas[s]; ++r) devices[s].push_back({next++});
   }
-  for (std::size_t s = 0; s < plan.devices->value.size(); ++s) {
+  return devices;
+}
+
+/// plan.devices against the number of stages, of replicas and of devices.
+Result<StageDevices> given_devices(const Marked<std::vector<std::vector<std::int64_t>>>& given,
+                                   const std::vector<std::uint32_t>& replicas,
+                                   std::optional<std::uint32_t> available) {
+  if (given.value.size() != replicas.size()) {
+    return input_error(given.mark,
+                       wrong_length("plan.devices", given.value.size(), replicas.size()));
+  }
+  StageDevices devices;
+  for (std::size_t s = 0; s < given.value.size(); ++s) {
     std::vector<DeviceId>& of_stage = devices.emplace_back();
-    for (const std::int64_t device : plan.devices->value[s]) {
-      if (scenario.cluster_given && device >= available) {
+    for (const std::int64_t device : given.value[s]) {
+      if (available && device >= *available) {
         return input_error(
-            plan.devices->mark,
+            given.mark,
             fmt::format("plan.devices puts stage {} on device {}, but the devices are 0 to {}", s,
-                        device, available - 1));
+                        device, *available - 1));
       }
-      of_stage.push_back({static_cast<std::uint32_t>(device)});
+      const DeviceId id{static_cast<std::uint32_t>(device)};
+      if (std::find(of_stage.begin(), of_stage.end(), id) != of_stage.end()) {
+        return input_error(
+            given.mark, fmt::format("plan.devices lists device {} twice for stage {}", device, s));
+      }
+      of_stage.push_back(id);
     }
-    if (of_stage.size() != 1) {
+    if (of_stage.size() != replicas[s]) {
       return input_error(
-          plan.devices->mark,
-          fmt::format("plan.devices lists {} devices for stage {}, which has 1 replica",
-                      of_stage.size(), s));
+          given.mark,
+          fmt::format("plan.devices lists {} devices for stage {}, which has {} replica{}",
+                      of_stage.size(), s, replicas[s], replicas[s] == 1 ? "" : "s"));
     }
   }
   return devices;
+}
+
+/// The replicas of each stage. Errors: a wrong number of them; what the schedule cannot have.
+Result<std::vector<std::uint32_t>> stage_replicas(const Scenario& scenario, std::uint32_t stages) {
+  const auto& given = scenario.plan.replicas;
+  if (!given) return std::vector<std::uint32_t>(stages, 1);
+  if (given->value.size() != stages) {
+    return input_error(given->mark, wrong_length("plan.replicas", given->value.size(), stages));
+  }
+  const ScheduleChoice& choice = scenario.schedule;
+  for (std::size_t s = 0; s < stages; ++s) {
+    const std::int64_t r = given->value[s];
+    if (r > 1 && choice.file) {
+      return input_error(given->mark,
+                         "plan.replicas above 1 do not go with an order from schedule.file");
+    }
+    if (!choice.asynchronous() && choice.micro_batches % r != 0) {
+      return input_error(
+          choice.micro_batches_mark,
+          fmt::format("schedule.micro_batches is {}, which the {} replicas of stage {} do not "
+                      "divide evenly",
+                      choice.micro_batches, r, s),
+          "a synchronous schedule gives each replica as many");
+    }
+  }
+  return std::vector<std::uint32_t>(given->value.begin(), given->value.end());
+}
+
+/// The devices of each stage of the first copy.
+Result<StageDevices> stage_devices(const Scenario& scenario, std::uint32_t stages) {
+  const Plan& plan = scenario.plan;
+  const auto replicas = stage_replicas(scenario, stages);
+  if (!replicas) return replicas.problems();
+  std::optional<std::uint32_t> available;
+  if (scenario.cluster_given) {
+    available = scenario.cluster.device_count() / static_cast<std::uint32_t>(scenario.copies);
+    if (*available == 0) {
+      return input_error(plan.data_parallel.mark,
+                         fmt::format("plan.data_parallel is {}, but the number of devices is {}",
+                                     scenario.copies, scenario.cluster.device_count()));
+    }
+  }
+  const StageDevices numbered = numbered_devices(scenario, *replicas);
+  if (plan.devices) {
+    auto devices = given_devices(*plan.devices, *replicas, available);
+    if (devices && scenario.schedule.file && *devices != numbered) {
+      return input_error(plan.devices->mark, "plan.devices differs from the rows of schedule.file",
+                         "row i of the file is device i: leave plan.devices out");
+    }
+    return devices;
+  }
+  std::uint32_t needed = 0;
+  for (const auto& of_stage : numbered) {
+    for (const DeviceId device : of_stage) needed = std::max(needed, device.value + 1);
+  }
+  if (available && needed > *available) {
+    const Mark& mark = plan.replicas ? plan.replicas->mark
+                       : plan.stages ? plan.stages->mark
+                                     : scenario.cluster_mark;
+    const bool single = !plan.replicas && !scenario.schedule.file;
+    const std::string copies =
+        scenario.copies > 1 ? fmt::format(" for each of {} copies", scenario.copies) : "";
+    if (single) {
+      return input_error(
+          mark,
+          fmt::format("the number of stages is {}, but that of devices is {}{}", stages, *available,
+                      copies),
+          "fewer stages, more devices, or plan.devices with several stages on one device");
+    }
+    return input_error(
+        mark,
+        fmt::format("the plan needs {} devices, but there are {}{}", needed, *available, copies),
+        "fewer replicas, or more devices");
+  }
+  return numbered;
 }
 
 Result<std::vector<std::uint32_t>> layer_counts(const Scenario& scenario,
@@ -120,6 +207,12 @@ Result<std::vector<std::uint32_t>> layer_counts(const Scenario& scenario,
           fmt::format("plan.partition adds up to {} layers, but the model has {}", sum, layers));
     }
     return std::vector<std::uint32_t>(given->begin(), given->end());
+  }
+  if (scenario.schedule.file && plan.stages && plan.stages->value != stages) {
+    return input_error(plan.stages->mark,
+                       fmt::format("plan.stages is {}, but schedule.file has {} stages",
+                                   plan.stages->value, stages),
+                       "leave stages out");
   }
   if (stages > layers) {
     return input_error(
@@ -143,26 +236,35 @@ Result<std::vector<std::uint32_t>> layer_counts(const Scenario& scenario,
   return balanced_counts(times, stages);
 }
 
-/// One place in the pipeline a device, and one warm-up a position.
-Result<std::vector<std::uint32_t>> position_windows(const Scenario& scenario,
-                                                    const PipelineShape& shape,
-                                                    const Partition& partition,
-                                                    const std::vector<DeviceId>& devices) {
+/// Each device has one place in the pipeline, where the schedule is not made for several.
+std::optional<Diagnostic> refuse_shared_slots(const Scenario& scenario, const PipelineShape& shape,
+                                              const std::vector<DeviceId>& devices) {
   std::vector<std::int64_t> position_of(shape.slots, -1);
   for (std::size_t i = 0; i < shape.positions.size(); ++i) {
-    const std::uint32_t slot = shape.stage_slots[shape.positions[i].first_stage].front();
-    if (position_of[slot] >= 0) {
-      const Position& other = shape.positions[static_cast<std::size_t>(position_of[slot])];
+    for (const std::uint32_t slot : shape.stage_slots[shape.positions[i].first_stage]) {
+      if (position_of[slot] < 0) {
+        position_of[slot] = static_cast<std::int64_t>(i);
+        continue;
+      }
+      const auto before = static_cast<std::size_t>(position_of[slot]);
+      const Position& other = shape.positions[before];
       return input_error(
           scenario.plan.devices->mark,
-          fmt::format("stages {} and {} share device {} but are not neighbours",
+          fmt::format("stages {} and {} share device {} but are not {}",
                       other.first_stage + other.stages - 1, shape.positions[i].first_stage,
-                      devices[slot].value),
+                      devices[slot].value,
+                      before + 1 == i ? "on the same devices, in the same order" : "neighbours"),
           fmt::format("the schedule '{}' gives each device one place in the pipeline",
                       scenario.schedule.rule->name));
     }
-    position_of[slot] = static_cast<std::int64_t>(i);
   }
+  return std::nullopt;
+}
+
+/// The window of each position: one warm-up a position.
+Result<std::vector<std::uint32_t>> position_windows(const Scenario& scenario,
+                                                    const PipelineShape& shape,
+                                                    const Partition& partition) {
   std::optional<std::vector<std::uint32_t>> warm_up;
   if (const auto& given = scenario.plan.warm_up) {
     if (!scenario.schedule.rule->takes_warm_up) {
@@ -188,18 +290,126 @@ Result<std::vector<std::uint32_t>> position_windows(const Scenario& scenario,
       warm_up->push_back(static_cast<std::uint32_t>(*first));
     }
   }
-  return windows(*scenario.schedule.rule, static_cast<std::uint32_t>(shape.positions.size()),
-                 shape.micro_batches, warm_up);
+  return windows(*scenario.schedule.rule, shape, warm_up);
 }
 
 /// The versions that each stage keeps: 1 with a flush, by the order of its ops without.
-std::vector<std::uint32_t> kept_versions(const Schedule& schedule) {
-  std::vector<std::uint32_t> kept(schedule.shape.stages(), 1);
+std::vector<std::uint32_t> kept_versions(const Schedule& schedule, std::uint32_t update_lag) {
+  const PipelineShape& shape = schedule.shape;
+  std::vector<std::uint32_t> kept(shape.stages(), 1);
   if (!schedule.asynchronous) return kept;
-  std::vector<std::vector<Op>> of_stage(schedule.shape.stages());
-  for (const Op& op : schedule.issue_order) of_stage[op.stage.value].push_back(op);
-  for (std::size_t s = 0; s < kept.size(); ++s) kept[s] = stage_versions(of_stage[s]).kept;
+  // The ops of each replica of each stage, with micro-batches numbered within it.
+  std::vector<std::vector<std::vector<Op>>> ops(shape.stages());
+  for (std::size_t s = 0; s < ops.size(); ++s) ops[s].resize(shape.stage_slots[s].size());
+  for (Op op : schedule.issue_order) {
+    auto& replicas = ops[op.stage.value];
+    const auto r = static_cast<std::uint32_t>(replicas.size());
+    auto& list = replicas[op.micro_batch.value % r];
+    op.micro_batch.value /= r;
+    list.push_back(op);
+  }
+  for (std::size_t s = 0; s < ops.size(); ++s) {
+    const std::uint32_t lag = ops[s].size() > 1 ? update_lag : 0;
+    for (const auto& list : ops[s]) kept[s] = std::max(kept[s], stage_versions(list, lag).kept);
+  }
   return kept;
+}
+
+/// The gradients of the whole model in buckets of at least `size`, from the last layer to the
+/// first, as data-parallel training all-reduces them while the backward goes on.
+std::vector<GradientBucket> gradient_buckets(const LayerGraph& graph,
+                                             const std::vector<LayerCosts>& costs,
+                                             const std::vector<LayerId>& order, Bytes size) {
+  std::vector<GradientBucket> buckets(1);
+  for (auto layer = order.rbegin(); layer != order.rend(); ++layer) {
+    if (buckets.back().bytes >= size) buckets.emplace_back();
+    buckets.back().backward += costs[layer->value].backward.mean;
+    buckets.back().bytes += graph.layer(*layer).parameters;
+  }
+  if (buckets.size() == 1) buckets.clear();
+  return buckets;
+}
+
+/// The micro-batches that are run, and those of one mini-batch of them.
+std::int64_t micro_batches_to_run(const Scenario& scenario, bool for_run, Pipeline& pipeline) {
+  const ScheduleChoice& choice = scenario.schedule;
+  std::int64_t micro_batches = choice.micro_batches;
+  pipeline.mini_batches = choice.mini_batches;
+  if (!choice.asynchronous()) return micro_batches;
+  micro_batches *= choice.mini_batches;
+  pipeline.mini_batches = 1;
+  const std::int64_t least = least_asynchronous_run(pipeline.replicas);
+  if (for_run && micro_batches < least) {
+    pipeline.notes.push_back(
+        fmt::format("{} micro-batches are run instead of {}, so that the steady state shows", least,
+                    micro_batches));
+    micro_batches = least;
+  }
+  if (scenario.overheads.per_iteration.count() > 0)
+    pipeline.notes.emplace_back(
+        "overhead.per_iteration does not apply to an asynchronous schedule");
+  return micro_batches;
+}
+
+/// Errors: more ops than are simulated.
+std::optional<Diagnostic> refuse_many_ops(const Scenario& scenario, std::uint32_t stages,
+                                          std::int64_t micro_batches, std::uint32_t mini_batches) {
+  const ScheduleChoice& choice = scenario.schedule;
+  const double ops = 2.0 * stages * static_cast<double>(micro_batches) * mini_batches *
+                     static_cast<double>(scenario.copies);
+  if (ops <= kMostOps) return std::nullopt;
+  const bool raised = micro_batches > std::int64_t{choice.micro_batches} * choice.mini_batches;
+  return input_error(
+      choice.micro_batches_mark,
+      fmt::format("the run has {:.0f} ops, more than the {:.0f} that are simulated", ops, kMostOps),
+      fmt::format(
+          "2 x {} (stages) x {} (micro-batches{}) x {} (mini-batches){}: make one of them smaller",
+          stages, micro_batches, raised ? ", as many as the steady state needs" : "", mini_batches,
+          scenario.copies > 1 ? fmt::format(" x {} (copies)", scenario.copies) : ""));
+}
+
+/// An order with I and W over layers whose backward is not split.
+void note_missing_split(Pipeline& pipeline) {
+  const auto& order = pipeline.schedule.issue_order;
+  const bool splits = std::any_of(order.begin(), order.end(),
+                                  [](const Op& op) { return op.kind == OpKind::backward_weight; });
+  const auto& stages = pipeline.costs.stages;
+  const bool any_weight = std::any_of(stages.begin(), stages.end(), [](const StageCost& stage) {
+    return stage.backward_weight.count() > 0;
+  });
+  if (splits && !any_weight) {
+    pipeline.notes.emplace_back(
+        "no layer gives backward_input and backward_weight: I takes the whole backward, W no time");
+  }
+}
+
+/// The order of the ops: by the schedule's rule, or as the file gives it.
+std::optional<Diagnostics> add_schedule(const Scenario& scenario, const PipelineShape& shape,
+                                        Pipeline& pipeline) {
+  const ScheduleChoice& choice = scenario.schedule;
+  if (choice.file) {
+    if (scenario.plan.warm_up) {
+      return Diagnostics{input_error(scenario.plan.warm_up->mark,
+                                     "plan.warm_up does not apply to an order from schedule.file")};
+    }
+    auto schedule = checked_schedule(
+        choice.file->name, false, shape, choice.file->lists,
+        [&](std::uint32_t slot, std::size_t index) { return mark_of(*choice.file, slot, index); });
+    if (!schedule) return schedule.problems();
+    pipeline.schedule = *std::move(schedule);
+    note_missing_split(pipeline);
+    return std::nullopt;
+  }
+  if (auto refused = refuse_shared_slots(scenario, shape, pipeline.devices))
+    return Diagnostics{*refused};
+  auto windows = position_windows(scenario, shape, pipeline.partition);
+  if (!windows) return windows.problems();
+  auto schedule = generate(*choice.rule, shape, *windows,
+                           scenario.plan.warm_up ? scenario.plan.warm_up->mark : choice.name_mark);
+  if (!schedule) return schedule.problems();
+  pipeline.schedule = *std::move(schedule);
+  pipeline.windows = *std::move(windows);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -225,57 +435,31 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run) {
   if (!keep(devices, problems) || !counts_hold) return problems;
   pipeline.partition = make_partition(order, *counts, *std::move(devices));
   pipeline.devices = devices_in_use(pipeline.partition);
+  pipeline.copies = static_cast<std::uint32_t>(scenario.copies);
+  for (const Stage& stage : pipeline.partition.stages)
+    pipeline.replicas.push_back(static_cast<std::uint32_t>(stage.devices.size()));
   pipeline.cluster = scenario.cluster;
   if (!scenario.cluster_given)
-    pipeline.cluster.levels.front().size = pipeline.devices.back().value + 1;
-  const std::size_t spare = pipeline.cluster.device_count() - pipeline.devices.size();
+    pipeline.cluster.levels.front().size = (pipeline.devices.back().value + 1) * pipeline.copies;
+  const std::size_t spare =
+      pipeline.cluster.device_count() - pipeline.devices.size() * pipeline.copies;
   if (spare > 0)
     pipeline.notes.push_back(
         fmt::format("devices without a stage: {} of {}", spare, pipeline.cluster.device_count()));
   pipeline.costs = stage_costs(scenario.model.graph, sized.layers, pipeline.partition);
+  if (scenario.schedule.whole_model()) {
+    pipeline.costs.stages.front().buckets =
+        gradient_buckets(scenario.model.graph, sized.layers, order, scenario.schedule.bucket);
+  }
 
   // Who does what in which order.
-  const ScheduleChoice& choice = scenario.schedule;
-  std::int64_t micro_batches = choice.micro_batches;
-  pipeline.mini_batches = choice.mini_batches;
-  if (choice.rule->asynchronous) {
-    micro_batches *= choice.mini_batches;
-    pipeline.mini_batches = 1;
-    const std::int64_t least = least_asynchronous_run(std::vector<std::uint32_t>(stages, 1));
-    if (for_run && micro_batches < least) {
-      pipeline.notes.push_back(
-          fmt::format("{} micro-batches are run instead of {}, so that the steady state shows",
-                      least, micro_batches));
-      micro_batches = least;
-    }
-    if (scenario.overheads.per_iteration.count() > 0)
-      pipeline.notes.emplace_back(
-          "overhead.per_iteration does not apply to an asynchronous schedule");
-  }
-  const double ops = 2.0 * stages * static_cast<double>(micro_batches) * pipeline.mini_batches;
-  if (ops > kMostOps) {
-    return input_error(
-        choice.micro_batches_mark,
-        fmt::format("the run has {:.0f} ops, more than the {:.0f} that are simulated", ops,
-                    kMostOps),
-        fmt::format(
-            "2 x {} (stages) x {} (micro-batches{}) x {} (mini-batches): make one of them smaller",
-            stages, micro_batches,
-            micro_batches > std::int64_t{choice.micro_batches} * choice.mini_batches
-                ? ", as many as the steady state needs"
-                : "",
-            pipeline.mini_batches));
-  }
+  const std::int64_t micro_batches = micro_batches_to_run(scenario, for_run, pipeline);
+  if (auto refused = refuse_many_ops(scenario, stages, micro_batches, pipeline.mini_batches))
+    return *refused;
   const PipelineShape shape =
       pipeline_shape(pipeline.partition, static_cast<std::uint32_t>(micro_batches));
-  auto windows = position_windows(scenario, shape, pipeline.partition, pipeline.devices);
-  if (!windows) return windows.problems();
-  auto schedule = generate(*choice.rule, shape, *windows,
-                           scenario.plan.warm_up ? scenario.plan.warm_up->mark : choice.name_mark);
-  if (!schedule) return schedule.problems();
-  pipeline.schedule = *std::move(schedule);
-  pipeline.windows = *std::move(windows);
-  pipeline.weight_versions = kept_versions(pipeline.schedule);
+  if (auto problems_of_order = add_schedule(scenario, shape, pipeline)) return *problems_of_order;
+  pipeline.weight_versions = kept_versions(pipeline.schedule, scenario.schedule.update_lag);
   return pipeline;
 }
 

@@ -19,11 +19,13 @@ inline constexpr double kMostOps = 2e7;
 /// A scenario with everything settled that does not depend on time: who runs what in which order.
 struct Pipeline {
   Partition partition;
-  std::vector<DeviceId> devices;  ///< Of each slot.
+  std::vector<DeviceId> devices;        ///< Of each slot of one copy.
+  std::vector<std::uint32_t> replicas;  ///< Of each stage.
+  std::uint32_t copies = 1;             ///< Device q of copy c is cluster device q x copies + c.
   Cluster cluster;
   StageCosts costs;   ///< At the scenario's micro-batch size.
   Schedule schedule;  ///< Of one mini-batch; of the whole stream where asynchronous.
-  std::vector<std::uint32_t> windows;  ///< Of each position.
+  std::vector<std::uint32_t> windows;  ///< Of each position; empty for an order from a file.
   std::uint32_t mini_batches = 1;
   std::vector<std::uint32_t> weight_versions;  ///< Kept by each stage.
   std::vector<std::string> estimated;

@@ -19,10 +19,11 @@ std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& p
                                      const OpGraph& graph) {
   if (graph.blocking || graph.asynchronous() || scenario.overheads.per_iteration.count() > 0)
     return std::nullopt;
-  const auto positions = static_cast<std::uint32_t>(pipeline.schedule.shape.positions.size());
-  if (pipeline.windows != windows(*scenario.schedule.rule, positions,
-                                  pipeline.schedule.shape.micro_batches, std::nullopt))
+  const PipelineShape& shape = pipeline.schedule.shape;
+  if (!scenario.schedule.rule || scenario.schedule.whole_model()) return std::nullopt;
+  if (pipeline.windows != windows(*scenario.schedule.rule, shape, std::nullopt))
     return std::nullopt;
+  if (shape.slots != shape.positions.size()) return std::nullopt;  // replicas
   PipelineTimes times;
   times.micro_batches = pipeline.schedule.shape.micro_batches;
   constexpr std::size_t kinds = 5;  // the cost classes of a stage, as lowering lays them out
@@ -37,16 +38,22 @@ std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& p
     times.forward.push_back(forward);
     times.backward.push_back(backward);
   }
-  std::vector<Duration> latency(graph.channels.size(), Duration{-1});
+  std::vector<std::optional<Duration>> latency(shape.stages());  // of the boundary above a stage
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
-    if (!is_transfer(graph.activities[i].kind)) continue;
+    const Activity& activity = graph.activities[i];
     const Cost& cost = graph.cost(i);
+    if (activity.kind == ActivityKind::all_reduce && (cost.hold + cost.latency).count() > 0)
+      return std::nullopt;
+    if (!is_transfer(activity.kind)) continue;
     if (cost.hold.count() > 0) return std::nullopt;
-    latency[graph.nodes[i].resource - graph.slots()] = cost.latency;
+    auto& known = latency[activity.stage.value -
+                          (activity.kind == ActivityKind::activation_transfer ? 1 : 0)];
+    if (known.value_or(cost.latency) != cost.latency) return std::nullopt;
+    known = cost.latency;
   }
-  for (std::size_t i = 0; i + 1 < times.forward.size(); ++i) {
-    if (latency[2 * i] != latency[2 * i + 1]) return std::nullopt;
-    times.latency.push_back(latency[2 * i]);
+  for (std::size_t i = 0; i + 1 < shape.positions.size(); ++i) {
+    const Position& position = shape.positions[i];
+    times.latency.push_back(*latency[position.first_stage + position.stages - 1]);
   }
   return closed_form(scenario.schedule.rule->name, times);
 }
@@ -70,7 +77,7 @@ void add_steady_notes(Prediction& prediction) {
     prediction.pipeline.notes.push_back(
         fmt::format("warm-up limited: no device or link is busy for more than {} of each period, "
                     "so a deeper plan.warm_up could shorten it",
-                    to_text(steady->bottleneck)));
+                    to_text(round_up(steady->bottleneck_s * 1e9))));
   }
 }
 
@@ -89,6 +96,18 @@ std::optional<bool> Prediction::fits() const {
   return true;
 }
 
+Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipeline) {
+  const ScheduleChoice& choice = scenario.schedule;
+  return lower(pipeline.schedule, pipeline.costs, pipeline.devices, pipeline.cluster,
+               {.mini_batches = pipeline.mini_batches,
+                .blocking = choice.blocking,
+                .recompute = choice.recompute,
+                .copies = pipeline.copies,
+                .update_lag = choice.update_lag,
+                .overheads = scenario.overheads},
+               choice.micro_batches_mark);
+}
+
 Result<Prediction> predict(const Scenario& scenario) {
   // Partition, stage costs and schedule.
   auto pipeline = plan_pipeline(scenario, /*for_run=*/true);
@@ -103,12 +122,7 @@ Result<Prediction> predict(const Scenario& scenario) {
   }
 
   // Lower it. From here on the order is fixed.
-  auto graph = lower(plan.schedule, plan.costs, plan.devices, plan.cluster,
-                     {.mini_batches = plan.mini_batches,
-                      .blocking = scenario.schedule.blocking,
-                      .recompute = scenario.schedule.recompute,
-                      .overheads = scenario.overheads},
-                     scenario.schedule.micro_batches_mark);
+  auto graph = lower_pipeline(scenario, plan);
   if (!graph) return graph.problems();
   prediction.graph = *std::move(graph);
 
@@ -124,8 +138,7 @@ Result<Prediction> predict(const Scenario& scenario) {
   }
 
   // Read off what it means.
-  const std::vector<std::uint32_t> replicas(plan.partition.stages.size(), 1);
-  prediction.metrics = measure(prediction.graph, prediction.trace, replicas);
+  prediction.metrics = measure(prediction.graph, prediction.trace, plan.replicas);
   prediction.memory_rules = memory_rules;
   prediction.memory = measure_memory(prediction.graph, plan.costs, memory_rules,
                                      memory_steps(prediction.graph, prediction.trace, plan.costs,
@@ -142,9 +155,9 @@ Result<Prediction> predict(const Scenario& scenario) {
           ? prediction.metrics.steady->period_s * scenario.schedule.micro_batches
           : seconds(prediction.metrics.makespan) / plan.mini_batches;
   if (prediction.iteration_time_s > 0) {
-    prediction.throughput_samples_per_s = static_cast<double>(prediction.micro_batches) *
-                                          static_cast<double>(prediction.micro_batch_size) /
-                                          prediction.iteration_time_s;
+    prediction.throughput_samples_per_s =
+        plan.copies * static_cast<double>(prediction.micro_batches) *
+        static_cast<double>(prediction.micro_batch_size) / prediction.iteration_time_s;
   }
   return prediction;
 }

@@ -36,6 +36,9 @@ struct Prediction {
   std::optional<bool> fits(std::size_t slot) const;
 };
 
+/// The run of a pipeline: from here on the order is fixed. Errors: those of lower().
+Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipeline);
+
 /// Predicts. Errors: those of plan_pipeline; a run that does not fit into 64 bits.
 Result<Prediction> predict(const Scenario& scenario);
 

@@ -19,14 +19,10 @@ std::string plural(std::int64_t count, std::string_view noun) {
 std::string time_text(double time_s) { return to_text(round_up(time_s * 1e9)); }
 
 std::string device_name(const Prediction& p, std::size_t slot) {
-  return std::to_string(p.pipeline.devices[slot].value);
+  return std::to_string(p.graph.devices[slot].value);
 }
 
-std::string stages_of(const Prediction& p, std::size_t slot) {
-  std::vector<std::size_t> stages;
-  for (std::size_t s = 0; s < p.graph.stage_slot.size(); ++s) {
-    if (p.graph.stage_slot[s] == slot) stages.push_back(s);
-  }
+std::string stages_of(const std::vector<std::uint32_t>& stages) {
   const bool is_run = stages.back() - stages.front() + 1 == stages.size();
   if (is_run && stages.size() > 2) return fmt::format("{}-{}", stages.front(), stages.back());
   return fmt::format("{}", fmt::join(stages, ","));
@@ -34,8 +30,10 @@ std::string stages_of(const Prediction& p, std::size_t slot) {
 
 std::string headline(const Prediction& p) {
   const Schedule& schedule = p.pipeline.schedule;
+  const std::uint32_t copies = p.pipeline.copies;
   std::string text =
-      fmt::format("{}\n  {}: {} on {}, {} of {}", p.scenario, schedule.name,
+      fmt::format("{}\n  {}: {}{} on {}, {} of {}", p.scenario, schedule.name,
+                  copies > 1 ? fmt::format("{} copies of ", copies) : "",
                   plural(schedule.shape.stages(), "stage"), plural(p.graph.slots(), "device"),
                   plural(p.micro_batches, "micro-batch"), plural(p.micro_batch_size, "sample"));
   if (p.mini_batches > 1) text += fmt::format(", {} mini-batches", p.mini_batches);
@@ -53,7 +51,7 @@ std::string summary(const Prediction& p) {
   if (m.steady) {
     line("iteration time", time_text(p.iteration_time_s),
          fmt::format("{} x the period", p.micro_batches));
-    line("steady period", time_text(m.steady->period_s), "between two updates of stage 0");
+    line("steady period", time_text(m.steady->period_s), "for each micro-batch");
   } else {
     line("iteration time", time_text(p.iteration_time_s));
   }
@@ -76,6 +74,10 @@ std::string summary(const Prediction& p) {
            (p.formula ? formula(p.formula->bubble_fraction, ", from " + p.formula->text) : ""));
   line("bubble overhead", percent(m.bubble_overhead()),
        "idle / busy" + whole + (p.formula ? formula(p.formula->bubble_overhead, "") : ""));
+  if (m.all_reduce_bytes.count > 0) {
+    line("all-reduces", std::to_string(m.all_reduces),
+         fmt::format("{} sent along their rings", to_text(m.all_reduce_bytes)));
+  }
   line("communication", percent(m.communication_stall_fraction()),
        fmt::format("of the device time is idle for it; {} exposed; {}, {}", to_text(m.exposed),
                    plural(m.transfers, "transfer"), to_text(m.transfer_bytes)));
@@ -88,13 +90,14 @@ std::string device_table(const Prediction& p) {
                                      "in flight", "versions", "peak memory", "peak at"};
   if (p.memory_limit) header.emplace_back("fits");
   table.row(header);
+  const auto stages = p.graph.stages_by_slot();
   for (std::size_t slot = 0; slot < p.memory.size(); ++slot) {
     const DeviceMetrics& device = p.metrics.devices[slot];
     const DeviceMemory& memory = p.memory[slot];
     const double bubble =
         p.metrics.makespan.count() > 0 ? seconds(device.idle) / seconds(p.metrics.makespan) : 0;
     std::vector<std::string> row = {device_name(p, slot),
-                                    stages_of(p, slot),
+                                    stages_of(stages[slot]),
                                     to_text(device.busy),
                                     to_text(device.idle),
                                     percent(bubble),
@@ -168,9 +171,10 @@ std::string shortage(const Prediction& p) {
                      to_text(peak), to_text(peak - *p.memory_limit), to_text(*p.memory_limit));
 }
 
-std::string to_table(const Prediction& p) {
-  return headline(p) + summary(p) + '\n' + device_table(p) + cause_table(p) + memory_table(p) +
-         remarks(p);
+std::string to_table(const Prediction& p, const std::optional<TimelineStyle>& style) {
+  const std::string picture = style ? timeline(p, *style) : "";
+  return headline(p) + summary(p) + '\n' + device_table(p) + (picture.empty() ? "" : "\n") +
+         picture + cause_table(p) + memory_table(p) + remarks(p);
 }
 
 }  // namespace plumbline

@@ -2,14 +2,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <optional>
 #include <string>
 
-#include "sim/predict.h"
+#include "sim/timeline.h"
 
 namespace plumbline {
 
-/// The table that `simulate` prints.
-std::string to_table(const Prediction& prediction);
+/// The tables that `simulate` prints, with the timeline between them where a style is given.
+std::string to_table(const Prediction& prediction, const std::optional<TimelineStyle>& style);
 
 /// One sentence about the device that is the farthest beyond the memory. Requires: fits() is false.
 std::string shortage(const Prediction& prediction);

@@ -27,15 +27,11 @@ Json memory_parts(const MemoryParts& peak) {
           {"stash_bytes", peak.stash.count},         {"buffers_bytes", peak.buffers.count}};
 }
 
-Json device(const Prediction& p, std::size_t slot) {
+Json device(const Prediction& p, std::size_t slot, const std::vector<std::uint32_t>& stages) {
   const DeviceMetrics& metrics = p.metrics.devices[slot];
   const DeviceMemory& memory = p.memory[slot];
-  Json stages = Json::array();
-  for (std::size_t s = 0; s < p.graph.stage_slot.size(); ++s) {
-    if (p.graph.stage_slot[s] == slot) stages.push_back(s);
-  }
   const auto makespan = static_cast<double>(p.metrics.makespan.count());
-  return {{"device", p.pipeline.devices[slot].value},
+  return {{"device", p.graph.devices[slot].value},
           {"stages", stages},
           {"busy_s", seconds(metrics.busy)},
           {"idle_s", seconds(metrics.idle)},
@@ -56,7 +52,9 @@ Json device(const Prediction& p, std::size_t slot) {
 std::string to_json(const Prediction& p, const std::string& version) {
   const Metrics& m = p.metrics;
   Json devices = Json::array();
-  for (std::size_t slot = 0; slot < p.memory.size(); ++slot) devices.push_back(device(p, slot));
+  const auto stages = p.graph.stages_by_slot();
+  for (std::size_t slot = 0; slot < p.memory.size(); ++slot)
+    devices.push_back(device(p, slot, stages[slot]));
   Json json = {
       {"schema_version", 1},
       {"tool", {{"name", "plumbline"}, {"version", version}}},
@@ -83,6 +81,7 @@ std::string to_json(const Prediction& p, const std::string& version) {
   }
   json["transfers"] = {
       {"count", m.transfers}, {"bytes", m.transfer_bytes.count}, {"exposed_s", seconds(m.exposed)}};
+  json["all_reduces"] = {{"count", m.all_reduces}, {"bytes", m.all_reduce_bytes.count}};
   json["devices"] = std::move(devices);
   json["fits"] = or_null(p.fits());
   json["estimated"] = p.pipeline.estimated;
@@ -90,7 +89,7 @@ std::string to_json(const Prediction& p, const std::string& version) {
     json["steady"] = {{"fill_s", seconds(m.steady->fill)},
                       {"length_s", seconds(m.steady->length)},
                       {"drain_s", seconds(m.steady->drain)},
-                      {"bottleneck_s", seconds(m.steady->bottleneck)},
+                      {"bottleneck_s", m.steady->bottleneck_s},
                       {"warm_up_limited", m.steady->warm_up_limited},
                       {"settled", m.steady->settled},
                       {"first_micro_batch", m.steady->first},

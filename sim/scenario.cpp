@@ -40,6 +40,7 @@ class ScenarioReader {
     read_training(file);
     read_overhead(file);
     file.finish();
+    if (problems_.empty()) settle_copies();
     if (problems_.empty()) check_batches();
     if (problems_.empty()) apply_measured();
     if (!problems_.empty()) return std::move(problems_);
@@ -92,21 +93,31 @@ class ScenarioReader {
 
   void load(SectionReader& section, std::string_view key,
             Result<Model> (*read_model_file)(const std::string&)) {
-    const auto name = section.text(key);
-    if (!name) return;
+    const auto path = file_path(section, key);
+    if (!path) return;
+    auto model = read_model_file(path->value);
+    if (!model) return add_file_problems(model.problems(), section.path_of(key), path->mark);
+    scenario_.model = *std::move(model);
+  }
+
+  /// The file that a key names, relative to where the key stands.
+  static std::optional<Marked<std::string>> file_path(SectionReader& section,
+                                                      std::string_view key) {
+    auto name = section.text(key);
+    if (!name) return std::nullopt;
     std::filesystem::path file(name->value);
     if (file.is_relative()) file = std::filesystem::path(name->mark.source->directory) / file;
-    auto model = read_model_file(file.lexically_normal().string());
-    if (model) {
-      scenario_.model = *std::move(model);
-      return;
-    }
-    for (Diagnostic problem : model.problems()) {
-      if (problem.mark.line == 0 &&
-          problem.fault == Fault::file) {  // the file itself: told where it is named
-        problem.message = fmt::format("{} is '{}', which {}", section.path_of(key),
+    name->value = file.lexically_normal().string();
+    return name;
+  }
+
+  /// What is wrong in a file that a key names; what is wrong with the file itself is told there.
+  void add_file_problems(const Diagnostics& problems, const std::string& key, const Mark& mark) {
+    for (Diagnostic problem : problems) {
+      if (problem.mark.line == 0 && problem.fault == Fault::file) {
+        problem.message = fmt::format("{} is '{}', which {}", key,
                                       clipped(problem.mark.source->name), problem.message);
-        problem.mark = name->mark;
+        problem.mark = mark;
       }
       problems_.push_back(std::move(problem));
     }
@@ -253,14 +264,8 @@ class ScenarioReader {
     plan.replicas = marked_counts(*section, "replicas", 1, kMostDevices);
     read_devices(*section);
     plan.warm_up = marked_counts(*section, "warm_up", 0, kMostMicroBatches);
-    if (plan.replicas && std::any_of(plan.replicas->value.begin(), plan.replicas->value.end(),
-                                     [](auto r) { return r > 1; })) {
-      not_available(plan.replicas->mark, "plan.replicas above 1");
-    }
-    if (auto copies = section->count("data_parallel", 1, kMostDevices);
-        copies && copies->value > 1) {
-      not_available(copies->mark, "plan.data_parallel above 1");
-    }
+    if (auto copies = section->count("data_parallel", 1, kMostDevices))
+      plan.data_parallel = *copies;
     if (section->has("file")) not_available(section->mark_of("file"), "plan.file");
     section->child("file");
     section->choice("cost_model", {"calibrated", "published"}, "cost model");
@@ -338,21 +343,25 @@ class ScenarioReader {
     ScheduleChoice& choice = scenario_.schedule;
     std::vector<std::string> names;
     for (const ScheduleRule& rule : schedule_rules()) names.emplace_back(rule.name);
-    names.emplace_back("data-parallel");
     if (section->has("file")) {
-      not_available(section->mark_of("file"), "schedule.file");
+      read_order(*section);
     } else {
+      section->child("file");
       section->require("name", fmt::format("one of {}", fmt::join(names, ", ")));
+      section->require("micro_batches");
     }
-    section->child("file");
     if (auto name = section->choice("name", names, "schedule", "plumbline list schedules")) {
       choice.rule = find_schedule_rule(name->value);
       choice.name_mark = name->mark;
-      if (!choice.rule) not_available(name->mark, "schedule.name: data-parallel");
     }
-    section->require("micro_batches");
     choice.micro_batches_mark = section->mark_of("micro_batches");
     if (auto count = section->count("micro_batches", 1, kMostMicroBatches)) {
+      if (choice.file && count->value != choice.file->micro_batches) {
+        section->error(count->mark,
+                       fmt::format("schedule.micro_batches is {}, but schedule.file has {}",
+                                   count->value, choice.file->micro_batches),
+                       "leave micro_batches out");
+      }
       choice.micro_batches = static_cast<std::uint32_t>(count->value);
     }
     if (auto count = section->count("mini_batches", 1, kMostMicroBatches)) {
@@ -369,9 +378,29 @@ class ScenarioReader {
         kind && kind->value != "stash") {
       not_available(kind->mark, fmt::format("schedule.weights: {}", kind->value));
     }
-    section->count("update_lag", 0, 1);
-    section->bytes("bucket");
+    if (auto lag = section->count("update_lag", 0, 1))
+      choice.update_lag = static_cast<std::uint32_t>(lag->value);
+    if (auto bucket = section->bytes("bucket")) {
+      choice.bucket = bucket->value;
+      if (bucket->value.count == 0) section->error(bucket->mark, "schedule.bucket is 0 B");
+    }
     section->finish();
+  }
+
+  void read_order(SectionReader& section) {
+    ScheduleChoice& choice = scenario_.schedule;
+    if (section.has("name")) {
+      section.error(section.mark_of("name"), "schedule.name stands beside schedule.file",
+                    "the file gives the order; leave one of them out");
+    }
+    const auto path = file_path(section, "file");
+    if (!path) return;
+    choice.name_mark = path->mark;
+    auto file = plumbline::read_schedule_file(path->value);
+    if (!file) return add_file_problems(file.problems(), section.path_of("file"), path->mark);
+    choice.file = *std::move(file);
+    choice.micro_batches = choice.file->micro_batches;
+    for (const std::string& note : choice.file->notes) scenario_.notes.push_back(note);
   }
 
   // ---- training and overhead ----
@@ -380,9 +409,13 @@ class ScenarioReader {
     auto section = file.section("training");
     if (!section) return;
     micro_batch_size_ = section->count("micro_batch_size", 1, kMostBatch);
-    if (section->has("mini_batch_size"))
-      not_available(section->mark_of("mini_batch_size"), "training.mini_batch_size");
-    section->child("mini_batch_size");
+    mini_batch_size_ = section->count("mini_batch_size", 1, kMostBatch);
+    if (micro_batch_size_ && mini_batch_size_) {
+      section->error(mini_batch_size_->mark,
+                     "training.mini_batch_size stands beside training.micro_batch_size",
+                     "the one is split into micro-batches, the other is the size of each: leave "
+                     "one of them out");
+    }
     if (auto factor = section->real("optimizer_state", 1000))
       scenario_.optimizer_state = factor->value;
     section->finish();
@@ -402,6 +435,56 @@ class ScenarioReader {
   }
 
   // ---- what needs several sections ----
+
+  /// How many copies of the pipeline run, and the micro-batch size where a mini-batch is split.
+  void settle_copies() {
+    const Plan& plan = scenario_.plan;
+    scenario_.copies = plan.data_parallel.value;
+    if (scenario_.schedule.whole_model()) {
+      settle_whole_model();
+    } else if (scenario_.schedule.asynchronous() && scenario_.copies > 1) {
+      error(plan.data_parallel.mark,
+            fmt::format("plan.data_parallel is {}, but the schedule '{}' has no flush",
+                        scenario_.copies, scenario_.schedule.rule->name),
+            "it replicates single stages: plan.replicas");
+    }
+    if (!mini_batch_size_ || !problems_.empty()) return;
+    const std::int64_t parts = scenario_.copies * scenario_.schedule.micro_batches;
+    if (const std::int64_t rest = mini_batch_size_->value % parts; rest != 0) {
+      return error(
+          mini_batch_size_->mark,
+          fmt::format("training.mini_batch_size is {}, which {} parts do not divide: {} is left",
+                      mini_batch_size_->value, parts, rest),
+          scenario_.copies > 1 ? fmt::format("{} micro-batches on each of {} copies",
+                                             scenario_.schedule.micro_batches, scenario_.copies)
+                               : fmt::format("{} or {}", mini_batch_size_->value - rest,
+                                             mini_batch_size_->value - rest + parts));
+    }
+    micro_batch_size_ = {mini_batch_size_->value / parts, mini_batch_size_->mark};
+  }
+
+  /// `data-parallel`: one stage, and a copy of it on every device.
+  void settle_whole_model() {
+    const Plan& plan = scenario_.plan;
+    const auto refuse = [&](const Mark& mark, std::string_view key) {
+      error(mark, fmt::format("{} does not go with the schedule 'data-parallel'", key),
+            "it runs the whole model, as one stage, on every device");
+    };
+    if (plan.stages && plan.stages->value > 1) refuse(plan.stages->mark, "plan.stages above 1");
+    if (const auto* counts = std::get_if<std::vector<std::int64_t>>(&plan.partition);
+        counts && counts->size() > 1) {
+      refuse(plan.partition_mark, "plan.partition with several stages");
+    }
+    if (plan.replicas && (plan.replicas->value.size() > 1 || plan.replicas->value.front() > 1))
+      refuse(plan.replicas->mark, "plan.replicas above 1");
+    if (plan.data_parallel.value > 1) refuse(plan.data_parallel.mark, "plan.data_parallel above 1");
+    if (plan.devices) refuse(plan.devices->mark, "plan.devices");
+    if (!scenario_.cluster_given) {
+      error(scenario_.schedule.name_mark,
+            "the schedule 'data-parallel' uses every device, but cluster.devices is not given");
+    }
+    scenario_.copies = scenario_.cluster.device_count();
+  }
 
   /// Settles the batch that the model's times cover and the micro-batch size.
   void check_batches() {
@@ -478,6 +561,7 @@ class ScenarioReader {
   Diagnostics problems_;
   std::optional<Marked<std::int64_t>> batch_;
   std::optional<Marked<std::int64_t>> micro_batch_size_;
+  std::optional<Marked<std::int64_t>> mini_batch_size_;
   std::optional<Mark> measured_link_;
   std::optional<Mark> measured_overhead_;
 };

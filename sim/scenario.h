@@ -11,6 +11,7 @@
 #include "models/diagnostic.h"
 #include "models/profile.h"
 #include "schedules/generators.h"
+#include "schedules/schedule_file.h"
 
 namespace plumbline {
 
@@ -25,17 +26,24 @@ struct Plan {
   std::optional<Marked<std::vector<std::int64_t>>> replicas;
   std::optional<Marked<std::vector<std::vector<std::int64_t>>>> devices;
   std::optional<Marked<std::vector<std::int64_t>>> warm_up;
+  Marked<std::int64_t> data_parallel{1, {}};  ///< Copies of the whole pipeline.
 };
 
 /// The schedule section.
 struct ScheduleChoice {
-  const ScheduleRule* rule = nullptr;
-  Mark name_mark;
+  const ScheduleRule* rule = nullptr;  ///< Nothing where a file gives the order.
+  std::optional<ScheduleFile> file;
+  Mark name_mark;  ///< Of the name or of the file.
   std::uint32_t micro_batches = 1;
   std::uint32_t mini_batches = 1;
   Mark micro_batches_mark;
   bool blocking = false;
   bool recompute = false;
+  std::uint32_t update_lag = 1;
+  Bytes bucket{25 << 20};  ///< Of gradients that are all-reduced as one piece (data-parallel).
+
+  bool asynchronous() const { return rule && rule->asynchronous; }
+  bool whole_model() const { return rule && rule->whole_model; }
 };
 
 /// Everything that one prediction needs. Invariant: the model has layers and no cycle.
@@ -51,6 +59,7 @@ struct Scenario {
   Mark plan_mark;
   ScheduleChoice schedule;
   std::int64_t micro_batch_size = 1;
+  std::int64_t copies = 1;  ///< Of the pipeline: data_parallel, or all devices with data-parallel.
   double optimizer_state = 0;
   Overheads overheads;
   std::vector<std::string> notes;  ///< What reading had to say that is no error.

@@ -173,12 +173,14 @@ class Simulation {
   /// The channel of a transfer; a blocking one holds streams, so it is found by its two ends.
   std::uint32_t channel_of(std::uint32_t node) const {
     const Node& n = graph_.nodes[node];
-    if (!graph_.blocking) return n.resource - graph_.slots();
+    if (graph_.holds_channel(node)) return n.resource - graph_.slots();
     return channel_between_.at({n.resource, n.second});
   }
 
   bool shares_a_card(std::uint32_t node) const {
-    return shares_any_ && is_transfer(graph_.activities[node].kind) && shared_[channel_of(node)];
+    const ActivityKind kind = graph_.activities[node].kind;
+    return shares_any_ && (is_transfer(kind) || kind == ActivityKind::all_reduce) &&
+           shared_[channel_of(node)];
   }
 
   void start_flow(std::uint32_t node) {

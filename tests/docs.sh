@@ -7,6 +7,7 @@
 # lines at the end are layout). An ```arithmetic block holds lines "EXPRESSION = VALUE  # comment" in plain
 # numbers, + - * / and parentheses. Other blocks are not looked at.
 set -u
+export LC_ALL=C.UTF-8  # the timeline in Unicode
 binary=$(realpath -e -- "${1:?usage: tests/docs.sh BINARY}") || exit 2
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." || exit 2
 shown_as=build/release/plumbline

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: MIT
 # Usage: tests/examples.sh BINARY      PLUMBLINE_UPDATE_GOLDEN=1 writes the golden files instead.
 set -u
+export LC_ALL=C.UTF-8  # the timeline in Unicode
 binary=$(realpath -e -- "${1:?usage: tests/examples.sh BINARY}") || exit 2
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." || exit 2
 golden=tests/golden/examples

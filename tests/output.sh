@@ -2,6 +2,7 @@
 # What the command promises of its output: -o is atomic, stdout is data, the exit codes are the contract's.
 # SPDX-License-Identifier: MIT
 set -u
+export LC_ALL=C.UTF-8  # the timeline in Unicode
 plumbline=$(realpath "$1")
 cd "$(dirname "$0")/.." || exit 1
 work=$(mktemp -d)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The orders of 1f1b and gpipe equal those that PyTorch's runtime executes. PLUMBLINE_REFERENCE_SCHEDULES
+# The orders of 1f1b and gpipe equal those that PyTorch's runtime executes, and its files are read as those
+# schedules. PLUMBLINE_REFERENCE_SCHEDULES
 # names a folder of files such as 1F1B_S4_V1_M8.csv in PyTorch's format; skipped visibly without it.
 # SPDX-License-Identifier: MIT
 set -u
@@ -30,6 +31,14 @@ for file in "$folder"/*_S*_V1_M*.csv; do
   else
     failed=$((failed + 1))
     echo "FAILED: $file"
+  fi
+  if diff <("$plumbline" schedule "$scenario" "schedule.name=$name" "cluster.devices=${BASH_REMATCH[2]}" \
+    "schedule.micro_batches=${BASH_REMATCH[3]}") <("$plumbline" schedule "$scenario" schedule.name=null \
+    schedule.micro_batches=null "schedule.file=$file" "cluster.devices=${BASH_REMATCH[2]}"); then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "FAILED: reading $file"
   fi
 done
 echo "$passed passed, $failed failed"

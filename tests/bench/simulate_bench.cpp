@@ -37,7 +37,7 @@ struct Case {
                                stage_devices);
     costs = stage_costs(graph, layer_costs, partition);
     shape = pipeline_shape(partition, micro_batches);
-    windows = plumbline::windows(*find_schedule_rule("1f1b"), stages, micro_batches, std::nullopt);
+    windows = plumbline::windows(*find_schedule_rule("1f1b"), shape, std::nullopt);
     devices = devices_in_use(partition);
     cluster = flat_cluster(stages, {std::chrono::microseconds(5), BytesPerSecond{100'000'000'000}});
   }

@@ -20,7 +20,7 @@ PipelineShape shape(std::uint32_t stages, std::uint32_t micro_batches) {
 }
 
 std::string faults(const PipelineShape& shape, const OpLists& lists) {
-  const auto checked = checked_schedule("hand", false, shape, lists, {});
+  const auto checked = checked_schedule("hand", false, shape, lists, Mark{});
   return checked ? "" : to_text(checked.problems());
 }
 
@@ -62,7 +62,7 @@ TEST_CASE("a deadlock names each device's next op and what it waits for") {
         "  device 0   | 0F0 0B0 0F1 0B1\n"
         "                   ^^^\n"
         "  device 1   | 1F0 1F1 1B0 1B1\n");
-  const auto checked = checked_schedule("hand", false, two, lists, {});
+  const auto checked = checked_schedule("hand", false, two, lists, Mark{});
   CHECK(checked.problems()[0].fault == Fault::infeasible);
 }
 

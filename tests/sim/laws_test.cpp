@@ -9,7 +9,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 /// A random pipeline: any schedule, uneven stages, links, updates, several mini-batches, shared
-/// devices.
+/// devices, replicas and copies.
 TestPipeline random_pipeline(std::uint64_t seed) {
   Dice dice(seed);
   TestPipeline t = equal_stages(static_cast<std::uint32_t>(dice.roll(1, 7)), {}, {});
@@ -31,12 +31,20 @@ TestPipeline random_pipeline(std::uint64_t seed) {
   t.options.recompute = dice.roll(0, 3) == 0;
   t.options.overheads = {nanoseconds(dice.roll(0, 2)), nanoseconds(dice.roll(0, 2)),
                          nanoseconds(dice.roll(0, 9))};
+  t.parameters = {dice.roll(0, 1) * dice.roll(0, 5000)};
+  const std::int64_t kind = dice.roll(0, 2);
+  if (kind == 1) {
+    for (std::size_t s = 0; s < t.forward.size(); ++s)
+      t.replicas.push_back(static_cast<std::uint32_t>(dice.roll(1, 3)));
+  }
   if (t.schedule == "pipedream") {
-    t.micro_batches += least_asynchronous_run(std::vector<std::uint32_t>(t.forward.size(), 1));
+    t.micro_batches += least_asynchronous_run(replicas_of(t));
   } else {
     t.options.mini_batches = static_cast<std::uint32_t>(dice.roll(1, 3));
+    t.options.copies = static_cast<std::uint32_t>(dice.roll(1, 2));
+    if (kind == 1) t.micro_batches *= 6;
   }
-  if (dice.roll(0, 2) == 0) {  // neighbouring stages share devices
+  if (kind == 0) {  // neighbouring stages share devices
     std::uint32_t device = 0;
     for (std::size_t s = 0; s < t.forward.size(); ++s) {
       t.devices.push_back({device});
@@ -81,8 +89,7 @@ TEST_CASE("busy and idle add up to the makespan on every device, and idle to its
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     const TestPipeline t = random_pipeline(seed);
     const OpGraph graph = graph_of(t);
-    const Metrics metrics =
-        measure(graph, simulate(graph), std::vector<std::uint32_t>(t.forward.size(), 1));
+    const Metrics metrics = measure(graph, simulate(graph), replicas_of(t));
     CAPTURE(seed);
     Duration busy{};
     for (const DeviceMetrics& device : metrics.devices) {
@@ -94,7 +101,7 @@ TEST_CASE("busy and idle add up to the makespan on every device, and idle to its
       busy += device.busy;
     }
     CHECK(metrics.operations ==
-          2 * static_cast<std::int64_t>(t.forward.size()) * graph.micro_batches);
+          2 * static_cast<std::int64_t>(t.forward.size()) * graph.micro_batches * t.options.copies);
     CHECK(metrics.bubble_fraction() >= 0);
     CHECK((metrics.makespan.count() == 0 || metrics.bubble_fraction() < 1));
   }
@@ -155,7 +162,7 @@ TEST_CASE(
         CHECK(schedule.issue_order.size() == std::size_t{2} * p * m);
         const OpLists lists = schedule.lists();
         CHECK(replay(schedule.shape, lists).complete);
-        const auto window = windows(rule, p, m, std::nullopt);
+        const auto window = windows(rule, schedule.shape, std::nullopt);
         for (std::uint32_t s = 0; s < p; ++s) CHECK(lists[s] == window_list({s, 1}, window[s], m));
       }
     }

@@ -36,8 +36,9 @@ struct TestPipeline {
   Link link{};
   std::vector<std::uint32_t> windows{};  ///< Empty = by the rule.
   LoweringOptions options{};
-  std::vector<DeviceId> devices{};   ///< Empty = 0, 1, ...
-  std::optional<Cluster> cluster{};  ///< Absent = flat with `link`.
+  std::vector<DeviceId> devices{};        ///< Empty = 0, 1, ...
+  std::vector<std::uint32_t> replicas{};  ///< Of each stage, on devices 0, 1, ...; empty = 1 each.
+  std::optional<Cluster> cluster{};       ///< Absent = flat with `link`.
 };
 
 inline TestPipeline equal_stages(std::uint32_t stages, Duration forward, Duration backward) {
@@ -67,9 +68,15 @@ inline LayerGraph layer_chain(const TestPipeline& p) {
 }
 
 inline Partition one_layer_a_stage(const TestPipeline& p) {
-  std::vector<std::vector<DeviceId>> devices;
+  std::vector<std::vector<DeviceId>> devices(p.forward.size());
+  std::uint32_t next = 0;
   for (std::uint32_t s = 0; s < p.forward.size(); ++s) {
-    devices.push_back({p.devices.empty() ? DeviceId{s} : p.devices[s]});
+    if (!p.devices.empty()) {
+      devices[s].push_back(p.devices[s]);
+      continue;
+    }
+    for (std::uint32_t r = 0; r < (p.replicas.empty() ? 1 : p.replicas[s]); ++r)
+      devices[s].push_back({next++});
   }
   return make_partition(layer_chain(p).topological_order(),
                         std::vector<std::uint32_t>(p.forward.size(), 1), devices);
@@ -82,18 +89,21 @@ inline StageCosts costs_of(const TestPipeline& p) {
 inline Schedule schedule_of(const TestPipeline& p) {
   const PipelineShape shape = pipeline_shape(one_layer_a_stage(p), p.micro_batches);
   const ScheduleRule& rule = *find_schedule_rule(p.schedule);
-  const auto by_rule = windows(rule, static_cast<std::uint32_t>(shape.positions.size()),
-                               p.micro_batches, std::nullopt);
+  const auto by_rule = windows(rule, shape, std::nullopt);
   auto schedule = generate(rule, shape, p.windows.empty() ? by_rule : p.windows, {});
   REQUIRE_MESSAGE(schedule, (schedule ? "" : to_text(schedule.problems())));
   return *std::move(schedule);
 }
 
+inline std::vector<std::uint32_t> replicas_of(const TestPipeline& p) {
+  return p.replicas.empty() ? std::vector<std::uint32_t>(p.forward.size(), 1) : p.replicas;
+}
+
 inline OpGraph graph_of(const TestPipeline& p) {
-  std::uint32_t devices = static_cast<std::uint32_t>(p.forward.size());
-  for (const DeviceId d : p.devices) devices = std::max(devices, d.value + 1);
-  auto graph = lower(schedule_of(p), costs_of(p), devices_in_use(one_layer_a_stage(p)),
-                     p.cluster ? *p.cluster : flat_cluster(devices, p.link), p.options, {});
+  const std::vector<DeviceId> devices = devices_in_use(one_layer_a_stage(p));
+  const std::uint32_t count = (devices.back().value + 1) * p.options.copies;
+  auto graph = lower(schedule_of(p), costs_of(p), devices,
+                     p.cluster ? *p.cluster : flat_cluster(count, p.link), p.options, {});
   REQUIRE(graph);
   return *std::move(graph);
 }

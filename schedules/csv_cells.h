@@ -1,0 +1,80 @@
+// The cells of a schedule in PyTorch's CSV: one row a device, `<stage><op><micro-batch>` each.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/diagnostic.h"
+
+namespace plumbline {
+
+/// What a cell stands for, in the present letters of PyTorch.
+enum class CellKind : std::uint8_t {
+  forward,          ///< F
+  backward,         ///< B; BW in the old letters.
+  backward_input,   ///< I; B in the old letters.
+  backward_weight,  ///< W
+  send_forward,     ///< SEND_F: stage s sends its output to stage s+1.
+  receive_forward,  ///< RECV_F: stage s receives the output of stage s-1.
+  send_backward,    ///< SEND_B: stage s sends its gradient to stage s-1.
+  receive_backward,
+  unshard,
+  reshard,
+  reduce_gradients,
+  old_backward,  ///< BW as it was read; read_csv_cells leaves none behind.
+};
+
+/// F, B, I, W: the ops that take device time.
+constexpr bool is_compute(CellKind kind) { return kind <= CellKind::backward_weight; }
+/// SEND and RECV of both directions.
+constexpr bool is_transfer(CellKind kind) {
+  return kind >= CellKind::send_forward && kind <= CellKind::receive_backward;
+}
+
+/// One cell, or one part of an overlapped pair, with its place in its row.
+struct CsvCell {
+  CellKind kind = CellKind::forward;
+  std::uint32_t stage = 0;
+  std::uint32_t micro_batch = 0;  ///< 0 for UNSHARD, RESHARD and REDUCE_GRAD.
+  std::uint32_t number = 0;       ///< Of the cell in its row, from 1; idle cells count.
+  std::uint32_t column = 0;       ///< From 1.
+  std::uint32_t length = 0;
+};
+
+/// All cells that are not idle. Row r is line r+1 of the source and device r.
+struct CsvCells {
+  std::shared_ptr<const Source> source;
+  std::vector<std::vector<CsvCell>> rows;
+  std::size_t ops = 0;             ///< Cells of compute.
+  std::size_t communications = 0;  ///< All other cells.
+  std::size_t overlapped = 0;      ///< Pairs that stood in one OVERLAP_F_B.
+  bool split_backward = false;  ///< There is an I, a W or a BW: the letters had to be told apart.
+  bool old_letters = false;     ///< B stood for I, and BW for B.
+};
+
+/// The bounds of what is read: they keep a small file with large numbers from costing memory.
+inline constexpr std::uint32_t kMostCsvStages = 10'000;
+inline constexpr std::uint32_t kMostCsvMicroBatches = 10'000'000;
+inline constexpr std::size_t kMostCsvCells = 20'000'000;
+/// The most faults of one file that are told.
+inline constexpr std::size_t kMostCsvProblems = 20;
+
+/// Splits the text into rows and cells and reads them; settles the letters. Errors: no row; a row
+/// without an op; a cell outside the grammar, or beyond the bounds; both sets of letters in a file.
+Result<CsvCells> read_csv_cells(std::shared_ptr<const Source> source);
+
+/// The cells of one row, read again: for the place of an op. Row and cells count from 0.
+std::vector<CsvCell> read_csv_row(const std::shared_ptr<const Source>& source, std::uint32_t row);
+
+/// `2SEND_F0`, in the letters of the file.
+std::string cell_name(const CsvCells& cells, CellKind kind, std::uint32_t stage,
+                      std::uint32_t micro_batch);
+
+/// The fault of a cell: `row 1, cell 3: ` stands before the message.
+Diagnostic cell_error(const CsvCells& cells, std::size_t row, const CsvCell& cell,
+                      const std::string& message, std::string help = "");
+
+}  // namespace plumbline

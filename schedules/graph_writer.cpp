@@ -1,0 +1,161 @@
+// Writing nodes: each kind with its resource and its class of cost.
+// SPDX-License-Identifier: MIT
+#include "schedules/graph_writer.h"
+
+namespace plumbline {
+
+GraphWriter::GraphWriter(const PipelineShape& shape, const StageCosts& costs,
+                         const std::vector<DeviceId>& devices, const Cluster& cluster,
+                         const LoweringOptions& options)
+    : shape_(shape), options_(options), wiring_(shape, costs, devices, cluster, options, graph_) {
+  graph_.blocking = options.blocking;
+  graph_.micro_batches = shape.micro_batches * options.mini_batches;
+}
+
+void GraphWriter::reserve(std::size_t nodes) {
+  graph_.nodes.reserve(nodes);
+  graph_.activities.reserve(nodes);
+}
+
+void GraphWriter::begin_mini_batch(std::uint32_t first_micro_batch) {
+  first_micro_batch_ = first_micro_batch;
+  produced_.assign(std::size_t{2} * shape_.stages() * shape_.micro_batches * options_.copies,
+                   kNone);
+}
+
+std::uint32_t GraphWriter::add(ActivityKind kind, StageId stage, std::uint32_t micro_batch,
+                               std::uint32_t cost, std::uint32_t resource, std::uint32_t second,
+                               std::uint32_t after) {
+  graph_.nodes.push_back({cost, resource, second, after});
+  graph_.activities.push_back({kind, stage, {first_micro_batch_ + micro_batch}});
+  return graph_.size() - 1;
+}
+
+std::optional<GraphWriter::DataEdge> GraphWriter::source_of(const Op& op) const {
+  const std::uint32_t s = op.stage.value;
+  if (op.kind == OpKind::forward) {
+    if (s == 0 || !wiring_.crosses(s - 1)) return std::nullopt;
+    return DataEdge{s - 1, Wiring::up, s - 1};
+  }
+  if (op.kind == OpKind::backward_weight || s + 1 == shape_.stages() || !wiring_.crosses(s))
+    return std::nullopt;
+  return DataEdge{s, Wiring::down, s + 1};
+}
+
+std::size_t GraphWriter::place(const DataEdge& edge, std::uint32_t micro_batch,
+                               std::uint32_t copy) const {
+  const std::size_t of_stage = std::size_t{edge.direction} * shape_.stages() + edge.producer;
+  return (of_stage * shape_.micro_batches + micro_batch) * options_.copies + copy;
+}
+
+bool GraphWriter::has_input(const Op& op, std::uint32_t copy) const {
+  const auto source = source_of(op);
+  return !source || produced_[place(*source, op.micro_batch.value, copy)] != kNone;
+}
+
+std::uint32_t GraphWriter::input_of(const Op& op, std::uint32_t copy) const {
+  const auto source = source_of(op);
+  return source ? produced_[place(*source, op.micro_batch.value, copy)] : kNone;
+}
+
+std::uint32_t GraphWriter::add_transfer(const DataEdge& edge, StageId consumer,
+                                        std::uint32_t micro_batch, std::uint32_t copy,
+                                        std::uint32_t after) {
+  const Wiring::Crossing& way = wiring_.crossing(edge.boundary, edge.direction, micro_batch, copy);
+  return add(edge.direction == Wiring::up ? ActivityKind::activation_transfer
+                                          : ActivityKind::gradient_transfer,
+             consumer, micro_batch, way.cost, way.first, way.second, after);
+}
+
+void GraphWriter::add_blocking_transfer(const Op& op, std::uint32_t copy) {
+  const auto source = source_of(op);
+  if (!source) return;
+  std::uint32_t& data = produced_[place(*source, op.micro_batch.value, copy)];
+  data = add_transfer(*source, op.stage, op.micro_batch.value, copy, data);
+}
+
+std::uint32_t GraphWriter::add_op(const Op& op, std::uint32_t copy, std::uint32_t after) {
+  const std::uint32_t slot = wiring_.slot(op.stage, op.micro_batch.value, copy);
+  const auto kind = static_cast<std::size_t>(op.kind);
+  const std::uint32_t node = add(static_cast<ActivityKind>(op.kind), op.stage, op.micro_batch.value,
+                                 Wiring::compute_class(op.stage, kind), slot, slot, after);
+  send_result(op, copy, node);
+  return node;
+}
+
+std::vector<std::uint32_t> GraphWriter::add_backward_in_parts(const Op& op, std::uint32_t copy,
+                                                              std::uint32_t after,
+                                                              std::size_t parts) {
+  const std::uint32_t slot = wiring_.slot(op.stage, op.micro_batch.value, copy);
+  std::vector<std::uint32_t> nodes;
+  for (std::size_t part = 0; part < parts; ++part) {
+    const bool is_last = part + 1 == parts;
+    nodes.push_back(add(is_last ? ActivityKind::backward : ActivityKind::backward_part, op.stage,
+                        op.micro_batch.value, wiring_.bucket_class(op.stage, part), slot, slot,
+                        part == 0 ? after : kNone));
+  }
+  send_result(op, copy, nodes.back());
+  return nodes;
+}
+
+void GraphWriter::send_result(const Op& op, std::uint32_t copy, std::uint32_t node) {
+  const std::uint32_t s = op.stage.value;
+  const std::uint32_t m = op.micro_batch.value;
+  std::optional<DataEdge> edge;
+  StageId consumer;
+  if (op.kind == OpKind::forward && wiring_.crosses(s)) {
+    edge = {s, Wiring::up, s};
+    consumer = {s + 1};
+  } else if ((op.kind == OpKind::backward || op.kind == OpKind::backward_input) && s > 0 &&
+             wiring_.crosses(s - 1)) {
+    edge = {s - 1, Wiring::down, s};
+    consumer = {s - 1};
+  }
+  if (!edge) return;
+  produced_[place(*edge, m, copy)] =
+      options_.blocking ? node : add_transfer(*edge, consumer, m, copy, node);
+}
+
+std::uint32_t GraphWriter::add_update(StageId stage, std::uint32_t micro_batch, std::uint32_t slot,
+                                      std::uint32_t after) {
+  return add(ActivityKind::update, stage, micro_batch,
+             Wiring::compute_class(stage, Wiring::kUpdateClass), slot, slot, after);
+}
+
+std::uint32_t GraphWriter::add_moment(ActivityKind kind, StageId stage, std::uint32_t micro_batch,
+                                      std::uint32_t resource, std::vector<std::uint32_t> ready) {
+  const std::uint32_t node =
+      add(kind, stage, micro_batch, wiring_.moment_class(), resource, resource, kNone);
+  graph_.joins.push_back({node, std::move(ready)});
+  return node;
+}
+
+std::uint32_t GraphWriter::add_all_reduce(const Wiring::Ring& ring, StageId stage,
+                                          std::uint32_t micro_batch,
+                                          std::vector<std::uint32_t> ready) {
+  const std::uint32_t begin =
+      add_moment(ActivityKind::all_reduce_begin, stage, micro_batch, ring.begin, std::move(ready));
+  std::vector<std::uint32_t> hops;
+  hops.reserve(ring.hops.size());
+  for (const Wiring::Crossing& hop : ring.hops) {
+    hops.push_back(
+        add(ActivityKind::all_reduce, stage, micro_batch, hop.cost, hop.first, hop.second, begin));
+  }
+  return add_moment(ActivityKind::all_reduce_end, stage, micro_batch, ring.end, std::move(hops));
+}
+
+std::uint32_t GraphWriter::add_gate(std::uint32_t micro_batch, std::vector<std::uint32_t> ready) {
+  const std::uint32_t node = add(ActivityKind::overhead, {}, micro_batch, wiring_.overhead_class(),
+                                 wiring_.host(), wiring_.host(), kNone);
+  graph_.joins.push_back({node, std::move(ready)});
+  return node;
+}
+
+OpGraph GraphWriter::take() {
+  for (Node& node : graph_.nodes) {
+    if (node.after == kNone) node.after = graph_.size();
+  }
+  return std::move(graph_);
+}
+
+}  // namespace plumbline

@@ -1,0 +1,94 @@
+// Appends nodes to an op graph: ops, what they send, all-reduces.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "schedules/wiring.h"
+
+namespace plumbline {
+
+/// Writes an OpGraph node by node, in an order that its user decides, and remembers which node
+/// brings which tensor. It knows no schedule.
+class GraphWriter {
+ public:
+  static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+
+  /// All of them must outlive the writer.
+  GraphWriter(const PipelineShape& shape, const StageCosts& costs,
+              const std::vector<DeviceId>& devices, const Cluster& cluster,
+              const LoweringOptions& options);
+
+  const OpGraph& graph() const { return graph_; }
+  const Wiring& wiring() const { return wiring_; }
+
+  void reserve(std::size_t nodes);
+  /// Forgets what the mini-batch before has produced.
+  void begin_mini_batch(std::uint32_t first_micro_batch);
+
+  /// Whether what `op` needs from another device has been written.
+  bool has_input(const Op& op, std::uint32_t copy) const;
+  /// The node that brings it; kNone where the input is at hand. Requires: has_input.
+  std::uint32_t input_of(const Op& op, std::uint32_t copy) const;
+
+  /// The blocking transfer that brings the input of `op`, if there is one. Requires: has_input.
+  void add_blocking_transfer(const Op& op, std::uint32_t copy);
+
+  /// The op and, where transfers overlap, what it sends. Returns the op's node.
+  std::uint32_t add_op(const Op& op, std::uint32_t copy, std::uint32_t after);
+
+  /// The same for a backward that is cut into buckets: one node a part. Returns all of them.
+  std::vector<std::uint32_t> add_backward_in_parts(const Op& op, std::uint32_t copy,
+                                                   std::uint32_t after, std::size_t parts);
+
+  std::uint32_t add_update(StageId stage, std::uint32_t micro_batch, std::uint32_t slot,
+                           std::uint32_t after);
+
+  /// A moment that comes when all of `ready` have come. Returns its node.
+  std::uint32_t add_moment(ActivityKind kind, StageId stage, std::uint32_t micro_batch,
+                           std::uint32_t resource, std::vector<std::uint32_t> ready);
+
+  /// One all-reduce along `ring`, once all of `ready` have ended. Returns the moment of its end.
+  std::uint32_t add_all_reduce(const Wiring::Ring& ring, StageId stage, std::uint32_t micro_batch,
+                               std::vector<std::uint32_t> ready);
+
+  void add_mini_batch(const MiniBatch& mini_batch) { graph_.mini_batches.push_back(mini_batch); }
+
+  /// The end of the mini-batch: when all of `ready` have ended, and the overhead of the iteration
+  /// after that.
+  std::uint32_t add_gate(std::uint32_t micro_batch, std::vector<std::uint32_t> ready);
+
+  /// The finished graph.
+  OpGraph take();
+
+ private:
+  /// Where the input of an op comes from.
+  struct DataEdge {
+    std::uint32_t boundary;
+    Wiring::Direction direction;
+    std::uint32_t producer;  ///< Stage.
+  };
+
+  std::uint32_t add(ActivityKind kind, StageId stage, std::uint32_t micro_batch, std::uint32_t cost,
+                    std::uint32_t resource, std::uint32_t second, std::uint32_t after);
+  std::optional<DataEdge> source_of(const Op& op) const;
+  std::size_t place(const DataEdge& edge, std::uint32_t micro_batch, std::uint32_t copy) const;
+  std::uint32_t add_transfer(const DataEdge& edge, StageId consumer, std::uint32_t micro_batch,
+                             std::uint32_t copy, std::uint32_t after);
+  void send_result(const Op& op, std::uint32_t copy, std::uint32_t node);
+
+  const PipelineShape& shape_;
+  const LoweringOptions& options_;
+  OpGraph graph_;
+  Wiring wiring_;
+  /// The node that brings the output of F (up) or the gradient of B or I (down) of a stage to where
+  /// it is consumed: overlapped the transfer, blocking the producer until its transfer stands in
+  /// the order.
+  std::vector<std::uint32_t> produced_;
+  std::uint32_t first_micro_batch_ = 0;
+};
+
+}  // namespace plumbline

@@ -1,0 +1,221 @@
+// From cells to lists: where each stage stands, how many micro-batches there are, and what to tell.
+// SPDX-License-Identifier: MIT
+#include "schedules/schedule_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <optional>
+
+#include "models/bug.h"
+#include "schedules/communication_check.h"
+#include "schedules/csv_cells.h"
+
+namespace plumbline {
+namespace {
+
+/// A run of fewer ops than this is held whatever the file is like: check.h tells what is missing.
+constexpr std::uint64_t kFewOps = 1'000'000;
+
+/// A cell and its row.
+struct PlacedCell {
+  std::size_t row = 0;
+  const CsvCell* cell = nullptr;
+};
+
+/// The first op for which `value` is highest. Requires: there is an op.
+template <class Value>
+PlacedCell highest(const CsvCells& cells, Value value) {
+  PlacedCell best;
+  for (std::size_t row = 0; row < cells.rows.size(); ++row) {
+    for (const CsvCell& cell : cells.rows[row]) {
+      if (!is_compute(cell.kind)) continue;
+      if (best.cell == nullptr || value(cell) > value(*best.cell)) best = {row, &cell};
+    }
+  }
+  PLUMBLINE_CHECK(best.cell != nullptr, cells.rows.size());
+  return best;
+}
+
+OpLists lists_of(const CsvCells& cells) {
+  OpLists lists(cells.rows.size());
+  for (std::size_t row = 0; row < cells.rows.size(); ++row) {
+    for (const CsvCell& cell : cells.rows[row]) {
+      if (!is_compute(cell.kind)) continue;
+      lists[row].push_back({static_cast<OpKind>(cell.kind), {cell.stage}, {cell.micro_batch}});
+    }
+  }
+  return lists;
+}
+static_assert(static_cast<int>(CellKind::backward_weight) ==
+              static_cast<int>(OpKind::backward_weight));
+
+/// The row of each stage. Errors: a stage in two rows, a stage without ops.
+Result<std::vector<std::uint32_t>> slots_of_stages(const CsvCells& cells) {
+  constexpr std::uint32_t nowhere = std::numeric_limits<std::uint32_t>::max();
+  const PlacedCell last = highest(cells, [](const CsvCell& cell) { return cell.stage; });
+  std::vector<std::uint32_t> slots(last.cell->stage + 1, nowhere);
+  std::vector<std::uint32_t> told(slots.size(), nowhere);
+  Diagnostics problems;
+  for (std::uint32_t row = 0; row < cells.rows.size(); ++row) {
+    for (const CsvCell& cell : cells.rows[row]) {
+      if (!is_compute(cell.kind)) continue;
+      std::uint32_t& slot = slots[cell.stage];
+      if (slot == nowhere) slot = row;
+      if (slot == row || told[cell.stage] == row || problems.size() == kMostCsvProblems) continue;
+      told[cell.stage] = row;
+      problems.push_back(cell_error(
+          cells, row, cell, fmt::format("stage {} is in row {} already", cell.stage, slot + 1),
+          "a stage runs on one device: this format has no replicas"));
+    }
+  }
+  const auto missing = std::count(slots.begin(), slots.end(), nowhere);
+  if (missing > 0 && problems.size() < kMostCsvProblems) {
+    const auto first = std::find(slots.begin(), slots.end(), nowhere) - slots.begin();
+    const std::string more = missing > 1 ? fmt::format(" (and {} more)", missing - 1) : "";
+    problems.push_back(cell_error(cells, last.row, *last.cell,
+                                  fmt::format("the stages run up to {}, but stage {}{} has no op",
+                                              last.cell->stage, first, more)));
+  }
+  if (!problems.empty()) return problems;
+  return slots;
+}
+
+/// Whether the ops of a row are F1..F(M) and B0..B(M-1) of this stage, both in order: gives M.
+std::optional<std::uint32_t> shifted_by_one(const std::vector<Op>& list, std::uint32_t stage) {
+  std::uint32_t forwards = 0;
+  std::uint32_t backwards = 0;
+  for (const Op& op : list) {
+    if (op.stage.value != stage) return std::nullopt;
+    if (op.kind == OpKind::forward) {
+      if (op.micro_batch.value != ++forwards) return std::nullopt;
+    } else if (op.kind != OpKind::backward || op.micro_batch.value != backwards++) {
+      return std::nullopt;
+    }
+  }
+  if (forwards == 0 || forwards != backwards) return std::nullopt;
+  return forwards;
+}
+
+/// PyTorch's Schedule1F1B counts the forwards of its last rank from 1 when it writes its order
+/// down; the loop that it runs counts them from 0.
+std::optional<Diagnostic> shifted_last_row(const CsvCells& cells, const OpLists& lists,
+                                           const std::vector<std::uint32_t>& slots) {
+  const auto stage = static_cast<std::uint32_t>(slots.size() - 1);
+  const std::uint32_t row = slots.back();
+  const auto micro_batches = shifted_by_one(lists[row], stage);
+  if (!micro_batches) return std::nullopt;
+  for (std::size_t other = 0; other < lists.size(); ++other) {
+    const auto beyond = [&](const Op& op) { return op.micro_batch.value >= *micro_batches; };
+    if (other != row && std::any_of(lists[other].begin(), lists[other].end(), beyond)) {
+      return std::nullopt;
+    }
+  }
+  constexpr std::size_t most_shown = 8;
+  std::string right;
+  for (std::size_t i = 0; i < std::min(lists[row].size(), most_shown); ++i) {
+    Op op = lists[row][i];
+    if (op.kind == OpKind::forward) --op.micro_batch.value;
+    right += (i == 0 ? "" : ",") + to_text(op);
+  }
+  if (lists[row].size() > most_shown) right += ",...";
+  const auto& list = lists[row];
+  const auto first_backward = std::find_if(
+      list.begin(), list.end(), [](const Op& op) { return op.kind == OpKind::backward; });
+  const auto position = static_cast<std::size_t>(first_backward - list.begin());
+  const auto& row_cells = cells.rows[row];
+  const auto cell = std::find_if(row_cells.begin(), row_cells.end(),
+                                 [](const CsvCell& c) { return c.kind == CellKind::backward; });
+  return Diagnostic{
+      .mark = {cells.source, static_cast<int>(row) + 1, static_cast<int>(cell->column),
+               static_cast<int>(cell->length)},
+      .message = fmt::format("B0 before F0 on stage {}; micro-batch {} is out of range (0 to {})",
+                             stage, *micro_batches, *micro_batches - 1),
+      .help = fmt::format(
+          "PyTorch's Schedule1F1B exports its last rank so, though its runtime runs F0 to F{}: "
+          "take 1 from the micro-batch of every F of row {}, which then reads {}",
+          *micro_batches - 1, row + 1, right),
+      .detail = list_grid(lists, row, position),
+      .fault = Fault::input};
+}
+
+/// A number of micro-batches that the file's ops cannot nearly fill, and that would cost memory.
+std::optional<Diagnostic> absurd_size(const CsvCells& cells, std::uint32_t stages) {
+  const PlacedCell last = highest(cells, [](const CsvCell& cell) { return cell.micro_batch; });
+  const std::uint64_t micro_batches = std::uint64_t{last.cell->micro_batch} + 1;
+  const std::uint64_t needed = 2 * micro_batches * stages;
+  if (needed < kFewOps || needed / 2 <= cells.ops) return std::nullopt;
+  return cell_error(cells, last.row, *last.cell,
+                    fmt::format("with micro-batches up to {} on every stage the schedule would "
+                                "need {} ops, but the file has {}",
+                                last.cell->micro_batch, needed, cells.ops));
+}
+
+std::vector<std::string> notes_of(const CsvCells& cells) {
+  std::vector<std::string> notes;
+  if (cells.split_backward) {
+    notes.push_back(
+        cells.old_letters
+            ? "letters: PyTorch's old ones, B for the backward for the input (I here), W for the "
+              "weights, BW for both (B here)"
+            : "letters: PyTorch's present ones, I for the backward for the input, W for the "
+              "weights, B for both");
+  }
+  if (cells.overlapped > 0) {
+    notes.push_back(fmt::format("overlapped pairs: {}, whose ops run one after the other here",
+                                cells.overlapped));
+  }
+  if (cells.communications > 0) {
+    notes.push_back(
+        fmt::format("communication cells: {}, checked and dropped, as they are "
+                    "derived anew",
+                    cells.communications));
+  }
+  return notes;
+}
+
+}  // namespace
+
+Result<ScheduleFile> parse_schedule_file(std::shared_ptr<const Source> source) {
+  auto cells = read_csv_cells(std::move(source));
+  if (!cells) return cells.problems();
+  auto slots = slots_of_stages(*cells);
+  if (!slots) return slots.problems();
+  const auto stages = static_cast<std::uint32_t>(slots->size());
+  // From here on each stage has its row.
+  OpLists lists = lists_of(*cells);
+  if (auto fault = shifted_last_row(*cells, lists, *slots)) return *std::move(fault);
+  Diagnostics problems = communication_faults(*cells, *slots);
+  if (auto fault = absurd_size(*cells, stages); fault && problems.size() < kMostCsvProblems) {
+    problems.push_back(*std::move(fault));
+  }
+  if (!problems.empty()) return problems;
+  const PlacedCell last = highest(*cells, [](const CsvCell& cell) { return cell.micro_batch; });
+  return ScheduleFile{.name = std::filesystem::path(cells->source->name).stem().string(),
+                      .source = cells->source,
+                      .stages = stages,
+                      .micro_batches = last.cell->micro_batch + 1,
+                      .slot_of_stage = *std::move(slots),
+                      .lists = std::move(lists),
+                      .notes = notes_of(*cells)};
+}
+
+Result<ScheduleFile> read_schedule_file(const std::string& path) {
+  auto source = read_file(path, kLargestScheduleFile);
+  if (!source) return source.problems();
+  return parse_schedule_file(*source);
+}
+
+Mark mark_of(const ScheduleFile& file, std::uint32_t device, std::size_t position) {
+  const int line = static_cast<int>(device) + 1;
+  for (const CsvCell& cell : read_csv_row(file.source, device)) {
+    if (!is_compute(cell.kind) && cell.kind != CellKind::old_backward) continue;
+    if (position-- > 0) continue;
+    return {file.source, line, static_cast<int>(cell.column), static_cast<int>(cell.length)};
+  }
+  return {file.source, line, static_cast<int>(file.source->line(line).size()) + 1, 1};
+}
+
+}  // namespace plumbline

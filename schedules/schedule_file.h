@@ -1,0 +1,48 @@
+// A schedule that somebody wrote down in PyTorch's CSV: one row a device.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/diagnostic.h"
+#include "schedules/schedule.h"
+
+namespace plumbline {
+
+/// A schedule as a file in PyTorch's CSV gives it: one row a device (rank). Invariants: each stage
+/// 0..stages-1 has an op, and all its ops stand in one row; each row has an op; each op's
+/// micro-batch is below `micro_batches`, and stages x micro_batches is below 500,000 or at most the
+/// number of ops. It is not known to be complete, nor to run: see check.h.
+struct ScheduleFile {
+  std::string name;  ///< The file's, without its folder and ending.
+  std::shared_ptr<const Source> source;
+  std::uint32_t stages = 0;
+  std::uint32_t micro_batches = 0;           ///< The highest of the file, and one.
+  std::vector<std::uint32_t> slot_of_stage;  ///< The row of each stage, from 0.
+  OpLists lists;                             ///< The ops of each row.
+  std::vector<std::string> notes;            ///< What was read otherwise than it was written.
+};
+
+/// The largest schedule file that is read.
+inline constexpr std::size_t kLargestScheduleFile = std::size_t{256} << 20U;
+
+/// Reads a file of rows like `0F0,0F1,0B0,0B1`, as compute alone or with its communication spelt
+/// out, in PyTorch's present letters (I, W, B for both) or its old ones (B, W, BW for both). Idle
+/// cells are passed over, overlapped pairs run one after the other, and communication is checked,
+/// then dropped, because lowering derives it anew.
+/// Errors: unreadable; a cell outside the grammar; a row without ops; a stage in two rows or
+/// without ops; communication that does not fit the ops (see communication_check.h); and the
+/// shifted last row that PyTorch's Schedule1F1B exports.
+Result<ScheduleFile> read_schedule_file(const std::string& path);
+
+/// The same for a text that is at hand.
+Result<ScheduleFile> parse_schedule_file(std::shared_ptr<const Source> source);
+
+/// The place of an op: entry `position` of lists[device]; past the list, the end of the row.
+/// Requires: device < lists.size().
+Mark mark_of(const ScheduleFile& file, std::uint32_t device, std::size_t position);
+
+}  // namespace plumbline

@@ -1,0 +1,135 @@
+// Channels and costs, boundary by boundary, ring by ring.
+// SPDX-License-Identifier: MIT
+#include "schedules/wiring.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace plumbline {
+
+Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
+               const std::vector<DeviceId>& devices, const Cluster& cluster,
+               const LoweringOptions& options, OpGraph& graph)
+    : shape_(shape), cluster_(cluster), options_(options), graph_(graph) {
+  for (const DeviceId device : devices) {
+    for (std::uint32_t copy = 0; copy < options.copies; ++copy)
+      graph_.devices.push_back({device.value * options.copies + copy});
+  }
+  for (const auto& slots : shape.stage_slots) {
+    auto& of_stage = graph_.stage_slots.emplace_back();
+    for (const std::uint32_t slot : slots) {
+      for (std::uint32_t copy = 0; copy < options.copies; ++copy)
+        of_stage.push_back(slot * options.copies + copy);
+    }
+  }
+  add_compute_classes(costs);
+  boundaries_.resize(shape.stages());
+  for (std::uint32_t s = 0; s + 1 < shape.stages(); ++s) add_boundary(s, costs.crossing(s));
+  rings_.resize(shape.stages());
+  for (std::uint32_t s = 0; s < shape.stages(); ++s) add_rings(s, costs.stages[s]);
+  // The moments' resources stand behind the channels, whose number is known only now.
+  const auto first_moment = graph_.slots() + static_cast<std::uint32_t>(graph_.channels.size());
+  host_ = first_moment;
+  graph_.moments = 1;
+  for (auto& rings : rings_) {
+    for (Ring& ring : rings) {
+      ring.begin = first_moment + graph_.moments++;
+      ring.end = first_moment + graph_.moments++;
+    }
+  }
+}
+
+void Wiring::add_compute_classes(const StageCosts& costs) {
+  const Duration per_op = options_.overheads.per_op;
+  const auto again = [&](const StageCost& stage) {
+    return options_.recompute ? stage.forward : Duration{};
+  };
+  for (const StageCost& stage : costs.stages) {
+    for (const Duration time :
+         {stage.forward, stage.backward + again(stage), stage.backward_input + again(stage),
+          stage.backward_weight, stage.update}) {
+      graph_.costs.push_back({time + per_op, {}, {}, {}});
+    }
+  }
+  flush_class_ = static_cast<std::uint32_t>(graph_.costs.size());
+  graph_.costs.push_back({});
+  graph_.costs.push_back({options_.overheads.per_iteration, {}, {}, {}});
+  for (const StageCost& stage : costs.stages) {
+    first_bucket_class_.push_back(static_cast<std::uint32_t>(graph_.costs.size()));
+    Duration before = again(stage) + per_op;  // the first part recomputes and launches
+    for (const GradientBucket& bucket : stage.buckets) {
+      graph_.costs.push_back({bucket.backward + before, {}, {}, {}});
+      before = {};
+    }
+  }
+  first_transfer_class_ = graph_.costs.size();
+}
+
+void Wiring::add_boundary(std::uint32_t boundary, Bytes bytes) {
+  const auto& low = shape_.stage_slots[boundary];
+  const auto& high = shape_.stage_slots[boundary + 1];
+  if (low == high) return;
+  const std::size_t period =
+      std::min<std::size_t>(std::lcm(low.size(), high.size()), shape_.micro_batches);
+  boundaries_[boundary].period = static_cast<std::uint32_t>(period);
+  for (std::uint32_t m = 0; m < period; ++m) {
+    for (std::uint32_t copy = 0; copy < options_.copies; ++copy) {
+      const std::uint32_t from = slot({boundary}, m, copy);
+      const std::uint32_t to = slot({boundary + 1}, m, copy);
+      boundaries_[boundary].ways.push_back({transfer(from, to, bytes), transfer(to, from, bytes)});
+    }
+  }
+}
+
+Wiring::Crossing Wiring::transfer(std::uint32_t from, std::uint32_t to, Bytes bytes) {
+  const std::uint32_t index = channel(from, to);
+  const Link& link = graph_.channels[index].path.link;
+  const Duration flow = link.bandwidth ? transfer_time(bytes, *link.bandwidth) : Duration{};
+  const Duration latency = link.latency + options_.overheads.hand_over;
+  if (options_.blocking) return {from, to, cost_class({latency + flow, {}, latency, bytes})};
+  const std::uint32_t resource = graph_.slots() + index;
+  return {resource, resource, cost_class({flow, latency, {}, bytes})};
+}
+
+void Wiring::add_rings(std::uint32_t stage, const StageCost& cost) {
+  const auto& members = graph_.stage_slots[stage];
+  if (members.size() < 2) return;
+  if (cost.buckets.empty()) rings_[stage].push_back(ring(members, cost.parameters));
+  for (const GradientBucket& bucket : cost.buckets)
+    rings_[stage].push_back(ring(members, bucket.bytes));
+}
+
+Wiring::Ring Wiring::ring(const std::vector<std::uint32_t>& members, Bytes gradients) {
+  std::vector<std::uint32_t> order = members;
+  std::sort(order.begin(), order.end());  // slots ascend with the devices
+  const auto r = static_cast<std::int64_t>(order.size());
+  const Bytes sent = ring_volume(gradients, r);
+  Ring result;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::uint32_t index = channel(order[i], order[(i + 1) % order.size()]);
+    const Link& link = graph_.channels[index].path.link;
+    const Duration flow = link.bandwidth ? transfer_time(sent, *link.bandwidth) : Duration{};
+    const Duration latency = 2 * (r - 1) * link.latency + options_.overheads.hand_over;
+    const std::uint32_t resource = graph_.slots() + index;
+    result.hops.push_back({resource, resource, cost_class({flow, latency, {}, sent})});
+  }
+  return result;
+}
+
+std::uint32_t Wiring::channel(std::uint32_t from, std::uint32_t to) {
+  auto& channels = graph_.channels;
+  const auto [found, is_new] =
+      channel_index_.try_emplace({from, to}, static_cast<std::uint32_t>(channels.size()));
+  if (!is_new) return found->second;
+  channels.push_back({from, to, cluster_.path(graph_.devices[from], graph_.devices[to])});
+  return static_cast<std::uint32_t>(channels.size() - 1);
+}
+
+/// Neighbouring channels mostly cost the same, so only the last class is looked at.
+std::uint32_t Wiring::cost_class(const Cost& cost) {
+  if (graph_.costs.size() == first_transfer_class_ || !(graph_.costs.back() == cost))
+    graph_.costs.push_back(cost);
+  return static_cast<std::uint32_t>(graph_.costs.size() - 1);
+}
+
+}  // namespace plumbline

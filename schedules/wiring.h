@@ -1,0 +1,100 @@
+// What a run is wired of: the slots of all copies, the channels and rings between them, the classes
+// of cost. SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "schedules/lower.h"
+
+namespace plumbline {
+
+/// The static side of lowering. It fills the devices, channels and costs of an OpGraph and answers
+/// where an op runs, what a tensor crosses and along which ring gradients are reduced. Slot q of
+/// copy c is slot q x copies + c of the run. It knows no order of ops.
+class Wiring {
+ public:
+  /// The two directions in which the boundary between stage s and s + 1 is crossed.
+  enum Direction : std::size_t { up = 0, down = 1 };
+
+  /// One way over a boundary: nodes of class `cost` that hold `first` (and `second`).
+  struct Crossing {
+    std::uint32_t first = 0;
+    std::uint32_t second = 0;
+    std::uint32_t cost = 0;
+  };
+
+  /// A ring all-reduce over the devices of one stage, in device order, each sending to the next.
+  struct Ring {
+    std::vector<Crossing> hops;
+    std::uint32_t begin = 0;  ///< The resource of the moment at which all members are ready.
+    std::uint32_t end = 0;    ///< And of that at which all hops have ended.
+  };
+
+  /// Classes of cost that every stage has: F, B, I, W, U.
+  static constexpr std::size_t kClasses = 5;
+  static constexpr std::uint32_t kUpdateClass = 4;
+
+  /// Fills `graph`; all of them must outlive the wiring.
+  Wiring(const PipelineShape& shape, const StageCosts& costs, const std::vector<DeviceId>& devices,
+         const Cluster& cluster, const LoweringOptions& options, OpGraph& graph);
+
+  std::uint32_t slot(StageId stage, std::uint32_t micro_batch, std::uint32_t copy) const {
+    return shape_.slot(stage, {micro_batch}) * options_.copies + copy;
+  }
+  static std::uint32_t compute_class(StageId stage, std::size_t kind) {
+    return static_cast<std::uint32_t>(stage.value * kClasses + kind);
+  }
+  /// The class of part `bucket` of a backward that is cut into buckets.
+  std::uint32_t bucket_class(StageId stage, std::size_t bucket) const {
+    return first_bucket_class_[stage.value] + static_cast<std::uint32_t>(bucket);
+  }
+
+  /// Whether the boundary above stage s lies between two devices.
+  bool crosses(std::uint32_t boundary) const { return !boundaries_[boundary].ways.empty(); }
+  /// Requires: crosses(boundary).
+  const Crossing& crossing(std::uint32_t boundary, Direction direction, std::uint32_t micro_batch,
+                           std::uint32_t copy) const {
+    const Boundary& b = boundaries_[boundary];
+    return b.ways[std::size_t{micro_batch % b.period} * options_.copies + copy][direction];
+  }
+
+  /// The rings of a stage, one a bucket of gradients (else one); none where one device holds them.
+  const std::vector<Ring>& rings(StageId stage) const { return rings_[stage.value]; }
+
+  std::uint32_t flush_class() const { return flush_class_; }
+  std::uint32_t overhead_class() const { return flush_class_ + 1; }
+  std::uint32_t moment_class() const { return flush_class_; }
+  std::uint32_t host() const { return host_; }
+
+ private:
+  struct Boundary {
+    std::uint32_t period = 1;  ///< After so many micro-batches the replicas meet again.
+    std::vector<std::array<Crossing, 2>> ways;  ///< By micro-batch, then copy.
+  };
+
+  void add_compute_classes(const StageCosts& costs);
+  void add_boundary(std::uint32_t boundary, Bytes bytes);
+  void add_rings(std::uint32_t stage, const StageCost& cost);
+  Ring ring(const std::vector<std::uint32_t>& members, Bytes gradients);
+  Crossing transfer(std::uint32_t from, std::uint32_t to, Bytes bytes);
+  std::uint32_t channel(std::uint32_t from, std::uint32_t to);
+  std::uint32_t cost_class(const Cost& cost);
+
+  const PipelineShape& shape_;
+  const Cluster& cluster_;
+  const LoweringOptions& options_;
+  OpGraph& graph_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> channel_index_;
+  std::vector<Boundary> boundaries_;  ///< Entry s stands between stage s and s + 1.
+  std::vector<std::vector<Ring>> rings_;
+  std::vector<std::uint32_t> first_bucket_class_;
+  std::size_t first_transfer_class_ = 0;
+  std::uint32_t flush_class_ = 0;
+  std::uint32_t host_ = 0;
+};
+
+}  // namespace plumbline
