@@ -568,18 +568,33 @@ class ScenarioReader {
 
 }  // namespace
 
-Result<Scenario> read_scenario(const std::string& path, const std::vector<std::string>& overrides) {
-  auto root = read_yaml(path);
-  if (!root) return root.problems();
+namespace {
+
+Result<Scenario> read_tree(YamlNode root, const std::vector<std::string>& overrides) {
   Diagnostics problems;
   for (const std::string& argument : overrides) {
-    if (auto wrong = apply_override(*root, argument))
+    if (auto wrong = apply_override(root, argument))
       problems.insert(problems.end(), wrong->begin(), wrong->end());
   }
   if (!problems.empty()) return problems;
-  auto scenario = ScenarioReader(path).read(*root);
-  if (scenario) scenario->source = root->mark.source;
+  auto scenario = ScenarioReader(root.mark.source->name).read(root);
+  if (scenario) scenario->source = root.mark.source;
   return scenario;
+}
+
+}  // namespace
+
+Result<Scenario> read_scenario(const std::string& path, const std::vector<std::string>& overrides) {
+  auto root = read_yaml(path);
+  if (!root) return root.problems();
+  return read_tree(*std::move(root), overrides);
+}
+
+Result<Scenario> parse_scenario(const std::shared_ptr<const Source>& source,
+                                const std::vector<std::string>& overrides) {
+  auto root = parse_yaml(source);
+  if (!root) return root.problems();
+  return read_tree(*std::move(root), overrides);
 }
 
 }  // namespace plumbline

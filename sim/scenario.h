@@ -70,4 +70,8 @@ struct Scenario {
 /// Errors: all that is wrong in the scenario at once; then all that is wrong in the files it names.
 Result<Scenario> read_scenario(const std::string& path, const std::vector<std::string>& overrides);
 
+/// The same for a text that is at hand; the files that it names are read.
+Result<Scenario> parse_scenario(const std::shared_ptr<const Source>& source,
+                                const std::vector<std::string>& overrides);
+
 }  // namespace plumbline

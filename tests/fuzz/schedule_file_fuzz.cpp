@@ -1,0 +1,27 @@
+// Any bytes as a schedule file; what can run is checked against a second reading of its own print.
+// SPDX-License-Identifier: MIT
+#include "schedules/check.h"
+#include "schedules/schedule_file.h"
+#include "tests/fuzz/fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace plumbline;
+  const auto file = parse_schedule_file(fuzz::source(fuzz::text(data, size)));
+  if (!file) {
+    fuzz::use(to_text(file.problems()));
+    return 0;
+  }
+  Partition partition;
+  for (std::uint32_t s = 0; s < file->stages; ++s)
+    partition.stages.push_back({{{s}}, {{file->slot_of_stage[s]}}});
+  const auto schedule = checked_schedule(
+      file->name, false, pipeline_shape(partition, file->micro_batches), file->lists,
+      [&](std::uint32_t slot, std::size_t index) { return mark_of(*file, slot, index); });
+  if (!schedule) {
+    fuzz::use(to_text(schedule.problems()));
+    return 0;
+  }
+  const auto again = parse_schedule_file(fuzz::source(torch_csv(*schedule)));
+  PLUMBLINE_CHECK(bool{again} && again->lists == schedule->lists(), torch_csv(*schedule));
+  return 0;
+}
