@@ -200,9 +200,9 @@ class AsynchronousRun {
   }
 
  private:
-  /// Rounds of one stage: micro-batches k r .. k r + r - 1 on its r replicas.
+  /// The rounds of one stage.
   struct StageRounds {
-    std::vector<std::vector<std::uint32_t>> backwards;  ///< Of each replica: the nodes, by round.
+    std::vector<std::vector<std::uint32_t>> backwards;  ///< Of each replica: the nodes.
     std::vector<std::uint32_t> reduced;  ///< Of each round: the end of its all-reduce.
     std::vector<std::uint32_t> updates;  ///< Of each replica: how many it has had.
   };
@@ -259,37 +259,50 @@ class AsynchronousRun {
   void end_backward(const Op& op, std::uint32_t slot, std::uint32_t node) {
     const std::uint32_t r = replicas(op.stage);
     const std::uint32_t m = op.micro_batch.value;
+    StageRounds& stage = stages_[op.stage.value];
+    auto& own = stage.backwards[m % r];
+    const auto round = round_of_update(options_.updates, r, static_cast<std::uint32_t>(own.size()));
+    own.push_back(node);
     if (r == 1) {
-      writer_.add_update(op.stage, m, slot, kNone);
+      if (round) writer_.add_update(op.stage, m, slot, kNone);
       return;
     }
-    StageRounds& stage = stages_[op.stage.value];
-    const std::uint32_t round = m / r;
-    stage.backwards[m % r].push_back(node);
     // The all-reduces of a stage go round by round.
-    while (stage.reduced.size() < rounds(r) && is_made(stage)) {
-      const auto next = static_cast<std::uint32_t>(stage.reduced.size());
+    const std::uint32_t length = options_.updates.round_length(r);
+    while (stage.reduced.size() < rounds(r) && is_made(stage, length / r)) {
+      const std::size_t last = (stage.reduced.size() + 1) * (length / r) - 1;
       std::vector<std::uint32_t> ready;
-      for (const auto& of_replica : stage.backwards) ready.push_back(of_replica[next]);
+      ready.reserve(r);
+      for (const auto& of_replica : stage.backwards) ready.push_back(of_replica[last]);
       stage.reduced.push_back(writer_.add_all_reduce(writer_.wiring().rings(op.stage).front(),
-                                                     op.stage, next * r + r - 1, std::move(ready)));
+                                                     op.stage, last_micro_batch(op.stage, last),
+                                                     std::move(ready)));
     }
-    if (round >= options_.update_lag && round - options_.update_lag < rounds(r))
-      due_[slot].push_back({op.stage, round - options_.update_lag, m % r});
+    if (round && *round < rounds(r)) due_[slot].push_back({op.stage, *round, m % r});
   }
 
-  static bool is_made(const StageRounds& stage) {
-    return std::all_of(stage.backwards.begin(), stage.backwards.end(),
-                       [&](const auto& nodes) { return nodes.size() > stage.reduced.size(); });
+  /// The last micro-batch of the replicas' backwards number `backward`.
+  std::uint32_t last_micro_batch(StageId stage, std::size_t backward) const {
+    return static_cast<std::uint32_t>(backward + 1) * replicas(stage) - 1;
+  }
+
+  /// Whether every replica has ended its `own` backwards of the next round.
+  static bool is_made(const StageRounds& stage, std::uint32_t own) {
+    return std::all_of(stage.backwards.begin(), stage.backwards.end(), [&](const auto& nodes) {
+      return nodes.size() >= (stage.reduced.size() + 1) * own;
+    });
   }
 
   /// The whole rounds; what is left of a last one is never reduced.
-  std::uint32_t rounds(std::uint32_t r) const { return shape_.micro_batches / r; }
+  std::uint32_t rounds(std::uint32_t r) const {
+    return shape_.micro_batches / options_.updates.round_length(r);
+  }
 
   void write_update(const Update& update) {
     StageRounds& stage = stages_[update.stage.value];
     const std::uint32_t r = replicas(update.stage);
-    writer_.add_update(update.stage, update.round * r + r - 1,
+    const std::uint32_t length = options_.updates.round_length(r);
+    writer_.add_update(update.stage, (update.round + 1) * length - 1,
                        shape_.stage_slots[update.stage.value][update.replica],
                        stage.reduced[update.round]);
     ++stage.updates[update.replica];

@@ -7,6 +7,7 @@
 #include "schedules/op_graph.h"
 #include "schedules/schedule.h"
 #include "schedules/stage_costs.h"
+#include "schedules/weight_versions.h"
 
 namespace plumbline {
 
@@ -17,7 +18,7 @@ struct LoweringOptions {
   bool blocking = false;     ///< Transfers hold the streams of both ends.
   bool recompute = false;    ///< B (or I) grows by F.
   std::uint32_t copies = 1;  ///< Of the whole pipeline, with their gradients all-reduced.
-  std::uint32_t update_lag = 1;  ///< Asynchronous, replicated stages: 0 or 1.
+  UpdateRule updates;        ///< Of an asynchronous schedule.
   Overheads overheads;
 };
 
@@ -29,9 +30,9 @@ struct LoweringOptions {
 ///  - Synchronous schedules flush and update after each mini-batch. The gradients of a stage with
 ///    several devices (replicas and copies) are all-reduced along a ring after its last backward,
 ///    before the updates.
-///  - Asynchronous ones update after each backward; a stage with r replicas all-reduces each round
-///    of r micro-batches while later ops run, and updates before the op that follows its backward
-///    of the round `update_lag` later.
+///  - Asynchronous ones update after each round of micro-batches (see UpdateRule); a stage with
+///    several replicas all-reduces each round while later ops run, and each replica updates when
+///    round_of_update says so, before its next op.
 /// Requires: the partition and cluster that the schedule was made for; one copy of an asynchronous
 /// schedule. Errors (at `mark`): a run whose times or node count would not fit into 64 and 30 bits;
 /// updates that wait for each other (infeasible).

@@ -35,8 +35,9 @@ std::uint32_t total(const std::vector<std::uint32_t>& replicas) {
   return std::accumulate(replicas.begin(), replicas.end(), std::uint32_t{0});
 }
 
-std::uint32_t common_multiple(const std::vector<std::uint32_t>& replicas) {
-  std::uint32_t multiple = 1;
+std::uint32_t common_multiple(const std::vector<std::uint32_t>& replicas,
+                              const UpdateRule& updates) {
+  std::uint32_t multiple = updates.weights == WeightRule::two ? updates.accumulated : 1;
   for (const std::uint32_t r : replicas) multiple = std::lcm(multiple, r);
   return multiple;
 }
@@ -55,9 +56,10 @@ Duration busy_within(const OpGraph& graph, const Trace& trace,
 
 SteadyState steady_state(const OpGraph& graph, const Trace& trace,
                          const std::vector<std::vector<std::uint32_t>>& nodes,
-                         const std::vector<std::uint32_t>& replicas, SimTime makespan) {
+                         const std::vector<std::uint32_t>& replicas, const UpdateRule& updates,
+                         SimTime makespan) {
   const std::uint32_t all = total(replicas);
-  const std::uint32_t multiple = common_multiple(replicas);
+  const std::uint32_t multiple = common_multiple(replicas, updates);
   std::vector<SimTime> completed(graph.micro_batches);
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
     const Activity& activity = graph.activities[i];
@@ -68,8 +70,8 @@ SteadyState steady_state(const OpGraph& graph, const Trace& trace,
   }
   SteadyState steady;
   steady.first = (all + multiple - 1) / multiple * multiple;
-  PLUMBLINE_CHECK(graph.micro_batches >= least_asynchronous_run(replicas), graph.micro_batches, all,
-                  multiple);
+  PLUMBLINE_CHECK(graph.micro_batches >= least_asynchronous_run(replicas, updates),
+                  graph.micro_batches, all, multiple);
   steady.last = steady.first + (graph.micro_batches - 1 - all - steady.first) / multiple * multiple;
   const SimTime begin = completed[steady.first];
   const SimTime end = completed[steady.last];
@@ -146,12 +148,13 @@ double Metrics::share_of_device_time(Duration time) const {
   return all > 0 ? static_cast<double>(time.count()) / all : 0;
 }
 
-std::uint32_t least_asynchronous_run(const std::vector<std::uint32_t>& replicas) {
-  return 2 * total(replicas) + 5 * common_multiple(replicas);
+std::uint32_t least_asynchronous_run(const std::vector<std::uint32_t>& replicas,
+                                     const UpdateRule& updates) {
+  return 2 * total(replicas) + 5 * common_multiple(replicas, updates);
 }
 
 Metrics measure(const OpGraph& graph, const Trace& trace,
-                const std::vector<std::uint32_t>& replicas) {
+                const std::vector<std::uint32_t>& replicas, const UpdateRule& updates) {
   Metrics metrics;
   SimTime end;
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
@@ -173,7 +176,8 @@ Metrics measure(const OpGraph& graph, const Trace& trace,
     const IdleByCause& idle = metrics.devices.back().idle_by_cause;
     metrics.exposed += idle.transfer + idle.rendezvous;
   }
-  if (graph.asynchronous()) metrics.steady = steady_state(graph, trace, nodes, replicas, end);
+  if (graph.asynchronous())
+    metrics.steady = steady_state(graph, trace, nodes, replicas, updates, end);
   return metrics;
 }
 

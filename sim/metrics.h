@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "schedules/op_graph.h"
+#include "schedules/weight_versions.h"
 #include "sim/idle.h"
 #include "sim/trace.h"
 
@@ -89,14 +90,15 @@ struct Metrics {
 };
 
 /// How many micro-batches an asynchronous run needs for a steady state to show: 2N + 5L, with N the
-/// sum and L the least common multiple of the replica counts.
-std::uint32_t least_asynchronous_run(const std::vector<std::uint32_t>& replicas);
+/// sum and L the least common multiple of the replica counts and of the micro-batches of an update.
+std::uint32_t least_asynchronous_run(const std::vector<std::uint32_t>& replicas,
+                                     const UpdateRule& updates = {});
 
 /// Reads the metrics off a trace of `graph`. `replicas` of each stage bound the steady state: with
 /// c(k) the end of stage 0's backward of micro-batch k, it lies between c(k0), k0 the first
 /// multiple of L that is at least N, and c(k1), k1 the largest k <= n-1-N for which k1-k0 is a
 /// multiple of L.
 Metrics measure(const OpGraph& graph, const Trace& trace,
-                const std::vector<std::uint32_t>& replicas);
+                const std::vector<std::uint32_t>& replicas, const UpdateRule& updates = {});
 
 }  // namespace plumbline

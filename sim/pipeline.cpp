@@ -293,26 +293,37 @@ Result<std::vector<std::uint32_t>> position_windows(const Scenario& scenario,
   return windows(*scenario.schedule.rule, shape, warm_up);
 }
 
-/// The versions that each stage keeps: 1 with a flush, by the order of its ops without.
-std::vector<std::uint32_t> kept_versions(const Schedule& schedule, std::uint32_t update_lag) {
-  const PipelineShape& shape = schedule.shape;
-  std::vector<std::uint32_t> kept(shape.stages(), 1);
-  if (!schedule.asynchronous) return kept;
-  // The ops of each replica of each stage, with micro-batches numbered within it.
-  std::vector<std::vector<std::vector<Op>>> ops(shape.stages());
-  for (std::size_t s = 0; s < ops.size(); ++s) ops[s].resize(shape.stage_slots[s].size());
-  for (Op op : schedule.issue_order) {
-    auto& replicas = ops[op.stage.value];
-    const auto r = static_cast<std::uint32_t>(replicas.size());
-    auto& list = replicas[op.micro_batch.value % r];
-    op.micro_batch.value /= r;
-    list.push_back(op);
+/// Errors: `weights: two` where stages or micro-batches do not allow it.
+std::optional<Diagnostic> refuse_versions(const Scenario& scenario, const Pipeline& pipeline) {
+  const ScheduleChoice& choice = scenario.schedule;
+  for (std::size_t s = 0; s < pipeline.weights.size(); ++s) {
+    if (const auto m = pipeline.weights[s].missing) {
+      return input_error(
+          choice.micro_batches_mark,
+          fmt::format("schedule.micro_batches is {}, too few for weights: two: micro-batch {} "
+                      "reaches stage {} before version {} is made",
+                      choice.micro_batches, *m, s, pipeline.weights[s].uses[*m].forward),
+          "about as many micro-batches as the pipeline is deep");
+    }
   }
-  for (std::size_t s = 0; s < ops.size(); ++s) {
-    const std::uint32_t lag = ops[s].size() > 1 ? update_lag : 0;
-    for (const auto& list : ops[s]) kept[s] = std::max(kept[s], stage_versions(list, lag).kept);
+  return std::nullopt;
+}
+
+/// Errors: `weights: two` with a mini-batch that the replicas of a stage cannot share evenly.
+std::optional<Diagnostic> refuse_accumulation(const Scenario& scenario,
+                                              const std::vector<std::uint32_t>& replicas) {
+  const ScheduleChoice& choice = scenario.schedule;
+  if (!choice.asynchronous() || choice.updates.weights != WeightRule::two) return std::nullopt;
+  for (std::size_t s = 0; s < replicas.size(); ++s) {
+    if (choice.micro_batches % replicas[s] == 0) continue;
+    return input_error(
+        choice.micro_batches_mark,
+        fmt::format("schedule.micro_batches is {}, which the {} replicas of stage {} do not divide "
+                    "evenly",
+                    choice.micro_batches, replicas[s], s),
+        "with weights: two an update covers as many micro-batches of each replica");
   }
-  return kept;
+  return std::nullopt;
 }
 
 /// The gradients of the whole model in buckets of at least `size`, from the last layer to the
@@ -338,7 +349,7 @@ std::int64_t micro_batches_to_run(const Scenario& scenario, bool for_run, Pipeli
   if (!choice.asynchronous()) return micro_batches;
   micro_batches *= choice.mini_batches;
   pipeline.mini_batches = 1;
-  const std::int64_t least = least_asynchronous_run(pipeline.replicas);
+  const std::int64_t least = least_asynchronous_run(pipeline.replicas, choice.updates);
   if (for_run && micro_batches < least) {
     pipeline.notes.push_back(
         fmt::format("{} micro-batches are run instead of {}, so that the steady state shows", least,
@@ -453,13 +464,15 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run) {
   }
 
   // Who does what in which order.
+  if (auto refused = refuse_accumulation(scenario, pipeline.replicas)) return *refused;
   const std::int64_t micro_batches = micro_batches_to_run(scenario, for_run, pipeline);
   if (auto refused = refuse_many_ops(scenario, stages, micro_batches, pipeline.mini_batches))
     return *refused;
   const PipelineShape shape =
       pipeline_shape(pipeline.partition, static_cast<std::uint32_t>(micro_batches));
   if (auto problems_of_order = add_schedule(scenario, shape, pipeline)) return *problems_of_order;
-  pipeline.weight_versions = kept_versions(pipeline.schedule, scenario.schedule.update_lag);
+  pipeline.weights = weight_versions(pipeline.schedule, scenario.schedule.updates);
+  if (auto refused = refuse_versions(scenario, pipeline)) return *refused;
   return pipeline;
 }
 

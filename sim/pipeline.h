@@ -27,7 +27,7 @@ struct Pipeline {
   Schedule schedule;  ///< Of one mini-batch; of the whole stream where asynchronous.
   std::vector<std::uint32_t> windows;  ///< Of each position; empty for an order from a file.
   std::uint32_t mini_batches = 1;
-  std::vector<std::uint32_t> weight_versions;  ///< Kept by each stage.
+  std::vector<StageVersions> weights;  ///< Of each stage.
   std::vector<std::string> estimated;
   std::vector<std::string> notes;
 };

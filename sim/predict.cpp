@@ -58,6 +58,13 @@ std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& p
   return closed_form(scenario.schedule.rule->name, times);
 }
 
+std::vector<std::uint32_t> kept_versions(const std::vector<StageVersions>& stages) {
+  std::vector<std::uint32_t> kept;
+  kept.reserve(stages.size());
+  for (const StageVersions& stage : stages) kept.push_back(stage.kept);
+  return kept;
+}
+
 Duration longest_end(const Trace& trace) {
   SimTime end;
   for (const Span& span : trace.spans) end = std::max(end, span.end);
@@ -68,6 +75,18 @@ Duration longest_end(const Trace& trace) {
 void add_steady_notes(Prediction& prediction) {
   const auto& steady = prediction.metrics.steady;
   if (!steady) return;
+  const auto& weights = prediction.pipeline.weights;
+  const auto differs =
+      std::count_if(weights.begin(), weights.end(), [](const StageVersions& stage) {
+        return std::any_of(stage.uses.begin(), stage.uses.end(),
+                           [](const VersionUse& use) { return use.forward != use.backward; });
+      });
+  if (differs > 0) {
+    prediction.pipeline.notes.push_back(fmt::format(
+        "forward and backward see different weights on {} of {} stages: their gradients "
+        "belong to no version (schedule.weights: none)",
+        differs, weights.size()));
+  }
   if (!steady->settled) {
     prediction.pipeline.notes.emplace_back(
         "the period still changes at the end of the run: more schedule.mini_batches bring it "
@@ -103,7 +122,7 @@ Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipelin
                 .blocking = choice.blocking,
                 .recompute = choice.recompute,
                 .copies = pipeline.copies,
-                .update_lag = choice.update_lag,
+                .updates = choice.updates,
                 .overheads = scenario.overheads},
                choice.micro_batches_mark);
 }
@@ -116,7 +135,7 @@ Result<Prediction> predict(const Scenario& scenario) {
   prediction.pipeline = *std::move(pipeline);
   const Pipeline& plan = prediction.pipeline;
   const MemoryRules memory_rules{scenario.optimizer_state, scenario.schedule.recompute,
-                                 plan.weight_versions};
+                                 kept_versions(plan.weights)};
   if (most_memory(plan.costs, memory_rules, plan.schedule.shape.micro_batches) > 9e18) {
     return input_error(scenario.model_mark, "the model's sizes add up to more than 64 bits hold");
   }
@@ -138,7 +157,8 @@ Result<Prediction> predict(const Scenario& scenario) {
   }
 
   // Read off what it means.
-  prediction.metrics = measure(prediction.graph, prediction.trace, plan.replicas);
+  prediction.metrics =
+      measure(prediction.graph, prediction.trace, plan.replicas, scenario.schedule.updates);
   prediction.memory_rules = memory_rules;
   prediction.memory = measure_memory(prediction.graph, plan.costs, memory_rules,
                                      memory_steps(prediction.graph, prediction.trace, plan.costs,

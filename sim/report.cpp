@@ -151,6 +151,24 @@ std::string memory_table(const Prediction& p) {
   return "\nwhat the peak memory holds\n" + table.print();
 }
 
+/// Which versions of the weights each stage keeps, and those of one micro-batch in words.
+std::string version_table(const Prediction& p) {
+  if (!p.metrics.steady) return "";
+  const std::uint32_t m = p.metrics.steady->first;
+  Table table;
+  table.row({"stage", "kept", "bytes each", "gradients late by", ""});
+  for (std::size_t s = 0; s < p.pipeline.weights.size(); ++s) {
+    const StageVersions& stage = p.pipeline.weights[s];
+    const VersionUse& use = stage.uses[m];
+    table.row({std::to_string(s), std::to_string(stage.kept),
+               to_text(p.pipeline.costs.stages[s].parameters), plural(use.staleness(), "update"),
+               fmt::format("micro-batch {}: forward on version {}, backward on version {}, applied "
+                           "to version {}",
+                           m, use.forward, use.backward, use.applied_to)});
+  }
+  return "\nversions of the weights\n" + table.print();
+}
+
 std::string remarks(const Prediction& p) {
   std::string text;
   if (p.fits() == false) text += shortage(p) + '\n';
@@ -174,7 +192,7 @@ std::string shortage(const Prediction& p) {
 std::string to_table(const Prediction& p, const std::optional<TimelineStyle>& style) {
   const std::string picture = style ? timeline(p, *style) : "";
   return headline(p) + summary(p) + '\n' + device_table(p) + (picture.empty() ? "" : "\n") +
-         picture + cause_table(p) + memory_table(p) + remarks(p);
+         picture + cause_table(p) + memory_table(p) + version_table(p) + remarks(p);
 }
 
 }  // namespace plumbline

@@ -95,6 +95,20 @@ std::string to_json(const Prediction& p, const std::string& version) {
                       {"first_micro_batch", m.steady->first},
                       {"last_micro_batch", m.steady->last}};
   }
+  Json weights = Json::array();
+  for (std::size_t s = 0; m.steady && s < p.pipeline.weights.size(); ++s) {
+    const StageVersions& stage = p.pipeline.weights[s];
+    const VersionUse& use = stage.uses[m.steady->first];
+    weights.push_back({{"stage", s},
+                       {"kept", stage.kept},
+                       {"version_bytes", p.pipeline.costs.stages[s].parameters.count},
+                       {"micro_batch", m.steady->first},
+                       {"forward_version", use.forward},
+                       {"backward_version", use.backward},
+                       {"applied_to_version", use.applied_to},
+                       {"staleness", use.staleness()}});
+  }
+  if (m.steady) json["weights"] = std::move(weights);
   json["notes"] = p.pipeline.notes;
   return json.dump(1) + '\n';
 }

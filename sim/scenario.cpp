@@ -375,15 +375,25 @@ class ScenarioReader {
     }
     if (auto kind = section->choice("weights", {"stash", "vertical-sync", "none", "two"},
                                     "kind of weight versions");
-        kind && kind->value != "stash") {
-      not_available(kind->mark, fmt::format("schedule.weights: {}", kind->value));
+        kind) {
+      choice.updates.weights = kind->value == "vertical-sync" ? WeightRule::vertical_sync
+                               : kind->value == "none"        ? WeightRule::none
+                               : kind->value == "two"         ? WeightRule::two
+                                                              : WeightRule::stash;
+      if (!choice.asynchronous() && kind->value != "stash" && choice.rule) {
+        section->error(
+            kind->mark,
+            fmt::format("schedule.weights does not apply to the schedule '{}'", choice.rule->name),
+            "it flushes before each update, so that all weights are of one version");
+      }
     }
     if (auto lag = section->count("update_lag", 0, 1))
-      choice.update_lag = static_cast<std::uint32_t>(lag->value);
+      choice.updates.lag = static_cast<std::uint32_t>(lag->value);
     if (auto bucket = section->bytes("bucket")) {
       choice.bucket = bucket->value;
       if (bucket->value.count == 0) section->error(bucket->mark, "schedule.bucket is 0 B");
     }
+    choice.updates.accumulated = choice.micro_batches;
     section->finish();
   }
 

@@ -12,6 +12,7 @@
 #include "models/profile.h"
 #include "schedules/generators.h"
 #include "schedules/schedule_file.h"
+#include "schedules/weight_versions.h"
 
 namespace plumbline {
 
@@ -39,7 +40,7 @@ struct ScheduleChoice {
   Mark micro_batches_mark;
   bool blocking = false;
   bool recompute = false;
-  std::uint32_t update_lag = 1;
+  UpdateRule updates;      ///< Of an asynchronous schedule.
   Bytes bucket{25 << 20};  ///< Of gradients that are all-reduced as one piece (data-parallel).
 
   bool asynchronous() const { return rule && rule->asynchronous; }

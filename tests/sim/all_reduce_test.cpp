@@ -169,9 +169,9 @@ TEST_CASE("lag 0 makes replicas wait for each other, lag 1 hides the ring") {
   t.parameters = {1'000'000};
   t.link.bandwidth = BytesPerSecond{1'000'000'000};  // the ring takes 1 ms
   t.micro_batches = 40;
-  t.options.update_lag = 1;
+  t.options.updates.lag = 1;
   CHECK(metrics_of(t).steady->period_s == doctest::Approx(0.0015));
-  t.options.update_lag = 0;
+  t.options.updates.lag = 0;
   const Metrics metrics = metrics_of(t);
   CHECK(metrics.steady->period_s == doctest::Approx(0.002));
   // Every device waits 1 ms for each of the 20 rounds but the last, whose update is its own last
