@@ -130,18 +130,23 @@ std::uint32_t GraphWriter::add_moment(ActivityKind kind, StageId stage, std::uin
   return node;
 }
 
-std::uint32_t GraphWriter::add_all_reduce(const Wiring::Ring& ring, StageId stage,
+std::uint32_t GraphWriter::add_all_reduce(const Wiring::AllReduce& all_reduce, StageId stage,
                                           std::uint32_t micro_batch,
                                           std::vector<std::uint32_t> ready) {
-  const std::uint32_t begin =
-      add_moment(ActivityKind::all_reduce_begin, stage, micro_batch, ring.begin, std::move(ready));
-  std::vector<std::uint32_t> hops;
-  hops.reserve(ring.hops.size());
-  for (const Wiring::Crossing& hop : ring.hops) {
-    hops.push_back(
-        add(ActivityKind::all_reduce, stage, micro_batch, hop.cost, hop.first, hop.second, begin));
+  std::uint32_t moment = add_moment(ActivityKind::all_reduce_begin, stage, micro_batch,
+                                    all_reduce.begin, std::move(ready));
+  for (const Wiring::AllReduce::Phase& phase : all_reduce.phases) {
+    std::vector<std::uint32_t> hops;
+    hops.reserve(phase.hops.size());
+    for (const Wiring::Crossing& hop : phase.hops) {
+      hops.push_back(add(ActivityKind::all_reduce, stage, micro_batch, hop.cost, hop.first,
+                         hop.second, moment));
+    }
+    const bool is_last = &phase == &all_reduce.phases.back();
+    moment = add_moment(is_last ? ActivityKind::all_reduce_end : ActivityKind::all_reduce_step,
+                        stage, micro_batch, phase.end, std::move(hops));
   }
-  return add_moment(ActivityKind::all_reduce_end, stage, micro_batch, ring.end, std::move(hops));
+  return moment;
 }
 
 std::uint32_t GraphWriter::add_gate(std::uint32_t micro_batch, std::vector<std::uint32_t> ready) {

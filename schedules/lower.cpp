@@ -84,7 +84,7 @@ class SynchronousRun {
   /// The node that has made gradients of a stage: the last one of each device counts, and each part
   /// of it.
   void remember(const Op& op, std::uint32_t node) {
-    if (!writer_.wiring().rings(op.stage).empty()) gradients_[op.stage.value].push_back(node);
+    if (!writer_.wiring().all_reduces(op.stage).empty()) gradients_[op.stage.value].push_back(node);
   }
 
   /// Returns the gate: the node whose end is the end of the mini-batch.
@@ -121,12 +121,12 @@ class SynchronousRun {
               [&](std::uint32_t a, std::uint32_t b) { return last_of(a) < last_of(b); });
     std::vector<std::uint32_t> ends;
     for (const std::uint32_t s : order) {
-      const auto& rings = writer_.wiring().rings({s});
+      const auto& of_stage = writer_.wiring().all_reduces({s});
       const auto& buckets = costs_.stages[s].buckets;
-      for (std::size_t bucket = 0; bucket < rings.size(); ++bucket) {
+      for (std::size_t bucket = 0; bucket < of_stage.size(); ++bucket) {
         if (!buckets.empty() && buckets[bucket].bytes.count == 0) continue;  // makes no gradients
-        ends.push_back(writer_.add_all_reduce(rings[bucket], {s}, last_micro_batch,
-                                              made_gradients(s, bucket, rings.size())));
+        ends.push_back(writer_.add_all_reduce(of_stage[bucket], {s}, last_micro_batch,
+                                              made_gradients(s, bucket, of_stage.size())));
       }
     }
     return ends;
@@ -274,7 +274,7 @@ class AsynchronousRun {
       std::vector<std::uint32_t> ready;
       ready.reserve(r);
       for (const auto& of_replica : stage.backwards) ready.push_back(of_replica[last]);
-      stage.reduced.push_back(writer_.add_all_reduce(writer_.wiring().rings(op.stage).front(),
+      stage.reduced.push_back(writer_.add_all_reduce(writer_.wiring().all_reduces(op.stage).front(),
                                                      op.stage, last_micro_batch(op.stage, last),
                                                      std::move(ready)));
     }

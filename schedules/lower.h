@@ -18,7 +18,10 @@ struct LoweringOptions {
   bool blocking = false;     ///< Transfers hold the streams of both ends.
   bool recompute = false;    ///< B (or I) grows by F.
   std::uint32_t copies = 1;  ///< Of the whole pipeline, with their gradients all-reduced.
-  UpdateRule updates;        ///< Of an asynchronous schedule.
+  /// All-reduces over all devices of a levelled cluster go level by level instead of along one
+  /// ring.
+  bool hierarchical = false;
+  UpdateRule updates;  ///< Of an asynchronous schedule.
   Overheads overheads;
 };
 

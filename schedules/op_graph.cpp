@@ -24,6 +24,7 @@ std::string to_text(const Activity& activity) {
     case ActivityKind::gradient_transfer:
       return "recv " + stage + "B" + micro_batch;
     case ActivityKind::all_reduce:
+    case ActivityKind::all_reduce_step:
     case ActivityKind::all_reduce_begin:
     case ActivityKind::all_reduce_end:
       return "all-reduce " + stage;

@@ -22,6 +22,7 @@ enum class ActivityKind : std::uint8_t {
   activation_transfer,  ///< The output of one stage on its way to the device of the next.
   gradient_transfer,    ///< The gradient on its way back.
   all_reduce,           ///< What one member of a ring sends to the next one.
+  all_reduce_step,      ///< The moment between two phases of a hierarchical one.
   all_reduce_begin,     ///< The moment at which all members have their gradients.
   all_reduce_end,       ///< The moment at which all members have all gradients.
   flush,                ///< The moment at which all devices have ended the mini-batch.

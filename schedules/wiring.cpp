@@ -25,16 +25,16 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
   add_compute_classes(costs);
   boundaries_.resize(shape.stages());
   for (std::uint32_t s = 0; s + 1 < shape.stages(); ++s) add_boundary(s, costs.crossing(s));
-  rings_.resize(shape.stages());
-  for (std::uint32_t s = 0; s < shape.stages(); ++s) add_rings(s, costs.stages[s]);
+  all_reduces_.resize(shape.stages());
+  for (std::uint32_t s = 0; s < shape.stages(); ++s) add_all_reduces(s, costs.stages[s]);
   // The moments' resources stand behind the channels, whose number is known only now.
   const auto first_moment = graph_.slots() + static_cast<std::uint32_t>(graph_.channels.size());
   host_ = first_moment;
   graph_.moments = 1;
-  for (auto& rings : rings_) {
-    for (Ring& ring : rings) {
-      ring.begin = first_moment + graph_.moments++;
-      ring.end = first_moment + graph_.moments++;
+  for (auto& of_stage : all_reduces_) {
+    for (AllReduce& all_reduce : of_stage) {
+      all_reduce.begin = first_moment + graph_.moments++;
+      for (AllReduce::Phase& phase : all_reduce.phases) phase.end = first_moment + graph_.moments++;
     }
   }
 }
@@ -91,29 +91,75 @@ Wiring::Crossing Wiring::transfer(std::uint32_t from, std::uint32_t to, Bytes by
   return {resource, resource, cost_class({flow, latency, {}, bytes})};
 }
 
-void Wiring::add_rings(std::uint32_t stage, const StageCost& cost) {
-  const auto& members = graph_.stage_slots[stage];
+void Wiring::add_all_reduces(std::uint32_t stage, const StageCost& cost) {
+  std::vector<std::uint32_t> members = graph_.stage_slots[stage];
   if (members.size() < 2) return;
-  if (cost.buckets.empty()) rings_[stage].push_back(ring(members, cost.parameters));
-  for (const GradientBucket& bucket : cost.buckets)
-    rings_[stage].push_back(ring(members, bucket.bytes));
+  std::sort(members.begin(), members.end());  // slots ascend with the devices
+  const bool levelled = options_.hierarchical && cluster_.levels.size() > 1 &&
+                        members.size() == cluster_.device_count();
+  const auto add = [&](Bytes gradients) {
+    all_reduces_[stage].push_back(levelled ? hierarchical_all_reduce(gradients)
+                                           : flat_all_reduce(members, gradients));
+  };
+  if (cost.buckets.empty()) add(cost.parameters);
+  for (const GradientBucket& bucket : cost.buckets) add(bucket.bytes);
 }
 
-Wiring::Ring Wiring::ring(const std::vector<std::uint32_t>& members, Bytes gradients) {
-  std::vector<std::uint32_t> order = members;
-  std::sort(order.begin(), order.end());  // slots ascend with the devices
-  const auto r = static_cast<std::int64_t>(order.size());
-  const Bytes sent = ring_volume(gradients, r);
-  Ring result;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const std::uint32_t index = channel(order[i], order[(i + 1) % order.size()]);
-    const Link& link = graph_.channels[index].path.link;
-    const Duration flow = link.bandwidth ? transfer_time(sent, *link.bandwidth) : Duration{};
-    const Duration latency = 2 * (r - 1) * link.latency + options_.overheads.hand_over;
-    const std::uint32_t resource = graph_.slots() + index;
-    result.hops.push_back({resource, resource, cost_class({flow, latency, {}, sent})});
+Wiring::AllReduce Wiring::flat_all_reduce(const std::vector<std::uint32_t>& members,
+                                          Bytes gradients) {
+  const auto r = static_cast<std::int64_t>(members.size());
+  AllReduce::Phase phase;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    phase.hops.push_back(
+        hop(members[i], members[(i + 1) % members.size()], ring_volume(gradients, r), 2 * (r - 1)));
   }
-  return result;
+  return {{std::move(phase)}, 0};
+}
+
+Wiring::AllReduce Wiring::hierarchical_all_reduce(Bytes gradients) {
+  AllReduce all_reduce;
+  std::vector<AllReduce::Phase> gathers;
+  Bytes shard = gradients;
+  for (std::size_t level = 0; level < cluster_.levels.size(); ++level) {
+    const std::int64_t r = cluster_.levels[level].size;
+    if (r == 1) continue;
+    bool is_outermost = true;
+    for (std::size_t outer = level + 1; outer < cluster_.levels.size(); ++outer)
+      is_outermost = is_outermost && cluster_.levels[outer].size == 1;
+    if (is_outermost) {
+      all_reduce.phases.push_back(rings_of_level(level, ring_volume(shard, r), 2 * (r - 1)));
+      break;
+    }
+    // Scattering and gathering are each half of an all-reduce.
+    const Bytes next{(shard.count + r - 1) / r};
+    all_reduce.phases.push_back(rings_of_level(level, shard - next, r - 1));
+    gathers.push_back(all_reduce.phases.back());
+    shard = next;
+  }
+  all_reduce.phases.insert(all_reduce.phases.end(), gathers.rbegin(), gathers.rend());
+  return all_reduce;
+}
+
+Wiring::AllReduce::Phase Wiring::rings_of_level(std::size_t level, Bytes sent, std::int64_t steps) {
+  std::uint32_t stride = 1;  // between neighbours of a ring
+  for (std::size_t inner = 0; inner < level; ++inner) stride *= cluster_.levels[inner].size;
+  const std::uint32_t size = cluster_.levels[level].size;
+  AllReduce::Phase phase;
+  for (std::uint32_t device = 0; device < cluster_.device_count(); ++device) {
+    const std::uint32_t place = device / stride % size;
+    const std::uint32_t first = device - place * stride;
+    phase.hops.push_back(hop(device, first + (place + 1) % size * stride, sent, steps));
+  }
+  return phase;
+}
+
+Wiring::Crossing Wiring::hop(std::uint32_t from, std::uint32_t to, Bytes sent, std::int64_t steps) {
+  const std::uint32_t index = channel(from, to);
+  const Link& link = graph_.channels[index].path.link;
+  const Duration flow = link.bandwidth ? transfer_time(sent, *link.bandwidth) : Duration{};
+  const Duration latency = steps * link.latency + options_.overheads.hand_over;
+  const std::uint32_t resource = graph_.slots() + index;
+  return {resource, resource, cost_class({flow, latency, {}, sent})};
 }
 
 std::uint32_t Wiring::channel(std::uint32_t from, std::uint32_t to) {

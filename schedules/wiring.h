@@ -27,11 +27,16 @@ class Wiring {
     std::uint32_t cost = 0;
   };
 
-  /// A ring all-reduce over the devices of one stage, in device order, each sending to the next.
-  struct Ring {
-    std::vector<Crossing> hops;
+  /// An all-reduce over the devices of one stage. Flat: one ring in device order, each member
+  /// sending to the next. Hierarchical: the rings of each level in turn, which scatter outwards,
+  /// reduce at the outermost level and gather inwards; all rings of a phase go at once.
+  struct AllReduce {
+    struct Phase {
+      std::vector<Crossing> hops;
+      std::uint32_t end = 0;  ///< The resource of the moment at which all hops have ended.
+    };
+    std::vector<Phase> phases;
     std::uint32_t begin = 0;  ///< The resource of the moment at which all members are ready.
-    std::uint32_t end = 0;    ///< And of that at which all hops have ended.
   };
 
   /// Classes of cost that every stage has: F, B, I, W, U.
@@ -62,8 +67,10 @@ class Wiring {
     return b.ways[std::size_t{micro_batch % b.period} * options_.copies + copy][direction];
   }
 
-  /// The rings of a stage, one a bucket of gradients (else one); none where one device holds them.
-  const std::vector<Ring>& rings(StageId stage) const { return rings_[stage.value]; }
+  /// Those of a stage, one a bucket of gradients (else one); none where one device holds them.
+  const std::vector<AllReduce>& all_reduces(StageId stage) const {
+    return all_reduces_[stage.value];
+  }
 
   std::uint32_t flush_class() const { return flush_class_; }
   std::uint32_t overhead_class() const { return flush_class_ + 1; }
@@ -78,8 +85,12 @@ class Wiring {
 
   void add_compute_classes(const StageCosts& costs);
   void add_boundary(std::uint32_t boundary, Bytes bytes);
-  void add_rings(std::uint32_t stage, const StageCost& cost);
-  Ring ring(const std::vector<std::uint32_t>& members, Bytes gradients);
+  void add_all_reduces(std::uint32_t stage, const StageCost& cost);
+  AllReduce flat_all_reduce(const std::vector<std::uint32_t>& members, Bytes gradients);
+  AllReduce hierarchical_all_reduce(Bytes gradients);
+  /// The rings of one level: each member sends `sent` in `steps` steps to the next of its group.
+  AllReduce::Phase rings_of_level(std::size_t level, Bytes sent, std::int64_t steps);
+  Crossing hop(std::uint32_t from, std::uint32_t to, Bytes sent, std::int64_t steps);
   Crossing transfer(std::uint32_t from, std::uint32_t to, Bytes bytes);
   std::uint32_t channel(std::uint32_t from, std::uint32_t to);
   std::uint32_t cost_class(const Cost& cost);
@@ -90,7 +101,7 @@ class Wiring {
   OpGraph& graph_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> channel_index_;
   std::vector<Boundary> boundaries_;  ///< Entry s stands between stage s and s + 1.
-  std::vector<std::vector<Ring>> rings_;
+  std::vector<std::vector<AllReduce>> all_reduces_;
   std::vector<std::uint32_t> first_bucket_class_;
   std::size_t first_transfer_class_ = 0;
   std::uint32_t flush_class_ = 0;

@@ -76,8 +76,9 @@ class GapReader {
       if (is_transfer(graph_.activities[producer].kind)) {
         producer = graph_.nodes[producer].after;
       } else if (graph_.activities[producer].kind == ActivityKind::all_reduce_end) {
-        // Its hops stand between its two moments, and all begin at the first one.
-        producer = graph_.nodes[producer - 1].after;
+        // Hops stand before the moment at which they end, and begin at the one before.
+        while (graph_.activities[producer].kind != ActivityKind::all_reduce_begin)
+          producer = graph_.nodes[producer - 1].after;
         on_its_way = IdleCause::all_reduce;
       }
     }

@@ -122,6 +122,7 @@ Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipelin
                 .blocking = choice.blocking,
                 .recompute = choice.recompute,
                 .copies = pipeline.copies,
+                .hierarchical = choice.whole_model(),
                 .updates = choice.updates,
                 .overheads = scenario.overheads},
                choice.micro_batches_mark);

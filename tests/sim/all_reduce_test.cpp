@@ -50,6 +50,34 @@ TEST_CASE("data-parallel training in one bucket: forward, backward, ring, update
   }
 }
 
+TEST_CASE("on a levelled cluster data-parallel training reduces level by level") {
+  TestPipeline t = equal_stages(1, milliseconds(3), milliseconds(5));
+  t.schedule = "data-parallel";
+  t.parameters = {12'000'000};
+  const Link inner{microseconds(5), BytesPerSecond{12'000'000'000}};
+  const Link outer{microseconds(30), BytesPerSecond{1'000'000'000}};
+  t.cluster = Cluster{{{"server", 4, inner}, {"cluster", 3, outer}}, std::nullopt};
+  t.options.copies = 12;
+  t.options.hierarchical = true;
+  // Scatter and gather: 3 steps of 5 us and 3/4 of 12 MB each; 4 rings of 3 servers share a card:
+  // 4 steps of 30 us, 4 x 4/3 x 3 MB.
+  const Duration inside = 3 * microseconds(5) + microseconds(750);
+  const Duration outside = 4 * microseconds(30) + milliseconds(16);
+  CHECK(makespan_of(t) == milliseconds(8) + 2 * inside + outside);
+  // A level of size 1 changes nothing.
+  t.cluster->levels.push_back({"site", 1, {milliseconds(9), BytesPerSecond{1}}});
+  CHECK(makespan_of(t) == milliseconds(8) + 2 * inside + outside);
+  // Three levels: what the middle one scatters is a quarter of the gradients.
+  t.cluster = Cluster{{{"server", 4, inner}, {"rack", 3, outer}, {"site", 2, outer}}, std::nullopt};
+  t.options.copies = 24;
+  const Duration rack = 2 * microseconds(30) + milliseconds(4 * 2);  // 4 rings, 2/3 of 3 MB each
+  const Duration site = 2 * microseconds(30) + milliseconds(12);  // 12 rings of 1 MB share a card
+  CHECK(makespan_of(t) == milliseconds(8) + 2 * inside + 2 * rack + site);
+  // The flat ring crosses each card once with nearly all the bytes.
+  t.options.hierarchical = false;
+  CHECK(makespan_of(t) == milliseconds(8) + 46 * microseconds(30) + milliseconds(23));
+}
+
 TEST_CASE("a bucket is on its way while the backward of the layers before goes on") {
   TestPipeline t = equal_stages(1, milliseconds(3), milliseconds(6));
   t.schedule = "data-parallel";
