@@ -20,7 +20,7 @@ void add_check(CLI::App& app, int& exit_code) {
   add_scenario_arguments(*command, *arguments);
   command->add_flag("--graph", arguments->graph, "print the layer graph for Graphviz instead");
   command->callback([arguments, &exit_code] {
-    const auto scenario = read_scenario(arguments->scenario, arguments->overrides);
+    const auto scenario = load_scenario(*arguments);
     if (!scenario) return void(exit_code = fail(scenario.problems()));
     const auto prediction = predict(*scenario);
     if (!prediction) return void(exit_code = fail(prediction.problems()));

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "sim/planning.h"
 #include "sim/report.h"
 
 namespace plumbline {
@@ -69,6 +70,12 @@ TimelineStyle timeline_style(const std::string& output, std::size_t width) {
   style.color = on_terminal && !(no_color && *no_color != '\0') &&
                 !(terminal && std::string_view(terminal) == "dumb");
   return style;
+}
+
+Result<Scenario> load_scenario(const ScenarioArguments& arguments) {
+  auto scenario = read_scenario(arguments.scenario, arguments.overrides);
+  if (!scenario) return scenario;
+  return settle_plan(*std::move(scenario));
 }
 
 int fail(const Diagnostics& problems) {

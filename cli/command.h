@@ -25,6 +25,7 @@ struct ExitCode {
   static constexpr int infeasible = 4;
   static constexpr int no_device = 5;
   static constexpr int bug = 70;
+  static constexpr int interrupted = 130;
 };
 
 /// The version that `--version` and the JSON tell.
@@ -45,6 +46,9 @@ void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments);
 /// unless NO_COLOR is set.
 TimelineStyle timeline_style(const std::string& output, std::size_t width);
 
+/// The scenario that was asked for, with its plan settled.
+Result<Scenario> load_scenario(const ScenarioArguments& arguments);
+
 /// Prints diagnostics to stderr; returns the exit code of the gravest: a wrong input, then a file,
 /// then infeasible.
 int fail(const Diagnostics& problems);
@@ -60,6 +64,7 @@ int write_output(const std::string& text, const std::string& path);
 /// Each adds its subcommand to `app`; when the user calls it, its exit code is put into
 /// `exit_code`.
 void add_bubble(CLI::App& app, int& exit_code);
+void add_plan(CLI::App& app, int& exit_code);
 void add_simulate(CLI::App& app, int& exit_code);
 void add_schedule(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);

@@ -21,6 +21,7 @@ int run(int argc, char** argv) {
   plumbline::add_simulate(app, exit_code);
   plumbline::add_schedule(app, exit_code);
   plumbline::add_bubble(app, exit_code);
+  plumbline::add_plan(app, exit_code);
   plumbline::add_check(app, exit_code);
   plumbline::add_list(app, exit_code);
   std::vector<std::string> names;

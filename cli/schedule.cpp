@@ -10,6 +10,26 @@
 
 namespace plumbline {
 
+namespace {
+
+/// "device 3", or the devices of all copies: "device 6,7".
+std::vector<std::string> row_names(const Pipeline& pipeline) {
+  std::vector<std::string> names;
+  for (const DeviceId device : pipeline.devices) {
+    std::string& name = names.emplace_back("device ");
+    for (std::uint32_t copy = 0; copy < pipeline.copies; ++copy) {
+      if (copy == 3 && pipeline.copies > 4) {
+        name += "...";
+        break;
+      }
+      name += (copy == 0 ? "" : ",") + std::to_string(device.value * pipeline.copies + copy);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
 void add_schedule(CLI::App& app, int& exit_code) {
   struct Arguments : ScenarioArguments {
     std::string format = "grid";
@@ -25,14 +45,14 @@ void add_schedule(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"grid", "torch-csv", "sequence", "dot"}))
       ->capture_default_str();
   command->callback([arguments, &exit_code] {
-    const auto scenario = read_scenario(arguments->scenario, arguments->overrides);
+    const auto scenario = load_scenario(*arguments);
     if (!scenario) return void(exit_code = fail(scenario.problems()));
     const auto pipeline = plan_pipeline(*scenario, /*for_run=*/false);
     if (!pipeline) return void(exit_code = fail(pipeline.problems()));
     const Schedule& schedule = pipeline->schedule;
     Result<std::string> text = std::string();
     if (arguments->format == "grid") {
-      text = replay_grid(schedule, pipeline->devices);
+      text = replay_grid(schedule, row_names(*pipeline));
     } else if (arguments->format == "dot") {
       const auto graph = lower_pipeline(*scenario, *pipeline);
       if (!graph) return void(exit_code = fail(graph.problems()));

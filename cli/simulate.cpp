@@ -32,7 +32,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
                    "write Chrome-trace JSON for Perfetto here; compressed if the name ends in .gz")
       ->type_name("FILE");
   command->callback([arguments, &exit_code] {
-    const auto scenario = read_scenario(arguments->scenario, arguments->overrides);
+    const auto scenario = load_scenario(*arguments);
     if (!scenario) return void(exit_code = fail(scenario.problems()));
     const auto prediction = predict(*scenario);
     if (!prediction) return void(exit_code = fail(prediction.problems()));

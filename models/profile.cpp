@@ -84,7 +84,7 @@ SizedCosts costs_at(const Profile& profile, std::int64_t size) {
       costs.layers.push_back(between(below.layers[i], above->layers[i], line));
     }
     costs.estimated = fmt::format(
-        "layer costs: interpolated to micro-batches of {} between the measured batches of {} and "
+        "layer costs: interpolated to micro-batches of {} between batches of {} and "
         "{}",
         size, *below.batch, *above->batch);
   } else {
@@ -94,7 +94,7 @@ SizedCosts costs_at(const Profile& profile, std::int64_t size) {
       costs.layers.push_back(between(nothing_like(layer), layer, line));
     }
     costs.estimated = fmt::format(
-        "layer costs: scaled linearly to micro-batches of {} from the measured batch of {}", size,
+        "layer costs: scaled linearly to micro-batches of {} from a batch of {}", size,
         *nearest.batch);
   }
   return costs;

@@ -69,7 +69,7 @@ std::string list_grid(const OpLists& lists, std::uint32_t marked_slot, std::size
   return grid;
 }
 
-Result<std::string> replay_grid(const Schedule& schedule, const std::vector<DeviceId>& devices) {
+Result<std::string> replay_grid(const Schedule& schedule, const std::vector<std::string>& names) {
   const OpLists lists = schedule.lists();
   const ReplayTimes times = replay_times(schedule);
   std::uint32_t steps = 0;
@@ -87,14 +87,12 @@ Result<std::string> replay_grid(const Schedule& schedule, const std::vector<Devi
         "--format torch-csv and --format sequence have no such limit");
   }
   std::size_t name_width = 4;
-  for (const DeviceId device : devices)
-    name_width = std::max(name_width, fmt::format("device {}", device.value).size());
+  for (const std::string& name : names) name_width = std::max(name_width, name.size());
   std::string grid = fmt::format("{:<{}} |", "step", name_width);
   for (std::uint32_t step = 0; step < steps; ++step) grid += fmt::format(" {:>{}}", step, width);
   grid += '\n';
   for (std::size_t slot = 0; slot < lists.size(); ++slot) {
-    std::string row =
-        fmt::format("{:<{}} |", fmt::format("device {}", devices[slot].value), name_width);
+    std::string row = fmt::format("{:<{}} |", names[slot], name_width);
     std::size_t next = 0;
     for (std::uint32_t step = 0; step < steps && next < lists[slot].size(); ++step) {
       const bool runs = times[slot][next] == step;

@@ -65,8 +65,8 @@ std::string list_grid(const OpLists& lists, std::uint32_t marked_slot, std::size
 inline constexpr std::size_t kMostCells = 2'000'000;
 
 /// The replay of the schedule as a table: a row a device, a column a step, every op one step long.
-/// `devices` names the slots. Errors: more than kMostCells cells.
-Result<std::string> replay_grid(const Schedule& schedule, const std::vector<DeviceId>& devices);
+/// `names` are those of the slots. Errors: more than kMostCells cells.
+Result<std::string> replay_grid(const Schedule& schedule, const std::vector<std::string>& names);
 
 /// PyTorch's CSV: one row a device, cells `<stage><op><micro-batch>`, no padding.
 std::string torch_csv(const Schedule& schedule);

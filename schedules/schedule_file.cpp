@@ -155,13 +155,10 @@ std::optional<Diagnostic> absurd_size(const CsvCells& cells, std::uint32_t stage
 
 std::vector<std::string> notes_of(const CsvCells& cells) {
   std::vector<std::string> notes;
-  if (cells.split_backward) {
-    notes.push_back(
-        cells.old_letters
-            ? "letters: PyTorch's old ones, B for the backward for the input (I here), W for the "
-              "weights, BW for both (B here)"
-            : "letters: PyTorch's present ones, I for the backward for the input, W for the "
-              "weights, B for both");
+  if (cells.old_letters) {
+    notes.emplace_back(
+        "letters: PyTorch's old ones, B for the backward for the input (I here), W for the "
+        "weights, BW for both (B here)");
   }
   if (cells.overlapped > 0) {
     notes.push_back(fmt::format("overlapped pairs: {}, whose ops run one after the other here",

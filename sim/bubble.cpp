@@ -109,15 +109,16 @@ std::vector<BubbleAnswer> compare_bubbles(const BubbleQuestion& question) {
   PLUMBLINE_CHECK(!question.forward.empty() && question.forward.size() == question.backward.size(),
                   question.forward.size(), question.backward.size());
   std::vector<BubbleAnswer> answers;
-  for (const char* name : {"naive", "gpipe", "1f1b", "delayed-backward"}) {
+  for (const char* name : {"naive", "gpipe", "1f1b", "eager-1f1b", "delayed-backward"}) {
     answers.push_back(answer(question, *find_schedule_rule(name)));
   }
   return answers;
 }
 
 std::string to_text(const BubbleQuestion& question, const std::vector<BubbleAnswer>& answers) {
-  std::string text = fmt::format("p = {} stages, m = {} micro-batches\n\n", question.forward.size(),
-                                 question.micro_batches);
+  std::string text = fmt::format("p = {} stage{}, m = {} micro-batch{}\n\n",
+                                 question.forward.size(), question.forward.size() == 1 ? "" : "s",
+                                 question.micro_batches, question.micro_batches == 1 ? "" : "es");
   text += formulas(question.forward.size(), question.micro_batches) + "\nsimulated\n";
   Table table;
   table.row({"schedule", "makespan", "bubble fraction", "bubble overhead", "by formula", "from"});

@@ -116,7 +116,7 @@ class Collector {
 };
 
 /// In the order of time, releases first, and running sums.
-std::vector<MemoryStep> running_sums(std::vector<Change>& changes) {
+std::vector<MemoryStep> running_sums(const OpGraph& graph, std::vector<Change>& changes) {
   std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
     if (a.at != b.at) return a.at < b.at;
     return a.released_first != b.released_first ? a.released_first : a.node < b.node;
@@ -124,11 +124,16 @@ std::vector<MemoryStep> running_sums(std::vector<Change>& changes) {
   std::vector<MemoryStep> steps;
   steps.reserve(changes.size());
   MemoryStep held;
+  // A device with several positions has a micro-batch in flight while any of them has.
+  std::vector<std::int32_t> positions(graph.micro_batches, 0);
   for (const Change& change : changes) {
     held.at = change.at;
     held.activations += change.activations;
     held.buffers += change.buffers;
-    held.in_flight += change.in_flight;
+    std::int32_t& of_micro_batch = positions[graph.activities[change.node].micro_batch.value];
+    const bool before = of_micro_batch > 0;
+    of_micro_batch += change.in_flight;
+    held.in_flight += (of_micro_batch > 0 ? 1 : 0) - (before ? 1 : 0);
     held.node = change.node;
     steps.push_back(held);
   }
@@ -136,10 +141,12 @@ std::vector<MemoryStep> running_sums(std::vector<Change>& changes) {
 }
 
 /// The op that a node is, or that it feeds.
-std::string op_name(const OpGraph& graph, std::uint32_t node) {
+std::string op_name(const OpGraph& graph, const std::vector<bool>& splits, std::uint32_t node) {
   Activity activity = graph.activities[node];
   if (activity.kind == ActivityKind::activation_transfer) activity.kind = ActivityKind::forward;
-  if (activity.kind == ActivityKind::gradient_transfer) activity.kind = ActivityKind::backward;
+  if (activity.kind == ActivityKind::gradient_transfer)
+    activity.kind =
+        splits[activity.stage.value] ? ActivityKind::backward_input : ActivityKind::backward;
   return to_text(activity);
 }
 
@@ -159,7 +166,7 @@ std::vector<std::vector<MemoryStep>> memory_steps(const OpGraph& graph, const Tr
   std::vector<std::vector<MemoryStep>> steps;
   steps.reserve(changes.size());
   for (std::vector<Change>& of_slot : changes) {
-    steps.push_back(running_sums(of_slot));
+    steps.push_back(running_sums(graph, of_slot));
     of_slot = {};
   }
   return steps;
@@ -182,6 +189,10 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts&
       device.weight_versions = std::max(device.weight_versions, versions);
     }
   }
+  std::vector<bool> splits(costs.stages.size(), false);  // into I and W
+  for (const Activity& activity : graph.activities) {
+    if (activity.kind == ActivityKind::backward_input) splits[activity.stage.value] = true;
+  }
   for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) {
     DeviceMemory& device = devices[slot];
     const MemoryStep* best = nullptr;
@@ -197,7 +208,7 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts&
     if (!best) continue;
     device.peak.activations = best->activations;
     device.peak.buffers = best->buffers;
-    device.peak_op = op_name(graph, best->node);
+    device.peak_op = op_name(graph, splits, best->node);
   }
   return devices;
 }

@@ -10,29 +10,10 @@
 #include "schedules/check.h"
 #include "schedules/weight_versions.h"
 #include "sim/metrics.h"
+#include "sim/placement.h"
 
 namespace plumbline {
 namespace {
-
-std::string wrong_length(std::string_view key, std::size_t length, std::size_t stages) {
-  return fmt::format("{} has length {}, but the number of stages is {}", key, length, stages);
-}
-
-/// The number of stages: given, or the length of a list that has one entry a stage, or one a
-/// device.
-std::uint32_t stage_count(const Scenario& scenario) {
-  const Plan& plan = scenario.plan;
-  if (scenario.schedule.whole_model()) return 1;
-  if (scenario.schedule.file) return scenario.schedule.file->stages;
-  if (plan.stages) return static_cast<std::uint32_t>(plan.stages->value);
-  if (const auto* counts = std::get_if<std::vector<std::int64_t>>(&plan.partition)) {
-    return static_cast<std::uint32_t>(counts->size());
-  }
-  if (plan.replicas) return static_cast<std::uint32_t>(plan.replicas->value.size());
-  if (plan.devices) return static_cast<std::uint32_t>(plan.devices->value.size());
-  return std::max<std::uint32_t>(
-      scenario.cluster.device_count() / static_cast<std::uint32_t>(scenario.copies), 1);
-}
 
 /// Sums over the layers must stay far from the end of 64 bits, so they are taken in floating point
 /// first.
@@ -59,181 +40,6 @@ std::optional<Diagnostic> refuse_large_sums(const LayerGraph& graph,
     return input_error(mark,
                        "the model's sizes add up to more than the 10^18 B that are simulated");
   return std::nullopt;
-}
-
-using StageDevices = std::vector<std::vector<DeviceId>>;
-
-/// The devices of each stage of one copy, as they are numbered where the plan does not say: 0, 1,
-/// ... stage by stage, replica by replica; for an order from a file its rows.
-StageDevices numbered_devices(const Scenario& scenario,
-                              const std::vector<std::uint32_t>& replicas) {
-  StageDevices devices(replicas.size());
-  if (const auto& file = scenario.schedule.file) {
-    for (std::size_t s = 0; s < replicas.size(); ++s) devices[s] = {{file->slot_of_stage[s]}};
-    return devices;
-  }
-  std::uint32_t next = 0;
-  for (std::size_t s = 0; s < replicas.size(); ++s) {
-    for (std::uint32_t r = 0; r < replicas[s]; ++r) devices[s].push_back({next++});
-  }
-  return devices;
-}
-
-/// plan.devices against the number of stages, of replicas and of devices.
-Result<StageDevices> given_devices(const Marked<std::vector<std::vector<std::int64_t>>>& given,
-                                   const std::vector<std::uint32_t>& replicas,
-                                   std::optional<std::uint32_t> available) {
-  if (given.value.size() != replicas.size()) {
-    return input_error(given.mark,
-                       wrong_length("plan.devices", given.value.size(), replicas.size()));
-  }
-  StageDevices devices;
-  for (std::size_t s = 0; s < given.value.size(); ++s) {
-    std::vector<DeviceId>& of_stage = devices.emplace_back();
-    for (const std::int64_t device : given.value[s]) {
-      if (available && device >= *available) {
-        return input_error(
-            given.mark,
-            fmt::format("plan.devices puts stage {} on device {}, but the devices are 0 to {}", s,
-                        device, *available - 1));
-      }
-      const DeviceId id{static_cast<std::uint32_t>(device)};
-      if (std::find(of_stage.begin(), of_stage.end(), id) != of_stage.end()) {
-        return input_error(
-            given.mark, fmt::format("plan.devices lists device {} twice for stage {}", device, s));
-      }
-      of_stage.push_back(id);
-    }
-    if (of_stage.size() != replicas[s]) {
-      return input_error(
-          given.mark,
-          fmt::format("plan.devices lists {} devices for stage {}, which has {} replica{}",
-                      of_stage.size(), s, replicas[s], replicas[s] == 1 ? "" : "s"));
-    }
-  }
-  return devices;
-}
-
-/// The replicas of each stage. Errors: a wrong number of them; what the schedule cannot have.
-Result<std::vector<std::uint32_t>> stage_replicas(const Scenario& scenario, std::uint32_t stages) {
-  const auto& given = scenario.plan.replicas;
-  if (!given) return std::vector<std::uint32_t>(stages, 1);
-  if (given->value.size() != stages) {
-    return input_error(given->mark, wrong_length("plan.replicas", given->value.size(), stages));
-  }
-  const ScheduleChoice& choice = scenario.schedule;
-  for (std::size_t s = 0; s < stages; ++s) {
-    const std::int64_t r = given->value[s];
-    if (r > 1 && choice.file) {
-      return input_error(given->mark,
-                         "plan.replicas above 1 do not go with an order from schedule.file");
-    }
-    if (!choice.asynchronous() && choice.micro_batches % r != 0) {
-      return input_error(
-          choice.micro_batches_mark,
-          fmt::format("schedule.micro_batches is {}, which the {} replicas of stage {} do not "
-                      "divide evenly",
-                      choice.micro_batches, r, s),
-          "a synchronous schedule gives each replica as many");
-    }
-  }
-  return std::vector<std::uint32_t>(given->value.begin(), given->value.end());
-}
-
-/// The devices of each stage of the first copy.
-Result<StageDevices> stage_devices(const Scenario& scenario, std::uint32_t stages) {
-  const Plan& plan = scenario.plan;
-  const auto replicas = stage_replicas(scenario, stages);
-  if (!replicas) return replicas.problems();
-  std::optional<std::uint32_t> available;
-  if (scenario.cluster_given) {
-    available = scenario.cluster.device_count() / static_cast<std::uint32_t>(scenario.copies);
-    if (*available == 0) {
-      return input_error(plan.data_parallel.mark,
-                         fmt::format("plan.data_parallel is {}, but the number of devices is {}",
-                                     scenario.copies, scenario.cluster.device_count()));
-    }
-  }
-  const StageDevices numbered = numbered_devices(scenario, *replicas);
-  if (plan.devices) {
-    auto devices = given_devices(*plan.devices, *replicas, available);
-    if (devices && scenario.schedule.file && *devices != numbered) {
-      return input_error(plan.devices->mark, "plan.devices differs from the rows of schedule.file",
-                         "row i of the file is device i: leave plan.devices out");
-    }
-    return devices;
-  }
-  std::uint32_t needed = 0;
-  for (const auto& of_stage : numbered) {
-    for (const DeviceId device : of_stage) needed = std::max(needed, device.value + 1);
-  }
-  if (available && needed > *available) {
-    const Mark& mark = plan.replicas ? plan.replicas->mark
-                       : plan.stages ? plan.stages->mark
-                                     : scenario.cluster_mark;
-    const bool single = !plan.replicas && !scenario.schedule.file;
-    const std::string copies =
-        scenario.copies > 1 ? fmt::format(" for each of {} copies", scenario.copies) : "";
-    if (single) {
-      return input_error(
-          mark,
-          fmt::format("the number of stages is {}, but that of devices is {}{}", stages, *available,
-                      copies),
-          "fewer stages, more devices, or plan.devices with several stages on one device");
-    }
-    return input_error(
-        mark,
-        fmt::format("the plan needs {} devices, but there are {}{}", needed, *available, copies),
-        "fewer replicas, or more devices");
-  }
-  return numbered;
-}
-
-Result<std::vector<std::uint32_t>> layer_counts(const Scenario& scenario,
-                                                const std::vector<LayerCosts>& costs,
-                                                const std::vector<LayerId>& order,
-                                                std::uint32_t stages) {
-  const auto layers = static_cast<std::uint32_t>(order.size());
-  const Plan& plan = scenario.plan;
-  if (const auto* given = std::get_if<std::vector<std::int64_t>>(&plan.partition)) {
-    const std::int64_t sum = std::accumulate(given->begin(), given->end(), std::int64_t{0});
-    if (given->size() != stages) {
-      return input_error(plan.partition_mark,
-                         wrong_length("plan.partition", given->size(), stages));
-    }
-    if (sum != layers) {
-      return input_error(
-          plan.partition_mark,
-          fmt::format("plan.partition adds up to {} layers, but the model has {}", sum, layers));
-    }
-    return std::vector<std::uint32_t>(given->begin(), given->end());
-  }
-  if (scenario.schedule.file && plan.stages && plan.stages->value != stages) {
-    return input_error(plan.stages->mark,
-                       fmt::format("plan.stages is {}, but schedule.file has {} stages",
-                                   plan.stages->value, stages),
-                       "leave stages out");
-  }
-  if (stages > layers) {
-    return input_error(
-        plan.stages ? plan.stages->mark : scenario.plan_mark,
-        fmt::format("the number of stages is {}, but that of layers is {}", stages, layers),
-        plan.stages ? "" : "without plan.stages there is a stage for each device");
-  }
-  if (std::get<PartitionRule>(plan.partition) == PartitionRule::even)
-    return even_counts(layers, stages);
-  if (std::int64_t{stages} * layers > kMostBalanced) {
-    return input_error(
-        plan.partition_mark,
-        fmt::format("{} layers in {} stages are too many for partition: balanced", layers, stages),
-        "use even, or a list of layers per stage");
-  }
-  std::vector<Duration> times;
-  times.reserve(order.size());
-  for (const LayerId layer : order) {
-    times.push_back(costs[layer.value].forward.mean + costs[layer.value].backward.mean);
-  }
-  return balanced_counts(times, stages);
 }
 
 /// Each device has one place in the pipeline, where the schedule is not made for several.
@@ -437,14 +243,10 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run) {
     return *refused;
 
   // Layers to stages to devices.
-  const std::uint32_t stages = stage_count(scenario);
-  const std::vector<LayerId> order = scenario.model.graph.topological_order();
-  Diagnostics problems;
-  auto counts = layer_counts(scenario, sized.layers, order, stages);
-  auto devices = stage_devices(scenario, stages);
-  const bool counts_hold = keep(counts, problems);
-  if (!keep(devices, problems) || !counts_hold) return problems;
-  pipeline.partition = make_partition(order, *counts, *std::move(devices));
+  auto partition = place(scenario, sized.layers);
+  if (!partition) return partition.problems();
+  pipeline.partition = *std::move(partition);
+  const auto stages = static_cast<std::uint32_t>(pipeline.partition.stages.size());
   pipeline.devices = devices_in_use(pipeline.partition);
   pipeline.copies = static_cast<std::uint32_t>(scenario.copies);
   for (const Stage& stage : pipeline.partition.stages)
@@ -458,9 +260,10 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run) {
     pipeline.notes.push_back(
         fmt::format("devices without a stage: {} of {}", spare, pipeline.cluster.device_count()));
   pipeline.costs = stage_costs(scenario.model.graph, sized.layers, pipeline.partition);
-  if (scenario.schedule.whole_model()) {
+  if (scenario.schedule.whole_model() && scenario.copies > 1) {
     pipeline.costs.stages.front().buckets =
-        gradient_buckets(scenario.model.graph, sized.layers, order, scenario.schedule.bucket);
+        gradient_buckets(scenario.model.graph, sized.layers,
+                         pipeline.partition.stages.front().layers, scenario.schedule.bucket);
   }
 
   // Who does what in which order.

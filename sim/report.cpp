@@ -65,21 +65,30 @@ std::string summary(const Prediction& p) {
          fmt::format("fill {}, steady {}, drain {}", to_text(m.steady->fill),
                      to_text(m.steady->length), to_text(m.steady->drain)));
   }
+  const PipelineShape& shape = p.pipeline.schedule.shape;
+  const std::string positions =
+      shape.positions.size() == shape.stages()
+          ? ""
+          : fmt::format(" with p = {}, the devices in a row", shape.positions.size());
   const std::string whole = m.steady ? ", over the whole run" : "";
   const auto formula = [&](double value, const std::string& text) {
     return p.formula ? fmt::format("; by formula {}{}", percent(value), text) : std::string();
   };
   line("bubble fraction", percent(m.bubble_fraction()),
        "idle / (devices x makespan)" + whole +
-           (p.formula ? formula(p.formula->bubble_fraction, ", from " + p.formula->text) : ""));
+           (p.formula ? formula(p.formula->bubble_fraction, ", from " + p.formula->text + positions)
+                      : ""));
   line("bubble overhead", percent(m.bubble_overhead()),
        "idle / busy" + whole + (p.formula ? formula(p.formula->bubble_overhead, "") : ""));
   if (m.all_reduce_bytes.count > 0) {
+    Duration waited{};
+    for (const DeviceMetrics& device : m.devices) waited += device.idle_by_cause.all_reduce;
     line("all-reduces", std::to_string(m.all_reduces),
-         fmt::format("{} sent along their rings", to_text(m.all_reduce_bytes)));
+         fmt::format("{} sent along their rings; {} exposed by them", to_text(m.all_reduce_bytes),
+                     to_text(waited)));
   }
   line("communication", percent(m.communication_stall_fraction()),
-       fmt::format("of the device time is idle for it; {} exposed; {}, {}", to_text(m.exposed),
+       fmt::format("of the device time is idle for it; {} exposed by {}, {}", to_text(m.exposed),
                    plural(m.transfers, "transfer"), to_text(m.transfer_bytes)));
   return table.print();
 }

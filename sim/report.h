@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "sim/planning.h"
 #include "sim/timeline.h"
 
 namespace plumbline {
@@ -14,6 +15,12 @@ std::string to_table(const Prediction& prediction, const std::optional<TimelineS
 
 /// One sentence about the device that is the farthest beyond the memory. Requires: fits() is false.
 std::string shortage(const Prediction& prediction);
+
+/// The tables that `plan` prints.
+std::string to_table(const Scenario& scenario, const Planning& planning);
+
+/// The JSON of `plan --json`, in the order of the contract. Ends in a newline.
+std::string to_json(const Scenario& scenario, const Planning& planning, double planning_time_s);
 
 /// The JSON of `simulate --json`, one line a key at the top, in the order of the contract. Ends in
 /// a newline.

@@ -113,4 +113,79 @@ std::string to_json(const Prediction& p, const std::string& version) {
   return json.dump(1) + '\n';
 }
 
+namespace {
+
+Json planned_stage(const Scenario& scenario, const PlanCandidate& plan, std::size_t s) {
+  const PlannedStage& stage = plan.stages[s];
+  const LayerGraph& graph = scenario.model.graph;
+  Json names = Json::array();
+  for (const LayerId layer : stage.layers) names.push_back(graph.layer(layer).name);
+  Json devices = Json::array();
+  for (const DeviceId device : plan.devices[s]) devices.push_back(device.value);
+  return {{"stage", s},
+          {"first_layer", names.front()},
+          {"last_layer", names.back()},
+          {"layers", stage.layers.size()},
+          {"layer_names", names},
+          {"devices", devices},
+          {"replicas", stage.replicas},
+          {"compute_s", seconds(stage.compute)},
+          {"synchronization_s", seconds(stage.synchronization)},
+          {"warm_up", stage.warm_up},
+          {"weight_versions", stage.weight_versions},
+          {"peak_memory_bytes", stage.peak_memory.count}};
+}
+
+Json candidate(const SimulatedPlan& plan) {
+  Json warm_up = Json::array();
+  for (const PlannedStage& stage : plan.candidate.stages) warm_up.push_back(stage.warm_up);
+  return {{"config", plan.candidate.config()},
+          {"warm_up", warm_up},
+          {"time_per_mini_batch_s", plan.candidate.period_s},
+          {"simulated_time_per_mini_batch_s", plan.time_s},
+          {"bottleneck", to_text(plan.candidate.bottleneck)},
+          {"fits", plan.fits}};
+}
+
+}  // namespace
+
+std::string to_json(const Scenario& scenario, const Planning& planning, double planning_time_s) {
+  const SimulatedPlan& winner = planning.winner();
+  const PlanCandidate& plan = winner.candidate;
+  const Plans& plans = planning.plans;
+  const auto faster = [&](double other_s) {
+    return plan.period_s > 0 ? Json(other_s / plan.period_s) : Json(nullptr);
+  };
+  Json stages = Json::array();
+  for (std::size_t s = 0; s < plan.stages.size(); ++s)
+    stages.push_back(planned_stage(scenario, plan, s));
+  Json candidates = Json::array();
+  for (const SimulatedPlan& one : planning.ranked) candidates.push_back(candidate(one));
+  const auto replicas = plan.stages.front().replicas;
+  Json json = {
+      {"schema_version", 1},
+      {"planner", "pipedream"},
+      {"cost_model", planning.cost_model == CostModel::published ? "published" : "calibrated"},
+      {"config", plan.config()},
+      {"restricted", plans.restricted},
+      {"stages", std::move(stages)},
+      {"time_per_mini_batch_s", plan.period_s},
+      {"simulated_time_per_mini_batch_s", winner.time_s},
+      {"one_device_time_s", plans.one_device_s},
+      {"data_parallel_time_per_mini_batch_s", plans.data_parallel.period_s},
+      {"data_parallel_peak_memory_bytes", plans.data_parallel.peak_memory.count},
+      {"speedup_over_one_device", faster(plans.one_device_s)},
+      {"speedup_over_data_parallel", faster(plans.data_parallel.period_s)},
+      {"noam", (plan.devices_used() + replicas - 1) / replicas},
+      {"planning_time_s", planning_time_s},
+      {"schedule", scenario.schedule.rule->name},
+      {"bottleneck", to_text(plan.bottleneck)},
+      {"devices_used", plan.devices_used()},
+      {"straight_time_per_mini_batch_s",
+       plans.straight ? Json(plans.straight->period_s) : Json(nullptr)},
+      {"fits", winner.fits},
+      {"candidates", std::move(candidates)}};
+  return json.dump(1) + '\n';
+}
+
 }  // namespace plumbline

@@ -16,8 +16,6 @@
 namespace plumbline {
 namespace {
 
-constexpr std::int64_t kMostDevices = 10'000;
-constexpr std::int64_t kMostMicroBatches = 10'000'000;
 constexpr std::int64_t kMostBatch = 1'000'000'000;
 
 class ScenarioReader {
@@ -251,88 +249,10 @@ class ScenarioReader {
     }
   }
 
-  // ---- plan ----
-
   void read_plan(SectionReader& file) {
     auto section = file.section("plan");
     scenario_.plan_mark = section ? file.mark_of("plan") : scenario_.cluster_mark;
-    if (!section) return;
-    Plan& plan = scenario_.plan;
-    plan.stages = section->count("stages", 1, kMostDevices);
-    plan.partition_mark = section->mark_of("partition");
-    read_partition(*section);
-    plan.replicas = marked_counts(*section, "replicas", 1, kMostDevices);
-    read_devices(*section);
-    plan.warm_up = marked_counts(*section, "warm_up", 0, kMostMicroBatches);
-    if (auto copies = section->count("data_parallel", 1, kMostDevices))
-      plan.data_parallel = *copies;
-    if (section->has("file")) not_available(section->mark_of("file"), "plan.file");
-    section->child("file");
-    section->choice("cost_model", {"calibrated", "published"}, "cost model");
-    section->boolean("activation_transfers");
-    section->count("candidates", 1, 1'000'000);
-    section->finish();
-  }
-
-  std::optional<Marked<std::vector<std::int64_t>>> marked_counts(SectionReader& section,
-                                                                 std::string_view key,
-                                                                 std::int64_t least,
-                                                                 std::int64_t most) {
-    if (!section.has(key)) {
-      section.child(key);
-      return std::nullopt;
-    }
-    auto values = section.counts(key, least, most);
-    if (!values) return std::nullopt;
-    if (values->empty()) {
-      section.error(section.mark_of(key), fmt::format("{} is an empty list", section.path_of(key)));
-      return std::nullopt;
-    }
-    return Marked<std::vector<std::int64_t>>{*std::move(values), section.mark_of(key)};
-  }
-
-  void read_partition(SectionReader& section) {
-    const YamlNode* node = section.child("partition");
-    if (!node) return;
-    if (node->kind == YamlNode::Kind::sequence) {
-      if (auto counts = section.counts("partition", 1, kMostLayers)) {
-        if (counts->empty()) section.error(node->mark, "plan.partition is an empty list");
-        scenario_.plan.partition = *std::move(counts);
-      }
-      return;
-    }
-    const auto rule = section.choice("partition", {"even", "balanced", "pipedream"}, "partition",
-                                     "or a list of layers per stage");
-    if (!rule) return;
-    if (rule->value == "pipedream") not_available(rule->mark, "plan.partition: pipedream");
-    if (rule->value == "balanced") scenario_.plan.partition = PartitionRule::balanced;
-  }
-
-  void read_devices(SectionReader& section) {
-    if (!section.has("devices")) {
-      section.child("devices");
-      return;
-    }
-    const std::vector<YamlNode>* nodes = section.list("devices");
-    if (!nodes) return;
-    if (nodes->empty()) section.error(section.mark_of("devices"), "plan.devices is an empty list");
-    std::vector<std::vector<std::int64_t>> devices;
-    for (std::size_t i = 0; i < nodes->size(); ++i) {
-      const std::string path = fmt::format("plan.devices[{}]", i);
-      const YamlNode& node = (*nodes)[i];
-      std::vector<std::int64_t>& replicas = devices.emplace_back();
-      // A stage's devices are a list; one number stands for a list of one.
-      const std::vector<YamlNode> alone = {node};
-      const std::vector<YamlNode>& items =
-          node.kind == YamlNode::Kind::sequence ? node.items : alone;
-      if (items.empty()) error(node.mark, fmt::format("{} is an empty list", path));
-      for (const YamlNode& item : items) {
-        if (auto device = read_count(item, path, 0, kMostDevices - 1, problems_))
-          replicas.push_back(*device);
-      }
-    }
-    scenario_.plan.devices = Marked<std::vector<std::vector<std::int64_t>>>{
-        std::move(devices), section.mark_of("devices")};
+    if (section) scenario_.plan = read_plan_section(*section, problems_);
   }
 
   // ---- schedule ----
@@ -465,10 +385,14 @@ class ScenarioReader {
           mini_batch_size_->mark,
           fmt::format("training.mini_batch_size is {}, which {} parts do not divide: {} is left",
                       mini_batch_size_->value, parts, rest),
-          scenario_.copies > 1 ? fmt::format("{} micro-batches on each of {} copies",
-                                             scenario_.schedule.micro_batches, scenario_.copies)
-                               : fmt::format("{} or {}", mini_batch_size_->value - rest,
-                                             mini_batch_size_->value - rest + parts));
+          fmt::format(
+              "{}{}{}",
+              mini_batch_size_->value > rest ? fmt::format("{} or ", mini_batch_size_->value - rest)
+                                             : "",
+              mini_batch_size_->value - rest + parts,
+              scenario_.copies > 1 ? fmt::format(": {} micro-batches on each of {} copies",
+                                                 scenario_.schedule.micro_batches, scenario_.copies)
+                                   : ""));
     }
     micro_batch_size_ = {mini_batch_size_->value / parts, mini_batch_size_->mark};
   }
@@ -481,10 +405,10 @@ class ScenarioReader {
             "it runs the whole model, as one stage, on every device");
     };
     if (plan.stages && plan.stages->value > 1) refuse(plan.stages->mark, "plan.stages above 1");
-    if (const auto* counts = std::get_if<std::vector<std::int64_t>>(&plan.partition);
-        counts && counts->size() > 1) {
+    if (plan.written_stages().value_or(1) > 1) {
       refuse(plan.partition_mark, "plan.partition with several stages");
     }
+    if (plan.is_planned()) refuse(plan.partition_mark, "plan.partition: pipedream");
     if (plan.replicas && (plan.replicas->value.size() > 1 || plan.replicas->value.front() > 1))
       refuse(plan.replicas->mark, "plan.replicas above 1");
     if (plan.data_parallel.value > 1) refuse(plan.data_parallel.mark, "plan.data_parallel above 1");

@@ -13,22 +13,9 @@
 #include "schedules/generators.h"
 #include "schedules/schedule_file.h"
 #include "schedules/weight_versions.h"
+#include "sim/plan.h"
 
 namespace plumbline {
-
-enum class PartitionRule { even, balanced };
-
-/// The plan section: how layers come to stages and stages to devices. Absent = by the rules of the
-/// contract.
-struct Plan {
-  std::optional<Marked<std::int64_t>> stages;
-  std::variant<PartitionRule, std::vector<std::int64_t>> partition = PartitionRule::even;
-  Mark partition_mark;
-  std::optional<Marked<std::vector<std::int64_t>>> replicas;
-  std::optional<Marked<std::vector<std::vector<std::int64_t>>>> devices;
-  std::optional<Marked<std::vector<std::int64_t>>> warm_up;
-  Marked<std::int64_t> data_parallel{1, {}};  ///< Copies of the whole pipeline.
-};
 
 /// The schedule section.
 struct ScheduleChoice {

@@ -62,47 +62,36 @@ class Painter {
       : graph_(p.graph), trace_(p.trace), makespan_(p.metrics.makespan), columns_(columns) {}
 
   TimelineCells paint() {
-    const auto nodes = nodes_by_slot(graph_);
-    TimelineCells cells;
-    cells.dense = shortest_op() * static_cast<double>(columns_) < makespan_s();
-    for (const auto& list : nodes) {
-      cells.rows.push_back(cells.dense ? dense_row(list) : op_row(list));
-    }
-    return cells;
+    TimelineCells rows;
+    for (const auto& list : nodes_by_slot(graph_)) rows.push_back(paint_row(list));
+    return rows;
   }
 
  private:
-  double makespan_s() const { return static_cast<double>(makespan_.count()); }
-
-  double shortest_op() const {
-    double shortest = makespan_s();
-    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
-      const std::int64_t took = graph_.cost(i).hold.count();
-      if (is_op(graph_.activities[i].kind) && took > 0)
-        shortest = std::min(shortest, static_cast<double>(took));
-    }
-    return shortest;
-  }
-
   /// In columns, from the left edge.
   double place(SimTime time) const {
     return static_cast<double>(time.time_since_epoch().count()) * static_cast<double>(columns_) /
-           makespan_s();
+           static_cast<double>(makespan_.count());
   }
   std::size_t edge(SimTime time) const {
     return static_cast<std::size_t>(std::llround(place(time)));
   }
+  SimTime end_of(std::uint32_t node) const {
+    return trace_.spans[node].begin + held(graph_, trace_, node);
+  }
 
-  std::vector<TimelineCell> op_row(const std::vector<std::uint32_t>& nodes) const {
+  std::vector<TimelineCell> paint_row(const std::vector<std::uint32_t>& nodes) const {
     std::vector<TimelineCell> row(columns_);
     for (const IdleGap& gap : idle_gaps(graph_, trace_, nodes, SimTime(makespan_))) {
-      if (waits(gap.cause)) fill(row, gap.begin, gap.end, {Shown::waiting, 0, kNobody});
+      if (waits(gap.cause)) fill(row, gap.begin, gap.end, {Shown::waiting, kNobody, {}});
     }
-    for (const std::uint32_t node : nodes) {
-      const SimTime begin = trace_.spans[node].begin;
-      fill(row, begin, begin + held(graph_, trace_, node),
-           {kind_of(graph_.activities[node].kind), 1, node});
+    std::uint32_t whole = kNobody;  // a backward in parts is shown as one
+    for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+      const ActivityKind kind = graph_.activities[*node].kind;
+      if (kind != ActivityKind::backward_part) whole = *node;
+      fill(row, trace_.spans[*node].begin, end_of(*node), {kind_of(kind), whole, {}});
     }
+    add_shares(row, nodes);
     return row;
   }
 
@@ -111,19 +100,32 @@ class Painter {
     for (std::size_t c = edge(begin); c < edge(end); ++c) row[c] = cell;
   }
 
-  std::vector<TimelineCell> dense_row(const std::vector<std::uint32_t>& nodes) const {
-    std::vector<TimelineCell> row(columns_);
+  /// Puts shares into the columns that narrow ops lie in.
+  void add_shares(std::vector<TimelineCell>& row, const std::vector<std::uint32_t>& nodes) const {
+    bool any = false;
     for (const std::uint32_t node : nodes) {
+      if (!is_op(graph_.activities[node].kind)) continue;
       const double begin = place(trace_.spans[node].begin);
-      const double end = place(trace_.spans[node].begin + held(graph_, trace_, node));
-      for (auto c = static_cast<std::size_t>(begin); c < columns_; ++c) {
-        const double part =
-            std::min(end, static_cast<double>(c) + 1) - std::max(begin, static_cast<double>(c));
-        if (part <= 0) break;
-        row[c].busy = std::min(row[c].busy + part, 1.0);
+      const double end = place(end_of(node));
+      if (end <= begin || end - begin > 1 - 1e-9) continue;
+      any = true;
+      for (auto c = static_cast<std::size_t>(begin); c < columns_ && static_cast<double>(c) < end;
+           ++c) {
+        row[c] = {Shown::idle, kNobody, 0.0};
       }
     }
-    return row;
+    if (!any) return;
+    for (const std::uint32_t node : nodes) {
+      const double begin = place(trace_.spans[node].begin);
+      const double end = place(end_of(node));
+      for (auto c = static_cast<std::size_t>(begin); c < columns_ && static_cast<double>(c) < end;
+           ++c) {
+        if (!row[c].busy) continue;
+        const double part =
+            std::min(end, static_cast<double>(c) + 1) - std::max(begin, static_cast<double>(c));
+        row[c].busy = std::min(*row[c].busy + part, 1.0);
+      }
+    }
   }
 
   const OpGraph& graph_;
@@ -163,11 +165,11 @@ class Pen {
     for (std::size_t slot = 0; slot < shown; ++slot) {
       text += fmt::format("  {:<{}} {}", fmt::format("device {}", p_.graph.devices[slot].value),
                           name_width, bar());
-      text += (cells.dense ? dense_row(cells.rows[slot]) : op_row(cells.rows[slot])) + bar() + '\n';
+      text += row(cells[slot]) + bar() + '\n';
     }
     if (shown < p_.graph.slots())
       text += fmt::format("  ... and {} more devices\n", p_.graph.slots() - shown);
-    return text + (cells.dense ? dense_legend(columns) : op_legend(cells));
+    return text + legend(cells, columns);
   }
 
  private:
@@ -189,11 +191,16 @@ class Pen {
   }
 
   /// Equal neighbours are one piece; an op that is wide enough begins with its micro-batch.
-  std::string op_row(const std::vector<TimelineCell>& row) {
+  std::string row(const std::vector<TimelineCell>& row) {
     std::string text;
     for (std::size_t c = 0; c < row.size();) {
+      if (row[c].busy) {
+        text += share(*row[c++].busy);
+        continue;
+      }
       std::size_t end = c;
-      while (end < row.size() && row[end].kind == row[c].kind && row[end].node == row[c].node)
+      while (end < row.size() && !row[end].busy && row[end].kind == row[c].kind &&
+             row[end].node == row[c].node)
         ++end;
       std::string piece;
       if (row[c].node != kNobody && row[c].kind < Shown::update) {
@@ -209,38 +216,35 @@ class Pen {
     return text;
   }
 
-  std::string dense_row(const std::vector<TimelineCell>& row) const {
+  std::string share(double busy) const {
     static constexpr std::array<std::string_view, 9> blocks = {" ", "▁", "▂", "▃", "▄",
                                                                "▅", "▆", "▇", "█"};
     static constexpr std::string_view shades = " .:-=+*#@";
-    std::string text;
-    for (const TimelineCell& cell : row) {
-      const auto level = static_cast<std::size_t>(std::llround(cell.busy * 8));
-      text += style_.unicode ? blocks[level] : shades.substr(level, 1);
-    }
-    return text;
+    const auto level = static_cast<std::size_t>(std::llround(busy * 8));
+    return std::string(style_.unicode ? blocks[level] : shades.substr(level, 1));
   }
 
-  std::string op_legend(const TimelineCells& cells) const {
+  std::string legend(const TimelineCells& cells, std::size_t columns) const {
+    const auto occurs = [&](const auto& test) {
+      return std::any_of(cells.begin(), cells.end(), [&](const auto& row) {
+        return std::any_of(row.begin(), row.end(), test);
+      });
+    };
     std::string text = " ";
     for (std::size_t k = 0; k <= static_cast<std::size_t>(Shown::idle); ++k) {
       const auto kind = static_cast<Shown>(k);
-      const bool occurs = std::any_of(cells.rows.begin(), cells.rows.end(), [&](const auto& row) {
-        return std::any_of(row.begin(), row.end(),
-                           [&](const TimelineCell& cell) { return cell.kind == kind; });
-      });
-      if (occurs) text += fmt::format(" {} {} ", in_color(kind, character(kind)), ink(kind).name);
+      if (occurs([&](const TimelineCell& cell) { return !cell.busy && cell.kind == kind; }))
+        text += fmt::format(" {} {} ", in_color(kind, character(kind)), ink(kind).name);
     }
-    while (text.back() == ' ') text.pop_back();
-    return text + (numbered_ ? "; numbers are micro-batches\n" : "\n");
-  }
-
-  std::string dense_legend(std::size_t columns) const {
+    while (text.back() == ' ' && text.size() > 1) text.pop_back();
+    if (numbered_) text += "; numbers are micro-batches";
+    text += text.size() > 1 ? "\n" : "";
+    if (!occurs([](const TimelineCell& cell) { return cell.busy.has_value(); })) return text;
     const double column_ns =
         static_cast<double>(p_.metrics.makespan.count()) / static_cast<double>(columns);
-    return fmt::format(
-        "  a column is {}, longer than the shortest op: its {} is the busy share of it\n",
-        to_text(round_up(column_ns)), style_.unicode ? "height" : "shade");
+    return (text.size() > 1 ? text : "") +
+           fmt::format("  {} the busy share of a column of {}, where an op is narrower\n",
+                       style_.unicode ? "▁ to █" : ". to @", to_text(round_up(column_ns)));
   }
 
   const Prediction& p_;

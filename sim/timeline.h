@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,22 +23,19 @@ enum class Shown : std::uint8_t {
   idle,
 };
 
-/// One column. In a row of ops `busy` is 0 or 1; in a dense one it is the share of the column's
-/// time in which the device is busy.
+/// One column.
 struct TimelineCell {
   Shown kind = Shown::idle;
-  double busy = 0;
-  /// Index of the trace's span that is shown; kNobody where nothing is.
-  std::uint32_t node = kNobody;
+  std::uint32_t node = kNobody;  ///< Index of the trace's span that is shown, if one is.
+  /// Where an op is narrower than a column: the share of the column's time in which the device is
+  /// busy; the kind and node then tell nothing.
+  std::optional<double> busy;
 };
 
 /// The columns of every device, by slot. An op is shown from the column nearest to its begin to the
-/// one nearest to its end, so that each edge is at most half a column off; where the shortest F, B,
-/// I or W is narrower than a column, `dense` rows show shares instead.
-struct TimelineCells {
-  bool dense = false;
-  std::vector<std::vector<TimelineCell>> rows;
-};
+/// one nearest to its end, so that each edge is at most half a column off; columns in which an F,
+/// B, I or W lies that is narrower than a column show shares instead.
+using TimelineCells = std::vector<std::vector<TimelineCell>>;
 
 /// Requires: columns >= 1, a run that takes time.
 TimelineCells timeline_cells(const Prediction& prediction, std::size_t columns);

@@ -47,6 +47,35 @@ expect "--help is exit 0" 0 $?
 "$plumbline" simulate --json $example > "$work/again.json"
 cmp -s "$work/stdout.json" "$work/again.json"
 expect "the same input gives the same bytes" 0 $?
+# What plan -o writes is read back as the same plan; drawings are what they were.
+planned=examples/planned.yaml
+"$plumbline" plan $planned -o "$work/plan.yaml" > /dev/null
+expect "plan is exit 0" 0 $?
+"$plumbline" simulate $planned --json | grep -v '^  "planned' > "$work/planned.json"
+sed 's|^  partition: pipedream|  file: '"$work"'/plan.yaml|' $planned > "$work/from_file.yaml"
+"$plumbline" simulate "$work/from_file.yaml" --json > "$work/from_file.json"
+diff "$work/planned.json" "$work/from_file.json"
+expect "a written plan is the planned one" 0 $?
+for json in planned published; do
+  golden=tests/golden/plan-$json.json
+  "$plumbline" plan $planned plan.cost_model=${json/planned/calibrated} --json | grep -v planning_time_s > "$work/plan.json"
+  [ "${PLUMBLINE_UPDATE_GOLDEN-}" = 1 ] && cp "$work/plan.json" $golden
+  diff $golden "$work/plan.json"
+  expect "plan --json, $json" 0 $?
+done
+"$plumbline" schedule examples/naive-two-devices.yaml schedule.micro_batches=1 --format dot > "$work/ops.dot"
+"$plumbline" check examples/branching.yaml --graph "model.layers.0.name=a \"quoted\" <name>" \
+  'model.edges=[["a \"quoted\" <name>", left]]' > "$work/layers.dot"
+for dot in ops layers; do
+  [ "${PLUMBLINE_UPDATE_GOLDEN-}" = 1 ] && cp "$work/$dot.dot" tests/golden/$dot.dot
+  diff tests/golden/$dot.dot "$work/$dot.dot"
+  expect "$dot as dot" 0 $?
+done
+expect "ASCII where the locale is not UTF-8" 1 "$(LC_ALL=C "$plumbline" simulate $example | grep -c 'f forward  B backward  \. idle')"
+expect "Unicode where it is" 1 "$("$plumbline" simulate $example | grep -c '░ forward  ▓ backward')"
+expect "--no-timeline" 0 "$("$plumbline" simulate $example --no-timeline | grep -c forward)"
+expect "--width" 79 "$("$plumbline" simulate $example --width 79 | grep -m1 '^  device 0 │' | tr -d '\n' | wc -m)"
+expect "no colour in a file" 0 "$("$plumbline" simulate $example | grep -c $'\x1b')"
 # The JSON as a whole, every key in its order: one synchronous run, one asynchronous.
 for name in four-stages pipedream-async; do
   golden=tests/golden/$name.json

@@ -42,13 +42,13 @@ TEST_CASE(
   const SizedCosts between = costs_at(profile, 16);  // a third of the way from 8 to 32
   CHECK(
       between.estimated ==
-      "layer costs: interpolated to micro-batches of 16 between the measured batches of 8 and 32");
+      "layer costs: interpolated to micro-batches of 16 between batches of 8 and 32");
   CHECK(between.layers[0].forward.mean == std::chrono::milliseconds(2));
   CHECK(between.layers[0].output == Bytes{16 << 10});
   CHECK(between.layers[0].update.mean == std::chrono::microseconds(1));
   const SizedCosts above = costs_at(profile, 64);
   CHECK(above.estimated ==
-        "layer costs: scaled linearly to micro-batches of 64 from the measured batch of 32");
+        "layer costs: scaled linearly to micro-batches of 64 from a batch of 32");
   CHECK(above.layers[0].forward.mean == std::chrono::milliseconds(8));
   const SizedCosts below = costs_at(profile, 2);
   CHECK(below.layers[0].forward.mean == std::chrono::microseconds(250));

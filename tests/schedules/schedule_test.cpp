@@ -21,7 +21,7 @@ Schedule make(const std::string& name, std::uint32_t p, std::uint32_t m) {
 
 TEST_CASE("1F1B over three stages prints as grid, CSV and sequence") {
   const Schedule schedule = make("1f1b", 3, 3);
-  CHECK(*replay_grid(schedule, {{0}, {1}, {2}}) ==
+  CHECK(*replay_grid(schedule, {"device 0", "device 1", "device 2"}) ==
         "step     |   0   1   2   3   4   5   6   7   8   9\n"
         "device 0 | 0F0 0F1 0F2   .   . 0B0   . 0B1   . 0B2\n"
         "device 1 |   . 1F0 1F1   . 1B0 1F2 1B1   . 1B2\n"

@@ -14,8 +14,8 @@ TEST_CASE(
   const BubbleQuestion question{
       std::vector<Duration>(4, nanoseconds(10)), std::vector<Duration>(4, nanoseconds(20)), {}, 16};
   const auto answers = compare_bubbles(question);
-  REQUIRE(answers.size() == 4);
-  for (const std::size_t i : {1U, 2U}) {
+  REQUIRE(answers.size() == 5);
+  for (const std::size_t i : {1U, 2U, 3U}) {
     CHECK(answers[i].bubble_overhead == doctest::Approx(3.0 / 16));
     CHECK(answers[i].bubble_fraction == doctest::Approx(3.0 / 19));
     CHECK(answers[i].formula->bubble_fraction == doctest::Approx(3.0 / 19));

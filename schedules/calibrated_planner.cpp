@@ -1,0 +1,284 @@
+// From frontiers to the plans of the calibrated cost model.
+// SPDX-License-Identifier: MIT
+#include "schedules/calibrated_planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "models/bug.h"
+#include "models/quantity.h"
+#include "schedules/frontiers.h"
+#include "schedules/plan_candidates.h"
+#include "schedules/plan_search.h"
+
+namespace plumbline {
+namespace {
+
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+
+/// Positions count from the end of the pipeline; devices from its front, each group's from its
+/// first, so that spare ones stand last in every group.
+std::vector<std::vector<DeviceId>> place_devices(const FoundPlan& plan, std::uint32_t group) {
+  const std::uint32_t front_group = (plan.stages[0].position + plan.stages[0].replicas - 1) / group;
+  std::vector<std::uint32_t> used(front_group + 1, 0);
+  std::vector<std::vector<DeviceId>> devices;
+  for (const FoundPlan::Stage& stage : plan.stages) {
+    devices.emplace_back();
+    for (std::uint32_t i = stage.replicas; i-- > 0;) {
+      const std::uint32_t at = front_group - (stage.position + i) / group;
+      devices.back().push_back({at * group + used[at]++});
+    }
+  }
+  return devices;
+}
+
+PlanCandidate to_candidate(const PlannerInput& input, const SearchSpace& space,
+                           const FoundPlan& found) {
+  const Frontiers& frontiers = *space.frontiers;
+  std::vector<std::uint32_t> stage_of(frontiers.order.size(), 0);
+  for (std::uint32_t i = 0; i < stage_of.size(); ++i) {
+    while (!frontiers.holds(found.stages[stage_of[i]].last, i)) ++stage_of[i];
+  }
+  PlanCandidate plan = cut_plan(frontiers.order, stage_of, place_devices(found, space.group));
+  price(input, plan);
+  return plan;
+}
+
+/// The cluster as a row of groups: two levels as they are; of more, the slowest of the outer ones.
+SearchSpace space_of(const PlannerInput& input, const Frontiers& frontiers,
+                     const FrontierSums& sums) {
+  SearchSpace space;
+  space.frontiers = &frontiers;
+  space.sums = &sums;
+  space.positions = input.cluster.device_count();
+  space.devices = devices_of(input);
+  space.group = input.cluster.levels[0].size;
+  space.inner = input.cluster.levels[0].link;
+  if (input.cluster.levels.size() == 1) {
+    space.positions = space.devices;
+    space.group = space.devices;
+  }
+  for (std::size_t l = 1; l < input.cluster.levels.size(); ++l) {
+    const Link& link = input.cluster.levels[l].link;
+    space.outer.latency = std::max(space.outer.latency, link.latency);
+    if (!space.outer.bandwidth || (link.bandwidth && *link.bandwidth < *space.outer.bandwidth))
+      space.outer.bandwidth = link.bandwidth;
+  }
+  space.memory = input.cluster.memory;
+  space.optimizer_state = input.optimizer_state;
+  space.overhead = added_per_stage(input);
+  space.stages_at_most = input.stages_at_most;
+  space.straight = input.straight;
+  space.activation_transfers = input.activation_transfers;
+  return space;
+}
+
+/// The same with links that cost nothing, and all devices alike: whatever fits the memory in the
+/// one fits it in the other, and this is searched much faster.
+SearchSpace on_free_links(SearchSpace space) {
+  space.inner = {};
+  space.outer = {};
+  space.positions = space.devices;
+  space.group = space.devices;
+  return space;
+}
+
+/// Looks further and further away from what no plan can beat, until there is a plan: near bounds
+/// are searched fast. All plans up to the bound were seen, so the first found is the best.
+SearchOutcome search_outwards(const SearchSpace& space,
+                              const std::function<bool(double)>& progress) {
+  const FrontierSums& sums = *space.sums;
+  const auto work = static_cast<double>(
+      (sums.forward.back() + sums.backward.back() + sums.update.back() + space.overhead).count());
+  bool known_to_fit = !space.memory;
+  for (const double factor :
+       {1.02, 1.1, 1.25, 1.5, 1.8, 2.2, 2.7, 3.5, 5.0, 8.0, 15.0, 40.0, kUnbounded}) {
+    const double bound = work > 0 ? work / space.devices * factor : kUnbounded;
+    if (!known_to_fit && factor > 1.2) {  // perhaps nothing fits, however long it takes
+      const SearchOutcome any = search_plans(on_free_links(space), {kUnbounded, true}, progress);
+      if (any.end != SearchEnd::complete || any.plans.empty()) return any;
+      known_to_fit = true;
+    }
+    SearchOutcome outcome = search_plans(space, {bound, false}, progress);
+    if (outcome.end != SearchEnd::complete || !outcome.plans.empty() || bound == kUnbounded)
+      return outcome;
+  }
+  return {};
+}
+
+Diagnostic infeasible(std::string message, std::string help) {
+  Diagnostic diagnostic;
+  diagnostic.message = std::move(message);
+  diagnostic.help = std::move(help);
+  diagnostic.fault = Fault::infeasible;
+  return diagnostic;
+}
+
+/// What to say when nothing fits: the plan that needs the least memory (of the cuts in `space`),
+/// and what its fullest stage lacks. Found by bisection over the memory, on free links, to a part
+/// in a thousand.
+Diagnostic does_not_fit(const PlannerInput& input, SearchSpace space) {
+  space = on_free_links(space);
+  std::int64_t too_little = space.memory->count;
+  std::int64_t enough = 0;
+  std::optional<PlanCandidate> least;
+  const auto fullest = [](const PlanCandidate& plan) {
+    return std::max_element(
+        plan.stages.begin(), plan.stages.end(),
+        [](const PlannedStage& a, const PlannedStage& b) { return a.peak_memory < b.peak_memory; });
+  };
+  for (std::int64_t memory = too_little * 2;
+       memory < std::numeric_limits<std::int64_t>::max() / 4;) {
+    space.memory = Bytes{memory};
+    const SearchOutcome outcome = search_plans(space, {kUnbounded, true}, input.progress);
+    if (outcome.end == SearchEnd::cancelled) return planning_cancelled();
+    if (outcome.plans.empty()) {
+      too_little = memory;
+    } else {
+      least = to_candidate(input, space, outcome.plans[0]);
+      enough = std::min(memory, fullest(*least)->peak_memory.count);
+    }
+    if (!least) {
+      memory *= 2;
+    } else if (enough - too_little <= std::max<std::int64_t>(1, enough / 1000)) {
+      break;
+    } else {
+      memory = too_little + (enough - too_little) / 2;
+    }
+  }
+  const std::string limit =
+      fmt::format("the memory of {} per device", to_text(*input.cluster.memory));
+  if (!least) return infeasible("no plan fits " + limit, "");
+  const auto stage = fullest(*least);
+  return infeasible(
+      fmt::format("no plan fits {}: in the one that needs least ({}), stage {} (layers '{}' to "
+                  "'{}') lacks {}",
+                  limit, least->config(), stage - least->stages.begin(),
+                  clipped(input.graph.layer(stage->layers.front()).name),
+                  clipped(input.graph.layer(stage->layers.back()).name),
+                  to_text(stage->peak_memory - *input.cluster.memory)),
+      fmt::format("it needs {}: weight versions: {}, gradients, optimizer state, activations of "
+                  "micro-batches: {}; smaller micro-batches or more devices help",
+                  to_text(stage->peak_memory), stage->weight_versions, stage->warm_up + 1));
+}
+
+/// The best plans of one space, best first: the exact best, then others.
+SearchOutcome best_plans(const SearchSpace& space, const PlannerInput& input, SearchOutcome first) {
+  if (first.end != SearchEnd::complete || first.plans.empty()) return first;
+  const double best = first.plans[0].period_ns;
+  if (input.candidates > 1) {
+    const double size = space.frontiers->size();
+    const double steps = size * size * space.positions * space.positions;
+    if (steps < 2e7) {
+      SearchOutcome more = search_plans(space, {best * 1.25, false}, input.progress);
+      if (more.end == SearchEnd::cancelled) return more;
+      if (more.end == SearchEnd::complete) first = std::move(more);
+    }
+  }
+  SearchOutcome tied = search_plans(space, {best * (1 + 1e-12), true}, input.progress);
+  if (tied.end == SearchEnd::cancelled) return tied;
+  if (!tied.plans.empty()) {
+    const auto same = [&](const FoundPlan& plan) {
+      return plan.devices() == tied.plans[0].devices() &&
+             plan.stages[0].replicas == tied.plans[0].stages[0].replicas;
+    };
+    first.plans.erase(std::remove_if(first.plans.begin(), first.plans.end(), same),
+                      first.plans.end());
+    first.plans.insert(first.plans.begin(), tied.plans[0]);
+  }
+  return first;
+}
+
+/// Frontiers with their sums; what a SearchSpace points into.
+struct Cuts {
+  Frontiers frontiers;
+  FrontierSums sums;
+};
+
+/// The best plans over all frontiers. A search along one order comes first: it is fast and gives
+/// the bound for the full one.
+SearchOutcome search_cuts(const PlannerInput& input, bool straight, const Cuts& one_order,
+                          Cuts& all, bool& restricted) {
+  SearchSpace space = space_of(input, one_order.frontiers, one_order.sums);
+  space.straight = straight;
+  SearchOutcome outcome = search_outwards(space, input.progress);
+  if (outcome.end == SearchEnd::cancelled) return outcome;
+  if (all.frontiers.size() > one_order.frontiers.size()) {
+    SearchSpace wide = space_of(input, all.frontiers, all.sums);
+    wide.straight = straight;
+    SearchOutcome full =
+        outcome.plans.empty()
+            ? search_outwards(wide, input.progress)
+            : search_plans(wide, {outcome.plans[0].period_ns * (1 + 1e-12), false}, input.progress);
+    if (full.end == SearchEnd::cancelled) return full;
+    if (!full.plans.empty()) return best_plans(wide, input, std::move(full));
+    if (full.end == SearchEnd::complete && outcome.plans.empty()) return full;
+    all = one_order;  // too many partial plans: what one order gives
+    restricted = true;
+  }
+  return best_plans(space, input, std::move(outcome));
+}
+
+}  // namespace
+
+Result<Plans> plan_calibrated(const PlannerInput& input) {
+  // The cuts.
+  const FrontierRules rules{.memory_counts = input.cluster.memory.has_value()};
+  Cuts all, one_order;
+  all.frontiers = all_frontiers(input.graph, input.costs, rules);
+  one_order.frontiers = one_order_frontiers(input.graph, input.costs, rules);
+  all.sums = frontier_sums(input.graph, input.costs, all.frontiers);
+  one_order.sums = frontier_sums(input.graph, input.costs, one_order.frontiers);
+  Plans plans;
+  plans.restricted = all.frontiers.restricted || input.cluster.levels.size() > 2;
+
+  // The best plans.
+  const SearchOutcome found = search_cuts(input, input.straight, one_order, all, plans.restricted);
+  if (found.end == SearchEnd::cancelled) return planning_cancelled();
+  if (found.plans.empty() && input.cluster.memory) {
+    constexpr std::size_t few = 150;  // the search has no bound on time to go by
+    if (all.frontiers.size() > few) {
+      all.frontiers = one_order_frontiers(
+          input.graph, input.costs,
+          {.memory_counts = rules.memory_counts, .most = rules.most, .most_cuts = few});
+      all.sums = frontier_sums(input.graph, input.costs, all.frontiers);
+    }
+    return does_not_fit(input, space_of(input, all.frontiers, all.sums));
+  }
+  PLUMBLINE_CHECK(!found.plans.empty(), input.graph.size(), devices_of(input));
+  const SearchSpace space = space_of(input, all.frontiers, all.sums);
+  std::vector<PlanCandidate> candidates;
+  for (const FoundPlan& plan : found.plans) {
+    if (candidates.size() == std::max(1U, input.candidates)) break;
+    candidates.push_back(to_candidate(input, space, plan));
+  }
+  if (input.cluster.levels.size() > 2) {  // the search saw two levels, the prices all of them
+    std::stable_sort(
+        candidates.begin(), candidates.end(),
+        [](const PlanCandidate& a, const PlanCandidate& b) { return a.period_s < b.period_s; });
+  }
+  plans.best = with_variants(input, candidates);
+  plans.frontiers = all.frontiers.size();
+
+  // What stands beside them.
+  plans.one_device_s = seconds(all.sums.forward.back() + all.sums.backward.back() +
+                               all.sums.update.back() + added_per_stage(input));
+  plans.data_parallel = data_parallel(input);
+  if (input.straight) {
+    plans.straight = plans.best[0];
+  } else {
+    PlannerInput alone = input;
+    alone.candidates = 1;
+    const SearchOutcome straight = search_cuts(alone, true, one_order, all, plans.restricted);
+    if (straight.end == SearchEnd::cancelled) return planning_cancelled();
+    if (!straight.plans.empty()) {
+      const SearchSpace last = space_of(input, all.frontiers, all.sums);
+      plans.straight = to_candidate(input, last, straight.plans[0]);
+    }
+  }
+  return plans;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,162 @@
+// Prices of candidates and what stands beside them.
+// SPDX-License-Identifier: MIT
+#include "schedules/plan_candidates.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "schedules/plan_formula.h"
+#include "schedules/published_planner.h"
+#include "schedules/stage_costs.h"
+
+namespace plumbline {
+namespace {
+
+std::vector<FormulaStage> formula_stages(const PlannerInput& input, const PlanCandidate& plan) {
+  const Partition partition = plan.partition();
+  const StageCosts costs = stage_costs(input.graph, input.costs, partition);
+  std::vector<FormulaStage> stages;
+  for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
+    const StageCost& cost = costs.stages[s];
+    stages.push_back({cost.forward + cost.backward + cost.update + added_per_stage(input),
+                      cost.parameters, cost.activation, costs.crossing(s), plan.devices[s]});
+  }
+  return stages;
+}
+
+bool fits(const PlannerInput& input, const PlanCandidate& plan) {
+  return !input.cluster.memory ||
+         std::all_of(plan.stages.begin(), plan.stages.end(), [&](const PlannedStage& stage) {
+           return stage.peak_memory <= *input.cluster.memory;
+         });
+}
+
+void set_published_warm_ups(PlanCandidate& plan) {
+  std::uint32_t devices = 0;
+  for (std::size_t s = plan.stages.size(); s-- > 0;) {
+    devices += plan.stages[s].replicas;
+    plan.stages[s].warm_up = published_warm_up(devices, plan.stages[s].replicas);
+  }
+}
+
+/// The same cut with more micro-batches in flight; see full_rate_warm_ups.
+PlanCandidate with_deeper_warm_ups(const PlannerInput& input, const PlanCandidate& plan,
+                                   std::uint32_t extra) {
+  PlanCandidate deeper = plan;
+  deeper.deeper_warm_up = true;
+  std::vector<std::uint32_t> replicas;
+  for (const PlannedStage& stage : plan.stages) replicas.push_back(stage.replicas);
+  const std::vector<std::uint32_t> warm_ups = full_rate_warm_ups(replicas, extra);
+  for (std::size_t s = 0; s < warm_ups.size(); ++s)
+    deeper.stages[s].warm_up = std::max(plan.stages[s].warm_up, warm_ups[s]);
+  price(input, deeper);
+  return deeper;
+}
+
+bool same_warm_ups(const PlanCandidate& a, const PlanCandidate& b) {
+  return std::equal(
+      a.stages.begin(), a.stages.end(), b.stages.begin(), b.stages.end(),
+      [](const PlannedStage& x, const PlannedStage& y) { return x.warm_up == y.warm_up; });
+}
+
+}  // namespace
+
+std::uint32_t devices_of(const PlannerInput& input) {
+  return std::min(input.cluster.device_count(),
+                  input.devices_at_most.value_or(std::numeric_limits<std::uint32_t>::max()));
+}
+
+Duration added_per_stage(const PlannerInput& input) { return input.overheads.per_op * 3; }
+
+PlanCandidate cut_plan(const std::vector<LayerId>& order,
+                       const std::vector<std::uint32_t>& stage_of,
+                       std::vector<std::vector<DeviceId>> devices) {
+  PlanCandidate plan;
+  plan.stages.resize(devices.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    plan.stages[stage_of[i]].layers.push_back(order[i]);
+  for (std::size_t s = 0; s < devices.size(); ++s) {
+    plan.stages[s].replicas = static_cast<std::uint32_t>(devices[s].size());
+    plan.order.insert(plan.order.end(), plan.stages[s].layers.begin(), plan.stages[s].layers.end());
+  }
+  plan.devices = std::move(devices);
+  set_published_warm_ups(plan);
+  return plan;
+}
+
+void price(const PlannerInput& input, PlanCandidate& plan) {
+  const std::vector<FormulaStage> stages = formula_stages(input, plan);
+  const FormulaTime time = formula_time(input.cluster, stages, input.activation_transfers);
+  plan.period_s = time.period_ns / 1e9;
+  plan.bottleneck = time.bottleneck;
+  plan.traffic = time.traffic;
+  for (std::uint32_t s = 0; s < stages.size(); ++s) {
+    PlannedStage& stage = plan.stages[s];
+    stage.compute = stages[s].compute;
+    stage.synchronization =
+        round_up(all_reduce_ns(input.cluster, stages[s].devices, stages[s].parameters));
+    stage.weight_versions = stage.warm_up + 1;
+    const std::uint32_t inputs = s == 0 ? 0
+                                        : inputs_held(plan.stages[s - 1].replicas,
+                                                      plan.stages[s - 1].warm_up, stage.replicas);
+    const Bytes received = s == 0 ? Bytes{} : stages[s - 1].crossing;
+    stage.peak_memory = {std::llround(
+        std::ceil(peak_memory(stages[s], stage.warm_up, received, inputs, input.optimizer_state)))};
+  }
+}
+
+std::vector<PlanCandidate> with_variants(const PlannerInput& input,
+                                         const std::vector<PlanCandidate>& plans) {
+  std::vector<PlanCandidate> all;
+  for (const PlanCandidate& plan : plans) {
+    all.push_back(plan);
+    if (plan.stages.size() == 1) continue;
+    for (const std::uint32_t extra : {0U, 1U}) {
+      PlanCandidate deeper = with_deeper_warm_ups(input, plan, extra);
+      if (same_warm_ups(deeper, all.back())) continue;
+      if (!fits(input, deeper)) break;
+      all.push_back(std::move(deeper));
+    }
+  }
+  if (all.size() > std::max(1U, input.candidates)) all.resize(std::max(1U, input.candidates));
+  return all;
+}
+
+DataParallelPlan data_parallel(const PlannerInput& input) {
+  DataParallelPlan result;
+  result.devices = devices_of(input);
+  Duration forward{}, backward{}, update{};
+  FormulaStage whole;
+  for (const LayerCosts& cost : input.costs) {
+    forward += cost.forward.mean;
+    backward += cost.backward.mean;
+    update += cost.update.mean;
+    whole.activation += cost.activation;
+  }
+  for (const Layer& layer : input.graph.layers()) whole.parameters += layer.parameters;
+  for (std::uint32_t d = 0; d < result.devices; ++d) whole.devices.push_back({d});
+  if (input.cost_model == CostModel::published) {
+    result.period_s = published_data_parallel(forward + backward, whole.parameters,
+                                              published_levels(input.cluster, result.devices));
+  } else {
+    const double ring = all_reduce_ns(input.cluster, whole.devices, whole.parameters);
+    const double per_op = static_cast<double>(input.overheads.per_op.count());
+    result.period_s = (static_cast<double>((forward + update).count()) + 2 * per_op +
+                       std::max(static_cast<double>(backward.count()) + per_op, ring)) /
+                      result.devices / 1e9;
+  }
+  result.peak_memory = {
+      std::llround(std::ceil(peak_memory(whole, 0, {}, 0, input.optimizer_state)))};
+  result.fits = !input.cluster.memory || result.peak_memory <= *input.cluster.memory;
+  return result;
+}
+
+Diagnostic planning_cancelled() {
+  Diagnostic diagnostic;
+  diagnostic.message = "planning was interrupted";
+  diagnostic.fault = Fault::infeasible;
+  return diagnostic;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,37 @@
+// Turning cuts and devices into priced candidates, for both cost models.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <vector>
+
+#include "schedules/planner.h"
+
+namespace plumbline {
+
+/// The devices that may be used.
+std::uint32_t devices_of(const PlannerInput& input);
+
+/// What overheads add to F + B + U of each stage.
+Duration added_per_stage(const PlannerInput& input);
+
+/// The layers of each stage, in the order of the graph, with published warm-ups; not yet priced.
+/// `stage_of` is by position in `order`. Requires: no stage is empty.
+PlanCandidate cut_plan(const std::vector<LayerId>& order,
+                       const std::vector<std::uint32_t>& stage_of,
+                       std::vector<std::vector<DeviceId>> devices);
+
+/// Fills in all that follows from cut, devices and warm-ups, by the formulas of plan_formula.h.
+void price(const PlannerInput& input, PlanCandidate& plan);
+
+/// Every plan, and behind it the same with deeper warm-ups (full_rate_warm_ups) where they fit the
+/// memory; `input.candidates` at most.
+std::vector<PlanCandidate> with_variants(const PlannerInput& input,
+                                         const std::vector<PlanCandidate>& plans);
+
+/// Data parallelism over the devices that may be used; see DataParallelPlan.
+DataParallelPlan data_parallel(const PlannerInput& input);
+
+/// What is said when `progress` gave up.
+Diagnostic planning_cancelled();
+
+}  // namespace plumbline

@@ -1,0 +1,76 @@
+// What a placed plan costs by formula: its period, what bounds it, and the memory of each stage.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <vector>
+
+#include "models/cluster.h"
+#include "schedules/planner.h"
+
+namespace plumbline {
+
+/// 2 (r - 1) / r x bytes: what each of r members of a flat ring all-reduce sends.
+double ring_bytes(Bytes parameters, std::uint32_t replicas);
+
+/// One all-reduce over these devices in their order: 2 (r - 1) x the longest latency plus
+/// ring_bytes over the least bandwidth of the ring's links, in nanoseconds. 0 for one device.
+double all_reduce_ns(const Cluster& cluster, const std::vector<DeviceId>& devices,
+                     Bytes parameters);
+
+/// What the formula needs to know of a stage.
+struct FormulaStage {
+  Duration compute{};  ///< F + B + U.
+  Bytes parameters;
+  Bytes activation;
+  Bytes crossing;  ///< Behind it; 0 for the last.
+  std::vector<DeviceId> devices;
+};
+
+/// What the formula says.
+struct FormulaTime {
+  double period_ns = 0;
+  Bottleneck bottleneck;
+  Bytes traffic;
+};
+
+/// The time per micro-batch of an asynchronous 1F1B-RR pipeline whose warm-up is deep enough: the
+/// largest of
+/// - (F + B + U) / r of each stage;
+/// - all-reduce / r of each stage (an all-reduce a round of r micro-batches overlaps with the next
+///   round: Narayanan et al. 2019, section 3.1, "max", at the true volume of a ring);
+/// - for each ordered pair of devices in one innermost group: micro-batch m goes from replica m mod
+///   r to replica m mod r', so the pair carries one in lcm(r, r') of the outputs;
+/// - for each network card: all that leaves its group towards its level, outputs, gradients (the
+///   other way, as many bytes) and ring traffic added up. What enters takes as long: wherever an
+///   output leaves, its gradient enters, and a ring leaves a group as often as it enters it.
+/// Links are full duplex; latencies of transfers hold nothing. Whoever comes first in this list
+/// (then stage by stage) is the bottleneck among equals. Without `activation_transfers` outputs and
+/// gradients cost nothing, but still count as traffic.
+FormulaTime formula_time(const Cluster& cluster, const std::vector<FormulaStage>& stages,
+                         bool activation_transfers);
+
+/// The warm-up of 1F1B-RR as published: floor((devices from this stage on - 1) / r).
+std::uint32_t published_warm_up(std::uint32_t devices_from_here, std::uint32_t replicas);
+
+/// Warm-ups with which strict alternation of F and B runs at the formula's rate on free links: 0
+/// for the last stage, and in front of it ceil(r_behind (w_behind + 1) / r) + `extra`: a stage has
+/// as many micro-batches in flight as the stage behind it, and one more on every replica. Where all
+/// stages have as many replicas this is the published warm-up; for others that is often too short
+/// (1-2-1 with F 10 and B 20 per micro-batch at the ends, 20 and 40 in the middle: 3, 1, 0 runs at
+/// 45, 4, 1, 0 at 30). `extra` is for links that take time.
+std::vector<std::uint32_t> full_rate_warm_ups(const std::vector<std::uint32_t>& replicas,
+                                              std::uint32_t extra);
+
+/// An upper bound of what one replica of a stage holds: weights, gradients and optimizer state,
+/// `warm_up` stashed versions, and warm_up + 1 micro-batches in flight, each with its activations
+/// and the gradient received for it; and one buffer for each input it may have received: of the
+/// r_front (warm_up_front + 1) micro-batches that the stage in front has in flight, those that come
+/// to this replica. Nothing is stashed beyond that (design, "Memory").
+double peak_memory(const FormulaStage& stage, std::uint32_t warm_up, Bytes received,
+                   std::uint32_t inputs, double optimizer_state);
+
+/// How many inputs one of `replicas` may hold, of a stage behind one with `front_replicas`.
+std::uint32_t inputs_held(std::uint32_t front_replicas, std::uint32_t front_warm_up,
+                          std::uint32_t replicas);
+
+}  // namespace plumbline

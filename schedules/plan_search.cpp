@@ -1,0 +1,380 @@
+// From the last stage to the first, keeping what nothing else beats.
+// SPDX-License-Identifier: MIT
+#include "schedules/plan_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "models/bug.h"
+#include "schedules/plan_formula.h"
+
+namespace plumbline {
+namespace {
+
+constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kManyInputs = 1U << 30U;
+
+/// The stages from one on to the end, and what they leave for those in front.
+struct Label {
+  double period = 0;  ///< So far.
+  double card = 0;    ///< Bytes on the card of the group where the next stage may go on.
+  double traffic = 0;
+  std::uint32_t next = kNone;  ///< The label behind.
+  std::uint32_t last = 0;      ///< The frontier behind its first stage.
+  std::uint32_t replicas = 0;  ///< Of its first stage.
+  std::uint32_t position = 0;  ///< The lowest of its first stage.
+  std::uint32_t devices = 0;
+  std::uint32_t stages = 0;
+  std::uint32_t inputs = kManyInputs;  ///< That one replica of its first stage has room for.
+};
+
+/// Labels in a pool.
+struct Range {
+  std::uint32_t begin = 0;
+  std::uint32_t count = 0;
+};
+
+class Search {
+ public:
+  Search(const SearchSpace& space, const SearchBounds& bounds,
+         const std::function<bool(double)>& progress)
+      : space_(space),
+        bounds_(bounds),
+        progress_(progress),
+        frontiers_(*space.frontiers),
+        sums_(*space.sums),
+        most_replicas_(space.straight ? 1 : space.devices),
+        inner_(ns_per_byte(space.inner)),
+        outer_(ns_per_byte(space.outer)) {
+    const std::uint32_t size = frontiers_.size();
+    for (std::uint32_t f = 0; f < size; ++f) {
+      work_.push_back((sums_.forward[f] + sums_.backward[f] + sums_.update[f]).count());
+      crossing_.push_back(static_cast<double>(sums_.crossing[f].count));
+      // A hair less, so that rounding skips nothing.
+      const double least = static_cast<double>(work_.back()) / bounds.period_ns * (1 - 1e-9);
+      devices_in_front_.push_back(static_cast<std::uint32_t>(
+          std::min(std::ceil(least), static_cast<double>(space.positions) + 1)));
+    }
+    entries_.resize(size);
+    open_.resize(cells());
+    closed_.resize(cells());
+  }
+
+  SearchOutcome run() {
+    const std::uint32_t last = frontiers_.size() - 1;
+    entries_[last].resize(cells());
+    pool_.push_back({});
+    for (std::uint32_t r = 1; r <= most_replicas_; ++r) entries_[last][cell(0, r)] = {0, 1};
+    for (std::uint32_t k = last; k-- > 0;) {
+      if (progress_ && !progress_(1.0 - static_cast<double>(k) / last))
+        return {{}, SearchEnd::cancelled};
+      if (pool_.size() > kMostLabels) return {{}, SearchEnd::too_large};
+      if (devices_in_front_[k] > space_.devices) continue;
+      for (std::uint32_t j = k + 1; j <= last; ++j) {
+        if (!entries_[j].empty() && frontiers_.within(k, j)) place_stages(k, j);
+      }
+      if (k > 0) add_boundaries(k);
+    }
+    return {roots(), SearchEnd::complete};
+  }
+
+ private:
+  static double ns_per_byte(const Link& link) {
+    return link.bandwidth ? 1e9 / static_cast<double>(link.bandwidth->count) : 0;
+  }
+  std::size_t cells() const {
+    return (std::size_t{space_.positions} + 1) * (std::size_t{most_replicas_} + 1);
+  }
+  std::size_t cell(std::uint32_t position, std::uint32_t replicas) const {
+    return std::size_t{replicas} * (std::size_t{space_.positions} + 1) + position;
+  }
+  /// What a cut at frontier f costs on links.
+  double sent(std::uint32_t f) const { return space_.activation_transfers ? crossing_[f] : 0; }
+
+  auto key(const Label& label) const {
+    return std::tie(label.devices, label.stages, label.traffic, label.last, label.replicas,
+                    label.position);
+  }
+  bool beats(const Label& a, const Label& b) const {
+    if (a.card > b.card || a.devices > b.devices || a.inputs < b.inputs) return false;
+    if (space_.stages_at_most && a.stages > b.stages) return false;
+    if (bounds_.fewest) return key(a) <= key(b);
+    if (a.period != b.period) return a.period < b.period;
+    if (a.card == b.card && a.devices == b.devices && a.inputs == b.inputs) return key(a) <= key(b);
+    return true;
+  }
+  void keep(std::vector<Label>& labels, const Label& label) const {
+    for (const Label& other : labels) {
+      if (beats(other, label)) return;
+    }
+    labels.erase(std::remove_if(labels.begin(), labels.end(),
+                                [&](const Label& other) { return beats(label, other); }),
+                 labels.end());
+    labels.push_back(label);
+  }
+
+  /// All stages from frontier k to frontier j, in front of all that is known behind j.
+  void place_stages(std::uint32_t k, std::uint32_t j) {
+    const std::int64_t work = work_[j] - work_[k];
+    const bool whole = k == 0 && j + 1 == frontiers_.size();
+    if (work == 0 && !whole) return;
+    const double compute = static_cast<double>(work + space_.overhead.count());
+    const Bytes parameters = sums_.parameters[j] - sums_.parameters[k];
+    for (std::uint32_t r = 1; r <= most_replicas_; ++r) {
+      if (compute / r > bounds_.period_ns) continue;
+      const double ring = ring_bytes(parameters, r);
+      for (std::uint32_t position = 0; position + r <= space_.positions; ++position) {
+        const Range range = entries_[j][cell(position, r)];
+        if (range.count == 0) continue;
+        if (space_.positions - position - r < devices_in_front_[k]) break;
+        const double own = std::max(compute / r, all_reduce(position, r, ring) / r);
+        if (own > bounds_.period_ns) continue;
+        for (std::uint32_t i = range.begin; i < range.begin + range.count; ++i) {
+          place_stage(k, j, r, position, i, own, ring);
+        }
+      }
+    }
+  }
+
+  /// 2 (r - 1) latencies and the ring's bytes over its slowest link, as all_reduce_ns.
+  double all_reduce(std::uint32_t position, std::uint32_t r, double ring) const {
+    if (r == 1) return 0;
+    const std::uint32_t groups = (position + r - 1) / space_.group - position / space_.group + 1;
+    const auto inner_latency = static_cast<double>(space_.inner.latency.count());
+    const auto outer_latency = static_cast<double>(space_.outer.latency.count());
+    if (groups == 1) return 2.0 * (r - 1) * inner_latency + ring * inner_;
+    if (groups == r) return 2.0 * (r - 1) * outer_latency + ring * outer_;
+    return 2.0 * (r - 1) * std::max(inner_latency, outer_latency) + ring * std::max(inner_, outer_);
+  }
+
+  void place_stage(std::uint32_t k, std::uint32_t j, std::uint32_t r, std::uint32_t position,
+                   std::uint32_t behind, double own, double ring) {
+    Label label = pool_[behind];
+    label.devices += r;
+    label.stages += 1;
+    if (label.devices + devices_in_front_[k] > space_.devices) return;
+    if (space_.stages_at_most && label.stages + (k > 0 ? 1 : 0) > *space_.stages_at_most) return;
+    if (space_.memory) {
+      // A stage with r replicas and n devices from it on has ceil(n / r) micro-batches in flight on
+      // each, so that all stages in front hold at least this much together.
+      const double held =
+          (label.devices + 1.0) * static_cast<double>(sums_.activation[k].count) +
+          (2 + space_.optimizer_state) * static_cast<double>(sums_.parameters[k].count);
+      const double front = std::ceil(held / static_cast<double>(space_.memory->count) * (1 - 1e-9));
+      if (label.devices + front > space_.devices) return;
+      if (position + r + front > space_.positions) return;
+    }
+    label.period = std::max(label.period, own);
+    label.next = behind;
+    label.last = j;
+    label.replicas = r;
+    label.position = position;
+    label.traffic += ring;
+
+    // The cards of the groups that the stage reaches. All but the last are full: no stage in front
+    // will join them, so that all that their replicas receive from it enters.
+    const std::uint32_t group = space_.group;
+    const std::uint32_t end = position + r;
+    const std::uint32_t first_group = position / group;
+    const std::uint32_t last_group = (end - 1) / group;
+    if (last_group > first_group) {
+      const double each = ring / r;
+      const double in_first = first_group * group + group - position;
+      const double first = label.card + each + in_first / r * sent(k);
+      label.period = std::max(label.period, first * outer_);
+      if (last_group > first_group + 1) {
+        const double between = each + static_cast<double>(group) / r * (sent(j) + sent(k));
+        label.period = std::max(label.period, between * outer_);
+      }
+      label.card = each + static_cast<double>(end - last_group * group) / r * sent(j);
+    }
+    if (end % group == 0) {
+      const double in_last = std::min(r, group);
+      label.period = std::max(label.period, (label.card + in_last / r * sent(k)) * outer_);
+      label.card = 0;
+    }
+    if (outer_ == 0) label.card = 0;
+    if (std::max(label.period, label.card * outer_) > bounds_.period_ns) return;
+    if (space_.memory && !fits(k, j, r, label)) return;
+    keep(open_[cell(end, r)], label);
+  }
+
+  /// The stage's memory but for its inputs; sets for how many of them there is room.
+  bool fits(std::uint32_t k, std::uint32_t j, std::uint32_t r, Label& label) const {
+    FormulaStage stage;
+    stage.parameters = sums_.parameters[j] - sums_.parameters[k];
+    stage.activation = sums_.activation[j] - sums_.activation[k];
+    stage.crossing = sums_.crossing[j];
+    const double held =
+        peak_memory(stage, published_warm_up(label.devices, r), {}, 0, space_.optimizer_state);
+    const double left = static_cast<double>(space_.memory->count) - held;
+    if (left < 0) return false;
+    label.inputs = kManyInputs;
+    if (k > 0 && crossing_[k] > 0) {
+      label.inputs = static_cast<std::uint32_t>(
+          std::min(std::floor(left / crossing_[k]), static_cast<double>(kManyInputs)));
+    }
+    // More room than any stage in front can fill is room without end.
+    if (label.inputs >= 2 * space_.devices + 1) label.inputs = kManyInputs;
+    return label.inputs > 0;
+  }
+
+  /// Puts in front of all that begins at frontier k a place for the next stage.
+  void add_boundaries(std::uint32_t k) {
+    for (std::uint32_t r = 1; r <= most_replicas_; ++r) {
+      for (std::uint32_t end = r; end <= space_.positions; ++end) {
+        std::vector<Label>& labels = open_[cell(end, r)];
+        if (labels.empty()) continue;
+        const std::uint32_t most = std::min(most_replicas_, space_.positions - end);
+        for (std::uint32_t front = 1; front <= most; ++front) {
+          for (const Label& label : labels) go_on(k, end, front, label);
+        }
+        if (end % space_.group != 0) {
+          const std::uint32_t next = end - end % space_.group + space_.group;
+          for (std::uint32_t front = 1;
+               next < space_.positions && front <= std::min(most, space_.positions - next);
+               ++front) {
+            for (const Label& label : labels) skip_to(k, end, next, front, label);
+          }
+        }
+        labels.clear();
+      }
+    }
+    flush(k);
+  }
+
+  /// The next stage begins right in front.
+  void go_on(std::uint32_t k, std::uint32_t end, std::uint32_t front, Label label) {
+    const std::uint32_t group = space_.group;
+    const std::uint32_t r = label.replicas;
+    const std::uint32_t used = end % group;
+    if (used == 0) {
+      label.card = std::min<double>(front, group) / front * sent(k);
+    } else {
+      // Replicas 0..u-1 of the stage behind share the group with the last v of the one in front.
+      const std::uint32_t u = std::min(r, used);
+      const std::uint32_t v = std::min(front, group - used);
+      const double together = share_together(r, u, front, v);
+      const double crossing = static_cast<double>(u) / r + static_cast<double>(v) / front;
+      label.card += std::max(0.0, crossing - 2 * together) * sent(k);
+      if (together > 0) {
+        const auto pairs = static_cast<double>(std::lcm(r, front));
+        label.period = std::max(label.period, sent(k) / pairs * inner_);
+      }
+    }
+    enter(k, end, front, label);
+  }
+
+  /// The next stage begins at the next group; what is left of this one stays spare.
+  void skip_to(std::uint32_t k, std::uint32_t end, std::uint32_t next, std::uint32_t front,
+               Label label) {
+    const double in_last = std::min(label.replicas, end % space_.group);
+    label.period =
+        std::max(label.period, (label.card + in_last / label.replicas * sent(k)) * outer_);
+    label.card = std::min<double>(front, space_.group) / front * sent(k);
+    enter(k, next, front, label);
+  }
+
+  void enter(std::uint32_t k, std::uint32_t position, std::uint32_t front, Label& label) {
+    if (outer_ == 0) label.card = 0;
+    if (std::max(label.period, label.card * outer_) > bounds_.period_ns) return;
+    if (label.devices + front > space_.devices) return;
+    if (space_.memory) {
+      const std::uint32_t warm_up = published_warm_up(label.devices + front, front);
+      if (inputs_held(front, warm_up, label.replicas) > label.inputs) return;
+      label.inputs = kManyInputs;
+    }
+    label.traffic += 2 * crossing_[k];
+    keep(closed_[cell(position, front)], label);
+  }
+
+  void flush(std::uint32_t k) {
+    bool any = false;
+    for (std::size_t c = 0; c < closed_.size(); ++c) {
+      if (closed_[c].empty()) continue;
+      if (!any) entries_[k].assign(cells(), {});
+      any = true;
+      entries_[k][c] = {static_cast<std::uint32_t>(pool_.size()),
+                        static_cast<std::uint32_t>(closed_[c].size())};
+      pool_.insert(pool_.end(), closed_[c].begin(), closed_[c].end());
+      closed_[c].clear();
+    }
+  }
+
+  /// In which share of micro-batches m both m mod r < u and m mod front >= front - v.
+  static double share_together(std::uint32_t r, std::uint32_t u, std::uint32_t front,
+                               std::uint32_t v) {
+    if (u == r && v == front) return 1;
+    const std::uint32_t common = std::gcd(r, front);
+    std::uint64_t pairs = 0;  // each pair with a = b (mod gcd) meets once in lcm micro-batches
+    for (std::uint32_t a = 0; a < u; ++a) {
+      for (std::uint32_t b = front - v; b < front; ++b) pairs += a % common == b % common ? 1 : 0;
+    }
+    return static_cast<double>(pairs) / static_cast<double>(std::lcm(r, front));
+  }
+
+  std::vector<FoundPlan> roots() const {
+    std::vector<const Label*> labels;
+    for (const std::vector<Label>& of_cell : open_) {
+      for (const Label& label : of_cell) labels.push_back(&label);
+    }
+    const auto period = [this](const Label& label) {
+      return std::max(label.period, label.card * outer_);
+    };
+    std::vector<FoundPlan> plans;
+    if (labels.empty()) return plans;
+    std::sort(labels.begin(), labels.end(), [&](const Label* a, const Label* b) {
+      if (!bounds_.fewest && period(*a) != period(*b)) return period(*a) < period(*b);
+      return key(*a) < key(*b);
+    });
+    std::map<std::pair<std::uint32_t, std::uint32_t>, bool> seen;
+    for (const Label* label : labels) {
+      if (!seen.try_emplace({label->devices, label->replicas}, true).second) continue;
+      FoundPlan plan;
+      plan.period_ns = period(*label);
+      plan.traffic = label->traffic;
+      for (const Label* at = label; at->replicas > 0; at = &pool_[at->next]) {
+        plan.stages.push_back({at->last, at->replicas, at->position});
+      }
+      plans.push_back(std::move(plan));
+      if (bounds_.fewest) break;
+    }
+    return plans;
+  }
+
+  const SearchSpace& space_;
+  const SearchBounds& bounds_;
+  const std::function<bool(double)>& progress_;
+  const Frontiers& frontiers_;
+  const FrontierSums& sums_;
+  std::uint32_t most_replicas_;
+  double inner_, outer_;  ///< Nanoseconds per byte.
+  std::vector<std::int64_t> work_;
+  std::vector<double> crossing_;
+  std::vector<std::uint32_t> devices_in_front_;  ///< At least, for the work in front.
+  std::vector<Label> pool_;
+  /// Of each frontier, by position and replicas of the stage in front of it; empty = none.
+  std::vector<std::vector<Range>> entries_;
+  std::vector<std::vector<Label>> open_;    ///< Of the frontier under way, by end and replicas.
+  std::vector<std::vector<Label>> closed_;  ///< The same, by the place of the next stage.
+};
+
+}  // namespace
+
+std::uint32_t FoundPlan::devices() const {
+  std::uint32_t sum = 0;
+  for (const Stage& stage : stages) sum += stage.replicas;
+  return sum;
+}
+
+SearchOutcome search_plans(const SearchSpace& space, const SearchBounds& bounds,
+                           const std::function<bool(double)>& progress) {
+  PLUMBLINE_CHECK(space.frontiers->size() >= 2, space.frontiers->size());
+  return Search(space, bounds, progress).run();
+}
+
+}  // namespace plumbline

@@ -1,0 +1,82 @@
+// Dynamic programming over frontiers and devices for the calibrated cost model.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "models/cluster.h"
+#include "schedules/frontiers.h"
+
+namespace plumbline {
+
+/// Where plans are searched. Devices stand in a row of positions, counted from the END of the
+/// pipeline; `group` positions in turn share a network card. A stage takes positions in turn; the
+/// stage in front of it begins right there or, leaving devices spare, at the next group.
+struct SearchSpace {
+  const Frontiers* frontiers = nullptr;  ///< From "nothing" to "all".
+  const FrontierSums* sums = nullptr;
+  std::uint32_t positions = 1;
+  std::uint32_t devices = 1;  ///< The most that may be used; <= positions.
+  std::uint32_t group = 1;
+  Link inner, outer;  ///< Within a group, and between groups.
+  std::optional<Bytes> memory;
+  double optimizer_state = 0;
+  Duration overhead{};  ///< Added to each stage's F + B + U.
+  std::optional<std::uint32_t> stages_at_most;
+  bool straight = false;
+  bool activation_transfers = true;
+};
+
+/// A plan as positions and frontiers, stages in the order of the pipeline.
+struct FoundPlan {
+  struct Stage {
+    std::uint32_t last = 0;  ///< The frontier behind it.
+    std::uint32_t replicas = 1;
+    std::uint32_t position = 0;  ///< Its lowest, counted from the end of the pipeline.
+  };
+  double period_ns = 0;  ///< By formula_time; the last bits may differ.
+  double traffic = 0;
+  std::vector<Stage> stages;
+
+  std::uint32_t devices() const;
+};
+
+/// How far to look.
+struct SearchBounds {
+  double period_ns = 0;  ///< Plans above are not looked at.
+  /// Among all plans up to the bound the one with the fewest devices, then stages, then traffic,
+  /// then the first cut, whatever its period; otherwise the least period.
+  bool fewest = false;
+};
+
+/// How a search ended.
+enum class SearchEnd {
+  complete,
+  cancelled,  ///< `progress` gave up.
+  too_large,  ///< It would need more than kMostLabels partial plans.
+};
+
+/// The most partial plans that are kept: some 600 MB.
+inline constexpr std::size_t kMostLabels = 10'000'000;
+
+/// What a search found.
+struct SearchOutcome {
+  std::vector<FoundPlan> plans;  ///< Empty unless complete.
+  SearchEnd end = SearchEnd::complete;
+};
+
+/// For each number of devices and of replicas of the first stage the plan with the least period (of
+/// all plans up to the bound: exact); with `fewest` exactly one plan. Sorted by period, devices,
+/// stages, traffic, cuts. Empty where no plan is within the bound.
+/// The state is a frontier, the position and replicas of the stage in front of it; of the plans for
+/// what lies behind only those are kept that no other one beats in period, in bytes on the card of
+/// the group that the front stage shares, in devices, and in room for inputs. All four only grow
+/// worse towards the front, so that nothing that could win is lost. Skipped is what exceeds the
+/// bound already, or leaves too few devices for the work in front. A stage computes something,
+/// unless it is the whole model. Requires: at least two frontiers.
+SearchOutcome search_plans(const SearchSpace& space, const SearchBounds& bounds,
+                           const std::function<bool(double)>& progress);
+
+}  // namespace plumbline

@@ -1,0 +1,121 @@
+// Chooses a partition: PipeDream's planner as published, and a calibrated one.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/cluster.h"
+#include "models/diagnostic.h"
+#include "models/profile.h"
+#include "schedules/partition.h"
+
+namespace plumbline {
+
+/// By which formula plans are compared.
+enum class CostModel {
+  /// The recurrence of PipeDream's own program (Narayanan et al. 2019), with its simplifications:
+  /// all-reduces added to compute at 4 (m - 1) / m of the parameters, transfers at twice the output
+  /// over the receiver's replicas, one link a lower-level group; no memory, no latency.
+  published,
+  /// What an asynchronous 1F1B-RR pipeline can at best do on the cluster: see plan_formula.h.
+  calibrated,
+};
+
+/// What is planned, and on what.
+struct PlannerInput {
+  const LayerGraph& graph;
+  const std::vector<LayerCosts>& costs;  ///< For one micro-batch, one entry a layer.
+  const Cluster& cluster;                ///< `memory` counts for the calibrated cost model only.
+  CostModel cost_model = CostModel::calibrated;
+  std::optional<std::uint32_t> devices_at_most{};  ///< Absent = all of the cluster.
+  std::optional<std::uint32_t> stages_at_most{};   ///< Absent = as many as pay.
+  double optimizer_state = 0;                      ///< Bytes for each byte of parameters.
+  Overheads overheads{};                           ///< `per_op` lengthens F, B and U (calibrated).
+  bool straight = false;                           ///< One replica a stage.
+  bool activation_transfers = true;                ///< Whether links between stages cost time.
+  std::uint32_t candidates = 8;                    ///< The most plans that are wanted; at least 1.
+  /// Called now and then with the share done in [0, 1] of the current pass; false = give up.
+  std::function<bool(double)> progress{};
+};
+
+/// What holds a pipeline back.
+enum class BottleneckKind {
+  compute,     ///< Of a stage.
+  all_reduce,  ///< Of a stage's replicas.
+  link,        ///< Between a stage and the next.
+};
+
+/// The resource that the formula finds busy for the whole period.
+struct Bottleneck {
+  BottleneckKind kind = BottleneckKind::compute;
+  std::uint32_t stage = 0;   ///< Of a link: the stage in front of it.
+  std::optional<Card> card;  ///< Where it is a shared network card; kind and stage then tell which
+                             ///< traffic is the largest part of it.
+};
+
+/// "compute of stage 2", "all-reduce of stage 0", "link 1 (network card of cluster group 3)".
+std::string to_text(const Bottleneck& bottleneck);
+
+/// One stage of a plan.
+struct PlannedStage {
+  std::vector<LayerId> layers;  ///< Consecutive in the plan's order.
+  std::uint32_t replicas = 1;
+  Duration compute{};          ///< F + B + U of one micro-batch on one replica.
+  Duration synchronization{};  ///< One all-reduce of its replicas, once every `replicas`
+                               ///< micro-batches.
+  std::uint32_t warm_up = 0;
+  std::uint32_t weight_versions = 1;
+  Bytes peak_memory;  ///< Of each replica; an upper bound, see plan_formula.h.
+};
+
+/// A plan and what the formula says of it.
+struct PlanCandidate {
+  std::vector<LayerId> order;  ///< All layers in a topological order; the stages are runs of it.
+  std::vector<PlannedStage> stages;
+  std::vector<std::vector<DeviceId>> devices;  ///< Of each stage, replica by replica.
+  double period_s = 0;                         ///< Time per micro-batch by the formula.
+  Bottleneck bottleneck;
+  Bytes traffic;                ///< Between devices, all directions, for one micro-batch.
+  bool deeper_warm_up = false;  ///< The same cut as another candidate, with more in flight.
+
+  std::uint32_t devices_used() const;
+  /// "15-1": the replicas of each stage.
+  std::string config() const;
+  Partition partition() const;
+};
+
+/// Data parallelism over all devices that may be used, for comparison.
+struct DataParallelPlan {
+  std::uint32_t devices = 1;
+  /// Per micro-batch. Calibrated: (F + max(B, all-reduce) + U) / devices, as every step waits for
+  /// its all-reduce. Published: as the original prints it, level by level.
+  double period_s = 0;
+  Bytes peak_memory;  ///< Per device: weights, gradients, optimizer state, activations.
+  bool fits = true;
+};
+
+/// The best plans, best first, and what to compare them with.
+struct Plans {
+  /// At least one. The first is the optimum of the cost model; then the best plans with other
+  /// replica lists and, after each, the same with deeper warm-ups where they fit.
+  std::vector<PlanCandidate> best;
+  bool restricted = false;  ///< Not all cuts were searched: see kMostFrontiers.
+  std::uint32_t frontiers = 0;
+  double one_device_s = 0;  ///< F + B + U of the whole model.
+  DataParallelPlan data_parallel;
+  std::optional<PlanCandidate> straight;  ///< Nothing where none fits.
+};
+
+/// The plans with the least time per micro-batch; ties go to fewer devices, then fewer stages, then
+/// less traffic, then the earlier cut. Every stage of a plan computes something, unless the model
+/// has no time at all. Deterministic.
+/// Requires: a graph without a cycle and with a layer; one cost a layer; at least one device.
+/// Errors (Fault::infeasible, without a mark): no plan fits the memory (names the tightest stage
+/// and what it lacks); `progress` gave up.
+Result<Plans> plan(const PlannerInput& input);
+
+}  // namespace plumbline

@@ -1,0 +1,188 @@
+// One function a key that is more than a number.
+// SPDX-License-Identifier: MIT
+#include "sim/plan.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "models/model_checks.h"
+#include "models/yaml.h"
+
+namespace plumbline {
+namespace {
+
+class PlanReader {
+ public:
+  PlanReader(SectionReader& section, Diagnostics& problems)
+      : section_(section), problems_(problems) {}
+
+  Plan read() {
+    plan_.stages = section_.count("stages", 1, kMostDevices);
+    plan_.partition_mark = section_.mark_of("partition");
+    read_partition();
+    plan_.replicas = marked_counts("replicas", 1, kMostDevices);
+    read_devices();
+    plan_.warm_up = marked_counts("warm_up", 0, kMostMicroBatches);
+    if (auto copies = section_.count("data_parallel", 1, kMostDevices))
+      plan_.data_parallel = *copies;
+    if (auto model = section_.choice("cost_model", {"calibrated", "published"}, "cost model");
+        model && model->value == "published") {
+      plan_.cost_model = CostModel::published;
+    }
+    if (auto transfers = section_.boolean("activation_transfers"))
+      plan_.activation_transfers = transfers->value;
+    if (auto candidates = section_.count("candidates", 1, 1'000))
+      plan_.candidates = static_cast<std::uint32_t>(candidates->value);
+    if (plan_.is_planned()) refuse_beside_planner();
+    section_.finish();
+    return std::move(plan_);
+  }
+
+ private:
+  void read_partition() {
+    const YamlNode* node = section_.child("partition");
+    if (!node) return;
+    if (node->kind == YamlNode::Kind::sequence) {
+      if (node->items.empty()) {
+        section_.error(node->mark, "plan.partition is an empty list");
+      } else if (node->items.front().kind == YamlNode::Kind::sequence) {
+        read_names(*node);
+      } else if (auto counts = section_.counts("partition", 1, kMostLayers)) {
+        plan_.partition = *std::move(counts);
+      }
+      return;
+    }
+    const auto rule = section_.choice("partition", {"even", "balanced", "pipedream"}, "partition",
+                                      "or a list of layers per stage");
+    if (!rule) return;
+    if (rule->value == "pipedream") plan_.partition = PartitionRule::pipedream;
+    if (rule->value == "balanced") plan_.partition = PartitionRule::balanced;
+  }
+
+  /// A list of names for each stage.
+  void read_names(const YamlNode& node) {
+    StageNames names;
+    for (std::size_t s = 0; s < node.items.size(); ++s) {
+      const std::string path = fmt::format("plan.partition[{}]", s);
+      const YamlNode& stage = node.items[s];
+      names.emplace_back();
+      if (stage.kind != YamlNode::Kind::sequence || stage.items.empty()) {
+        section_.error(stage.mark, fmt::format("{} is no list of layer names", path),
+                       "numbers of layers and lists of names do not mix");
+        continue;
+      }
+      for (const YamlNode& item : stage.items) {
+        if (auto name = read_text(item, path, problems_)) names.back().push_back(*name);
+      }
+    }
+    plan_.partition = std::move(names);
+  }
+
+  std::optional<Marked<std::vector<std::int64_t>>> marked_counts(std::string_view key,
+                                                                 std::int64_t least,
+                                                                 std::int64_t most) {
+    if (!section_.has(key)) {
+      section_.child(key);
+      return std::nullopt;
+    }
+    auto values = section_.counts(key, least, most);
+    if (!values) return std::nullopt;
+    if (values->empty()) {
+      section_.error(section_.mark_of(key),
+                     fmt::format("{} is an empty list", section_.path_of(key)));
+      return std::nullopt;
+    }
+    return Marked<std::vector<std::int64_t>>{*std::move(values), section_.mark_of(key)};
+  }
+
+  void read_devices() {
+    if (!section_.has("devices")) {
+      section_.child("devices");
+      return;
+    }
+    const std::vector<YamlNode>* nodes = section_.list("devices");
+    if (!nodes) return;
+    if (nodes->empty())
+      section_.error(section_.mark_of("devices"), "plan.devices is an empty list");
+    std::vector<std::vector<std::int64_t>> devices;
+    for (std::size_t i = 0; i < nodes->size(); ++i) {
+      const std::string path = fmt::format("plan.devices[{}]", i);
+      const YamlNode& node = (*nodes)[i];
+      std::vector<std::int64_t>& replicas = devices.emplace_back();
+      // A stage's devices are a list; one number stands for a list of one.
+      const std::vector<YamlNode> alone = {node};
+      const std::vector<YamlNode>& items =
+          node.kind == YamlNode::Kind::sequence ? node.items : alone;
+      if (items.empty()) section_.error(node.mark, fmt::format("{} is an empty list", path));
+      for (const YamlNode& item : items) {
+        if (auto device = read_count(item, path, 0, kMostDevices - 1, problems_))
+          replicas.push_back(*device);
+      }
+    }
+    plan_.devices = Marked<std::vector<std::vector<std::int64_t>>>{std::move(devices),
+                                                                   section_.mark_of("devices")};
+  }
+
+  void refuse_beside_planner() {
+    const auto refuse = [&](const Mark& mark, std::string_view key) {
+      section_.error(mark, fmt::format("plan.{} stands beside partition: pipedream", key),
+                     "the planner chooses it");
+    };
+    if (plan_.replicas) refuse(plan_.replicas->mark, "replicas");
+    if (plan_.devices) refuse(plan_.devices->mark, "devices");
+    if (plan_.warm_up) refuse(plan_.warm_up->mark, "warm_up");
+    if (plan_.data_parallel.value > 1) refuse(plan_.data_parallel.mark, "data_parallel above 1");
+  }
+
+  SectionReader& section_;
+  Diagnostics& problems_;
+  Plan plan_;
+};
+
+/// Keys of the section itself stand beside the file: none may.
+Plan read_plan_file(SectionReader& section, const Marked<std::string>& name,
+                    Diagnostics& problems) {
+  for (const char* key : {"stages", "partition", "replicas", "devices", "warm_up", "data_parallel",
+                          "cost_model", "activation_transfers", "candidates"}) {
+    if (!section.has(key)) continue;
+    section.error(section.mark_of(key), fmt::format("plan.{} stands beside plan.file", key),
+                  "the file gives the whole plan: leave one of them out");
+    section.child(key);
+  }
+  section.finish();
+  std::filesystem::path path(name.value);
+  if (path.is_relative()) path = std::filesystem::path(name.mark.source->directory) / path;
+  const auto root = read_yaml(path.lexically_normal().string());
+  if (!root) {
+    for (Diagnostic problem : root.problems()) {
+      if (problem.mark.line == 0 && problem.fault == Fault::file) {
+        problem.message = fmt::format("plan.file is '{}', which {}",
+                                      clipped(problem.mark.source->name), problem.message);
+        problem.mark = name.mark;
+      }
+      problems.push_back(std::move(problem));
+    }
+    return {};
+  }
+  SectionReader file(*root, "plan", problems);
+  if (file.has("file")) file.error(file.mark_of("file"), "a plan file names another plan file");
+  file.child("file");
+  return PlanReader(file, problems).read();
+}
+
+}  // namespace
+
+std::optional<std::size_t> Plan::written_stages() const {
+  if (const auto* counts = std::get_if<std::vector<std::int64_t>>(&partition))
+    return counts->size();
+  if (const auto* names = std::get_if<StageNames>(&partition)) return names->size();
+  return std::nullopt;
+}
+
+Plan read_plan_section(SectionReader& section, Diagnostics& problems) {
+  if (const auto name = section.text("file")) return read_plan_file(section, *name, problems);
+  return PlanReader(section, problems).read();
+}
+
+}  // namespace plumbline

@@ -1,0 +1,113 @@
+// A planning as a table for people.
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include "models/quantity.h"
+#include "sim/report.h"
+#include "sim/table.h"
+
+namespace plumbline {
+namespace {
+
+std::string time_text(double time_s) { return to_text(round_up(time_s * 1e9)); }
+
+/// 0,1,2,5 as "0-2,5".
+std::string ranges(const std::vector<DeviceId>& devices) {
+  std::string text;
+  for (std::size_t i = 0; i < devices.size();) {
+    std::size_t end = i + 1;
+    while (end < devices.size() && devices[end].value == devices[end - 1].value + 1) ++end;
+    if (!text.empty()) text += ',';
+    text += end - i > 1 ? fmt::format("{}-{}", devices[i].value, devices[end - 1].value)
+                        : std::to_string(devices[i].value);
+    i = end;
+  }
+  return text;
+}
+
+std::string stage_table(const Scenario& scenario, const PlanCandidate& plan) {
+  Table table;
+  table.row({"stage", "layers", "from", "to", "devices", "replicas", "compute", "all-reduce",
+             "warm-up", "versions", "peak memory"});
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const PlannedStage& stage = plan.stages[s];
+    const LayerGraph& graph = scenario.model.graph;
+    table.row({std::to_string(s), std::to_string(stage.layers.size()),
+               clipped(graph.layer(stage.layers.front()).name),
+               clipped(graph.layer(stage.layers.back()).name), ranges(plan.devices[s]),
+               std::to_string(stage.replicas), to_text(stage.compute),
+               to_text(stage.synchronization), std::to_string(stage.warm_up),
+               std::to_string(stage.weight_versions), to_text(stage.peak_memory)});
+  }
+  return table.print();
+}
+
+std::string warm_ups(const PlanCandidate& plan) {
+  std::vector<std::uint32_t> depths;
+  for (const PlannedStage& stage : plan.stages) depths.push_back(stage.warm_up);
+  return fmt::format("{}", fmt::join(depths, ","));
+}
+
+std::string candidate_table(const Planning& planning) {
+  Table table;
+  table.row({"config", "warm-up", "by formula", "simulated", "difference", "bottleneck"});
+  for (const SimulatedPlan& plan : planning.ranked) {
+    const double formula = plan.candidate.period_s;
+    table.row({plan.candidate.config(), warm_ups(plan.candidate), time_text(formula),
+               time_text(plan.time_s),
+               formula > 0 ? fmt::format("{:+.2f} %", 100 * (plan.time_s / formula - 1)) : "-",
+               to_text(plan.candidate.bottleneck) + (plan.fits ? "" : "; does not fit")});
+  }
+  return table.print();
+}
+
+/// The plan beside what one would do without a planner.
+std::string comparison(const Planning& planning) {
+  const double ours = planning.winner().candidate.period_s;
+  const Plans& plans = planning.plans;
+  Table table;
+  table.row({"beside it, by formula", "time", "plan is faster by", "peak memory"});
+  const auto row = [&](const std::string& name, double time_s, const std::string& memory) {
+    table.row(
+        {name, time_text(time_s), ours > 0 ? fmt::format("{:.2f}x", time_s / ours) : "-", memory});
+  };
+  row("one device", plans.one_device_s, "");
+  row(fmt::format("data parallelism on {}", plans.data_parallel.devices),
+      plans.data_parallel.period_s,
+      to_text(plans.data_parallel.peak_memory) +
+          (plans.data_parallel.fits ? "" : ", does not fit"));
+  if (plans.straight) {
+    Bytes peak;
+    for (const PlannedStage& stage : plans.straight->stages)
+      peak = std::max(peak, stage.peak_memory);
+    row(fmt::format("straight pipeline of {}", plans.straight->stages.size()),
+        plans.straight->period_s, to_text(peak));
+  }
+  return table.print();
+}
+
+}  // namespace
+
+std::string to_table(const Scenario& scenario, const Planning& planning) {
+  const SimulatedPlan& winner = planning.winner();
+  const bool published = planning.cost_model == CostModel::published;
+  std::string text = fmt::format(
+      "{}\n  {} on {} of {} devices, cost model {}: {} per micro-batch by the formula, {} "
+      "simulated with {}\n  bottleneck by the formula: {}\n\n",
+      scenario.name, winner.candidate.config(), winner.candidate.devices_used(),
+      scenario.cluster.device_count(), published ? "published" : "calibrated",
+      time_text(winner.candidate.period_s), time_text(winner.time_s), scenario.schedule.rule->name,
+      to_text(winner.candidate.bottleneck));
+  text += stage_table(scenario, winner.candidate) + '\n' + candidate_table(planning) + '\n' +
+          comparison(planning);
+  if (planning.plans.restricted) {
+    text += fmt::format(
+        "\nnote: the model has too many cuts to search all of them; those of one topological order "
+        "were searched ({} of them)\n",
+        planning.plans.frontiers);
+  }
+  if (!winner.fits) text += "\nnote: by the simulated peaks no candidate fits the memory\n";
+  return text;
+}
+
+}  // namespace plumbline

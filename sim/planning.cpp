@@ -1,0 +1,196 @@
+// The planner's candidates, each simulated.
+// SPDX-License-Identifier: MIT
+#include "sim/planning.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/quantity.h"
+#include "sim/predict.h"
+
+namespace plumbline {
+namespace {
+
+/// Errors: what a planned partition does not go with.
+std::optional<Diagnostic> refuse_scenario(const Scenario& scenario) {
+  const Mark& mark = scenario.schedule.name_mark;
+  if (!scenario.cluster_given) {
+    return input_error(scenario.plan_mark,
+                       "a partition is to be planned, but cluster.devices is not given");
+  }
+  if (scenario.schedule.file) {
+    return input_error(mark, "a planned partition does not go with an order from schedule.file",
+                       "the file says how many stages there are");
+  }
+  if (scenario.schedule.whole_model()) {
+    return input_error(mark, "a planned partition does not go with the schedule 'data-parallel'",
+                       "it runs the whole model on every device");
+  }
+  if (scenario.copies > 1) {
+    return input_error(scenario.plan.data_parallel.mark,
+                       "a planned partition does not go with plan.data_parallel above 1",
+                       "the planner replicates single stages");
+  }
+  return std::nullopt;
+}
+
+/// What the planner tells has no place in a file: it is told at the plan.
+Diagnostics at_plan(const Scenario& scenario, Diagnostics problems) {
+  for (Diagnostic& problem : problems) {
+    if (!problem.mark.source) problem.mark = scenario.plan_mark;
+  }
+  return problems;
+}
+
+/// Nothing where the schedule cannot run the candidate.
+Result<SimulatedPlan> simulate_candidate(const Scenario& scenario, const PlanCandidate& candidate) {
+  const auto prediction = predict(with_plan(scenario, candidate));
+  if (!prediction) return prediction.problems();
+  SimulatedPlan plan;
+  plan.candidate = candidate;
+  plan.time_s = prediction->iteration_time_s / prediction->micro_batches;
+  plan.fits = prediction->fits().value_or(true);
+  return plan;
+}
+
+template <class T>
+std::string flow(const std::vector<T>& values) {
+  return fmt::format("[{}]", fmt::join(values, ", "));
+}
+
+/// A name as a double-quoted YAML scalar.
+std::string quoted(const std::string& name) {
+  std::string text = "\"";
+  for (const char c : name) {
+    if (c == '"' || c == '\\') text += '\\';
+    text += c;
+  }
+  return text + '"';
+}
+
+/// Layers per stage where the stages are runs of the topological order that scenarios count in;
+/// else the names.
+std::string partition_yaml(const Scenario& scenario, const PlanCandidate& candidate) {
+  const LayerGraph& graph = scenario.model.graph;
+  std::vector<std::string> stages;
+  const bool counts = candidate.order == graph.topological_order();
+  for (const PlannedStage& stage : candidate.stages) {
+    if (counts) {
+      stages.push_back(std::to_string(stage.layers.size()));
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const LayerId layer : stage.layers) names.push_back(quoted(graph.layer(layer).name));
+    stages.push_back("\n  " + flow(names));
+  }
+  return flow(stages);
+}
+
+}  // namespace
+
+Scenario with_plan(const Scenario& scenario, const PlanCandidate& candidate) {
+  Scenario settled = scenario;
+  Plan& plan = settled.plan;
+  const Mark& mark = scenario.plan_mark;
+  plan.stages.reset();
+  plan.warm_up.reset();
+  StageNames names;
+  Marked<std::vector<std::int64_t>> replicas{{}, mark};
+  Marked<std::vector<std::int64_t>> warm_up{{}, mark};
+  Marked<std::vector<std::vector<std::int64_t>>> devices{{}, mark};
+  for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
+    const PlannedStage& stage = candidate.stages[s];
+    names.emplace_back();
+    for (const LayerId layer : stage.layers)
+      names.back().push_back(scenario.model.graph.layer(layer).name);
+    replicas.value.push_back(stage.replicas);
+    warm_up.value.push_back(stage.warm_up);
+    devices.value.emplace_back();
+    for (const DeviceId device : candidate.devices[s]) devices.value.back().push_back(device.value);
+  }
+  plan.partition = std::move(names);
+  plan.replicas = std::move(replicas);
+  plan.devices = std::move(devices);
+  if (scenario.schedule.asynchronous()) plan.warm_up = std::move(warm_up);
+  return settled;
+}
+
+Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& options) {
+  if (auto refused = refuse_scenario(scenario)) return *refused;
+  const SizedCosts costs = costs_at(scenario.model.profile, scenario.micro_batch_size);
+  const Plan& plan = scenario.plan;
+
+  // The planner proposes.
+  PlannerInput input{.graph = scenario.model.graph,
+                     .costs = costs.layers,
+                     .cluster = scenario.cluster,
+                     .cost_model = plan.cost_model,
+                     .devices_at_most = options.devices_at_most,
+                     .optimizer_state = scenario.optimizer_state,
+                     .overheads = scenario.overheads,
+                     .straight = options.straight,
+                     .activation_transfers = plan.activation_transfers.value_or(
+                         plan.cost_model == CostModel::calibrated),
+                     .candidates = plan.candidates,
+                     .progress = options.progress};
+  if (plan.is_planned() && plan.stages)
+    input.stages_at_most = static_cast<std::uint32_t>(plan.stages->value);
+  auto plans = plumbline::plan(input);
+  if (!plans) return at_plan(scenario, plans.problems());
+  Planning planning{*std::move(plans), {}, plan.cost_model};
+
+  // Simulation decides.
+  Diagnostics refused;
+  for (const PlanCandidate& candidate : planning.plans.best) {
+    auto simulated = simulate_candidate(scenario, candidate);
+    if (simulated) {
+      planning.ranked.push_back(*std::move(simulated));
+    } else if (refused.empty()) {
+      refused = simulated.problems();
+    }
+  }
+  if (planning.ranked.empty()) return refused;
+  const auto better = [](const SimulatedPlan& a, const SimulatedPlan& b) {
+    return a.fits != b.fits ? a.fits : a.time_s < b.time_s;
+  };
+  // The published formula's choice stays first: it is asked what it says.
+  const auto first = planning.ranked.begin() + (plan.cost_model == CostModel::published ? 1 : 0);
+  std::stable_sort(first, planning.ranked.end(), better);
+  return planning;
+}
+
+Result<Scenario> settle_plan(Scenario scenario) {
+  if (!scenario.plan.is_planned()) return scenario;
+  const auto planning = plan_scenario(scenario, {});
+  if (!planning) return planning.problems();
+  Scenario settled = with_plan(scenario, planning->winner().candidate);
+  settled.notes.push_back(
+      fmt::format("planned: {} ({} by the formula, {} simulated per micro-batch)",
+                  planning->winner().candidate.config(),
+                  to_text(round_up(planning->winner().candidate.period_s * 1e9)),
+                  to_text(round_up(planning->winner().time_s * 1e9))));
+  return settled;
+}
+
+std::string plan_yaml(const Scenario& scenario, const Planning& planning) {
+  const PlanCandidate& candidate = planning.winner().candidate;
+  std::vector<std::uint32_t> replicas, warm_up;
+  std::vector<std::string> devices;
+  for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
+    replicas.push_back(candidate.stages[s].replicas);
+    warm_up.push_back(candidate.stages[s].warm_up);
+    std::vector<std::uint32_t> of_stage;
+    for (const DeviceId device : candidate.devices[s]) of_stage.push_back(device.value);
+    devices.push_back(flow(of_stage));
+  }
+  std::string text =
+      fmt::format("# A plan for '{}', written by plumbline plan.\n", printable(scenario.name));
+  text +=
+      fmt::format("stages: {}\npartition: {}\nreplicas: {}\ndevices: {}\n", candidate.stages.size(),
+                  partition_yaml(scenario, candidate), flow(replicas), flow(devices));
+  if (scenario.schedule.asynchronous()) text += fmt::format("warm_up: {}\n", flow(warm_up));
+  return text;
+}
+
+}  // namespace plumbline

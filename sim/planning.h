@@ -1,0 +1,54 @@
+// Choosing a plan: the planner proposes, simulation decides.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schedules/planner.h"
+#include "sim/scenario.h"
+
+namespace plumbline {
+
+/// What the command line adds to the plan section.
+struct PlanningOptions {
+  bool straight = false;  ///< One replica a stage.
+  std::optional<std::uint32_t> devices_at_most;
+  std::function<bool(double)> progress;  ///< See PlannerInput.
+};
+
+/// A candidate in a simulation under the scenario's schedule.
+struct SimulatedPlan {
+  PlanCandidate candidate;
+  double time_s = 0;  ///< Per micro-batch: the steady period, or the iteration's share.
+  bool fits = true;   ///< Into the memory, by the simulated peaks.
+};
+
+/// What planning came to.
+struct Planning {
+  Plans plans;
+  std::vector<SimulatedPlan> ranked;  ///< Best first; those that do not fit come last.
+  CostModel cost_model = CostModel::calibrated;
+
+  const SimulatedPlan& winner() const { return ranked.front(); }
+};
+
+/// Plans for the scenario, whatever partition it names, and ranks the candidates by simulating
+/// each; with the published cost model the formula's own choice stays first. Errors: those of
+/// plan(); a schedule or a cluster that cannot be planned for; a schedule that none of the
+/// candidates fits.
+Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& options);
+
+/// The scenario with `candidate` written out as its plan.
+Scenario with_plan(const Scenario& scenario, const PlanCandidate& candidate);
+
+/// The scenario as it is, or, where its partition is to be planned, with the winner written out and
+/// a note of what was chosen.
+Result<Scenario> settle_plan(Scenario scenario);
+
+/// The winner as a plan section that `plan: {file: ...}` reads.
+std::string plan_yaml(const Scenario& scenario, const Planning& planning);
+
+}  // namespace plumbline
