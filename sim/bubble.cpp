@@ -36,7 +36,7 @@ Metrics simulate_question(const BubbleQuestion& question, const ScheduleRule& ru
       lower(*schedule, stage_costs(graph, costs, partition), devices_in_use(partition),
             flat_cluster(stages, {question.latency, std::nullopt}), {}, Mark{});
   PLUMBLINE_CHECK(bool{op_graph}, rule.name);
-  return measure(*op_graph, simulate(*op_graph), std::vector<std::uint32_t>(stages, 1));
+  return measure(*op_graph, simulate(*op_graph), {});
 }
 
 Duration mean(const std::vector<Duration>& times) {

@@ -31,17 +31,6 @@ DeviceMetrics measure_device(const OpGraph& graph, const Trace& trace,
   return device;
 }
 
-std::uint32_t total(const std::vector<std::uint32_t>& replicas) {
-  return std::accumulate(replicas.begin(), replicas.end(), std::uint32_t{0});
-}
-
-std::uint32_t common_multiple(const std::vector<std::uint32_t>& replicas,
-                              const UpdateRule& updates) {
-  std::uint32_t multiple = updates.weights == WeightRule::two ? updates.accumulated : 1;
-  for (const std::uint32_t r : replicas) multiple = std::lcm(multiple, r);
-  return multiple;
-}
-
 /// Time in [begin, end) during which the nodes hold their stream.
 Duration busy_within(const OpGraph& graph, const Trace& trace,
                      const std::vector<std::uint32_t>& nodes, SimTime begin, SimTime end) {
@@ -56,10 +45,9 @@ Duration busy_within(const OpGraph& graph, const Trace& trace,
 
 SteadyState steady_state(const OpGraph& graph, const Trace& trace,
                          const std::vector<std::vector<std::uint32_t>>& nodes,
-                         const std::vector<std::uint32_t>& replicas, const UpdateRule& updates,
-                         SimTime makespan) {
-  const std::uint32_t all = total(replicas);
-  const std::uint32_t multiple = common_multiple(replicas, updates);
+                         const SteadyWindow& window, SimTime makespan) {
+  const std::uint32_t all = window.in_flight;
+  const std::uint32_t multiple = window.multiple;
   std::vector<SimTime> completed(graph.micro_batches);
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
     const Activity& activity = graph.activities[i];
@@ -70,8 +58,7 @@ SteadyState steady_state(const OpGraph& graph, const Trace& trace,
   }
   SteadyState steady;
   steady.first = (all + multiple - 1) / multiple * multiple;
-  PLUMBLINE_CHECK(graph.micro_batches >= least_asynchronous_run(replicas, updates),
-                  graph.micro_batches, all, multiple);
+  PLUMBLINE_CHECK(graph.micro_batches >= window.least_run(), graph.micro_batches, all, multiple);
   steady.last = steady.first + (graph.micro_batches - 1 - all - steady.first) / multiple * multiple;
   const SimTime begin = completed[steady.first];
   const SimTime end = completed[steady.last];
@@ -148,13 +135,20 @@ double Metrics::share_of_device_time(Duration time) const {
   return all > 0 ? static_cast<double>(time.count()) / all : 0;
 }
 
-std::uint32_t least_asynchronous_run(const std::vector<std::uint32_t>& replicas,
-                                     const UpdateRule& updates) {
-  return 2 * total(replicas) + 5 * common_multiple(replicas, updates);
+SteadyWindow steady_window(const std::vector<std::uint32_t>& replicas, const UpdateRule& updates,
+                           const std::vector<std::int64_t>& warm_up) {
+  SteadyWindow window{std::accumulate(replicas.begin(), replicas.end(), std::uint32_t{0}),
+                      updates.weights == WeightRule::two ? updates.accumulated : 1};
+  for (std::size_t s = 0; s < replicas.size(); ++s) {
+    window.multiple = std::lcm(window.multiple, replicas[s]);
+    if (warm_up.empty()) continue;
+    const auto held = replicas[s] * (static_cast<std::uint32_t>(warm_up[s]) + 1);
+    window.in_flight = std::max(window.in_flight, held);
+  }
+  return window;
 }
 
-Metrics measure(const OpGraph& graph, const Trace& trace,
-                const std::vector<std::uint32_t>& replicas, const UpdateRule& updates) {
+Metrics measure(const OpGraph& graph, const Trace& trace, const SteadyWindow& window) {
   Metrics metrics;
   SimTime end;
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
@@ -176,8 +170,7 @@ Metrics measure(const OpGraph& graph, const Trace& trace,
     const IdleByCause& idle = metrics.devices.back().idle_by_cause;
     metrics.exposed += idle.transfer + idle.rendezvous;
   }
-  if (graph.asynchronous())
-    metrics.steady = steady_state(graph, trace, nodes, replicas, updates, end);
+  if (graph.asynchronous()) metrics.steady = steady_state(graph, trace, nodes, window, end);
   return metrics;
 }
 

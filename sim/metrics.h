@@ -89,16 +89,26 @@ struct Metrics {
   double share_of_device_time(Duration time) const;
 };
 
-/// How many micro-batches an asynchronous run needs for a steady state to show: 2N + 5L, with N the
-/// sum and L the least common multiple of the replica counts and of the micro-batches of an update.
-std::uint32_t least_asynchronous_run(const std::vector<std::uint32_t>& replicas,
-                                     const UpdateRule& updates = {});
+/// What bounds the steady state of an asynchronous run: N micro-batches in flight, and L after
+/// which replicas and updates stand as before. With c(k) the end of stage 0's backward of
+/// micro-batch k, it lies between c(k0), k0 the first multiple of L that is at least N, and c(k1),
+/// k1 the largest k <= n-1-N for which k1-k0 is a multiple of L.
+struct SteadyWindow {
+  std::uint32_t in_flight = 1;  ///< N
+  std::uint32_t multiple = 1;   ///< L
 
-/// Reads the metrics off a trace of `graph`. `replicas` of each stage bound the steady state: with
-/// c(k) the end of stage 0's backward of micro-batch k, it lies between c(k0), k0 the first
-/// multiple of L that is at least N, and c(k1), k1 the largest k <= n-1-N for which k1-k0 is a
-/// multiple of L.
-Metrics measure(const OpGraph& graph, const Trace& trace,
-                const std::vector<std::uint32_t>& replicas, const UpdateRule& updates = {});
+  /// How many micro-batches a run needs for it to show: 2N + 5L.
+  std::uint32_t least_run() const { return 2 * in_flight + 5 * multiple; }
+};
+
+/// N is the sum of the replica counts, or what a given warm-up (one a stage; empty = by the rule)
+/// puts in flight where that is more; L the least common multiple of the replica counts and of the
+/// micro-batches of an update.
+SteadyWindow steady_window(const std::vector<std::uint32_t>& replicas,
+                           const UpdateRule& updates = {},
+                           const std::vector<std::int64_t>& warm_up = {});
+
+/// Reads the metrics off a trace of `graph`. `window` is that of an asynchronous run.
+Metrics measure(const OpGraph& graph, const Trace& trace, const SteadyWindow& window);
 
 }  // namespace plumbline

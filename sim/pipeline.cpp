@@ -9,7 +9,6 @@
 
 #include "schedules/check.h"
 #include "schedules/weight_versions.h"
-#include "sim/metrics.h"
 #include "sim/placement.h"
 
 namespace plumbline {
@@ -147,6 +146,13 @@ std::vector<GradientBucket> gradient_buckets(const LayerGraph& graph,
   return buckets;
 }
 
+/// What plan.warm_up says, where it fits the stages (which is checked with the windows).
+std::vector<std::int64_t> given_warm_up(const Scenario& scenario, std::size_t stages) {
+  const auto& given = scenario.plan.warm_up;
+  if (!given || given->value.size() != stages) return {};
+  return given->value;
+}
+
 /// The micro-batches that are run, and those of one mini-batch of them.
 std::int64_t micro_batches_to_run(const Scenario& scenario, bool for_run, Pipeline& pipeline) {
   const ScheduleChoice& choice = scenario.schedule;
@@ -155,7 +161,9 @@ std::int64_t micro_batches_to_run(const Scenario& scenario, bool for_run, Pipeli
   if (!choice.asynchronous()) return micro_batches;
   micro_batches *= choice.mini_batches;
   pipeline.mini_batches = 1;
-  const std::int64_t least = least_asynchronous_run(pipeline.replicas, choice.updates);
+  pipeline.steady_window = steady_window(pipeline.replicas, choice.updates,
+                                         given_warm_up(scenario, pipeline.replicas.size()));
+  const std::int64_t least = pipeline.steady_window.least_run();
   if (for_run && micro_batches < least) {
     pipeline.notes.push_back(
         fmt::format("{} micro-batches are run instead of {}, so that the steady state shows", least,

@@ -9,6 +9,7 @@
 #include "schedules/partition.h"
 #include "schedules/schedule.h"
 #include "schedules/stage_costs.h"
+#include "sim/metrics.h"
 #include "sim/scenario.h"
 
 namespace plumbline {
@@ -28,6 +29,7 @@ struct Pipeline {
   std::vector<std::uint32_t> windows;  ///< Of each position; empty for an order from a file.
   std::uint32_t mini_batches = 1;
   std::vector<StageVersions> weights;  ///< Of each stage.
+  SteadyWindow steady_window;          ///< Of an asynchronous run.
   std::vector<std::string> estimated;
   std::vector<std::string> notes;
 };

@@ -48,14 +48,18 @@ std::string warm_ups(const PlanCandidate& plan) {
   return fmt::format("{}", fmt::join(depths, ","));
 }
 
+std::string difference(double simulated_s, double formula_s) {
+  const std::string text = fmt::format("{:+.2f} %", 100 * (simulated_s / formula_s - 1));
+  return text == "-0.00 %" ? "+0.00 %" : text;
+}
+
 std::string candidate_table(const Planning& planning) {
   Table table;
   table.row({"config", "warm-up", "by formula", "simulated", "difference", "bottleneck"});
   for (const SimulatedPlan& plan : planning.ranked) {
     const double formula = plan.candidate.period_s;
     table.row({plan.candidate.config(), warm_ups(plan.candidate), time_text(formula),
-               time_text(plan.time_s),
-               formula > 0 ? fmt::format("{:+.2f} %", 100 * (plan.time_s / formula - 1)) : "-",
+               time_text(plan.time_s), formula > 0 ? difference(plan.time_s, formula) : "-",
                to_text(plan.candidate.bottleneck) + (plan.fits ? "" : "; does not fit")});
   }
   return table.print();

@@ -158,8 +158,7 @@ Result<Prediction> predict(const Scenario& scenario) {
   }
 
   // Read off what it means.
-  prediction.metrics =
-      measure(prediction.graph, prediction.trace, plan.replicas, scenario.schedule.updates);
+  prediction.metrics = measure(prediction.graph, prediction.trace, plan.steady_window);
   prediction.memory_rules = memory_rules;
   prediction.memory = measure_memory(prediction.graph, plan.costs, memory_rules,
                                      memory_steps(prediction.graph, prediction.trace, plan.costs,

@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 
 Metrics metrics_of(const TestPipeline& t) {
   const OpGraph graph = graph_of(t);
-  return measure(graph, simulate(graph), replicas_of(t));
+  return measure(graph, simulate(graph), steady_window(replicas_of(t)));
 }
 
 /// 2 (r-1) latencies and 2 (r-1)/r of the bytes at the link's bandwidth.
@@ -93,7 +93,7 @@ TEST_CASE("a bucket is on its way while the backward of the layers before goes o
     REQUIRE(graph);
     const Trace trace = simulate(*graph);
     CHECK(trace == longest_path(*graph));
-    return measure(*graph, trace, {1});
+    return measure(*graph, trace, {});
   };
   // Each half takes 4 ms on its ring. The first one's begins after 2 of the 6 ms.
   const Metrics halves = run({{milliseconds(2), {4'000'000}}, {milliseconds(4), {4'000'000}}});
@@ -160,7 +160,7 @@ TEST_CASE("with free links and lag 1 replicated stages run at their bottleneck")
     t.schedule = "pipedream";
     t.replicas = c.replicas;
     t.parameters = {1'000'000};
-    t.micro_batches = least_asynchronous_run(c.replicas);
+    t.micro_batches = steady_window(c.replicas).least_run();
     double bottleneck = 0;
     for (std::size_t s = 0; s < c.replicas.size(); ++s) {
       bottleneck = std::max(bottleneck, 3e-6 * static_cast<double>(c.forward_us[s]) /

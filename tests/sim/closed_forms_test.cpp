@@ -179,7 +179,7 @@ TEST_CASE("closed_form answers exactly where it claims to hold") {
     const OpGraph graph = graph_of(t);
     const Trace trace = simulate(graph);
     CHECK(makespan(graph, trace) == form->makespan);
-    const Metrics metrics = measure(graph, trace, std::vector<std::uint32_t>(t.forward.size(), 1));
+    const Metrics metrics = measure(graph, trace, steady_window(replicas_of(t)));
     CHECK(metrics.bubble_fraction() == doctest::Approx(form->bubble_fraction).epsilon(1e-12));
     CHECK(metrics.bubble_overhead() == doctest::Approx(form->bubble_overhead).epsilon(1e-12));
   }
@@ -227,7 +227,7 @@ TEST_CASE("the published bubble of 1F1B with 8 stages and 24 micro-batches is 0.
   t.schedule = "1f1b";
   t.link.latency = std::chrono::microseconds(601);
   const OpGraph graph = graph_of(t);
-  const Metrics metrics = measure(graph, simulate(graph), std::vector<std::uint32_t>(8, 1));
+  const Metrics metrics = measure(graph, simulate(graph), {});
   CHECK(metrics.bubble_fraction() == doctest::Approx(0.2431).epsilon(0.0002));
 }
 
@@ -242,9 +242,9 @@ TEST_CASE("PipeDream without replicas runs at the pace of its slowest stage") {
     t.update = nanoseconds(dice.roll(0, 3));
     t.schedule = "pipedream";
     const std::vector<std::uint32_t> replicas(t.forward.size(), 1);
-    t.micro_batches = least_asynchronous_run(replicas) + 40;
+    t.micro_batches = steady_window(replicas).least_run() + 40;
     const OpGraph graph = graph_of(t);
-    const Metrics metrics = measure(graph, simulate(graph), replicas);
+    const Metrics metrics = measure(graph, simulate(graph), steady_window(replicas));
     CAPTURE(seed);
     REQUIRE(metrics.steady);
     CHECK(metrics.steady->length == (metrics.steady->last - metrics.steady->first) *

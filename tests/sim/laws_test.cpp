@@ -38,7 +38,7 @@ TestPipeline random_pipeline(std::uint64_t seed) {
       t.replicas.push_back(static_cast<std::uint32_t>(dice.roll(1, 3)));
   }
   if (t.schedule == "pipedream") {
-    t.micro_batches += least_asynchronous_run(replicas_of(t));
+    t.micro_batches += steady_window(replicas_of(t)).least_run();
   } else {
     t.options.mini_batches = static_cast<std::uint32_t>(dice.roll(1, 3));
     t.options.copies = static_cast<std::uint32_t>(dice.roll(1, 2));
@@ -89,7 +89,7 @@ TEST_CASE("busy and idle add up to the makespan on every device, and idle to its
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     const TestPipeline t = random_pipeline(seed);
     const OpGraph graph = graph_of(t);
-    const Metrics metrics = measure(graph, simulate(graph), replicas_of(t));
+    const Metrics metrics = measure(graph, simulate(graph), steady_window(replicas_of(t)));
     CAPTURE(seed);
     Duration busy{};
     for (const DeviceMetrics& device : metrics.devices) {

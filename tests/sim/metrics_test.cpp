@@ -13,7 +13,7 @@ using std::chrono::nanoseconds;
 
 Metrics metrics_of(const test::TestPipeline& t) {
   const OpGraph graph = test::graph_of(t);
-  return measure(graph, simulate(graph), std::vector<std::uint32_t>(t.forward.size(), 1));
+  return measure(graph, simulate(graph), steady_window(replicas_of(t)));
 }
 
 TEST_CASE("1F1B, 4 stages, 8 micro-batches, F 1 and B 2: the numbers of the contract") {
@@ -93,8 +93,8 @@ TEST_CASE(
 }
 
 TEST_CASE("an asynchronous run needs 2N + 5L micro-batches") {
-  CHECK(least_asynchronous_run({1, 1, 1, 1}) == 13);
-  CHECK(least_asynchronous_run({2, 3}) == 40);
+  CHECK(steady_window({1, 1, 1, 1}).least_run() == 13);
+  CHECK(steady_window({2, 3}).least_run() == 40);
 }
 
 }  // namespace
