@@ -93,9 +93,9 @@ SizedCosts costs_at(const Profile& profile, std::int64_t size) {
     for (const LayerCosts& layer : nearest.layers) {
       costs.layers.push_back(between(nothing_like(layer), layer, line));
     }
-    costs.estimated = fmt::format(
-        "layer costs: scaled linearly to micro-batches of {} from a batch of {}", size,
-        *nearest.batch);
+    costs.estimated =
+        fmt::format("layer costs: scaled linearly to micro-batches of {} from a batch of {}", size,
+                    *nearest.batch);
   }
   return costs;
 }

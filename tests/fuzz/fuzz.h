@@ -27,8 +27,6 @@ inline std::shared_ptr<const Source> source(std::string text) {
 }
 
 /// Keeps the optimiser from leaving out what made `result`.
-inline void use(const std::string& result) {
-  asm volatile("" : : "r"(result.data()) : "memory");
-}
+inline void use(const std::string& result) { asm volatile("" : : "r"(result.data()) : "memory"); }
 
 }  // namespace plumbline::fuzz

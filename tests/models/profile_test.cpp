@@ -40,9 +40,8 @@ TEST_CASE(
   CHECK(measured.estimated.empty());
   CHECK(measured.layers[0].backward.mean == std::chrono::milliseconds(8));
   const SizedCosts between = costs_at(profile, 16);  // a third of the way from 8 to 32
-  CHECK(
-      between.estimated ==
-      "layer costs: interpolated to micro-batches of 16 between batches of 8 and 32");
+  CHECK(between.estimated ==
+        "layer costs: interpolated to micro-batches of 16 between batches of 8 and 32");
   CHECK(between.layers[0].forward.mean == std::chrono::milliseconds(2));
   CHECK(between.layers[0].output == Bytes{16 << 10});
   CHECK(between.layers[0].update.mean == std::chrono::microseconds(1));
