@@ -97,7 +97,7 @@ SearchOutcome search_outwards(const SearchSpace& space,
        {1.02, 1.1, 1.25, 1.5, 1.8, 2.2, 2.7, 3.5, 5.0, 8.0, 15.0, 40.0, kUnbounded}) {
     const double bound = work > 0 ? work / space.devices * factor : kUnbounded;
     if (!known_to_fit && factor > 1.2) {  // perhaps nothing fits, however long it takes
-      const SearchOutcome any = search_plans(on_free_links(space), {kUnbounded, true}, progress);
+      SearchOutcome any = search_plans(on_free_links(space), {kUnbounded, true}, progress);
       if (any.end != SearchEnd::complete || any.plans.empty()) return any;
       known_to_fit = true;
     }

@@ -123,7 +123,7 @@ class RowTable {
 
   /// The index of `row`, and whether it is new.
   std::pair<std::uint32_t, bool> insert(const Row& row) {
-    if (2 * (size_ + 1) > slots_.size()) grow();
+    if (2 * (std::size_t{size_} + 1) > slots_.size()) grow();
     const std::size_t slot = find(row.data());
     if (slots_[slot] != 0) return {slots_[slot] - 1, false};
     rows_.insert(rows_.end(), row.begin(), row.end());
