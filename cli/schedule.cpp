@@ -35,8 +35,8 @@ void add_schedule(CLI::App& app, int& exit_code) {
     std::string format = "grid";
   };
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command =
-      app.add_subcommand("schedule", "print the order of the ops of one mini-batch");
+  CLI::App* command = app.add_subcommand(
+      "schedule", "print the order of the ops of one mini-batch, or of an asynchronous stream");
   add_scenario_arguments(*command, *arguments);
   command
       ->add_option("--format", arguments->format,

@@ -65,6 +65,13 @@ Result<Plans> plan_published(const PlannerInput& input) {
   const auto found = published_plan(states, sums, levels, input.straight,
                                     input.activation_transfers, input.progress);
   if (!found) return planning_cancelled();
+  if (found->seconds == std::numeric_limits<double>::infinity()) {
+    return input_error(
+        {},
+        fmt::format("the published cost model has no {}plan that uses all {} devices",
+                    input.straight ? "straight " : "", devices_of(input)),
+        "its recurrence leaves none idle: fewer devices, or the calibrated cost model");
+  }
   Plans plans;
   PlanCandidate best = to_candidate(input, states, *found);
   if (input.stages_at_most && best.stages.size() > *input.stages_at_most) {

@@ -83,7 +83,8 @@ SteadyState steady_state(const OpGraph& graph, const Trace& trace,
       seconds(*std::max_element(held.begin(), held.end())) / static_cast<double>(multiple);
   const std::vector<bool> shared = graph.shared_channels();
   const bool shares = std::find(shared.begin(), shared.end(), true) != shared.end();
-  steady.warm_up_limited = !shares && steady.period_s > steady.bottleneck_s * (1 + 1e-9);
+  steady.warm_up_limited =
+      !shares && !window.update_limited && steady.period_s > steady.bottleneck_s * (1 + 1e-9);
   if (steady.length.count() > 0) {
     Duration busy{};
     for (const auto& list : nodes) busy += busy_within(graph, trace, list, begin, end);
@@ -141,6 +142,7 @@ SteadyWindow steady_window(const std::vector<std::uint32_t>& replicas, const Upd
                       updates.weights == WeightRule::two ? updates.accumulated : 1};
   for (std::size_t s = 0; s < replicas.size(); ++s) {
     window.multiple = std::lcm(window.multiple, replicas[s]);
+    if (replicas[s] > 1 && updates.lag == 0) window.update_limited = true;
     if (warm_up.empty()) continue;
     const auto held = replicas[s] * (static_cast<std::uint32_t>(warm_up[s]) + 1);
     window.in_flight = std::max(window.in_flight, held);

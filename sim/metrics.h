@@ -58,8 +58,9 @@ struct SteadyState {
   /// The longest time for which one device or link is held by one micro-batch, on average over the
   /// micro-batches after which the replicas meet again: no period is shorter.
   double bottleneck_s = 0;
-  bool warm_up_limited =
-      false;            ///< The period is above the bottleneck, and no shared card explains it.
+  /// The period is above the bottleneck, and neither a shared card nor an update that replicas wait
+  /// for explains it.
+  bool warm_up_limited = false;
   bool settled = true;  ///< The later half of it has the same period to one part in a thousand.
 };
 
@@ -96,6 +97,7 @@ struct Metrics {
 struct SteadyWindow {
   std::uint32_t in_flight = 1;  ///< N
   std::uint32_t multiple = 1;   ///< L
+  bool update_limited = false;  ///< Replicas wait for each other's updates (lag 0).
 
   /// How many micro-batches a run needs for it to show: 2N + 5L.
   std::uint32_t least_run() const { return 2 * in_flight + 5 * multiple; }
