@@ -67,17 +67,23 @@ std::string candidate_table(const Planning& planning) {
 
 /// The plan beside what one would do without a planner.
 std::string comparison(const Planning& planning) {
-  const double ours = planning.winner().candidate.period_s;
+  const SimulatedPlan& ours = planning.winner();
   const Plans& plans = planning.plans;
-  Table table;
-  table.row({"beside it, by formula", "time", "plan is faster by", "peak memory"});
-  const auto row = [&](const std::string& name, double time_s, const std::string& memory) {
-    table.row(
-        {name, time_text(time_s), ours > 0 ? fmt::format("{:.2f}x", time_s / ours) : "-", memory});
+  const auto faster = [](double other_s, double ours_s) {
+    return ours_s > 0 ? fmt::format("{:.2f}x", other_s / ours_s) : "-";
   };
-  row("one device", plans.one_device_s, "");
+  Table table;
+  table.row({"beside it", "by formula", "plan is faster by", "simulated", "plan is faster by",
+             "peak memory"});
+  const auto row = [&](const std::string& name, double time_s, std::optional<double> simulated_s,
+                       const std::string& memory) {
+    table.row({name, time_text(time_s), faster(time_s, ours.candidate.period_s),
+               simulated_s ? time_text(*simulated_s) : "",
+               simulated_s ? faster(*simulated_s, ours.time_s) : "", memory});
+  };
+  row("one device", plans.one_device_s, std::nullopt, "");
   row(fmt::format("data parallelism on {}", plans.data_parallel.devices),
-      plans.data_parallel.period_s,
+      plans.data_parallel.period_s, planning.data_parallel_s,
       to_text(plans.data_parallel.peak_memory) +
           (plans.data_parallel.fits ? "" : ", does not fit"));
   if (plans.straight) {
@@ -85,7 +91,7 @@ std::string comparison(const Planning& planning) {
     for (const PlannedStage& stage : plans.straight->stages)
       peak = std::max(peak, stage.peak_memory);
     row(fmt::format("straight pipeline of {}", plans.straight->stages.size()),
-        plans.straight->period_s, to_text(peak));
+        plans.straight->period_s, std::nullopt, to_text(peak));
   }
   return table.print();
 }

@@ -54,6 +54,17 @@ Result<SimulatedPlan> simulate_candidate(const Scenario& scenario, const PlanCan
   return plan;
 }
 
+/// The whole model on every device, one micro-batch each: what a plan has to beat.
+std::optional<double> simulate_data_parallel(Scenario scenario) {
+  scenario.plan = {};
+  scenario.schedule = {};
+  scenario.schedule.rule = find_schedule_rule("data-parallel");
+  scenario.copies = scenario.cluster.device_count();
+  const auto prediction = predict(scenario);
+  if (!prediction) return std::nullopt;
+  return prediction->iteration_time_s / static_cast<double>(scenario.copies);
+}
+
 template <class T>
 std::string flow(const std::vector<T>& values) {
   return fmt::format("[{}]", fmt::join(values, ", "));
@@ -138,7 +149,8 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
     input.stages_at_most = static_cast<std::uint32_t>(plan.stages->value);
   auto plans = plumbline::plan(input);
   if (!plans) return at_plan(scenario, plans.problems());
-  Planning planning{*std::move(plans), {}, plan.cost_model};
+  Planning planning{*std::move(plans), {}, plan.cost_model, {}};
+  if (!options.devices_at_most) planning.data_parallel_s = simulate_data_parallel(scenario);
 
   // Simulation decides.
   Diagnostics refused;
