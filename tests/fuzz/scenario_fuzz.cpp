@@ -3,6 +3,7 @@
 #include "models/bug.h"
 #include "sim/chrome_trace.h"
 #include "sim/dot.h"
+#include "sim/planning.h"
 #include "sim/report.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -16,6 +17,8 @@ bool is_small(const Scenario& scenario) {
   const double layers = static_cast<double>(scenario.model.graph.size());
   const double devices = std::min<double>(scenario.cluster.device_count(), layers) *
                          static_cast<double>(scenario.copies);
+  if (scenario.plan.is_planned() && (layers > 12 || scenario.cluster.device_count() > 8))
+    return false;
   return devices * scenario.schedule.micro_batches * scenario.schedule.mini_batches * 2 <=
              kMostOps &&
          scenario.cluster.device_count() <= 64;
@@ -34,7 +37,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   if (!is_small(*scenario)) return 0;
-  const auto prediction = predict(*scenario);
+  const auto settled = settle_plan(*scenario);
+  if (!settled) {
+    fuzz::use(to_text(settled.problems()));
+    return 0;
+  }
+  const auto prediction = predict(*settled);
   if (!prediction) {
     fuzz::use(to_text(prediction.problems()));
     return 0;
