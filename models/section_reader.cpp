@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "models/quantity.h"
 
@@ -120,6 +121,27 @@ std::optional<Marked<bool>> SectionReader::boolean(std::string_view key) {
 std::optional<Marked<std::string>> SectionReader::text(std::string_view key) {
   const YamlNode* node = child(key);
   return marked(node, node ? read_text(*node, path_of(key), *problems_) : std::nullopt);
+}
+
+std::optional<Marked<std::string>> SectionReader::file(std::string_view key) {
+  auto name = text(key);
+  if (!name) return std::nullopt;
+  std::filesystem::path path(name->value);
+  if (path.is_relative()) path = std::filesystem::path(name->mark.source->directory) / path;
+  name->value = path.lexically_normal().string();
+  return name;
+}
+
+void SectionReader::add_file_problems(std::string_view key, const Mark& mark,
+                                      const Diagnostics& problems) {
+  for (Diagnostic problem : problems) {
+    if (problem.mark.line == 0 && problem.fault == Fault::file) {
+      problem.message = fmt::format("{} is '{}', which {}", path_of(key),
+                                    clipped(problem.mark.source->name), problem.message);
+      problem.mark = mark;
+    }
+    problems_->push_back(std::move(problem));
+  }
 }
 
 std::optional<Marked<std::string>> SectionReader::choice(std::string_view key,

@@ -33,6 +33,11 @@ class SectionReader {
   std::optional<Marked<double>> real(std::string_view key, double most);
   std::optional<Marked<bool>> boolean(std::string_view key);
   std::optional<Marked<std::string>> text(std::string_view key);
+  /// A path, made relative to the folder of the text that names it.
+  std::optional<Marked<std::string>> file(std::string_view key);
+  /// Adds what is wrong in the file that `key` names; what is wrong with the file itself is told at
+  /// `mark`, where it is named.
+  void add_file_problems(std::string_view key, const Mark& mark, const Diagnostics& problems);
   /// `noun` ends the message: "schedule.name is 'x', which is no schedule".
   std::optional<Marked<std::string>> choice(std::string_view key,
                                             const std::vector<std::string>& offered,

@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "models/model_checks.h"
 #include "models/yaml.h"
 
@@ -151,18 +149,9 @@ Plan read_plan_file(SectionReader& section, const Marked<std::string>& name,
     section.child(key);
   }
   section.finish();
-  std::filesystem::path path(name.value);
-  if (path.is_relative()) path = std::filesystem::path(name.mark.source->directory) / path;
-  const auto root = read_yaml(path.lexically_normal().string());
+  const auto root = read_yaml(name.value);
   if (!root) {
-    for (Diagnostic problem : root.problems()) {
-      if (problem.mark.line == 0 && problem.fault == Fault::file) {
-        problem.message = fmt::format("plan.file is '{}', which {}",
-                                      clipped(problem.mark.source->name), problem.message);
-        problem.mark = name.mark;
-      }
-      problems.push_back(std::move(problem));
-    }
+    section.add_file_problems("file", name.mark, root.problems());
     return {};
   }
   SectionReader file(*root, "plan", problems);
@@ -181,7 +170,7 @@ std::optional<std::size_t> Plan::written_stages() const {
 }
 
 Plan read_plan_section(SectionReader& section, Diagnostics& problems) {
-  if (const auto name = section.text("file")) return read_plan_file(section, *name, problems);
+  if (const auto name = section.file("file")) return read_plan_file(section, *name, problems);
   return PlanReader(section, problems).read();
 }
 

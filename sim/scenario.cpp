@@ -91,34 +91,11 @@ class ScenarioReader {
 
   void load(SectionReader& section, std::string_view key,
             Result<Model> (*read_model_file)(const std::string&)) {
-    const auto path = file_path(section, key);
+    const auto path = section.file(key);
     if (!path) return;
     auto model = read_model_file(path->value);
-    if (!model) return add_file_problems(model.problems(), section.path_of(key), path->mark);
+    if (!model) return section.add_file_problems(key, path->mark, model.problems());
     scenario_.model = *std::move(model);
-  }
-
-  /// The file that a key names, relative to where the key stands.
-  static std::optional<Marked<std::string>> file_path(SectionReader& section,
-                                                      std::string_view key) {
-    auto name = section.text(key);
-    if (!name) return std::nullopt;
-    std::filesystem::path file(name->value);
-    if (file.is_relative()) file = std::filesystem::path(name->mark.source->directory) / file;
-    name->value = file.lexically_normal().string();
-    return name;
-  }
-
-  /// What is wrong in a file that a key names; what is wrong with the file itself is told there.
-  void add_file_problems(const Diagnostics& problems, const std::string& key, const Mark& mark) {
-    for (Diagnostic problem : problems) {
-      if (problem.mark.line == 0 && problem.fault == Fault::file) {
-        problem.message = fmt::format("{} is '{}', which {}", key,
-                                      clipped(problem.mark.source->name), problem.message);
-        problem.mark = mark;
-      }
-      problems_.push_back(std::move(problem));
-    }
   }
 
   void read_uniform(SectionReader& section) {
@@ -323,11 +300,11 @@ class ScenarioReader {
       section.error(section.mark_of("name"), "schedule.name stands beside schedule.file",
                     "the file gives the order; leave one of them out");
     }
-    const auto path = file_path(section, "file");
+    const auto path = section.file("file");
     if (!path) return;
     choice.name_mark = path->mark;
     auto file = plumbline::read_schedule_file(path->value);
-    if (!file) return add_file_problems(file.problems(), section.path_of("file"), path->mark);
+    if (!file) return section.add_file_problems("file", path->mark, file.problems());
     choice.file = *std::move(file);
     choice.micro_batches = choice.file->micro_batches;
     for (const std::string& note : choice.file->notes) scenario_.notes.push_back(note);

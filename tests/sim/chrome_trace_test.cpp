@@ -11,19 +11,13 @@
 
 #include "sim/idle.h"
 #include "tests/support/builders.h"
+#include "tests/support/examples.h"
 
 namespace plumbline {
 namespace {
 
 using Json = nlohmann::json;
-
-Prediction predict_example(const std::string& file, const std::vector<std::string>& overrides) {
-  const auto scenario = read_scenario("examples/" + file + ".yaml", overrides);
-  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-  auto prediction = predict(*scenario);
-  REQUIRE(prediction);
-  return *std::move(prediction);
-}
+using test::predict_example;
 
 /// Nanoseconds of a time in microseconds with three decimals.
 std::int64_t ns(const Json& microseconds) {

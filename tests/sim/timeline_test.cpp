@@ -7,17 +7,10 @@
 #include "models/diagnostic.h"
 #include "sim/idle.h"
 #include "tests/support/builders.h"
+#include "tests/support/examples.h"
 
 namespace plumbline::test {
 namespace {
-
-Prediction predict_example(const std::string& file, const std::vector<std::string>& overrides) {
-  const auto scenario = read_scenario("examples/" + file + ".yaml", overrides);
-  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-  auto prediction = predict(*scenario);
-  REQUIRE(prediction);
-  return *std::move(prediction);
-}
 
 struct Case {
   std::string file;
