@@ -88,7 +88,7 @@ int fail(const Diagnostics& problems) {
   return code;
 }
 
-int report_fit(const Prediction& prediction) {
+int report_fit(const Outcome& prediction) {
   if (prediction.fits() != false) return ExitCode::done;
   std::fputs(fmt::format("error: {}\n", shortage(prediction)).c_str(), stderr);
   return ExitCode::infeasible;

@@ -55,7 +55,7 @@ int fail(const Diagnostics& problems);
 
 /// Says on stderr which device has too little memory, if one has; returns ExitCode::infeasible
 /// then, else ExitCode::done.
-int report_fit(const Prediction& prediction);
+int report_fit(const Outcome& prediction);
 
 /// Writes `text` to stdout, or atomically to `path`: a temporary file in the same folder, then a
 /// rename. Returns ExitCode::done, or ExitCode::file_trouble after saying why.

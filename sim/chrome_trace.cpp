@@ -49,7 +49,7 @@ std::string slice_name(const Activity& activity) {
 
 class Writer {
  public:
-  explicit Writer(const Prediction& p) : p_(p), graph_(p.graph), spans_(p.trace.spans) {}
+  explicit Writer(const Outcome& p) : p_(p), graph_(p.graph), spans_(p.trace.spans) {}
 
   std::string write() {
     put("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
@@ -210,7 +210,7 @@ class Writer {
     return graph_.holds_channel(node) ? span.begin + graph_.cost(node).latency : span.begin;
   }
 
-  const Prediction& p_;
+  const Outcome& p_;
   const OpGraph& graph_;
   const std::vector<Span>& spans_;
   fmt::memory_buffer out_;
@@ -230,7 +230,7 @@ std::vector<std::uint32_t> critical_path(const Trace& trace) {
   return path;
 }
 
-std::string chrome_trace(const Prediction& prediction) { return Writer(prediction).write(); }
+std::string chrome_trace(const Outcome& outcome) { return Writer(outcome).write(); }
 
 std::string gzip(const std::string& text) {
   z_stream stream{};

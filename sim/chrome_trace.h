@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/predict.h"
+#include "sim/outcome.h"
 
 namespace plumbline {
 
@@ -19,7 +19,7 @@ std::vector<std::uint32_t> critical_path(const Trace& trace);
 /// both ends, which it holds. Slices are named `F 12`, `send F 12`, `recv F 12`, `idle transfer`:
 /// kind and micro-batch, numbered through the run. Times are microseconds with three decimals:
 /// exact.
-std::string chrome_trace(const Prediction& prediction);
+std::string chrome_trace(const Outcome& outcome);
 
 /// `text` in gzip's format.
 std::string gzip(const std::string& text);

@@ -18,7 +18,7 @@ std::string plural(std::int64_t count, std::string_view noun) {
 
 std::string time_text(double time_s) { return to_text(round_up(time_s * 1e9)); }
 
-std::string device_name(const Prediction& p, std::size_t slot) {
+std::string device_name(const Outcome& p, std::size_t slot) {
   return std::to_string(p.graph.devices[slot].value);
 }
 
@@ -28,7 +28,7 @@ std::string stages_of(const std::vector<std::uint32_t>& stages) {
   return fmt::format("{}", fmt::join(stages, ","));
 }
 
-std::string headline(const Prediction& p) {
+std::string headline(const Outcome& p) {
   const Schedule& schedule = p.pipeline.schedule;
   const std::uint32_t copies = p.pipeline.copies;
   std::string text =
@@ -41,7 +41,7 @@ std::string headline(const Prediction& p) {
   return text + "\n\n";
 }
 
-std::string summary(const Prediction& p) {
+std::string summary(const Outcome& p) {
   const Metrics& m = p.metrics;
   Table table;
   const auto line = [&](std::string_view name, std::string_view value,
@@ -93,7 +93,7 @@ std::string summary(const Prediction& p) {
   return table.print();
 }
 
-std::string device_table(const Prediction& p) {
+std::string device_table(const Outcome& p) {
   Table table;
   std::vector<std::string> header = {"device",    "stages",   "busy",        "idle",   "bubble",
                                      "in flight", "versions", "peak memory", "peak at"};
@@ -121,7 +121,7 @@ std::string device_table(const Prediction& p) {
 }
 
 /// A column for each cause that occurs at all.
-std::string cause_table(const Prediction& p) {
+std::string cause_table(const Outcome& p) {
   std::vector<IdleCause> shown;
   for (const IdleCause cause : kIdleCauses) {
     const bool occurs =
@@ -144,7 +144,7 @@ std::string cause_table(const Prediction& p) {
   return "\nwhere the idle time comes from\n" + table.print();
 }
 
-std::string memory_table(const Prediction& p) {
+std::string memory_table(const Outcome& p) {
   const bool any = std::any_of(p.memory.begin(), p.memory.end(),
                                [](const DeviceMemory& d) { return d.peak.sum().count > 0; });
   if (!any) return "";
@@ -161,7 +161,7 @@ std::string memory_table(const Prediction& p) {
 }
 
 /// Which versions of the weights each stage keeps, and those of one micro-batch in words.
-std::string version_table(const Prediction& p) {
+std::string version_table(const Outcome& p) {
   if (!p.metrics.steady) return "";
   const std::uint32_t m = p.metrics.steady->first;
   Table table;
@@ -178,7 +178,7 @@ std::string version_table(const Prediction& p) {
   return "\nversions of the weights\n" + table.print();
 }
 
-std::string remarks(const Prediction& p) {
+std::string remarks(const Outcome& p) {
   std::string text;
   if (p.fits() == false) text += shortage(p) + '\n';
   for (const std::string& estimate : p.pipeline.estimated) text += "estimated: " + estimate + '\n';
@@ -188,7 +188,7 @@ std::string remarks(const Prediction& p) {
 
 }  // namespace
 
-std::string shortage(const Prediction& p) {
+std::string shortage(const Outcome& p) {
   std::size_t worst = 0;
   for (std::size_t slot = 1; slot < p.memory.size(); ++slot) {
     if (p.memory[slot].peak.sum() > p.memory[worst].peak.sum()) worst = slot;
@@ -198,7 +198,7 @@ std::string shortage(const Prediction& p) {
                      to_text(peak), to_text(peak - *p.memory_limit), to_text(*p.memory_limit));
 }
 
-std::string to_table(const Prediction& p, const std::optional<TimelineStyle>& style) {
+std::string to_table(const Outcome& p, const std::optional<TimelineStyle>& style) {
   const std::string picture = style ? timeline(p, *style) : "";
   return headline(p) + summary(p) + '\n' + device_table(p) + (picture.empty() ? "" : "\n") +
          picture + cause_table(p) + memory_table(p) + version_table(p) + remarks(p);

@@ -5,16 +5,17 @@
 #include <optional>
 #include <string>
 
+#include "sim/outcome.h"
 #include "sim/planning.h"
 #include "sim/timeline.h"
 
 namespace plumbline {
 
 /// The tables that `simulate` prints, with the timeline between them where a style is given.
-std::string to_table(const Prediction& prediction, const std::optional<TimelineStyle>& style);
+std::string to_table(const Outcome& outcome, const std::optional<TimelineStyle>& style);
 
 /// One sentence about the device that is the farthest beyond the memory. Requires: fits() is false.
-std::string shortage(const Prediction& prediction);
+std::string shortage(const Outcome& outcome);
 
 /// The tables that `plan` prints.
 std::string to_table(const Scenario& scenario, const Planning& planning);
@@ -24,6 +25,6 @@ std::string to_json(const Scenario& scenario, const Planning& planning, double p
 
 /// The JSON of `simulate --json`, one line a key at the top, in the order of the contract. Ends in
 /// a newline.
-std::string to_json(const Prediction& prediction, const std::string& version);
+std::string to_json(const Outcome& outcome, const std::string& version);
 
 }  // namespace plumbline

@@ -27,7 +27,7 @@ Json memory_parts(const MemoryParts& peak) {
           {"stash_bytes", peak.stash.count},         {"buffers_bytes", peak.buffers.count}};
 }
 
-Json device(const Prediction& p, std::size_t slot, const std::vector<std::uint32_t>& stages) {
+Json device(const Outcome& p, std::size_t slot, const std::vector<std::uint32_t>& stages) {
   const DeviceMetrics& metrics = p.metrics.devices[slot];
   const DeviceMemory& memory = p.memory[slot];
   const auto makespan = static_cast<double>(p.metrics.makespan.count());
@@ -49,7 +49,7 @@ Json device(const Prediction& p, std::size_t slot, const std::vector<std::uint32
 
 }  // namespace
 
-std::string to_json(const Prediction& p, const std::string& version) {
+std::string to_json(const Outcome& p, const std::string& version) {
   const Metrics& m = p.metrics;
   Json devices = Json::array();
   const auto stages = p.graph.stages_by_slot();

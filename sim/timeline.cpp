@@ -58,7 +58,7 @@ bool waits(IdleCause cause) {
 
 class Painter {
  public:
-  Painter(const Prediction& p, std::size_t columns)
+  Painter(const Outcome& p, std::size_t columns)
       : graph_(p.graph), trace_(p.trace), makespan_(p.metrics.makespan), columns_(columns) {}
 
   TimelineCells paint() {
@@ -136,7 +136,7 @@ class Painter {
 
 /// As many of `most` columns as make all ops begin and end between columns, where that takes no
 /// more than a quarter of them away.
-std::size_t whole_columns(const Prediction& p, std::size_t most) {
+std::size_t whole_columns(const Outcome& p, std::size_t most) {
   std::int64_t unit = p.metrics.makespan.count();
   for (const Cost& cost : p.graph.costs) {
     unit = std::gcd(unit, cost.hold.count());
@@ -151,7 +151,7 @@ std::size_t whole_columns(const Prediction& p, std::size_t most) {
 /// Turns cells into characters.
 class Pen {
  public:
-  Pen(const Prediction& p, const TimelineStyle& style) : p_(p), style_(style) {}
+  Pen(const Outcome& p, const TimelineStyle& style) : p_(p), style_(style) {}
 
   std::string draw() {
     const std::size_t shown = std::min<std::size_t>(p_.graph.slots(), kMostRows);
@@ -247,20 +247,20 @@ class Pen {
                        style_.unicode ? "▁ to █" : ". to @", to_text(round_up(column_ns)));
   }
 
-  const Prediction& p_;
+  const Outcome& p_;
   const TimelineStyle& style_;
   bool numbered_ = false;
 };
 
 }  // namespace
 
-TimelineCells timeline_cells(const Prediction& prediction, std::size_t columns) {
-  return Painter(prediction, columns).paint();
+TimelineCells timeline_cells(const Outcome& outcome, std::size_t columns) {
+  return Painter(outcome, columns).paint();
 }
 
-std::string timeline(const Prediction& prediction, const TimelineStyle& style) {
-  if (prediction.metrics.makespan.count() == 0) return "";
-  return Pen(prediction, style).draw();
+std::string timeline(const Outcome& outcome, const TimelineStyle& style) {
+  if (outcome.metrics.makespan.count() == 0) return "";
+  return Pen(outcome, style).draw();
 }
 
 }  // namespace plumbline

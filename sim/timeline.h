@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/predict.h"
+#include "sim/outcome.h"
 
 namespace plumbline {
 
@@ -38,7 +38,7 @@ struct TimelineCell {
 using TimelineCells = std::vector<std::vector<TimelineCell>>;
 
 /// Requires: columns >= 1, a run that takes time.
-TimelineCells timeline_cells(const Prediction& prediction, std::size_t columns);
+TimelineCells timeline_cells(const Outcome& outcome, std::size_t columns);
 
 /// How the picture is drawn.
 struct TimelineStyle {
@@ -48,6 +48,6 @@ struct TimelineStyle {
 };
 
 /// The picture with its axis and legend, at most 64 devices; "" for a run that takes no time.
-std::string timeline(const Prediction& prediction, const TimelineStyle& style);
+std::string timeline(const Outcome& outcome, const TimelineStyle& style);
 
 }  // namespace plumbline

@@ -25,7 +25,7 @@ std::int64_t ns(const Json& microseconds) {
 }
 
 /// Checks every promise of the header on the trace of `p`.
-void check_trace(const Prediction& p) {
+void check_trace(const Outcome& p) {
   const Json trace = Json::parse(chrome_trace(p));
   std::map<std::pair<int, int>, std::map<std::int64_t, std::int64_t>>
       tracks;  // begin to end, by track
@@ -93,7 +93,7 @@ TEST_CASE("a trace read back holds the busy time, the idle time by cause and the
 }
 
 TEST_CASE("the critical path begins with the run, ends with it, and has no gap but latencies") {
-  const Prediction p = predict_example("worked-example", {});
+  const Outcome p = predict_example("worked-example", {});
   const auto path = critical_path(p.trace);
   REQUIRE(!path.empty());
   CHECK(p.trace.spans[path.front()].begin == SimTime{});

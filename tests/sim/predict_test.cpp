@@ -10,7 +10,7 @@
 namespace plumbline {
 namespace {
 
-Prediction predict_example(const std::vector<std::string>& overrides) {
+Outcome predict_example(const std::vector<std::string>& overrides) {
   const auto scenario = read_scenario("examples/four-stages.yaml", overrides);
   REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
   auto prediction = predict(*scenario);
@@ -19,7 +19,7 @@ Prediction predict_example(const std::vector<std::string>& overrides) {
 }
 
 TEST_CASE("the example of the contract: 33 ms, 7757.6 samples a second, 3/11 of bubble") {
-  const Prediction p = predict_example({});
+  const Outcome p = predict_example({});
   CHECK(p.metrics.makespan == std::chrono::milliseconds(33));
   CHECK(*p.throughput_samples_per_s == doctest::Approx(7757.6).epsilon(1e-5));
   REQUIRE(p.formula);
@@ -34,7 +34,7 @@ TEST_CASE("the example of the contract: 33 ms, 7757.6 samples a second, 3/11 of 
 }
 
 TEST_CASE("a smaller micro-batch is scaled and says so; throughput of GPipe and 1F1B stays equal") {
-  const Prediction p = predict_example({"training.micro_batch_size=8"});
+  const Outcome p = predict_example({"training.micro_batch_size=8"});
   CHECK(p.metrics.makespan == std::chrono::microseconds(8250));
   REQUIRE(p.pipeline.estimated.size() == 1);
   CHECK(predict_example({"training.micro_batch_size=8", "schedule.name=gpipe"}).metrics.makespan ==
@@ -55,7 +55,7 @@ TEST_CASE("memory beyond the limit does not fit, and asynchronous runs report a 
   CHECK(predict_example({"cluster.memory=228 MiB"}).fits() == true);
   CHECK(predict_example({"cluster.memory=227 MiB"}).fits() == false);
   CHECK(!predict_example({"cluster.memory=null"}).fits());
-  const Prediction p = predict_example({"schedule.name=pipedream"});
+  const Outcome p = predict_example({"schedule.name=pipedream"});
   CHECK(p.iteration_time_s == doctest::Approx(8 * 0.003));
   for (std::uint32_t s = 0; s < 4; ++s) CHECK(p.pipeline.weights[s].kept == 4 - s);
 }

@@ -167,7 +167,7 @@ class Author {
   bool has_batch_ = false;
 };
 
-void check_time(const Prediction& p) {
+void check_time(const Outcome& p) {
   const Metrics& m = p.metrics;
   for (const DeviceMetrics& device : m.devices) {
     CHECK(device.busy + device.idle == m.makespan);
@@ -190,7 +190,7 @@ void check_time(const Prediction& p) {
   }
 }
 
-void check_two_evaluations(const Prediction& p) {
+void check_two_evaluations(const Outcome& p) {
   const auto shared = p.graph.shared_channels();
   if (std::none_of(shared.begin(), shared.end(), [](bool s) { return s; })) {
     CHECK(longest_path(p.graph) == p.trace);
@@ -202,7 +202,7 @@ void check_two_evaluations(const Prediction& p) {
   CHECK(longest_path_end(apart).time_since_epoch() <= p.metrics.makespan);
 }
 
-void check_memory(const Prediction& p) {
+void check_memory(const Outcome& p) {
   const auto all = memory_steps(p.graph, p.trace, p.pipeline.costs,
                                 p.pipeline.schedule.shape.positions, p.memory_rules);
   for (std::size_t slot = 0; slot < all.size(); ++slot) {
@@ -234,7 +234,7 @@ void check_memory(const Prediction& p) {
 }
 
 /// The JSON holds the same numbers, and no more.
-void check_json(const Prediction& p) {
+void check_json(const Outcome& p) {
   const auto json = nlohmann::json::parse(to_json(p, "0"));
   CHECK(json["device_count"] == p.graph.slots());
   double busy = 0, idle = 0;

@@ -30,7 +30,7 @@ const std::vector<Case>& cases() {
 
 TEST_CASE("every op fills its time in columns, each edge at most half a column off") {
   for (const Case& c : cases()) {
-    const Prediction p = predict_example(c.file, c.overrides);
+    const Outcome p = predict_example(c.file, c.overrides);
     const std::size_t columns = 400;
     const TimelineCells cells = timeline_cells(p, columns);
     CAPTURE(c.file);
@@ -59,7 +59,7 @@ TEST_CASE("every op fills its time in columns, each edge at most half a column o
 
 TEST_CASE("idle columns stand for the idle time, those of communication apart") {
   for (const Case& c : cases()) {
-    const Prediction p = predict_example(c.file, c.overrides);
+    const Outcome p = predict_example(c.file, c.overrides);
     const std::size_t columns = 600;
     const TimelineCells cells = timeline_cells(p, columns);
     const double column = static_cast<double>(p.metrics.makespan.count()) / columns;
@@ -91,7 +91,7 @@ TEST_CASE("idle columns stand for the idle time, those of communication apart") 
 
 TEST_CASE("where ops are narrower than columns the shares add up to the busy time") {
   for (const Case& c : cases()) {
-    const Prediction p = predict_example(c.file, c.overrides);
+    const Outcome p = predict_example(c.file, c.overrides);
     for (const std::size_t columns : {3U, 5U}) {
       const TimelineCells cells = timeline_cells(p, columns);
       CAPTURE(c.file);
@@ -119,7 +119,7 @@ TEST_CASE("where ops are narrower than columns the shares add up to the busy tim
 }
 
 TEST_CASE("one narrow op makes shares of its columns alone") {
-  const Prediction p = predict_example(
+  const Outcome p = predict_example(
       "naive-two-devices",
       {"schedule.micro_batches=1", "model.uniform.forward=1 ms", "model.uniform.backward=20 ms"});
   // 0F0 and 1F0 are a third of a column of 3 ms wide; 1B0 begins in the same one.
@@ -132,9 +132,9 @@ TEST_CASE("one narrow op makes shares of its columns alone") {
 }
 
 TEST_CASE("GPipe on two devices as text, in every style") {
-  const Prediction p = predict_example(
-      "naive-two-devices", {"schedule.name=gpipe", "schedule.micro_batches=3",
-                            "model.uniform.forward=1 ms", "model.uniform.backward=2 ms"});
+  const Outcome p = predict_example("naive-two-devices",
+                                    {"schedule.name=gpipe", "schedule.micro_batches=3",
+                                     "model.uniform.forward=1 ms", "model.uniform.backward=2 ms"});
   CHECK(timeline(p, {.width = 37, .unicode = true, .color = false}) ==
         "            0                  12 ms\n"
         "  device 0 │0░1░2░······0▓▓▓1▓▓▓2▓▓▓│\n"
@@ -152,8 +152,8 @@ TEST_CASE("GPipe on two devices as text, in every style") {
 }
 
 TEST_CASE("a run that takes no time has no picture") {
-  const Prediction p = predict_example("naive-two-devices",
-                                       {"model.uniform.forward=0 s", "model.uniform.backward=0 s"});
+  const Outcome p = predict_example("naive-two-devices",
+                                    {"model.uniform.forward=0 s", "model.uniform.backward=0 s"});
   CHECK(timeline(p, {}).empty());
 }
 

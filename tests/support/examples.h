@@ -11,8 +11,7 @@
 
 namespace plumbline::test {
 
-inline Prediction predict_example(const std::string& file,
-                                  const std::vector<std::string>& overrides) {
+inline Outcome predict_example(const std::string& file, const std::vector<std::string>& overrides) {
   const auto scenario = read_scenario("examples/" + file + ".yaml", overrides);
   REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
   auto prediction = predict(*scenario);

@@ -1,0 +1,159 @@
+// The meaning of a trace: metrics, memory, closed form, notes.
+// SPDX-License-Identifier: MIT
+#include "sim/outcome.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/quantity.h"
+
+namespace plumbline {
+namespace {
+
+/// The closed form for this run, where its conditions hold: overlapped transfers without bandwidth,
+/// nothing but F and B that takes time, one mini-batch like the other.
+std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& pipeline,
+                                     const OpGraph& graph) {
+  if (graph.blocking || graph.asynchronous() || scenario.overheads.per_iteration.count() > 0)
+    return std::nullopt;
+  const PipelineShape& shape = pipeline.schedule.shape;
+  if (!scenario.schedule.rule || scenario.schedule.whole_model()) return std::nullopt;
+  if (pipeline.windows != windows(*scenario.schedule.rule, shape, std::nullopt))
+    return std::nullopt;
+  if (shape.slots != shape.positions.size()) return std::nullopt;  // replicas
+  PipelineTimes times;
+  times.micro_batches = pipeline.schedule.shape.micro_batches;
+  constexpr std::size_t kinds = 5;  // the cost classes of a stage, as lowering lays them out
+  for (const Position& position : pipeline.schedule.shape.positions) {
+    Duration forward{}, backward{};
+    for (std::uint32_t i = 0; i < position.stages; ++i) {
+      const Cost* const stage = &graph.costs[(position.first_stage + i) * kinds];
+      forward += stage[0].hold;
+      backward += stage[1].hold;
+      if (stage[4].hold.count() > 0) return std::nullopt;
+    }
+    times.forward.push_back(forward);
+    times.backward.push_back(backward);
+  }
+  std::vector<std::optional<Duration>> latency(shape.stages());  // of the boundary above a stage
+  for (std::uint32_t i = 0; i < graph.size(); ++i) {
+    const Activity& activity = graph.activities[i];
+    const Cost& cost = graph.cost(i);
+    if (activity.kind == ActivityKind::all_reduce && (cost.hold + cost.latency).count() > 0)
+      return std::nullopt;
+    if (!is_transfer(activity.kind)) continue;
+    if (cost.hold.count() > 0) return std::nullopt;
+    auto& known = latency[activity.stage.value -
+                          (activity.kind == ActivityKind::activation_transfer ? 1 : 0)];
+    if (known.value_or(cost.latency) != cost.latency) return std::nullopt;
+    known = cost.latency;
+  }
+  for (std::size_t i = 0; i + 1 < shape.positions.size(); ++i) {
+    const Position& position = shape.positions[i];
+    times.latency.push_back(*latency[position.first_stage + position.stages - 1]);
+  }
+  return closed_form(scenario.schedule.rule->name, times);
+}
+
+std::vector<std::uint32_t> kept_versions(const std::vector<StageVersions>& stages) {
+  std::vector<std::uint32_t> kept;
+  kept.reserve(stages.size());
+  for (const StageVersions& stage : stages) kept.push_back(stage.kept);
+  return kept;
+}
+
+Duration longest_end(const Trace& trace) {
+  SimTime end;
+  for (const Span& span : trace.spans) end = std::max(end, span.end);
+  return end.time_since_epoch();
+}
+
+/// What a reader of the steady period should know of it.
+void add_steady_notes(Outcome& outcome) {
+  const auto& steady = outcome.metrics.steady;
+  if (!steady) return;
+  const auto& weights = outcome.pipeline.weights;
+  const auto differs =
+      std::count_if(weights.begin(), weights.end(), [](const StageVersions& stage) {
+        return std::any_of(stage.uses.begin(), stage.uses.end(),
+                           [](const VersionUse& use) { return use.forward != use.backward; });
+      });
+  if (differs > 0) {
+    outcome.pipeline.notes.push_back(fmt::format(
+        "forward and backward see different weights on {} of {} stages: their gradients "
+        "belong to no version (schedule.weights: none)",
+        differs, weights.size()));
+  }
+  if (!steady->settled) {
+    outcome.pipeline.notes.emplace_back(
+        "the period still changes at the end of the run: more schedule.mini_batches bring it "
+        "closer to its limit");
+  }
+  if (steady->warm_up_limited) {
+    outcome.pipeline.notes.push_back(
+        fmt::format("warm-up limited: no device or link is busy for more than {} of each period, "
+                    "so a deeper plan.warm_up could shorten it",
+                    to_text(round_up(steady->bottleneck_s * 1e9))));
+  }
+}
+
+}  // namespace
+
+std::optional<bool> Outcome::fits(std::size_t slot) const {
+  if (!memory_limit) return std::nullopt;
+  return memory[slot].peak.sum() <= *memory_limit;
+}
+
+std::optional<bool> Outcome::fits() const {
+  if (!memory_limit) return std::nullopt;
+  for (std::size_t slot = 0; slot < memory.size(); ++slot) {
+    if (!*fits(slot)) return false;
+  }
+  return true;
+}
+
+double Outcome::iteration_time_of(const Metrics& run) const {
+  return run.steady ? run.steady->period_s * micro_batches
+                    : seconds(run.makespan) / pipeline.mini_batches;
+}
+
+Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph graph, Trace trace) {
+  Outcome outcome;
+  outcome.pipeline = std::move(pipeline);
+  outcome.graph = std::move(graph);
+  outcome.trace = std::move(trace);
+  const Pipeline& plan = outcome.pipeline;
+  outcome.memory_rules = {scenario.optimizer_state, scenario.schedule.recompute,
+                          kept_versions(plan.weights)};
+  if (most_memory(plan.costs, outcome.memory_rules, plan.schedule.shape.micro_batches) > 9e18) {
+    return input_error(scenario.model_mark, "the model's sizes add up to more than 64 bits hold");
+  }
+  if (seconds(longest_end(outcome.trace)) * outcome.graph.slots() > 4e9) {
+    return input_error(
+        scenario.schedule.micro_batches_mark,
+        "the devices' times add up to more than 120 years, more than 64 bits of nanoseconds hold",
+        "make the times or the number of micro-batches smaller");
+  }
+  outcome.metrics = measure(outcome.graph, outcome.trace, plan.steady_window);
+  outcome.memory =
+      measure_memory(outcome.graph, plan.costs, outcome.memory_rules,
+                     memory_steps(outcome.graph, outcome.trace, plan.costs,
+                                  plan.schedule.shape.positions, outcome.memory_rules));
+  outcome.formula = formula_of(scenario, plan, outcome.graph);
+  add_steady_notes(outcome);
+  outcome.scenario = scenario.name;
+  outcome.memory_limit = scenario.cluster.memory;
+  outcome.micro_batches = scenario.schedule.micro_batches;
+  outcome.mini_batches = scenario.schedule.mini_batches;
+  outcome.micro_batch_size = scenario.micro_batch_size;
+  outcome.iteration_time_s = outcome.iteration_time_of(outcome.metrics);
+  if (outcome.iteration_time_s > 0) {
+    outcome.throughput_samples_per_s = plan.copies * static_cast<double>(outcome.micro_batches) *
+                                       static_cast<double>(outcome.micro_batch_size) /
+                                       outcome.iteration_time_s;
+  }
+  return outcome;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,45 @@
+// What happens when in a run, and what that means: of a prediction and of a measured run alike.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schedules/bubble_formulas.h"
+#include "sim/memory.h"
+#include "sim/metrics.h"
+#include "sim/pipeline.h"
+#include "sim/trace.h"
+
+namespace plumbline {
+
+/// A run, predicted or measured: what happens when, and what that means.
+struct Outcome {
+  std::string scenario;
+  Pipeline pipeline;
+  OpGraph graph;
+  Trace trace;
+  Metrics metrics;
+  MemoryRules memory_rules;
+  std::vector<DeviceMemory> memory;  ///< By slot.
+  std::optional<Bytes> memory_limit;
+  std::optional<ClosedForm> formula;
+  std::uint32_t micro_batches = 1;  ///< In one mini-batch, as the scenario gives them.
+  std::uint32_t mini_batches = 1;   ///< As the scenario gives them.
+  std::int64_t micro_batch_size = 1;
+  double iteration_time_s = 0;
+  std::optional<double> throughput_samples_per_s;  ///< Nothing for a run that takes no time.
+
+  /// The time of one mini-batch in a run with these metrics.
+  double iteration_time_of(const Metrics& run) const;
+  /// Whether every device's peak is within the limit; nothing without a limit.
+  std::optional<bool> fits() const;
+  std::optional<bool> fits(std::size_t slot) const;
+};
+
+/// Reads off a trace of `graph` what it means. Errors: sizes or device times that 64 bits do not
+/// hold.
+Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph graph, Trace trace);
+
+}  // namespace plumbline
