@@ -84,8 +84,18 @@ class GapReader {
     }
     const SimTime made = producer == graph_.size() ? end : spans_[producer].end;
     const SimTime turn = std::clamp(made, begin, end);
+    const SimTime ready = std::clamp(released(node), turn, end);
     add(begin, turn, IdleCause::dependency);
-    add(turn, end, on_its_way);
+    add(turn, ready, on_its_way);
+    add(ready, end, IdleCause::overhead);  // of a measured run: between two ops
+  }
+
+  /// When the last of all that the node waited for was met; in a simulation it begins then.
+  SimTime released(std::uint32_t node) const {
+    const std::uint32_t by = spans_[node].released_by;
+    if (by == kNobody) return spans_[node].begin;
+    const bool gives_back = graph_.nodes[by].resource == graph_.nodes[node].resource;
+    return spans_[by].end - (gives_back ? graph_.cost(by).latency : Duration{});
   }
 
   const OpGraph& graph_;

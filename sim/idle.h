@@ -19,7 +19,7 @@ enum class IdleCause : std::uint8_t {
   all_reduce,  ///< Gradients of other replicas or copies.
   rendezvous,  ///< The other end of a blocking transfer.
   update,      ///< The updates of other devices.
-  overhead,    ///< Time per iteration that belongs to no device.
+  overhead,    ///< Time per iteration that belongs to no device; in a measured run, between ops.
 };
 
 /// All of them, in the order of reports.

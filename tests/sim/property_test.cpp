@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/predict.h"
 #include "sim/report.h"
 #include "tests/support/builders.h"
 
