@@ -69,5 +69,6 @@ void add_simulate(CLI::App& app, int& exit_code);
 void add_schedule(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
+void add_run(CLI::App& app, int& exit_code);
 
 }  // namespace plumbline

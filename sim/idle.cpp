@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/release.h"
+
 namespace plumbline {
 namespace {
 
@@ -45,7 +47,10 @@ class GapReader {
     const SimTime reduced = spans_[mini_batch.reduced].end;
     add(flushed, reduced, IdleCause::all_reduce);
     SimTime updated = reduced;
-    for (Iterator at = updates; at != next; ++at) updated = spans_[*at].end;
+    for (Iterator at = updates; at != next; ++at) {
+      add(updated, spans_[*at].begin, IdleCause::overhead);
+      updated = spans_[*at].end;
+    }
     add(updated, spans_[mini_batch.gate].begin, IdleCause::update);
     add(spans_[mini_batch.gate].begin, spans_[mini_batch.gate].end, IdleCause::overhead);
     return next;
@@ -84,18 +89,10 @@ class GapReader {
     }
     const SimTime made = producer == graph_.size() ? end : spans_[producer].end;
     const SimTime turn = std::clamp(made, begin, end);
-    const SimTime ready = std::clamp(released(node), turn, end);
+    const SimTime ready = std::clamp(released(graph_, trace_, node), turn, end);
     add(begin, turn, IdleCause::dependency);
     add(turn, ready, on_its_way);
     add(ready, end, IdleCause::overhead);  // of a measured run: between two ops
-  }
-
-  /// When the last of all that the node waited for was met; in a simulation it begins then.
-  SimTime released(std::uint32_t node) const {
-    const std::uint32_t by = spans_[node].released_by;
-    if (by == kNobody) return spans_[node].begin;
-    const bool gives_back = graph_.nodes[by].resource == graph_.nodes[node].resource;
-    return spans_[by].end - (gives_back ? graph_.cost(by).latency : Duration{});
   }
 
   const OpGraph& graph_;

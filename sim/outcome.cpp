@@ -56,13 +56,6 @@ std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& p
   return closed_form(scenario.schedule.rule->name, times);
 }
 
-std::vector<std::uint32_t> kept_versions(const std::vector<StageVersions>& stages) {
-  std::vector<std::uint32_t> kept;
-  kept.reserve(stages.size());
-  for (const StageVersions& stage : stages) kept.push_back(stage.kept);
-  return kept;
-}
-
 Duration longest_end(const Trace& trace) {
   SimTime end;
   for (const Span& span : trace.spans) end = std::max(end, span.end);
@@ -113,6 +106,13 @@ std::optional<bool> Outcome::fits() const {
   return true;
 }
 
+MemoryRules memory_rules(const Scenario& scenario, const Pipeline& pipeline) {
+  MemoryRules rules{scenario.optimizer_state, scenario.schedule.recompute, {}};
+  rules.weight_versions.reserve(pipeline.weights.size());
+  for (const StageVersions& stage : pipeline.weights) rules.weight_versions.push_back(stage.kept);
+  return rules;
+}
+
 double Outcome::iteration_time_of(const Metrics& run) const {
   return run.steady ? run.steady->period_s * micro_batches
                     : seconds(run.makespan) / pipeline.mini_batches;
@@ -124,8 +124,7 @@ Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph grap
   outcome.graph = std::move(graph);
   outcome.trace = std::move(trace);
   const Pipeline& plan = outcome.pipeline;
-  outcome.memory_rules = {scenario.optimizer_state, scenario.schedule.recompute,
-                          kept_versions(plan.weights)};
+  outcome.memory_rules = memory_rules(scenario, plan);
   if (most_memory(plan.costs, outcome.memory_rules, plan.schedule.shape.micro_batches) > 9e18) {
     return input_error(scenario.model_mark, "the model's sizes add up to more than 64 bits hold");
   }

@@ -38,6 +38,9 @@ struct Outcome {
   std::optional<bool> fits(std::size_t slot) const;
 };
 
+/// What decides how many bytes the devices of a pipeline hold.
+MemoryRules memory_rules(const Scenario& scenario, const Pipeline& pipeline);
+
 /// Reads off a trace of `graph` what it means. Errors: sizes or device times that 64 bits do not
 /// hold.
 Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph graph, Trace trace);

@@ -33,4 +33,11 @@ void attribute_releases(const OpGraph& graph, Trace& trace) {
   }
 }
 
+SimTime released(const OpGraph& graph, const Trace& trace, std::uint32_t node) {
+  const std::uint32_t by = trace.spans[node].released_by;
+  if (by == kNobody) return SimTime{};
+  const bool gives_back = graph.nodes[by].resource == graph.nodes[node].resource;
+  return trace.spans[by].end - (gives_back ? graph.cost(by).latency : Duration{});
+}
+
 }  // namespace plumbline

@@ -12,4 +12,8 @@ namespace plumbline {
 /// the predecessor on its resource, then the one on its second resource, then the input.
 void attribute_releases(const OpGraph& graph, Trace& trace);
 
+/// When the last of all that a node waited for was met: a simulated node begins then, a real one a
+/// little later. Requires: attributed releases.
+SimTime released(const OpGraph& graph, const Trace& trace, std::uint32_t node);
+
 }  // namespace plumbline

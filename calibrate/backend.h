@@ -1,0 +1,69 @@
+// What runs ops for real: the interface between the runner and devices of one kind.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "calibrate/clock.h"
+#include "schedules/op_graph.h"
+
+namespace plumbline {
+
+/// One op that a device is to do now: an F, B, I, W, U, or a part of a B.
+struct Task {
+  std::uint32_t node = 0;       ///< Of the op graph: its activity names stage and micro-batch.
+  std::uint32_t iteration = 0;  ///< Counted from 0, warm-up included.
+  std::uint32_t version = 0;    ///< Of the weights that it uses, or that an update makes.
+  RealTime begin = 0;           ///< Now.
+};
+
+/// What it took.
+struct Work {
+  RealTime end = 0;
+  RealTime lost = 0;  ///< Nanoseconds in which the device was kept from working by others.
+};
+
+/// One device at work. All calls come from the one thread that drives it.
+class Worker {
+ public:
+  virtual ~Worker() = default;
+
+  /// Comes first: pins the thread, allocates, warms up. Errors: an exception.
+  virtual void prepare() {}
+
+  /// Does the task and returns when its result is there. Where `stop` is set it may return early.
+  /// Errors: an exception, whose text ends the run.
+  virtual Work run(const Task& task, const std::atomic<bool>& stop) = 0;
+
+  /// A tensor for this device has come: `transfer` is an activation or gradient transfer whose
+  /// set latency and bandwidth have passed. Comes before the op that consumes it.
+  virtual void take(std::uint32_t transfer) { static_cast<void>(transfer); }
+};
+
+/// A kind of device. A backend whose work is done on the calling thread (synthetic, cpu) gives one
+/// worker a device. One whose devices work by themselves (CUDA) is driven by one thread instead: it
+/// enqueues the nodes in the order of the op graph, each on the stream of its slot or channel, joins
+/// streams by events (the graph's order has every record before its waits), replays the stage graphs
+/// that calibration timed, and reads the events' times back; so it needs of the runner only the
+/// graph, the ledger and the record.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::string_view name() const = 0;
+  /// What the devices are, for provenance: "waits for the time that the model says".
+  virtual std::string device_text() const = 0;
+  /// Whether gaps between ops, hand-overs and the ends of iterations cost time by themselves here;
+  /// if not, the scenario's `overhead` is added.
+  virtual bool has_own_overheads() const = 0;
+  /// The least share of its predicted time that an op takes. Waiters sleep for so long.
+  virtual double least_share() const = 0;
+  /// The worker of one slot. `graph` outlives it; its costs are what the ops are predicted to take.
+  virtual std::unique_ptr<Worker> worker(const OpGraph& graph, std::uint32_t slot) = 0;
+};
+
+}  // namespace plumbline

@@ -1,0 +1,84 @@
+// The passes from a scenario to measured iterations.
+// SPDX-License-Identifier: MIT
+#include "calibrate/real_run.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/idle.h"
+#include "sim/predict.h"
+
+namespace plumbline {
+namespace {
+
+Diagnostic given_up(const Scenario& scenario, const OpGraph& graph, const RunFailure& failure) {
+  Diagnostic problem = input_error(scenario.schedule.name_mark, failure.message);
+  problem.detail = to_text(graph, failure.stands);
+  problem.fault = Fault::infeasible;
+  return problem;
+}
+
+/// The iteration with the median time among those that count.
+std::size_t median_of(const std::vector<double>& times, const std::vector<std::size_t>& counted) {
+  std::vector<std::size_t> order = counted;
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return times[a] < times[b]; });
+  return order[(order.size() - 1) / 2];
+}
+
+}  // namespace
+
+Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
+                             const RunOptions& options) {
+  // The same schedule that is simulated, with nothing modelled that is there by itself.
+  Scenario bare = scenario;
+  if (backend.has_own_overheads()) bare.overheads = {};
+  auto pipeline = plan_pipeline(bare, /*for_run=*/true);
+  if (!pipeline) return pipeline.problems();
+  auto graph = lower_pipeline(bare, *pipeline);
+  if (!graph) return graph.problems();
+  const MemoryRules rules = memory_rules(scenario, *pipeline);
+
+  // Run it.
+  auto result = run(RunPlan{*graph, *pipeline, rules}, backend, nodes_by_slot(*graph), options);
+  if (const auto* failure = std::get_if<RunFailure>(&result))
+    return given_up(scenario, *graph, *failure);
+
+  // What each iteration took.
+  RealRun real;
+  real.iterations = std::move(std::get<RunRecord>(result).iterations);
+  std::vector<std::size_t> counted;
+  for (std::size_t i = 0; i < real.iterations.size(); ++i) {
+    if (real.iterations[i].clean) counted.push_back(i);
+  }
+  real.clean = counted.size();
+  if (counted.empty()) {
+    counted.resize(real.iterations.size());
+    std::iota(counted.begin(), counted.end(), std::size_t{0});
+  }
+  Outcome scale;  // knows how metrics become the time of a mini-batch
+  scale.pipeline = *pipeline;
+  scale.micro_batches = scenario.schedule.micro_batches;
+  for (const MeasuredIteration& iteration : real.iterations) {
+    real.times_s.push_back(scale.iteration_time_of(
+        measure(*graph, iteration.trace, pipeline->steady_window)));
+  }
+  std::vector<double> clean_times;
+  clean_times.reserve(counted.size());
+  for (const std::size_t i : counted) clean_times.push_back(real.times_s[i]);
+  real.time_s = statistics_of(std::move(clean_times));
+
+  // The one in the middle stands for all.
+  real.shown = median_of(real.times_s, counted);
+  const MeasuredIteration& shown = real.iterations[real.shown];
+  auto outcome = assess(scenario, *std::move(pipeline), *std::move(graph), shown.trace);
+  if (!outcome) return outcome.problems();
+  real.outcome = *std::move(outcome);
+  real.outcome.memory = shown.memory;
+  real.backend = backend.name();
+  real.device = backend.device_text();
+  real.cores = usable_cores();
+  return real;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,33 @@
+// A scenario executed for real: what was measured, in the same terms as a prediction.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calibrate/backend.h"
+#include "calibrate/runner.h"
+#include "calibrate/statistics.h"
+#include "sim/outcome.h"
+
+namespace plumbline {
+
+struct RealRun {
+  /// The measured iteration whose time is the median of the clean ones (the lower of two): its
+  /// trace, its metrics, its memory. Where none was clean, the median of all.
+  Outcome outcome;
+  std::vector<MeasuredIteration> iterations;
+  std::vector<double> times_s;  ///< The time of a mini-batch in each iteration.
+  Statistics time_s;            ///< Of the clean iterations; of all where none was.
+  std::size_t shown = 0;        ///< The iteration of `outcome`.
+  std::size_t clean = 0;
+  std::string backend;
+  std::string device;
+  unsigned cores = 1;
+};
+
+/// Plans, lowers and runs. Errors: those of
+/// plan_pipeline and lower; a run that was given up (infeasible), with where every device stood.
+Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend, const RunOptions& options);
+
+}  // namespace plumbline
