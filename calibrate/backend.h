@@ -46,10 +46,10 @@ class Worker {
 
 /// A kind of device. A backend whose work is done on the calling thread (synthetic, cpu) gives one
 /// worker a device. One whose devices work by themselves (CUDA) is driven by one thread instead: it
-/// enqueues the nodes in the order of the op graph, each on the stream of its slot or channel, joins
-/// streams by events (the graph's order has every record before its waits), replays the stage graphs
-/// that calibration timed, and reads the events' times back; so it needs of the runner only the
-/// graph, the ledger and the record.
+/// enqueues the nodes in the order of the op graph, each on the stream of its slot or channel,
+/// joins streams by events (the graph's order has every record before its waits), replays the stage
+/// graphs that calibration timed, and reads the events' times back; so it needs of the runner only
+/// the graph, the ledger and the record.
 class Backend {
  public:
   virtual ~Backend() = default;

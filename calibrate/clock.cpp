@@ -12,7 +12,7 @@
 namespace plumbline {
 namespace {
 
-constexpr RealTime kSpin = 100'000;           ///< So long before the end sleeping stops.
+constexpr RealTime kSpin = 100'000;             ///< So long before the end sleeping stops.
 constexpr RealTime kLongestSleep = 20'000'000;  ///< So that a stop is noticed.
 
 void sleep_until(RealTime time) {

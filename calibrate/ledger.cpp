@@ -67,7 +67,9 @@ void Ledger::restart() {
   }
 }
 
-std::string Ledger::op_name(std::uint32_t node) const { return to_text(plan_.graph.activities[node]); }
+std::string Ledger::op_name(std::uint32_t node) const {
+  return to_text(plan_.graph.activities[node]);
+}
 
 Ledger::Stage& Ledger::stage_of(std::uint32_t node) {
   const std::uint32_t stage = plan_.graph.activities[node].stage.value;
@@ -210,8 +212,7 @@ DeviceMemory Ledger::peak() const {
   for (const Change& change : changes) {
     activations += change.activations;
     buffers += change.buffers;
-    std::int32_t& of_micro_batch =
-        positions[plan_.graph.activities[change.node].micro_batch.value];
+    std::int32_t& of_micro_batch = positions[plan_.graph.activities[change.node].micro_batch.value];
     const bool before = of_micro_batch > 0;
     of_micro_batch += change.in_flight;
     in_flight += (of_micro_batch > 0 ? 1 : 0) - (before ? 1 : 0);

@@ -65,8 +65,8 @@ class Ledger {
     Bytes received_input;
     Bytes received_gradient;
     Bytes own_output;
-    std::vector<std::uint8_t> done;  ///< Of each micro-batch: the passes that have ended.
-    std::uint32_t newest = 0;        ///< Version of the weights.
+    std::vector<std::uint8_t> done;        ///< Of each micro-batch: the passes that have ended.
+    std::uint32_t newest = 0;              ///< Version of the weights.
     std::vector<std::uint32_t> uses_left;  ///< Of each version: by this device, F and B.
     std::uint32_t oldest = 0;              ///< The oldest version that is kept.
     std::uint32_t most_kept = 1;

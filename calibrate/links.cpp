@@ -168,8 +168,7 @@ void Links::start(std::uint32_t node) {
 
 void Links::release(std::uint32_t node, RealTime at) {
   const RealTime end = at + graph_.cost(node).latency.count();
-  if (is_transfer(graph_.activities[node].kind))
-    ledgers_[graph_.sender(node)].has_sent(node, end);
+  if (is_transfer(graph_.activities[node].kind)) ledgers_[graph_.sender(node)].has_sent(node, end);
   progress_.end[node].store(end, std::memory_order_release);
   if (next_[node] != graph_.size()) satisfy(next_[node], at);
   tell_consumers(node, end);

@@ -25,7 +25,7 @@ struct Progress {
     for (auto& time : end) time.store(kUnknown, std::memory_order_relaxed);
   }
 
-  std::vector<RealTime> begin;              ///< Valid once the end is known.
+  std::vector<RealTime> begin;  ///< Valid once the end is known.
   std::vector<std::atomic<RealTime>> end;
 };
 

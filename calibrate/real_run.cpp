@@ -60,8 +60,8 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
   scale.pipeline = *pipeline;
   scale.micro_batches = scenario.schedule.micro_batches;
   for (const MeasuredIteration& iteration : real.iterations) {
-    real.times_s.push_back(scale.iteration_time_of(
-        measure(*graph, iteration.trace, pipeline->steady_window)));
+    real.times_s.push_back(
+        scale.iteration_time_of(measure(*graph, iteration.trace, pipeline->steady_window)));
   }
   std::vector<double> clean_times;
   clean_times.reserve(counted.size());

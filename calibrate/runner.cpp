@@ -63,8 +63,8 @@ struct alignas(64) Desk {
   Stand stand;
   std::atomic<RealTime> since{0};  ///< When its current op began.
   std::atomic<std::uint64_t> steps{0};
-  RealTime lost = 0;       ///< In this iteration.
-  RealTime last_end = 0;   ///< Of its last op.
+  RealTime lost = 0;      ///< In this iteration.
+  RealTime last_end = 0;  ///< Of its last op.
 };
 
 /// Everything that the threads of one run share. They hold it together, so that one which hangs
@@ -178,7 +178,8 @@ class Rig {
     const auto need = [&](std::uint32_t producer) {
       if (!wait(desk, node, producer)) return false;
       ready = std::max(ready, progress_.end[producer].load(std::memory_order_relaxed));
-      const bool comes_over_link = is_transfer(graph_.activities[producer].kind) && !graph_.blocking;
+      const bool comes_over_link =
+          is_transfer(graph_.activities[producer].kind) && !graph_.blocking;
       if (comes_over_link) desk.worker->take(producer);
       return true;
     };
@@ -211,7 +212,8 @@ class Rig {
   }
 
   RealTime least_time(std::uint32_t node) const {
-    return static_cast<RealTime>(least_share_ * static_cast<double>(graph_.cost(node).hold.count()));
+    return static_cast<RealTime>(least_share_ *
+                                 static_cast<double>(graph_.cost(node).hold.count()));
   }
 
   /// Waits until the result of `producer` is there. Returns false where the run is given up.
@@ -276,8 +278,8 @@ class Rig {
       if (!close_iteration()) return;
       ++iteration_;
       iterations_done_.store(iteration_, std::memory_order_relaxed);
-      over_ = clean_ >= options_.iterations ||
-              record_.iterations.size() >= options_.most_iterations;
+      over_ =
+          clean_ >= options_.iterations || record_.iterations.size() >= options_.most_iterations;
       if (over_) return;
     }
     progress_.restart();
@@ -363,8 +365,7 @@ class Rig {
       give_up(RunFailure::Kind::hung,
               fmt::format("device {} hangs: {} has run for {:.1f} s, and {:.6g} s were predicted",
                           graph_.devices[slot].value, to_text(graph_.activities[stand.node]),
-                          static_cast<double>(runs) / 1e9,
-                          seconds(graph_.cost(stand.node).hold)));
+                          static_cast<double>(runs) / 1e9, seconds(graph_.cost(stand.node).hold)));
       return;
     }
   }
@@ -456,10 +457,10 @@ std::string to_text(const OpGraph& graph, const std::vector<DeviceStand>& stands
         text += fmt::format("failed at {}", activity(stand.node));
         break;
       case DeviceStand::State::waits:
-        text += stand.node == *stand.waits_for
-                    ? fmt::format("{} waits for its other end", activity(stand.node))
-                    : fmt::format("{} waits for {}", activity(stand.node),
-                                  activity(*stand.waits_for));
+        text +=
+            stand.node == *stand.waits_for
+                ? fmt::format("{} waits for its other end", activity(stand.node))
+                : fmt::format("{} waits for {}", activity(stand.node), activity(*stand.waits_for));
         break;
     }
     text += '\n';

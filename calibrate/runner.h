@@ -18,7 +18,7 @@
 namespace plumbline {
 
 struct RunOptions {
-  std::uint32_t warm_up = 3;     ///< Iterations that are not measured.
+  std::uint32_t warm_up = 3;      ///< Iterations that are not measured.
   std::uint32_t iterations = 20;  ///< Measured ones that are wanted clean.
   /// No more than this many are measured; 0 = twice `iterations`.
   std::uint32_t most_iterations = 0;
@@ -32,9 +32,9 @@ struct RunOptions {
 
 /// One iteration as it happened.
 struct MeasuredIteration {
-  Trace trace;                        ///< Counted from the start of the iteration.
-  std::vector<DeviceMemory> memory;   ///< Of each slot, from its ledger.
-  Duration lost{};                    ///< What the device that lost most lost to other work.
+  Trace trace;                       ///< Counted from the start of the iteration.
+  std::vector<DeviceMemory> memory;  ///< Of each slot, from its ledger.
+  Duration lost{};                   ///< What the device that lost most lost to other work.
   Duration hand_over{};  ///< From the release of an op to its begin, summed over all ops.
   bool clean = true;
 };
@@ -48,8 +48,8 @@ struct RunRecord {
 struct DeviceStand {
   enum class State : std::uint8_t { waits, runs, failed, done };
   State state = State::done;
-  std::uint32_t node = 0;                     ///< Its current op, unless it is done.
-  std::optional<std::uint32_t> waits_for;     ///< The node whose result it lacks.
+  std::uint32_t node = 0;                  ///< Its current op, unless it is done.
+  std::optional<std::uint32_t> waits_for;  ///< The node whose result it lacks.
 };
 
 /// Why a run was given up, and where every device stood.

@@ -10,7 +10,7 @@ namespace plumbline {
 /// Of samples, in their unit.
 struct Statistics {
   std::size_t samples = 0;
-  double mean = 0;          ///< Without the lowest and highest tenth: what enters sums.
+  double mean = 0;  ///< Without the lowest and highest tenth: what enters sums.
   double median = 0;
   double q1 = 0;
   double q3 = 0;

@@ -19,7 +19,8 @@ class SyntheticWorker : public Worker {
 
   Work run(const Task& task, const std::atomic<bool>& stop) override {
     const double factor = synthetic_factor(options_, task.iteration, task.node);
-    const auto length = std::llround(static_cast<double>(graph_.cost(task.node).hold.count()) * factor);
+    const auto length =
+        std::llround(static_cast<double>(graph_.cost(task.node).hold.count()) * factor);
     const RealTime deadline = task.begin + length;
     wait_until(deadline, stop);
     const RealTime end = now();

@@ -19,8 +19,8 @@ struct SyntheticOptions {
 double synthetic_factor(const SyntheticOptions& options, std::uint32_t iteration,
                         std::uint32_t node);
 
-/// Its workers sleep until shortly before the end of an op and then spin, so that 8 devices run on 2
-/// cores. Time beyond that end counts as lost.
+/// Its workers sleep until shortly before the end of an op and then spin, so that 8 devices run on
+/// 2 cores. Time beyond that end counts as lost.
 std::unique_ptr<Backend> synthetic_backend(const SyntheticOptions& options);
 
 }  // namespace plumbline

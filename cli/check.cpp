@@ -3,23 +3,74 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
 #include <memory>
 
 #include "cli/command.h"
+#include "models/network_reader.h"
+#include "models/profile_reader.h"
 #include "sim/dot.h"
+#include "sim/model_section.h"
+#include "sim/network_report.h"
 #include "sim/predict.h"
 
 namespace plumbline {
+namespace {
+
+/// What the file says that it is: "network", "profile"; "" for a scenario, or where it cannot be
+/// read, which its own reader tells.
+std::string kind_of(const std::string& path) {
+  const auto root = read_yaml(path);
+  if (!root || root->kind != YamlNode::Kind::map) return "";
+  for (const YamlNode::Entry& entry : root->entries) {
+    if (entry.key == "kind") return entry.value.text;
+  }
+  return "";
+}
+
+int check_network(const ScenarioArguments& arguments, std::int64_t batch) {
+  const auto network = read_network(arguments.scenario);
+  if (!network) return fail(network.problems());
+  return write_output(to_table(*network, batch), arguments.output);
+}
+
+int check_profile(const ScenarioArguments& arguments) {
+  const auto model = read_profile(arguments.scenario);
+  if (!model) return fail(model.problems());
+  return write_output(
+      fmt::format("{}: ok: a profile of {} layers at {} batch sizes\n", arguments.scenario,
+                  model->graph.size(), model->profile.measurements.size()),
+      arguments.output);
+}
+
+}  // namespace
 
 void add_check(CLI::App& app, int& exit_code) {
   struct Arguments : ScenarioArguments {
     bool graph = false;
+    std::int64_t batch = 1;
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("check", "read and check everything, run nothing");
   add_scenario_arguments(*command, *arguments);
   command->add_flag("--graph", arguments->graph, "print the layer graph for Graphviz instead");
+  command
+      ->add_option("--batch", arguments->batch, "samples for which the table of a network is made")
+      ->check(CLI::Range(std::int64_t{1}, kMostBatch))
+      ->type_name("N");
   command->callback([arguments, &exit_code] {
+    const std::string kind = kind_of(arguments->scenario);
+    if (kind == "network" || kind == "profile") {
+      if (!arguments->overrides.empty()) {
+        Diagnostic wrong;
+        wrong.message = fmt::format("'{}' overrides a key of a scenario, but the file is a {}",
+                                    clipped(arguments->overrides.front()), kind);
+        return void(exit_code = fail({wrong}));
+      }
+      exit_code = kind == "network" ? check_network(*arguments, arguments->batch)
+                                    : check_profile(*arguments);
+      return;
+    }
     const auto scenario = load_scenario(*arguments);
     if (!scenario) return void(exit_code = fail(scenario.problems()));
     const auto prediction = predict(*scenario);

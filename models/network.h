@@ -53,11 +53,11 @@ struct AttentionBlock {
 };
 /// x + linear(gelu(linear(norm(x)))) over [tokens, features] or [features].
 struct MlpBlock {
-  std::int64_t hidden = 0;
+  std::int64_t hidden = 0;  ///< 0 = 4 x features.
 };
 /// Token ids to [tokens, features]; the vocabulary is that of the network's input.
 struct Embedding {
-  std::int64_t vocabulary = 0;
+  std::int64_t vocabulary = 0;  ///< That of the input.
   std::int64_t features = 0;
   bool positions = false;  ///< Adds a learned vector for each position.
 };
@@ -76,7 +76,7 @@ struct Conv2d {
   std::int64_t padding = 0;
   bool bias = true;
 };
-/// Padding never wins.
+/// Padding never wins; it is smaller than the kernel.
 struct MaxPool {
   std::int64_t kernel = 2;
   std::int64_t stride = 2;
@@ -159,7 +159,9 @@ struct Network {
   std::int64_t parameter_count() const;
 };
 
-/// The bytes of the tensors of a layer for one micro-batch of `batch` samples.
+/// The bytes of the tensors of a layer for one micro-batch of `batch` samples; losses are fp32.
+/// 2^53
+/// + 1 stands for all that is more than 2^53.
 Bytes output_bytes(const Network& network, const NetworkLayer& layer, std::int64_t batch);
 /// What F keeps until B (W where split): its output and `kept`.
 Bytes activation_bytes(const Network& network, const NetworkLayer& layer, std::int64_t batch);
@@ -167,7 +169,8 @@ Bytes activation_bytes(const Network& network, const NetworkLayer& layer, std::i
 Bytes left_bytes(const Network& network, const NetworkLayer& layer, std::int64_t batch);
 Bytes parameter_bytes(const Network& network, const NetworkLayer& layer);
 
-/// Derives everything of a layer but its name from settings and input. Errors: the shape or the ids
+/// Derives everything of a layer but its name from settings and input; fills in what settings leave
+/// open. Requires: counts of the settings >= 1, paddings >= 0. Errors: the shape or the ids
 /// do not suit the kind (`[3, 32, 32]` for an attention block, heads that do not divide the
 /// features, a kernel larger than the padded picture); products beyond 2^53.
 /// The message lacks the names of the layers; its mark is `mark`.

@@ -7,16 +7,13 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "models/model_checks.h"
-#include "models/pipedream_graph.h"
 #include "models/profile_reader.h"
 #include "models/quantity.h"
 #include "models/section_reader.h"
+#include "sim/model_section.h"
 
 namespace plumbline {
 namespace {
-
-constexpr std::int64_t kMostBatch = 1'000'000'000;
 
 class ScenarioReader {
  public:
@@ -46,86 +43,18 @@ class ScenarioReader {
   }
 
  private:
-  void not_available(const Mark& mark, const std::string& what) {
-    error(mark, fmt::format("{} is not available yet", what));
-  }
   void error(const Mark& mark, std::string message, std::string help = "") {
     problems_.push_back(input_error(mark, std::move(message), std::move(help)));
   }
-
-  // ---- model ----
 
   void read_model(SectionReader& file) {
     auto section = file.section("model");
     scenario_.model_mark = file.mark_of("model");
     if (!section || !section->is_map()) return;
-    const std::vector<std::string> kinds = {"profile", "uniform", "layers", "pipedream", "network"};
-    std::vector<std::string> given;
-    for (const std::string& kind : kinds) {
-      if (section->has(kind)) given.push_back(kind);
-    }
-    batch_ = section->count("batch", 1, kMostBatch);
-    if (section->has("network")) {
-      section->child("network");
-      for (const std::string& kind : kinds) section->child(kind);
-      not_available(section->mark_of("network"), "model.network");
-    } else if (given.size() != 1) {
-      for (const std::string& kind : kinds) section->child(kind);
-      section->child("edges");
-      section->error(given.empty() ? section->mark() : section->mark_of(given[1]),
-                     given.empty() ? "model names no source of layers"
-                                   : fmt::format("model has both {} and {}", given[0], given[1]),
-                     fmt::format("give exactly one of {}", fmt::join(kinds, ", ")));
-    } else if (section->has("profile")) {
-      load(*section, "profile", read_profile);
-    } else if (section->has("pipedream")) {
-      load(*section, "pipedream", read_pipedream_graph);
-    } else if (section->has("uniform")) {
-      read_uniform(*section);
-    } else {
-      read_written_out(*section);
-    }
-    for (const std::string& kind : kinds) section->child(kind);
-    section->finish();
-  }
-
-  void load(SectionReader& section, std::string_view key,
-            Result<Model> (*read_model_file)(const std::string&)) {
-    const auto path = section.file(key);
-    if (!path) return;
-    auto model = read_model_file(path->value);
-    if (!model) return section.add_file_problems(key, path->mark, model.problems());
-    scenario_.model = *std::move(model);
-  }
-
-  void read_uniform(SectionReader& section) {
-    auto uniform = section.section("uniform");
-    uniform->require("layers");
-    const auto layers = uniform->count("layers", 1, kMostLayers);
-    Layer layer;
-    const LayerCosts costs = read_layer_costs(*uniform, layer, problems_);
-    uniform->finish();
-    if (!layers) return;
-    std::vector<Layer> chain;
-    for (std::int64_t i = 0; i < layers->value; ++i) {
-      chain.push_back(layer);
-      chain.back().name = fmt::format("layer_{}", i);
-    }
-    scenario_.model.graph = LayerGraph::chain(std::move(chain));
-    scenario_.model.profile.measurements = {
-        {std::nullopt, std::vector<LayerCosts>(static_cast<std::size_t>(layers->value), costs)}};
-  }
-
-  void read_written_out(SectionReader& section) {
-    auto list = read_layers(section, "layers", problems_);
-    if (!list) {
-      section.child("edges");
-      return;
-    }
-    auto graph = read_edges(section, "edges", std::move(list->layers), problems_);
-    if (!graph) return;
-    scenario_.model.graph = *std::move(graph);
-    scenario_.model.profile.measurements = {{std::nullopt, std::move(list->costs)}};
+    ModelSection read = read_model_section(*section, problems_);
+    scenario_.model = std::move(read.model);
+    scenario_.network = std::move(read.network);
+    batch_ = read.batch;
   }
 
   // ---- cluster ----

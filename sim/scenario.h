@@ -2,6 +2,7 @@
 // checked. SPDX-License-Identifier: MIT
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -9,6 +10,7 @@
 
 #include "models/cluster.h"
 #include "models/diagnostic.h"
+#include "models/network.h"
 #include "models/profile.h"
 #include "schedules/generators.h"
 #include "schedules/schedule_file.h"
@@ -39,6 +41,7 @@ struct Scenario {
   std::string name;
   std::shared_ptr<const Source> source;
   Model model;
+  std::shared_ptr<const Network> network;  ///< What is really executed, where it is known.
   Mark model_mark;
   Cluster cluster;
   bool cluster_given = true;  ///< Whether the number of devices was; if not, the plan decides it.

@@ -1,0 +1,188 @@
+// Errors, and a run evaluated again with measured lengths in place of predicted ones.
+// SPDX-License-Identifier: MIT
+#include "calibrate/validation.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/bug.h"
+#include "sim/chrome_trace.h"
+#include "sim/release.h"
+
+namespace plumbline {
+namespace {
+
+/// How long a node holds its resource, what passes after that, and how much later than it could it
+/// begins.
+struct Length {
+  Duration hold{};
+  Duration latency{};
+  Duration gap{};
+};
+
+std::vector<Length> lengths_of(const OpGraph& graph, const Trace& trace) {
+  std::vector<Length> lengths(graph.size());
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    const Span& span = trace.spans[node];
+    const Duration latency = graph.cost(node).latency;
+    lengths[node] = {span.end - span.begin - latency, latency,
+                     span.begin - released(graph, trace, node)};
+  }
+  return lengths;
+}
+
+/// The run with these lengths: one pass, as every node stands behind all that it waits for.
+Trace evaluate(const OpGraph& graph, const std::vector<Length>& lengths) {
+  Trace trace;
+  trace.spans.resize(graph.size());
+  std::vector<SimTime> free(graph.resources());
+  auto join = graph.joins.begin();
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    const Node& n = graph.nodes[node];
+    SimTime begin = std::max(free[n.resource], free[n.second]);
+    if (n.after != graph.size()) begin = std::max(begin, trace.spans[n.after].end);
+    if (join != graph.joins.end() && join->node == node) {
+      for (const std::uint32_t producer : join->after)
+        begin = std::max(begin, trace.spans[producer].end);
+      ++join;
+    }
+    begin += lengths[node].gap;
+    free[n.resource] = free[n.second] = begin + lengths[node].hold;
+    trace.spans[node] = {begin, begin + lengths[node].hold + lengths[node].latency, kNobody};
+  }
+  attribute_releases(graph, trace);
+  return trace;
+}
+
+ErrorShares shares_of(const Outcome& predicted, const Outcome& measured) {
+  const OpGraph& graph = predicted.graph;
+  std::vector<Length> lengths = lengths_of(graph, predicted.trace);
+  const std::vector<Length> real = lengths_of(measured.graph, measured.trace);
+  const auto time_with = [&](auto&& change) {
+    for (std::uint32_t node = 0; node < graph.size(); ++node)
+      change(node, is_compute(graph.activities[node].kind));
+    const Trace trace = evaluate(graph, lengths);
+    return predicted.iteration_time_of(measure(graph, trace, predicted.pipeline.steady_window));
+  };
+  const double with_compute = time_with([&](std::uint32_t node, bool compute) {
+    if (compute) lengths[node].hold = real[node].hold;
+  });
+  const double with_transfers = time_with([&](std::uint32_t node, bool compute) {
+    if (compute) return;
+    lengths[node].hold = real[node].hold;
+    lengths[node].latency = real[node].latency;
+  });
+  const double with_hand_over = time_with([&](std::uint32_t node, bool compute) {
+    if (compute) lengths[node].gap = real[node].gap;
+  });
+  return {predicted.iteration_time_s - with_compute, with_compute - with_transfers,
+          with_transfers - with_hand_over, with_hand_over - measured.iteration_time_s};
+}
+
+StartErrors start_errors(const Outcome& predicted, const Outcome& measured) {
+  std::vector<double> errors;
+  StartErrors starts;
+  for (std::uint32_t node = 0; node < predicted.graph.size(); ++node) {
+    const Activity& activity = predicted.graph.activities[node];
+    if (!is_op(activity.kind)) continue;
+    const double error =
+        std::abs(seconds(predicted.trace.spans[node].begin - measured.trace.spans[node].begin));
+    errors.push_back(error);
+    if (starts.worst.empty() || error > starts.most_s) {
+      starts.most_s = error;
+      starts.worst = to_text(activity);
+    }
+  }
+  std::sort(errors.begin(), errors.end());
+  starts.median_s = quantile(errors, 0.5);
+  starts.p95_s = quantile(errors, 0.95);
+  return starts;
+}
+
+double path_agreement(const Outcome& predicted, const Outcome& measured) {
+  std::vector<bool> on_predicted(predicted.graph.size(), false);
+  for (const std::uint32_t node : critical_path(predicted.trace)) on_predicted[node] = true;
+  double all = 0;
+  double common = 0;
+  for (const std::uint32_t node : critical_path(measured.trace)) {
+    const Span& span = measured.trace.spans[node];
+    const double length = seconds(span.end - span.begin);
+    all += length;
+    if (on_predicted[node]) common += length;
+  }
+  return all > 0 ? common / all : 1;
+}
+
+Verdict verdict_of(const Validation& v) {
+  constexpr double same_within = 0.01;
+  constexpr std::size_t least_clean = 5;
+  const double error = std::abs(v.error);
+  const bool too_few = v.measured.clean < std::min(least_clean, v.measured.iterations.size()) ||
+                       v.measured.clean == 0;
+  if (too_few || (error > v.tolerance && v.noise() > v.tolerance)) return Verdict::inconclusive;
+  if (error > v.tolerance) return Verdict::off;
+  return error <= std::max(same_within, v.noise()) ? Verdict::same : Verdict::close;
+}
+
+/// Seconds for one sample, or for a mini-batch where nothing takes time.
+double time_per_sample(const Outcome& outcome) {
+  return outcome.throughput_samples_per_s ? 1 / *outcome.throughput_samples_per_s : 0;
+}
+
+}  // namespace
+
+std::string_view name(Verdict verdict) {
+  constexpr std::string_view names[] = {"SAME", "CLOSE", "OFF", "INCONCLUSIVE"};
+  return names[static_cast<std::size_t>(verdict)];
+}
+
+bool Validation::memory_exact() const {
+  for (std::size_t slot = 0; slot < predicted.memory.size(); ++slot) {
+    if (predicted.memory[slot].peak.sum() != measured.outcome.memory[slot].peak.sum()) return false;
+  }
+  return true;
+}
+
+Validation validate(Outcome predicted, RealRun measured, double tolerance) {
+  PLUMBLINE_CHECK(predicted.graph.activities == measured.outcome.graph.activities,
+                  predicted.graph.size(), measured.outcome.graph.size());
+  Validation v;
+  v.predicted = std::move(predicted);
+  v.measured = std::move(measured);
+  v.tolerance = tolerance;
+  v.error = v.measured_s() > 0 ? v.predicted_s() / v.measured_s() - 1 : 0;
+  v.shares = shares_of(v.predicted, v.measured.outcome);
+  v.starts = start_errors(v.predicted, v.measured.outcome);
+  v.critical_path_agreement = path_agreement(v.predicted, v.measured.outcome);
+  v.verdict = verdict_of(v);
+  return v;
+}
+
+std::optional<double> Ranking::tau() const {
+  if (right + wrong == 0) return std::nullopt;
+  return (static_cast<double>(right) - static_cast<double>(wrong)) /
+         static_cast<double>(right + wrong);
+}
+
+Ranking rank(const std::vector<Validation>& points) {
+  Ranking ranking;
+  for (std::size_t a = 0; a < points.size(); ++a) {
+    for (std::size_t b = a + 1; b < points.size(); ++b) {
+      ++ranking.pairs;
+      const double measured_a = time_per_sample(points[a].measured.outcome);
+      const double measured_b = time_per_sample(points[b].measured.outcome);
+      const double noise = std::max({points[a].noise(), points[b].noise(), 0.005});
+      const double measured = measured_a - measured_b;
+      if (std::abs(measured) <= noise * std::max(measured_a, measured_b)) {
+        ++ranking.ties;
+        continue;
+      }
+      const double predicted =
+          time_per_sample(points[a].predicted) - time_per_sample(points[b].predicted);
+      (predicted * measured > 0 ? ranking.right : ranking.wrong) += 1;
+    }
+  }
+  return ranking;
+}
+
+}  // namespace plumbline

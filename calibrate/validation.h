@@ -1,0 +1,79 @@
+// A prediction beside a real run of the same schedule: how far off it was, and why.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calibrate/real_run.h"
+
+namespace plumbline {
+
+enum class Verdict : std::uint8_t {
+  same,          ///< Within one part in a hundred, or within the measurement's own spread.
+  close,         ///< Within the tolerance.
+  off,           ///< Beyond it.
+  inconclusive,  ///< Too few clean iterations, or they spread more than the tolerance.
+};
+
+/// "SAME", "CLOSE", "OFF", "INCONCLUSIVE".
+std::string_view name(Verdict verdict);
+
+/// What of (predicted - measured) comes from where, in seconds; the parts add up to it exactly.
+/// Measured lengths are put into the predicted run one kind after the other, and the run is
+/// evaluated again each time.
+struct ErrorShares {
+  double compute_s = 0;    ///< Ops took another time than predicted.
+  double transfer_s = 0;   ///< Transfers, all-reduces and what else no device computes did.
+  double hand_over_s = 0;  ///< Ops began later than they could have.
+  double waiting_s = 0;    ///< The rest: what the order of events changed on shared links.
+};
+
+/// How far the predicted start of each F, B, I and W is from the measured one.
+struct StartErrors {
+  double median_s = 0;
+  double p95_s = 0;
+  double most_s = 0;
+  std::string worst;  ///< The op with the largest.
+};
+
+/// A prediction, a run, and what lies between them.
+struct Validation {
+  Outcome predicted;
+  RealRun measured;
+  double tolerance = 0.05;
+  double error = 0;  ///< predicted / measured - 1; negative = predicted too fast.
+  ErrorShares shares;
+  StartErrors starts;
+  /// The share of the measured critical path's time that lies in ops of the predicted one.
+  double critical_path_agreement = 0;
+  Verdict verdict = Verdict::inconclusive;
+
+  double predicted_s() const { return predicted.iteration_time_s; }
+  double measured_s() const { return measured.outcome.iteration_time_s; }
+  /// How far apart two measurements of this may lie: the quartiles' distance, relative.
+  double noise() const { return measured.time_s.relative_spread(); }
+  /// Whether every device's measured peak memory is the predicted one, to the byte.
+  bool memory_exact() const;
+};
+
+/// Compares. Requires: both are of the same schedule, so that their graphs have the same nodes.
+Validation validate(Outcome predicted, RealRun measured, double tolerance);
+
+/// Whether the order of several runs, by time for a sample, was predicted.
+struct Ranking {
+  std::size_t pairs = 0;
+  std::size_t ties = 0;   ///< The measured times differ by no more than their noise.
+  std::size_t right = 0;  ///< Of the others: predicted in the measured order.
+  std::size_t wrong = 0;  ///< Predicted in the other order, or as equal.
+
+  /// (right - wrong) / (right + wrong); nothing where all are ties (Kendall 1938).
+  std::optional<double> tau() const;
+};
+
+Ranking rank(const std::vector<Validation>& points);
+
+}  // namespace plumbline

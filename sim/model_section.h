@@ -1,0 +1,28 @@
+// The model section of a scenario: what is trained, and what that costs.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "models/network.h"
+#include "models/profile.h"
+#include "models/section_reader.h"
+
+namespace plumbline {
+
+/// The most samples of a batch.
+inline constexpr std::int64_t kMostBatch = 1'000'000'000;
+
+struct ModelSection {
+  Model model;
+  /// What is really executed; nothing where the model is known by its times alone.
+  std::shared_ptr<const Network> network;
+  std::optional<Marked<std::int64_t>> batch;  ///< As the section gives it.
+};
+
+/// Reads the section and the files that it names: exactly one of profile, uniform, layers,
+/// pipedream, or a network with its profile beside it. Adds all that is wrong to `problems`.
+ModelSection read_model_section(SectionReader& section, Diagnostics& problems);
+
+}  // namespace plumbline
