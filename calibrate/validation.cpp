@@ -124,6 +124,25 @@ Verdict verdict_of(const Validation& v) {
   return error <= std::max(same_within, v.noise()) ? Verdict::same : Verdict::close;
 }
 
+std::vector<MemoryVerdict> compare_memory(const Outcome& predicted, const Outcome& measured) {
+  const Pipeline& pipeline = predicted.pipeline;
+  const auto most =
+      measure_memory(predicted.graph, pipeline.costs, predicted.memory_rules,
+                     memory_steps(predicted.graph, predicted.trace, pipeline.costs,
+                                  pipeline.schedule.shape.positions, predicted.memory_rules,
+                                  TieOrder::reservations_first));
+  std::vector<MemoryVerdict> verdicts;
+  verdicts.reserve(most.size());
+  for (std::size_t slot = 0; slot < most.size(); ++slot) {
+    const Bytes least = predicted.memory[slot].peak.sum();
+    const Bytes held = measured.memory[slot].peak.sum();
+    verdicts.push_back(held == least                                   ? MemoryVerdict::exact
+                       : held > least && held <= most[slot].peak.sum() ? MemoryVerdict::ties
+                                                                       : MemoryVerdict::differs);
+  }
+  return verdicts;
+}
+
 /// Seconds for one sample, or for a mini-batch where nothing takes time.
 double time_per_sample(const Outcome& outcome) {
   return outcome.throughput_samples_per_s ? 1 / *outcome.throughput_samples_per_s : 0;
@@ -136,11 +155,9 @@ std::string_view name(Verdict verdict) {
   return names[static_cast<std::size_t>(verdict)];
 }
 
-bool Validation::memory_exact() const {
-  for (std::size_t slot = 0; slot < predicted.memory.size(); ++slot) {
-    if (predicted.memory[slot].peak.sum() != measured.outcome.memory[slot].peak.sum()) return false;
-  }
-  return true;
+std::string_view name(MemoryVerdict verdict) {
+  constexpr std::string_view names[] = {"exact", "ties", "differs"};
+  return names[static_cast<std::size_t>(verdict)];
 }
 
 Validation validate(Outcome predicted, RealRun measured, double tolerance) {
@@ -154,6 +171,7 @@ Validation validate(Outcome predicted, RealRun measured, double tolerance) {
   v.shares = shares_of(v.predicted, v.measured.outcome);
   v.starts = start_errors(v.predicted, v.measured.outcome);
   v.critical_path_agreement = path_agreement(v.predicted, v.measured.outcome);
+  v.memory = compare_memory(v.predicted, v.measured.outcome);
   v.verdict = verdict_of(v);
   return v;
 }
@@ -164,21 +182,22 @@ std::optional<double> Ranking::tau() const {
          static_cast<double>(right + wrong);
 }
 
-Ranking rank(const std::vector<Validation>& points) {
+Ranking rank(const std::vector<ValidationPoint>& points) {
   Ranking ranking;
   for (std::size_t a = 0; a < points.size(); ++a) {
     for (std::size_t b = a + 1; b < points.size(); ++b) {
       ++ranking.pairs;
-      const double measured_a = time_per_sample(points[a].measured.outcome);
-      const double measured_b = time_per_sample(points[b].measured.outcome);
-      const double noise = std::max({points[a].noise(), points[b].noise(), 0.005});
+      const Validation& first = points[a].validation;
+      const Validation& second = points[b].validation;
+      const double measured_a = time_per_sample(first.measured.outcome);
+      const double measured_b = time_per_sample(second.measured.outcome);
+      const double noise = std::max({first.noise(), second.noise(), 0.005});
       const double measured = measured_a - measured_b;
       if (std::abs(measured) <= noise * std::max(measured_a, measured_b)) {
         ++ranking.ties;
         continue;
       }
-      const double predicted =
-          time_per_sample(points[a].predicted) - time_per_sample(points[b].predicted);
+      const double predicted = time_per_sample(first.predicted) - time_per_sample(second.predicted);
       (predicted * measured > 0 ? ranking.right : ranking.wrong) += 1;
     }
   }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -40,6 +41,16 @@ struct StartErrors {
   std::string worst;  ///< The op with the largest.
 };
 
+/// How measured peak memory compares with the prediction.
+enum class MemoryVerdict : std::uint8_t {
+  exact,    ///< To the byte.
+  ties,     ///< What the prediction puts at one instant came in another order: a buffer more.
+  differs,  ///< Neither.
+};
+
+/// "exact", "ties", "differs".
+std::string_view name(MemoryVerdict verdict);
+
 /// A prediction, a run, and what lies between them.
 struct Validation {
   Outcome predicted;
@@ -50,18 +61,25 @@ struct Validation {
   StartErrors starts;
   /// The share of the measured critical path's time that lies in ops of the predicted one.
   double critical_path_agreement = 0;
+  std::vector<MemoryVerdict> memory;  ///< Of each slot.
   Verdict verdict = Verdict::inconclusive;
 
   double predicted_s() const { return predicted.iteration_time_s; }
   double measured_s() const { return measured.outcome.iteration_time_s; }
   /// How far apart two measurements of this may lie: the quartiles' distance, relative.
   double noise() const { return measured.time_s.relative_spread(); }
-  /// Whether every device's measured peak memory is the predicted one, to the byte.
-  bool memory_exact() const;
+  /// The worst of all devices.
+  MemoryVerdict memory_verdict() const { return *std::max_element(memory.begin(), memory.end()); }
 };
 
 /// Compares. Requires: both are of the same schedule, so that their graphs have the same nodes.
 Validation validate(Outcome predicted, RealRun measured, double tolerance);
+
+/// One of several validations: the overrides that make it, and what came out.
+struct ValidationPoint {
+  std::vector<std::string> overrides;  ///< Those that differ from point to point.
+  Validation validation;
+};
 
 /// Whether the order of several runs, by time for a sample, was predicted.
 struct Ranking {
@@ -74,6 +92,6 @@ struct Ranking {
   std::optional<double> tau() const;
 };
 
-Ranking rank(const std::vector<Validation>& points);
+Ranking rank(const std::vector<ValidationPoint>& points);
 
 }  // namespace plumbline

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "sim/chrome_trace.h"
 #include "sim/planning.h"
 #include "sim/report.h"
 
@@ -125,6 +126,10 @@ int write_output(const std::string& text, const std::string& path) {
   if (written && error == 0) error = errno;
   std::remove(temporary.c_str());
   return cannot_write(path, error);
+}
+
+int write_trace(const std::string& text, const std::string& path) {
+  return write_output(path.ends_with(".gz") ? gzip(text) : text, path);
 }
 
 }  // namespace plumbline

@@ -61,6 +61,9 @@ int report_fit(const Outcome& prediction);
 /// rename. Returns ExitCode::done, or ExitCode::file_trouble after saying why.
 int write_output(const std::string& text, const std::string& path);
 
+/// Writes a Chrome trace as write_output does, compressed where the name ends in `.gz`.
+int write_trace(const std::string& text, const std::string& path);
+
 /// Each adds its subcommand to `app`; when the user calls it, its exit code is put into
 /// `exit_code`.
 void add_bubble(CLI::App& app, int& exit_code);
@@ -70,5 +73,6 @@ void add_schedule(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
+void add_validate(CLI::App& app, int& exit_code);
 
 }  // namespace plumbline

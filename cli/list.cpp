@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/real.h"
 #include "schedules/generators.h"
 
 namespace plumbline {
@@ -14,8 +15,17 @@ namespace plumbline {
 void add_list(CLI::App& app, int& exit_code) {
   auto what = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("list", "list what there is to choose from");
-  command->add_option("what", *what, "schedules")->required()->check(CLI::IsMember({"schedules"}));
-  command->callback([&exit_code] {
+  command->add_option("what", *what, "schedules or backends")
+      ->required()
+      ->check(CLI::IsMember({"schedules", "backends"}));
+  command->callback([what, &exit_code] {
+    if (*what == "backends") {
+      std::string backends;
+      for (const BackendName& backend : kBackends)
+        backends += fmt::format("{:<10} {}\n", backend.name, backend.text);
+      exit_code = write_output(backends, "");
+      return;
+    }
     std::string text;
     for (const ScheduleRule& rule : schedule_rules()) {
       text += fmt::format("{}\n  {}\n  order   {}\n  bubble  {}\n  source  {}\n", rule.name,

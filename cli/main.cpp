@@ -23,8 +23,9 @@ int run(int argc, char** argv) {
   plumbline::add_bubble(app, exit_code);
   plumbline::add_plan(app, exit_code);
   plumbline::add_check(app, exit_code);
-  plumbline::add_list(app, exit_code);
   plumbline::add_run(app, exit_code);
+  plumbline::add_validate(app, exit_code);
+  plumbline::add_list(app, exit_code);
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
   if (argc > 1 && argv[1][0] != '-' &&

@@ -37,9 +37,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
     const auto prediction = predict(*scenario);
     if (!prediction) return void(exit_code = fail(prediction.problems()));
     if (!arguments->trace.empty()) {
-      const std::string text = chrome_trace(*prediction);
-      exit_code =
-          write_output(arguments->trace.ends_with(".gz") ? gzip(text) : text, arguments->trace);
+      exit_code = write_trace(chrome_trace(*prediction), arguments->trace);
       if (exit_code != ExitCode::done) return;
     }
     std::optional<TimelineStyle> style;

@@ -49,10 +49,17 @@ std::string slice_name(const Activity& activity) {
 
 class Writer {
  public:
-  explicit Writer(const Outcome& p) : p_(p), graph_(p.graph), spans_(p.trace.spans) {}
+  /// `place` of `runs`: their devices stand in turn.
+  Writer(const TracedRun& run, std::uint32_t place, std::uint32_t runs, fmt::memory_buffer& out)
+      : p_(run.outcome),
+        title_(run.title),
+        place_(place),
+        runs_(runs),
+        graph_(run.outcome.graph),
+        spans_(run.outcome.trace.spans),
+        out_(out) {}
 
-  std::string write() {
-    put("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
+  void write() {
     name_tracks();
     for (std::uint32_t node = 0; node < graph_.size(); ++node) write_node(node);
     const auto nodes = nodes_by_slot(graph_);
@@ -61,14 +68,14 @@ class Writer {
       for (const IdleGap& gap : idle_gaps(graph_, p_.trace, nodes[slot], makespan)) {
         put("{{\"ph\":\"X\",\"name\":\"idle "
             "{}\",\"cat\":\"idle\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}}},\n",
-            name(gap.cause), slot, kIdle, at(gap.begin), Microseconds{gap.end - gap.begin});
+            name(gap.cause), process(slot), kIdle, at(gap.begin),
+            Microseconds{gap.end - gap.begin});
       }
     }
     write_counters();
     write_critical_path();
-    put("{{\"ph\":\"M\",\"name\":\"plumbline\",\"pid\":0,\"args\":{{\"makespan_ns\":{}}}}}\n]}}\n",
-        p_.metrics.makespan.count());
-    return fmt::to_string(out_);
+    put("{{\"ph\":\"M\",\"name\":\"plumbline\",\"pid\":{},\"args\":{{\"makespan_ns\":{}}}}}",
+        process(0), p_.metrics.makespan.count());
   }
 
  private:
@@ -77,6 +84,7 @@ class Writer {
     fmt::format_to(std::back_inserter(out_), format, std::forward<Values>(values)...);
   }
 
+  std::uint32_t process(std::uint32_t slot) const { return slot * runs_ + place_; }
   static Microseconds at(SimTime time) { return {time.time_since_epoch()}; }
   std::uint32_t device(std::uint32_t slot) const { return graph_.devices[slot].value; }
   std::uint32_t track(std::uint32_t channel, bool receives) const {
@@ -88,17 +96,17 @@ class Writer {
         "\"}}}},\n"
         "{{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":{0},\"tid\":{1},\"args\":{{\"sort_"
         "index\":{1}}}}},\n",
-        slot, tid, title);
+        process(slot), tid, title);
   }
 
   void name_tracks() {
     const std::size_t digits = std::to_string(graph_.devices.back().value).size();
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
-      put("{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{0},\"args\":{{\"name\":\"device "
+      put("{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{0},\"args\":{{\"name\":\"{3}device "
           "{1:0{2}}\"}}}},\n"
           "{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{0},\"args\":{{\"sort_index\":{0}"
           "}}}},\n",
-          slot, device(slot), digits);
+          process(slot), device(slot), digits, title_);
       name_track(slot, kCompute, "compute");
       name_track(slot, kIdle, "idle");
     }
@@ -121,16 +129,16 @@ class Writer {
     return used;
   }
 
-  void slice(std::string_view prefix, std::uint32_t node, std::uint32_t pid, std::uint32_t tid,
+  void slice(std::string_view prefix, std::uint32_t node, std::uint32_t slot, std::uint32_t tid,
              SimTime begin, SimTime end) {
     const Activity& activity = graph_.activities[node];
     const std::uint32_t by = spans_[node].released_by;
     put("{{\"ph\":\"X\",\"name\":\"{}{}\",\"cat\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}"
         ","
         "\"args\":{{\"op\":\"{}\",\"stage\":{},\"waited for\":\"{}\",\"bytes\":{}}}}},\n",
-        prefix, slice_name(activity), is_compute(activity.kind) ? "compute" : "transfer", pid, tid,
-        at(begin), Microseconds{end - begin}, to_text(activity), activity.stage.value,
-        by == kNobody ? "the start" : to_text(graph_.activities[by]),
+        prefix, slice_name(activity), is_compute(activity.kind) ? "compute" : "transfer",
+        process(slot), tid, at(begin), Microseconds{end - begin}, to_text(activity),
+        activity.stage.value, by == kNobody ? "the start" : to_text(graph_.activities[by]),
         graph_.cost(node).bytes.count);
   }
 
@@ -171,7 +179,7 @@ class Writer {
             ",\n"
             "{{\"ph\":\"C\",\"name\":\"in "
             "flight\",\"pid\":{0},\"ts\":{1},\"args\":{{\"micro-batches\":{3}}}}},\n",
-            slot, at(steps[i].at), (fixed + steps[i].activations + steps[i].buffers).count,
+            process(slot), at(steps[i].at), (fixed + steps[i].activations + steps[i].buffers).count,
             steps[i].in_flight);
       }
     }
@@ -199,8 +207,8 @@ class Writer {
           "path\",\"cat\":\"critical\",\"id\":{0},\"pid\":{1},\"tid\":{2},\"ts\":{3}}},\n"
           "{{\"ph\":\"f\",\"bp\":\"e\",\"name\":\"critical "
           "path\",\"cat\":\"critical\",\"id\":{0},\"pid\":{4},\"tid\":{5},\"ts\":{6}}},\n",
-          i, from->first, from->second, at(arrow_start(path[i - 1])), to->first, to->second,
-          at(spans_[path[i]].begin));
+          i * runs_ + place_, process(from->first), from->second, at(arrow_start(path[i - 1])),
+          process(to->first), to->second, at(spans_[path[i]].begin));
     }
   }
 
@@ -211,9 +219,12 @@ class Writer {
   }
 
   const Outcome& p_;
+  const std::string& title_;
+  std::uint32_t place_;
+  std::uint32_t runs_;
   const OpGraph& graph_;
   const std::vector<Span>& spans_;
-  fmt::memory_buffer out_;
+  fmt::memory_buffer& out_;
 };
 
 }  // namespace
@@ -230,7 +241,17 @@ std::vector<std::uint32_t> critical_path(const Trace& trace) {
   return path;
 }
 
-std::string chrome_trace(const Outcome& outcome) { return Writer(outcome).write(); }
+std::string chrome_trace(const std::vector<TracedRun>& runs) {
+  fmt::memory_buffer out;
+  fmt::format_to(std::back_inserter(out), "{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
+  for (std::uint32_t place = 0; place < runs.size(); ++place) {
+    Writer(runs[place], place, static_cast<std::uint32_t>(runs.size()), out).write();
+    out.append(std::string_view(place + 1 < runs.size() ? ",\n" : "\n]}\n"));
+  }
+  return fmt::to_string(out);
+}
+
+std::string chrome_trace(const Outcome& outcome) { return chrome_trace({{outcome, ""}}); }
 
 std::string gzip(const std::string& text) {
   z_stream stream{};

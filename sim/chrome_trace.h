@@ -21,6 +21,16 @@ std::vector<std::uint32_t> critical_path(const Trace& trace);
 /// exact.
 std::string chrome_trace(const Outcome& outcome);
 
+/// A run that stands in a file beside others.
+struct TracedRun {
+  const Outcome& outcome;
+  std::string title;  ///< Before the names of its devices: "predicted ".
+};
+
+/// Several runs on the same devices in one file: device 0 of each, one above the other, then device
+/// 1 of each, and so on.
+std::string chrome_trace(const std::vector<TracedRun>& runs);
+
 /// `text` in gzip's format.
 std::string gzip(const std::string& text);
 

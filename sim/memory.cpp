@@ -116,10 +116,13 @@ class Collector {
 };
 
 /// In the order of time, releases first, and running sums.
-std::vector<MemoryStep> running_sums(const OpGraph& graph, std::vector<Change>& changes) {
-  std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+std::vector<MemoryStep> running_sums(const OpGraph& graph, std::vector<Change>& changes,
+                                     TieOrder ties) {
+  const bool releases_first = ties == TieOrder::releases_first;
+  std::stable_sort(changes.begin(), changes.end(), [&](const Change& a, const Change& b) {
     if (a.at != b.at) return a.at < b.at;
-    return a.released_first != b.released_first ? a.released_first : a.node < b.node;
+    return a.released_first != b.released_first ? a.released_first == releases_first
+                                                : a.node < b.node;
   });
   std::vector<MemoryStep> steps;
   steps.reserve(changes.size());
@@ -155,7 +158,7 @@ std::string op_name(const OpGraph& graph, const std::vector<bool>& splits, std::
 std::vector<std::vector<MemoryStep>> memory_steps(const OpGraph& graph, const Trace& trace,
                                                   const StageCosts& costs,
                                                   const std::vector<Position>& positions,
-                                                  const MemoryRules& rules) {
+                                                  const MemoryRules& rules, TieOrder ties) {
   const std::vector<StageBytes> stages = bytes_of_stages(costs, positions);
   const Collector collector(graph, trace, stages, rules.recompute);
   std::vector<std::vector<Change>> changes(graph.slots());
@@ -166,7 +169,7 @@ std::vector<std::vector<MemoryStep>> memory_steps(const OpGraph& graph, const Tr
   std::vector<std::vector<MemoryStep>> steps;
   steps.reserve(changes.size());
   for (std::vector<Change>& of_slot : changes) {
-    steps.push_back(running_sums(graph, of_slot));
+    steps.push_back(running_sums(graph, of_slot, ties));
     of_slot = {};
   }
   return steps;

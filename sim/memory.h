@@ -46,15 +46,20 @@ struct DeviceMemory {
   std::uint32_t weight_versions = 1;
 };
 
+/// What counts first of that which happens at one instant.
+enum class TieOrder : std::uint8_t { releases_first, reservations_first };
+
 /// The steps of each slot: activations are held from the start of F to the end of B (W where
 /// split), a received input and a received gradient from the start of the transfer to the end of B
 /// (W); with recomputation only the received input is, one full set of the position's activations
 /// exists from the start of its first B (I), and an output lives until its transfer has ended. At
-/// one instant releases come before reservations.
+/// one instant releases come before reservations, unless asked for the other way round: what a real
+/// run, in which no two things happen at one instant, may hold at most.
 std::vector<std::vector<MemoryStep>> memory_steps(const OpGraph& graph, const Trace& trace,
                                                   const StageCosts& costs,
                                                   const std::vector<Position>& positions,
-                                                  const MemoryRules& rules);
+                                                  const MemoryRules& rules,
+                                                  TieOrder ties = TieOrder::releases_first);
 
 /// The peaks of all slots, with what is there all the time. Among equal peaks the one with more
 /// micro-batches in flight, then the first.

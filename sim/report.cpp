@@ -28,19 +28,6 @@ std::string stages_of(const std::vector<std::uint32_t>& stages) {
   return fmt::format("{}", fmt::join(stages, ","));
 }
 
-std::string headline(const Outcome& p) {
-  const Schedule& schedule = p.pipeline.schedule;
-  const std::uint32_t copies = p.pipeline.copies;
-  std::string text =
-      fmt::format("{}\n  {}: {}{} on {}, {} of {}", p.scenario, schedule.name,
-                  copies > 1 ? fmt::format("{} copies of ", copies) : "",
-                  plural(schedule.shape.stages(), "stage"), plural(p.graph.slots(), "device"),
-                  plural(p.micro_batches, "micro-batch"), plural(p.micro_batch_size, "sample"));
-  if (p.mini_batches > 1) text += fmt::format(", {} mini-batches", p.mini_batches);
-  if (p.graph.asynchronous()) text += fmt::format(", {} micro-batches run", p.graph.micro_batches);
-  return text + "\n\n";
-}
-
 std::string summary(const Outcome& p) {
   const Metrics& m = p.metrics;
   Table table;
@@ -188,6 +175,19 @@ std::string remarks(const Outcome& p) {
 
 }  // namespace
 
+std::string headline(const Outcome& p) {
+  const Schedule& schedule = p.pipeline.schedule;
+  const std::uint32_t copies = p.pipeline.copies;
+  std::string text =
+      fmt::format("{}\n  {}: {}{} on {}, {} of {}", p.scenario, schedule.name,
+                  copies > 1 ? fmt::format("{} copies of ", copies) : "",
+                  plural(schedule.shape.stages(), "stage"), plural(p.graph.slots(), "device"),
+                  plural(p.micro_batches, "micro-batch"), plural(p.micro_batch_size, "sample"));
+  if (p.mini_batches > 1) text += fmt::format(", {} mini-batches", p.mini_batches);
+  if (p.graph.asynchronous()) text += fmt::format(", {} micro-batches run", p.graph.micro_batches);
+  return text;
+}
+
 std::string shortage(const Outcome& p) {
   std::size_t worst = 0;
   for (std::size_t slot = 1; slot < p.memory.size(); ++slot) {
@@ -200,8 +200,9 @@ std::string shortage(const Outcome& p) {
 
 std::string to_table(const Outcome& p, const std::optional<TimelineStyle>& style) {
   const std::string picture = style ? timeline(p, *style) : "";
-  return headline(p) + summary(p) + '\n' + device_table(p) + (picture.empty() ? "" : "\n") +
-         picture + cause_table(p) + memory_table(p) + version_table(p) + remarks(p);
+  return headline(p) + "\n\n" + summary(p) + '\n' + device_table(p) +
+         (picture.empty() ? "" : "\n") + picture + cause_table(p) + memory_table(p) +
+         version_table(p) + remarks(p);
 }
 
 }  // namespace plumbline

@@ -14,6 +14,9 @@ namespace plumbline {
 /// The tables that `simulate` prints, with the timeline between them where a style is given.
 std::string to_table(const Outcome& outcome, const std::optional<TimelineStyle>& style);
 
+/// The scenario, and its schedule, stages, devices and micro-batches in a line.
+std::string headline(const Outcome& outcome);
+
 /// One sentence about the device that is the farthest beyond the memory. Requires: fits() is false.
 std::string shortage(const Outcome& outcome);
 

@@ -1,0 +1,128 @@
+// The JSON of real runs; the one file of this floor that knows the JSON library.
+// SPDX-License-Identifier: MIT
+#include <nlohmann/json.hpp>
+
+#include "calibrate/run_report.h"
+#include "sim/report.h"
+
+namespace plumbline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json statistics(const Statistics& s) {
+  return {{"mean", s.mean}, {"median", s.median}, {"q1", s.q1},
+          {"q3", s.q3},     {"least", s.least},   {"most", s.most}};
+}
+
+Json measured(const RealRun& run) {
+  Json iterations = Json::array();
+  for (std::size_t i = 0; i < run.iterations.size(); ++i) {
+    const MeasuredIteration& one = run.iterations[i];
+    iterations.push_back({{"time_s", run.times_s[i]},
+                          {"clean", one.clean},
+                          {"lost_s", seconds(one.lost)},
+                          {"hand_over_s", seconds(one.hand_over)}});
+  }
+  const auto ops = static_cast<double>(run.outcome.metrics.operations);
+  return {
+      {"backend", run.backend},
+      {"device", run.device},
+      {"cores", run.cores},
+      {"clean_iterations", run.clean},
+      {"shown_iteration", run.shown},
+      {"time_s", statistics(run.time_s)},
+      {"hand_over_per_op_s", ops > 0 ? seconds(run.iterations[run.shown].hand_over) / ops : 0.0},
+      {"iterations", std::move(iterations)}};
+}
+
+Json idle(const Outcome& outcome) {
+  Json json;
+  for (const IdleCause cause : kIdleCauses) {
+    Duration sum{};
+    for (const DeviceMetrics& device : outcome.metrics.devices)
+      sum += device.idle_by_cause.of(cause);
+    json[std::string(name(cause))] = seconds(sum);
+  }
+  return json;
+}
+
+Json pair(const Json& predicted, const Json& measured) {
+  return {{"predicted", predicted}, {"measured", measured}};
+}
+
+Json point_json(const ValidationPoint& point) {
+  const Validation& v = point.validation;
+  const Outcome& p = v.predicted;
+  const Outcome& m = v.measured.outcome;
+  Json devices = Json::array();
+  for (std::size_t slot = 0; slot < p.memory.size(); ++slot) {
+    const DeviceMetrics& a = p.metrics.devices[slot];
+    const DeviceMetrics& b = m.metrics.devices[slot];
+    devices.push_back({{"device", p.graph.devices[slot].value},
+                       {"busy_s", pair(seconds(a.busy), seconds(b.busy))},
+                       {"idle_s", pair(seconds(a.idle), seconds(b.idle))},
+                       {"peak_memory_bytes",
+                        pair(p.memory[slot].peak.sum().count, m.memory[slot].peak.sum().count)},
+                       {"peak_memory_op", pair(p.memory[slot].peak_op, m.memory[slot].peak_op)}});
+  }
+  const auto throughput = [](const Outcome& o) {
+    return o.throughput_samples_per_s ? Json(*o.throughput_samples_per_s) : Json(nullptr);
+  };
+  return {{"scenario", p.scenario},
+          {"overrides", point.overrides},
+          {"schedule", p.pipeline.schedule.name},
+          {"stages", p.pipeline.partition.stages.size()},
+          {"device_count", p.graph.slots()},
+          {"micro_batches", p.micro_batches},
+          {"verdict", name(v.verdict)},
+          {"error", v.error},
+          {"iteration_time_s", pair(v.predicted_s(), v.measured_s())},
+          {"throughput_samples_per_s", pair(throughput(p), throughput(m))},
+          {"bubble_fraction", pair(p.metrics.bubble_fraction(), m.metrics.bubble_fraction())},
+          {"idle_by_cause_s", pair(idle(p), idle(m))},
+          {"error_by_cause_s",
+           {{"compute", v.shares.compute_s},
+            {"transfer", v.shares.transfer_s},
+            {"hand_over", v.shares.hand_over_s},
+            {"waiting", v.shares.waiting_s}}},
+          {"op_start_error_s",
+           {{"median", v.starts.median_s},
+            {"p95", v.starts.p95_s},
+            {"most", v.starts.most_s},
+            {"worst_op", v.starts.worst}}},
+          {"critical_path_agreement", v.critical_path_agreement},
+          {"memory", name(v.memory_verdict())},
+          {"devices", std::move(devices)},
+          {"measured", measured(v.measured)}};
+}
+
+}  // namespace
+
+std::string to_json(const RealRun& run, const std::string& version) {
+  Json json = Json::parse(to_json(run.outcome, version));
+  json["measured"] = measured(run);
+  return json.dump(1) + '\n';
+}
+
+std::string to_json(const std::vector<ValidationPoint>& points, const std::string& version) {
+  Json all = Json::array();
+  for (const ValidationPoint& point : points) all.push_back(point_json(point));
+  const Ranking ranking = rank(points);
+  const RealRun& run = points.front().validation.measured;
+  const Json json = {{"schema_version", 1},
+                     {"tool", {{"name", "plumbline"}, {"version", version}}},
+                     {"backend", run.backend},
+                     {"tolerance", points.front().validation.tolerance},
+                     {"verdict", name(verdict_on(points))},
+                     {"points", std::move(all)},
+                     {"ranking",
+                      {{"pairs", ranking.pairs},
+                       {"ties", ranking.ties},
+                       {"right", ranking.right},
+                       {"wrong", ranking.wrong},
+                       {"kendall_tau", ranking.tau() ? Json(*ranking.tau()) : Json(nullptr)}}}};
+  return json.dump(1) + '\n';
+}
+
+}  // namespace plumbline

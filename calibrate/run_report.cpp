@@ -1,0 +1,263 @@
+// The tables for people.
+// SPDX-License-Identifier: MIT
+#include "calibrate/run_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/quantity.h"
+#include "sim/report.h"
+#include "sim/table.h"
+
+namespace plumbline {
+namespace {
+
+std::string time_text(double time_s) { return to_text(round_up(time_s * 1e9)); }
+
+/// "+12 us", "-3.4 ms", "0 s".
+std::string difference_text(double time_s) {
+  const double size = std::abs(time_s);
+  if (size < 0.5e-9) return "0 s";
+  return (time_s < 0 ? "-" : "+") + time_text(size);
+}
+
+/// "-0.18 %".
+std::string signed_percent(double fraction) { return fmt::format("{:+.2f} %", 100 * fraction); }
+
+std::string per_op_hand_over(const RealRun& run) {
+  const MeasuredIteration& shown = run.iterations[run.shown];
+  const auto ops = static_cast<double>(std::max<std::int64_t>(run.outcome.metrics.operations, 1));
+  return time_text(seconds(shown.hand_over) / ops);
+}
+
+std::string backend_text(const RealRun& run) {
+  return fmt::format("{} ({}) with {} core{}", run.backend, run.device, run.cores,
+                     run.cores == 1 ? "" : "s");
+}
+
+std::string how_measured(const RealRun& run) {
+  const Statistics& time = run.time_s;
+  std::string text = fmt::format(
+      "\nhow it was measured\n"
+      "  backend      {}\n"
+      "  iterations   {} clean of {}; shown is the one in the middle\n"
+      "  a mini-batch {} in the median, quartiles {} to {}, from {} to {}\n"
+      "  hand-over    {} from the release of an op to its begin, on average\n",
+      backend_text(run), run.clean, run.iterations.size(), time_text(time.median),
+      time_text(time.q1), time_text(time.q3), time_text(time.least), time_text(time.most),
+      per_op_hand_over(run));
+  if (run.clean == 0) {
+    text +=
+        "note: no iteration was clean: other work kept the devices from running, so the times tell "
+        "little\n";
+  }
+  return text;
+}
+
+Duration idle_for(const Outcome& outcome, IdleCause cause) {
+  Duration sum{};
+  for (const DeviceMetrics& device : outcome.metrics.devices) sum += device.idle_by_cause.of(cause);
+  return sum;
+}
+
+/// What the verdict means here, in a sentence.
+std::string verdict_text(const Validation& v) {
+  const std::string off = fmt::format("predicted {:.2f} % too {}", 100 * std::abs(v.error),
+                                      v.error < 0 ? "fast" : "slow");
+  switch (v.verdict) {
+    case Verdict::same:
+      return fmt::format("SAME: {}; runs spread by {}", off, percent(v.noise()));
+    case Verdict::close:
+      return fmt::format("CLOSE: {}, within the tolerance of {}", off, percent(v.tolerance));
+    case Verdict::off:
+      return fmt::format("OFF: {}, beyond the tolerance of {}", off, percent(v.tolerance));
+    case Verdict::inconclusive:
+      return fmt::format(
+          "INCONCLUSIVE: {} of {} iterations were clean and spread by {}: other work kept the "
+          "devices from running",
+          v.measured.clean, v.measured.iterations.size(), percent(v.noise()));
+  }
+  return "";
+}
+
+std::string comparison(const Validation& v) {
+  const Outcome& p = v.predicted;
+  const Outcome& m = v.measured.outcome;
+  Table table;
+  table.row({"", "predicted", "measured", "error"});
+  const auto row = [&](std::string name, std::string predicted, std::string measured,
+                       std::string error) {
+    table.row({std::move(name), std::move(predicted), std::move(measured), std::move(error)});
+  };
+  row("iteration time", time_text(v.predicted_s()), time_text(v.measured_s()),
+      signed_percent(v.error));
+  if (p.throughput_samples_per_s && m.throughput_samples_per_s) {
+    row("samples/s", fmt::format("{:.5g}", *p.throughput_samples_per_s),
+        fmt::format("{:.5g}", *m.throughput_samples_per_s),
+        signed_percent(*p.throughput_samples_per_s / *m.throughput_samples_per_s - 1));
+  }
+  const auto share = [&](std::string name, double predicted, double measured) {
+    row(std::move(name), percent(predicted), percent(measured),
+        fmt::format("{:+.2f} points", 100 * (predicted - measured)));
+  };
+  if (p.metrics.steady && m.metrics.steady) {
+    share("steady bubble", p.metrics.steady->bubble_fraction, m.metrics.steady->bubble_fraction);
+  }
+  share("bubble fraction", p.metrics.bubble_fraction(), m.metrics.bubble_fraction());
+  share("communication", p.metrics.communication_stall_fraction(),
+        m.metrics.communication_stall_fraction());
+  row("busy", to_text(p.metrics.busy()), to_text(m.metrics.busy()),
+      difference_text(seconds(p.metrics.busy() - m.metrics.busy())));
+  for (const IdleCause cause : kIdleCauses) {
+    const Duration predicted = idle_for(p, cause);
+    const Duration measured = idle_for(m, cause);
+    if (predicted.count() == 0 && measured.count() == 0) continue;
+    row(fmt::format("idle, {}", name(cause)), to_text(predicted), to_text(measured),
+        difference_text(seconds(predicted - measured)));
+  }
+  return table.print();
+}
+
+std::string devices(const Validation& v) {
+  const Outcome& p = v.predicted;
+  const Outcome& m = v.measured.outcome;
+  Table table;
+  table.row({"device", "busy", "measured", "idle", "measured", "peak memory", "measured"});
+  for (std::size_t slot = 0; slot < p.memory.size(); ++slot) {
+    table.row({std::to_string(p.graph.devices[slot].value), to_text(p.metrics.devices[slot].busy),
+               to_text(m.metrics.devices[slot].busy), to_text(p.metrics.devices[slot].idle),
+               to_text(m.metrics.devices[slot].idle), to_text(p.memory[slot].peak.sum()),
+               to_text(m.memory[slot].peak.sum())});
+  }
+  return table.print();
+}
+
+std::string causes(const Validation& v) {
+  Table table;
+  const auto row = [&](std::string_view name, double part_s, std::string_view meaning) {
+    table.row({fmt::format("{:<10} {:>10} {:>10}   {}", name, difference_text(part_s),
+                           signed_percent(part_s / v.measured_s()), meaning)});
+  };
+  row("compute", v.shares.compute_s, "ops took another time than predicted");
+  row("transfer", v.shares.transfer_s, "transfers and all-reduces did");
+  row("hand-over", v.shares.hand_over_s, "ops began later than they could");
+  row("waiting", v.shares.waiting_s, "the order of events on shared links");
+  return table.print();
+}
+
+std::string one_point(const Validation& v) {
+  std::string text = headline(v.predicted) + ", on " + backend_text(v.measured) + "\n\n" +
+                     comparison(v) + '\n' + devices(v);
+  if (v.memory_verdict() == MemoryVerdict::ties) {
+    text +=
+        "note: what the prediction puts at one instant came one after the other: a buffer more was "
+        "held\n";
+  } else if (v.memory_verdict() == MemoryVerdict::differs) {
+    text += "note: the measured peak memory is not the predicted one on every device\n";
+  }
+  text += "\nwhere the error comes from\n" + causes(v);
+  text += fmt::format(
+      "\nops start {} from where they were predicted in the median, {} at the 95th percentile, {} "
+      "at most ({});\n{} of the measured critical path lie on the predicted one\n",
+      time_text(v.starts.median_s), time_text(v.starts.p95_s), time_text(v.starts.most_s),
+      v.starts.worst, percent(v.critical_path_agreement));
+  const Statistics& time = v.measured.time_s;
+  text +=
+      fmt::format("{} clean iterations of {}, {} to {} in the middle half, hand-over {} an op\n",
+                  v.measured.clean, v.measured.iterations.size(), time_text(time.q1),
+                  time_text(time.q3), per_op_hand_over(v.measured));
+  return text + '\n' + verdict_text(v) + '\n';
+}
+
+std::string ranking_text(const std::vector<ValidationPoint>& points) {
+  const Ranking ranking = rank(points);
+  std::string text =
+      fmt::format("ranking: {} pairs, {} of them within the noise", ranking.pairs, ranking.ties);
+  if (const auto tau = ranking.tau()) {
+    text +=
+        fmt::format("; of the others {} in the predicted order and {} not (Kendall's tau {:.2f})",
+                    ranking.right, ranking.wrong, *tau);
+  }
+  return text + '\n';
+}
+
+/// The overrides that the table does not show in a column of their own.
+std::string other_overrides(const ValidationPoint& point) {
+  std::vector<std::string> others;
+  for (const std::string& one : point.overrides) {
+    if (!one.starts_with("schedule.name=") && !one.starts_with("schedule.micro_batches="))
+      others.push_back(one);
+  }
+  return fmt::format("{}", fmt::join(others, " "));
+}
+
+std::string many_points(const std::vector<ValidationPoint>& points) {
+  const std::string& scenario = points.front().validation.predicted.scenario;
+  const bool one_scenario = std::all_of(points.begin(), points.end(), [&](const auto& point) {
+    return point.validation.predicted.scenario == scenario;
+  });
+  std::size_t widest = 0;
+  for (const ValidationPoint& point : points)
+    widest = std::max(widest, other_overrides(point).size());
+  Table table;
+  std::vector<std::string> header = {one_scenario ? "schedule" : "scenario"};
+  if (!one_scenario) header.emplace_back("schedule");
+  for (const std::string_view title : {"micro-batches", "devices", "predicted", "measured", "error",
+                                       "hand-over", "memory", "clean"})
+    header.emplace_back(title);
+  header.push_back(fmt::format("{:<{}}", "verdict", widest == 0 ? 12 : widest + 15));
+  table.row(std::move(header));
+  std::vector<double> errors;
+  for (const ValidationPoint& point : points) {
+    const Validation& v = point.validation;
+    errors.push_back(std::abs(v.error));
+    std::vector<std::string> row;
+    if (!one_scenario) row.push_back(v.predicted.scenario);
+    for (std::string cell :
+         {v.predicted.pipeline.schedule.name, std::to_string(v.predicted.micro_batches),
+          std::to_string(v.predicted.graph.slots()), time_text(v.predicted_s()),
+          time_text(v.measured_s()), signed_percent(v.error), per_op_hand_over(v.measured),
+          std::string(name(v.memory_verdict())),
+          fmt::format("{} of {}", v.measured.clean, v.measured.iterations.size())})
+      row.push_back(std::move(cell));
+    row.push_back(widest == 0 ? fmt::format("{:<12}", name(v.verdict))
+                              : fmt::format("{:<12}   {:<{}}", name(v.verdict),
+                                            other_overrides(point), widest));
+    table.row(std::move(row));
+  }
+  std::sort(errors.begin(), errors.end());
+  return fmt::format("{}on {}\n\n", one_scenario ? scenario + ", " : "",
+                     backend_text(points.front().validation.measured)) +
+         table.print() +
+         fmt::format("\nerror {} in the median, {} at worst; tolerance {}\n",
+                     percent(quantile(errors, 0.5)), percent(errors.back()),
+                     percent(points.front().validation.tolerance)) +
+         ranking_text(points);
+}
+
+}  // namespace
+
+std::string to_table(const RealRun& run, const std::optional<TimelineStyle>& style) {
+  return to_table(run.outcome, style) + how_measured(run);
+}
+
+std::string to_table(const std::vector<ValidationPoint>& points) {
+  return points.size() == 1 ? one_point(points.front().validation) : many_points(points);
+}
+
+Verdict verdict_on(const std::vector<ValidationPoint>& points) {
+  const auto any = [&](Verdict verdict) {
+    return std::any_of(points.begin(), points.end(), [&](const ValidationPoint& point) {
+      return point.validation.verdict == verdict;
+    });
+  };
+  for (const Verdict verdict : {Verdict::off, Verdict::inconclusive, Verdict::close}) {
+    if (any(verdict)) return verdict;
+  }
+  return Verdict::same;
+}
+
+}  // namespace plumbline

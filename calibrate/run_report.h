@@ -1,0 +1,30 @@
+// A real run and a validation as tables for people and as JSON for programs.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibrate/real_run.h"
+#include "calibrate/validation.h"
+#include "sim/timeline.h"
+
+namespace plumbline {
+
+/// The tables of `simulate` for the iteration in the middle, then how it was measured.
+std::string to_table(const RealRun& run, const std::optional<TimelineStyle>& style);
+
+/// The JSON of `simulate`, with a `measured` object behind it.
+std::string to_json(const RealRun& run, const std::string& version);
+
+/// Of one point: predicted beside measured and where the error comes from. Of several: a line each
+/// and whether their order was predicted. Requires: at least one.
+std::string to_table(const std::vector<ValidationPoint>& points);
+
+std::string to_json(const std::vector<ValidationPoint>& points, const std::string& version);
+
+/// The verdict on all points: off where one is, else inconclusive where one is, else close.
+Verdict verdict_on(const std::vector<ValidationPoint>& points);
+
+}  // namespace plumbline

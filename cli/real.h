@@ -1,0 +1,55 @@
+// What `run` and `validate` share: the options of a real run, and its progress.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "calibrate/backend.h"
+#include "calibrate/runner.h"
+#include "calibrate/synthetic.h"
+#include "models/diagnostic.h"
+
+namespace CLI {
+class App;
+}
+
+namespace plumbline {
+
+/// How a real run was asked for.
+struct RealArguments {
+  std::string backend;
+  RunOptions run;
+  SyntheticOptions synthetic;
+};
+
+/// Adds --backend, --iterations, --warm-up and those of the synthetic backend.
+void add_real_arguments(CLI::App& command, RealArguments& arguments);
+
+/// The names of the backends that this build has, with what each is.
+struct BackendName {
+  std::string_view name;
+  std::string_view text;
+};
+inline constexpr BackendName kBackends[] = {
+    {"synthetic", "threads that wait for the time that the model says"}};
+
+/// The backend that was asked for. Requires: its name was checked.
+std::unique_ptr<Backend> make_backend(const RealArguments& arguments);
+
+/// Tells progress on stderr where that is a terminal; the line is gone when it is destroyed.
+class ProgressLine {
+ public:
+  ProgressLine();
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void tell(const std::string& text);
+
+ private:
+  bool shown_;
+  bool any_ = false;
+};
+
+}  // namespace plumbline

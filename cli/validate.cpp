@@ -1,0 +1,122 @@
+// `plumbline validate`: predict and run, and print the one beside the other.
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
+#include <memory>
+
+#include "calibrate/real_run.h"
+#include "calibrate/run_report.h"
+#include "cli/command.h"
+#include "cli/real.h"
+#include "sim/axes.h"
+#include "sim/chrome_trace.h"
+
+namespace plumbline {
+namespace {
+
+struct Arguments : ScenarioArguments, RealArguments {
+  double tolerance = 0.05;
+  bool json = false;
+  std::string trace;
+};
+
+/// The overrides that are not the same in all combinations.
+std::vector<std::vector<std::string>> varying(
+    const std::vector<std::vector<std::string>>& combinations) {
+  std::vector<std::vector<std::string>> different(combinations.size());
+  for (std::size_t axis = 0; axis < combinations.front().size(); ++axis) {
+    bool varies = false;
+    for (const auto& combination : combinations)
+      varies = varies || combination[axis] != combinations.front()[axis];
+    for (std::size_t i = 0; varies && i < combinations.size(); ++i)
+      different[i].push_back(combinations[i][axis]);
+  }
+  return different;
+}
+
+int validate_all(const Arguments& arguments) {
+  // What stands without a '=' is one more scenario.
+  std::vector<std::string> paths = {arguments.scenario};
+  std::vector<std::string> axes;
+  for (const std::string& argument : arguments.overrides)
+    (argument.find('=') == std::string::npos ? paths : axes).push_back(argument);
+  const auto combined = combinations(axes);
+  if (!combined) return fail(combined.problems());
+  const std::size_t count = paths.size() * combined->size();
+  if (count > 1 && !arguments.trace.empty()) {
+    Diagnostic wrong;
+    wrong.message = fmt::format("--trace with {} runs", count);
+    wrong.help = "it shows one run above its prediction: one scenario, one value for each key";
+    return fail({wrong});
+  }
+  // All are read and predicted before the first one runs.
+  std::vector<Scenario> scenarios;
+  std::vector<Outcome> predictions;
+  std::vector<std::vector<std::string>> names;
+  const auto varying_overrides = varying(*combined);
+  for (const std::string& path : paths) {
+    names.insert(names.end(), varying_overrides.begin(), varying_overrides.end());
+    for (const auto& overrides : *combined) {
+      auto scenario = load_scenario({path, overrides, ""});
+      if (!scenario) return fail(scenario.problems());
+      auto prediction = predict(*scenario);
+      if (!prediction) return fail(prediction.problems());
+      scenarios.push_back(*std::move(scenario));
+      predictions.push_back(*std::move(prediction));
+    }
+  }
+  const auto backend = make_backend(arguments);
+  std::vector<ValidationPoint> points;
+  {
+    ProgressLine line;
+    for (std::size_t i = 0; i < scenarios.size(); ++i) {
+      RunOptions options = arguments.run;
+      options.progress = [&](std::uint32_t done, std::uint32_t most) {
+        line.tell(fmt::format("run {} of {}: iteration {} of at most {}", i + 1, scenarios.size(),
+                              done, most));
+      };
+      auto run = run_scenario(scenarios[i], *backend, options);
+      if (!run) return fail(run.problems());
+      points.push_back(
+          {names[i], validate(std::move(predictions[i]), *std::move(run), arguments.tolerance)});
+    }
+  }
+  if (!arguments.trace.empty()) {
+    const Validation& v = points.front().validation;
+    const int written =
+        write_trace(chrome_trace({{v.predicted, "predicted "}, {v.measured.outcome, "measured "}}),
+                    arguments.trace);
+    if (written != ExitCode::done) return written;
+  }
+  const int written =
+      write_output(arguments.json ? to_json(points, kVersion) : to_table(points), arguments.output);
+  if (written != ExitCode::done) return written;
+  return verdict_on(points) == Verdict::off ? ExitCode::check_failed : ExitCode::done;
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand(
+      "validate", "predict and run, and print the one beside the other; key=a,b,c for several");
+  add_scenario_arguments(*command, *arguments);
+  add_real_arguments(*command, *arguments);
+  command
+      ->add_option("--tolerance", arguments->tolerance,
+                   "the relative error of the iteration time that still passes")
+      ->check(CLI::Range(0.0, 10.0))
+      ->type_name("FRACTION")
+      ->capture_default_str();
+  command->add_flag("--json", arguments->json, "print JSON and nothing else");
+  command
+      ->add_option("--trace", arguments->trace,
+                   "write both as Chrome-trace JSON for Perfetto here, one above the other; "
+                   "compressed if the name ends in .gz")
+      ->type_name("FILE");
+  command->callback([arguments, &exit_code] { exit_code = validate_all(*arguments); });
+}
+
+}  // namespace plumbline
