@@ -1,0 +1,216 @@
+// A validation against runs whose truth is known: what differs is found, by cause and to the tick.
+// SPDX-License-Identifier: MIT
+#include "calibrate/validation.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "calibrate/run_report.h"
+#include "models/quantity.h"
+#include "sim/predict.h"
+#include "sim/release.h"
+#include "tests/support/builders.h"
+
+namespace plumbline::test {
+namespace {
+
+Scenario scenario_of(const std::string& schedule, const std::string& more = "") {
+  const std::string text =
+      "version: 1\nname: test\nmodel: {uniform: {layers: 4, forward: 1 ms, backward: 2 ms, output: "
+      "1 MiB, activation: 4 MiB, parameters: 8 MiB}, batch: 8}\ncluster: {devices: 4, link: "
+      "{latency: 100 us, bandwidth: 10 GB/s}}\nschedule: {" +
+      schedule + ", micro_batches: 4}\n" + more;
+  auto scenario = parse_scenario(std::make_shared<const Source>(Source{"test.yaml", text, ""}), {});
+  REQUIRE(scenario);
+  return *std::move(scenario);
+}
+
+/// A run of the prediction's own graph in which nodes take other lengths and begin later.
+template <class Length, class Gap>
+RealRun run_with(const Scenario& scenario, const Outcome& predicted, Length length, Gap gap) {
+  const OpGraph& graph = predicted.graph;
+  Trace trace;
+  trace.spans.resize(graph.size());
+  std::vector<SimTime> free(graph.resources());
+  auto join = graph.joins.begin();
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    const Node& n = graph.nodes[node];
+    SimTime begin = std::max(free[n.resource], free[n.second]);
+    if (n.after != graph.size()) begin = std::max(begin, trace.spans[n.after].end);
+    if (join != graph.joins.end() && join->node == node) {
+      for (const std::uint32_t other : join->after) begin = std::max(begin, trace.spans[other].end);
+      ++join;
+    }
+    begin += gap(node);
+    const Duration hold = length(node);
+    free[n.resource] = free[n.second] = begin + hold;
+    trace.spans[node] = {begin, begin + hold + graph.cost(node).latency, kNobody};
+  }
+  attribute_releases(graph, trace);
+  RealRun run;
+  auto outcome = assess(scenario, predicted.pipeline, graph, trace);
+  REQUIRE(outcome);
+  run.outcome = *std::move(outcome);
+  MeasuredIteration iteration;
+  iteration.trace = trace;
+  run.iterations.assign(10, iteration);
+  run.times_s.assign(10, run.outcome.iteration_time_s);
+  run.time_s = statistics_of(run.times_s);
+  run.clean = 10;
+  run.backend = "test";
+  run.device = "none";
+  return run;
+}
+
+Duration no_gap(std::uint32_t) { return Duration{}; }
+
+double sum(const ErrorShares& shares) {
+  return shares.compute_s + shares.transfer_s + shares.hand_over_s + shares.waiting_s;
+}
+
+TEST_CASE("a run exactly as predicted has no error of any kind") {
+  for (const char* schedule : {"name: gpipe", "name: 1f1b", "name: pipedream", "name: naive",
+                               "name: 1f1b, transfers: blocking"}) {
+    CAPTURE(schedule);
+    const Scenario scenario = scenario_of(schedule);
+    const auto predicted = predict(scenario);
+    REQUIRE(predicted);
+    const auto hold = [&](std::uint32_t node) { return predicted->graph.cost(node).hold; };
+    const Validation v = validate(*predicted, run_with(scenario, *predicted, hold, no_gap), 0.05);
+    CHECK(v.error == 0);
+    CHECK(v.verdict == Verdict::same);
+    CHECK(sum(v.shares) == 0);
+    CHECK(v.starts.most_s == 0);
+    CHECK(v.critical_path_agreement == 1);
+    CHECK(v.memory_verdict() == MemoryVerdict::exact);
+  }
+}
+
+TEST_CASE("the error is found under the cause that made it") {
+  const Scenario scenario = scenario_of("name: gpipe");
+  const auto predicted = predict(scenario);
+  REQUIRE(predicted);
+  const OpGraph& graph = predicted->graph;
+  const auto compute = [&](std::uint32_t node) { return is_compute(graph.activities[node].kind); };
+  const auto hold = [&](std::uint32_t node) { return graph.cost(node).hold; };
+
+  SUBCASE("ops that take a tenth longer") {
+    const auto longer = [&](std::uint32_t node) {
+      return compute(node) ? hold(node) * 11 / 10 : hold(node);
+    };
+    const Validation v = validate(*predicted, run_with(scenario, *predicted, longer, no_gap), 0.05);
+    // Seven forwards and seven backwards in a row on the longest path, 21 ms, become 23.1 ms.
+    CHECK(v.shares.compute_s == doctest::Approx(-0.0021));
+    CHECK(v.shares.transfer_s == 0);
+    CHECK(v.shares.hand_over_s == 0);
+    CHECK(v.shares.waiting_s == doctest::Approx(0).epsilon(1e-12));
+    CHECK(v.error < -0.05);
+    CHECK(v.verdict == Verdict::off);
+    CHECK(sum(v.shares) == doctest::Approx(v.predicted_s() - v.measured_s()));
+  }
+  SUBCASE("transfers that take 50 us longer") {
+    const auto longer = [&](std::uint32_t node) {
+      return is_transfer(graph.activities[node].kind) ? hold(node) + Duration{50'000} : hold(node);
+    };
+    const Validation v = validate(*predicted, run_with(scenario, *predicted, longer, no_gap), 0.05);
+    CHECK(v.shares.transfer_s == doctest::Approx(-6 * 50e-6));  // three on the way up, three down
+    CHECK(v.shares.compute_s == 0);
+    CHECK(v.shares.hand_over_s == 0);
+    CHECK(v.verdict == Verdict::close);
+  }
+  SUBCASE("ops that begin 3 us late") {
+    const auto late = [&](std::uint32_t node) {
+      return compute(node) ? Duration{3'000} : Duration{};
+    };
+    const Validation v = validate(*predicted, run_with(scenario, *predicted, hold, late), 0.05);
+    CHECK(v.shares.hand_over_s == doctest::Approx(v.predicted_s() - v.measured_s()));
+    CHECK(v.shares.compute_s == 0);
+    CHECK(v.shares.transfer_s == 0);
+    CHECK(v.verdict == Verdict::same);
+    // The last backward of device 0 is the last of 14 on the longest path.
+    CHECK(v.starts.most_s == doctest::Approx(14 * 3e-6));
+    CHECK(v.starts.worst == "0B3");
+  }
+}
+
+TEST_CASE("the verdict needs clean iterations and a spread below the tolerance") {
+  const Scenario scenario = scenario_of("name: 1f1b");
+  const auto predicted = predict(scenario);
+  REQUIRE(predicted);
+  const auto by = [&](double factor) {
+    return [&, factor](std::uint32_t node) {
+      const Duration hold = predicted->graph.cost(node).hold;
+      return is_compute(predicted->graph.activities[node].kind)
+                 ? Duration{std::llround(factor * static_cast<double>(hold.count()))}
+                 : hold;
+    };
+  };
+  RealRun run = run_with(scenario, *predicted, by(1.03), no_gap);
+  CHECK(validate(*predicted, run, 0.05).verdict == Verdict::close);
+  CHECK(validate(*predicted, run, 0.01).verdict == Verdict::off);
+  run.time_s.q1 = run.time_s.median * 0.97;
+  run.time_s.q3 = run.time_s.median * 1.03;  // they spread by 6 %
+  CHECK(validate(*predicted, run, 0.05).verdict == Verdict::same);
+  CHECK(validate(*predicted, run, 0.01).verdict == Verdict::inconclusive);
+  run.clean = 4;
+  CHECK(validate(*predicted, run, 0.05).verdict == Verdict::inconclusive);
+  run.clean = 0;
+  CHECK(validate(*predicted, run, 0.05).verdict == Verdict::inconclusive);
+}
+
+TEST_CASE("a ranking counts pairs beyond the noise and whether their order was predicted") {
+  const Scenario scenario = scenario_of("name: 1f1b");
+  const auto predicted = predict(scenario);
+  REQUIRE(predicted);
+  const auto point = [&](double predicted_s, double measured_s, double spread) {
+    ValidationPoint p{{}, {}};
+    p.validation.predicted = *predicted;
+    p.validation.predicted.throughput_samples_per_s = 1 / predicted_s;
+    p.validation.measured.outcome = *predicted;
+    p.validation.measured.outcome.throughput_samples_per_s = 1 / measured_s;
+    p.validation.measured.time_s.median = measured_s;
+    p.validation.measured.time_s.q3 = measured_s * spread;
+    return p;
+  };
+  const std::vector<ValidationPoint> points = {point(1, 1.1, 0), point(2, 2.1, 0),
+                                               point(3, 2.11, 0), point(4, 1.5, 0)};
+  const Ranking ranking = rank(points);
+  CHECK(ranking.pairs == 6);
+  CHECK(ranking.ties == 1);   // 2.1 and 2.11
+  CHECK(ranking.right == 3);  // the first against all others
+  CHECK(ranking.wrong == 2);  // the last is faster than predicted
+  CHECK(*ranking.tau() == doctest::Approx(0.2));
+  CHECK_FALSE(rank({points[0]}).tau());
+}
+
+TEST_CASE("what one instant of the prediction holds apart is a tie, more than that a difference") {
+  const Scenario scenario = scenario_of("name: gpipe");
+  const auto predicted = predict(scenario);
+  REQUIRE(predicted);
+  const auto hold = [&](std::uint32_t node) { return predicted->graph.cost(node).hold; };
+  RealRun run = run_with(scenario, *predicted, hold, no_gap);
+  run.outcome.memory[1].peak.buffers += Bytes{1 << 30};
+  CHECK(validate(*predicted, run, 0.05).memory_verdict() == MemoryVerdict::differs);
+  run.outcome.memory[1].peak.buffers = predicted->memory[1].peak.buffers - Bytes{1};
+  CHECK(validate(*predicted, run, 0.05).memory_verdict() == MemoryVerdict::differs);
+}
+
+TEST_CASE("the verdict on several points is the worst, and off is worse than inconclusive") {
+  const auto with = [](std::initializer_list<Verdict> verdicts) {
+    std::vector<ValidationPoint> points;
+    points.reserve(verdicts.size());
+    for (const Verdict verdict : verdicts) {
+      points.emplace_back();
+      points.back().validation.verdict = verdict;
+    }
+    return verdict_on(points);
+  };
+  CHECK(with({Verdict::same, Verdict::same}) == Verdict::same);
+  CHECK(with({Verdict::same, Verdict::close}) == Verdict::close);
+  CHECK(with({Verdict::inconclusive, Verdict::close}) == Verdict::inconclusive);
+  CHECK(with({Verdict::inconclusive, Verdict::off, Verdict::same}) == Verdict::off);
+}
+
+}  // namespace
+}  // namespace plumbline::test
