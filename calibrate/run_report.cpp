@@ -75,10 +75,14 @@ std::string verdict_text(const Validation& v) {
     case Verdict::off:
       return fmt::format("OFF: {}, beyond the tolerance of {}", off, percent(v.tolerance));
     case Verdict::inconclusive:
-      return fmt::format(
-          "INCONCLUSIVE: {} of {} iterations were clean and spread by {}: other work kept the "
-          "devices from running",
-          v.measured.clean, v.measured.iterations.size(), percent(v.noise()));
+      if (v.measured.clean < v.measured.iterations.size() / 2) {
+        return fmt::format(
+            "INCONCLUSIVE: {} of {} iterations were clean: other work kept the devices from "
+            "running",
+            v.measured.clean, v.measured.iterations.size());
+      }
+      return fmt::format("INCONCLUSIVE: {}, and {} clean iterations spread by {}", off,
+                         v.measured.clean, percent(v.noise()));
   }
   return "";
 }

@@ -3,6 +3,7 @@
 #include "cli/real.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/App.hpp>
@@ -12,11 +13,8 @@
 namespace plumbline {
 
 void add_real_arguments(CLI::App& command, RealArguments& arguments) {
-  std::vector<std::string> names;
-  for (const BackendName& backend : kBackends) names.emplace_back(backend.name);
   command.add_option("--backend", arguments.backend, "what runs the ops (plumbline list backends)")
       ->required()
-      ->check(CLI::IsMember(names))
       ->type_name("NAME");
   command.add_option("--iterations", arguments.run.iterations, "clean iterations to measure")
       ->check(CLI::Range(1, 1'000'000))
@@ -47,8 +45,15 @@ void add_real_arguments(CLI::App& command, RealArguments& arguments) {
       ->capture_default_str();
 }
 
-std::unique_ptr<Backend> make_backend(const RealArguments& arguments) {
-  return synthetic_backend(arguments.synthetic);
+Result<std::unique_ptr<Backend>> make_backend(const RealArguments& arguments) {
+  if (arguments.backend == "synthetic") return synthetic_backend(arguments.synthetic);
+  std::vector<std::string> names;
+  for (const BackendName& backend : kBackends) names.emplace_back(backend.name);
+  Diagnostic wrong;
+  wrong.message = fmt::format("--backend is '{}', which is no backend", clipped(arguments.backend));
+  wrong.help = did_you_mean(arguments.backend, names);
+  if (wrong.help.empty()) wrong.help = fmt::format("one of {}", fmt::join(names, ", "));
+  return wrong;
 }
 
 ProgressLine::ProgressLine() : shown_(isatty(STDERR_FILENO) == 1) {}

@@ -34,8 +34,8 @@ struct BackendName {
 inline constexpr BackendName kBackends[] = {
     {"synthetic", "threads that wait for the time that the model says"}};
 
-/// The backend that was asked for. Requires: its name was checked.
-std::unique_ptr<Backend> make_backend(const RealArguments& arguments);
+/// The backend that was asked for. Errors: there is none of this name.
+Result<std::unique_ptr<Backend>> make_backend(const RealArguments& arguments);
 
 /// Tells progress on stderr where that is a terminal; the line is gone when it is destroyed.
 class ProgressLine {

@@ -38,16 +38,17 @@ void add_run(CLI::App& app, int& exit_code) {
                    "if the name ends in .gz")
       ->type_name("FILE");
   command->callback([arguments, &exit_code] {
+    const auto backend = make_backend(*arguments);
+    if (!backend) return void(exit_code = fail(backend.problems()));
     const auto scenario = load_scenario(*arguments);
     if (!scenario) return void(exit_code = fail(scenario.problems()));
-    const auto backend = make_backend(*arguments);
     auto run = [&] {
       ProgressLine line;
       RunOptions options = arguments->run;
       options.progress = [&](std::uint32_t done, std::uint32_t most) {
         line.tell(fmt::format("iteration {} of at most {}", done, most));
       };
-      return run_scenario(*scenario, *backend, options);
+      return run_scenario(*scenario, **backend, options);
     }();
     if (!run) return void(exit_code = fail(run.problems()));
     if (!arguments->trace.empty()) {

@@ -37,6 +37,8 @@ std::vector<std::vector<std::string>> varying(
 }
 
 int validate_all(const Arguments& arguments) {
+  const auto backend = make_backend(arguments);
+  if (!backend) return fail(backend.problems());
   // What stands without a '=' is one more scenario.
   std::vector<std::string> paths = {arguments.scenario};
   std::vector<std::string> axes;
@@ -67,7 +69,6 @@ int validate_all(const Arguments& arguments) {
       predictions.push_back(*std::move(prediction));
     }
   }
-  const auto backend = make_backend(arguments);
   std::vector<ValidationPoint> points;
   {
     ProgressLine line;
@@ -77,7 +78,7 @@ int validate_all(const Arguments& arguments) {
         line.tell(fmt::format("run {} of {}: iteration {} of at most {}", i + 1, scenarios.size(),
                               done, most));
       };
-      auto run = run_scenario(scenarios[i], *backend, options);
+      auto run = run_scenario(scenarios[i], **backend, options);
       if (!run) return fail(run.problems());
       points.push_back(
           {names[i], validate(std::move(predictions[i]), *std::move(run), arguments.tolerance)});

@@ -21,6 +21,7 @@ class ScenarioReader {
 
   Result<Scenario> read(const YamlNode& root) {
     SectionReader file(root, "", problems_);
+    if (file.has("kind")) return other_kind(file);
     file.require("version", "this is version: 1");
     file.require("model");
     file.require("schedule");
@@ -43,6 +44,17 @@ class ScenarioReader {
   }
 
  private:
+  /// A network or a profile in a scenario's place.
+  Diagnostics other_kind(SectionReader& file) {
+    const auto kind = file.text("kind");
+    if (kind) {
+      file.error(kind->mark, fmt::format("kind is '{}': this is no scenario", clipped(kind->value)),
+                 kind->value == "network" || kind->value == "profile"
+                     ? fmt::format("a scenario names it: model: {{{}: {}}}", kind->value, path_)
+                     : "a scenario has no kind");
+    }
+    return std::move(problems_);
+  }
   void error(const Mark& mark, std::string message, std::string help = "") {
     problems_.push_back(input_error(mark, std::move(message), std::move(help)));
   }

@@ -1,0 +1,17 @@
+// Any bytes as a network.
+// SPDX-License-Identifier: MIT
+#include "models/network_reader.h"
+#include "sim/network_report.h"
+#include "tests/fuzz/fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace plumbline;
+  const auto network = parse_network(fuzz::source(fuzz::text(data, size)));
+  if (!network) {
+    fuzz::use(to_text(network.problems()));
+    return 0;
+  }
+  fuzz::use(to_table(*network, 1));
+  fuzz::use(to_table(*network, 1'000'000));
+  return 0;
+}
