@@ -7,9 +7,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "calibrate/clock.h"
-#include "schedules/op_graph.h"
+#include "calibrate/run_plan.h"
 
 namespace plumbline {
 
@@ -18,6 +19,7 @@ struct Task {
   std::uint32_t node = 0;       ///< Of the op graph: its activity names stage and micro-batch.
   std::uint32_t iteration = 0;  ///< Counted from 0, warm-up included.
   std::uint32_t version = 0;    ///< Of the weights that it uses, or that an update makes.
+  std::uint32_t oldest = 0;     ///< The oldest version that this device needs from here on.
   RealTime begin = 0;           ///< Now.
 };
 
@@ -60,10 +62,12 @@ class Backend {
   /// Whether gaps between ops, hand-overs and the ends of iterations cost time by themselves here;
   /// if not, the scenario's `overhead` is added.
   virtual bool has_own_overheads() const = 0;
-  /// The least share of its predicted time that an op takes. Waiters sleep for so long.
-  virtual double least_share() const = 0;
-  /// The worker of one slot. `graph` outlives it; its costs are what the ops are predicted to take.
-  virtual std::unique_ptr<Worker> worker(const OpGraph& graph, std::uint32_t slot) = 0;
+  /// A time that an op takes at least, given what is predicted for it. Waiters sleep for so long.
+  virtual Duration least_time(std::uint32_t iteration, std::uint32_t node,
+                              Duration predicted) const = 0;
+  /// The workers of all slots. The plan outlives them; its graph's costs are what the ops are
+  /// predicted to take.
+  virtual std::vector<std::unique_ptr<Worker>> workers(const RunPlan& plan) = 0;
 };
 
 }  // namespace plumbline

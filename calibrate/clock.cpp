@@ -12,7 +12,10 @@
 namespace plumbline {
 namespace {
 
-constexpr RealTime kSpin = 100'000;             ///< So long before the end sleeping stops.
+constexpr RealTime kSpin = 100'000;  ///< So long before the end sleeping stops.
+/// Shorter ones do not pay: threads that wake up every few us take the cores from those that yield,
+/// and on Linux 6.18 with more threads than cores an op of 90 us then took milliseconds.
+constexpr RealTime kShortestSleep = 50'000;
 constexpr RealTime kLongestSleep = 20'000'000;  ///< So that a stop is noticed.
 
 void sleep_until(RealTime time) {
@@ -33,7 +36,7 @@ RealTime now() {
 
 void pause_before(RealTime earliest) {
   const RealTime time = now();
-  if (earliest - time > kSpin) {
+  if (earliest - time > kSpin + kShortestSleep) {
     sleep_until(std::min(earliest - kSpin, time + kLongestSleep));
   } else {
     sched_yield();

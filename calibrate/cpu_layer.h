@@ -27,7 +27,8 @@ struct CpuCall {
   float* input_gradient = nullptr;  ///< Nothing = it is not wanted (the first layer).
 };
 
-/// The kernels of one layer for micro-batches of one size. It holds scratch memory, so one thread
+/// The kernels of one layer for micro-batches of one size. Every thread that uses them calls
+/// use_one_thread() of matrix_product.h first. It holds scratch memory, so one thread
 /// at a time uses it; the same call gives the same bits.
 class CpuLayer {
  public:

@@ -44,6 +44,10 @@ Ledger::Ledger(const RunPlan& plan, std::uint32_t slot) : plan_(plan), slot_(slo
       stages_.push_back(std::move(stage));
     }
   }
+  for (const Op& op : plan.pipeline.schedule.issue_order) {
+    if (op.kind != OpKind::backward_input) continue;
+    for (Stage& stage : stages_) stage.splits = stage.splits || stage.stage == op.stage.value;
+  }
   restart();
 }
 
@@ -69,6 +73,18 @@ void Ledger::restart() {
 
 std::string Ledger::op_name(std::uint32_t node) const {
   return to_text(plan_.graph.activities[node]);
+}
+
+std::string Ledger::fed_op(std::uint32_t node) const {
+  Activity activity = plan_.graph.activities[node];
+  if (activity.kind == ActivityKind::activation_transfer) activity.kind = ActivityKind::forward;
+  if (activity.kind == ActivityKind::gradient_transfer) {
+    const bool splits = std::any_of(stages_.begin(), stages_.end(), [&](const Stage& one) {
+      return one.stage == activity.stage.value && one.splits;
+    });
+    activity.kind = splits ? ActivityKind::backward_input : ActivityKind::backward;
+  }
+  return to_text(activity);
 }
 
 Ledger::Stage& Ledger::stage_of(std::uint32_t node) {
@@ -98,6 +114,16 @@ std::uint32_t Ledger::version_of(std::uint32_t node) {
   // A backward that is split uses its weights in I.
   if (activity.kind != ActivityKind::backward_weight) use_version(stage, node, version);
   return version;
+}
+
+std::uint32_t Ledger::oldest_needed(std::uint32_t node) {
+  const Stage& stage = stage_of(node);
+  const bool updates = plan_.graph.activities[node].kind == ActivityKind::update;
+  const std::uint32_t newest = stage.newest + (updates ? 1 : 0);
+  for (std::uint32_t version = stage.oldest; version < newest; ++version) {
+    if (version < stage.uses_left.size() && stage.uses_left[version] > 0) return version;
+  }
+  return newest;
 }
 
 void Ledger::use_version(Stage& stage, std::uint32_t node, std::uint32_t version) {
@@ -227,8 +253,7 @@ DeviceMemory Ledger::peak() const {
     }
   }
   if (at_peak >= 0) {
-    memory.peak_op = op_name(peak_node);
-    if (memory.peak_op.starts_with("recv ")) memory.peak_op.erase(0, 5);  // the op that it feeds
+    memory.peak_op = fed_op(peak_node);
   }
   memory.peak_in_flight = static_cast<std::uint32_t>(most_in_flight);
   return memory;

@@ -6,17 +6,10 @@
 #include <vector>
 
 #include "calibrate/clock.h"
-#include "sim/outcome.h"
+#include "calibrate/run_plan.h"
+#include "schedules/op_graph.h"
 
 namespace plumbline {
-
-/// What a run executes, all of it fixed: the graph with the true costs of its ops, and what the
-/// memory and the weights of its stages are.
-struct RunPlan {
-  const OpGraph& graph;
-  const Pipeline& pipeline;
-  const MemoryRules& memory;
-};
 
 /// The books of one device over one iteration. They are kept from what the device does, op by op,
 /// and know nothing of the simulator's: the two are compared. Reservations and releases bear the
@@ -32,6 +25,8 @@ class Ledger {
 
   /// The version of the weights that an op uses, or that an update makes; counts its use.
   std::uint32_t version_of(std::uint32_t node);
+  /// The oldest version of those weights that this device needs from here on, after version_of.
+  std::uint32_t oldest_needed(std::uint32_t node);
   /// An op of this device; calls come from the thread that drives it, begin before end.
   void begin(std::uint32_t node, RealTime at);
   void end(std::uint32_t node, RealTime at);
@@ -60,6 +55,7 @@ class Ledger {
     std::uint32_t stage = 0;
     bool first_of_position = false;
     bool last_of_position = false;
+    bool splits = false;  ///< Its backward, into I and W.
     Bytes activation;
     Bytes position_activation;
     Bytes received_input;
@@ -77,6 +73,8 @@ class Ledger {
   void use_version(Stage& stage, std::uint32_t node, std::uint32_t version);
   void drop_versions(Stage& stage);
   std::string op_name(std::uint32_t node) const;
+  /// The op that a node of this device is, or whose input it brings.
+  std::string fed_op(std::uint32_t node) const;
 
   const RunPlan& plan_;
   std::uint32_t slot_;

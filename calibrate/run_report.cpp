@@ -38,6 +38,12 @@ std::string backend_text(const RealRun& run) {
                      run.cores == 1 ? "" : "s");
 }
 
+/// "20 of 21 iterations".
+std::string of_iterations(const RealRun& run) {
+  return fmt::format("{} of {} iteration{}", run.clean, run.iterations.size(),
+                     run.iterations.size() == 1 ? "" : "s");
+}
+
 std::string how_measured(const RealRun& run) {
   const Statistics& time = run.time_s;
   std::string text = fmt::format(
@@ -69,20 +75,18 @@ std::string verdict_text(const Validation& v) {
                                       v.error < 0 ? "fast" : "slow");
   switch (v.verdict) {
     case Verdict::same:
-      return fmt::format("SAME: {}; runs spread by {}", off, percent(v.noise()));
+      return fmt::format("SAME: {}; the measurement's own noise is {}", off, percent(v.noise()));
     case Verdict::close:
       return fmt::format("CLOSE: {}, within the tolerance of {}", off, percent(v.tolerance));
     case Verdict::off:
       return fmt::format("OFF: {}, beyond the tolerance of {}", off, percent(v.tolerance));
     case Verdict::inconclusive:
-      if (v.measured.clean < v.measured.iterations.size() / 2) {
-        return fmt::format(
-            "INCONCLUSIVE: {} of {} iterations were clean: other work kept the devices from "
-            "running",
-            v.measured.clean, v.measured.iterations.size());
+      if (std::abs(v.error) > v.tolerance && 2 * v.measured.clean >= v.measured.iterations.size()) {
+        return fmt::format("INCONCLUSIVE: {}, but the measurement's own noise is {}", off,
+                           percent(v.noise()));
       }
-      return fmt::format("INCONCLUSIVE: {}, and {} clean iterations spread by {}", off,
-                         v.measured.clean, percent(v.noise()));
+      return fmt::format("INCONCLUSIVE: {} clean: other work kept the devices from running",
+                         of_iterations(v.measured));
   }
   return "";
 }
@@ -119,7 +123,9 @@ std::string comparison(const Validation& v) {
     const Duration predicted = idle_for(p, cause);
     const Duration measured = idle_for(m, cause);
     if (predicted.count() == 0 && measured.count() == 0) continue;
-    row(fmt::format("idle, {}", name(cause)), to_text(predicted), to_text(measured),
+    std::string label(name(cause));
+    std::replace(label.begin(), label.end(), '_', '-');
+    row("idle, " + label, to_text(predicted), to_text(measured),
         difference_text(seconds(predicted - measured)));
   }
   return table.print();
@@ -165,14 +171,13 @@ std::string one_point(const Validation& v) {
   text += "\nwhere the error comes from\n" + causes(v);
   text += fmt::format(
       "\nops start {} from where they were predicted in the median, {} at the 95th percentile, {} "
-      "at most ({});\n{} of the measured critical path lie on the predicted one\n",
+      "at most ({});\n{} of the measured critical path is critical in the prediction too\n",
       time_text(v.starts.median_s), time_text(v.starts.p95_s), time_text(v.starts.most_s),
       v.starts.worst, percent(v.critical_path_agreement));
   const Statistics& time = v.measured.time_s;
-  text +=
-      fmt::format("{} clean iterations of {}, {} to {} in the middle half, hand-over {} an op\n",
-                  v.measured.clean, v.measured.iterations.size(), time_text(time.q1),
-                  time_text(time.q3), per_op_hand_over(v.measured));
+  text += fmt::format("{} clean, {} to {} in the middle half, hand-over {} an op\n",
+                      of_iterations(v.measured), time_text(time.q1), time_text(time.q3),
+                      per_op_hand_over(v.measured));
   return text + '\n' + verdict_text(v) + '\n';
 }
 

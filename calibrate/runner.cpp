@@ -33,14 +33,15 @@ class Stand {
   void runs(std::uint32_t node) { set(DeviceStand::State::runs, node, 0); }
   void failed(std::uint32_t node) { set(DeviceStand::State::failed, node, 0); }
   void done() { set(DeviceStand::State::done, 0, 0); }
+  void starts() { set(DeviceStand::State::starts, 0, 0); }
 
   DeviceStand read() const {
     const std::uint64_t bits = bits_.load(std::memory_order_acquire);
     DeviceStand stand;
-    stand.state = static_cast<DeviceStand::State>(bits & 3U);
-    stand.node = static_cast<std::uint32_t>(bits >> 2U & kNodes);
+    stand.state = static_cast<DeviceStand::State>(bits & 7U);
+    stand.node = static_cast<std::uint32_t>(bits >> 3U & kNodes);
     if (stand.state == DeviceStand::State::waits)
-      stand.waits_for = static_cast<std::uint32_t>(bits >> 32U & kNodes);
+      stand.waits_for = static_cast<std::uint32_t>(bits >> 33U & kNodes);
     return stand;
   }
 
@@ -49,7 +50,7 @@ class Stand {
   static_assert(OpGraph::kMostNodes <= kNodes + 1);
 
   void set(DeviceStand::State state, std::uint64_t node, std::uint64_t for_node) {
-    bits_.store(static_cast<std::uint64_t>(state) | node << 2U | for_node << 32U,
+    bits_.store(static_cast<std::uint64_t>(state) | node << 3U | for_node << 33U,
                 std::memory_order_release);
   }
 
@@ -79,12 +80,13 @@ class Rig {
         ledgers_(make_ledgers(plan)),
         links_(plan.graph, progress_, ledgers_),
         desks_(plan.graph.slots()),
-        least_share_(backend.least_share()) {
+        backend_(backend) {
     if (options_.most_iterations == 0) options_.most_iterations = 2 * options_.iterations;
     joins_.resize(graph_.size(), nullptr);
     for (const Join& join : graph_.joins) joins_[join.node] = &join;
+    auto workers = backend.workers(*plan_);
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
-      desks_[slot].worker = backend.worker(graph_, slot);
+      desks_[slot].worker = std::move(workers[slot]);
       desks_[slot].order = orders[slot];
     }
   }
@@ -105,6 +107,8 @@ class Rig {
       }
     } catch (const std::exception& error) {
       fail(slot, error.what());
+    } catch (...) {
+      fail(slot, "an exception of an unknown type");
     }
     {
       const std::lock_guard lock(mutex_);
@@ -171,7 +175,10 @@ class Rig {
     if (!is_compute(kind)) {  // a blocking transfer, which holds this device
       links_.reached(node, now());
       if (!wait(desk, node, node)) return false;
-      if (slot == graph_.receiver(node)) desk.worker->take(node);
+      if (slot == graph_.receiver(node)) {
+        begin_step(desk, node);
+        desk.worker->take(node);
+      }
       desk.last_end = progress_.end[node].load(std::memory_order_relaxed);
       return true;
     }
@@ -180,7 +187,10 @@ class Rig {
       ready = std::max(ready, progress_.end[producer].load(std::memory_order_relaxed));
       const bool comes_over_link =
           is_transfer(graph_.activities[producer].kind) && !graph_.blocking;
-      if (comes_over_link) desk.worker->take(producer);
+      if (comes_over_link) {
+        begin_step(desk, node);
+        desk.worker->take(producer);
+      }
       return true;
     };
     if (graph_.nodes[node].after != graph_.size() && !need(graph_.nodes[node].after)) return false;
@@ -189,12 +199,13 @@ class Rig {
         if (!need(producer)) return false;
       }
     }
-    desk.stand.runs(node);
+    begin_step(desk, node);
     Ledger& ledger = ledgers_[slot];
     Task task;
     task.node = node;
     task.iteration = iteration_;
     task.version = ledger.version_of(node);
+    task.oldest = ledger.oldest_needed(node);
     task.begin = now();
     desk.since.store(task.begin, std::memory_order_relaxed);
     planned_[node].store(task.begin + least_time(node), std::memory_order_relaxed);
@@ -211,9 +222,14 @@ class Rig {
     return true;
   }
 
+  /// From here on the device is at `node`, and an exception or a hang is one of it.
+  static void begin_step(Desk& desk, std::uint32_t node) {
+    desk.since.store(now(), std::memory_order_relaxed);  // first: whoever reads `runs` reads this
+    desk.stand.runs(node);
+  }
+
   RealTime least_time(std::uint32_t node) const {
-    return static_cast<RealTime>(least_share_ *
-                                 static_cast<double>(graph_.cost(node).hold.count()));
+    return backend_.least_time(iteration_, node, graph_.cost(node).hold).count();
   }
 
   /// Waits until the result of `producer` is there. Returns false where the run is given up.
@@ -289,6 +305,8 @@ class Rig {
     for (Desk& desk : desks_) {
       desk.lost = 0;
       desk.last_end = start;
+      // One that has not woken up yet is not done: others that wait for it are in no deadlock.
+      desk.stand.starts();
     }
     start_ = start;
     links_.restart(start);
@@ -374,7 +392,8 @@ class Rig {
     const std::lock_guard lock(mutex_);
     const DeviceStand stand = desks_[slot].stand.read();
     desks_[slot].stand.failed(stand.node);
-    const bool at_op = stand.state != DeviceStand::State::done;
+    const bool at_op =
+        stand.state != DeviceStand::State::done && stand.state != DeviceStand::State::starts;
     give_up(RunFailure::Kind::failed,
             at_op ? fmt::format("device {} failed at {}: {}", graph_.devices[slot].value,
                                 to_text(graph_.activities[stand.node]), why)
@@ -398,7 +417,7 @@ class Rig {
   Links links_;
   std::vector<Desk> desks_;
   std::vector<const Join*> joins_;
-  double least_share_;
+  const Backend& backend_;
 
   // Between iterations; written by the last device to arrive.
   std::atomic<std::uint32_t> arrived_{0};
@@ -449,6 +468,9 @@ std::string to_text(const OpGraph& graph, const std::vector<DeviceStand>& stands
     switch (stand.state) {
       case DeviceStand::State::done:
         text += "has nothing left to do";
+        break;
+      case DeviceStand::State::starts:
+        text += "has not begun";
         break;
       case DeviceStand::State::runs:
         text += fmt::format("runs {}", activity(stand.node));

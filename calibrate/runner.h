@@ -46,7 +46,13 @@ struct RunRecord {
 
 /// What one device was at when a run was given up.
 struct DeviceStand {
-  enum class State : std::uint8_t { waits, runs, failed, done };
+  enum class State : std::uint8_t {
+    waits,
+    runs,
+    failed,
+    done,    ///< With this iteration, or not begun with any.
+    starts,  ///< The next iteration is open; it has not come to its first op.
+  };
   State state = State::done;
   std::uint32_t node = 0;                  ///< Its current op, unless it is done.
   std::optional<std::uint32_t> waits_for;  ///< The node whose result it lacks.

@@ -10,6 +10,12 @@
 namespace plumbline {
 namespace {
 
+Duration true_time(const SyntheticOptions& options, std::uint32_t iteration, std::uint32_t node,
+                   Duration predicted) {
+  const double factor = synthetic_factor(options, iteration, node);
+  return Duration{std::llround(static_cast<double>(predicted.count()) * factor)};
+}
+
 class SyntheticWorker : public Worker {
  public:
   SyntheticWorker(const OpGraph& graph, const SyntheticOptions& options)
@@ -18,10 +24,9 @@ class SyntheticWorker : public Worker {
   void prepare() override { wake_exactly(); }
 
   Work run(const Task& task, const std::atomic<bool>& stop) override {
-    const double factor = synthetic_factor(options_, task.iteration, task.node);
-    const auto length =
-        std::llround(static_cast<double>(graph_.cost(task.node).hold.count()) * factor);
-    const RealTime deadline = task.begin + length;
+    const Duration length =
+        true_time(options_, task.iteration, task.node, graph_.cost(task.node).hold);
+    const RealTime deadline = task.begin + length.count();
     wait_until(deadline, stop);
     const RealTime end = now();
     return {end, end - deadline};
@@ -39,9 +44,16 @@ class SyntheticBackend : public Backend {
   std::string_view name() const override { return "synthetic"; }
   std::string device_text() const override { return "threads that wait for the modelled time"; }
   bool has_own_overheads() const override { return false; }
-  double least_share() const override { return options_.spread > 0 ? 0.5 : 1.0; }
-  std::unique_ptr<Worker> worker(const OpGraph& graph, std::uint32_t) override {
-    return std::make_unique<SyntheticWorker>(graph, options_);
+  Duration least_time(std::uint32_t iteration, std::uint32_t node,
+                      Duration predicted) const override {
+    return true_time(options_, iteration, node, predicted);
+  }
+  std::vector<std::unique_ptr<Worker>> workers(const RunPlan& plan) override {
+    std::vector<std::unique_ptr<Worker>> workers;
+    workers.reserve(plan.graph.slots());
+    for (std::uint32_t slot = 0; slot < plan.graph.slots(); ++slot)
+      workers.push_back(std::make_unique<SyntheticWorker>(plan.graph, options_));
+    return workers;
   }
 
  private:

@@ -99,28 +99,62 @@ StartErrors start_errors(const Outcome& predicted, const Outcome& measured) {
   return starts;
 }
 
+/// The nodes that cannot take longer without the run taking longer: those of all longest paths.
+std::vector<bool> critical_nodes(const OpGraph& graph, const Trace& trace) {
+  // From the begin of each node to the end of all that waits for it, the last node first.
+  std::vector<Duration> to_end(graph.size());
+  const auto at_least = [&](std::uint32_t node, Duration time) {
+    to_end[node] = std::max(to_end[node], time);
+  };
+  std::vector<std::uint32_t> behind(graph.resources(), graph.size());
+  auto join = graph.joins.rbegin();
+  SimTime last;
+  for (std::uint32_t node = graph.size(); node-- > 0;) {
+    const Node& n = graph.nodes[node];
+    const Duration length = trace.spans[node].end - trace.spans[node].begin;
+    last = std::max(last, trace.spans[node].end);
+    at_least(node, length);
+    for (const std::uint32_t resource : {n.resource, n.second}) {
+      if (behind[resource] != graph.size() && behind[resource] != node)
+        at_least(node, length - graph.cost(node).latency + to_end[behind[resource]]);
+      behind[resource] = node;
+    }
+    const auto tell = [&](std::uint32_t producer) {
+      at_least(producer, trace.spans[producer].end - trace.spans[producer].begin + to_end[node]);
+    };
+    if (n.after != graph.size()) tell(n.after);
+    if (join != graph.joins.rend() && join->node == node) {
+      for (const std::uint32_t producer : join->after) tell(producer);
+      ++join;
+    }
+  }
+  std::vector<bool> critical(graph.size());
+  for (std::uint32_t node = 0; node < graph.size(); ++node)
+    critical[node] = trace.spans[node].begin + to_end[node] >= last;
+  return critical;
+}
+
 double path_agreement(const Outcome& predicted, const Outcome& measured) {
-  std::vector<bool> on_predicted(predicted.graph.size(), false);
-  for (const std::uint32_t node : critical_path(predicted.trace)) on_predicted[node] = true;
+  const std::vector<bool> critical = critical_nodes(predicted.graph, predicted.trace);
   double all = 0;
   double common = 0;
   for (const std::uint32_t node : critical_path(measured.trace)) {
     const Span& span = measured.trace.spans[node];
     const double length = seconds(span.end - span.begin);
     all += length;
-    if (on_predicted[node]) common += length;
+    if (critical[node]) common += length;
   }
   return all > 0 ? common / all : 1;
 }
 
 Verdict verdict_of(const Validation& v) {
   constexpr double same_within = 0.01;
-  constexpr std::size_t least_clean = 5;
+  constexpr std::size_t most_needed = 5;
   const double error = std::abs(v.error);
-  const bool too_few = v.measured.clean < std::min(least_clean, v.measured.iterations.size()) ||
-                       v.measured.clean == 0;
-  if (too_few || (error > v.tolerance && v.noise() > v.tolerance)) return Verdict::inconclusive;
-  if (error > v.tolerance) return Verdict::off;
+  const std::size_t needed = std::min(most_needed, (v.measured.iterations.size() + 1) / 2);
+  if (v.measured.clean < std::max<std::size_t>(needed, 1)) return Verdict::inconclusive;
+  if (error > v.tolerance + v.noise()) return Verdict::off;
+  if (error > v.tolerance) return v.noise() > 0 ? Verdict::inconclusive : Verdict::off;
   return error <= std::max(same_within, v.noise()) ? Verdict::same : Verdict::close;
 }
 
@@ -158,6 +192,11 @@ std::string_view name(Verdict verdict) {
 std::string_view name(MemoryVerdict verdict) {
   constexpr std::string_view names[] = {"exact", "ties", "differs"};
   return names[static_cast<std::size_t>(verdict)];
+}
+
+double Validation::noise() const {
+  const auto samples = static_cast<double>(std::max<std::size_t>(measured.time_s.samples, 1));
+  return 1.82 * measured.time_s.relative_spread() / std::sqrt(samples);
 }
 
 Validation validate(Outcome predicted, RealRun measured, double tolerance) {

@@ -14,10 +14,10 @@
 namespace plumbline {
 
 enum class Verdict : std::uint8_t {
-  same,          ///< Within one part in a hundred, or within the measurement's own spread.
+  same,          ///< Within one part in a hundred, or within the measurement's own noise.
   close,         ///< Within the tolerance.
   off,           ///< Beyond it.
-  inconclusive,  ///< Too few clean iterations, or they spread more than the tolerance.
+  inconclusive,  ///< Too few clean iterations, or the noise decides between close and off.
 };
 
 /// "SAME", "CLOSE", "OFF", "INCONCLUSIVE".
@@ -59,15 +59,17 @@ struct Validation {
   double error = 0;  ///< predicted / measured - 1; negative = predicted too fast.
   ErrorShares shares;
   StartErrors starts;
-  /// The share of the measured critical path's time that lies in ops of the predicted one.
+  /// The share of the measured critical path's time that lies in what is critical in the
+  /// prediction too: on any of its longest paths.
   double critical_path_agreement = 0;
   std::vector<MemoryVerdict> memory;  ///< Of each slot.
   Verdict verdict = Verdict::inconclusive;
 
   double predicted_s() const { return predicted.iteration_time_s; }
   double measured_s() const { return measured.outcome.iteration_time_s; }
-  /// How far apart two measurements of this may lie: the quartiles' distance, relative.
-  double noise() const { return measured.time_s.relative_spread(); }
+  /// Half the 95 % interval of the measured median, relative: 1.82 x the quartiles' distance over
+  /// the root of the number of iterations (McGill, Tukey and Larsen 1978, for normal samples).
+  double noise() const;
   /// The worst of all devices.
   MemoryVerdict memory_verdict() const { return *std::max_element(memory.begin(), memory.end()); }
 };

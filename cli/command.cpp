@@ -85,6 +85,8 @@ int fail(const Diagnostics& problems) {
   for (const Diagnostic& problem : problems) {
     if (problem.fault == Fault::input) return ExitCode::wrong_input;
     if (problem.fault == Fault::file) code = ExitCode::file_trouble;
+    if (problem.fault == Fault::no_device && code == ExitCode::infeasible)
+      code = ExitCode::no_device;
   }
   return code;
 }

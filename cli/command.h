@@ -50,7 +50,7 @@ TimelineStyle timeline_style(const std::string& output, std::size_t width);
 Result<Scenario> load_scenario(const ScenarioArguments& arguments);
 
 /// Prints diagnostics to stderr; returns the exit code of the gravest: a wrong input, then a file,
-/// then infeasible.
+/// then a device that is not there, then infeasible.
 int fail(const Diagnostics& problems);
 
 /// Says on stderr which device has too little memory, if one has; returns ExitCode::infeasible
@@ -71,6 +71,7 @@ void add_plan(CLI::App& app, int& exit_code);
 void add_simulate(CLI::App& app, int& exit_code);
 void add_schedule(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
+void add_calibrate(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
 void add_validate(CLI::App& app, int& exit_code);

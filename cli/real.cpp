@@ -8,6 +8,7 @@
 
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
+#include <algorithm>
 #include <cstdio>
 
 namespace plumbline {
@@ -40,20 +41,38 @@ void add_real_arguments(CLI::App& command, RealArguments& arguments) {
       ->check(CLI::Range(1.0, 1000.0))
       ->type_name("FACTOR")
       ->capture_default_str();
-  command.add_option("--seed", synthetic.seed, "synthetic: of spread and stragglers")
-      ->type_name("N")
+  command
+      .add_option_function<std::uint64_t>(
+          "--seed",
+          [&arguments](std::uint64_t seed) {
+            arguments.synthetic.seed = seed;
+            arguments.cpu.seed = seed;
+          },
+          "synthetic: of spread and stragglers; cpu: of weights and data; absent = 1")
+      ->type_name("N");
+  command.add_option("--learning-rate", arguments.cpu.learning_rate, "cpu: of the updates")
+      ->check(CLI::Range(0.0, 1000.0))
+      ->type_name("RATE")
       ->capture_default_str();
 }
 
-Result<std::unique_ptr<Backend>> make_backend(const RealArguments& arguments) {
-  if (arguments.backend == "synthetic") return synthetic_backend(arguments.synthetic);
+std::optional<Diagnostic> refuse_backend(const std::string& name) {
   std::vector<std::string> names;
   for (const BackendName& backend : kBackends) names.emplace_back(backend.name);
+  if (std::find(names.begin(), names.end(), name) != names.end()) return std::nullopt;
   Diagnostic wrong;
-  wrong.message = fmt::format("--backend is '{}', which is no backend", clipped(arguments.backend));
-  wrong.help = did_you_mean(arguments.backend, names);
+  wrong.message = fmt::format("--backend is '{}', which is no backend", clipped(name));
+  wrong.help = did_you_mean(name, names);
   if (wrong.help.empty()) wrong.help = fmt::format("one of {}", fmt::join(names, ", "));
   return wrong;
+}
+
+Result<std::unique_ptr<Backend>> make_backend(const RealArguments& arguments,
+                                              const Scenario& scenario) {
+  if (arguments.backend == "synthetic") return synthetic_backend(arguments.synthetic);
+  auto cpu = cpu_backend(scenario, arguments.cpu);
+  if (!cpu) return cpu.problems();
+  return std::unique_ptr<Backend>(*std::move(cpu));
 }
 
 ProgressLine::ProgressLine() : shown_(isatty(STDERR_FILENO) == 1) {}

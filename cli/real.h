@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "calibrate/backend.h"
+#include "calibrate/cpu_backend.h"
 #include "calibrate/runner.h"
 #include "calibrate/synthetic.h"
 #include "models/diagnostic.h"
@@ -21,6 +23,7 @@ struct RealArguments {
   std::string backend;
   RunOptions run;
   SyntheticOptions synthetic;
+  CpuOptions cpu;
 };
 
 /// Adds --backend, --iterations, --warm-up and those of the synthetic backend.
@@ -32,10 +35,16 @@ struct BackendName {
   std::string_view text;
 };
 inline constexpr BackendName kBackends[] = {
-    {"synthetic", "threads that wait for the time that the model says"}};
+    {"synthetic", "threads that wait for the time that the model says"},
+    {"cpu", "a core a device, fp32 kernels of a network's layers by oneDNN"}};
 
-/// The backend that was asked for. Errors: there is none of this name.
-Result<std::unique_ptr<Backend>> make_backend(const RealArguments& arguments);
+/// Errors: there is no backend of this name.
+std::optional<Diagnostic> refuse_backend(const std::string& name);
+
+/// The backend that was asked for, to run this scenario. Errors: those of cpu_backend.
+/// Requires: nothing refused.
+Result<std::unique_ptr<Backend>> make_backend(const RealArguments& arguments,
+                                              const Scenario& scenario);
 
 /// Tells progress on stderr where that is a terminal; the line is gone when it is destroyed.
 class ProgressLine {

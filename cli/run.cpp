@@ -38,10 +38,12 @@ void add_run(CLI::App& app, int& exit_code) {
                    "if the name ends in .gz")
       ->type_name("FILE");
   command->callback([arguments, &exit_code] {
-    const auto backend = make_backend(*arguments);
-    if (!backend) return void(exit_code = fail(backend.problems()));
+    if (const auto wrong = refuse_backend(arguments->backend))
+      return void(exit_code = fail({*wrong}));
     const auto scenario = load_scenario(*arguments);
     if (!scenario) return void(exit_code = fail(scenario.problems()));
+    const auto backend = make_backend(*arguments, *scenario);
+    if (!backend) return void(exit_code = fail(backend.problems()));
     auto run = [&] {
       ProgressLine line;
       RunOptions options = arguments->run;

@@ -37,8 +37,7 @@ std::vector<std::vector<std::string>> varying(
 }
 
 int validate_all(const Arguments& arguments) {
-  const auto backend = make_backend(arguments);
-  if (!backend) return fail(backend.problems());
+  if (const auto wrong = refuse_backend(arguments.backend)) return fail({*wrong});
   // What stands without a '=' is one more scenario.
   std::vector<std::string> paths = {arguments.scenario};
   std::vector<std::string> axes;
@@ -78,6 +77,8 @@ int validate_all(const Arguments& arguments) {
         line.tell(fmt::format("run {} of {}: iteration {} of at most {}", i + 1, scenarios.size(),
                               done, most));
       };
+      const auto backend = make_backend(arguments, scenarios[i]);
+      if (!backend) return fail(backend.problems());
       auto run = run_scenario(scenarios[i], **backend, options);
       if (!run) return fail(run.problems());
       points.push_back(
@@ -94,7 +95,11 @@ int validate_all(const Arguments& arguments) {
   const int written =
       write_output(arguments.json ? to_json(points, kVersion) : to_table(points), arguments.output);
   if (written != ExitCode::done) return written;
-  return verdict_on(points) == Verdict::off ? ExitCode::check_failed : ExitCode::done;
+  if (verdict_on(points) == Verdict::off) return ExitCode::check_failed;
+  for (const ValidationPoint& point : points) {
+    if (const int fit = report_fit(point.validation.predicted); fit != ExitCode::done) return fit;
+  }
+  return ExitCode::done;
 }
 
 }  // namespace

@@ -38,11 +38,12 @@ struct Marked {
   Mark mark;
 };
 
-/// What kind of fault a diagnostic tells of; it decides the exit code (2, 3 or 4).
+/// What kind of fault a diagnostic tells of; it decides the exit code (2, 3, 4 or 5).
 enum class Fault {
   input,       ///< Wrong usage, a wrong scenario.
   file,        ///< A file cannot be read or written.
   infeasible,  ///< The input is well formed, but cannot run: deadlock, out of memory.
+  no_device,   ///< What it asks for is not on this machine, or not in this build.
 };
 
 /// One thing that is wrong. Invariant: `message` is one sentence, lower case, without a full stop.

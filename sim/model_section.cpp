@@ -63,7 +63,7 @@ class ModelSectionReader {
   }
 
   std::optional<Marked<std::string>> load_network() {
-    const auto path = section_.file("network");
+    auto path = section_.file("network");
     if (!path) return std::nullopt;
     auto network = read_network(path->value);
     if (!network) {

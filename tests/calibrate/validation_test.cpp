@@ -151,8 +151,14 @@ TEST_CASE("the verdict needs clean iterations and a spread below the tolerance")
   CHECK(validate(*predicted, run, 0.01).verdict == Verdict::off);
   run.time_s.q1 = run.time_s.median * 0.97;
   run.time_s.q3 = run.time_s.median * 1.03;  // they spread by 6 %
-  CHECK(validate(*predicted, run, 0.05).verdict == Verdict::same);
+  CHECK(validate(*predicted, run, 0.05).noise() == doctest::Approx(0.0345).epsilon(0.01));
+  CHECK(validate(*predicted, run, 0.05).verdict == Verdict::same);  // 3 % are within 3.45 %
   CHECK(validate(*predicted, run, 0.01).verdict == Verdict::inconclusive);
+  run.time_s.q1 = run.time_s.median * 0.995;
+  run.time_s.q3 = run.time_s.median * 1.005;  // the noise is 0.6 %
+  CHECK(validate(*predicted, run, 0.05).verdict == Verdict::close);
+  CHECK(validate(*predicted, run, 0.01).verdict == Verdict::off);
+  CHECK(validate(*predicted, run, 0.0275).verdict == Verdict::inconclusive);  // the error is 2.9 %
   run.clean = 4;
   CHECK(validate(*predicted, run, 0.05).verdict == Verdict::inconclusive);
   run.clean = 0;
@@ -170,7 +176,9 @@ TEST_CASE("a ranking counts pairs beyond the noise and whether their order was p
     p.validation.measured.outcome = *predicted;
     p.validation.measured.outcome.throughput_samples_per_s = 1 / measured_s;
     p.validation.measured.time_s.median = measured_s;
-    p.validation.measured.time_s.q3 = measured_s * spread;
+    p.validation.measured.time_s.samples = 1;
+    p.validation.measured.time_s.q1 = measured_s;
+    p.validation.measured.time_s.q3 = measured_s * (1 + spread);
     return p;
   };
   const std::vector<ValidationPoint> points = {point(1, 1.1, 0), point(2, 2.1, 0),

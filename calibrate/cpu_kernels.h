@@ -1,0 +1,147 @@
+// Loops over fp32 tensors: element by element, norms, softmax, steps of an lstm.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+/// What is written first comes first. Tensors do not overlap, unless one is said to be changed in
+/// place. A name that ends in `_gradient` is the backward of the function before it.
+namespace plumbline::cpu {
+
+/// Memory for what one pass needs for itself, aligned to cache lines.
+class Scratch {
+ public:
+  explicit Scratch(std::int64_t elements = 0)
+      : lines_((elements + kElementsOfLine - 1) / kElementsOfLine) {}
+  float* data() { return lines_.empty() ? nullptr : lines_.front().values; }
+
+ private:
+  static constexpr std::int64_t kElementsOfLine = 16;
+  struct alignas(64) Line {
+    float values[kElementsOfLine];
+  };
+  std::vector<Line> lines_;
+};
+
+/// Rows of columns, one after the other.
+struct Rows {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+
+/// [samples, channels, area].
+struct Pictures {
+  std::int64_t samples = 0;
+  std::int64_t channels = 0;
+  std::int64_t area = 0;
+
+  std::int64_t elements() const { return samples * channels * area; }
+};
+
+// Sums.
+
+/// In place.
+void add(float* sum, const float* term, std::int64_t count);
+/// Every row becomes `row`.
+void fill_rows(float* y, const float* row, const Rows& shape);
+/// Every row becomes that of x plus `row`.
+void add_row(float* y, const float* x, const float* row, const Rows& shape);
+/// Adds the sum of each column.
+void add_column_sums(float* sums, const float* x, const Rows& shape);
+/// Every channel becomes its number.
+void fill_channels(float* y, const float* channel, const Pictures& shape);
+/// Adds the sum of each channel.
+void add_channel_sums(float* sums, const float* x, const Pictures& shape);
+
+// Element by element.
+
+void relu(float* y, const float* x, std::int64_t count);
+/// relu(sum + term), in place.
+void add_and_relu(float* sum, const float* term, std::int64_t count);
+void relu_gradient(float* x_gradient, const float* y_gradient, const float* y, std::int64_t count);
+/// The same in place.
+void relu_gradient(float* gradient, const float* y, std::int64_t count);
+/// The tanh form, as x sigmoid(2 u).
+void gelu(float* y, const float* x, std::int64_t count);
+void gelu_gradient(float* x_gradient, const float* y_gradient, const float* x, std::int64_t count);
+/// The same in place.
+void gelu_gradient(float* gradient, const float* x, std::int64_t count);
+
+// Norms.
+
+/// What a norm kept of its input, and the input.
+struct Normed {
+  const float* x = nullptr;
+  const float* mean = nullptr;
+  const float* rstd = nullptr;
+};
+
+/// What a norm is made of.
+struct ScaleAndShift {
+  const float* scale = nullptr;
+  const float* shift = nullptr;
+};
+
+/// The gradients of the same, which are added to.
+struct ScaleAndShiftGradients {
+  float* scale = nullptr;
+  float* shift = nullptr;
+};
+
+/// Writes mean and rstd of each row, too.
+void layer_norm(float* y, float* mean, float* rstd, const float* x, const ScaleAndShift& affine,
+                const Rows& shape);
+/// Adds `skip` where there is one.
+void layer_norm_input_gradient(float* x_gradient, const float* y_gradient, const float* skip,
+                               const Normed& normed, const float* scale, const Rows& shape);
+void layer_norm_parameter_gradients(const ScaleAndShiftGradients& gradients,
+                                    const float* y_gradient, const Normed& normed,
+                                    const Rows& shape);
+
+/// The mean and the rstd of each channel.
+void batch_moments(float* mean, float* rstd, const float* x, const Pictures& shape);
+void batch_norm(float* y, const Normed& normed, const ScaleAndShift& affine, const Pictures& shape);
+/// relu of the same.
+void batch_norm_relu(float* y, const Normed& normed, const ScaleAndShift& affine,
+                     const Pictures& shape);
+/// Adds to the gradients of the parameters; none of the input where it is not wanted.
+void batch_norm_gradients(float* x_gradient, const ScaleAndShiftGradients& gradients,
+                          const float* y_gradient, const Normed& normed, const float* scale,
+                          const Pictures& shape);
+
+// Softmax.
+
+/// Of one row, in place. Returns the logarithm of the sum of exponentials.
+double softmax(float* row, std::int64_t count);
+/// The same from that logarithm.
+void softmax_again(float* row, float logsumexp, std::int64_t count);
+/// factor x the gradient of the scores, in place of that of the probabilities.
+void softmax_gradient(float* gradient, const float* probabilities, float factor,
+                      std::int64_t count);
+/// weight x (probabilities - 1 at the label).
+void cross_entropy_gradient(float* gradient, const float* probabilities, float weight,
+                            std::int64_t label, std::int64_t count);
+
+// One step of an lstm, of one sample: gates are [4, hidden], in the order input, forget, cell,
+// output.
+
+struct LstmStep {
+  const float* cell_before = nullptr;
+  const float* cell = nullptr;
+  const float* gates = nullptr;  ///< After sigmoid and tanh.
+};
+
+/// Gates become what they are after sigmoid and tanh, in place.
+void lstm_step(float* gates, float* cell, float* h, const float* cell_before, std::int64_t hidden);
+/// Writes the gradient of the gates before sigmoid and tanh. That of the cell comes from the step
+/// after and becomes that for the step before. That of h is the sum of two.
+void lstm_step_gradient(float* gates_gradient, float* cell_gradient, const LstmStep& step,
+                        const float* h_gradient, const float* h_from_after, std::int64_t hidden);
+
+// Tables.
+
+/// to [columns, rows] = from [rows, columns].
+void transpose(float* to, const float* from, const Rows& shape);
+
+}  // namespace plumbline::cpu

@@ -1,0 +1,93 @@
+// One stage of a network on one CPU core: the kernels of its layers, and where their tensors stand.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "calibrate/clock.h"
+#include "calibrate/cpu_layer.h"
+#include "models/network.h"
+
+namespace plumbline {
+
+/// The tensors of one micro-batch on its way through a stage. Sizes are told by CpuStage.
+struct StageTensors {
+  const float* input = nullptr;          ///< Not where the stage begins with an embedding.
+  const std::int32_t* ids = nullptr;     ///< Where it does.
+  const std::int32_t* labels = nullptr;  ///< Where it ends with a head.
+  float* output = nullptr;               ///< Of its last layer.
+  float* kept = nullptr;  ///< The outputs of the other layers, and what all keep for the backward.
+  float* left = nullptr;  ///< What I leaves for W; scratch of a full backward.
+  const float* output_gradient = nullptr;
+  float* input_gradient = nullptr;  ///< Nothing = not wanted.
+  const float* parameters = nullptr;
+  float* gradients = nullptr;  ///< Added to.
+};
+
+/// When each layer of a stage began in one pass; the last entry is the end of the pass. Differences
+/// add up to the whole by construction.
+using Stamps = std::vector<RealTime>;
+
+/// Layers first..last of a network. One thread at a time uses it.
+class CpuStage {
+ public:
+  CpuStage(const Network& network, std::size_t first, std::size_t last, std::int64_t batch);
+
+  // Sizes in floats.
+  std::size_t parameter_floats() const { return parameter_floats_; }
+  std::size_t output_floats() const { return output_floats_; }
+  std::size_t input_floats() const { return input_floats_; }  ///< 0 for ids.
+  std::size_t kept_floats() const { return kept_floats_; }
+  std::size_t left_floats() const { return left_floats_; }
+  /// Scratch of a full backward: less than left_floats(), as gradients take turns.
+  std::size_t scratch_floats() const { return scratch_floats_; }
+
+  /// Where the parameters of layer i of the stage begin, and where those of the next one do.
+  std::pair<std::size_t, std::size_t> parameters_of(std::size_t i) const;
+
+  std::size_t layers() const { return layers_.size(); }
+  const NetworkLayer& layer(std::size_t i) const { return *layers_[i].layer; }
+
+  /// Fills `parameters` with the layers' starting values. The same network, layer and seed give the
+  /// same values whatever the stages are.
+  void initialise(float* parameters, std::uint64_t seed) const;
+
+  void forward(const StageTensors& tensors, Stamps* stamps = nullptr);
+  /// I and W of each layer in turn, the last layer first.
+  void backward(const StageTensors& tensors, Stamps* stamps = nullptr);
+  void backward_input(const StageTensors& tensors, Stamps* stamps = nullptr);
+  void backward_weight(const StageTensors& tensors, Stamps* stamps = nullptr);
+
+ private:
+  struct Placed {
+    const NetworkLayer* layer = nullptr;
+    std::size_t number = 0;  ///< In the network.
+    std::unique_ptr<CpuLayer> kernels;
+    std::vector<std::size_t> parameters;  ///< Where each tensor begins.
+    std::size_t output = 0;
+    std::vector<std::size_t> kept;
+    std::size_t gradient = 0;  ///< Of its input, for a split backward.
+    std::vector<std::size_t> left;
+    std::size_t turn = 0;  ///< Of its input's gradient, for a full backward.
+    std::vector<std::size_t> scratch;
+    CpuCall call;
+  };
+
+  void place_all(std::int64_t batch);
+  void bind(const StageTensors& tensors, std::size_t i);
+  /// Sets the call's gradients and left tensors.
+  void bind_backward(const StageTensors& tensors, std::size_t i, bool split);
+
+  std::vector<Placed> layers_;
+  std::size_t parameter_floats_ = 0;
+  std::size_t output_floats_ = 0;
+  std::size_t input_floats_ = 0;
+  std::size_t kept_floats_ = 0;
+  std::size_t left_floats_ = 0;
+  std::size_t scratch_floats_ = 0;
+};
+
+}  // namespace plumbline

@@ -1,0 +1,42 @@
+// The optimizer's step: from weights and gradients to the next weights.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "calibrate/buffer.h"
+
+namespace plumbline {
+
+enum class OptimizerKind : std::uint8_t {
+  gradient_descent,  ///< weights - rate x gradient; no state.
+  adam,              ///< Two moments (Kingma and Ba 2015, without weight decay).
+};
+
+/// With one float a parameter and moment of state: Adam where that is asked for, in bytes of state
+/// for each byte of parameters.
+OptimizerKind optimizer_for(double optimizer_state);
+
+/// The state of the parameters of one stage on one device.
+class Optimizer {
+ public:
+  Optimizer(OptimizerKind kind, std::size_t parameters, double rate);
+
+  /// Counts a step; update() is called for every parameter after it.
+  void step();
+  /// Parameters first..last-1: the sum of all members' gradients, in their order, is applied to
+  /// `before`; `after` may be the same memory.
+  void update(std::size_t first, std::size_t last, const std::vector<const float*>& gradients,
+              const float* before, float* after);
+
+ private:
+  OptimizerKind kind_;
+  float rate_;
+  std::int32_t steps_ = 0;
+  Buffer first_moment_;
+  Buffer second_moment_;
+};
+
+}  // namespace plumbline
