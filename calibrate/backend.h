@@ -29,7 +29,7 @@ struct Work {
   RealTime lost = 0;  ///< Nanoseconds in which the device was kept from working by others.
 };
 
-/// One device at work. All calls come from the one thread that drives it.
+/// One device at work. All calls come from the one thread that drives it, but for least_time.
 class Worker {
  public:
   virtual ~Worker() = default;
@@ -40,6 +40,15 @@ class Worker {
   /// Does the task and returns when its result is there. Where `stop` is set it may return early.
   /// Errors: an exception, whose text ends the run.
   virtual Work run(const Task& task, const std::atomic<bool>& stop) = 0;
+
+  /// A time that one of this device's ops takes at least, given what is predicted for it: waiters
+  /// sleep for so long. Called from any thread.
+  virtual Duration least_time(std::uint32_t iteration, std::uint32_t node,
+                              Duration predicted) const {
+    static_cast<void>(iteration);
+    static_cast<void>(node);
+    return predicted / 2;
+  }
 
   /// A tensor for this device has come: `transfer` is an activation or gradient transfer whose
   /// set latency and bandwidth have passed. Comes before the op that consumes it.
@@ -62,9 +71,6 @@ class Backend {
   /// Whether gaps between ops, hand-overs and the ends of iterations cost time by themselves here;
   /// if not, the scenario's `overhead` is added.
   virtual bool has_own_overheads() const = 0;
-  /// A time that an op takes at least, given what is predicted for it. Waiters sleep for so long.
-  virtual Duration least_time(std::uint32_t iteration, std::uint32_t node,
-                              Duration predicted) const = 0;
   /// The workers of all slots. The plan outlives them; its graph's costs are what the ops are
   /// predicted to take.
   virtual std::vector<std::unique_ptr<Worker>> workers(const RunPlan& plan) = 0;

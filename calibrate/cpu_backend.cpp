@@ -462,9 +462,6 @@ class CpuBackendOnNetwork : public CpuBackend {
     return "a core each, fp32 kernels by " + cpu_library();
   }
   bool has_own_overheads() const override { return true; }
-  Duration least_time(std::uint32_t, std::uint32_t, Duration predicted) const override {
-    return predicted / 2;
-  }
   std::vector<std::unique_ptr<Worker>> workers(const RunPlan& plan) override {
     store_ = std::make_shared<Store>(scenario_, options_, plan);
     std::vector<std::unique_ptr<Worker>> workers;

@@ -37,12 +37,26 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
   if (!pipeline) return pipeline.problems();
   auto graph = lower_pipeline(bare, *pipeline);
   if (!graph) return graph.problems();
-  const MemoryRules rules = memory_rules(scenario, *pipeline);
+  struct Executed {
+    Pipeline pipeline;
+    OpGraph graph;
+    MemoryRules rules;
+  };
+  auto executed = std::make_unique<Executed>();
+  executed->rules = memory_rules(scenario, *pipeline);
+  executed->pipeline = *std::move(pipeline);
+  executed->graph = *std::move(graph);
 
   // Run it.
-  auto result = run(RunPlan{*graph, *pipeline, rules}, backend, nodes_by_slot(*graph), options);
-  if (const auto* failure = std::get_if<RunFailure>(&result))
-    return given_up(scenario, *graph, *failure);
+  const OpGraph& ran = executed->graph;
+  auto result =
+      run(RunPlan{ran, executed->pipeline, executed->rules}, backend, nodes_by_slot(ran), options);
+  if (const auto* failure = std::get_if<RunFailure>(&result)) {
+    Diagnostic problem = given_up(scenario, ran, *failure);
+    // A thread that hangs still reads it.
+    if (failure->kind == RunFailure::Kind::hung) static_cast<void>(executed.release());
+    return problem;
+  }
 
   // What each iteration took.
   RealRun real;
@@ -57,11 +71,11 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
     std::iota(counted.begin(), counted.end(), std::size_t{0});
   }
   Outcome scale;  // knows how metrics become the time of a mini-batch
-  scale.pipeline = *pipeline;
+  scale.pipeline = executed->pipeline;
   scale.micro_batches = scenario.schedule.micro_batches;
   for (const MeasuredIteration& iteration : real.iterations) {
     real.times_s.push_back(
-        scale.iteration_time_of(measure(*graph, iteration.trace, pipeline->steady_window)));
+        scale.iteration_time_of(measure(ran, iteration.trace, scale.pipeline.steady_window)));
   }
   std::vector<double> clean_times;
   clean_times.reserve(counted.size());
@@ -71,7 +85,8 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
   // The one in the middle stands for all.
   real.shown = median_of(real.times_s, counted);
   const MeasuredIteration& shown = real.iterations[real.shown];
-  auto outcome = assess(scenario, *std::move(pipeline), *std::move(graph), shown.trace);
+  auto outcome =
+      assess(scenario, std::move(executed->pipeline), std::move(executed->graph), shown.trace);
   if (!outcome) return outcome.problems();
   real.outcome = *std::move(outcome);
   real.outcome.memory = shown.memory;

@@ -79,8 +79,7 @@ class Rig {
         planned_(plan.graph.size()),
         ledgers_(make_ledgers(plan)),
         links_(plan.graph, progress_, ledgers_),
-        desks_(plan.graph.slots()),
-        backend_(backend) {
+        desks_(plan.graph.slots()) {
     if (options_.most_iterations == 0) options_.most_iterations = 2 * options_.iterations;
     joins_.resize(graph_.size(), nullptr);
     for (const Join& join : graph_.joins) joins_[join.node] = &join;
@@ -229,7 +228,8 @@ class Rig {
   }
 
   RealTime least_time(std::uint32_t node) const {
-    return backend_.least_time(iteration_, node, graph_.cost(node).hold).count();
+    const Worker& worker = *desks_[graph_.nodes[node].resource].worker;
+    return worker.least_time(iteration_, node, graph_.cost(node).hold).count();
   }
 
   /// Waits until the result of `producer` is there. Returns false where the run is given up.
@@ -417,7 +417,6 @@ class Rig {
   Links links_;
   std::vector<Desk> desks_;
   std::vector<const Join*> joins_;
-  const Backend& backend_;
 
   // Between iterations; written by the last device to arrive.
   std::atomic<std::uint32_t> arrived_{0};

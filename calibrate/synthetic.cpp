@@ -32,6 +32,11 @@ class SyntheticWorker : public Worker {
     return {end, end - deadline};
   }
 
+  Duration least_time(std::uint32_t iteration, std::uint32_t node,
+                      Duration predicted) const override {
+    return true_time(options_, iteration, node, predicted);
+  }
+
  private:
   const OpGraph& graph_;
   SyntheticOptions options_;
@@ -44,10 +49,6 @@ class SyntheticBackend : public Backend {
   std::string_view name() const override { return "synthetic"; }
   std::string device_text() const override { return "threads that wait for the modelled time"; }
   bool has_own_overheads() const override { return false; }
-  Duration least_time(std::uint32_t iteration, std::uint32_t node,
-                      Duration predicted) const override {
-    return true_time(options_, iteration, node, predicted);
-  }
   std::vector<std::unique_ptr<Worker>> workers(const RunPlan& plan) override {
     std::vector<std::unique_ptr<Worker>> workers;
     workers.reserve(plan.graph.slots());

@@ -140,6 +140,10 @@ class FaultyWorker : public Worker {
     if (fault_.hangs_at == task.node) std::this_thread::sleep_for(kHang);
     return inner_->run(task, stop);
   }
+  Duration least_time(std::uint32_t iteration, std::uint32_t node,
+                      Duration predicted) const override {
+    return inner_->least_time(iteration, node, predicted);
+  }
   void take(std::uint32_t transfer) override {
     if (fault_.refuses_tensor == transfer) throw std::runtime_error("bad tensor (planted)");
   }
@@ -157,10 +161,6 @@ class FaultyBackend : public Backend {
   std::string_view name() const override { return "faulty"; }
   std::string device_text() const override { return "threads with a fault"; }
   bool has_own_overheads() const override { return inner_->has_own_overheads(); }
-  Duration least_time(std::uint32_t iteration, std::uint32_t node,
-                      Duration predicted) const override {
-    return inner_->least_time(iteration, node, predicted);
-  }
   std::vector<std::unique_ptr<Worker>> workers(const RunPlan& plan) override {
     auto workers = inner_->workers(plan);
     for (std::uint32_t slot = 0; slot < workers.size(); ++slot)

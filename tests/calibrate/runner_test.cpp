@@ -328,10 +328,6 @@ class LosingBackend : public Backend {
   std::string_view name() const override { return "losing"; }
   std::string device_text() const override { return "threads that lose time"; }
   bool has_own_overheads() const override { return false; }
-  Duration least_time(std::uint32_t iteration, std::uint32_t node,
-                      Duration predicted) const override {
-    return inner_->least_time(iteration, node, predicted);
-  }
   std::vector<std::unique_ptr<Worker>> workers(const RunPlan& plan) override {
     class Losing : public Worker {
      public:
@@ -340,6 +336,10 @@ class LosingBackend : public Backend {
         Work work = inner_->run(task, stop);
         if (loses_ && task.iteration == 1) work.lost = 50'000'000;
         return work;
+      }
+      Duration least_time(std::uint32_t iteration, std::uint32_t node,
+                          Duration predicted) const override {
+        return inner_->least_time(iteration, node, predicted);
       }
 
      private:
@@ -375,19 +375,21 @@ TEST_CASE("synthetic factors have the mean and the deviation that were asked for
   constexpr std::uint32_t iterations = 200;
   constexpr std::uint32_t nodes = 500;
   constexpr double draws = double{iterations} * double{nodes};
+  const Subject subject =
+      subject_of(uneven("gpipe", "devices: 2", "stages: 2", ", micro_batches: 2"));
   for (const double spread : {0.05, 0.2, 0.5}) {
     CAPTURE(spread);
     SyntheticOptions options;
     options.spread = spread;
     double sum = 0, squares = 0;
-    const auto backend = synthetic_backend(options);
+    const auto workers = synthetic_backend(options)->workers(subject.plan());
     for (std::uint32_t i = 0; i < iterations; ++i) {
       for (std::uint32_t node = 0; node < nodes; ++node) {
         const double factor = synthetic_factor(options, i, node);
         CHECK(factor > 0);
         sum += factor;
         squares += factor * factor;
-        const Duration least = backend->least_time(i, node, std::chrono::seconds(1));
+        const Duration least = workers.front()->least_time(i, node, std::chrono::seconds(1));
         CHECK(least.count() == std::llround(1e9 * factor));
       }
     }
