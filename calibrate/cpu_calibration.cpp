@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "calibrate/buffer.h"
@@ -29,7 +30,9 @@ constexpr RealTime kWarmUp = 500'000'000;
 constexpr std::size_t kMostSamples = 20'000;
 
 /// The kinds of passes through a stage.
-enum Pass : std::size_t { kForward, kBackward, kBackwardInput, kBackwardWeight, kUpdate, kPasses };
+enum class Pass : std::uint8_t { forward, backward, backward_input, backward_weight, update };
+constexpr Pass kAllPasses[] = {Pass::forward, Pass::backward, Pass::backward_input,
+                               Pass::backward_weight, Pass::update};
 
 /// Samples in nanoseconds, of clean passes in the order of time.
 struct PassSamples {
@@ -44,7 +47,6 @@ class Walker {
          std::uint32_t device, std::uint32_t devices, std::uint64_t seed, const StopLimits& limits)
       : device_(device),
         devices_(devices),
-        network_(network),
         stage_(network, first, last, batch),
         data_(network, batch, devices + 1, seed),
         is_first_(first == 0),
@@ -60,8 +62,9 @@ class Walker {
       slots_.push_back({Buffer(stage_.input_floats()), Buffer(stage_.output_floats()),
                         Buffer(stage_.kept_floats()), Buffer(stage_.left_floats()),
                         Buffer(stage_.output_floats()), Buffer(stage_.input_floats())});
-      fill(slots_.back().input, stage_.input_floats(), seed + 2 * i, 1);
-      fill(slots_.back().output_gradient, stage_.output_floats(), seed + 2 * i + 1, 1e-3);
+      fill(slots_.back().input, stage_.input_floats(), seed + std::uint64_t{2} * i, 1);
+      fill(slots_.back().output_gradient, stage_.output_floats(), seed + std::uint64_t{2} * i + 1,
+           1e-3);
     }
     for (PassSamples& pass : samples_) pass.of_layer.resize(stage_.layers());
   }
@@ -74,32 +77,33 @@ class Walker {
     const std::size_t window = slots_.size();
     for (std::size_t i = 0; !stop.load(std::memory_order_relaxed); ++i) {
       const RealTime counts = measuring.load(std::memory_order_relaxed);
-      take(kForward, counts, [&](Stamps* stamps) { stage_.forward(tensors(i % window), stamps); });
+      take(Pass::forward, counts,
+           [&](Stamps* stamps) { stage_.forward(tensors(i % window), stamps); });
       if (i + 1 < window) continue;
       const std::size_t oldest = (i + 1) % window;
       if (i % 4 == 3) {
-        take(kBackwardInput, counts,
+        take(Pass::backward_input, counts,
              [&](Stamps* stamps) { stage_.backward_input(tensors(oldest), stamps); });
-        take(kBackwardWeight, counts,
+        take(Pass::backward_weight, counts,
              [&](Stamps* stamps) { stage_.backward_weight(tensors(oldest), stamps); });
       } else {
-        take(kBackward, counts, [&](Stamps* stamps) { stage_.backward(tensors(oldest), stamps); });
+        take(Pass::backward, counts,
+             [&](Stamps* stamps) { stage_.backward(tensors(oldest), stamps); });
       }
-      if (i % 8 == 7) take(kUpdate, counts, [&](Stamps* stamps) { update(stamps); });
-      is_done_.store(rules_[kForward].stopped() && rules_[kBackward].stopped(),
-                     std::memory_order_relaxed);
+      if (i % 8 == 7) take(Pass::update, counts, [&](Stamps* stamps) { update(stamps); });
+      is_done_.store(rules_[0].stopped() && rules_[1].stopped(), std::memory_order_relaxed);
     }
   }
 
   const CpuStage& stage() const { return stage_; }
   /// Samples by pass; those of a backward stand in the order of the layers.
-  const PassSamples& samples(Pass pass) const { return samples_[pass]; }
+  const PassSamples& samples(Pass pass) const { return samples_[static_cast<std::size_t>(pass)]; }
   /// Whether more samples are not worth their time.
   bool is_done() const { return is_done_.load(std::memory_order_relaxed); }
   /// The larger relative half-width of F and B.
   double noise() const {
-    return std::max(relative_half_width(samples_[kForward].whole).value_or(1),
-                    relative_half_width(samples_[kBackward].whole).value_or(1));
+    return std::max(relative_half_width(samples(Pass::forward).whole).value_or(1),
+                    relative_half_width(samples(Pass::backward).whole).value_or(1));
   }
   std::int64_t passes() const { return passes_; }
   std::int64_t dropped() const { return dropped_; }
@@ -148,12 +152,14 @@ class Walker {
     const RealTime cpu_before = thread_cpu_time();
     body(&stamps_);
     const RealTime cpu = thread_cpu_time() - cpu_before;
-    PassSamples& samples = samples_[pass];
+    PassSamples& samples = samples_[static_cast<std::size_t>(pass)];
     if (counts == 0 || samples.whole.size() >= kMostSamples) return;
     ++passes_;
     const RealTime wall = stamps_.back() - stamps_.front();
     const Duration elapsed{stamps_.back() - counts};
-    StopRule* const rule = pass < rules_.size() ? &rules_[pass] : nullptr;
+    StopRule* const rule = pass == Pass::forward    ? &rules_[0]
+                           : pass == Pass::backward ? &rules_[1]
+                                                    : nullptr;
     if (is_contaminated({Duration{wall}, Duration{cpu}})) {
       ++dropped_;
       if (rule) rule->drop(elapsed);
@@ -161,7 +167,7 @@ class Walker {
     }
     if (rule) rule->add(static_cast<double>(wall), elapsed);
     samples.whole.push_back(static_cast<double>(wall));
-    const bool backwards = pass != kForward && pass != kUpdate;
+    const bool backwards = pass != Pass::forward && pass != Pass::update;
     const std::size_t layers = stage_.layers();
     for (std::size_t i = 0; i < layers; ++i) {
       samples.of_layer[backwards ? layers - 1 - i : i].push_back(
@@ -171,7 +177,6 @@ class Walker {
 
   std::uint32_t device_;
   std::uint32_t devices_;
-  const Network& network_;
   CpuStage stage_;
   TrainingData data_;
   bool is_first_;
@@ -181,7 +186,7 @@ class Walker {
   Optimizer optimizer_;
   std::vector<float> loss_weights_;
   std::vector<Slot> slots_;
-  PassSamples samples_[kPasses];
+  std::array<PassSamples, std::size(kAllPasses)> samples_;
   Stamps stamps_;
   std::int64_t passes_ = 0;
   std::int64_t dropped_ = 0;
@@ -257,7 +262,7 @@ class BatchCalibration {
   /// Errors: a kind of pass of which no clean sample is there.
   std::optional<std::string> missing() const {
     for (const auto& walker : walkers_) {
-      for (const Pass pass : {kForward, kBackward, kBackwardInput, kBackwardWeight, kUpdate}) {
+      for (const Pass pass : kAllPasses) {
         if (walker->samples(pass).whole.empty())
           return fmt::format("{} of {} passes were clean, and of one kind none",
                              walker->passes() - walker->dropped(), walker->passes());
@@ -276,13 +281,14 @@ class BatchCalibration {
           return measured_time(walker->samples(pass).of_layer[i]);
         };
         LayerCosts costs;
-        costs.forward = time(kForward);
-        costs.backward = time(kBackward);
-        if (layer.splits) costs.split = SplitBackward{time(kBackwardInput), time(kBackwardWeight)};
-        if (layer.parameter_count() > 0) costs.update = time(kUpdate);
+        costs.forward = time(Pass::forward);
+        costs.backward = time(Pass::backward);
+        if (layer.splits)
+          costs.split = SplitBackward{time(Pass::backward_input), time(Pass::backward_weight)};
+        if (layer.parameter_count() > 0) costs.update = time(Pass::update);
         costs.output = output_bytes(network_, layer, batch_);
         costs.activation = activation_bytes(network_, layer, batch_);
-        measurement.layers.push_back(std::move(costs));
+        measurement.layers.push_back(costs);
       }
     }
     return measurement;
@@ -295,8 +301,8 @@ class BatchCalibration {
     for (const auto& walker : walkers_) {
       Block block;
       for (std::size_t i = 0; i < walker->stage().layers(); ++i) block.layers.push_back({next++});
-      block.forward = measured_time(walker->samples(kForward).whole).mean;
-      block.backward = measured_time(walker->samples(kBackward).whole).mean;
+      block.forward = measured_time(walker->samples(Pass::forward).whole).mean;
+      block.backward = measured_time(walker->samples(Pass::backward).whole).mean;
       blocks.push_back(std::move(block));
     }
     return blocks;
@@ -305,7 +311,7 @@ class BatchCalibration {
   double drift() const {
     double worst = 0;
     for (const auto& walker : walkers_) {
-      for (const Pass pass : {kForward, kBackward}) {
+      for (const Pass pass : {Pass::forward, Pass::backward}) {
         const auto& whole = walker->samples(pass).whole;
         const auto middle = whole.begin() + static_cast<std::ptrdiff_t>(whole.size() / 2);
         worst = std::max(

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "calibrate/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace plumbline {
@@ -11,10 +12,26 @@ constexpr float kDecay1 = 0.9F;
 constexpr float kDecay2 = 0.999F;
 constexpr float kEpsilon = 1e-8F;
 
-float sum_at(const std::vector<const float*>& gradients, std::size_t i) {
-  float sum = gradients.front()[i];
-  for (std::size_t member = 1; member < gradients.size(); ++member) sum += gradients[member][i];
-  return sum;
+/// Everything apart from everything else, so that the loops are vectorized.
+void descend(float* __restrict weights, const float* __restrict gradient, std::size_t size,
+             float rate) {
+  for (std::size_t i = 0; i < size; ++i) weights[i] -= rate * gradient[i];
+}
+
+void descend_with_moments(float* __restrict weights, const float* __restrict gradient,
+                          float* __restrict first, float* __restrict second, std::size_t size,
+                          float rate, float steps) {
+  const float correction1 = 1 / (1 - std::pow(kDecay1, steps));
+  const float correction2 = 1 / (1 - std::pow(kDecay2, steps));
+  for (std::size_t i = 0; i < size; ++i) {
+    first[i] = kDecay1 * first[i] + (1 - kDecay1) * gradient[i];
+    second[i] = kDecay2 * second[i] + (1 - kDecay2) * gradient[i] * gradient[i];
+    weights[i] -= rate * first[i] * correction1 / (std::sqrt(second[i] * correction2) + kEpsilon);
+  }
+}
+
+void add(float* __restrict sum, const float* __restrict values, std::size_t size) {
+  for (std::size_t i = 0; i < size; ++i) sum[i] += values[i];
 }
 
 }  // namespace
@@ -37,27 +54,20 @@ void Optimizer::step() { ++steps_; }
 void Optimizer::update(std::size_t first, std::size_t last,
                        const std::vector<const float*>& gradients, const float* before,
                        float* after) {
-  if (kind_ == OptimizerKind::gradient_descent && gradients.size() == 1) {
-    const float* const gradient = gradients.front();
-    const float rate = rate_;
-#pragma GCC ivdep  // each element depends on itself alone, also in place
-    for (std::size_t i = first; i < last; ++i) after[i] = before[i] - rate * gradient[i];
-    return;
+  const std::size_t size = last - first;
+  if (after != before) std::copy(before + first, before + last, after + first);
+  const float* gradient = gradients.front() + first;
+  if (gradients.size() > 1) {
+    sum_.assign(gradient, gradient + size);
+    for (std::size_t member = 1; member < gradients.size(); ++member)
+      add(sum_.data(), gradients[member] + first, size);
+    gradient = sum_.data();
   }
   if (kind_ == OptimizerKind::gradient_descent) {
-    for (std::size_t i = first; i < last; ++i) after[i] = before[i] - rate_ * sum_at(gradients, i);
-    return;
-  }
-  const auto steps = static_cast<float>(steps_);
-  const float correction1 = 1 / (1 - std::pow(kDecay1, steps));
-  const float correction2 = 1 / (1 - std::pow(kDecay2, steps));
-  float* const m = first_moment_.data();
-  float* const v = second_moment_.data();
-  for (std::size_t i = first; i < last; ++i) {
-    const float gradient = sum_at(gradients, i);
-    m[i] = kDecay1 * m[i] + (1 - kDecay1) * gradient;
-    v[i] = kDecay2 * v[i] + (1 - kDecay2) * gradient * gradient;
-    after[i] = before[i] - rate_ * m[i] * correction1 / (std::sqrt(v[i] * correction2) + kEpsilon);
+    descend(after + first, gradient, size, rate_);
+  } else {
+    descend_with_moments(after + first, gradient, first_moment_.data() + first,
+                         second_moment_.data() + first, size, rate_, static_cast<float>(steps_));
   }
 }
 

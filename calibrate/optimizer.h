@@ -37,6 +37,7 @@ class Optimizer {
   std::int32_t steps_ = 0;
   Buffer first_moment_;
   Buffer second_moment_;
+  std::vector<float> sum_;  ///< Of several members' gradients.
 };
 
 }  // namespace plumbline
