@@ -65,6 +65,7 @@ class NetworkReader {
     SectionReader file(root, "", problems_);
     file.require("version");
     file.require("kind", "a network says kind: network");
+    if (!file.has("kind")) return std::move(problems_);  // something else, such as a scenario
     file.count("version", 1, 1);
     if (auto kind = file.text("kind"); kind && kind->value != "network") {
       file.error(kind->mark,

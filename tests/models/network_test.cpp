@@ -716,8 +716,7 @@ TEST_CASE("what is wrong at the top of a network is told at once, without the ch
         "3: dtype is 'fp16', which is no type of elements (one of fp32, tf32, bf16)\n"
         "4: unknown key 'colour' (known here: dtype, input, kind, layers, name, version)\n");
   CHECK(errors_of("input: {shape: [4]}\nlayers: []\n") ==
-        "1: version is missing\n1: kind is missing (a network says kind: network)\n"
-        "2: layers is an empty list\n");
+        "1: version is missing\n1: kind is missing (a network says kind: network)\n");
   const std::string relu = "  - {kind: relu}\n";
   CHECK(errors_in("{}", relu) == "3: input.shape is missing (or give tokens and vocabulary)\n");
   CHECK(errors_in("[8]", relu) == "3: input is a list, where a map of keys is wanted\n");
