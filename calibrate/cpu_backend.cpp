@@ -470,6 +470,12 @@ class CpuBackendOnNetwork : public CpuBackend {
       workers.push_back(std::make_unique<CpuWorker>(store_, slot));
     return workers;
   }
+  std::vector<std::string> remarks() const override {
+    const std::vector<double> losses = results().losses;
+    if (losses.empty()) return {};
+    return {fmt::format("loss {:.4g} in the first iteration, {:.4g} after {}", losses.front(),
+                        losses.back(), losses.size())};
+  }
   CpuResults results() const override {
     PLUMBLINE_CHECK(store_ != nullptr, name());
     return store_->results();

@@ -93,6 +93,7 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
   real.backend = backend.name();
   real.device = backend.device_text();
   real.cores = usable_cores();
+  real.remarks = backend.remarks();
   return real;
 }
 

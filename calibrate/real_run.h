@@ -24,6 +24,7 @@ struct RealRun {
   std::string backend;
   std::string device;
   unsigned cores = 1;
+  std::vector<std::string> remarks;  ///< Of the backend.
 };
 
 /// Plans, lowers and runs. Errors: those of

@@ -38,8 +38,9 @@ int check_profile(const ScenarioArguments& arguments) {
   const auto model = read_profile(arguments.scenario);
   if (!model) return fail(model.problems());
   return write_output(
-      fmt::format("{}: ok: a profile of {} layers at {} batch sizes\n", arguments.scenario,
-                  model->graph.size(), model->profile.measurements.size()),
+      fmt::format("{}: ok: a profile of {} layers at {} batch size{}\n", arguments.scenario,
+                  model->graph.size(), model->profile.measurements.size(),
+                  model->profile.measurements.size() == 1 ? "" : "s"),
       arguments.output);
 }
 

@@ -6,6 +6,7 @@
 #include <CLI/Validators.hpp>
 #include <memory>
 
+#include "calibrate/cpu_layer.h"
 #include "cli/command.h"
 #include "cli/real.h"
 #include "schedules/generators.h"
@@ -22,7 +23,9 @@ void add_list(CLI::App& app, int& exit_code) {
     if (*what == "backends") {
       std::string backends;
       for (const BackendName& backend : kBackends)
-        backends += fmt::format("{:<10} {}\n", backend.name, backend.text);
+        backends += fmt::format(
+            "{:<10} {}{}\n", backend.name, backend.text,
+            backend.name == "cpu" && cpu_library().empty() ? " (not in this build)" : "");
       exit_code = write_output(backends, "");
       return;
     }

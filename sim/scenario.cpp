@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "models/profile_reader.h"
@@ -376,11 +377,29 @@ class ScenarioReader {
       scenario_.notes.emplace_back(
           "the layers give no activation sizes, so the memory shown holds no activations");
     }
-    if (!profile.blocks.empty())
-      scenario_.notes.emplace_back(
-          "the profile's blocks are not used: layer times are added as they are");
+    note_closure();
     if (!profile.slowdown.empty())
       scenario_.notes.emplace_back("the profile's slow-down by neighbours is not used");
+  }
+
+  /// A note where layers that were also timed as one piece do not add up to it.
+  void note_closure() {
+    const Profile& profile = scenario_.model.profile;
+    double worst = 0;
+    for (const Block& block : profile.blocks) {
+      double sum = 0;
+      for (const LayerId layer : block.layers) {
+        const LayerCosts& costs = profile.measurements.front().layers[layer.value];
+        sum += seconds(costs.forward.mean) + seconds(costs.backward.mean);
+      }
+      const double whole = seconds(block.forward) + seconds(block.backward);
+      if (sum > 0 && std::abs(whole / sum - 1) > std::abs(worst)) worst = whole / sum - 1;
+    }
+    if (std::abs(worst) <= 0.01) return;
+    scenario_.notes.push_back(fmt::format(
+        "layers that the profile also times as one piece take {:.1f} % {} there than they add up "
+        "to; predictions add them up",
+        100 * std::abs(worst), worst > 0 ? "longer" : "less"));
   }
 
   /// `link: measured` and `overhead: measured` take what the profile holds.

@@ -4,27 +4,82 @@
 # Usage: tests/docs.sh BINARY          PLUMBLINE_UPDATE_GOLDEN=1 rewrites the shown outputs in place.
 #
 # A ```console block holds commands after "$ ", each followed by its exact output (stdout and stderr; empty
-# lines at the end are layout). An ```arithmetic block holds lines "EXPRESSION = VALUE  # comment" in plain
+# lines at the end are layout). A command goes on in lines after "> ". An ```arithmetic block holds lines "EXPRESSION = VALUE  # comment" in plain
 # numbers, + - * / and parentheses. Other blocks are not looked at.
 #
 # What `plumbline run` and `plumbline validate` measure differs from run to run. Their outputs are compared after
 # mask(), which leaves what must not differ: words, layout, counts of stages, devices, micro-batches and transfers.
-# Where only measured values differ, an update leaves the shown ones.
+# Where only measured values differ, an update leaves the shown ones. So it is with `plumbline calibrate`, with every
+# command that names a file that it wrote (-o FILE), and with those that name a file written by such a command
+# (-o FILE or > FILE): a scenario with a measured profile.
+#
+# Commands with `--backend cpu`, and those that name what they wrote, are skipped where they cannot run: in a build
+# without oneDNN, on fewer cores than `--devices` says, and where other work leaves calibrate no core for half a minute.
+# Each skip is told. PLUMBLINE_DOCS_REQUIRE_CPU=1 makes it a failure.
 set -u
 export LC_ALL=C.UTF-8  # the timeline in Unicode
 binary=$(realpath -e -- "${1:?usage: tests/docs.sh BINARY}") || exit 2
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." || exit 2
 shown_as=build/release/plumbline
 foreign='[^0-9.+*/() -]'
-measures='plumbline (run|validate) '
+measures='plumbline (run|validate|calibrate) '
+computes='--backend cpu'
+writes='[[:space:]](-o +|> *)([A-Za-z0-9_.-]+/[A-Za-z0-9_./-]+)'
+cores='--devices ([0-9]+)'
+too_busy='error: too much other work on this machine'
 number_only='^[[:space:]]*-?[0-9]+(\.[0-9]+)?[[:space:]]*$'
 update=${PLUMBLINE_UPDATE_GOLDEN:-}
+require_cpu=${PLUMBLINE_DOCS_REQUIRE_CPU:-}
 passed=0
 failed=0
+skipped=0
+measured_files=()  # what the document's commands wrote, and what depends on a calibration
+missing_files=()   # what skipped commands would have written
+
+# Why nothing runs on the cpu backend here; empty = it does. It asks for more cores than there are: that is refused at once.
+no_cpu=''
+probe=$("$binary" calibrate examples/networks/mlp.network.yaml --backend cpu --devices 1024 2>&1)
+[[ $probe != *'without oneDNN'* ]] || no_cpu='this build has no oneDNN'
 
 fail() {  # PLACE MESSAGE
   failed=$((failed + 1))
   printf 'FAILED: %s: %s\n' "$1" "$2"
+}
+
+skip() {  # PLACE COMMAND REASON
+  if [[ $require_cpu == 1 ]]; then
+    fail "$1" "not run, $3: $2"
+  else
+    skipped=$((skipped + 1))
+    printf 'skipped: %s: %s: %s\n' "$1" "$3" "${2%%$'\n'*}"
+  fi
+}
+
+names_one_of() {  # COMMAND FILE...: a file is known by its last part
+  local text=$1 file
+  shift
+  for file in "$@"; do
+    [[ $text != *"${file##*/}"* ]] || return 0
+  done
+  return 1
+}
+
+written_by() {  # COMMAND: the files in folders after -o and >, one a line
+  local text=$1
+  while [[ $text =~ $writes ]]; do
+    printf '%s\n' "${BASH_REMATCH[2]}"
+    text=${text#*"${BASH_REMATCH[0]}"}
+  done
+}
+
+cannot_run() {  # COMMAND: says why, if so
+  if names_one_of "$1" "${missing_files[@]}"; then
+    echo 'it needs what was skipped'
+  elif [[ $1 == *"$computes"* && -n $no_cpu ]]; then
+    echo "$no_cpu"
+  elif [[ $1 == *"$computes"* && $1 =~ $cores ]] && ((BASH_REMATCH[1] > $(nproc))); then
+    echo "this machine has fewer than ${BASH_REMATCH[1]} cores"
+  fi
 }
 
 run() {  # COMMAND: prints what a reader would see
@@ -36,6 +91,7 @@ run() {  # COMMAND: prints what a reader would see
 mask() {  # of stdin: what is measured becomes <word>, what may be there or not is dropped
   local number='[-+]?[0-9]+(\.[0-9]+)?' unit='(%|(ns|us|ms|s|min|h|B|[KMGT]iB|points|samples.s)\b)'
   local verdict='(SAME|CLOSE|OFF|INCONCLUSIVE)'
+  local machine='(cores|date|device|drift|dropped|library|noise|passes|tool)'
   local causes='(fill|drain|dependency|transfer|all.reduce|rendezvous|update|overhead)'
   sed -E \
     -e '/^note: /d' \
@@ -49,6 +105,11 @@ mask() {  # of stdin: what is measured becomes <word>, what may be there or not 
     -e 's/^( *samples.s) .*/\1 <number>/' \
     -e 's/\b[0-9]+ (clean (iterations )?)?of [0-9]+/<clean>/g' \
     -e 's/ with [0-9]+ cores?/ with <cores>/' \
+    -e 's/ by oneDNN [0-9.]+/ by <library>/' \
+    -e "s/^( *$machine): .*/\1: <text>/" `# provenance in a profile` \
+    -e 's/^( *passes +)[0-9]+,/\1<count>,/' \
+    -e 's/\b(samples: )[0-9]+/\1<count>/g' \
+    -e 's/; by formula .*//' `# only where stages come out equal` \
     -e 's/\b[0-9]+[FBIWU][0-9]+\b/<op>/g' \
     -e "s/$number $unit/<number>/g" \
     -e "s/^( *\"[a-z0-9_]+\": )($number([eE]$number)?|true|false)/\1<number>/" \
@@ -60,16 +121,35 @@ mask() {  # of stdin: what is measured becomes <word>, what may be there or not 
 # Compares the output of $command with $expected and appends what shall stand there to $document.
 finish_command() {  # PLACE
   [[ -n $command ]] || return 0
-  local blank_lines='' actual shown now difference
+  local blank_lines='' actual shown now difference reason files masked='' tries
   while [[ $expected == *$'\n\n' || $expected == $'\n' ]]; do
     expected=${expected%$'\n'}
     blank_lines+=$'\n'
   done
-  actual=$(run "$command")
+  mapfile -t files < <(written_by "$command")
+  reason=$(cannot_run "$command")
+  if [[ -z $reason ]]; then
+    for ((tries = 1; ; tries++)); do
+      actual=$(run "$command")
+      [[ $actual == *"$too_busy"* ]] || break
+      ((tries < 6)) || { reason='other work has the cores' && break; }
+      sleep 2
+    done
+  fi
+  if [[ -n $reason ]]; then
+    skip "$1" "$command" "$reason"
+    missing_files+=("${files[@]}")
+    document+=$expected$blank_lines
+    command=''
+    return 0
+  fi
+  [[ ! $command =~ $measures ]] || masked=1
+  ! names_one_of "$command" "${measured_files[@]}" || masked=1
+  [[ -z $masked ]] || measured_files+=("${files[@]}")
   [[ -z $actual ]] || actual+=$'\n'
   shown=$expected
   now=$actual
-  if [[ $command =~ $measures ]]; then
+  if [[ -n $masked ]]; then
     shown=$(mask <<< "$expected")
     now=$(mask <<< "$actual")
   fi
@@ -102,6 +182,8 @@ check_sum() {  # PLACE LINE
 }
 
 check_file() {  # FILE
+  measured_files=()
+  missing_files=()
   local file=$1 line block='' command='' expected='' document='' number=0 place=''
   while IFS= read -r line || [[ -n $line ]]; do
     number=$((number + 1))
@@ -118,6 +200,8 @@ check_file() {  # FILE
       command=${line#'$ '}
       expected=''
       place=$file:$number
+    elif [[ $block == console && -n $command && -z $expected && $line == '> '* ]]; then
+      command+=$'\n'${line#'> '}
     elif [[ $block == console && -n $command ]]; then
       expected+=$line$'\n'
       continue  # finish_command writes it
@@ -141,5 +225,9 @@ for file in README.md docs/*.md; do
   [[ -e $file ]] || continue
   check_file "$file"
 done
-echo "$passed passed, $failed failed"
+if ((skipped > 0)); then
+  echo "$passed passed, $failed failed, $skipped skipped"
+else
+  echo "$passed passed, $failed failed"
+fi
 ((failed == 0 && passed > 0))
