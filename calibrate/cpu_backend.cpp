@@ -464,6 +464,7 @@ class CpuBackendOnNetwork : public CpuBackend {
   bool has_own_overheads() const override { return true; }
   std::vector<std::unique_ptr<Worker>> workers(const RunPlan& plan) override {
     store_ = std::make_shared<Store>(scenario_, options_, plan);
+    devices_ = plan.graph.slots();
     std::vector<std::unique_ptr<Worker>> workers;
     workers.reserve(plan.graph.slots());
     for (std::uint32_t slot = 0; slot < plan.graph.slots(); ++slot)
@@ -471,10 +472,18 @@ class CpuBackendOnNetwork : public CpuBackend {
     return workers;
   }
   std::vector<std::string> remarks() const override {
+    std::vector<std::string> remarks;
     const std::vector<double> losses = results().losses;
-    if (losses.empty()) return {};
-    return {fmt::format("loss {:.4g} in the first iteration, {:.4g} after {}", losses.front(),
-                        losses.back(), losses.size())};
+    if (!losses.empty()) {
+      remarks.push_back(fmt::format("loss {:.4g} in the first iteration, {:.4g} after {}",
+                                    losses.front(), losses.back(), losses.size()));
+    }
+    if (devices_ > usable_cores()) {
+      remarks.push_back(
+          fmt::format("{} devices took turns on {} core{}: the times are not those of {} cores",
+                      devices_, usable_cores(), usable_cores() == 1 ? "" : "s", devices_));
+    }
+    return remarks;
   }
   CpuResults results() const override {
     PLUMBLINE_CHECK(store_ != nullptr, name());
@@ -485,6 +494,7 @@ class CpuBackendOnNetwork : public CpuBackend {
   Scenario scenario_;
   CpuOptions options_;
   std::shared_ptr<Store> store_;
+  std::uint32_t devices_ = 0;
 };
 
 }  // namespace

@@ -179,6 +179,7 @@ std::string one_point(const Validation& v) {
   text += fmt::format("{} clean, {} to {} in the middle half, hand-over {} an op\n",
                       of_iterations(v.measured), time_text(time.q1), time_text(time.q3),
                       per_op_hand_over(v.measured));
+  for (const std::string& remark : v.measured.remarks) text += remark + '\n';
   return text + '\n' + verdict_text(v) + '\n';
 }
 

@@ -4,6 +4,7 @@
 #include "sim/chrome_trace.h"
 #include "sim/dot.h"
 #include "sim/planning.h"
+#include "sim/predict.h"
 #include "sim/report.h"
 #include "tests/fuzz/fuzz.h"
 
