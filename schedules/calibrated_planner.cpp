@@ -129,7 +129,7 @@ Diagnostic does_not_fit(const PlannerInput& input, SearchSpace space) {
         plan.stages.begin(), plan.stages.end(),
         [](const PlannedStage& a, const PlannedStage& b) { return a.peak_memory < b.peak_memory; });
   };
-  for (std::int64_t memory = too_little * 2;
+  for (std::int64_t memory = std::max<std::int64_t>(too_little * 2, 1);
        memory < std::numeric_limits<std::int64_t>::max() / 4;) {
     space.memory = Bytes{memory};
     const SearchOutcome outcome = search_plans(space, {kUnbounded, true}, input.progress);
