@@ -28,6 +28,11 @@ std::size_t median_of(const std::vector<double>& times, const std::vector<std::s
 
 }  // namespace
 
+double RealRun::hand_over_per_op_s() const {
+  const auto ops = static_cast<double>(std::max<std::int64_t>(outcome.metrics.operations, 1));
+  return seconds(iterations[shown].hand_over) / ops;
+}
+
 Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
                              const RunOptions& options) {
   // The same schedule that is simulated, with nothing modelled that is there by itself.

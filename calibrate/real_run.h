@@ -25,6 +25,9 @@ struct RealRun {
   std::string device;
   unsigned cores = 1;
   std::vector<std::string> remarks;  ///< Of the backend.
+
+  /// From the release of an op to its begin in the shown iteration, for each F, B, I and W.
+  double hand_over_per_op_s() const;
 };
 
 /// Plans, lowers and runs. Errors: those of

@@ -24,27 +24,21 @@ Json measured(const RealRun& run) {
                           {"lost_s", seconds(one.lost)},
                           {"hand_over_s", seconds(one.hand_over)}});
   }
-  const auto ops = static_cast<double>(run.outcome.metrics.operations);
-  return {
-      {"backend", run.backend},
-      {"device", run.device},
-      {"cores", run.cores},
-      {"remarks", run.remarks},
-      {"clean_iterations", run.clean},
-      {"shown_iteration", run.shown},
-      {"time_s", statistics(run.time_s)},
-      {"hand_over_per_op_s", ops > 0 ? seconds(run.iterations[run.shown].hand_over) / ops : 0.0},
-      {"iterations", std::move(iterations)}};
+  return {{"backend", run.backend},
+          {"device", run.device},
+          {"cores", run.cores},
+          {"remarks", run.remarks},
+          {"clean_iterations", run.clean},
+          {"shown_iteration", run.shown},
+          {"time_s", statistics(run.time_s)},
+          {"hand_over_per_op_s", run.hand_over_per_op_s()},
+          {"iterations", std::move(iterations)}};
 }
 
 Json idle(const Outcome& outcome) {
   Json json;
-  for (const IdleCause cause : kIdleCauses) {
-    Duration sum{};
-    for (const DeviceMetrics& device : outcome.metrics.devices)
-      sum += device.idle_by_cause.of(cause);
-    json[std::string(name(cause))] = seconds(sum);
-  }
+  for (const IdleCause cause : kIdleCauses)
+    json[std::string(name(cause))] = seconds(outcome.metrics.idle_for(cause));
   return json;
 }
 

@@ -27,11 +27,7 @@ std::string difference_text(double time_s) {
 /// "-0.18 %".
 std::string signed_percent(double fraction) { return fmt::format("{:+.2f} %", 100 * fraction); }
 
-std::string per_op_hand_over(const RealRun& run) {
-  const MeasuredIteration& shown = run.iterations[run.shown];
-  const auto ops = static_cast<double>(std::max<std::int64_t>(run.outcome.metrics.operations, 1));
-  return time_text(seconds(shown.hand_over) / ops);
-}
+std::string per_op_hand_over(const RealRun& run) { return time_text(run.hand_over_per_op_s()); }
 
 std::string backend_text(const RealRun& run) {
   return fmt::format("{} ({}) with {} core{}", run.backend, run.device, run.cores,
@@ -62,12 +58,6 @@ std::string how_measured(const RealRun& run) {
         "little\n";
   }
   return text;
-}
-
-Duration idle_for(const Outcome& outcome, IdleCause cause) {
-  Duration sum{};
-  for (const DeviceMetrics& device : outcome.metrics.devices) sum += device.idle_by_cause.of(cause);
-  return sum;
 }
 
 /// What the verdict means here, in a sentence.
@@ -121,8 +111,8 @@ std::string comparison(const Validation& v) {
   row("busy", to_text(p.metrics.busy()), to_text(m.metrics.busy()),
       difference_text(seconds(p.metrics.busy() - m.metrics.busy())));
   for (const IdleCause cause : kIdleCauses) {
-    const Duration predicted = idle_for(p, cause);
-    const Duration measured = idle_for(m, cause);
+    const Duration predicted = p.metrics.idle_for(cause);
+    const Duration measured = m.metrics.idle_for(cause);
     if (predicted.count() == 0 && measured.count() == 0) continue;
     std::string label(name(cause));
     std::replace(label.begin(), label.end(), '_', '-');

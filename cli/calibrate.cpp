@@ -16,6 +16,7 @@
 #include "models/profile_writer.h"
 #include "models/quantity.h"
 #include "sim/model_section.h"
+#include "sim/table.h"
 
 namespace plumbline {
 namespace {
@@ -27,8 +28,6 @@ struct Arguments {
   CalibrationOptions options;
 };
 
-std::string percent_text(double share) { return fmt::format("{:.2f} %", 100 * share); }
-
 int calibrate(const Arguments& arguments) {
   if (arguments.backend != "cpu") {
     Diagnostic wrong;
@@ -39,6 +38,7 @@ int calibrate(const Arguments& arguments) {
   }
   const auto network = read_network(arguments.network);
   if (!network) return fail(network.problems());
+  if (const int trouble = try_output(arguments.output); trouble != ExitCode::done) return trouble;
   auto calibration = [&] {
     ProgressLine line;
     CalibrationOptions options = arguments.options;
@@ -64,9 +64,8 @@ int calibrate(const Arguments& arguments) {
       "  overheads {} an op, {} a hand-over\n",
       arguments.output, network->layers.size(), profile.measurements.size(),
       profile.measurements.size() == 1 ? "" : "s", calibration->passes,
-      percent_text(calibration->dropped), percent_text(calibration->noise),
-      percent_text(calibration->drift), to_text(profile.overheads->per_op),
-      to_text(profile.overheads->hand_over));
+      percent(calibration->dropped), percent(calibration->noise), percent(calibration->drift),
+      to_text(profile.overheads->per_op), to_text(profile.overheads->hand_over));
   return write_output(text, "");
 }
 

@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 
 #include "sim/chrome_trace.h"
@@ -109,14 +111,30 @@ bool write_all(std::FILE* file, const std::string& text) {
   return std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
 }
 
+std::string temporary_name(const std::string& path) {
+  return fmt::format("{}.{}.partial", path, getpid());
+}
+
 }  // namespace
+
+int try_output(const std::string& path) {
+  if (path.empty()) return ExitCode::done;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return cannot_write(path, EISDIR);
+  const std::string temporary = temporary_name(path);
+  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  if (!file) return cannot_write(path, errno);
+  std::fclose(file);
+  std::remove(temporary.c_str());
+  return ExitCode::done;
+}
 
 int write_output(const std::string& text, const std::string& path) {
   if (path.empty()) {
     errno = 0;
     return write_all(stdout, text) ? ExitCode::done : cannot_write("<stdout>", errno);
   }
-  const std::string temporary = fmt::format("{}.{}.partial", path, getpid());
+  const std::string temporary = temporary_name(path);
   std::FILE* file = std::fopen(temporary.c_str(), "wb");
   if (!file) return cannot_write(path, errno);
   errno = 0;
@@ -132,6 +150,35 @@ int write_output(const std::string& text, const std::string& path) {
 
 int write_trace(const std::string& text, const std::string& path) {
   return write_output(path.ends_with(".gz") ? gzip(text) : text, path);
+}
+
+void add_report_arguments(CLI::App& command, ReportArguments& arguments, const std::string& what) {
+  add_scenario_arguments(command, arguments);
+  command.add_flag("--json", arguments.json, "print JSON and nothing else");
+  command
+      .add_option("--width", arguments.width, "columns of the timeline; absent = the terminal's")
+      ->check(CLI::Range(20, 10'000))
+      ->type_name("N");
+  command.add_flag("--no-timeline", arguments.no_timeline, "leave the timeline out");
+  command
+      .add_option("--trace", arguments.trace,
+                  fmt::format("write {} as Chrome-trace JSON for Perfetto here; compressed if the "
+                              "name ends in .gz",
+                              what))
+      ->type_name("FILE");
+}
+
+int write_report(const ReportArguments& arguments, const Outcome& outcome,
+                 const std::function<std::string()>& json,
+                 const std::function<std::string(const std::optional<TimelineStyle>&)>& table) {
+  if (!arguments.trace.empty()) {
+    const int written = write_trace(chrome_trace(outcome), arguments.trace);
+    if (written != ExitCode::done) return written;
+  }
+  std::optional<TimelineStyle> style;
+  if (!arguments.no_timeline) style = timeline_style(arguments.output, arguments.width);
+  const int written = write_output(arguments.json ? json() : table(style), arguments.output);
+  return written == ExitCode::done ? report_fit(outcome) : written;
 }
 
 }  // namespace plumbline

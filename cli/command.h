@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,6 +42,24 @@ struct ScenarioArguments {
 /// Adds SCENARIO, key=value and -o to a subcommand.
 void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments);
 
+/// What `simulate` and `run` were asked to tell.
+struct ReportArguments : ScenarioArguments {
+  bool json = false;
+  std::string trace;
+  std::size_t width = 0;  ///< 0 = the terminal's.
+  bool no_timeline = false;
+};
+
+/// Adds what add_scenario_arguments adds, and --json, --width, --no-timeline and --trace; `what`
+/// is what the trace shows.
+void add_report_arguments(CLI::App& command, ReportArguments& arguments, const std::string& what);
+
+/// Writes the trace where one was asked for, then JSON or the table with its timeline; says which
+/// device has too little memory. Returns the exit code.
+int write_report(const ReportArguments& arguments, const Outcome& outcome,
+                 const std::function<std::string()>& json,
+                 const std::function<std::string(const std::optional<TimelineStyle>&)>& table);
+
 /// How a timeline is drawn for stdout, or for a file where `output` names one: as wide as asked
 /// for, else as the terminal, else 80; Unicode where the locale is UTF-8; colours on a terminal
 /// unless NO_COLOR is set.
@@ -60,6 +79,10 @@ int report_fit(const Outcome& prediction);
 /// Writes `text` to stdout, or atomically to `path`: a temporary file in the same folder, then a
 /// rename. Returns ExitCode::done, or ExitCode::file_trouble after saying why.
 int write_output(const std::string& text, const std::string& path);
+
+/// Whether write_output could write to `path`, without touching what is there; says why not. For
+/// work that is too long to find out at its end. Returns ExitCode::done or file_trouble.
+int try_output(const std::string& path);
 
 /// Writes a Chrome trace as write_output does, compressed where the name ends in `.gz`.
 int write_trace(const std::string& text, const std::string& path);

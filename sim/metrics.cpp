@@ -113,6 +113,12 @@ Duration Metrics::idle() const {
   return sum;
 }
 
+Duration Metrics::idle_for(IdleCause cause) const {
+  Duration sum{};
+  for (const DeviceMetrics& device : devices) sum += device.idle_by_cause.of(cause);
+  return sum;
+}
+
 double Metrics::bubble_fraction() const { return share_of_device_time(idle()); }
 
 double Metrics::bubble_overhead() const {

@@ -78,6 +78,8 @@ struct Metrics {
 
   Duration busy() const;
   Duration idle() const;
+  /// Of all devices, for one cause.
+  Duration idle_for(IdleCause cause) const;
   /// Idle / (devices x makespan), in [0, 1). GPipe and 1F1B with equal stages and free links:
   /// (p-1)/(m+p-1). 0 for a run that takes no time.
   double bubble_fraction() const;

@@ -68,11 +68,9 @@ std::string summary(const Outcome& p) {
   line("bubble overhead", percent(m.bubble_overhead()),
        "idle / busy" + whole + (p.formula ? formula(p.formula->bubble_overhead, "") : ""));
   if (m.all_reduce_bytes.count > 0) {
-    Duration waited{};
-    for (const DeviceMetrics& device : m.devices) waited += device.idle_by_cause.all_reduce;
     line("all-reduces", std::to_string(m.all_reduces),
          fmt::format("{} sent along their rings; {} exposed by them", to_text(m.all_reduce_bytes),
-                     to_text(waited)));
+                     to_text(m.idle_for(IdleCause::all_reduce))));
   }
   line("communication", percent(m.communication_stall_fraction()),
        fmt::format("of the device time is idle for it; {} exposed by {}, {}", to_text(m.exposed),

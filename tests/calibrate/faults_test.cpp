@@ -16,6 +16,7 @@
 #include "sim/idle.h"
 #include "sim/predict.h"
 #include "tests/support/builders.h"
+#include "tests/support/subject.h"
 
 namespace plumbline::test {
 namespace {
@@ -91,28 +92,9 @@ class Author {
   Dice& dice_;
 };
 
-/// All that a run needs, in one place that does not move.
-struct Subject {
-  Scenario scenario;
-  Pipeline pipeline;
-  OpGraph graph;
-  MemoryRules rules;
-
-  explicit Subject(const std::string& text) {
-    auto read = parse_scenario(text_source("faults.yaml", text), {});
-    REQUIRE_MESSAGE(read, (read ? "" : to_text(read.problems())));
-    scenario = *std::move(read);
-    auto planned = plan_pipeline(scenario, /*for_run=*/false);
-    REQUIRE_MESSAGE(planned, (planned ? "" : to_text(planned.problems())));
-    pipeline = *std::move(planned);
-    auto lowered = lower_pipeline(scenario, pipeline);
-    REQUIRE_MESSAGE(lowered, (lowered ? "" : to_text(lowered.problems())));
-    graph = *std::move(lowered);
-    rules = memory_rules(scenario, pipeline);
-  }
-
-  RunPlan plan() const { return {graph, pipeline, rules}; }
-};
+Result<Scenario> scenario_of(const std::string& text) {
+  return parse_scenario(text_source("faults.yaml", text), {});
+}
 
 /// What is wrong with the workers.
 struct Fault {
@@ -446,7 +428,7 @@ TEST_CASE("every run with a planted fault ends within a second with the right di
     const std::string text = Author(dice).write();
     CAPTURE(text);
     CAPTURE(seed);
-    const Subject subject(text);
+    const Subject subject(scenario_of(text), /*for_run=*/false);
     DeviceOrders orders = nodes_by_slot(subject.graph);
     Fault fault;
     std::string planted;
@@ -485,7 +467,7 @@ TEST_CASE("an op that hangs is named, and the run ends without it") {
     Dice dice(seed + 10'000);
     const std::string text = Author(dice).write();
     CAPTURE(text);
-    subjects.push_back(std::make_unique<Subject>(text));
+    subjects.push_back(std::make_unique<Subject>(scenario_of(text), /*for_run=*/false));
     const Subject& subject = *subjects.back();
     Fault fault;
     fault.hangs_at = any_op(subject, dice);
@@ -515,7 +497,7 @@ const char* const kThreeStages =
     "schedule: {name: 1f1b, micro_batches: 3}\n";
 
 TEST_CASE("a tensor that cannot be taken is a failure of the op that needs it") {
-  const Subject subject(kThreeStages);
+  const Subject subject(scenario_of(kThreeStages), /*for_run=*/false);
   for (std::uint32_t node = 0; node < subject.graph.size(); ++node) {
     if (!is_transfer(subject.graph.activities[node].kind)) continue;
     Fault fault;
@@ -532,7 +514,7 @@ TEST_CASE("a tensor that cannot be taken is a failure of the op that needs it") 
 }
 
 TEST_CASE("a device that cannot be prepared is a failure without an op") {
-  const Subject subject(kThreeStages);
+  const Subject subject(scenario_of(kThreeStages), /*for_run=*/false);
   Fault fault;
   fault.refuses_to_prepare = 1;
   const Timed timed = timed_run(subject, nodes_by_slot(subject.graph), fault);
@@ -543,7 +525,7 @@ TEST_CASE("a device that cannot be prepared is a failure without an op") {
 }
 
 TEST_CASE("an exception that is no std::exception ends the run too") {
-  const Subject subject(kThreeStages);
+  const Subject subject(scenario_of(kThreeStages), /*for_run=*/false);
   Fault fault;
   fault.throws_at = nodes_by_slot(subject.graph)[1].front();
   fault.throws_a_number = true;
@@ -554,7 +536,7 @@ TEST_CASE("an exception that is no std::exception ends the run too") {
 }
 
 TEST_CASE("a deadlock is told device by device") {
-  const Subject subject(kThreeStages);
+  const Subject subject(scenario_of(kThreeStages), /*for_run=*/false);
   DeviceOrders orders = nodes_by_slot(subject.graph);
   orders[2].erase(orders[2].begin());  // 2F0
   const Timed timed = timed_run(subject, orders, {});

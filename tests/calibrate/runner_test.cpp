@@ -15,6 +15,7 @@
 #include "sim/predict.h"
 #include "sim/release.h"
 #include "tests/support/builders.h"
+#include "tests/support/subject.h"
 
 namespace plumbline::test {
 namespace {
@@ -25,34 +26,12 @@ constexpr bool kSlowed = true;  // by a sanitizer: times are not compared
 constexpr bool kSlowed = false;
 #endif
 
-/// A scenario that is planned, lowered and ready to run.
-struct Subject {
-  Scenario scenario;
-  Pipeline pipeline;
-  OpGraph graph;
-  MemoryRules rules;
-
-  explicit Subject(Result<Scenario> read) {
-    REQUIRE_MESSAGE(read, (read ? "" : to_text(read.problems())));
-    scenario = *std::move(read);
-    auto planned = plan_pipeline(scenario, /*for_run=*/true);
-    REQUIRE_MESSAGE(planned, (planned ? "" : to_text(planned.problems())));
-    pipeline = *std::move(planned);
-    auto lowered = lower_pipeline(scenario, pipeline);
-    REQUIRE_MESSAGE(lowered, (lowered ? "" : to_text(lowered.problems())));
-    graph = *std::move(lowered);
-    rules = memory_rules(scenario, pipeline);
-  }
-
-  RunPlan plan() const { return {graph, pipeline, rules}; }
-};
-
 Subject subject_of(const std::string& text) {
-  return Subject(parse_scenario(text_source("runner.yaml", text), {}));
+  return Subject(parse_scenario(text_source("runner.yaml", text), {}), /*for_run=*/true);
 }
 
 Subject example(const std::string& file, const std::vector<std::string>& overrides = {}) {
-  return Subject(read_scenario("examples/" + file + ".yaml", overrides));
+  return Subject(read_scenario("examples/" + file + ".yaml", overrides), /*for_run=*/true);
 }
 
 RunOptions few(std::uint32_t iterations) {
