@@ -4,6 +4,7 @@
 
 #include "schedules/generators.h"
 #include "schedules/lower.h"
+#include "sim/compiled_graph.h"
 #include "sim/memory.h"
 #include "sim/metrics.h"
 #include "sim/simulate.h"
@@ -89,6 +90,23 @@ void evaluate_longest_path(benchmark::State& state) {
   count_ops(state);
 }
 
+/// Many sets of costs of one graph: what sweeps and uncertainty ask.
+void evaluate_side_by_side(benchmark::State& state) {
+  const OpGraph graph = make_case(state).graph();
+  const CompiledGraph compiled(graph, index_by_class(graph));
+  const CompiledGraph::Tables tables = compiled.tables();
+  CompiledGraph::Workspace workspace;
+  std::vector<std::int64_t> ends;
+  for (auto _ : state) {
+    compiled.evaluate(tables, workspace, ends);
+    benchmark::DoNotOptimize(ends.data());
+  }
+  count_ops(state);
+  const std::int64_t runs = state.iterations() * static_cast<std::int64_t>(CompiledGraph::kLanes);
+  state.counters["scenarios"] =
+      benchmark::Counter(static_cast<double>(runs), benchmark::Counter::kIsRate);
+}
+
 void measure_trace(benchmark::State& state) {
   const Case c = make_case(state);
   const OpGraph graph = c.graph();
@@ -114,6 +132,7 @@ PLUMBLINE_BENCH(lower_schedule);
 PLUMBLINE_BENCH(simulate_by_events);
 PLUMBLINE_BENCH(generate_lower_simulate)->Complexity(benchmark::oNLogN);
 PLUMBLINE_BENCH(evaluate_longest_path)->Complexity(benchmark::oN);
+PLUMBLINE_BENCH(evaluate_side_by_side)->Complexity(benchmark::oN);
 PLUMBLINE_BENCH(measure_trace);
 // By hand: --benchmark_filter=ten_million takes some 2 GB.
 void ten_million_ops(benchmark::State& state) { generate_lower_simulate(state); }

@@ -1,58 +1,12 @@
 // Laws that hold for every run: two evaluations agree, time adds up, nothing beats its critical
 // path. SPDX-License-Identifier: MIT
 #include "schedules/replay.h"
-#include "tests/support/builders.h"
+#include "tests/support/random_pipeline.h"
 
 namespace plumbline::test {
 namespace {
 
 using std::chrono::nanoseconds;
-
-/// A random pipeline: any schedule, uneven stages, links, updates, several mini-batches, shared
-/// devices, replicas and copies.
-TestPipeline random_pipeline(std::uint64_t seed) {
-  Dice dice(seed);
-  TestPipeline t = equal_stages(static_cast<std::uint32_t>(dice.roll(1, 7)), {}, {});
-  for (std::size_t s = 0; s < t.forward.size(); ++s) {
-    t.forward[s] = nanoseconds(dice.roll(0, 40));
-    t.backward[s] = nanoseconds(dice.roll(0, 80));
-  }
-  t.update = nanoseconds(dice.roll(0, 1) * dice.roll(0, 20));
-  t.output = {dice.roll(0, 3000)};
-  t.activation = {dice.roll(0, 3000)};
-  t.micro_batches = static_cast<std::uint32_t>(dice.roll(1, 14));
-  const auto& rules = schedule_rules();
-  t.schedule =
-      rules[static_cast<std::size_t>(dice.roll(0, static_cast<std::int64_t>(rules.size()) - 1))]
-          .name;
-  t.link.latency = nanoseconds(dice.roll(0, 1) * dice.roll(0, 30));
-  if (dice.roll(0, 1) == 1) t.link.bandwidth = BytesPerSecond{dice.roll(20, 500) * 1'000'000'000};
-  t.options.blocking = dice.roll(0, 3) == 0;
-  t.options.recompute = dice.roll(0, 3) == 0;
-  t.options.overheads = {nanoseconds(dice.roll(0, 2)), nanoseconds(dice.roll(0, 2)),
-                         nanoseconds(dice.roll(0, 9))};
-  t.parameters = {dice.roll(0, 1) * dice.roll(0, 5000)};
-  const std::int64_t kind = dice.roll(0, 2);
-  if (kind == 1) {
-    for (std::size_t s = 0; s < t.forward.size(); ++s)
-      t.replicas.push_back(static_cast<std::uint32_t>(dice.roll(1, 3)));
-  }
-  if (t.schedule == "pipedream") {
-    t.micro_batches += steady_window(replicas_of(t)).least_run();
-  } else {
-    t.options.mini_batches = static_cast<std::uint32_t>(dice.roll(1, 3));
-    t.options.copies = static_cast<std::uint32_t>(dice.roll(1, 2));
-    if (kind == 1) t.micro_batches *= 6;
-  }
-  if (kind == 0) {  // neighbouring stages share devices
-    std::uint32_t device = 0;
-    for (std::size_t s = 0; s < t.forward.size(); ++s) {
-      t.devices.push_back({device});
-      device += static_cast<std::uint32_t>(dice.roll(0, 1));
-    }
-  }
-  return t;
-}
 
 TEST_CASE("events and the longest path give the same trace to the tick") {
   for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
