@@ -5,27 +5,24 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/random.h"
-
 namespace plumbline {
 namespace {
 
-Duration true_time(const SyntheticOptions& options, std::uint32_t iteration, std::uint32_t node,
+Duration true_time(const Noise& noise, std::uint32_t iteration, std::uint32_t node,
                    Duration predicted) {
-  const double factor = synthetic_factor(options, iteration, node);
+  const double factor = noise_factor(noise, iteration, node);
   return Duration{std::llround(static_cast<double>(predicted.count()) * factor)};
 }
 
 class SyntheticWorker : public Worker {
  public:
-  SyntheticWorker(const OpGraph& graph, const SyntheticOptions& options)
-      : graph_(graph), options_(options) {}
+  SyntheticWorker(const OpGraph& graph, const Noise& noise) : graph_(graph), noise_(noise) {}
 
   void prepare() override { wake_exactly(); }
 
   Work run(const Task& task, const std::atomic<bool>& stop) override {
     const Duration length =
-        true_time(options_, task.iteration, task.node, graph_.cost(task.node).hold);
+        true_time(noise_, task.iteration, task.node, graph_.cost(task.node).hold);
     const RealTime deadline = task.begin + length.count();
     wait_until(deadline, stop);
     const RealTime end = now();
@@ -34,17 +31,17 @@ class SyntheticWorker : public Worker {
 
   Duration least_time(std::uint32_t iteration, std::uint32_t node,
                       Duration predicted) const override {
-    return true_time(options_, iteration, node, predicted);
+    return true_time(noise_, iteration, node, predicted);
   }
 
  private:
   const OpGraph& graph_;
-  SyntheticOptions options_;
+  Noise noise_;
 };
 
 class SyntheticBackend : public Backend {
  public:
-  explicit SyntheticBackend(const SyntheticOptions& options) : options_(options) {}
+  explicit SyntheticBackend(const Noise& noise) : noise_(noise) {}
 
   std::string_view name() const override { return "synthetic"; }
   std::string device_text() const override { return "threads that wait for the modelled time"; }
@@ -53,33 +50,18 @@ class SyntheticBackend : public Backend {
     std::vector<std::unique_ptr<Worker>> workers;
     workers.reserve(plan.graph.slots());
     for (std::uint32_t slot = 0; slot < plan.graph.slots(); ++slot)
-      workers.push_back(std::make_unique<SyntheticWorker>(plan.graph, options_));
+      workers.push_back(std::make_unique<SyntheticWorker>(plan.graph, noise_));
     return workers;
   }
 
  private:
-  SyntheticOptions options_;
+  Noise noise_;
 };
 
 }  // namespace
 
-double synthetic_factor(const SyntheticOptions& options, std::uint32_t iteration,
-                        std::uint32_t node) {
-  const std::uint64_t place = std::uint64_t{iteration} << 32U | node;
-  double factor = 1;
-  if (options.spread > 0) {
-    const double variance = std::log1p(options.spread * options.spread);
-    factor = std::exp(std::sqrt(variance) * random_normal(options.seed, place) - variance / 2);
-  }
-  if (options.straggler_probability > 0 &&
-      random_uniform(options.seed + 1, place) < options.straggler_probability) {
-    factor *= options.straggler_factor;
-  }
-  return factor;
-}
-
-std::unique_ptr<Backend> synthetic_backend(const SyntheticOptions& options) {
-  return std::make_unique<SyntheticBackend>(options);
+std::unique_ptr<Backend> synthetic_backend(const Noise& noise) {
+  return std::make_unique<SyntheticBackend>(noise);
 }
 
 }  // namespace plumbline

@@ -25,7 +25,7 @@ void add_real_arguments(CLI::App& command, RealArguments& arguments) {
       ->check(CLI::Range(0, 1'000'000))
       ->type_name("N")
       ->capture_default_str();
-  SyntheticOptions& synthetic = arguments.synthetic;
+  Noise& synthetic = arguments.synthetic;
   command
       .add_option("--spread", synthetic.spread, "synthetic: relative deviation of each op's time")
       ->check(CLI::Range(0.0, 10.0))

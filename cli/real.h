@@ -22,7 +22,7 @@ namespace plumbline {
 struct RealArguments {
   std::string backend;
   RunOptions run;
-  SyntheticOptions synthetic;
+  Noise synthetic;
   CpuOptions cpu;
 };
 

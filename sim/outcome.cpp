@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "models/quantity.h"
 
@@ -93,6 +94,12 @@ void add_steady_notes(Outcome& outcome) {
 
 }  // namespace
 
+double Uncertainty::iteration_time_s(double share) const {
+  const auto count = static_cast<double>(iteration_times_s.size());
+  const auto rank = static_cast<std::size_t>(std::ceil(share * count));
+  return iteration_times_s[std::clamp<std::size_t>(rank, 1, iteration_times_s.size()) - 1];
+}
+
 std::optional<bool> Outcome::fits(std::size_t slot) const {
   if (!memory_limit) return std::nullopt;
   return memory[slot].peak.sum() <= *memory_limit;
@@ -116,6 +123,11 @@ MemoryRules memory_rules(const Scenario& scenario, const Pipeline& pipeline) {
 double Outcome::iteration_time_of(const Metrics& run) const {
   return run.steady ? run.steady->period_s * micro_batches
                     : seconds(run.makespan) / pipeline.mini_batches;
+}
+
+double Outcome::samples_per_iteration() const {
+  return pipeline.copies * static_cast<double>(micro_batches) *
+         static_cast<double>(micro_batch_size);
 }
 
 Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph graph, Trace trace) {
@@ -148,9 +160,7 @@ Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph grap
   outcome.micro_batch_size = scenario.micro_batch_size;
   outcome.iteration_time_s = outcome.iteration_time_of(outcome.metrics);
   if (outcome.iteration_time_s > 0) {
-    outcome.throughput_samples_per_s = plan.copies * static_cast<double>(outcome.micro_batches) *
-                                       static_cast<double>(outcome.micro_batch_size) /
-                                       outcome.iteration_time_s;
+    outcome.throughput_samples_per_s = outcome.samples_per_iteration() / outcome.iteration_time_s;
   }
   return outcome;
 }

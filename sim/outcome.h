@@ -14,6 +14,15 @@
 
 namespace plumbline {
 
+/// How long an iteration takes in runs with noise.
+struct Uncertainty {
+  std::vector<double> iteration_times_s;  ///< One for each sampled run, ascending.
+  std::uint64_t seed = 1;
+
+  /// The time that `share` of the runs do not exceed: the nearest rank. `share` in [0, 1].
+  double iteration_time_s(double share) const;
+};
+
 /// A run, predicted or measured: what happens when, and what that means.
 struct Outcome {
   std::string scenario;
@@ -30,9 +39,12 @@ struct Outcome {
   std::int64_t micro_batch_size = 1;
   double iteration_time_s = 0;
   std::optional<double> throughput_samples_per_s;  ///< Nothing for a run that takes no time.
+  std::optional<Uncertainty> uncertainty;          ///< Of a prediction with noise.
 
   /// The time of one mini-batch in a run with these metrics.
   double iteration_time_of(const Metrics& run) const;
+  /// Of all copies.
+  double samples_per_iteration() const;
   /// Whether every device's peak is within the limit; nothing without a limit.
   std::optional<bool> fits() const;
   std::optional<bool> fits(std::size_t slot) const;

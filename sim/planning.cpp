@@ -45,7 +45,9 @@ Diagnostics at_plan(const Scenario& scenario, Diagnostics problems) {
 
 /// Nothing where the schedule cannot run the candidate.
 Result<SimulatedPlan> simulate_candidate(const Scenario& scenario, const PlanCandidate& candidate) {
-  const auto prediction = predict(with_plan(scenario, candidate));
+  Scenario planned = with_plan(scenario, candidate);
+  planned.noise.reset();
+  const auto prediction = predict(planned);
   if (!prediction) return prediction.problems();
   SimulatedPlan plan;
   plan.candidate = candidate;
@@ -58,6 +60,7 @@ Result<SimulatedPlan> simulate_candidate(const Scenario& scenario, const PlanCan
 std::optional<double> simulate_data_parallel(Scenario scenario) {
   scenario.plan = {};
   scenario.schedule = {};
+  scenario.noise.reset();
   scenario.schedule.rule = find_schedule_rule("data-parallel");
   scenario.copies = scenario.cluster.device_count();
   const auto prediction = predict(scenario);

@@ -4,6 +4,7 @@
 
 #include "schedules/lower.h"
 #include "sim/simulate.h"
+#include "sim/uncertainty.h"
 
 namespace plumbline {
 
@@ -33,7 +34,11 @@ Result<Outcome> predict(const Scenario& scenario) {
   Trace trace = simulate(*graph);
 
   // Read off what it means.
-  return assess(scenario, *std::move(pipeline), *std::move(graph), std::move(trace));
+  auto outcome = assess(scenario, *std::move(pipeline), *std::move(graph), std::move(trace));
+  if (!outcome) return outcome;
+
+  // Sample what noise does to it.
+  return with_uncertainty(scenario, *std::move(outcome));
 }
 
 }  // namespace plumbline

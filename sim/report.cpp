@@ -42,9 +42,25 @@ std::string summary(const Outcome& p) {
   } else {
     line("iteration time", time_text(p.iteration_time_s));
   }
+  if (p.uncertainty) {
+    const Uncertainty& u = *p.uncertainty;
+    const auto at = [&](double share) { return u.iteration_time_s(share); };
+    line("with noise", time_text(at(0.5)),
+         fmt::format("in the median of {}; {} to {} in 90 % of them",
+                     plural(static_cast<std::int64_t>(u.iteration_times_s.size()), "sampled run"),
+                     time_text(at(0.05)), time_text(at(0.95))));
+  }
   line("throughput", p.throughput_samples_per_s
                          ? fmt::format("{:.5g} samples/s", *p.throughput_samples_per_s)
                          : "-");
+  if (p.uncertainty && p.uncertainty->iteration_time_s(0.05) > 0) {
+    const auto at = [&](double share) {
+      return fmt::format("{:.5g}",
+                         p.samples_per_iteration() / p.uncertainty->iteration_time_s(share));
+    };
+    line("with noise", at(0.5) + " samples/s",
+         fmt::format("in the median; {} to {} in 90 % of the runs", at(0.95), at(0.05)));
+  }
   if (m.steady) {
     line("steady bubble", percent(m.steady->bubble_fraction),
          "idle / (devices x time), in the steady state");

@@ -21,6 +21,26 @@ Json causes(const IdleByCause& idle) {
   return json;
 }
 
+/// A number at the 5th, 50th and 95th percentile of the sampled runs.
+template <class Number>
+Json percentiles(Number&& number) {
+  return {{"p5", number(0.05)}, {"p50", number(0.5)}, {"p95", number(0.95)}};
+}
+
+Json uncertainty(const Outcome& p) {
+  const Uncertainty& u = *p.uncertainty;
+  // The throughput that 5 % of the runs do not reach is that of the 95th percentile of the time.
+  const auto throughput = [&](double share) {
+    const double time_s = u.iteration_time_s(1 - share);
+    return time_s > 0 ? Json(p.samples_per_iteration() / time_s) : Json(nullptr);
+  };
+  return {
+      {"samples", u.iteration_times_s.size()},
+      {"seed", u.seed},
+      {"iteration_time_s", percentiles([&](double share) { return u.iteration_time_s(share); })},
+      {"throughput_samples_per_s", percentiles(throughput)}};
+}
+
 Json memory_parts(const MemoryParts& peak) {
   return {{"weights_bytes", peak.weights.count},     {"gradients_bytes", peak.gradients.count},
           {"optimizer_bytes", peak.optimizer.count}, {"activations_bytes", peak.activations.count},
@@ -109,6 +129,7 @@ std::string to_json(const Outcome& p, const std::string& version) {
                        {"staleness", use.staleness()}});
   }
   if (m.steady) json["weights"] = std::move(weights);
+  if (p.uncertainty) json["uncertainty"] = uncertainty(p);
   json["notes"] = p.pipeline.notes;
   return json.dump(1) + '\n';
 }

@@ -36,6 +36,7 @@ class ScenarioReader {
     read_schedule(file);
     read_training(file);
     read_overhead(file);
+    if (auto noise = file.section("noise")) scenario_.noise = read_noise_section(*noise);
     file.finish();
     if (problems_.empty()) settle_copies();
     if (problems_.empty()) check_batches();

@@ -15,6 +15,7 @@
 #include "schedules/generators.h"
 #include "schedules/schedule_file.h"
 #include "schedules/weight_versions.h"
+#include "sim/noise.h"
 #include "sim/plan.h"
 
 namespace plumbline {
@@ -53,7 +54,8 @@ struct Scenario {
   std::int64_t copies = 1;  ///< Of the pipeline: data_parallel, or all devices with data-parallel.
   double optimizer_state = 0;
   Overheads overheads;
-  std::vector<std::string> notes;  ///< What reading had to say that is no error.
+  std::optional<NoiseSection> noise;  ///< Where runs with noise are sampled.
+  std::vector<std::string> notes;     ///< What reading had to say that is no error.
 };
 
 /// Reads a scenario and the files it names, with `key=value` overrides put into its tree first.

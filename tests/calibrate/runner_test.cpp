@@ -41,8 +41,7 @@ RunOptions few(std::uint32_t iterations) {
   return options;
 }
 
-RunRecord record_of(const Subject& subject, const SyntheticOptions& synthetic,
-                    const RunOptions& options) {
+RunRecord record_of(const Subject& subject, const Noise& synthetic, const RunOptions& options) {
   const auto backend = synthetic_backend(synthetic);
   auto result = run(subject.plan(), *backend, nodes_by_slot(subject.graph), options);
   const auto* failure = std::get_if<RunFailure>(&result);
@@ -144,7 +143,7 @@ void check_metrics(const Subject& subject, const MeasuredIteration& iteration) {
 }
 
 /// Runs it a few times; all laws on every iteration.
-void check_laws(const Subject& subject, const SyntheticOptions& synthetic = {}) {
+void check_laws(const Subject& subject, const Noise& synthetic = {}) {
   const RunRecord record = record_of(subject, synthetic, few(2));
   CHECK(record.iterations.size() == 2);
   for (const MeasuredIteration& iteration : record.iterations) {
@@ -223,7 +222,7 @@ TEST_CASE("every law holds on real runs of the examples") {
 }
 
 TEST_CASE("every law holds on real runs whose ops take random times") {
-  SyntheticOptions synthetic;
+  Noise synthetic;
   synthetic.spread = 0.3;
   synthetic.straggler_probability = 0.1;
   for (const std::string schedule : {"gpipe", "1f1b", "pipedream"}) {
@@ -358,13 +357,13 @@ TEST_CASE("synthetic factors have the mean and the deviation that were asked for
       subject_of(uneven("gpipe", "devices: 2", "stages: 2", ", micro_batches: 2"));
   for (const double spread : {0.05, 0.2, 0.5}) {
     CAPTURE(spread);
-    SyntheticOptions options;
+    Noise options;
     options.spread = spread;
     double sum = 0, squares = 0;
     const auto workers = synthetic_backend(options)->workers(subject.plan());
     for (std::uint32_t i = 0; i < iterations; ++i) {
       for (std::uint32_t node = 0; node < nodes; ++node) {
-        const double factor = synthetic_factor(options, i, node);
+        const double factor = noise_factor(options, i, node);
         CHECK(factor > 0);
         sum += factor;
         squares += factor * factor;
@@ -379,26 +378,26 @@ TEST_CASE("synthetic factors have the mean and the deviation that were asked for
 }
 
 TEST_CASE("synthetic factors depend on the seed, the iteration and the op, and on nothing else") {
-  CHECK(synthetic_factor({}, 3, 7) == 1);
-  SyntheticOptions options;
+  CHECK(noise_factor({}, 3, 7) == 1);
+  Noise options;
   options.spread = 0.2;
   options.seed = 5;
-  SyntheticOptions other = options;
-  CHECK(synthetic_factor(options, 3, 7) == synthetic_factor(other, 3, 7));
-  CHECK(synthetic_factor(options, 3, 7) != synthetic_factor(options, 3, 8));
-  CHECK(synthetic_factor(options, 3, 7) != synthetic_factor(options, 4, 7));
+  Noise other = options;
+  CHECK(noise_factor(options, 3, 7) == noise_factor(other, 3, 7));
+  CHECK(noise_factor(options, 3, 7) != noise_factor(options, 3, 8));
+  CHECK(noise_factor(options, 3, 7) != noise_factor(options, 4, 7));
   other.seed = 6;
-  CHECK(synthetic_factor(options, 3, 7) != synthetic_factor(other, 3, 7));
+  CHECK(noise_factor(options, 3, 7) != noise_factor(other, 3, 7));
 }
 
 TEST_CASE("stragglers take as much longer, and are as frequent, as they are told") {
-  SyntheticOptions options;
+  Noise options;
   options.straggler_probability = 0.1;
   options.straggler_factor = 3;
   std::uint32_t straggling = 0;
   constexpr std::uint32_t draws = 100'000;
   for (std::uint32_t node = 0; node < draws; ++node) {
-    const double factor = synthetic_factor(options, node % 10, node);
+    const double factor = noise_factor(options, node % 10, node);
     CHECK((factor == 1 || factor == 3));
     straggling += factor == 3 ? 1 : 0;
   }
@@ -408,7 +407,7 @@ TEST_CASE("stragglers take as much longer, and are as frequent, as they are told
 TEST_CASE("a measured op takes its time times its factor") {
   const Subject subject =
       subject_of(uneven("1f1b", "devices: 3", "stages: 3", ", micro_batches: 4"));
-  SyntheticOptions options;
+  Noise options;
   options.spread = 0.3;
   options.seed = 11;
   const RunRecord record = record_of(subject, options, few(3));
@@ -417,7 +416,7 @@ TEST_CASE("a measured op takes its time times its factor") {
       if (!is_compute(subject.graph.activities[node].kind)) continue;
       const Span& span = record.iterations[i].trace.spans[node];
       const auto least = std::llround(static_cast<double>(subject.graph.cost(node).hold.count()) *
-                                      synthetic_factor(options, i, node));
+                                      noise_factor(options, i, node));
       CHECK((span.end - span.begin).count() >= least);
       if (record.iterations[i].clean && !kSlowed)
         CHECK((span.end - span.begin).count() <= least + 200'000);

@@ -27,7 +27,8 @@ inline TestPipeline random_pipeline(std::uint64_t seed) {
   if (dice.roll(0, 1) == 1) t.link.bandwidth = BytesPerSecond{dice.roll(20, 500) * 1'000'000'000};
   t.options.blocking = dice.roll(0, 3) == 0;
   t.options.recompute = dice.roll(0, 3) == 0;
-  t.options.overheads = {std::chrono::nanoseconds(dice.roll(0, 2)), std::chrono::nanoseconds(dice.roll(0, 2)),
+  t.options.overheads = {std::chrono::nanoseconds(dice.roll(0, 2)),
+                         std::chrono::nanoseconds(dice.roll(0, 2)),
                          std::chrono::nanoseconds(dice.roll(0, 9))};
   t.parameters = {dice.roll(0, 1) * dice.roll(0, 5000)};
   const std::int64_t kind = dice.roll(0, 2);

@@ -1,0 +1,265 @@
+// Sampled runs: side by side where the longest path is exact, by events elsewhere.
+// SPDX-License-Identifier: MIT
+#include "sim/uncertainty.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "sim/compiled_graph.h"
+#include "sim/simulate.h"
+
+namespace plumbline {
+namespace {
+
+constexpr std::size_t kLanes = CompiledGraph::kLanes;
+constexpr std::size_t kOpKinds = 5;  // F, B, I, W, U
+
+/// Mean and variance of a time that is a sum.
+struct Spread {
+  double mean = 0;
+  double variance = 0;
+
+  void add(Duration mean_time, double deviation) {
+    mean += static_cast<double>(mean_time.count());
+    variance += deviation * deviation;
+  }
+  void add(const Spread& other) {
+    mean += other.mean;
+    variance += other.variance;
+  }
+  double relative() const { return mean > 0 ? std::sqrt(variance) / mean : 0; }
+};
+
+/// Half the distance of a normal distribution's quartiles, in standard deviations, is 0.6745.
+constexpr double kQuartilesApart = 1.349;
+
+/// The relative standard deviation of a measured time; 0 where its quartiles are not known.
+double relative_spread(const MeasuredTime& time) {
+  if (!time.q1 || !time.q3 || time.mean.count() == 0) return 0;
+  return static_cast<double>((*time.q3 - *time.q1).count()) / kQuartilesApart /
+         static_cast<double>(time.mean.count());
+}
+
+/// The relative spreads of one stage's ops.
+using StageSpreads = std::array<double, kOpKinds>;
+
+/// The measurement at the nearest batch size: spreads are taken as they are there.
+const Measurement& nearest(const Profile& profile, std::int64_t size) {
+  return *std::min_element(profile.measurements.begin(), profile.measurements.end(),
+                           [&](const Measurement& a, const Measurement& b) {
+                             return std::abs(a.batch.value_or(size) - size) <
+                                    std::abs(b.batch.value_or(size) - size);
+                           });
+}
+
+std::vector<StageSpreads> measured_spreads(const Scenario& scenario, const Outcome& outcome) {
+  const std::vector<LayerCosts>& measured =
+      nearest(scenario.model.profile, scenario.micro_batch_size).layers;
+  std::vector<StageSpreads> stages;
+  for (const Stage& stage : outcome.pipeline.partition.stages) {
+    std::array<Spread, kOpKinds> ops;
+    for (const LayerId id : stage.layers) {
+      const LayerCosts& layer = measured[id.value];
+      const auto add = [&](ActivityKind kind, const MeasuredTime& time) {
+        ops[static_cast<std::size_t>(kind)].add(
+            time.mean, relative_spread(time) * static_cast<double>(time.mean.count()));
+      };
+      add(ActivityKind::forward, layer.forward);
+      add(ActivityKind::backward, layer.backward);
+      add(ActivityKind::backward_input, layer.split ? layer.split->input : layer.backward);
+      if (layer.split) add(ActivityKind::backward_weight, layer.split->weight);
+    }
+    const Spread forward = ops[0];
+    if (outcome.memory_rules.recompute) {
+      ops[1].add(forward);
+      ops[2].add(forward);
+    }
+    for (const LayerId id : stage.layers) {
+      const MeasuredTime& update = measured[id.value].update;
+      ops[4].add(update.mean, relative_spread(update) * static_cast<double>(update.mean.count()));
+    }
+    StageSpreads spreads{};
+    for (std::size_t kind = 0; kind < kOpKinds; ++kind) spreads[kind] = ops[kind].relative();
+    stages.push_back(spreads);
+  }
+  return stages;
+}
+
+std::size_t op_kind(ActivityKind kind) {
+  if (kind == ActivityKind::backward_part) return static_cast<std::size_t>(ActivityKind::backward);
+  if (kind == ActivityKind::update) return kOpKinds - 1;
+  return static_cast<std::size_t>(kind);
+}
+
+/// The times of one scenario's ops, run by run.
+class Sampler {
+ public:
+  Sampler(const Scenario& scenario, const Outcome& outcome)
+      : noise_(scenario.noise->noise), graph_(outcome.graph) {
+    spreads_.assign(outcome.pipeline.partition.stages.size(), {});
+    for (StageSpreads& stage : spreads_) stage.fill(noise_.spread);
+    if (scenario.noise->measured) spreads_ = measured_spreads(scenario, outcome);
+    for (std::uint32_t node = 0; node < graph_.size(); ++node) {
+      if (is_compute(graph_.activities[node].kind) && graph_.cost(node).hold.count() > 0)
+        ops_.push_back(node);
+    }
+  }
+
+  bool has_spread() const {
+    return std::any_of(spreads_.begin(), spreads_.end(), [](const StageSpreads& stage) {
+      return std::any_of(stage.begin(), stage.end(), [](double s) { return s > 0; });
+    });
+  }
+
+  /// Calls `set(node, hold)` for every op of run `run`.
+  template <class Set>
+  void sample(std::uint32_t run, Set&& set) const {
+    for (const std::uint32_t node : ops_) {
+      const Activity& activity = graph_.activities[node];
+      Noise own = noise_;
+      own.spread = spreads_[activity.stage.value][op_kind(activity.kind)];
+      set(node, std::llround(static_cast<double>(graph_.cost(node).hold.count()) *
+                             noise_factor(own, run, node)));
+    }
+  }
+
+ private:
+  Noise noise_;
+  const OpGraph& graph_;
+  std::vector<StageSpreads> spreads_;
+  std::vector<std::uint32_t> ops_;
+};
+
+/// Of one run: how long `mini_batches` of the whole, or the steady state, took.
+class IterationClock {
+ public:
+  explicit IterationClock(const Outcome& outcome) : outcome_(outcome) {
+    const auto& steady = outcome.metrics.steady;
+    if (!steady) return;
+    watched_ = {end_of(outcome.graph, steady->first), end_of(outcome.graph, steady->last)};
+  }
+
+  /// The nodes whose ends it needs; none where it is the end of the run.
+  const std::vector<std::uint32_t>& watched() const { return watched_; }
+
+  double time_s(std::int64_t end, std::int64_t first, std::int64_t last) const {
+    const auto& steady = outcome_.metrics.steady;
+    if (!steady) return seconds(Duration(end)) / outcome_.pipeline.mini_batches;
+    return seconds(Duration(last - first)) / (steady->last - steady->first) *
+           outcome_.micro_batches;
+  }
+
+ private:
+  /// The node that ends the backward of micro-batch `m` on stage 0.
+  static std::uint32_t end_of(const OpGraph& graph, std::uint32_t m) {
+    std::uint32_t found = 0;
+    for (std::uint32_t node = 0; node < graph.size(); ++node) {
+      const Activity& activity = graph.activities[node];
+      const bool ends =
+          activity.kind == ActivityKind::backward || activity.kind == ActivityKind::backward_weight;
+      if (ends && activity.stage.value == 0 && activity.micro_batch.value == m) found = node;
+    }
+    return found;
+  }
+
+  const Outcome& outcome_;
+  std::vector<std::uint32_t> watched_;
+};
+
+std::vector<double> sample_side_by_side(const Sampler& sampler, const IterationClock& clock,
+                                        const OpGraph& graph, std::uint32_t samples) {
+  const CompiledGraph compiled(graph, index_by_node(graph), clock.watched());
+  CompiledGraph::Tables tables = compiled.tables();
+  CompiledGraph::Workspace workspace;
+  std::vector<std::int64_t> rows;
+  std::vector<double> times;
+  times.reserve(samples);
+  for (std::uint32_t first = 0; first < samples; first += kLanes) {
+    const std::size_t lanes = std::min<std::size_t>(kLanes, samples - first);
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      sampler.sample(
+          first + static_cast<std::uint32_t>(lane),
+          [&](std::uint32_t node, std::int64_t hold) { tables.hold[node * kLanes + lane] = hold; });
+    }
+    compiled.evaluate(tables, workspace, rows);
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      const bool watches = !clock.watched().empty();
+      times.push_back(clock.time_s(rows[lane], watches ? rows[kLanes + lane] : 0,
+                                   watches ? rows[2 * kLanes + lane] : 0));
+    }
+  }
+  return times;
+}
+
+std::vector<double> sample_by_events(const Sampler& sampler, const IterationClock& clock,
+                                     OpGraph graph, std::uint32_t samples) {
+  // A class of cost for each node.
+  std::vector<Cost> costs;
+  costs.reserve(graph.size());
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    costs.push_back(graph.cost(node));
+    graph.nodes[node].cost = node;
+  }
+  graph.costs = std::move(costs);
+  std::vector<double> times;
+  times.reserve(samples);
+  for (std::uint32_t run = 0; run < samples; ++run) {
+    sampler.sample(run, [&](std::uint32_t node, std::int64_t hold) {
+      graph.costs[node].hold = Duration(hold);
+    });
+    const Trace trace = simulate(graph);
+    SimTime end;
+    for (const Span& span : trace.spans) end = std::max(end, span.end);
+    const auto at = [&](std::size_t w) {
+      return clock.watched().empty()
+                 ? 0
+                 : trace.spans[clock.watched()[w]].end.time_since_epoch().count();
+    };
+    times.push_back(clock.time_s(end.time_since_epoch().count(), at(0), at(1)));
+  }
+  return times;
+}
+
+}  // namespace
+
+Result<Outcome> with_uncertainty(const Scenario& scenario, Outcome outcome) {
+  if (!scenario.noise) return outcome;
+  const Sampler sampler(scenario, outcome);
+  if (scenario.noise->measured && !sampler.has_spread()) {
+    return input_error(*scenario.noise->measured,
+                       "noise.spread is 'measured', but the model holds no quartiles",
+                       "only a profile whose times have q1 and q3 does");
+  }
+  const IterationClock clock(outcome);
+  const std::vector<bool> shared = outcome.graph.shared_channels();
+  const bool shares = std::find(shared.begin(), shared.end(), true) != shared.end();
+  const std::uint32_t samples = scenario.noise->samples;
+  Uncertainty uncertainty;
+  uncertainty.seed = scenario.noise->noise.seed;
+  uncertainty.iteration_times_s = shares
+                                      ? sample_by_events(sampler, clock, outcome.graph, samples)
+                                      : sample_side_by_side(sampler, clock, outcome.graph, samples);
+  std::sort(uncertainty.iteration_times_s.begin(), uncertainty.iteration_times_s.end());
+  outcome.uncertainty = std::move(uncertainty);
+  return outcome;
+}
+
+double probability_faster(const Outcome& a, const Outcome& b) {
+  const std::vector<double>& ours = a.uncertainty->iteration_times_s;
+  const std::vector<double>& theirs = b.uncertainty->iteration_times_s;
+  // Per sample: time / samples in an iteration, so that both are multiplied by the other's samples.
+  const double our_samples = a.samples_per_iteration();
+  const double their_samples = b.samples_per_iteration();
+  double won = 0;
+  for (const double time : ours) {
+    const double as_theirs = time * their_samples / our_samples;
+    const auto [equal, slower] = std::equal_range(theirs.begin(), theirs.end(), as_theirs);
+    won += static_cast<double>(theirs.end() - slower) + 0.5 * static_cast<double>(slower - equal);
+  }
+  return won / (static_cast<double>(ours.size()) * static_cast<double>(theirs.size()));
+}
+
+}  // namespace plumbline

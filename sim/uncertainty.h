@@ -1,0 +1,24 @@
+// What noise does to a run: the distribution of its time, from many sampled runs.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/noise.h"
+#include "sim/outcome.h"
+
+namespace plumbline {
+
+/// Adds `uncertainty` to a prediction: as many runs as the scenario's noise says, in each of which
+/// every F, B, I, W and U takes another time. Transfers keep theirs. The spread of a stage's op,
+/// where it is measured, is that of its layers' sum: each layer's standard deviation from its
+/// quartiles (their distance / 1.349, as for normal samples), the layers independent of each other.
+/// Errors: a measured spread where the profile holds none.
+Result<Outcome> with_uncertainty(const Scenario& scenario, Outcome outcome);
+
+/// The probability that a run of `a` takes less time per sample than one of `b`, over all pairs of
+/// their samples; of equal ones the half counts. Requires: both have an uncertainty.
+double probability_faster(const Outcome& a, const Outcome& b);
+
+}  // namespace plumbline
