@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "models/bug.h"
-#include "sim/chrome_trace.h"
+#include "sim/critical.h"
 #include "sim/release.h"
 
 namespace plumbline {
@@ -99,50 +99,15 @@ StartErrors start_errors(const Outcome& predicted, const Outcome& measured) {
   return starts;
 }
 
-/// The nodes that cannot take longer without the run taking longer: those of all longest paths.
-std::vector<bool> critical_nodes(const OpGraph& graph, const Trace& trace) {
-  // From the begin of each node to the end of all that waits for it, the last node first.
-  std::vector<Duration> to_end(graph.size());
-  const auto at_least = [&](std::uint32_t node, Duration time) {
-    to_end[node] = std::max(to_end[node], time);
-  };
-  std::vector<std::uint32_t> behind(graph.resources(), graph.size());
-  auto join = graph.joins.rbegin();
-  SimTime last;
-  for (std::uint32_t node = graph.size(); node-- > 0;) {
-    const Node& n = graph.nodes[node];
-    const Duration length = trace.spans[node].end - trace.spans[node].begin;
-    last = std::max(last, trace.spans[node].end);
-    at_least(node, length);
-    for (const std::uint32_t resource : {n.resource, n.second}) {
-      if (behind[resource] != graph.size() && behind[resource] != node)
-        at_least(node, length - graph.cost(node).latency + to_end[behind[resource]]);
-      behind[resource] = node;
-    }
-    const auto tell = [&](std::uint32_t producer) {
-      at_least(producer, trace.spans[producer].end - trace.spans[producer].begin + to_end[node]);
-    };
-    if (n.after != graph.size()) tell(n.after);
-    if (join != graph.joins.rend() && join->node == node) {
-      for (const std::uint32_t producer : join->after) tell(producer);
-      ++join;
-    }
-  }
-  std::vector<bool> critical(graph.size());
-  for (std::uint32_t node = 0; node < graph.size(); ++node)
-    critical[node] = trace.spans[node].begin + to_end[node] >= last;
-  return critical;
-}
-
 double path_agreement(const Outcome& predicted, const Outcome& measured) {
-  const std::vector<bool> critical = critical_nodes(predicted.graph, predicted.trace);
+  const std::vector<Duration> slacks = slack(predicted.graph, predicted.trace);
   double all = 0;
   double common = 0;
   for (const std::uint32_t node : critical_path(measured.trace)) {
     const Span& span = measured.trace.spans[node];
     const double length = seconds(span.end - span.begin);
     all += length;
-    if (critical[node]) common += length;
+    if (slacks[node].count() == 0) common += length;
   }
   return all > 0 ? common / all : 1;
 }

@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "models/bug.h"
+#include "sim/critical.h"
 #include "sim/idle.h"
 
 namespace plumbline {
@@ -228,18 +229,6 @@ class Writer {
 };
 
 }  // namespace
-
-std::vector<std::uint32_t> critical_path(const Trace& trace) {
-  std::vector<std::uint32_t> path;
-  if (trace.spans.empty()) return path;
-  std::uint32_t node = 0;
-  for (std::uint32_t i = 1; i < trace.spans.size(); ++i) {
-    if (trace.spans[i].end > trace.spans[node].end) node = i;
-  }
-  for (; node != kNobody; node = trace.spans[node].released_by) path.push_back(node);
-  std::reverse(path.begin(), path.end());
-  return path;
-}
 
 std::string chrome_trace(const std::vector<TracedRun>& runs) {
   fmt::memory_buffer out;

@@ -9,10 +9,6 @@
 
 namespace plumbline {
 
-/// The activities that decide the end of the run, first to last: from the last one that ends, back
-/// over `released_by`.
-std::vector<std::uint32_t> critical_path(const Trace& trace);
-
 /// A process a device, with tracks for compute, for idle time, and for what goes to and comes from
 /// each other device; counters for memory and micro-batches in flight; arrows along the critical
 /// path. Slices on one track never overlap. A blocking transfer stands on the compute tracks of

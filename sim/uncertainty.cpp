@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "sim/compiled_graph.h"
+#include "sim/iteration_clock.h"
 #include "sim/simulate.h"
 
 namespace plumbline {
@@ -133,42 +134,6 @@ class Sampler {
   std::vector<std::uint32_t> ops_;
 };
 
-/// Of one run: how long `mini_batches` of the whole, or the steady state, took.
-class IterationClock {
- public:
-  explicit IterationClock(const Outcome& outcome) : outcome_(outcome) {
-    const auto& steady = outcome.metrics.steady;
-    if (!steady) return;
-    watched_ = {end_of(outcome.graph, steady->first), end_of(outcome.graph, steady->last)};
-  }
-
-  /// The nodes whose ends it needs; none where it is the end of the run.
-  const std::vector<std::uint32_t>& watched() const { return watched_; }
-
-  double time_s(std::int64_t end, std::int64_t first, std::int64_t last) const {
-    const auto& steady = outcome_.metrics.steady;
-    if (!steady) return seconds(Duration(end)) / outcome_.pipeline.mini_batches;
-    return seconds(Duration(last - first)) / (steady->last - steady->first) *
-           outcome_.micro_batches;
-  }
-
- private:
-  /// The node that ends the backward of micro-batch `m` on stage 0.
-  static std::uint32_t end_of(const OpGraph& graph, std::uint32_t m) {
-    std::uint32_t found = 0;
-    for (std::uint32_t node = 0; node < graph.size(); ++node) {
-      const Activity& activity = graph.activities[node];
-      const bool ends =
-          activity.kind == ActivityKind::backward || activity.kind == ActivityKind::backward_weight;
-      if (ends && activity.stage.value == 0 && activity.micro_batch.value == m) found = node;
-    }
-    return found;
-  }
-
-  const Outcome& outcome_;
-  std::vector<std::uint32_t> watched_;
-};
-
 std::vector<double> sample_side_by_side(const Sampler& sampler, const IterationClock& clock,
                                         const OpGraph& graph, std::uint32_t samples) {
   const CompiledGraph compiled(graph, index_by_node(graph), clock.watched());
@@ -186,9 +151,8 @@ std::vector<double> sample_side_by_side(const Sampler& sampler, const IterationC
     }
     compiled.evaluate(tables, workspace, rows);
     for (std::size_t lane = 0; lane < lanes; ++lane) {
-      const bool watches = !clock.watched().empty();
-      times.push_back(clock.time_s(rows[lane], watches ? rows[kLanes + lane] : 0,
-                                   watches ? rows[2 * kLanes + lane] : 0));
+      times.push_back(
+          clock.iteration_time_s(static_cast<double>(clock.length(rows.data() + lane, kLanes))));
     }
   }
   return times;
@@ -210,15 +174,7 @@ std::vector<double> sample_by_events(const Sampler& sampler, const IterationCloc
     sampler.sample(run, [&](std::uint32_t node, std::int64_t hold) {
       graph.costs[node].hold = Duration(hold);
     });
-    const Trace trace = simulate(graph);
-    SimTime end;
-    for (const Span& span : trace.spans) end = std::max(end, span.end);
-    const auto at = [&](std::size_t w) {
-      return clock.watched().empty()
-                 ? 0
-                 : trace.spans[clock.watched()[w]].end.time_since_epoch().count();
-    };
-    times.push_back(clock.time_s(end.time_since_epoch().count(), at(0), at(1)));
+    times.push_back(clock.iteration_time_s(static_cast<double>(clock.length(simulate(graph)))));
   }
   return times;
 }

@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "sim/critical.h"
 #include "sim/idle.h"
 #include "tests/support/builders.h"
 #include "tests/support/examples.h"

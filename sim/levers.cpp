@@ -1,0 +1,359 @@
+// Levers are evaluated side by side; where their gain ends is found by Newton's method on a convex
+// function. SPDX-License-Identifier: MIT
+#include "sim/levers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "schedules/wiring.h"
+#include "sim/compiled_graph.h"
+#include "sim/critical.h"
+#include "sim/iteration_clock.h"
+#include "sim/simulate.h"
+
+namespace plumbline {
+namespace {
+
+constexpr std::size_t kLanes = CompiledGraph::kLanes;
+
+/// An entry of the tables that a lever makes shorter, and by how much at most.
+struct Part {
+  bool is_latency = false;
+  std::uint32_t entry = 0;
+  std::int64_t weight = 0;
+};
+
+/// A lever with what it moves.
+struct Handle {
+  Lever lever;
+  std::vector<Part> parts;
+  std::int64_t unit = 1;  ///< The greatest number that divides all weights.
+};
+
+/// The tables of a graph with an entry for each kind of op of each stage and for each link, and the
+/// handles on them.
+class Handles {
+ public:
+  explicit Handles(const OpGraph& graph) : graph_(graph), index_(index_by_class(graph)) {
+    for (std::uint32_t node = 0; node < graph.size(); ++node) {
+      const ActivityKind kind = graph.activities[node].kind;
+      if (is_compute(kind)) {
+        add_op(node);
+      } else if (is_transfer(kind) || kind == ActivityKind::all_reduce) {
+        add_transfer(node);
+      } else if (kind == ActivityKind::overhead) {
+        add({LeverKind::overhead, 0, 0}, false, index_.hold[node], graph.cost(node).hold);
+      }
+    }
+    for (Handle& handle : handles_) {
+      if (handle.lever.kind == LeverKind::backward) handle.lever.now = whole_backward(handle);
+      handle.unit = 0;
+      for (const Part& part : handle.parts) handle.unit = std::gcd(handle.unit, part.weight);
+    }
+  }
+
+  const CostIndex& index() const { return index_; }
+  std::vector<Handle>& all() { return handles_; }
+
+  /// The handles that an activity hangs on.
+  std::vector<std::size_t> of(std::uint32_t node) const {
+    std::vector<std::size_t> found;
+    for (const bool is_latency : {false, true}) {
+      const auto& entries = is_latency ? index_.latency : index_.hold;
+      const auto range = by_entry_.equal_range({is_latency, entries[node]});
+      for (auto at = range.first; at != range.second; ++at) found.push_back(at->second);
+    }
+    return found;
+  }
+
+ private:
+  using Key = std::tuple<LeverKind, std::uint32_t, std::uint32_t>;
+
+  void add_op(std::uint32_t node) {
+    const Activity& activity = graph_.activities[node];
+    constexpr LeverKind kinds[] = {LeverKind::forward,        LeverKind::backward,
+                                   LeverKind::backward_input, LeverKind::backward_weight,
+                                   LeverKind::backward,       LeverKind::update};
+    add({kinds[static_cast<std::size_t>(activity.kind)], activity.stage.value, 0}, false,
+        index_.hold[node], graph_.cost(node).hold);
+  }
+
+  /// A last backward may be cut into buckets, a part each.
+  Duration whole_backward(const Handle& handle) const {
+    constexpr auto kind = static_cast<std::size_t>(ActivityKind::backward);
+    return graph_.costs[Wiring::compute_class(handle.lever.stage, kind)].hold;
+  }
+
+  /// Links share classes of cost where they cost the same: each gets entries of its own.
+  void add_transfer(std::uint32_t node) {
+    const std::uint32_t from = graph_.sender(node);
+    const std::uint32_t to = graph_.receiver(node);
+    const Cost& cost = graph_.cost(node);
+    const auto own = [&](std::vector<std::uint32_t>& entries, std::vector<Duration>& table,
+                         std::size_t which) {
+      const auto [found, is_new] = own_entries_[which].try_emplace(
+          {from, to, graph_.nodes[node].cost}, static_cast<std::uint32_t>(table.size()));
+      if (is_new) table.push_back(which == 0 ? cost.hold : cost.latency);
+      entries[node] = found->second;
+    };
+    own(index_.hold, index_.holds, 0);
+    own(index_.latency, index_.latencies, 1);
+    const std::uint32_t a = graph_.devices[from].value;
+    const std::uint32_t b = graph_.devices[to].value;
+    add({LeverKind::latency, a, b}, true, index_.latency[node], cost.latency);
+    // A blocking transfer holds its streams through the latency too.
+    add({LeverKind::latency, a, b}, false, index_.hold[node], cost.lead);
+    add({LeverKind::bandwidth, a, b}, false, index_.hold[node], cost.hold - cost.lead);
+  }
+
+  void add(const Key& key, bool is_latency, std::uint32_t entry, Duration time) {
+    if (time.count() == 0) return;
+    const auto [found, is_new] = by_key_.try_emplace(key, handles_.size());
+    if (is_new) {
+      Handle handle;
+      handle.lever.kind = std::get<0>(key);
+      handle.lever.stage = {std::get<1>(key)};
+      handle.lever.from = {std::get<1>(key)};
+      handle.lever.to = {std::get<2>(key)};
+      handles_.push_back(std::move(handle));
+    }
+    Handle& handle = handles_[found->second];
+    const auto same = [&](const Part& part) {
+      return part.entry == entry && part.is_latency == is_latency;
+    };
+    if (std::any_of(handle.parts.begin(), handle.parts.end(), same)) return;
+    handle.parts.push_back({is_latency, entry, time.count()});
+    by_entry_.insert({{is_latency, entry}, found->second});
+    handle.lever.now = std::max(handle.lever.now, time);
+  }
+
+  const OpGraph& graph_;
+  CostIndex index_;
+  std::vector<Handle> handles_;
+  std::map<Key, std::size_t> by_key_;
+  std::multimap<std::pair<bool, std::uint32_t>, std::size_t> by_entry_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> own_entries_[2];
+};
+
+/// What one evaluation tells at a point x: T, and how fast T grows as x goes down from there (or
+/// falls as x goes up), both in nanoseconds of what the clock times.
+struct Point {
+  double length = 0;
+  double slope = 0;
+};
+
+/// Which way the times are moved by an infinitely small step.
+enum class Side : std::int64_t { shorter = -1, longer = 1 };
+
+/// Evaluates levers at points, 16 at a time.
+class Evaluator {
+ public:
+  Evaluator(const Outcome& outcome, const CostIndex& index)
+      : clock_(outcome), compiled_(outcome.graph, index, clock_.watched()) {
+    plain_ = compiled_.tables();
+    compiled_.evaluate(plain_, workspace_, rows_);
+    const std::int64_t end = std::max<std::int64_t>(rows_[0], 1);
+    constexpr std::int64_t most = std::int64_t{1} << 62;
+    scale_ = most / end;
+    // Weights on one path add up to no more than its end, shifted.
+    while ((end >> shift_) >= scale_) ++shift_;
+  }
+
+  const IterationClock& clock() const { return clock_; }
+
+  /// `handles[i]` made shorter by the share `x[i]`, for each i; at most 16 of them.
+  std::vector<Point> at(const std::vector<const Handle*>& handles, const std::vector<double>& x,
+                        Side side) {
+    CompiledGraph::Tables tables = plain_;
+    for (std::int64_t& time : tables.hold) time *= scale_;
+    for (std::int64_t& time : tables.latency) time *= scale_;
+    for (std::size_t lane = 0; lane < handles.size(); ++lane) {
+      for (const Part& part : handles[lane]->parts) {
+        std::int64_t& time =
+            (part.is_latency ? tables.latency : tables.hold)[part.entry * kLanes + lane];
+        const auto less = std::llround(x[lane] * static_cast<double>(part.weight));
+        time += -less * scale_ + static_cast<std::int64_t>(side) * step(*handles[lane], part);
+      }
+    }
+    compiled_.evaluate(tables, workspace_, rows_);
+    std::vector<Point> points;
+    points.reserve(handles.size());
+    for (std::size_t lane = 0; lane < handles.size(); ++lane) {
+      const double per_step =
+          static_cast<double>(handles[lane]->unit) * std::exp2(shift_of(*handles[lane]));
+      const Point end = read(rows_[lane], side, per_step);
+      if (clock_.watched().empty()) {
+        points.push_back(end);
+      } else {
+        const Point first = read(rows_[kLanes + lane], side, per_step);
+        const Point last = read(rows_[2 * kLanes + lane], side, per_step);
+        points.push_back({last.length - first.length, last.slope - first.slope});
+      }
+    }
+    return points;
+  }
+
+ private:
+  /// One part needs no more than a step of 1; several keep their ratio.
+  int shift_of(const Handle& handle) const { return handle.parts.size() == 1 ? 0 : shift_; }
+  std::int64_t step(const Handle& handle, const Part& part) const {
+    return std::max<std::int64_t>(1, part.weight / handle.unit >> shift_of(handle));
+  }
+
+  /// `value` is time x scale +- steps.
+  Point read(std::int64_t value, Side side, double per_step) const {
+    const std::int64_t time = side == Side::longer ? value / scale_ : (value + scale_ - 1) / scale_;
+    const std::int64_t steps = side == Side::longer ? value - time * scale_ : time * scale_ - value;
+    return {static_cast<double>(time), static_cast<double>(steps) * per_step};
+  }
+
+  IterationClock clock_;
+  CompiledGraph compiled_;
+  CompiledGraph::Tables plain_;
+  CompiledGraph::Workspace workspace_;
+  std::vector<std::int64_t> rows_;
+  std::int64_t scale_ = 1;
+  int shift_ = 0;
+};
+
+void settle(Lever& lever, double slope, const IterationClock& clock) {
+  lever.gain_s = clock.iteration_time_s(slope);
+  lever.derivative = lever.gain_s / seconds(lever.now);
+}
+
+/// T(x) = T(0) - slope x until another path takes over. Newton's method from x = 1 towards 0: the
+/// next x is where the line through the current point meets that line.
+void follow(Evaluator& evaluator, const std::vector<Handle*>& followed,
+            const std::vector<double>& slopes, double length) {
+  constexpr int most_rounds = 40;
+  std::vector<const Handle*> handles(followed.begin(), followed.end());
+  std::vector<double> x(followed.size(), 1);
+  std::vector<bool> found(followed.size(), false);
+  for (int round = 0; round < most_rounds; ++round) {
+    const std::vector<Point> points = evaluator.at(handles, x, Side::longer);
+    for (std::size_t i = 0; i < followed.size(); ++i) {
+      if (found[i]) continue;
+      Lever& lever = followed[i]->lever;
+      if (round == 0) lever.least_s = evaluator.clock().iteration_time_s(points[i].length);
+      const double line = length - slopes[i] * x[i];
+      const double above = points[i].length - line;
+      // Times are whole nanoseconds: half of one for each of the ops in a row is no difference.
+      const double rounding = 0.5 * slopes[i] / static_cast<double>(lever.now.count()) + 1;
+      if (above <= rounding) {
+        lever.until = x[i];
+        found[i] = true;
+        continue;
+      }
+      const double steeper = slopes[i] - points[i].slope;
+      const double next = steeper > 0 ? x[i] - above / steeper : 0;
+      if (!(next > 0) || next >= x[i]) {
+        found[i] = true;  // not convex: the steady state of an asynchronous run
+        continue;
+      }
+      x[i] = next;
+    }
+    if (std::all_of(found.begin(), found.end(), [](bool f) { return f; })) return;
+  }
+}
+
+void evaluate_exactly(const Outcome& outcome, const CostIndex& index,
+                      std::vector<Handle*>& handles) {
+  Evaluator evaluator(outcome, index);
+  double length = 0;
+  std::map<const Handle*, double> slopes;
+  for (std::size_t first = 0; first < handles.size(); first += kLanes) {
+    const std::size_t count = std::min(kLanes, handles.size() - first);
+    const std::vector<const Handle*> some(
+        handles.begin() + static_cast<std::ptrdiff_t>(first),
+        handles.begin() + static_cast<std::ptrdiff_t>(first + count));
+    const std::vector<Point> points =
+        evaluator.at(some, std::vector<double>(count, 0), Side::shorter);
+    for (std::size_t i = 0; i < count; ++i) {
+      length = points[i].length;
+      slopes[some[i]] = points[i].slope;
+      settle(handles[first + i]->lever, points[i].slope, evaluator.clock());
+    }
+  }
+  std::stable_sort(handles.begin(), handles.end(), [](const Handle* a, const Handle* b) {
+    return a->lever.gain_s > b->lever.gain_s;
+  });
+  std::vector<Handle*> followed;
+  std::vector<double> their_slopes;
+  for (Handle* handle : handles) {
+    if (followed.size() == kLeversFollowed || handle->lever.gain_s <= 0) break;
+    followed.push_back(handle);
+    their_slopes.push_back(slopes[handle]);
+  }
+  if (!followed.empty()) follow(evaluator, followed, their_slopes, length);
+}
+
+/// On shared cards: a hundredth less, in a simulation.
+void evaluate_by_events(const Outcome& outcome, const CostIndex& index,
+                        const std::vector<Handle*>& handles) {
+  constexpr double step = 0.01;
+  const IterationClock clock(outcome);
+  OpGraph graph = outcome.graph;
+  // A class of cost for each node, so that a link can be changed by itself.
+  graph.costs.clear();
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    graph.costs.push_back(outcome.graph.cost(node));
+    graph.nodes[node].cost = node;
+  }
+  const auto before = static_cast<double>(clock.length(outcome.trace));
+  const std::vector<Cost> costs = graph.costs;
+  for (Handle* handle : handles) {
+    graph.costs = costs;
+    for (std::uint32_t node = 0; node < graph.size(); ++node) {
+      Cost& cost = graph.costs[node];
+      for (const Part& part : handle->parts) {
+        if ((part.is_latency ? index.latency : index.hold)[node] != part.entry) continue;
+        const Duration less(std::llround(step * static_cast<double>(part.weight)));
+        if (part.is_latency) {
+          cost.latency -= less;
+        } else {
+          cost.hold -= less;
+          if (handle->lever.kind == LeverKind::latency) cost.lead -= less;
+        }
+        if (handle->lever.kind == LeverKind::bandwidth)
+          cost.bytes = {std::llround((1 - step) * static_cast<double>(cost.bytes.count))};
+      }
+    }
+    const auto after = static_cast<double>(clock.length(simulate(graph)));
+    settle(handle->lever, (before - after) / step, clock);
+  }
+}
+
+}  // namespace
+
+Levers levers(const Outcome& outcome) {
+  Handles handles(outcome.graph);
+  std::vector<Handle>& all = handles.all();
+  // What does not lie on one longest path gains nothing. An asynchronous run is timed between two
+  // ends, each with a path of its own.
+  std::vector<bool> matters(all.size(), outcome.graph.asynchronous());
+  for (const std::uint32_t node : critical_path(outcome.trace)) {
+    for (const std::size_t handle : handles.of(node)) matters[handle] = true;
+  }
+  std::vector<Handle*> asked;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (matters[i]) asked.push_back(&all[i]);
+  }
+  Levers result;
+  const std::vector<bool> shared = outcome.graph.shared_channels();
+  result.exact = std::none_of(shared.begin(), shared.end(), [](bool s) { return s; });
+  if (result.exact) {
+    evaluate_exactly(outcome, handles.index(), asked);
+  } else {
+    evaluate_by_events(outcome, handles.index(), asked);
+  }
+  result.all.reserve(all.size());
+  for (const Handle& handle : all) result.all.push_back(handle.lever);
+  std::stable_sort(result.all.begin(), result.all.end(),
+                   [](const Lever& a, const Lever& b) { return a.gain_s > b.gain_s; });
+  return result;
+}
+
+}  // namespace plumbline

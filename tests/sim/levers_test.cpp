@@ -1,0 +1,200 @@
+// Derivatives against finite differences, and how far they hold against the longest path itself.
+// SPDX-License-Identifier: MIT
+#include "sim/levers.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "sim/predict.h"
+#include "tests/support/builders.h"
+
+namespace plumbline::test {
+namespace {
+
+Outcome predicted(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  const auto scenario = parse_scenario(text_source("levers.yaml", text), overrides);
+  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+  auto outcome = predict(*scenario);
+  REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
+  return *std::move(outcome);
+}
+
+const Lever& find(const Levers& levers, LeverKind kind, std::uint32_t a, std::uint32_t b = 0) {
+  for (const Lever& lever : levers.all) {
+    const bool is_link = kind == LeverKind::latency || kind == LeverKind::bandwidth;
+    if (lever.kind != kind) continue;
+    if (is_link ? lever.from.value == a && lever.to.value == b : lever.stage.value == a)
+      return lever;
+  }
+  FAIL("no such lever");
+  return levers.all.front();
+}
+
+/// Four stages of their own lengths, written out, so that each can be changed by itself.
+struct Case {
+  std::vector<std::int64_t> forward, backward;  // ns
+  std::string rest;
+
+  std::string text() const {
+    std::string layers = "version: 1\nmodel:\n  layers:\n";
+    for (std::size_t i = 0; i < forward.size(); ++i) {
+      layers += fmt::format("    - {{name: l{}, forward: {} ns, backward: {} ns, output: 1 MB}}\n",
+                            i, forward[i], backward[i]);
+    }
+    return layers + rest;
+  }
+};
+
+Case random_case(std::uint64_t seed) {
+  Dice dice(seed);
+  Case c;
+  const std::int64_t stages = dice.roll(1, 5);
+  for (std::int64_t i = 0; i < stages; ++i) {
+    c.forward.push_back(dice.roll(1, 5) * 200'000 + dice.roll(0, 1) * dice.roll(0, 99'999));
+    c.backward.push_back(dice.roll(1, 5) * 400'000 + dice.roll(0, 1) * dice.roll(0, 99'999));
+  }
+  const std::string schedules[] = {"naive", "gpipe", "1f1b", "eager-1f1b", "delayed-backward"};
+  c.rest = fmt::format(
+      "cluster: {{devices: {}, link: {{bandwidth: {} GB/s, latency: {} us}}}}\n"
+      "schedule: {{name: {}, micro_batches: {}, mini_batches: {}, transfers: {}}}\n",
+      stages, dice.roll(1, 20), dice.roll(0, 1) * dice.roll(1, 50), schedules[dice.roll(0, 4)],
+      dice.roll(1, 9), dice.roll(1, 2), dice.roll(0, 2) == 0 ? "blocking" : "overlapped");
+  return c;
+}
+
+double time_of(const Case& c) { return predicted(c.text()).iteration_time_s; }
+
+TEST_CASE("what a lever gains is the finite difference, up to where the next path takes over") {
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    CAPTURE(seed);
+    const Case c = random_case(seed);
+    const Outcome outcome = predicted(c.text());
+    const Levers found = levers(outcome);
+    REQUIRE(found.exact);
+    for (std::uint32_t s = 0; s < c.forward.size(); ++s) {
+      CAPTURE(s);
+      for (const bool forward : {true, false}) {
+        CAPTURE(forward);
+        const Lever& lever = find(found, forward ? LeverKind::forward : LeverKind::backward, s);
+        const auto time_with = [&](std::int64_t less) {
+          Case shorter = c;
+          (forward ? shorter.forward : shorter.backward)[s] -= less;
+          return time_of(shorter);
+        };
+        // One nanosecond less.
+        CHECK(outcome.iteration_time_s - time_with(1) ==
+              doctest::Approx(lever.derivative * 1e-9).epsilon(1e-3));
+        if (!lever.until) continue;
+        const auto limit =
+            static_cast<std::int64_t>(*lever.until * static_cast<double>(lever.now.count()));
+        const double rounding = (lever.derivative + 2) * 1e-9;
+        CHECK(std::abs(outcome.iteration_time_s - lever.gain_until_s() - time_with(limit)) <=
+              rounding);
+        CHECK(std::abs(*lever.least_s - time_with(lever.now.count())) <= 1e-12);
+        if (*lever.until == 1) continue;
+        // A thousandth farther the gain is less.
+        const std::int64_t farther = limit + lever.now.count() / 1000;
+        CHECK(time_with(farther) >
+              outcome.iteration_time_s - lever.derivative * 1e-9 * static_cast<double>(farther));
+      }
+    }
+  }
+}
+
+TEST_CASE("the levers of a link are its latency and the time of its bytes") {
+  for (const std::string transfers : {"overlapped", "blocking"}) {
+    CAPTURE(transfers);
+    const std::string text =
+        "version: 1\nmodel: {uniform: {layers: 2, forward: 1 ms, backward: 1 ms, output: 1 MB}}\n"
+        "cluster: {devices: 2, link: {bandwidth: 10 GB/s, latency: 50 us}}\n"
+        "schedule: {name: naive, micro_batches: 3, transfers: " +
+        transfers + "}\n";
+    const Outcome outcome = predicted(text);
+    const Levers found = levers(outcome);
+    // Naive: each micro-batch goes up and down alone, so that all its transfers are in a row.
+    const Lever& latency = find(found, LeverKind::latency, 0, 1);
+    CHECK(latency.now == std::chrono::microseconds(50));
+    CHECK(latency.derivative == doctest::Approx(3));
+    CHECK(latency.gain_s == doctest::Approx(150e-6));
+    CHECK(*latency.until == 1);
+    const Lever& bandwidth = find(found, LeverKind::bandwidth, 1, 0);
+    CHECK(bandwidth.now == std::chrono::microseconds(100));
+    CHECK(bandwidth.gain_s == doctest::Approx(300e-6));
+    const double doubled = predicted(text, {"cluster.link.bandwidth=20 GB/s"}).iteration_time_s;
+    CHECK(outcome.iteration_time_s - doubled == doctest::Approx(0.5 * 2 * 300e-6));
+  }
+}
+
+TEST_CASE("naive with equal stages: every op is on the one path, down to nothing") {
+  const Outcome outcome = predicted(
+      "version: 1\nmodel: {uniform: {layers: 3, forward: 1 ms, backward: 2 ms}}\n"
+      "cluster: {devices: 3}\nschedule: {name: naive, micro_batches: 4}\n");
+  const Levers found = levers(outcome);
+  CHECK(found.all.size() == 6);
+  for (const Lever& lever : found.all) {
+    CHECK(lever.derivative == doctest::Approx(4));
+    CHECK(*lever.until == 1);
+    CHECK(*lever.least_s == doctest::Approx(outcome.iteration_time_s - lever.gain_s));
+  }
+}
+
+TEST_CASE("the slowest stage of 1F1B holds the run with all its ops, the first with one") {
+  const Outcome outcome = predicted(
+      "version: 1\nmodel:\n  layers:\n"
+      "    - {name: a, forward: 1 ms, backward: 2 ms}\n"
+      "    - {name: b, forward: 3 ms, backward: 6 ms}\n"
+      "    - {name: c, forward: 500 us, backward: 1 ms}\n"
+      "cluster: {devices: 3}\nschedule: {name: 1f1b, micro_batches: 8}\n");
+  CHECK(outcome.iteration_time_s == doctest::Approx(0.001 + 8 * 0.009 + 0.002));
+  const Levers found = levers(outcome);
+  CHECK(find(found, LeverKind::forward, 0).derivative == doctest::Approx(1));
+  CHECK(find(found, LeverKind::backward, 0).derivative == doctest::Approx(1));
+  CHECK(find(found, LeverKind::forward, 2).gain_s == 0);  // hidden behind the next F of b
+  CHECK(find(found, LeverKind::forward, 1).derivative == doctest::Approx(8));
+  CHECK(find(found, LeverKind::backward, 1).derivative == doctest::Approx(8));
+  CHECK(found.all[0].kind == LeverKind::backward);
+  CHECK(found.all[0].stage.value == 1);
+}
+
+TEST_CASE("an asynchronous run gains by what bounds its period") {
+  const std::string text =
+      "version: 1\nmodel:\n  layers:\n"
+      "    - {name: a, forward: 1 ms, backward: 2 ms}\n"
+      "    - {name: b, forward: 2 ms, backward: 3 ms}\n"
+      "cluster: {devices: 2}\nschedule: {name: pipedream, micro_batches: 30}\n";
+  const Outcome outcome = predicted(text);
+  CHECK(outcome.iteration_time_s == doctest::Approx(30 * 5e-3));
+  const Levers found = levers(outcome);
+  CHECK(find(found, LeverKind::forward, 1).derivative == doctest::Approx(30));
+  CHECK(find(found, LeverKind::backward, 1).derivative == doctest::Approx(30));
+  CHECK(find(found, LeverKind::backward, 0).gain_s == doctest::Approx(0));
+  // Stage a takes over at 3 ms a micro-batch: F of b may shrink to nothing first.
+  CHECK(*find(found, LeverKind::forward, 1).least_s == doctest::Approx(30 * 3e-3));
+}
+
+TEST_CASE("buckets of a data-parallel backward are one lever") {
+  const Outcome outcome = predicted(
+      "version: 1\nmodel:\n  layers:\n"
+      "    - {name: a, forward: 1 ms, backward: 2 ms, parameters: 30 MiB}\n"
+      "    - {name: b, forward: 1 ms, backward: 3 ms, parameters: 30 MiB}\n"
+      "cluster: {devices: 2, link: {bandwidth: 1 TB/s}}\n"
+      "schedule: {name: data-parallel, micro_batches: 2}\n");
+  const Lever& backward = find(levers(outcome), LeverKind::backward, 0);
+  CHECK(backward.now == std::chrono::milliseconds(5));
+  CHECK(backward.derivative == doctest::Approx(2));
+}
+
+TEST_CASE("on shared cards the changes are those of a simulation") {
+  const std::string text =
+      "version: 1\nmodel: {uniform: {layers: 4, forward: 1 ms, backward: 2 ms, output: 1 MB}}\n"
+      "cluster: {levels: [{name: server, size: 2}, {name: rack, size: 2, bandwidth: 1 GB/s}]}\n"
+      "schedule: {name: naive, micro_batches: 2}\nplan: {data_parallel: 2, stages: 2}\n";
+  const Levers found = levers(predicted(text));
+  CHECK(!found.exact);
+  CHECK(find(found, LeverKind::forward, 0).derivative == doctest::Approx(2));
+  CHECK(!find(found, LeverKind::forward, 0).until);
+}
+
+}  // namespace
+}  // namespace plumbline::test
