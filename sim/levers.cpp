@@ -48,6 +48,7 @@ class Handles {
         add({LeverKind::overhead, 0, 0}, false, index_.hold[node], graph.cost(node).hold);
       }
     }
+    drop_only_ones();
     for (Handle& handle : handles_) {
       if (handle.lever.kind == LeverKind::backward) handle.lever.now = whole_backward(handle);
       handle.unit = 0;
@@ -70,7 +71,9 @@ class Handles {
   }
 
  private:
+  /// Kind, stage or sender, receiver; kEvery for all of a kind.
   using Key = std::tuple<LeverKind, std::uint32_t, std::uint32_t>;
+  static constexpr std::uint32_t kEvery = ~std::uint32_t{0};
 
   void add_op(std::uint32_t node) {
     const Activity& activity = graph_.activities[node];
@@ -81,10 +84,27 @@ class Handles {
         index_.hold[node], graph_.cost(node).hold);
   }
 
+  /// Every F of a run with one stage is that of the stage.
+  void drop_only_ones() {
+    for (std::size_t i = 0; i < handles_.size(); ++i) {
+      if (!handles_[i].lever.every) continue;
+      const LeverKind kind = handles_[i].lever.kind;
+      const auto alike = std::count_if(handles_.begin(), handles_.end(), [&](const Handle& other) {
+        return other.lever.kind == kind;
+      });
+      if (alike == 2) handles_[i].parts.clear();
+    }
+  }
+
   /// A last backward may be cut into buckets, a part each.
   Duration whole_backward(const Handle& handle) const {
     constexpr auto kind = static_cast<std::size_t>(ActivityKind::backward);
-    return graph_.costs[Wiring::compute_class(handle.lever.stage, kind)].hold;
+    Duration longest{};
+    for (std::uint32_t s = 0; s < graph_.stage_slots.size(); ++s) {
+      if (handle.lever.every || handle.lever.stage.value == s)
+        longest = std::max(longest, graph_.costs[Wiring::compute_class({s}, kind)].hold);
+    }
+    return longest;
   }
 
   /// Links share classes of cost where they cost the same: each gets entries of its own.
@@ -111,10 +131,17 @@ class Handles {
 
   void add(const Key& key, bool is_latency, std::uint32_t entry, Duration time) {
     if (time.count() == 0) return;
+    const auto kind = std::get<0>(key);
+    add_to(key, is_latency, entry, time);
+    if (kind != LeverKind::overhead) add_to({kind, kEvery, kEvery}, is_latency, entry, time);
+  }
+
+  void add_to(const Key& key, bool is_latency, std::uint32_t entry, Duration time) {
     const auto [found, is_new] = by_key_.try_emplace(key, handles_.size());
     if (is_new) {
       Handle handle;
       handle.lever.kind = std::get<0>(key);
+      handle.lever.every = std::get<1>(key) == kEvery;
       handle.lever.stage = {std::get<1>(key)};
       handle.lever.from = {std::get<1>(key)};
       handle.lever.to = {std::get<2>(key)};
@@ -148,11 +175,60 @@ struct Point {
 /// Which way the times are moved by an infinitely small step.
 enum class Side : std::int64_t { shorter = -1, longer = 1 };
 
+/// A graph with the places of its times in a table.
+struct Indexed {
+  OpGraph graph;
+  CostIndex index;
+};
+
+/// What lies on any longest path. What is infinitely little shorter moves its end as it moves that
+/// of the whole: whatever a node on a longest path had to wait for to the end lies on one too.
+Indexed critical_part(const Outcome& outcome, const CostIndex& index) {
+  const OpGraph& graph = outcome.graph;
+  const std::vector<Duration> slacks = slack(graph, outcome.trace);
+  std::vector<std::uint32_t> place(std::size_t{graph.size()} + 1);
+  std::uint32_t size = 0;
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    if (slacks[node].count() == 0) place[node] = size++;
+  }
+  const auto is_critical = [&](std::uint32_t node) {
+    return node != graph.size() && slacks[node].count() == 0;
+  };
+  Indexed part;
+  part.graph.devices = graph.devices;
+  part.graph.channels = graph.channels;
+  part.graph.moments = graph.moments;
+  part.graph.costs = graph.costs;
+  part.index.holds = index.holds;
+  part.index.latencies = index.latencies;
+  auto join = graph.joins.begin();
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    const bool joins = join != graph.joins.end() && join->node == node;
+    if (is_critical(node)) {
+      Node copy = graph.nodes[node];
+      copy.after = is_critical(copy.after) ? place[copy.after] : size;
+      part.graph.nodes.push_back(copy);
+      part.graph.activities.push_back(graph.activities[node]);
+      part.index.hold.push_back(index.hold[node]);
+      part.index.latency.push_back(index.latency[node]);
+      if (joins) {
+        Join kept{place[node], {}};
+        for (const std::uint32_t producer : join->after) {
+          if (is_critical(producer)) kept.after.push_back(place[producer]);
+        }
+        part.graph.joins.push_back(std::move(kept));
+      }
+    }
+    if (joins) ++join;
+  }
+  return part;
+}
+
 /// Evaluates levers at points, 16 at a time.
 class Evaluator {
  public:
-  Evaluator(const Outcome& outcome, const CostIndex& index)
-      : clock_(outcome), compiled_(outcome.graph, index, clock_.watched()) {
+  Evaluator(const OpGraph& graph, const CostIndex& index, const IterationClock& clock)
+      : clock_(clock), compiled_(graph, index, clock.watched()) {
     plain_ = compiled_.tables();
     compiled_.evaluate(plain_, workspace_, rows_);
     const std::int64_t end = std::max<std::int64_t>(rows_[0], 1);
@@ -161,8 +237,6 @@ class Evaluator {
     // Weights on one path add up to no more than its end, shifted.
     while ((end >> shift_) >= scale_) ++shift_;
   }
-
-  const IterationClock& clock() const { return clock_; }
 
   /// `handles[i]` made shorter by the share `x[i]`, for each i; at most 16 of them.
   std::vector<Point> at(const std::vector<const Handle*>& handles, const std::vector<double>& x,
@@ -210,7 +284,7 @@ class Evaluator {
     return {static_cast<double>(time), static_cast<double>(steps) * per_step};
   }
 
-  IterationClock clock_;
+  const IterationClock& clock_;
   CompiledGraph compiled_;
   CompiledGraph::Tables plain_;
   CompiledGraph::Workspace workspace_;
@@ -226,7 +300,7 @@ void settle(Lever& lever, double slope, const IterationClock& clock) {
 
 /// T(x) = T(0) - slope x until another path takes over. Newton's method from x = 1 towards 0: the
 /// next x is where the line through the current point meets that line.
-void follow(Evaluator& evaluator, const std::vector<Handle*>& followed,
+void follow(Evaluator& evaluator, const IterationClock& clock, const std::vector<Handle*>& followed,
             const std::vector<double>& slopes, double length) {
   constexpr int most_rounds = 40;
   std::vector<const Handle*> handles(followed.begin(), followed.end());
@@ -237,7 +311,7 @@ void follow(Evaluator& evaluator, const std::vector<Handle*>& followed,
     for (std::size_t i = 0; i < followed.size(); ++i) {
       if (found[i]) continue;
       Lever& lever = followed[i]->lever;
-      if (round == 0) lever.least_s = evaluator.clock().iteration_time_s(points[i].length);
+      if (round == 0) lever.least_s = clock.iteration_time_s(points[i].length);
       const double line = length - slopes[i] * x[i];
       const double above = points[i].length - line;
       // Times are whole nanoseconds: half of one for each of the ops in a row is no difference.
@@ -261,7 +335,11 @@ void follow(Evaluator& evaluator, const std::vector<Handle*>& followed,
 
 void evaluate_exactly(const Outcome& outcome, const CostIndex& index,
                       std::vector<Handle*>& handles) {
-  Evaluator evaluator(outcome, index);
+  const IterationClock clock(outcome);
+  // The steady state of an asynchronous run has two ends, so all of its graph matters.
+  const bool steady = !clock.watched().empty();
+  const Indexed part = steady ? Indexed{outcome.graph, index} : critical_part(outcome, index);
+  Evaluator near(part.graph, part.index, clock);
   double length = 0;
   std::map<const Handle*, double> slopes;
   for (std::size_t first = 0; first < handles.size(); first += kLanes) {
@@ -269,12 +347,11 @@ void evaluate_exactly(const Outcome& outcome, const CostIndex& index,
     const std::vector<const Handle*> some(
         handles.begin() + static_cast<std::ptrdiff_t>(first),
         handles.begin() + static_cast<std::ptrdiff_t>(first + count));
-    const std::vector<Point> points =
-        evaluator.at(some, std::vector<double>(count, 0), Side::shorter);
+    const std::vector<Point> points = near.at(some, std::vector<double>(count, 0), Side::shorter);
     for (std::size_t i = 0; i < count; ++i) {
       length = points[i].length;
       slopes[some[i]] = points[i].slope;
-      settle(handles[first + i]->lever, points[i].slope, evaluator.clock());
+      settle(handles[first + i]->lever, points[i].slope, clock);
     }
   }
   std::stable_sort(handles.begin(), handles.end(), [](const Handle* a, const Handle* b) {
@@ -287,7 +364,9 @@ void evaluate_exactly(const Outcome& outcome, const CostIndex& index,
     followed.push_back(handle);
     their_slopes.push_back(slopes[handle]);
   }
-  if (!followed.empty()) follow(evaluator, followed, their_slopes, length);
+  if (followed.empty()) return;
+  Evaluator far(outcome.graph, index, clock);
+  follow(far, clock, followed, their_slopes, length);
 }
 
 /// On shared cards: a hundredth less, in a simulation.
@@ -339,7 +418,7 @@ Levers levers(const Outcome& outcome) {
   }
   std::vector<Handle*> asked;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (matters[i]) asked.push_back(&all[i]);
+    if (matters[i] && !all[i].parts.empty()) asked.push_back(&all[i]);
   }
   Levers result;
   const std::vector<bool> shared = outcome.graph.shared_channels();
@@ -350,7 +429,9 @@ Levers levers(const Outcome& outcome) {
     evaluate_by_events(outcome, handles.index(), asked);
   }
   result.all.reserve(all.size());
-  for (const Handle& handle : all) result.all.push_back(handle.lever);
+  for (const Handle& handle : all) {
+    if (!handle.parts.empty()) result.all.push_back(handle.lever);
+  }
   std::stable_sort(result.all.begin(), result.all.end(),
                    [](const Lever& a, const Lever& b) { return a.gain_s > b.gain_s; });
   return result;

@@ -27,10 +27,11 @@ enum class LeverKind : std::uint8_t {
 /// until another path takes over.
 struct Lever {
   LeverKind kind = LeverKind::forward;
-  StageId stage;  ///< Of an op.
-  DeviceId from;  ///< Of a link.
+  bool every = false;  ///< Of all stages, or of all links, together.
+  StageId stage;       ///< Of an op.
+  DeviceId from;       ///< Of a link.
   DeviceId to;
-  Duration now{};         ///< What one op takes, or one transfer.
+  Duration now{};         ///< What one op takes, or one transfer; the longest of several.
   double gain_s = 0;      ///< -dT/dx at x = 0: how much of T lies in it on every longest path.
   double derivative = 0;  ///< dT/d(now): how many of them T holds in a row, for an iteration.
   /// Until this x T falls at that rate; 1 = down to nothing. Nothing where it was not looked for.

@@ -23,7 +23,7 @@ Outcome predicted(const std::string& text, const std::vector<std::string>& overr
 const Lever& find(const Levers& levers, LeverKind kind, std::uint32_t a, std::uint32_t b = 0) {
   for (const Lever& lever : levers.all) {
     const bool is_link = kind == LeverKind::latency || kind == LeverKind::bandwidth;
-    if (lever.kind != kind) continue;
+    if (lever.kind != kind || lever.every) continue;
     if (is_link ? lever.from.value == a && lever.to.value == b : lever.stage.value == a)
       return lever;
   }
@@ -131,9 +131,9 @@ TEST_CASE("naive with equal stages: every op is on the one path, down to nothing
       "version: 1\nmodel: {uniform: {layers: 3, forward: 1 ms, backward: 2 ms}}\n"
       "cluster: {devices: 3}\nschedule: {name: naive, micro_batches: 4}\n");
   const Levers found = levers(outcome);
-  CHECK(found.all.size() == 6);
+  CHECK(found.all.size() == 8);
   for (const Lever& lever : found.all) {
-    CHECK(lever.derivative == doctest::Approx(4));
+    CHECK(lever.derivative == doctest::Approx(lever.every ? 12 : 4));
     CHECK(*lever.until == 1);
     CHECK(*lever.least_s == doctest::Approx(outcome.iteration_time_s - lever.gain_s));
   }
@@ -153,8 +153,9 @@ TEST_CASE("the slowest stage of 1F1B holds the run with all its ops, the first w
   CHECK(find(found, LeverKind::forward, 2).gain_s == 0);  // hidden behind the next F of b
   CHECK(find(found, LeverKind::forward, 1).derivative == doctest::Approx(8));
   CHECK(find(found, LeverKind::backward, 1).derivative == doctest::Approx(8));
-  CHECK(found.all[0].kind == LeverKind::backward);
-  CHECK(found.all[0].stage.value == 1);
+  CHECK(found.all[0].every);
+  CHECK(found.all[1].kind == LeverKind::backward);
+  CHECK(found.all[1].stage.value == 1);
 }
 
 TEST_CASE("an asynchronous run gains by what bounds its period") {

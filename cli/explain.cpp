@@ -1,0 +1,79 @@
+// `plumbline explain`: why a run takes as long as it takes, and what to speed up first.
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "cli/command.h"
+#include "sim/explain_report.h"
+
+namespace plumbline {
+namespace {
+
+struct Arguments : ScenarioArguments {
+  bool json = false;
+  std::string op;
+  std::optional<std::uint32_t> device;
+};
+
+Diagnostic no_such_op(const Outcome& p, const std::string& name) {
+  Diagnostic wrong;
+  wrong.message = fmt::format("--op is '{}', which is no op of this run", clipped(name));
+  wrong.help =
+      fmt::format("{} stages, micro-batches 0 to {}: {} is one", p.graph.stage_slots.size(),
+                  p.graph.micro_batches - 1, to_text(p.pipeline.schedule.issue_order.front()));
+  return wrong;
+}
+
+int explain_one(const Arguments& arguments) {
+  const auto scenario = load_scenario(arguments);
+  if (!scenario) return fail(scenario.problems());
+  const auto prediction = predict(*scenario);
+  if (!prediction) return fail(prediction.problems());
+  const Outcome& p = *prediction;
+  if (!arguments.op.empty()) {
+    const auto node = find_op(p.graph, arguments.op);
+    if (!node) return fail({no_such_op(p, arguments.op)});
+    return write_output(op_table(p, *node), arguments.output);
+  }
+  std::optional<DeviceId> device;
+  if (arguments.device) {
+    device = DeviceId{*arguments.device};
+    if (std::find(p.graph.devices.begin(), p.graph.devices.end(), *device) ==
+        p.graph.devices.end()) {
+      Diagnostic wrong;
+      wrong.message =
+          fmt::format("--device is {}, which holds no stage of this run", *arguments.device);
+      wrong.help = fmt::format("its {} devices are {} to {}", p.graph.devices.size(),
+                               p.graph.devices.front().value, p.graph.devices.back().value);
+      return fail({wrong});
+    }
+  }
+  const Explanation explanation = explain(p);
+  const int written = write_output(
+      arguments.json ? to_json(p, explanation, kVersion) : to_table(p, explanation, device),
+      arguments.output);
+  return written == ExitCode::done ? report_fit(p) : written;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      app.add_subcommand("explain", "critical path, causes of idle time, what to speed up first");
+  add_scenario_arguments(*command, *arguments);
+  CLI::Option* json = command->add_flag("--json", arguments->json, "print JSON and nothing else");
+  CLI::Option* op = command->add_option("--op", arguments->op, "tell of one op: 1F3")
+                        ->type_name("OP")
+                        ->excludes(json);
+  command->add_option("--device", arguments->device, "tell why one device was idle")
+      ->type_name("N")
+      ->excludes(json)
+      ->excludes(op);
+  command->callback([arguments, &exit_code] { exit_code = explain_one(*arguments); });
+}
+
+}  // namespace plumbline
