@@ -92,6 +92,7 @@ int write_trace(const std::string& text, const std::string& path);
 void add_bubble(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 void add_simulate(CLI::App& app, int& exit_code);
+void add_compare(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 void add_schedule(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);

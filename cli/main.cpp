@@ -22,6 +22,7 @@ int run(int argc, char** argv) {
   plumbline::add_schedule(app, exit_code);
   plumbline::add_bubble(app, exit_code);
   plumbline::add_plan(app, exit_code);
+  plumbline::add_compare(app, exit_code);
   plumbline::add_explain(app, exit_code);
   plumbline::add_check(app, exit_code);
   plumbline::add_calibrate(app, exit_code);

@@ -22,20 +22,6 @@ struct Arguments : ScenarioArguments, RealArguments {
   std::string trace;
 };
 
-/// The overrides that are not the same in all combinations.
-std::vector<std::vector<std::string>> varying(
-    const std::vector<std::vector<std::string>>& combinations) {
-  std::vector<std::vector<std::string>> different(combinations.size());
-  for (std::size_t axis = 0; axis < combinations.front().size(); ++axis) {
-    bool varies = false;
-    for (const auto& combination : combinations)
-      varies = varies || combination[axis] != combinations.front()[axis];
-    for (std::size_t i = 0; varies && i < combinations.size(); ++i)
-      different[i].push_back(combinations[i][axis]);
-  }
-  return different;
-}
-
 int validate_all(const Arguments& arguments) {
   if (const auto wrong = refuse_backend(arguments.backend)) return fail({*wrong});
   // What stands without a '=' is one more scenario.
@@ -56,9 +42,9 @@ int validate_all(const Arguments& arguments) {
   std::vector<Scenario> scenarios;
   std::vector<Outcome> predictions;
   std::vector<std::vector<std::string>> names;
-  const auto varying_overrides = varying(*combined);
+  const auto varying = varying_overrides(*combined);
   for (const std::string& path : paths) {
-    names.insert(names.end(), varying_overrides.begin(), varying_overrides.end());
+    names.insert(names.end(), varying.begin(), varying.end());
     for (const auto& overrides : *combined) {
       auto scenario = load_scenario({path, overrides, ""});
       if (!scenario) return fail(scenario.problems());

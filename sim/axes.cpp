@@ -148,4 +148,17 @@ Result<std::vector<std::vector<std::string>>> combinations(
   return all;
 }
 
+std::vector<std::vector<std::string>> varying_overrides(
+    const std::vector<std::vector<std::string>>& combinations) {
+  std::vector<std::vector<std::string>> different(combinations.size());
+  for (std::size_t axis = 0; axis < combinations.front().size(); ++axis) {
+    bool varies = false;
+    for (const auto& combination : combinations)
+      varies = varies || combination[axis] != combinations.front()[axis];
+    for (std::size_t i = 0; varies && i < combinations.size(); ++i)
+      different[i].push_back(combinations[i][axis]);
+  }
+  return different;
+}
+
 }  // namespace plumbline

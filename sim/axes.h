@@ -20,4 +20,8 @@ inline constexpr std::size_t kMostCombinations = 10'000'000;
 Result<std::vector<std::vector<std::string>>> combinations(
     const std::vector<std::string>& arguments);
 
+/// Of each combination the overrides that are not the same in all of them. Requires: at least one.
+std::vector<std::vector<std::string>> varying_overrides(
+    const std::vector<std::vector<std::string>>& combinations);
+
 }  // namespace plumbline

@@ -1,0 +1,197 @@
+// What a run is to a comparison, and the sentence that says why one is faster.
+// SPDX-License-Identifier: MIT
+#include "sim/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/quantity.h"
+#include "sim/uncertainty.h"
+
+namespace plumbline {
+namespace {
+
+constexpr auto kDependency = static_cast<std::size_t>(IdleCause::dependency);
+
+std::string time_text(double time_s) { return to_text(round_up(std::abs(time_s) * 1e9)); }
+
+/// A part of what an iteration is for a device on average.
+struct Share {
+  std::string text;  ///< "waits {} less for transfers": with a place for the time and for less.
+  double saved_s = 0;
+};
+
+/// What the faster run saves, the largest first; negative where it spends more.
+std::vector<Share> shares(const ComparedRun& fast, const ComparedRun& slow) {
+  constexpr std::string_view texts[kIdleCauseCount] = {
+      "idles {} {} while the pipeline fills",
+      "idles {} {} while it drains",
+      "waits {} {} for other devices' results",
+      "waits {} {} for transfers",
+      "waits {} {} for all-reduces",
+      "waits {} {} for the other end of a transfer",
+      "waits {} {} for the updates of others",
+      "has {} {} of overhead"};
+  std::vector<Share> all = {{"computes for {} {}", slow.busy_s - fast.busy_s}};
+  for (std::size_t cause = 0; cause < kIdleCauseCount; ++cause)
+    all.push_back({std::string(texts[cause]), slow.idle_s[cause] - fast.idle_s[cause]});
+  std::stable_sort(all.begin(), all.end(), [](const Share& a, const Share& b) {
+    return std::abs(a.saved_s) > std::abs(b.saved_s);
+  });
+  return all;
+}
+
+/// The run's times for `factor` times as many samples as its iteration has.
+ComparedRun of_samples(ComparedRun run, double factor) {
+  run.iteration_time_s *= factor;
+  run.busy_s *= factor;
+  for (double& idle : run.idle_s) idle *= factor;
+  return run;
+}
+
+/// Shares until the rest is less than a tenth of the difference.
+std::string reason(const ComparedRun& fast, const ComparedRun& slow) {
+  const double difference = slow.iteration_time_s - fast.iteration_time_s;
+  double left = difference;
+  std::vector<std::string> reasons;
+  for (const Share& share : shares(fast, slow)) {
+    if (std::abs(left) <= 0.1 * std::abs(difference) || share.saved_s == 0) break;
+    reasons.push_back(fmt::format(fmt::runtime(share.text), time_text(share.saved_s),
+                                  share.saved_s > 0 ? "less" : "more"));
+    left -= share.saved_s;
+  }
+  std::string text = "on average a device ";
+  for (std::size_t i = 0; i < reasons.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == reasons.size() ? " and " : ", ") + reasons[i];
+  return text;
+}
+
+/// Where the two differ the most in memory; "" where they do not.
+std::string memory_text(const ComparedRun& fast, const ComparedRun& slow) {
+  const ComparedDevice* ours = nullptr;
+  const ComparedDevice* theirs = nullptr;
+  const auto apart = [](const ComparedDevice& a, const ComparedDevice& b) {
+    return std::abs(a.peak_memory_bytes - b.peak_memory_bytes);
+  };
+  for (const ComparedDevice& device : fast.devices) {
+    const auto other =
+        std::find_if(slow.devices.begin(), slow.devices.end(),
+                     [&](const ComparedDevice& d) { return d.device == device.device; });
+    if (other == slow.devices.end() || apart(device, *other) == 0) continue;
+    if (ours && apart(device, *other) <= apart(*ours, *theirs)) continue;
+    ours = &device;
+    theirs = &*other;
+  }
+  if (!ours) return "";
+  const std::int64_t less = theirs->peak_memory_bytes - ours->peak_memory_bytes;
+  std::string text = fmt::format("needs {} {} on device {}", to_text(Bytes{std::abs(less)}),
+                                 less > 0 ? "less" : "more", ours->device);
+  if (ours->peak_in_flight != theirs->peak_in_flight) {
+    text += fmt::format(", where at most {} micro-batch{} {} in flight instead of {}",
+                        ours->peak_in_flight, ours->peak_in_flight == 1 ? "" : "es",
+                        ours->peak_in_flight == 1 ? "is" : "are", theirs->peak_in_flight);
+  }
+  return text;
+}
+
+/// What noise leaves of it; "" without.
+std::string chance_text(const ComparedRun& fast, const ComparedRun& slow) {
+  if (!fast.outcome || !slow.outcome || !fast.outcome->uncertainty || !slow.outcome->uncertainty)
+    return "";
+  return fmt::format("; with noise it is faster in {:.1f} % of the pairs of runs",
+                     100 * probability_faster(*fast.outcome, *slow.outcome));
+}
+
+std::string fit_text(const ComparedRun& fast) {
+  return fast.fits == false ? "; but it does not fit into the memory" : "";
+}
+
+}  // namespace
+
+std::int64_t ComparedRun::peak_memory_bytes() const {
+  std::int64_t most = 0;
+  for (const ComparedDevice& device : devices) most = std::max(most, device.peak_memory_bytes);
+  return most;
+}
+
+double ComparedRun::speed() const {
+  if (throughput_samples_per_s) return *throughput_samples_per_s;
+  return iteration_time_s > 0 ? 1 / iteration_time_s : 0;
+}
+
+double ComparedRun::samples() const {
+  return throughput_samples_per_s ? *throughput_samples_per_s * iteration_time_s : 1;
+}
+
+ComparedRun compared(std::shared_ptr<const Outcome> outcome, std::string title) {
+  const Outcome& p = *outcome;
+  const Metrics& m = p.metrics;
+  ComparedRun run;
+  run.title = std::move(title);
+  run.schedule = p.pipeline.schedule.name;
+  run.stages = static_cast<std::int64_t>(p.pipeline.partition.stages.size());
+  run.micro_batches = p.micro_batches;
+  run.iteration_time_s = p.iteration_time_s;
+  run.throughput_samples_per_s = p.throughput_samples_per_s;
+  run.bubble_fraction = m.steady ? m.steady->bubble_fraction : m.bubble_fraction();
+  run.communication_stall_fraction = m.communication_stall_fraction();
+  if (m.steady) {
+    run.idle_s[kDependency] = p.iteration_time_s * run.bubble_fraction;
+    run.busy_s = p.iteration_time_s - run.idle_s[kDependency];
+  } else {
+    const double parts = static_cast<double>(p.graph.slots()) * p.pipeline.mini_batches;
+    run.busy_s = seconds(m.busy()) / parts;
+    for (std::size_t cause = 0; cause < kIdleCauseCount; ++cause)
+      run.idle_s[cause] = seconds(m.idle_for(kIdleCauses[cause])) / parts;
+  }
+  for (std::size_t slot = 0; slot < p.memory.size(); ++slot) {
+    run.devices.push_back({p.graph.devices[slot].value, p.memory[slot].peak.sum().count,
+                           p.memory[slot].peak_in_flight});
+  }
+  run.fits = p.fits();
+  run.estimated = p.pipeline.estimated;
+  run.outcome = std::move(outcome);
+  return run;
+}
+
+std::string verdict(const std::vector<ComparedRun>& runs) {
+  const auto fastest = std::max_element(
+      runs.begin(), runs.end(),
+      [](const ComparedRun& a, const ComparedRun& b) { return a.speed() < b.speed(); });
+  const ComparedRun& fast = *fastest;
+  const ComparedRun* other = &runs.front();
+  if (fastest == runs.begin()) {
+    other = &*std::max_element(
+        runs.begin() + 1, runs.end(),
+        [](const ComparedRun& a, const ComparedRun& b) { return a.speed() < b.speed(); });
+  }
+  const ComparedRun& slow = *other;
+  const std::string memory = memory_text(fast, slow);
+  constexpr double same_within = 1e-9;
+  if (std::abs(fast.speed() - slow.speed()) <= same_within * fast.speed()) {
+    return fmt::format("{} and {} are as fast as each other ({}){}", fast.title, slow.title,
+                       time_text(fast.iteration_time_s),
+                       memory.empty() ? "" : fmt::format(", but {} {}", fast.title, memory));
+  }
+  const double factor = fast.speed() / slow.speed();
+  std::string text = fmt::format(
+      "{} is {} faster than {}", fast.title,
+      factor < 1.1 ? fmt::format("{:.2f} %", 100 * (factor - 1)) : fmt::format("{:.2f}x", factor),
+      slow.title);
+  const double samples = slow.samples() > 0 ? fast.samples() / slow.samples() : 1;
+  const ComparedRun as_many = of_samples(slow, samples);
+  text += fmt::format(" ({} instead of {} {})", time_text(fast.iteration_time_s),
+                      time_text(as_many.iteration_time_s),
+                      std::abs(samples - 1) < same_within ? "an iteration" : "for as many samples");
+  if (fast.devices.size() != slow.devices.size()) {
+    text += fmt::format(", on {} devices instead of {}", fast.devices.size(), slow.devices.size());
+  } else {
+    text += ", because " + reason(fast, as_many);
+  }
+  if (!memory.empty()) text += "; it " + memory;
+  return text + chance_text(fast, slow) + fit_text(fast);
+}
+
+}  // namespace plumbline

@@ -1,0 +1,70 @@
+// Runs side by side: what differs, and why one is faster.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/diagnostic.h"
+#include "sim/outcome.h"
+
+namespace plumbline {
+
+inline constexpr std::size_t kIdleCauseCount = std::size(kIdleCauses);
+
+/// One device of a run that is compared.
+struct ComparedDevice {
+  std::uint32_t device = 0;
+  std::int64_t peak_memory_bytes = 0;
+  std::int64_t peak_in_flight = 0;
+};
+
+/// What a comparison knows of a run: of a scenario that was just predicted, or of a result file.
+struct ComparedRun {
+  std::string title;
+  std::string schedule;
+  std::int64_t stages = 1;
+  std::int64_t micro_batches = 1;
+  double iteration_time_s = 0;
+  std::optional<double> throughput_samples_per_s;
+  double bubble_fraction = 0;  ///< Of the steady state, where there is one.
+  double communication_stall_fraction = 0;
+  /// What an iteration is for a device on average; busy and idle add up to the iteration time. Of
+  /// an asynchronous run all idle time of the steady state counts as dependency.
+  double busy_s = 0;
+  std::array<double, kIdleCauseCount> idle_s{};  ///< By cause.
+  std::vector<ComparedDevice> devices;
+  std::optional<bool> fits;
+  std::vector<std::string> estimated;
+  std::shared_ptr<const Outcome> outcome;  ///< Where it was predicted here.
+
+  std::int64_t peak_memory_bytes() const;
+  /// Samples a second where they are known, else iterations a second.
+  double speed() const;
+  /// In an iteration; 1 where they are not known.
+  double samples() const;
+};
+
+/// Of a prediction. The outcome is kept for its sampled runs.
+ComparedRun compared(std::shared_ptr<const Outcome> outcome, std::string title);
+
+/// Of a file that `simulate --json` or `run --json` wrote. Errors: no JSON, of another version or
+/// kind, what it lacks.
+Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std::string title);
+
+/// The closing sentence: the fastest run against the first one (or, where that is the fastest,
+/// against the next), how much faster it is, what of the difference comes from where, and what it
+/// costs in memory. Requires: at least two runs.
+std::string verdict(const std::vector<ComparedRun>& runs);
+
+/// The table of `compare`: a column a run, differences from the first one.
+std::string to_table(const std::vector<ComparedRun>& runs);
+
+/// The JSON of `compare --json`. Ends in a newline.
+std::string to_json(const std::vector<ComparedRun>& runs, const std::string& version);
+
+}  // namespace plumbline

@@ -1,0 +1,181 @@
+// Columns side by side.
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "models/quantity.h"
+#include "sim/compare.h"
+#include "sim/table.h"
+
+namespace plumbline {
+namespace {
+
+constexpr std::size_t kMostDevicesShown = 8;
+
+std::string time_text(double time_s) { return to_text(round_up(time_s * 1e9)); }
+
+/// How far `value` is from the first run's; "" where that is 0.
+std::string relative(double value, double first) {
+  if (value == first) return "same";
+  return first != 0 ? fmt::format("{:+.2f} %", 100 * (value / first - 1)) : "";
+}
+
+std::string points(double value, double first) {
+  if (value == first) return "same";
+  return fmt::format("{:+.2f} points", 100 * (value - first));
+}
+
+/// Rows of a table with a column a run and, behind each but the first, one of differences.
+class Columns {
+ public:
+  explicit Columns(const std::vector<ComparedRun>& runs) : runs_(runs) {
+    std::vector<std::string> header = {""};
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      header.push_back(runs[i].title);
+      if (i > 0) header.emplace_back("");
+    }
+    table_.row(std::move(header));
+  }
+
+  using Value = std::function<double(const ComparedRun&)>;
+  using Text = std::function<std::string(double)>;
+  using Difference = std::string (*)(double, double);
+
+  void row(const std::string& name, const Value& value, const Text& text, Difference difference) {
+    std::vector<std::string> cells = {name};
+    const double first = value(runs_.front());
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      const double own = value(runs_[i]);
+      cells.push_back(std::isnan(own) ? "-" : text(own));
+      if (i > 0)
+        cells.push_back(std::isnan(own) || std::isnan(first) ? "" : difference(own, first));
+    }
+    table_.row(std::move(cells));
+  }
+
+  void words(const std::string& name, const std::function<std::string(const ComparedRun&)>& word) {
+    std::vector<std::string> cells = {name};
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      cells.push_back(word(runs_[i]));
+      if (i > 0) cells.emplace_back("");
+    }
+    table_.row(std::move(cells));
+  }
+
+  std::string print() const { return table_.print(); }
+
+ private:
+  const std::vector<ComparedRun>& runs_;
+  Table table_;
+};
+
+void add_noise(Columns& columns, const std::vector<ComparedRun>& runs) {
+  const bool any = std::any_of(runs.begin(), runs.end(), [](const ComparedRun& run) {
+    return run.outcome && run.outcome->uncertainty;
+  });
+  if (!any) return;
+  for (const auto& [share, name] :
+       {std::pair{0.05, "  with noise, p5"}, {0.5, "  p50"}, {0.95, "  p95"}}) {
+    columns.row(
+        name,
+        [wanted = share](const ComparedRun& run) {
+          return run.outcome && run.outcome->uncertainty
+                     ? run.outcome->uncertainty->iteration_time_s(wanted)
+                     : std::nan("");
+        },
+        time_text, relative);
+  }
+}
+
+/// What an iteration is for a device on average: rows that add up to the iteration time.
+void add_shares(Columns& columns, const std::vector<ComparedRun>& runs) {
+  columns.row(
+      "  busy", [](const ComparedRun& run) { return run.busy_s; }, time_text, relative);
+  for (std::size_t cause = 0; cause < kIdleCauseCount; ++cause) {
+    const bool occurs = std::any_of(runs.begin(), runs.end(),
+                                    [&](const ComparedRun& run) { return run.idle_s[cause] > 0; });
+    if (!occurs) continue;
+    std::string text(name(kIdleCauses[cause]));
+    std::replace(text.begin(), text.end(), '_', '-');
+    columns.row(
+        "  idle, " + text, [&](const ComparedRun& run) { return run.idle_s[cause]; }, time_text,
+        relative);
+  }
+}
+
+void add_memory(Columns& columns, const std::vector<ComparedRun>& runs) {
+  const auto bytes = [](double value) { return to_text(Bytes{std::llround(value)}); };
+  columns.row(
+      "peak memory",
+      [](const ComparedRun& run) { return static_cast<double>(run.peak_memory_bytes()); }, bytes,
+      relative);
+  std::size_t most = 0;
+  for (const ComparedRun& run : runs) most = std::max(most, run.devices.size());
+  if (most > 1 && most <= kMostDevicesShown) {
+    for (std::size_t i = 0; i < most; ++i) {
+      columns.row(
+          fmt::format("  device {}", i),
+          [&](const ComparedRun& run) {
+            const auto found =
+                std::find_if(run.devices.begin(), run.devices.end(),
+                             [&](const ComparedDevice& device) { return device.device == i; });
+            return found == run.devices.end() ? std::nan("")
+                                              : static_cast<double>(found->peak_memory_bytes);
+          },
+          bytes, relative);
+    }
+  }
+  const bool limited = std::any_of(runs.begin(), runs.end(),
+                                   [](const ComparedRun& run) { return run.fits.has_value(); });
+  if (limited) {
+    columns.words("fits", [](const ComparedRun& run) {
+      return !run.fits ? "-" : *run.fits ? "yes" : "NO";
+    });
+  }
+}
+
+}  // namespace
+
+std::string to_table(const std::vector<ComparedRun>& runs) {
+  const auto counts = [](double value) { return fmt::format("{:.0f}", value); };
+  const auto nothing = [](double, double) { return std::string(); };
+  Columns columns(runs);
+  columns.words("schedule", [](const ComparedRun& run) { return run.schedule; });
+  columns.row(
+      "stages", [](const ComparedRun& run) { return static_cast<double>(run.stages); }, counts,
+      nothing);
+  columns.row(
+      "devices", [](const ComparedRun& run) { return static_cast<double>(run.devices.size()); },
+      counts, nothing);
+  columns.row(
+      "micro-batches",
+      [](const ComparedRun& run) { return static_cast<double>(run.micro_batches); }, counts,
+      nothing);
+  columns.row(
+      "iteration time", [](const ComparedRun& run) { return run.iteration_time_s; }, time_text,
+      relative);
+  add_noise(columns, runs);
+  add_shares(columns, runs);
+  columns.row(
+      "samples/s",
+      [](const ComparedRun& run) { return run.throughput_samples_per_s.value_or(std::nan("")); },
+      [](double value) { return fmt::format("{:.5g}", value); }, relative);
+  columns.row(
+      "bubble fraction", [](const ComparedRun& run) { return run.bubble_fraction; }, percent,
+      points);
+  columns.row(
+      "communication", [](const ComparedRun& run) { return run.communication_stall_fraction; },
+      percent, points);
+  add_memory(columns, runs);
+  std::string text = columns.print() + '\n';
+  for (const ComparedRun& run : runs) {
+    for (const std::string& estimate : run.estimated)
+      text += fmt::format("estimated: {}: {}\n", run.title, estimate);
+  }
+  return text + verdict(runs) + '\n';
+}
+
+}  // namespace plumbline
