@@ -22,6 +22,8 @@ int run(int argc, char** argv) {
   plumbline::add_schedule(app, exit_code);
   plumbline::add_bubble(app, exit_code);
   plumbline::add_plan(app, exit_code);
+  plumbline::add_sweep(app, exit_code);
+  plumbline::add_merge(app, exit_code);
   plumbline::add_check(app, exit_code);
   plumbline::add_calibrate(app, exit_code);
   plumbline::add_run(app, exit_code);
