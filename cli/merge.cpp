@@ -30,18 +30,16 @@ int merge_files(const Arguments& arguments) {
   if (!problems.empty()) return fail(problems);
   auto whole = merge(std::move(files));
   if (!whole) return fail(whole.problems());
-  const SweepReport told = report(*std::move(whole), *std::move(selection));
-  const int written = write_output(to_text(told, arguments), arguments.output);
-  if (written != ExitCode::done) return written;
-  return told.any_feasible() ? ExitCode::done : ExitCode::infeasible;
+  return write_report(report(*std::move(whole), *std::move(selection)), arguments,
+                      arguments.output);
 }
 
 }  // namespace
 
 void add_merge(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand(
-      "merge", "put the shards of a sweep together, as if it had been one run");
+  CLI::App* command =
+      app.add_subcommand("merge", "put the shards of a sweep together, as if it had been one run");
   command->add_option("files", arguments->files, "results of sweep --shard i/n")
       ->required()
       ->type_name("FILE");

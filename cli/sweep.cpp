@@ -88,9 +88,10 @@ std::optional<Diagnostic> refuse_options(const Arguments& arguments) {
   }
   if (arguments.shard.empty()) return std::nullopt;
   if (arguments.selects() || arguments.csv || arguments.markdown || !arguments.json) {
-    return usage("--shard gives a part of the rows, as JSON and in full",
-                 "sweep with --json; --objective, --where, --pareto, --top, --csv and --markdown go "
-                 "to plumbline merge");
+    return usage(
+        "--shard gives a part of the rows, as JSON and in full",
+        "sweep with --json; --objective, --where, --pareto, --top, --csv and --markdown go "
+        "to plumbline merge");
   }
   return std::nullopt;
 }
@@ -106,9 +107,9 @@ class Progress {
     told_ = now;
     const double spent_s = std::chrono::duration<double>(now - begin_).count();
     const double left_s = spent_s / static_cast<double>(done) * static_cast<double>(count_ - done);
-    line_.tell(fmt::format("sweep: {} of {} points, some {} left", done, count_,
-                           left_s < 120 ? fmt::format("{:.0f} s", left_s)
-                                        : fmt::format("{:.0f} min", left_s / 60)));
+    line_.tell(fmt::format(
+        "sweep: {} of {} points, some {} left", done, count_,
+        left_s < 120 ? fmt::format("{:.0f} s", left_s) : fmt::format("{:.0f} min", left_s / 60)));
   }
 
  private:
@@ -147,8 +148,9 @@ std::optional<Diagnostic> evaluate_all(const Sweep& sweep, unsigned jobs, SweepR
     const std::lock_guard lock(mutex);
     if (failure) return;
     if (partial && !partial->append(line)) {
-      failure = usage(fmt::format("{} cannot be written: {}", partial->path(), std::strerror(errno)),
-                      "the rows in it are whole: go on with --resume");
+      failure =
+          usage(fmt::format("{} cannot be written: {}", partial->path(), std::strerror(errno)),
+                "the rows in it are whole: go on with --resume");
       failure->fault = Fault::file;
       interrupted = true;
       return;
@@ -200,26 +202,25 @@ int sweep_all(const Arguments& arguments) {
 
   // Tell them.
   const SweepReport told = report(std::move(result), *std::move(selection));
-  const int written = write_output(to_text(told, arguments), arguments.output);
-  if (written != ExitCode::done) return written;
-  if (partial) partial->remove();
-  if (stopped) {
-    std::fputs(fmt::format("interrupted: {} of {} points are done and told; with -o FILE an "
-                           "interrupted sweep can go on\n",
-                           told.done, told.result.points)
-                   .c_str(),
-               stderr);
-    return ExitCode::interrupted;
-  }
-  return shard || told.any_feasible() ? ExitCode::done : ExitCode::infeasible;
+  // Whether anything is feasible shows when all shards are together.
+  const int written = shard ? write_output(to_json(told, kVersion), arguments.output)
+                            : write_report(told, arguments, arguments.output);
+  if (written != ExitCode::file_trouble && partial) partial->remove();
+  if (!stopped || written == ExitCode::file_trouble) return written;
+  std::fputs(fmt::format("interrupted: {} of {} points are done and told; with -o FILE an "
+                         "interrupted sweep can go on\n",
+                         told.done, told.result.points)
+                 .c_str(),
+             stderr);
+  return ExitCode::interrupted;
 }
 
 }  // namespace
 
 void add_sweep(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand(
-      "sweep", "predict every combination: key=1,2,4 key='range(4, 65, 4)'");
+  CLI::App* command =
+      app.add_subcommand("sweep", "predict every combination: key=1,2,4 key='range(4, 65, 4)'");
   add_scenario_arguments(*command, *arguments);
   add_sweep_options(*command, *arguments);
   command->add_option("--jobs", arguments->jobs, "threads; absent = one a core")

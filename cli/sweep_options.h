@@ -25,9 +25,7 @@ struct SweepOptions {
   bool markdown = false;
 
   /// Whether rows are to be ordered or left out.
-  bool selects() const {
-    return objective != "throughput" || !where.empty() || pareto || top > 0;
-  }
+  bool selects() const { return objective != "throughput" || !where.empty() || pareto || top > 0; }
 };
 
 void add_sweep_options(CLI::App& command, SweepOptions& options);
@@ -35,7 +33,8 @@ void add_sweep_options(CLI::App& command, SweepOptions& options);
 /// Errors: an unknown objective, a wrong condition.
 Result<SweepSelection> read_selection(const SweepOptions& options);
 
-/// The report in the format that was asked for.
-std::string to_text(const SweepReport& report, const SweepOptions& options);
+/// Writes the report in the format that was asked for. Returns the exit code of write_output, or,
+/// after saying why, ExitCode::infeasible where no row is feasible.
+int write_report(const SweepReport& report, const SweepOptions& options, const std::string& output);
 
 }  // namespace plumbline

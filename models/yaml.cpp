@@ -326,9 +326,9 @@ std::optional<Diagnostics> apply_override(YamlNode& root, const YamlOverride& ch
     if (node->kind == YamlNode::Kind::sequence) {
       const Parsed<std::int64_t> index = parse_count(key.text);
       if (!index.value || *index.value >= static_cast<std::int64_t>(node->items.size())) {
-        return Diagnostics{input_error(key.mark,
-                                       fmt::format("'{}' is no element of a list of {}",
-                                                   clipped(key.text), node->items.size()))};
+        return Diagnostics{
+            input_error(key.mark, fmt::format("'{}' is no element of a list of {}",
+                                              clipped(key.text), node->items.size()))};
       }
       node = &node->items[static_cast<std::size_t>(*index.value)];
       continue;

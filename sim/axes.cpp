@@ -69,20 +69,20 @@ Result<std::vector<std::string>> range_values(std::string_view inside, const Mar
     const auto number = parse_count(part);
     if (!number.value)
       return input_error(mark, fmt::format("'{}' in a range is no whole number", clipped(part)),
-                   "range(from, to) or range(from, to, step)");
+                         "range(from, to) or range(from, to, step)");
     numbers.push_back(*number.value);
   }
   if (numbers.size() < 2 || numbers.size() > 3)
     return input_error(mark, fmt::format("a range of {} numbers", numbers.size()),
-                 "range(from, to) or range(from, to, step)");
+                       "range(from, to) or range(from, to, step)");
   const std::int64_t step = numbers.size() == 3 ? numbers[2] : 1;
   if (step == 0 || numbers[0] >= numbers[1])
     return input_error(mark, fmt::format("range({}) holds nothing", inside),
-                 "the first number is below the second, and the step is at least 1");
+                       "the first number is below the second, and the step is at least 1");
   const auto count = static_cast<std::size_t>((numbers[1] - numbers[0] + step - 1) / step);
   if (count > kMostCombinations)
     return input_error(mark, fmt::format("range({}) holds {} numbers, more than {}", inside, count,
-                                       kMostCombinations));
+                                         kMostCombinations));
   std::vector<std::string> values;
   values.reserve(count);
   for (std::int64_t n = numbers[0]; n < numbers[1]; n += step) values.push_back(std::to_string(n));

@@ -22,13 +22,13 @@ struct Axis {
 };
 
 /// The axes that `key=a,b,c` arguments give. `range(from, to, step)` stands for the whole numbers
-/// from `from` up to, but not including, `to`; step is 1 where it is absent. Commas within brackets,
-/// braces and quotes part no values. Errors: no '=', an empty value among several, a range that
-/// holds nothing, a value that is not YAML, a key that stands twice.
+/// from `from` up to, but not including, `to`; step is 1 where it is absent. Commas within
+/// brackets, braces and quotes part no values. Errors: no '=', an empty value among several, a
+/// range that holds nothing, a value that is not YAML, a key that stands twice.
 Result<std::vector<Axis>> read_axes(const std::vector<std::string>& arguments);
 
-/// The axes of a `sweep` section: a map from dotted keys to a list of values or the text of a range.
-/// Adds all that is wrong to `problems`.
+/// The axes of a `sweep` section: a map from dotted keys to a list of values or the text of a
+/// range. Adds all that is wrong to `problems`.
 std::vector<Axis> read_axes(const YamlNode& section, Diagnostics& problems);
 
 /// All combinations of `key=a,b,c` arguments as read_axes takes them, the last one varying fastest,

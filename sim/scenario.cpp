@@ -66,8 +66,7 @@ class ScenarioReader {
     auto section = file.section("model");
     scenario_.model_mark = file.mark_of("model");
     if (!section || !section->is_map()) return;
-    ModelSection read =
-        known_model_ ? *known_model_ : read_model_section(*section, problems_);
+    ModelSection read = known_model_ ? *known_model_ : read_model_section(*section, problems_);
     scenario_.model = std::move(read.model);
     scenario_.network = std::move(read.network);
     batch_ = read.batch;

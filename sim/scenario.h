@@ -66,8 +66,8 @@ Result<Scenario> read_scenario(const std::string& path, const std::vector<std::s
 Result<Scenario> parse_scenario(const std::shared_ptr<const Source>& source,
                                 const std::vector<std::string>& overrides);
 
-/// The same for a tree. `model` is what its model section reads as, where that is known: the section
-/// is not looked at then.
+/// The same for a tree. `model` is what its model section reads as, where that is known: the
+/// section is not looked at then.
 Result<Scenario> read_scenario_tree(const YamlNode& root, const ModelSection* model = nullptr);
 
 }  // namespace plumbline

@@ -16,9 +16,7 @@ YamlNode::Entry* find(YamlNode& map, std::string_view key) {
   return nullptr;
 }
 
-bool touches_model(const YamlOverride* change) {
-  return change->path.front().text == "model";
-}
+bool touches_model(const YamlOverride* change) { return change->path.front().text == "model"; }
 
 }  // namespace
 

@@ -104,9 +104,8 @@ SweepNumbers numbers_of(const Outcome& outcome) {
 }
 
 bool contains(const Diagnostics& problems, const Diagnostic& wanted) {
-  return std::any_of(problems.begin(), problems.end(), [&](const Diagnostic& problem) {
-    return problem.message == wanted.message;
-  });
+  return std::any_of(problems.begin(), problems.end(),
+                     [&](const Diagnostic& problem) { return problem.message == wanted.message; });
 }
 
 }  // namespace
@@ -191,9 +190,8 @@ Diagnostics Sweep::problems_everywhere() const {
   for (std::uint64_t point = 1; point < probed && !everywhere.empty(); ++point) {
     const auto other = read(point);
     if (other) return {};
-    std::erase_if(everywhere, [&](const Diagnostic& problem) {
-      return !contains(other.problems(), problem);
-    });
+    std::erase_if(everywhere,
+                  [&](const Diagnostic& problem) { return !contains(other.problems(), problem); });
   }
   return everywhere;
 }

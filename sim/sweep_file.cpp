@@ -23,11 +23,12 @@ std::optional<Diagnostic> refuse_rows(SweepFile& file) {
   SweepResult& result = file.result;
   const auto by_point = [](const SweepRow& a, const SweepRow& b) { return a.point < b.point; };
   std::sort(result.rows.begin(), result.rows.end(), by_point);
-  const auto twice = std::adjacent_find(
-      result.rows.begin(), result.rows.end(),
-      [](const SweepRow& a, const SweepRow& b) { return a.point == b.point; });
+  const auto twice =
+      std::adjacent_find(result.rows.begin(), result.rows.end(),
+                         [](const SweepRow& a, const SweepRow& b) { return a.point == b.point; });
   if (twice != result.rows.end())
-    return input_error({file.source}, fmt::format("the row of point {} stands twice", twice->point));
+    return input_error({file.source},
+                       fmt::format("the row of point {} stands twice", twice->point));
   const std::uint64_t wanted = points_of(result);
   if (result.rows.size() == wanted &&
       (!result.shard ||
@@ -71,10 +72,10 @@ Diagnostics refuse_gaps(const std::vector<SweepFile>& files) {
     const Shard& shard = *file.result.shard;
     const SweepFile*& place = of_shard[shard.index - 1];
     if (place) {
-      problems.push_back(input_error({file.source},
-                                     fmt::format("is shard {} of {}, as {} is", shard.index,
-                                                 shard.count, place->source->name),
-                                     "give each shard once"));
+      problems.push_back(input_error(
+          {file.source},
+          fmt::format("is shard {} of {}, as {} is", shard.index, shard.count, place->source->name),
+          "give each shard once"));
     }
     place = &file;
   }

@@ -1,5 +1,5 @@
-// Results of sweeps in files: written, read back, put together; and what an interrupted sweep keeps.
-// SPDX-License-Identifier: MIT
+// Results of sweeps in files: written, read back, put together; and what an interrupted sweep
+// keeps. SPDX-License-Identifier: MIT
 #pragma once
 
 #include <memory>
@@ -25,8 +25,8 @@ Result<SweepFile> parse_sweep_file(const std::shared_ptr<const Source>& source,
                                    const std::string& version);
 
 /// The shards of one sweep as the whole, its rows by their points; a whole one alone is itself.
-/// Errors: another sweep among them, shards that do not belong together, one that is missing, stands
-/// twice or lacks rows. Requires: files.
+/// Errors: another sweep among them, shards that do not belong together, one that is missing,
+/// stands twice or lacks rows. Requires: files.
 Result<SweepResult> merge(std::vector<SweepFile> files);
 
 /// A row in a line, as in the JSON of a result; no newline.
@@ -43,8 +43,8 @@ struct PartialSweep {
 };
 
 /// Reads the rows of the sweep that `header` describes. A last line that is not whole is dropped,
-/// the header's too. Errors: another sweep, shard or version of the tool; a damaged line; a row that
-/// stands twice.
+/// the header's too. Errors: another sweep, shard or version of the tool; a damaged line; a row
+/// that stands twice.
 Result<PartialSweep> parse_partial(const std::shared_ptr<const Source>& source,
                                    const SweepResult& header, const std::string& version);
 

@@ -149,10 +149,11 @@ std::optional<Diagnostic> refuse_partial(const Json& json, const Mark& mark,
     return input_error(mark, "holds no rows of an interrupted sweep", "name another -o FILE");
   if (json.at("tool").at("version") != version) return other_version(mark, json, version);
   if (json.at("fingerprint") != header.fingerprint) {
-    return input_error(mark,
-                       "holds rows of another sweep: the scenario, a file that it names, or an axis "
-                       "is not as it was",
-                       "remove it to begin anew, or name another -o FILE");
+    return input_error(
+        mark,
+        "holds rows of another sweep: the scenario, a file that it names, or an axis "
+        "is not as it was",
+        "remove it to begin anew, or name another -o FILE");
   }
   if (shard_of(json.at("shard")) != header.shard) {
     return input_error(mark, "holds rows of another shard of this sweep",

@@ -101,16 +101,17 @@ Result<Condition> parse_condition(const std::string& text) {
   const auto wrong = [&](std::size_t at, std::size_t length, std::string message,
                          std::string help) {
     const auto source = std::make_shared<const Source>(Source{"--where", text, ""});
-    return input_error({source, 1, static_cast<int>(at) + 1,
-                        static_cast<int>(std::max<std::size_t>(length, 1))},
-                       std::move(message), std::move(help));
+    return input_error(
+        {source, 1, static_cast<int>(at) + 1, static_cast<int>(std::max<std::size_t>(length, 1))},
+        std::move(message), std::move(help));
   };
   const std::size_t at = text.find_first_of("<>=");
   const std::size_t end = text.find_first_not_of("<>=", at);
   const std::string operation = at == std::string::npos ? "" : text.substr(at, end - at);
   constexpr std::array operations = {"<", "<=", ">", ">=", "=="};
   if (std::find(operations.begin(), operations.end(), operation) == operations.end()) {
-    return wrong(at == std::string::npos ? 0 : at, operation.empty() ? text.size() : operation.size(),
+    return wrong(at == std::string::npos ? 0 : at,
+                 operation.empty() ? text.size() : operation.size(),
                  operation.empty() ? fmt::format("'{}' compares nothing", clipped(text))
                                    : fmt::format("'{}' is no comparison", clipped(operation)),
                  "one of < <= > >= ==, such as 'peak_memory_bytes < 80 GB'");
@@ -129,11 +130,10 @@ Result<Condition> parse_condition(const std::string& text) {
       end == std::string::npos ? "" : trimmed(std::string_view(text).substr(end));
   const Parsed<double> bound = parse_bound(key, value);
   if (!bound.value) {
-    return wrong(end == std::string::npos ? text.size() : end,
-                 end == std::string::npos ? 1 : text.size() - end,
-                 fmt::format("{} is compared with '{}', which {}", key, clipped(value),
-                             bound.problem),
-                 "");
+    return wrong(
+        end == std::string::npos ? text.size() : end,
+        end == std::string::npos ? 1 : text.size() - end,
+        fmt::format("{} is compared with '{}', which {}", key, clipped(value), bound.problem), "");
   }
   const auto* const number = &kBounded[static_cast<std::size_t>(found - names.begin())];
   return Condition{text, [number, operation, bound = *bound.value](const SweepNumbers& numbers) {

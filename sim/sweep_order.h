@@ -29,9 +29,9 @@ struct Condition {
   std::function<bool(const SweepNumbers&)> holds;
 };
 
-/// "peak_memory_bytes < 80 GB": a number's name as JSON has it; one of < <= > >= ==; a quantity with
-/// its unit, or a bare number in the unit of the name. A number that does not exist meets nothing.
-/// Errors: no operator, an unknown name, a value that is no such quantity.
+/// "peak_memory_bytes < 80 GB": a number's name as JSON has it; one of < <= > >= ==; a quantity
+/// with its unit, or a bare number in the unit of the name. A number that does not exist meets
+/// nothing. Errors: no operator, an unknown name, a value that is no such quantity.
 Result<Condition> parse_condition(const std::string& text);
 
 /// What of a sweep is told, in which order.

@@ -73,9 +73,8 @@ Cells cells_of(const SweepReport& report) {
     if (axes.empty()) line.cells.push_back(std::to_string(row.point));
     if (const auto& n = row.numbers) {
       line.cells.push_back(to_text(round_up(n->iteration_time_s * 1e9)));
-      line.cells.push_back(n->throughput_samples_per_s
-                               ? fmt::format("{:.5g}", *n->throughput_samples_per_s)
-                               : "-");
+      line.cells.push_back(
+          n->throughput_samples_per_s ? fmt::format("{:.5g}", *n->throughput_samples_per_s) : "-");
       line.cells.push_back(percent(n->bubble()));
       if (formula)
         line.cells.push_back(n->formula_bubble_fraction ? percent(*n->formula_bubble_fraction)
@@ -114,11 +113,11 @@ std::vector<std::string> remarks(const SweepReport& report) {
   if (report.done < result.points)
     lines.push_back(fmt::format("done: {} of {}", report.done, plural(result.points, "point")));
   if (report.misfits > 0)
-    lines.push_back(fmt::format("do not fit: {} of {}", report.misfits,
-                                plural(result.points, "point")));
+    lines.push_back(
+        fmt::format("do not fit: {} of {}", report.misfits, plural(result.points, "point")));
   if (report.cannot_run > 0)
-    lines.push_back(fmt::format("cannot run: {} of {}", report.cannot_run,
-                                plural(result.points, "point")));
+    lines.push_back(
+        fmt::format("cannot run: {} of {}", report.cannot_run, plural(result.points, "point")));
   if (result.rows.size() < report.done) {
     std::vector<std::string> why;
     for (const Condition& condition : report.selection.where) why.push_back(condition.text);
@@ -174,6 +173,15 @@ bool SweepReport::any_feasible() const {
                      [](const SweepRow& row) { return row.feasible(); });
 }
 
+std::string infeasibility(const SweepReport& report) {
+  const std::vector<SweepRow>& rows = report.result.rows;
+  if (report.misfits + report.cannot_run < report.done)
+    return "no feasible row meets the conditions";
+  const std::string none = fmt::format("none of the {} is feasible", plural(report.done, "point"));
+  if (rows.empty()) return none;
+  return fmt::format("{}; of the first: {}", none, rows.front().reason);
+}
+
 SweepReport report(SweepResult result, SweepSelection selection) {
   SweepReport report;
   report.done = result.rows.size();
@@ -211,8 +219,7 @@ std::string to_markdown(const SweepReport& report) {
   const Cells cells = cells_of(report);
   const bool remarked = std::any_of(cells.lines.begin(), cells.lines.end(),
                                     [](const Cells::Line& line) { return !line.remark.empty(); });
-  std::string text =
-      fmt::format("{}: {}\n\n", printable(report.result.scenario), question(report));
+  std::string text = fmt::format("{}: {}\n\n", printable(report.result.scenario), question(report));
   const auto row = [&](const std::vector<std::string>& of_row, const std::string& remark) {
     for (const std::string& cell : of_row) text += fmt::format("| {} ", escaped_markdown(cell));
     text += remarked ? fmt::format("| {} |\n", escaped_markdown(remark)) : "|\n";
@@ -222,7 +229,8 @@ std::string to_markdown(const SweepReport& report) {
   text += remarked ? "|---|\n" : "|\n";
   for (const Cells::Line& line : cells.lines) row(line.cells, line.remark);
   const std::vector<std::string> lines = remarks(report);
-  if (!lines.empty()) text += "\n- " + escaped_markdown(fmt::format("{}\n", fmt::join(lines, "\n- ")));
+  if (!lines.empty())
+    text += "\n- " + escaped_markdown(fmt::format("{}\n", fmt::join(lines, "\n- ")));
   return text;
 }
 

@@ -14,12 +14,15 @@ struct SweepReport {
   SweepResult result;  ///< Its rows are those that are told, in that order.
   SweepSelection selection;
   std::uint64_t done = 0;  ///< Points that were evaluated; fewer than all in an interrupted sweep.
-  std::uint64_t misfits = 0;      ///< Of those: do not fit the memory.
-  std::uint64_t cannot_run = 0;   ///< Of those: have no numbers.
+  std::uint64_t misfits = 0;     ///< Of those: do not fit the memory.
+  std::uint64_t cannot_run = 0;  ///< Of those: have no numbers.
 
   /// Whether any row that is told is feasible.
   bool any_feasible() const;
 };
+
+/// Why no row that is told is feasible, in a sentence. Requires: not any_feasible().
+std::string infeasibility(const SweepReport& report);
 
 SweepReport report(SweepResult result, SweepSelection selection);
 

@@ -86,8 +86,7 @@ TEST_CASE("the last axis varies fastest, and rows are what predict gives") {
   // A combination that cannot run, and one that does not fit.
   CHECK(sweep.evaluate(0).reason == "");
   const SweepRow large = sweep.evaluate(4);
-  CHECK(large.reason ==
-        "does not fit: device 1 needs 322 MiB, 122 MiB more than its 200 MiB");
+  CHECK(large.reason == "does not fit: device 1 needs 322 MiB, 122 MiB more than its 200 MiB");
   CHECK(large.numbers->fits == false);
   const SweepRow odd =
       sweep_of({"schedule.micro_batches=5,6", "training.mini_batch_size=48"}).evaluate(0);
@@ -157,8 +156,9 @@ TEST_CASE("rows are ordered by the objective, infeasible ones come last") {
   misfit.reason = "does not fit";
   SweepRow endless = row(5, 0, 50, 0.4);
   endless.numbers->throughput_samples_per_s.reset();
-  const std::vector<SweepRow> rows = {misfit,           row(3, 10, 30, 0.3), row(1, 20, 30, 0.2),
-                                      row(2, 20, 20, 0.3), row(0, 10, 30, 0.3), endless};
+  const std::vector<SweepRow> rows = {
+      misfit, row(3, 10, 30, 0.3), row(1, 20, 30, 0.2), row(2, 20, 20, 0.3), row(0, 10, 30, 0.3),
+      endless};
   const auto by = [&](Objective objective) {
     SweepSelection selection;
     selection.objective = objective;
@@ -323,9 +323,10 @@ TEST_CASE("what does not belong together is not merged") {
   CHECK(refused({part(1, 2), file_of("whole.json", rows_of(sweep))}) ==
         "whole.json: error: is a whole sweep, and no shard\n  help: it needs nothing beside it\n");
   const Sweep other = sweep_of({"schedule.micro_batches=4,8"});
-  CHECK(refused({part(1, 2), file_of("other.json", rows_of(other, Shard{2, 2}))}) ==
-        "other.json: error: is of another sweep than 1-2.json\n  help: the scenario, a file that it "
-        "names, or an axis differs\n");
+  CHECK(
+      refused({part(1, 2), file_of("other.json", rows_of(other, Shard{2, 2}))}) ==
+      "other.json: error: is of another sweep than 1-2.json\n  help: the scenario, a file that it "
+      "names, or an axis differs\n");
   SweepResult fewer = rows_of(sweep);
   fewer.rows.pop_back();
   CHECK(refused({file_of("fewer.json", fewer)})
@@ -345,8 +346,8 @@ TEST_CASE("a file that is no whole result is refused") {
   };
   CHECK(problem(text, "2").starts_with(
       "f.json: error: was written by plumbline 1, and this is plumbline 2\n"));
-  CHECK(problem("{\"schema_version\": 1}", "1").starts_with(
-      "f.json: error: is no result of a sweep\n"));
+  CHECK(problem("{\"schema_version\": 1}", "1")
+            .starts_with("f.json: error: is no result of a sweep\n"));
   CHECK(problem("[]", "1").starts_with("f.json: error: is no result of a sweep\n"));
   for (std::size_t length = 0; length < text.size(); length += 37)
     CHECK(problem(text.substr(0, length), "1").find("not valid JSON from here on") !=
@@ -368,8 +369,8 @@ TEST_CASE("an interrupted sweep goes on from whatever was written of its rows") 
     const auto partial =
         parse_partial(text_source("p", text.substr(0, length)), sweep.header(), "1");
     REQUIRE_MESSAGE(partial, (partial ? "" : to_text(partial.problems())));
-    const auto lines = std::count(text.begin(),
-                                  text.begin() + static_cast<std::ptrdiff_t>(length), '\n');
+    const auto lines =
+        std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length), '\n');
     CHECK(partial->rows.size() == static_cast<std::size_t>(std::max<std::ptrdiff_t>(lines - 1, 0)));
     CHECK(partial->kept_bytes == (lines == 0 ? 0 : text.rfind('\n', length - 1) + 1));
     CHECK(std::equal(partial->rows.begin(), partial->rows.end(), all.rows.begin()));
@@ -387,23 +388,24 @@ TEST_CASE("rows of something else are not gone on with") {
   };
   const std::string header = partial_header(all, "1");
   const std::string line = row_json(all, all.rows[0]) + '\n';
-  CHECK(problem(header, all, "2").starts_with(
-      "p: error: was written by plumbline 1, and this is plumbline 2\n"));
-  CHECK(problem(header, sweep_of({"plan.stages=1,2"}).header(), "1")
-            .starts_with("p: error: holds rows of another sweep: the scenario, a file that it names, "
-                         "or an axis is not as it was\n"));
+  CHECK(problem(header, all, "2")
+            .starts_with("p: error: was written by plumbline 1, and this is plumbline 2\n"));
+  CHECK(
+      problem(header, sweep_of({"plan.stages=1,2"}).header(), "1")
+          .starts_with("p: error: holds rows of another sweep: the scenario, a file that it names, "
+                       "or an axis is not as it was\n"));
   SweepResult shard = all;
   shard.shard = Shard{2, 2};
-  CHECK(problem(header, shard, "1").starts_with(
-      "p: error: holds rows of another shard of this sweep\n"));
-  CHECK(problem(partial_header(shard, "1") + line, shard, "1").starts_with(
-      "p:2:1: error: the row of point 0 is not of this sweep\n"));
-  CHECK(problem(header + line + line, all, "1").starts_with(
-      "p:3:1: error: the row of point 0 stands twice\n"));
-  CHECK(problem(header + "{\"point\": 1}\n" + line, all, "1").starts_with(
-      "p:2:1: error: a damaged row of an interrupted sweep\n"));
-  CHECK(problem("old\n" + line, all, "1").starts_with(
-      "p: error: holds no rows of an interrupted sweep\n"));
+  CHECK(problem(header, shard, "1")
+            .starts_with("p: error: holds rows of another shard of this sweep\n"));
+  CHECK(problem(partial_header(shard, "1") + line, shard, "1")
+            .starts_with("p:2:1: error: the row of point 0 is not of this sweep\n"));
+  CHECK(problem(header + line + line, all, "1")
+            .starts_with("p:3:1: error: the row of point 0 stands twice\n"));
+  CHECK(problem(header + "{\"point\": 1}\n" + line, all, "1")
+            .starts_with("p:2:1: error: a damaged row of an interrupted sweep\n"));
+  CHECK(problem("old\n" + line, all, "1")
+            .starts_with("p: error: holds no rows of an interrupted sweep\n"));
 }
 
 TEST_CASE("work is done once each on any number of threads, until it is stopped or fails") {
