@@ -30,8 +30,9 @@ int merge_files(const Arguments& arguments) {
   if (!problems.empty()) return fail(problems);
   auto whole = merge(std::move(files));
   if (!whole) return fail(whole.problems());
-  return write_report(report(*std::move(whole), *std::move(selection)), arguments,
-                      arguments.output);
+  const SweepReport told = report(*std::move(whole), *std::move(selection));
+  const int written = write_output(to_text(told, arguments), arguments.output);
+  return written == ExitCode::done ? report_feasibility(told) : written;
 }
 
 }  // namespace

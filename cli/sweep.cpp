@@ -202,17 +202,19 @@ int sweep_all(const Arguments& arguments) {
 
   // Tell them.
   const SweepReport told = report(std::move(result), *std::move(selection));
-  // Whether anything is feasible shows when all shards are together.
-  const int written = shard ? write_output(to_json(told, kVersion), arguments.output)
-                            : write_report(told, arguments, arguments.output);
-  if (written != ExitCode::file_trouble && partial) partial->remove();
-  if (!stopped || written == ExitCode::file_trouble) return written;
-  std::fputs(fmt::format("interrupted: {} of {} points are done and told; with -o FILE an "
-                         "interrupted sweep can go on\n",
-                         told.done, told.result.points)
-                 .c_str(),
-             stderr);
-  return ExitCode::interrupted;
+  const int written = write_output(to_text(told, arguments), arguments.output);
+  if (written != ExitCode::done) return written;
+  if (partial) partial->remove();
+  if (stopped) {
+    std::fputs(fmt::format("interrupted: {} of {} points are done and told; with -o FILE an "
+                           "interrupted sweep can go on\n",
+                           told.done, told.result.points)
+                   .c_str(),
+               stderr);
+    return ExitCode::interrupted;
+  }
+  // Of a shard it shows when all are together.
+  return shard ? ExitCode::done : report_feasibility(told);
 }
 
 }  // namespace

@@ -50,20 +50,14 @@ Result<SweepSelection> read_selection(const SweepOptions& options) {
   return selection;
 }
 
-namespace {
-
 std::string to_text(const SweepReport& report, const SweepOptions& options) {
   if (options.json) return to_json(report, kVersion);
   if (options.csv) return to_csv(report);
   return options.markdown ? to_markdown(report) : to_table(report);
 }
 
-}  // namespace
-
-int write_report(const SweepReport& report, const SweepOptions& options,
-                 const std::string& output) {
-  const int written = write_output(to_text(report, options), output);
-  if (written != ExitCode::done || report.any_feasible()) return written;
+int report_feasibility(const SweepReport& report) {
+  if (report.any_feasible()) return ExitCode::done;
   std::fputs(("error: " + infeasibility(report) + '\n').c_str(), stderr);
   return ExitCode::infeasible;
 }

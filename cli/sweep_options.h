@@ -33,8 +33,11 @@ void add_sweep_options(CLI::App& command, SweepOptions& options);
 /// Errors: an unknown objective, a wrong condition.
 Result<SweepSelection> read_selection(const SweepOptions& options);
 
-/// Writes the report in the format that was asked for. Returns the exit code of write_output, or,
-/// after saying why, ExitCode::infeasible where no row is feasible.
-int write_report(const SweepReport& report, const SweepOptions& options, const std::string& output);
+/// The report in the format that was asked for.
+std::string to_text(const SweepReport& report, const SweepOptions& options);
+
+/// Says on stderr why no row is feasible, if none is; returns ExitCode::infeasible then, else
+/// ExitCode::done.
+int report_feasibility(const SweepReport& report);
 
 }  // namespace plumbline

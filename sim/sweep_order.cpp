@@ -61,7 +61,7 @@ bool compare(std::string_view operation, double a, double b) {
 
 /// The value of a condition in the unit of `name`.
 Parsed<double> parse_bound(std::string_view name, const std::string& value) {
-  const Parsed<double> bare = parse_real(value);
+  Parsed<double> bare = parse_real(value);
   if (bare.value) return bare;
   if (name.ends_with("_bytes")) {
     const auto bytes = parse_bytes(value);
