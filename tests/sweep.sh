@@ -23,7 +23,7 @@ slow=(examples/sweep.yaml 'schedule.micro_batches=range(1000,1060)' schedule.rec
 
 wait_for_rows() {  # wait_for_rows FILE COUNT
   for _ in $(seq 3000); do
-    [ "$(wc -l < "$1" 2> /dev/null || echo 0)" -gt "$2" ] && return 0
+    [ "$(cat -- "$1" 2> /dev/null | wc -l)" -gt "$2" ] && return 0
     sleep 0.01
   done
   echo "FAILED: no $2 rows in $1"
