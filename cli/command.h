@@ -98,7 +98,9 @@ void add_schedule(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
 void add_calibrate(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
+void add_merge(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
+void add_sweep(CLI::App& app, int& exit_code);
 void add_validate(CLI::App& app, int& exit_code);
 
 }  // namespace plumbline

@@ -24,6 +24,8 @@ int run(int argc, char** argv) {
   plumbline::add_plan(app, exit_code);
   plumbline::add_compare(app, exit_code);
   plumbline::add_explain(app, exit_code);
+  plumbline::add_sweep(app, exit_code);
+  plumbline::add_merge(app, exit_code);
   plumbline::add_check(app, exit_code);
   plumbline::add_calibrate(app, exit_code);
   plumbline::add_run(app, exit_code);

@@ -257,7 +257,7 @@ Result<YamlNode> read_yaml(const std::string& path) {
   return parse_yaml(*source);
 }
 
-std::optional<Diagnostics> apply_override(YamlNode& root, const std::string& argument) {
+Result<YamlOverride> parse_override(const std::string& argument) {
   auto source = std::make_shared<Source>();
   source->name = "<command line>";
   source->text = argument;
@@ -306,50 +306,60 @@ std::optional<Diagnostics> apply_override(YamlNode& root, const std::string& arg
     value.mark = place(equals, 1);
   }
 
-  YamlNode* node = &root;
-  std::size_t depth = 0;
-  std::size_t at = 0;
-  while (true) {
+  YamlOverride change{{}, std::move(value)};
+  for (std::size_t at = 0;;) {
     const std::size_t end = std::min(argument.find('.', at), equals);
     const std::string key = argument.substr(at, end - at);
-    const bool is_last = end == equals;
-    if (key.empty() || ++depth > kDeepest) {
+    if (key.empty() || change.path.size() >= kDeepest) {
       return Diagnostics{input_error(place(at, 1), "a key of the path is empty")};
     }
-    if (node->kind == YamlNode::Kind::sequence) {
-      const Parsed<std::int64_t> index = parse_count(key);
-      if (!index.value || *index.value >= static_cast<std::int64_t>(node->items.size())) {
-        return Diagnostics{input_error(
-            place(at, key.size()),
-            fmt::format("'{}' is no element of a list of {}", clipped(key), node->items.size()))};
-      }
-      node = &node->items[static_cast<std::size_t>(*index.value)];
-    } else {
-      if (node->kind != YamlNode::Kind::map) {  // the override replaces a plain value by a section
-        const Mark mark = place(0, at == 0 ? 1 : at - 1);
-        *node = YamlNode{};
-        node->kind = YamlNode::Kind::map;
-        node->mark = mark;
-      }
-      auto entry = std::find_if(node->entries.begin(), node->entries.end(),
-                                [&](const YamlNode::Entry& e) { return e.key == key; });
-      if (is_last && value.kind == YamlNode::Kind::null) {
-        if (entry != node->entries.end()) node->entries.erase(entry);
-        return std::nullopt;
-      }
-      if (entry == node->entries.end()) {
-        node->entries.push_back({key, place(at, key.size()), {}});
-        entry = node->entries.end() - 1;
-        entry->value.mark = entry->mark;
-      }
-      if (is_last) entry->mark = place(at, key.size());
-      node = &entry->value;
-    }
-    if (is_last) break;
+    change.path.push_back({key, place(at, key.size()), place(0, at == 0 ? 1 : at - 1)});
+    if (end == equals) return change;
     at = end + 1;
   }
-  *node = std::move(value);
+}
+
+std::optional<Diagnostics> apply_override(YamlNode& root, const YamlOverride& change) {
+  YamlNode* node = &root;
+  for (const YamlOverride::Key& key : change.path) {
+    const bool is_last = &key == &change.path.back();
+    if (node->kind == YamlNode::Kind::sequence) {
+      const Parsed<std::int64_t> index = parse_count(key.text);
+      if (!index.value || *index.value >= static_cast<std::int64_t>(node->items.size())) {
+        return Diagnostics{
+            input_error(key.mark, fmt::format("'{}' is no element of a list of {}",
+                                              clipped(key.text), node->items.size()))};
+      }
+      node = &node->items[static_cast<std::size_t>(*index.value)];
+      continue;
+    }
+    if (node->kind != YamlNode::Kind::map) {  // the override replaces a plain value by a section
+      *node = YamlNode{};
+      node->kind = YamlNode::Kind::map;
+      node->mark = key.before;
+    }
+    auto entry = std::find_if(node->entries.begin(), node->entries.end(),
+                              [&](const YamlNode::Entry& e) { return e.key == key.text; });
+    if (is_last && change.value.kind == YamlNode::Kind::null) {
+      if (entry != node->entries.end()) node->entries.erase(entry);
+      return std::nullopt;
+    }
+    if (entry == node->entries.end()) {
+      node->entries.push_back({key.text, key.mark, {}});
+      entry = node->entries.end() - 1;
+      entry->value.mark = entry->mark;
+    }
+    if (is_last) entry->mark = key.mark;
+    node = &entry->value;
+  }
+  *node = change.value;
   return std::nullopt;
+}
+
+std::optional<Diagnostics> apply_override(YamlNode& root, const std::string& argument) {
+  const auto change = parse_override(argument);
+  if (!change) return change.problems();
+  return apply_override(root, *change);
 }
 
 }  // namespace plumbline

@@ -41,9 +41,25 @@ Result<YamlNode> parse_yaml(const std::shared_ptr<const Source>& source);
 /// read_file and parse_yaml. Errors: of both; an empty file.
 Result<YamlNode> read_yaml(const std::string& path);
 
-/// Sets what `argument`, "a.b=value", names in the tree under `root`: maps on the way are made,
-/// list elements are named by their index, and null takes the key out. The value is read as YAML.
-/// Errors: no '=', an empty path, an index that is not there, a value that is not YAML.
+/// A change of a tree: what `a.b=value` says. Read once, it may be put into many trees.
+struct YamlOverride {
+  struct Key {
+    std::string text;
+    Mark mark;
+    Mark before;  ///< Of the path up to this key: where a section that is made on the way stands.
+  };
+  std::vector<Key> path;  ///< Never empty.
+  YamlNode value;         ///< Null takes the key out.
+};
+
+/// Reads "a.b=value"; the value is YAML. Errors: no '=', an empty path, a value that is not YAML.
+Result<YamlOverride> parse_override(const std::string& argument);
+
+/// Sets what `change` names in the tree under `root`: maps on the way are made, list elements are
+/// named by their index, and null takes the key out. Errors: an index that is not there.
+std::optional<Diagnostics> apply_override(YamlNode& root, const YamlOverride& change);
+
+/// parse_override and apply_override. Errors: of both.
 std::optional<Diagnostics> apply_override(YamlNode& root, const std::string& argument);
 
 }  // namespace plumbline

@@ -3,6 +3,7 @@
 #include "sim/axes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -13,17 +14,20 @@ namespace plumbline {
 namespace {
 
 /// An argument with its values apart.
-struct Axis {
+struct Argument {
   std::string key;
   std::vector<std::string> values;
   bool assigns = true;  ///< Has an '='.
 };
 
+Mark mark_of(const std::string& argument) {
+  const auto source = std::make_shared<const Source>(Source{"<command line>", argument, ""});
+  return {source, 1, 1, static_cast<int>(std::max<std::size_t>(argument.size(), 1))};
+}
+
 Diagnostic wrong(const std::string& argument, const std::string& what,
                  const std::string& help = "") {
-  const auto source = std::make_shared<const Source>(Source{"<command line>", argument, ""});
-  Mark mark{source, 1, 1, static_cast<int>(std::max<std::size_t>(argument.size(), 1))};
-  return input_error(mark, what, help);
+  return input_error(mark_of(argument), what, help);
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -57,44 +61,48 @@ std::vector<std::string> pieces(std::string_view text) {
 }
 
 /// The numbers of a range, or what is wrong with it.
-Result<std::vector<std::string>> range_values(const std::string& argument,
-                                              std::string_view inside) {
+Result<std::vector<std::string>> range_values(std::string_view inside, const Mark& mark) {
   const std::vector<std::string> parts = pieces(inside);
   std::vector<std::int64_t> numbers;
   numbers.reserve(parts.size());
   for (const std::string& part : parts) {
     const auto number = parse_count(part);
     if (!number.value)
-      return wrong(argument, fmt::format("'{}' in a range is no whole number", clipped(part)),
-                   "range(from, to) or range(from, to, step)");
+      return input_error(mark, fmt::format("'{}' in a range is no whole number", clipped(part)),
+                         "range(from, to) or range(from, to, step)");
     numbers.push_back(*number.value);
   }
   if (numbers.size() < 2 || numbers.size() > 3)
-    return wrong(argument, fmt::format("a range of {} numbers", numbers.size()),
-                 "range(from, to) or range(from, to, step)");
+    return input_error(mark, fmt::format("a range of {} numbers", numbers.size()),
+                       "range(from, to) or range(from, to, step)");
   const std::int64_t step = numbers.size() == 3 ? numbers[2] : 1;
   if (step == 0 || numbers[0] >= numbers[1])
-    return wrong(argument, fmt::format("range({}) holds nothing", inside),
-                 "the first number is below the second, and the step is at least 1");
+    return input_error(mark, fmt::format("range({}) holds nothing", inside),
+                       "the first number is below the second, and the step is at least 1");
   const auto count = static_cast<std::size_t>((numbers[1] - numbers[0] + step - 1) / step);
   if (count > kMostCombinations)
-    return wrong(argument, fmt::format("range({}) holds {} numbers, more than {}", inside, count,
-                                       kMostCombinations));
+    return input_error(mark, fmt::format("range({}) holds {} numbers, more than {}", inside, count,
+                                         kMostCombinations));
   std::vector<std::string> values;
   values.reserve(count);
   for (std::int64_t n = numbers[0]; n < numbers[1]; n += step) values.push_back(std::to_string(n));
   return values;
 }
 
-Result<Axis> read_axis(const std::string& argument) {
+/// What stands between the parentheses of `range(...)`; nothing for another text.
+std::optional<std::string_view> inside_of_range(std::string_view text) {
+  constexpr std::string_view range = "range(";
+  if (!text.starts_with(range) || !text.ends_with(')')) return std::nullopt;
+  return text.substr(range.size(), text.size() - range.size() - 1);
+}
+
+Result<Argument> split(const std::string& argument) {
   const std::size_t equals = argument.find('=');
-  if (equals == std::string::npos) return Axis{argument, {""}, false};  // its reader tells
-  Axis axis{argument.substr(0, equals), {}, true};
+  if (equals == std::string::npos) return Argument{argument, {""}, false};  // its reader tells
+  Argument axis{argument.substr(0, equals), {}, true};
   for (const std::string& piece : pieces(std::string_view(argument).substr(equals + 1))) {
-    constexpr std::string_view range = "range(";
-    if (piece.starts_with(range) && piece.ends_with(')')) {
-      auto values = range_values(
-          argument, std::string_view(piece).substr(range.size(), piece.size() - range.size() - 1));
+    if (const auto inside = inside_of_range(piece)) {
+      auto values = range_values(*inside, mark_of(argument));
       if (!values) return values.problems();
       axis.values.insert(axis.values.end(), values->begin(), values->end());
     } else {
@@ -108,33 +116,148 @@ Result<Axis> read_axis(const std::string& argument) {
   return axis;
 }
 
-}  // namespace
-
-Result<std::vector<std::vector<std::string>>> combinations(
-    const std::vector<std::string>& arguments) {
+/// All arguments with their values apart.
+Result<std::vector<Argument>> split_all(const std::vector<std::string>& arguments) {
   Diagnostics problems;
-  std::vector<Axis> axes;
+  std::vector<Argument> axes;
   axes.reserve(arguments.size());
-  double count = 1;
   for (const std::string& argument : arguments) {
-    auto axis = read_axis(argument);
+    auto axis = split(argument);
     if (!keep(axis, problems)) continue;
-    const auto same = [&](const Axis& other) { return other.key == axis->key; };
+    const auto same = [&](const Argument& other) { return other.key == axis->key; };
     if (std::any_of(axes.begin(), axes.end(), same) && axis->assigns) {
       problems.push_back(wrong(argument, fmt::format("'{}' stands twice", clipped(axis->key)),
                                "give all its values at once: key=1,2,4"));
     }
-    count *= static_cast<double>(axis->values.size());
     axes.push_back(*std::move(axis));
   }
-  if (problems.empty() && count > static_cast<double>(kMostCombinations)) {
-    problems.push_back(
-        wrong(arguments.back(), fmt::format("the values make {:.0f} combinations, more than {}",
-                                            count, kMostCombinations)));
+  if (!problems.empty()) return problems;
+  return axes;
+}
+
+/// A value of a list as it may be written in one line.
+std::string flow_text(const YamlNode& node) {
+  std::vector<std::string> parts;
+  switch (node.kind) {
+    case YamlNode::Kind::null:
+      return "null";
+    case YamlNode::Kind::scalar:
+      return node.text;
+    case YamlNode::Kind::sequence:
+      parts.reserve(node.items.size());
+      for (const YamlNode& item : node.items) parts.push_back(flow_text(item));
+      return fmt::format("[{}]", fmt::join(parts, ", "));
+    case YamlNode::Kind::map:
+      parts.reserve(node.entries.size());
+      for (const YamlNode::Entry& entry : node.entries)
+        parts.push_back(fmt::format("{}: {}", entry.key, flow_text(entry.value)));
+      return fmt::format("{{{}}}", fmt::join(parts, ", "));
+  }
+  return "";
+}
+
+/// The path of an axis in a `sweep` section.
+std::vector<YamlOverride::Key> path_of(const YamlNode::Entry& entry) {
+  std::vector<YamlOverride::Key> path;
+  for (std::size_t at = 0;;) {
+    const std::size_t end = entry.key.find('.', at);
+    path.push_back({entry.key.substr(at, end - at), entry.mark, entry.mark});
+    if (end == std::string::npos) return path;
+    at = end + 1;
+  }
+}
+
+/// The values of an axis in a `sweep` section.
+Result<std::vector<YamlNode>> values_of(const YamlNode::Entry& entry) {
+  const YamlNode& node = entry.value;
+  if (node.kind == YamlNode::Kind::sequence) {
+    if (node.items.empty())
+      return input_error(node.mark, fmt::format("sweep.{} is an empty list", clipped(entry.key)));
+    return node.items;
+  }
+  const auto inside =
+      node.kind == YamlNode::Kind::scalar ? inside_of_range(node.text) : std::nullopt;
+  if (!inside) {
+    const std::string what = node.kind == YamlNode::Kind::map ? "is a map"
+                             : node.kind == YamlNode::Kind::scalar
+                                 ? fmt::format("is '{}'", clipped(node.text))
+                                 : "has no value";
+    return input_error(entry.mark,
+                       fmt::format("sweep.{} {}, where a list of values or a range is wanted",
+                                   clipped(entry.key), what),
+                       node.kind == YamlNode::Kind::map
+                           ? "write the key with its dots: schedule.micro_batches: [4, 8]"
+                           : "schedule.micro_batches: [4, 8], or range(4, 65, 4)");
+  }
+  const auto numbers = range_values(*inside, node.mark);
+  if (!numbers) return numbers.problems();
+  std::vector<YamlNode> values(numbers->size(), node);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i].text = (*numbers)[i];
+  return values;
+}
+
+}  // namespace
+
+Result<std::vector<Axis>> read_axes(const std::vector<std::string>& arguments) {
+  const auto split = split_all(arguments);
+  if (!split) return split.problems();
+  Diagnostics problems;
+  std::vector<Axis> axes;
+  axes.reserve(split->size());
+  for (const Argument& argument : *split) {
+    Axis axis{argument.key, argument.values, {}};
+    axis.changes.reserve(axis.values.size());
+    for (std::string& value : axis.values) {
+      auto change = parse_override(argument.assigns ? argument.key + '=' + value : argument.key);
+      if (keep(change, problems)) axis.changes.push_back(*std::move(change));
+      if (value.empty()) value = "null";
+    }
+    axes.push_back(std::move(axis));
   }
   if (!problems.empty()) return problems;
+  return axes;
+}
+
+std::vector<Axis> read_axes(const YamlNode& section, Diagnostics& problems) {
+  std::vector<Axis> axes;
+  if (section.kind != YamlNode::Kind::map) {
+    problems.push_back(input_error(section.mark, "sweep is no map from keys to their values",
+                                   "sweep: {schedule.micro_batches: [4, 8, 16]}"));
+    return axes;
+  }
+  axes.reserve(section.entries.size());
+  for (const YamlNode::Entry& entry : section.entries) {
+    const auto values = values_of(entry);
+    if (!keep(values, problems)) continue;
+    const auto path = path_of(entry);
+    if (std::any_of(path.begin(), path.end(), [](const auto& key) { return key.text.empty(); })) {
+      problems.push_back(input_error(entry.mark, "a key of the path is empty"));
+      continue;
+    }
+    Axis axis{entry.key, {}, {}};
+    axis.values.reserve(values->size());
+    axis.changes.reserve(values->size());
+    for (const YamlNode& value : *values) {
+      axis.values.push_back(flow_text(value));
+      axis.changes.push_back({path, value});
+    }
+    axes.push_back(std::move(axis));
+  }
+  return axes;
+}
+
+Result<std::vector<std::vector<std::string>>> combinations(
+    const std::vector<std::string>& arguments) {
+  const auto axes = split_all(arguments);
+  if (!axes) return axes.problems();
+  double count = 1;
+  for (const Argument& axis : *axes) count *= static_cast<double>(axis.values.size());
+  if (count > static_cast<double>(kMostCombinations)) {
+    return wrong(arguments.back(), fmt::format("the values make {:.0f} combinations, more than {}",
+                                               count, kMostCombinations));
+  }
   std::vector<std::vector<std::string>> all(1);
-  for (const Axis& axis : axes) {
+  for (const Argument& axis : *axes) {
     std::vector<std::vector<std::string>> longer;
     longer.reserve(all.size() * axis.values.size());
     for (const auto& combination : all) {

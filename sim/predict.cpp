@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "sim/predict.h"
 
+#include <algorithm>
+
 #include "schedules/lower.h"
 #include "sim/simulate.h"
 #include "sim/uncertainty.h"
@@ -21,7 +23,18 @@ Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipelin
                choice.micro_batches_mark);
 }
 
-Result<Outcome> predict(const Scenario& scenario) {
+namespace {
+
+Trace evaluate(const OpGraph& graph, Evaluation evaluation) {
+  if (evaluation == Evaluation::events) return simulate(graph);
+  const std::vector<bool> shared = graph.shared_channels();
+  const bool shares_any = std::find(shared.begin(), shared.end(), true) != shared.end();
+  return shares_any ? simulate(graph) : longest_path(graph);
+}
+
+}  // namespace
+
+Result<Outcome> predict(const Scenario& scenario, Evaluation evaluation) {
   // Partition, stage costs and schedule.
   auto pipeline = plan_pipeline(scenario, /*for_run=*/true);
   if (!pipeline) return pipeline.problems();
@@ -31,7 +44,7 @@ Result<Outcome> predict(const Scenario& scenario) {
   if (!graph) return graph.problems();
 
   // Simulate.
-  Trace trace = simulate(*graph);
+  Trace trace = evaluate(*graph, evaluation);
 
   // Read off what it means.
   auto outcome = assess(scenario, *std::move(pipeline), *std::move(graph), std::move(trace));

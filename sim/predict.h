@@ -9,7 +9,13 @@ namespace plumbline {
 /// The run of a pipeline: from here on the order is fixed. Errors: those of lower().
 Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipeline);
 
+/// How an op graph is evaluated. Both give the same trace to the tick.
+enum class Evaluation {
+  events,   ///< By the event engine, always.
+  fastest,  ///< As a longest path where no two channels share a card, else by the event engine.
+};
+
 /// Predicts. Errors: those of plan_pipeline; a run that does not fit into 64 bits.
-Result<Outcome> predict(const Scenario& scenario);
+Result<Outcome> predict(const Scenario& scenario, Evaluation evaluation = Evaluation::events);
 
 }  // namespace plumbline

@@ -11,14 +11,15 @@
 #include "models/profile_reader.h"
 #include "models/quantity.h"
 #include "models/section_reader.h"
-#include "sim/model_section.h"
+#include "sim/axes.h"
 
 namespace plumbline {
 namespace {
 
 class ScenarioReader {
  public:
-  explicit ScenarioReader(const std::string& path) : path_(path) {}
+  ScenarioReader(const std::string& path, const ModelSection* model)
+      : path_(path), known_model_(model) {}
 
   Result<Scenario> read(const YamlNode& root) {
     SectionReader file(root, "", problems_);
@@ -37,6 +38,7 @@ class ScenarioReader {
     read_training(file);
     read_overhead(file);
     if (auto noise = file.section("noise")) scenario_.noise = read_noise_section(*noise);
+    if (const YamlNode* sweep = file.child("sweep")) read_axes(*sweep, problems_);
     file.finish();
     if (problems_.empty()) settle_copies();
     if (problems_.empty()) check_batches();
@@ -65,7 +67,7 @@ class ScenarioReader {
     auto section = file.section("model");
     scenario_.model_mark = file.mark_of("model");
     if (!section || !section->is_map()) return;
-    ModelSection read = read_model_section(*section, problems_);
+    ModelSection read = known_model_ ? *known_model_ : read_model_section(*section, problems_);
     scenario_.model = std::move(read.model);
     scenario_.network = std::move(read.network);
     batch_ = read.batch;
@@ -429,6 +431,7 @@ class ScenarioReader {
   }
 
   std::string path_;
+  const ModelSection* known_model_;
   Scenario scenario_;
   Diagnostics problems_;
   std::optional<Marked<std::int64_t>> batch_;
@@ -438,10 +441,6 @@ class ScenarioReader {
   std::optional<Mark> measured_overhead_;
 };
 
-}  // namespace
-
-namespace {
-
 Result<Scenario> read_tree(YamlNode root, const std::vector<std::string>& overrides) {
   Diagnostics problems;
   for (const std::string& argument : overrides) {
@@ -449,12 +448,16 @@ Result<Scenario> read_tree(YamlNode root, const std::vector<std::string>& overri
       problems.insert(problems.end(), wrong->begin(), wrong->end());
   }
   if (!problems.empty()) return problems;
-  auto scenario = ScenarioReader(root.mark.source->name).read(root);
-  if (scenario) scenario->source = root.mark.source;
-  return scenario;
+  return read_scenario_tree(root);
 }
 
 }  // namespace
+
+Result<Scenario> read_scenario_tree(const YamlNode& root, const ModelSection* model) {
+  auto scenario = ScenarioReader(root.mark.source->name, model).read(root);
+  if (scenario) scenario->source = root.mark.source;
+  return scenario;
+}
 
 Result<Scenario> read_scenario(const std::string& path, const std::vector<std::string>& overrides) {
   auto root = read_yaml(path);

@@ -15,6 +15,7 @@
 #include "schedules/generators.h"
 #include "schedules/schedule_file.h"
 #include "schedules/weight_versions.h"
+#include "sim/model_section.h"
 #include "sim/noise.h"
 #include "sim/plan.h"
 
@@ -66,5 +67,9 @@ Result<Scenario> read_scenario(const std::string& path, const std::vector<std::s
 /// The same for a text that is at hand; the files that it names are read.
 Result<Scenario> parse_scenario(const std::shared_ptr<const Source>& source,
                                 const std::vector<std::string>& overrides);
+
+/// The same for a tree. `model` is what its model section reads as, where that is known: the
+/// section is not looked at then.
+Result<Scenario> read_scenario_tree(const YamlNode& root, const ModelSection* model = nullptr);
 
 }  // namespace plumbline

@@ -15,12 +15,14 @@ std::string Table::print() const {
     for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
   }
   std::string text;
-  for (const auto& row : rows_) {
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    const auto& row = rows_[r];
     std::string line;
     for (std::size_t c = 0; c < row.size(); ++c) {
       line += c == 0 ? fmt::format("  {:<{}}", row[c], widths[c])
                      : fmt::format("  {:>{}}", row[c], widths[c]);
     }
+    if (!remarks_[r].empty()) line += "  " + remarks_[r];
     while (!line.empty() && line.back() == ' ') line.pop_back();
     text += line + '\n';
   }

@@ -11,11 +11,16 @@ namespace plumbline {
 /// others to the right. No line ends in a space.
 class Table {
  public:
-  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  /// `remark` stands behind the last column, to the left, and widens none.
+  void row(std::vector<std::string> cells, std::string remark = "") {
+    rows_.push_back(std::move(cells));
+    remarks_.push_back(std::move(remark));
+  }
   std::string print() const;
 
  private:
   std::vector<std::vector<std::string>> rows_;
+  std::vector<std::string> remarks_;  ///< Parallel to rows_.
 };
 
 /// 0.2727 as "27.27 %".

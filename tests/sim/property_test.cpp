@@ -6,6 +6,7 @@
 
 #include "sim/predict.h"
 #include "sim/report.h"
+#include "sim/sweep.h"
 #include "tests/support/builders.h"
 
 namespace plumbline::test {
@@ -251,6 +252,42 @@ void check_json(const Outcome& p) {
   }
 }
 
+/// Rows of a sweep over the scenario are what predict gives for each point, to the tick.
+void check_sweep(const std::string& text) {
+  const std::vector<std::string> axes = {"schedule.micro_batches=6,7,12",
+                                         "overhead.per_op=0 us,3 us"};
+  const auto source = text_source("random.yaml", text);
+  const auto sweep = Sweep::parse(source, axes);
+  REQUIRE_MESSAGE(sweep, (sweep ? "" : to_text(sweep.problems())));
+  const auto combined = combinations(axes);
+  REQUIRE(combined->size() == sweep->points());
+  for (std::uint64_t point = 0; point < sweep->points(); ++point) {
+    CAPTURE(point);
+    const SweepRow row = sweep->evaluate(point);
+    const auto scenario = parse_scenario(source, (*combined)[point]);
+    const auto outcome = scenario ? predict(*scenario) : Result<Outcome>(scenario.problems());
+    REQUIRE(row.numbers.has_value() == static_cast<bool>(outcome));
+    if (!outcome) {
+      CHECK(row.reason == outcome.problems().front().message);
+      continue;
+    }
+    const SweepNumbers& numbers = *row.numbers;
+    const Metrics& metrics = outcome->metrics;
+    CHECK(numbers.iteration_time_s == outcome->iteration_time_s);
+    CHECK(numbers.throughput_samples_per_s == outcome->throughput_samples_per_s);
+    CHECK(numbers.bubble_fraction == metrics.bubble_fraction());
+    CHECK(numbers.bubble_overhead == metrics.bubble_overhead());
+    CHECK(numbers.communication_stall_fraction == metrics.communication_stall_fraction());
+    CHECK(numbers.steady_bubble_fraction.has_value() == metrics.steady.has_value());
+    CHECK(numbers.formula_bubble_fraction.has_value() == outcome->formula.has_value());
+    CHECK(numbers.fits == outcome->fits());
+    Bytes most;
+    for (const DeviceMemory& device : outcome->memory) most = std::max(most, device.peak.sum());
+    CHECK(numbers.peak_memory_bytes == most.count);
+    CHECK(row.estimated == outcome->pipeline.estimated);
+  }
+}
+
 TEST_CASE("every law holds on every random scenario") {
   std::uint64_t steady = 0, shared = 0, reducing = 0;
   for (std::uint64_t seed = 1; seed <= kScenarios; ++seed) {
@@ -269,6 +306,7 @@ TEST_CASE("every law holds on every random scenario") {
     check_two_evaluations(*prediction);
     check_memory(*prediction);
     if (seed % 10 == 0) check_json(*prediction);
+    if (seed % 20 == 0) check_sweep(text);
     steady += prediction->metrics.steady ? 1 : 0;
     reducing += prediction->metrics.all_reduces > 0 ? 1 : 0;
     const auto cards = prediction->graph.shared_channels();

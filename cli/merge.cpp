@@ -1,0 +1,55 @@
+// `plumbline merge`: the shards of a sweep as the whole.
+// SPDX-License-Identifier: MIT
+#include <CLI/App.hpp>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/sweep_options.h"
+#include "sim/sweep_file.h"
+
+namespace plumbline {
+namespace {
+
+struct Arguments : SweepOptions {
+  std::vector<std::string> files;
+  std::string output;
+};
+
+int merge_files(const Arguments& arguments) {
+  auto selection = read_selection(arguments);
+  if (!selection) return fail(selection.problems());
+  Diagnostics problems;
+  std::vector<SweepFile> files;
+  files.reserve(arguments.files.size());
+  for (const std::string& path : arguments.files) {
+    const auto source = read_file(path, kLargestSweepFile);
+    if (!keep(source, problems)) continue;
+    auto file = parse_sweep_file(*source, kVersion);
+    if (keep(file, problems)) files.push_back(*std::move(file));
+  }
+  if (!problems.empty()) return fail(problems);
+  auto whole = merge(std::move(files));
+  if (!whole) return fail(whole.problems());
+  const SweepReport told = report(*std::move(whole), *std::move(selection));
+  const int written = write_output(to_text(told, arguments), arguments.output);
+  return written == ExitCode::done ? report_feasibility(told) : written;
+}
+
+}  // namespace
+
+void add_merge(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      app.add_subcommand("merge", "put the shards of a sweep together, as if it had been one run");
+  command->add_option("files", arguments->files, "results of sweep --shard i/n")
+      ->required()
+      ->type_name("FILE");
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "write to this file instead of stdout, whole or not at all")
+      ->type_name("FILE");
+  add_sweep_options(*command, *arguments);
+  command->callback([arguments, &exit_code] { exit_code = merge_files(*arguments); });
+}
+
+}  // namespace plumbline

@@ -1,0 +1,240 @@
+// `plumbline sweep`: every combination of several values, on all cores.
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+#include "cli/command.h"
+#include "cli/partial_file.h"
+#include "cli/real.h"
+#include "cli/sweep_options.h"
+#include "models/quantity.h"
+#include "sim/parallel.h"
+#include "sim/sweep_file.h"
+
+namespace plumbline {
+namespace {
+
+struct Arguments : ScenarioArguments, SweepOptions {
+  unsigned jobs = 0;
+  std::string shard;
+  bool resume = false;
+};
+
+/// Set by SIGINT and SIGTERM. A second signal ends the process at once.
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "it is set by a signal handler");
+
+/// Signals set `interrupted` while one of these lives.
+class SignalGuard {
+ public:
+  SignalGuard() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { interrupted = true; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+    sigaction(SIGINT, &action, &old_interrupt_);
+    sigaction(SIGTERM, &action, &old_terminate_);
+  }
+  ~SignalGuard() {
+    sigaction(SIGINT, &old_interrupt_, nullptr);
+    sigaction(SIGTERM, &old_terminate_, nullptr);
+  }
+  SignalGuard(const SignalGuard&) = delete;
+  SignalGuard& operator=(const SignalGuard&) = delete;
+
+ private:
+  struct sigaction old_interrupt_ {};
+  struct sigaction old_terminate_ {};
+};
+
+Diagnostic usage(std::string message, std::string help) {
+  Diagnostic wrong;
+  wrong.message = std::move(message);
+  wrong.help = std::move(help);
+  return wrong;
+}
+
+/// "2/8". Errors: no such text, an index out of range.
+Result<Shard> parse_shard(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  const std::string index = text.substr(0, slash);
+  const auto i = parse_count(index);
+  const auto n = parse_count(slash == std::string::npos ? "" : text.substr(slash + 1));
+  if (!i.value || !n.value) {
+    return usage(fmt::format("--shard is '{}', which is not of the form i/n", clipped(text)),
+                 "the second of eight shards: --shard 2/8");
+  }
+  if (*n.value < 1 || *n.value > static_cast<std::int64_t>(kMostCombinations) || *i.value < 1 ||
+      *i.value > *n.value) {
+    return usage(fmt::format("--shard is '{}', but there is no shard {} of {}", clipped(text),
+                             *i.value, *n.value),
+                 "shards count from 1: 1/8, 2/8, ... 8/8");
+  }
+  return Shard{static_cast<std::uint64_t>(*i.value), static_cast<std::uint64_t>(*n.value)};
+}
+
+/// Errors: options that do not go together.
+std::optional<Diagnostic> refuse_options(const Arguments& arguments) {
+  if (arguments.resume && arguments.output.empty()) {
+    return usage("--resume without -o", "only with -o FILE rows are kept, in FILE.partial");
+  }
+  if (arguments.shard.empty()) return std::nullopt;
+  if (arguments.selects() || arguments.csv || arguments.markdown || !arguments.json) {
+    return usage(
+        "--shard gives a part of the rows, as JSON and in full",
+        "sweep with --json; --objective, --where, --pareto, --top, --csv and --markdown go "
+        "to plumbline merge");
+  }
+  return std::nullopt;
+}
+
+/// "12 of 400 points, some 3 s left", at most ten times a second.
+class Progress {
+ public:
+  explicit Progress(std::uint64_t count) : count_(count) {}
+
+  void tell(std::uint64_t done) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - told_ < std::chrono::milliseconds(100)) return;
+    told_ = now;
+    const double spent_s = std::chrono::duration<double>(now - begin_).count();
+    const double left_s = spent_s / static_cast<double>(done) * static_cast<double>(count_ - done);
+    line_.tell(fmt::format(
+        "sweep: {} of {} points, some {} left", done, count_,
+        left_s < 120 ? fmt::format("{:.0f} s", left_s) : fmt::format("{:.0f} min", left_s / 60)));
+  }
+
+ private:
+  std::uint64_t count_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point told_ = begin_;
+  ProgressLine line_;
+};
+
+/// The points of the shard that have no row yet.
+std::vector<std::uint64_t> open_points(const SweepResult& result) {
+  std::vector<bool> done(result.points, false);
+  for (const SweepRow& row : result.rows) done[row.point] = true;
+  const Shard shard = result.shard.value_or(Shard{});
+  std::vector<std::uint64_t> open;
+  open.reserve(static_cast<std::size_t>(result.points / shard.count + 1));
+  for (std::uint64_t point = 0; point < result.points; ++point) {
+    if (!done[point] && shard.holds(point)) open.push_back(point);
+  }
+  return open;
+}
+
+/// Evaluates what is open, until it is done or a signal comes. Errors: a row that cannot be kept.
+std::optional<Diagnostic> evaluate_all(const Sweep& sweep, unsigned jobs, SweepResult& result,
+                                       PartialFile* partial) {
+  const std::vector<std::uint64_t> open = open_points(result);
+  result.rows.reserve(result.rows.size() + open.size());
+  std::mutex mutex;
+  std::optional<Diagnostic> failure;
+  std::uint64_t done = 0;
+  Progress progress(open.size());
+  const SignalGuard guard;
+  for_each_parallel(open.size(), jobs, interrupted, [&](std::uint64_t i) {
+    SweepRow row = sweep.evaluate(open[i]);
+    const std::string line = partial ? row_json(result, row) : "";
+    const std::lock_guard lock(mutex);
+    if (failure) return;
+    if (partial && !partial->append(line)) {
+      failure =
+          usage(fmt::format("{} cannot be written: {}", partial->path(), std::strerror(errno)),
+                "the rows in it are whole: go on with --resume");
+      failure->fault = Fault::file;
+      interrupted = true;
+      return;
+    }
+    result.rows.push_back(std::move(row));
+    progress.tell(++done);
+  });
+  return failure;
+}
+
+int sweep_all(const Arguments& arguments) {
+  if (const auto wrong = refuse_options(arguments)) return fail({*wrong});
+  auto selection = read_selection(arguments);
+  if (!selection) return fail(selection.problems());
+  std::optional<Shard> shard;
+  if (!arguments.shard.empty()) {
+    const auto read = parse_shard(arguments.shard);
+    if (!read) return fail(read.problems());
+    shard = *read;
+  }
+
+  // Which points there are, and which of them have a row already.
+  const auto sweep = Sweep::open(arguments.scenario, arguments.overrides);
+  if (!sweep) return fail(sweep.problems());
+  SweepResult result = sweep->header();
+  result.shard = shard;
+  std::optional<PartialFile> partial;
+  if (!arguments.output.empty()) {
+    if (const int trouble = try_output(arguments.output); trouble != ExitCode::done) return trouble;
+    auto opened = PartialFile::open(arguments.output + ".partial", result, arguments.resume);
+    if (!opened) return fail(opened.problems());
+    partial.emplace(*std::move(opened));
+    result.rows = partial->take_rows();
+  }
+
+  // Evaluate them.
+  const unsigned jobs = arguments.jobs > 0 ? arguments.jobs : available_cores();
+  const auto failure = evaluate_all(*sweep, jobs, result, partial ? &*partial : nullptr);
+  if (failure) return fail({*failure});
+  const bool stopped = interrupted && !open_points(result).empty();
+  if (stopped && partial) {
+    std::fputs(fmt::format("interrupted: {} of {} points are in {}; the same command with --resume "
+                           "goes on\n",
+                           result.rows.size(), result.points, partial->path())
+                   .c_str(),
+               stderr);
+    return ExitCode::interrupted;
+  }
+
+  // Tell them.
+  const SweepReport told = report(std::move(result), *std::move(selection));
+  const int written = write_output(to_text(told, arguments), arguments.output);
+  if (written != ExitCode::done) return written;
+  if (partial) partial->remove();
+  if (stopped) {
+    std::fputs(fmt::format("interrupted: {} of {} points are done and told; with -o FILE an "
+                           "interrupted sweep can go on\n",
+                           told.done, told.result.points)
+                   .c_str(),
+               stderr);
+    return ExitCode::interrupted;
+  }
+  // Of a shard it shows when all are together.
+  return shard ? ExitCode::done : report_feasibility(told);
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      app.add_subcommand("sweep", "predict every combination: key=1,2,4 key='range(4, 65, 4)'");
+  add_scenario_arguments(*command, *arguments);
+  add_sweep_options(*command, *arguments);
+  command->add_option("--jobs", arguments->jobs, "threads; absent = one a core")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N");
+  command
+      ->add_option("--shard", arguments->shard,
+                   "only the i-th of n parts, for plumbline merge; with --json")
+      ->type_name("i/n");
+  command->add_flag("--resume", arguments->resume,
+                    "go on with the rows that an interrupted sweep kept in FILE.partial");
+  command->callback([arguments, &exit_code] { exit_code = sweep_all(*arguments); });
+}
+
+}  // namespace plumbline

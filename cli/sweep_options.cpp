@@ -1,0 +1,65 @@
+// Options of sweeps.
+// SPDX-License-Identifier: MIT
+#include "cli/sweep_options.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
+#include <cstdio>
+
+namespace plumbline {
+
+void add_sweep_options(CLI::App& command, SweepOptions& options) {
+  command
+      .add_option("--objective", options.objective,
+                  "what is best: throughput, memory or bubble; for time it is throughput, because "
+                  "micro-batch sizes may differ")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command
+      .add_option("--where", options.where,
+                  "only rows that meet this, such as 'peak_memory_bytes < 80 GB'; may be repeated")
+      ->type_name("CONDITION")
+      ->expected(1)
+      ->take_all();
+  command.add_flag("--pareto", options.pareto,
+                   "only rows that no other beats in both throughput and peak memory");
+  command.add_option("--top", options.top, "only the best N rows")
+      ->check(CLI::Range(std::size_t{1}, kMostCombinations))
+      ->type_name("N");
+  CLI::Option* const json = command.add_flag("--json", options.json, "print JSON and nothing else");
+  CLI::Option* const csv = command.add_flag("--csv", options.csv, "print CSV, unrounded");
+  CLI::Option* const markdown =
+      command.add_flag("--markdown", options.markdown, "print a Markdown table");
+  json->excludes(csv)->excludes(markdown);
+  csv->excludes(markdown);
+}
+
+Result<SweepSelection> read_selection(const SweepOptions& options) {
+  Diagnostics problems;
+  SweepSelection selection;
+  selection.pareto = options.pareto;
+  selection.top = options.top;
+  const auto objective = parse_objective(options.objective);
+  if (keep(objective, problems)) selection.objective = *objective;
+  selection.where.reserve(options.where.size());
+  for (const std::string& text : options.where) {
+    auto condition = parse_condition(text);
+    if (keep(condition, problems)) selection.where.push_back(*std::move(condition));
+  }
+  if (!problems.empty()) return problems;
+  return selection;
+}
+
+std::string to_text(const SweepReport& report, const SweepOptions& options) {
+  if (options.json) return to_json(report, kVersion);
+  if (options.csv) return to_csv(report);
+  return options.markdown ? to_markdown(report) : to_table(report);
+}
+
+int report_feasibility(const SweepReport& report) {
+  if (report.any_feasible()) return ExitCode::done;
+  std::fputs(("error: " + infeasibility(report) + '\n').c_str(), stderr);
+  return ExitCode::infeasible;
+}
+
+}  // namespace plumbline

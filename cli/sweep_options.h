@@ -1,0 +1,43 @@
+// What `sweep` and `merge` have in common: which rows are told, and in which format.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "sim/sweep_report.h"
+
+namespace CLI {
+class App;
+}
+
+namespace plumbline {
+
+/// How the rows of a sweep are told.
+struct SweepOptions {
+  std::string objective = "throughput";
+  std::vector<std::string> where;
+  bool pareto = false;
+  std::size_t top = 0;
+  bool json = false;
+  bool csv = false;
+  bool markdown = false;
+
+  /// Whether rows are to be ordered or left out.
+  bool selects() const { return objective != "throughput" || !where.empty() || pareto || top > 0; }
+};
+
+void add_sweep_options(CLI::App& command, SweepOptions& options);
+
+/// Errors: an unknown objective, a wrong condition.
+Result<SweepSelection> read_selection(const SweepOptions& options);
+
+/// The report in the format that was asked for.
+std::string to_text(const SweepReport& report, const SweepOptions& options);
+
+/// Says on stderr why no row is feasible, if none is; returns ExitCode::infeasible then, else
+/// ExitCode::done.
+int report_feasibility(const SweepReport& report);
+
+}  // namespace plumbline

@@ -1,0 +1,21 @@
+// The same work on many things, on several threads.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+namespace plumbline {
+
+/// Calls work(i) for every i below `count`, in ascending order of their beginnings, on `jobs`
+/// threads, until all are done or `stop` is set; what has begun is ended. With one job on the
+/// calling thread alone. An exception of `work` stops all and is thrown on.
+/// Requires: jobs >= 1; `work` may be called by several threads at once.
+void for_each_parallel(std::uint64_t count, unsigned jobs, const std::atomic<bool>& stop,
+                       const std::function<void(std::uint64_t)>& work);
+
+/// How many threads this process may run at once; at least 1.
+unsigned available_cores();
+
+}  // namespace plumbline

@@ -1,0 +1,61 @@
+// Copying a small tree instead of parsing a text.
+// SPDX-License-Identifier: MIT
+#include "sim/scenario_text.h"
+
+#include <algorithm>
+
+#include "models/section_reader.h"
+
+namespace plumbline {
+namespace {
+
+YamlNode::Entry* find(YamlNode& map, std::string_view key) {
+  for (YamlNode::Entry& entry : map.entries) {
+    if (entry.key == key) return &entry;
+  }
+  return nullptr;
+}
+
+bool touches_model(const YamlOverride* change) { return change->path.front().text == "model"; }
+
+}  // namespace
+
+ScenarioText::ScenarioText(YamlNode root) : root_(std::move(root)) {
+  YamlNode::Entry* model = find(root_, "model");
+  if (!model || model->value.kind != YamlNode::Kind::map) return;
+  Diagnostics problems;
+  SectionReader section(model->value, "model", problems);
+  ModelSection read = read_model_section(section, problems);
+  if (!problems.empty()) return;
+  model_ = std::make_shared<const ModelSection>(std::move(read));
+  without_model_ = root_;
+  find(without_model_, "model")->value.entries.clear();
+  std::erase_if(without_model_.entries,
+                [](const YamlNode::Entry& entry) { return entry.key == "sweep"; });
+}
+
+Result<ScenarioText> ScenarioText::open(const std::string& path) {
+  auto root = read_yaml(path);
+  if (!root) return root.problems();
+  return ScenarioText(*std::move(root));
+}
+
+Result<ScenarioText> ScenarioText::parse(const std::shared_ptr<const Source>& source) {
+  auto root = parse_yaml(source);
+  if (!root) return root.problems();
+  return ScenarioText(*std::move(root));
+}
+
+Result<Scenario> ScenarioText::read(const std::vector<const YamlOverride*>& changes) const {
+  const bool model_is_known = model_ && std::none_of(changes.begin(), changes.end(), touches_model);
+  YamlNode root = model_is_known ? without_model_ : root_;
+  Diagnostics problems;
+  for (const YamlOverride* change : changes) {
+    if (auto wrong = apply_override(root, *change))
+      problems.insert(problems.end(), wrong->begin(), wrong->end());
+  }
+  if (!problems.empty()) return problems;
+  return read_scenario_tree(root, model_is_known ? model_.get() : nullptr);
+}
+
+}  // namespace plumbline

@@ -1,0 +1,247 @@
+// Points are numbers in a mixed radix: a digit an axis.
+// SPDX-License-Identifier: MIT
+#include "sim/sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "sim/planning.h"
+#include "sim/predict.h"
+#include "sim/report.h"
+
+namespace plumbline {
+namespace {
+
+/// How many points are read at most to see whether all have the same error.
+constexpr std::uint64_t kMostProbed = 100'000;
+
+/// The arguments' axes in the place of the section's.
+std::vector<Axis> merged(std::vector<Axis> section, std::vector<Axis> arguments) {
+  for (Axis& axis : arguments) {
+    const auto same = std::find_if(section.begin(), section.end(),
+                                   [&](const Axis& other) { return other.key == axis.key; });
+    if (same == section.end()) {
+      section.push_back(std::move(axis));
+    } else {
+      *same = std::move(axis);
+    }
+  }
+  return section;
+}
+
+/// Errors: an axis that replaces all that an earlier one sets.
+std::optional<Diagnostic> refuse_overlap(const std::vector<Axis>& axes) {
+  for (std::size_t later = 0; later < axes.size(); ++later) {
+    for (std::size_t i = 0; i < later; ++i) {
+      if (!axes[i].key.starts_with(axes[later].key + '.')) continue;
+      return input_error(axes[later].changes.front().path.back().mark,
+                         fmt::format("'{}' replaces what '{}' sets", clipped(axes[later].key),
+                                     clipped(axes[i].key)),
+                         "the axis of the whole section stands first");
+    }
+  }
+  return std::nullopt;
+}
+
+/// FNV-1a, 64 bits (Fowler, Noll, Vo): tells texts apart, and is no protection against anybody.
+class Hash {
+ public:
+  void add(std::string_view text) {
+    for (const char c : text) add_byte(static_cast<unsigned char>(c));
+    add_byte(0);  // "ab" and "c" are not "a" and "bc"
+  }
+  std::string hex() const { return fmt::format("{:016x}", value_); }
+
+ private:
+  void add_byte(unsigned char byte) { value_ = (value_ ^ byte) * 0x100000001b3ULL; }
+
+  std::uint64_t value_ = 0xcbf29ce484222325ULL;
+};
+
+/// The text of the file that a value names; one that cannot be read is told by its reader.
+void add_file(const YamlNode& name, Hash& hash) {
+  if (name.kind != YamlNode::Kind::scalar || !name.mark.source) return;
+  std::filesystem::path path(name.text);
+  if (path.is_relative()) path = std::filesystem::path(name.mark.source->directory) / path;
+  if (const auto file = read_file(path.string(), kLargestYaml)) hash.add((*file)->text);
+}
+
+/// Whether the value of this key names a file that predictions depend on.
+bool names_file(std::string_view key) {
+  return key == "model.profile" || key == "model.pipedream" || key == "model.network" ||
+         key == "schedule.file" || key == "plan.file";
+}
+
+/// Calls `visit(dotted key, value)` for each key of each section.
+template <class Visit>
+void each_key(const YamlNode& root, Visit&& visit) {
+  for (const YamlNode::Entry& section : root.entries) {
+    for (const YamlNode::Entry& entry : section.value.entries)
+      visit(section.key + '.' + entry.key, entry.value);
+  }
+}
+
+SweepNumbers numbers_of(const Outcome& outcome) {
+  SweepNumbers numbers;
+  numbers.iteration_time_s = outcome.iteration_time_s;
+  numbers.throughput_samples_per_s = outcome.throughput_samples_per_s;
+  numbers.bubble_fraction = outcome.metrics.bubble_fraction();
+  numbers.bubble_overhead = outcome.metrics.bubble_overhead();
+  if (outcome.metrics.steady)
+    numbers.steady_bubble_fraction = outcome.metrics.steady->bubble_fraction;
+  if (outcome.formula) numbers.formula_bubble_fraction = outcome.formula->bubble_fraction;
+  numbers.communication_stall_fraction = outcome.metrics.communication_stall_fraction();
+  const auto most = std::max_element(
+      outcome.memory.begin(), outcome.memory.end(),
+      [](const DeviceMemory& a, const DeviceMemory& b) { return a.peak.sum() < b.peak.sum(); });
+  const auto slot = static_cast<std::size_t>(most - outcome.memory.begin());
+  numbers.peak_memory_bytes = most->peak.sum().count;
+  numbers.peak_memory_device = outcome.graph.devices[slot].value;
+  numbers.fits = outcome.fits();
+  return numbers;
+}
+
+bool contains(const Diagnostics& problems, const Diagnostic& wanted) {
+  return std::any_of(problems.begin(), problems.end(),
+                     [&](const Diagnostic& problem) { return problem.message == wanted.message; });
+}
+
+}  // namespace
+
+std::vector<std::size_t> SweepResult::values_at(std::uint64_t point) const {
+  std::vector<std::size_t> indices(axes.size());
+  for (std::size_t axis = axes.size(); axis-- > 0;) {
+    indices[axis] = static_cast<std::size_t>(point % axes[axis].values.size());
+    point /= axes[axis].values.size();
+  }
+  return indices;
+}
+
+Sweep::Sweep(ScenarioText text, std::vector<Axis> axes)
+    : text_(std::move(text)), axes_(std::move(axes)) {
+  header_.points = 1;
+  header_.axes.reserve(axes_.size());
+  for (const Axis& axis : axes_) {
+    header_.axes.push_back({axis.key, axis.values});
+    header_.points *= axis.values.size();
+  }
+}
+
+Result<Sweep> Sweep::open(const std::string& path, const std::vector<std::string>& arguments) {
+  return make(ScenarioText::open(path), arguments);
+}
+
+Result<Sweep> Sweep::parse(const std::shared_ptr<const Source>& source,
+                           const std::vector<std::string>& arguments) {
+  return make(ScenarioText::parse(source), arguments);
+}
+
+Result<Sweep> Sweep::make(Result<ScenarioText> text, const std::vector<std::string>& arguments) {
+  if (!text) return text.problems();
+
+  // The axes.
+  Diagnostics problems;
+  std::vector<Axis> axes;
+  for (const YamlNode::Entry& entry : text->root().entries) {
+    if (entry.key == "sweep") axes = read_axes(entry.value, problems);
+  }
+  auto given = read_axes(arguments);
+  if (!keep(given, problems) || !problems.empty()) return problems;
+  axes = merged(std::move(axes), *std::move(given));
+  if (axes.empty()) {
+    return input_error({text->root().mark.source}, "a sweep without an axis",
+                       "give a key several values: schedule.micro_batches=4,8,16 or "
+                       "schedule.micro_batches='range(4, 65, 4)'; or a sweep section in the file");
+  }
+  if (auto refused = refuse_overlap(axes)) return *refused;
+  double points = 1;
+  for (const Axis& axis : axes) points *= static_cast<double>(axis.values.size());
+  if (points > static_cast<double>(kMostCombinations)) {
+    return input_error(
+        {text->root().mark.source},
+        fmt::format("the axes make {:.0f} points, more than {}", points, kMostCombinations),
+        "give some axes fewer values, or a range a larger step");
+  }
+
+  // The scenario, as far as no axis can mend it.
+  Sweep sweep(*std::move(text), std::move(axes));
+  problems = sweep.problems_everywhere();
+  if (!problems.empty()) return problems;
+  sweep.header_.scenario = sweep.name();
+  sweep.header_.fingerprint = sweep.fingerprint();
+  return sweep;
+}
+
+Result<Scenario> Sweep::read(std::uint64_t point) const {
+  const std::vector<std::size_t> indices = header_.values_at(point);
+  std::vector<const YamlOverride*> changes;
+  changes.reserve(axes_.size());
+  for (std::size_t i = 0; i < axes_.size(); ++i) changes.push_back(&axes_[i].changes[indices[i]]);
+  return text_.read(changes);
+}
+
+/// What is wrong at the first point and at all others.
+Diagnostics Sweep::problems_everywhere() const {
+  const auto first = read(0);
+  Diagnostics everywhere = first ? Diagnostics{} : first.problems();
+  const std::uint64_t probed = std::min(points(), kMostProbed);
+  for (std::uint64_t point = 1; point < probed && !everywhere.empty(); ++point) {
+    const auto other = read(point);
+    if (other) return {};
+    std::erase_if(everywhere,
+                  [&](const Diagnostic& problem) { return !contains(other.problems(), problem); });
+  }
+  return everywhere;
+}
+
+/// As reading a scenario finds it, for sweeps whose first point cannot be read too.
+std::string Sweep::name() const {
+  const YamlNode& root = text_.root();
+  for (const YamlNode::Entry& entry : root.entries) {
+    if (entry.key == "name" && !entry.value.text.empty()) return entry.value.text;
+  }
+  return printable(std::filesystem::path(root.mark.source->name).stem().string());
+}
+
+std::string Sweep::fingerprint() const {
+  Hash hash;
+  hash.add(text_.root().mark.source->text);
+  each_key(text_.root(), [&](const std::string& key, const YamlNode& value) {
+    if (names_file(key)) add_file(value, hash);
+  });
+  for (const Axis& axis : axes_) {
+    hash.add(axis.key);
+    for (std::size_t i = 0; i < axis.values.size(); ++i) {
+      hash.add(axis.values[i]);
+      if (names_file(axis.key)) add_file(axis.changes[i].value, hash);
+    }
+  }
+  return hash.hex();
+}
+
+Result<Scenario> Sweep::scenario(std::uint64_t point) const {
+  auto scenario = read(point);
+  if (!scenario) return scenario;
+  return settle_plan(*std::move(scenario));
+}
+
+SweepRow Sweep::evaluate(std::uint64_t point) const {
+  SweepRow row;
+  row.point = point;
+  const auto refuse = [&](const Diagnostics& problems) {
+    row.reason = problems.front().message;
+    return std::move(row);
+  };
+  const auto at_point = scenario(point);
+  if (!at_point) return refuse(at_point.problems());
+  const auto outcome = predict(*at_point, Evaluation::fastest);
+  if (!outcome) return refuse(outcome.problems());
+  row.numbers = numbers_of(*outcome);
+  row.estimated = outcome->pipeline.estimated;
+  if (row.numbers->fits == false) row.reason = shortage(*outcome);
+  return row;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,114 @@
+// Every combination of several values of several keys, each predicted.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/axes.h"
+#include "sim/scenario_text.h"
+
+namespace plumbline {
+
+/// What a prediction comes to, in a row.
+struct SweepNumbers {
+  double iteration_time_s = 0;
+  std::optional<double> throughput_samples_per_s;  ///< Nothing for a run that takes no time.
+  double bubble_fraction = 0;                      ///< Over the whole run.
+  double bubble_overhead = 0;
+  std::optional<double> steady_bubble_fraction;   ///< Of an asynchronous run.
+  std::optional<double> formula_bubble_fraction;  ///< Where a closed form holds.
+  double communication_stall_fraction = 0;
+  std::int64_t peak_memory_bytes = 0;    ///< Of the device that needs most; the first among equals.
+  std::uint32_t peak_memory_device = 0;  ///< That device.
+  std::optional<bool> fits;              ///< Nothing without a memory size.
+
+  /// The bubble that compares across schedules: of the steady state where there is one.
+  double bubble() const { return steady_bubble_fraction.value_or(bubble_fraction); }
+
+  friend bool operator==(const SweepNumbers&, const SweepNumbers&) = default;
+};
+
+/// One combination.
+struct SweepRow {
+  std::uint64_t point = 0;
+  std::optional<SweepNumbers> numbers;  ///< Nothing where it cannot run at all.
+  std::string reason;                   ///< Why it cannot run, or does not fit; "" = feasible.
+  std::vector<std::string> estimated;   ///< How numbers were derived that are not measured.
+
+  bool feasible() const { return reason.empty(); }
+
+  friend bool operator==(const SweepRow&, const SweepRow&) = default;
+};
+
+/// A key and its values, as they are written.
+struct SweepAxis {
+  std::string key;
+  std::vector<std::string> values;
+
+  friend bool operator==(const SweepAxis&, const SweepAxis&) = default;
+};
+
+/// One of `count` parts of a sweep, which are alike: index is from 1 to count.
+struct Shard {
+  std::uint64_t index = 1;
+  std::uint64_t count = 1;
+
+  /// Points go round the shards, one further on in each round, so that an axis with as many values
+  /// as there are shards is spread over all of them.
+  bool holds(std::uint64_t point) const { return (point + point / count) % count == index - 1; }
+
+  friend bool operator==(const Shard&, const Shard&) = default;
+};
+
+/// All that a report of a sweep needs.
+struct SweepResult {
+  std::string scenario;     ///< Its name.
+  std::string fingerprint;  ///< Equal for equal scenarios, files and axes.
+  std::vector<SweepAxis> axes;
+  std::uint64_t points = 0;    ///< Of the whole sweep.
+  std::optional<Shard> shard;  ///< Nothing for a sweep in one piece.
+  std::vector<SweepRow> rows;
+
+  /// The index of the point's value on each axis; the last axis varies fastest.
+  std::vector<std::size_t> values_at(std::uint64_t point) const;
+};
+
+/// A scenario with axes. Points are numbered from 0. It may be used by several threads at once; it
+/// knows no threads and no order of rows.
+class Sweep {
+ public:
+  /// The axes of `arguments` (see read_axes) and those of the scenario's `sweep` section; the same
+  /// key's axis in the arguments replaces the section's. Errors: of the axes; no axis, too many
+  /// points; what is wrong with the scenario at every point.
+  static Result<Sweep> open(const std::string& path, const std::vector<std::string>& arguments);
+  static Result<Sweep> parse(const std::shared_ptr<const Source>& source,
+                             const std::vector<std::string>& arguments);
+
+  /// Names, axes and points; no rows yet.
+  const SweepResult& header() const { return header_; }
+  std::uint64_t points() const { return header_.points; }
+
+  /// The scenario at a point, with its plan settled. Requires: point < points().
+  Result<Scenario> scenario(std::uint64_t point) const;
+
+  /// What `predict` gives for that scenario, or why it gives nothing. Requires: point < points().
+  SweepRow evaluate(std::uint64_t point) const;
+
+ private:
+  Sweep(ScenarioText text, std::vector<Axis> axes);
+
+  static Result<Sweep> make(Result<ScenarioText> text, const std::vector<std::string>& arguments);
+  Result<Scenario> read(std::uint64_t point) const;
+  Diagnostics problems_everywhere() const;
+  std::string name() const;
+  std::string fingerprint() const;
+
+  ScenarioText text_;
+  std::vector<Axis> axes_;
+  SweepResult header_;
+};
+
+}  // namespace plumbline

@@ -1,0 +1,53 @@
+// Which rows of a sweep are told, and which of them is best.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/sweep.h"
+
+namespace plumbline {
+
+enum class Objective {
+  throughput,  ///< Most samples per second; a run that takes no time has more than any other.
+  memory,      ///< The smallest peak.
+  bubble,      ///< The smallest share of idle time, in the steady state where there is one.
+};
+
+/// "throughput".
+std::string_view name(Objective objective);
+
+/// Errors: no objective of this name.
+Result<Objective> parse_objective(const std::string& name);
+
+/// A bound on one of a row's numbers.
+struct Condition {
+  std::string text;  ///< As written.
+  std::function<bool(const SweepNumbers&)> holds;
+};
+
+/// "peak_memory_bytes < 80 GB": a number's name as JSON has it; one of < <= > >= ==; a quantity
+/// with its unit, or a bare number in the unit of the name. A number that does not exist meets
+/// nothing. Errors: no operator, an unknown name, a value that is no such quantity.
+Result<Condition> parse_condition(const std::string& text);
+
+/// What of a sweep is told, in which order.
+struct SweepSelection {
+  Objective objective = Objective::throughput;
+  std::vector<Condition> where;  ///< Rows without numbers meet none.
+  bool pareto = false;
+  std::size_t top = 0;  ///< 0 = all.
+};
+
+/// The feasible rows that no other feasible row beats: with at least its throughput, at most its
+/// peak memory, and one of them better. Those that are equal in both stay.
+std::vector<SweepRow> pareto(std::vector<SweepRow> rows);
+
+/// The rows that are told: the feasible ones best first, then the others by their numbers. What is
+/// equal by the objective goes by memory, then throughput, then number of the point.
+std::vector<SweepRow> select(std::vector<SweepRow> rows, const SweepSelection& selection);
+
+}  // namespace plumbline

@@ -1,0 +1,270 @@
+// Rows of cells in three dresses.
+// SPDX-License-Identifier: MIT
+#include "sim/sweep_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "models/quantity.h"
+#include "sim/table.h"
+
+namespace plumbline {
+namespace {
+
+/// The most different estimates that are told below a table.
+constexpr std::size_t kMostEstimates = 5;
+
+/// The axes with more than one value.
+std::vector<std::size_t> varying(const SweepResult& result) {
+  std::vector<std::size_t> axes;
+  axes.reserve(result.axes.size());
+  for (std::size_t i = 0; i < result.axes.size(); ++i) {
+    if (result.axes[i].values.size() > 1) axes.push_back(i);
+  }
+  return axes;
+}
+
+/// The row's values on these axes.
+std::vector<std::string> values(const SweepResult& result, const SweepRow& row,
+                                const std::vector<std::size_t>& axes) {
+  const std::vector<std::size_t> indices = result.values_at(row.point);
+  std::vector<std::string> cells;
+  cells.reserve(axes.size());
+  for (const std::size_t axis : axes) cells.push_back(result.axes[axis].values[indices[axis]]);
+  return cells;
+}
+
+template <class Test>
+bool any_row(const SweepReport& report, Test&& test) {
+  return std::any_of(report.result.rows.begin(), report.result.rows.end(),
+                     [&](const SweepRow& row) { return row.numbers && test(*row.numbers); });
+}
+
+/// A table for people: a header and, for each row, its cells and what is to be said of it.
+struct Cells {
+  struct Line {
+    std::vector<std::string> cells;
+    std::string remark;
+  };
+  std::vector<std::string> header;
+  std::vector<Line> lines;
+};
+
+Cells cells_of(const SweepReport& report) {
+  const SweepResult& result = report.result;
+  const std::vector<std::size_t> axes = varying(result);
+  const bool formula =
+      any_row(report, [](const SweepNumbers& n) { return n.formula_bubble_fraction.has_value(); });
+  const bool limited = any_row(report, [](const SweepNumbers& n) { return n.fits.has_value(); });
+  Cells table;
+  for (const std::size_t axis : axes) table.header.push_back(printable(result.axes[axis].key));
+  if (axes.empty()) table.header.emplace_back("point");
+  for (const char* column : {"iteration time", "samples/s", "bubble"})
+    table.header.emplace_back(column);
+  if (formula) table.header.emplace_back("by formula");
+  for (const char* column : {"stalled", "peak memory", "on device"})
+    table.header.emplace_back(column);
+  if (limited) table.header.emplace_back("fits");
+  for (const SweepRow& row : result.rows) {
+    Cells::Line line{values(result, row, axes), row.reason};
+    for (std::string& value : line.cells) value = printable(value);
+    if (axes.empty()) line.cells.push_back(std::to_string(row.point));
+    if (const auto& n = row.numbers) {
+      line.cells.push_back(to_text(round_up(n->iteration_time_s * 1e9)));
+      line.cells.push_back(
+          n->throughput_samples_per_s ? fmt::format("{:.5g}", *n->throughput_samples_per_s) : "-");
+      line.cells.push_back(percent(n->bubble()));
+      if (formula)
+        line.cells.push_back(n->formula_bubble_fraction ? percent(*n->formula_bubble_fraction)
+                                                        : "-");
+      line.cells.push_back(percent(n->communication_stall_fraction));
+      line.cells.push_back(to_text(Bytes{n->peak_memory_bytes}));
+      line.cells.push_back(std::to_string(n->peak_memory_device));
+      if (limited) line.cells.emplace_back(!n->fits ? "-" : *n->fits ? "yes" : "NO");
+    } else {
+      line.cells.resize(table.header.size(), "-");
+    }
+    if (!row.estimated.empty()) line.remark += line.remark.empty() ? "estimated" : "; estimated";
+    table.lines.push_back(std::move(line));
+  }
+  return table;
+}
+
+std::string plural(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+/// What was asked, in a line.
+std::string question(const SweepReport& report) {
+  const SweepResult& result = report.result;
+  std::vector<std::string> keys;
+  for (const std::size_t axis : varying(result)) keys.push_back(printable(result.axes[axis].key));
+  return fmt::format("{}{}, best first by {}", plural(result.points, "point"),
+                     keys.empty() ? "" : fmt::format(" over {}", fmt::join(keys, ", ")),
+                     name(report.selection.objective));
+}
+
+/// What is to be said of the rows as a whole, a sentence a line.
+std::vector<std::string> remarks(const SweepReport& report) {
+  const SweepResult& result = report.result;
+  std::vector<std::string> lines;
+  if (report.done < result.points)
+    lines.push_back(fmt::format("done: {} of {}", report.done, plural(result.points, "point")));
+  if (report.misfits > 0)
+    lines.push_back(
+        fmt::format("do not fit: {} of {}", report.misfits, plural(result.points, "point")));
+  if (report.cannot_run > 0)
+    lines.push_back(
+        fmt::format("cannot run: {} of {}", report.cannot_run, plural(result.points, "point")));
+  if (result.rows.size() < report.done) {
+    std::vector<std::string> why;
+    for (const Condition& condition : report.selection.where) why.push_back(condition.text);
+    if (report.selection.pareto)
+      why.emplace_back("those that no other beats in both throughput and peak memory");
+    if (report.selection.top > 0) why.push_back(fmt::format("the best {}", report.selection.top));
+    lines.push_back(fmt::format("shown: {} of {}: {}", result.rows.size(),
+                                plural(result.points, "point"), fmt::join(why, "; ")));
+  }
+  std::vector<std::string> estimates;
+  for (const SweepRow& row : result.rows) {
+    for (const std::string& estimate : row.estimated) {
+      if (std::find(estimates.begin(), estimates.end(), estimate) == estimates.end())
+        estimates.push_back(estimate);
+    }
+    if (estimates.size() > kMostEstimates) break;
+  }
+  for (std::size_t i = 0; i < estimates.size(); ++i) {
+    lines.push_back(i == kMostEstimates ? "estimated: and more; --json has all"
+                                        : "estimated: " + estimates[i]);
+  }
+  return lines;
+}
+
+std::string escaped_markdown(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '|') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string cell = "\"";
+  for (const char c : text) {
+    if (c == '"') cell += '"';
+    cell += c;
+  }
+  return cell + '"';
+}
+
+template <class T>
+std::string or_empty(const std::optional<T>& value) {
+  return value ? fmt::format("{}", *value) : "";
+}
+
+}  // namespace
+
+bool SweepReport::any_feasible() const {
+  return std::any_of(result.rows.begin(), result.rows.end(),
+                     [](const SweepRow& row) { return row.feasible(); });
+}
+
+std::string infeasibility(const SweepReport& report) {
+  const std::vector<SweepRow>& rows = report.result.rows;
+  if (report.misfits + report.cannot_run < report.done)
+    return "no feasible row meets the conditions";
+  const std::string none = fmt::format("none of the {} is feasible", plural(report.done, "point"));
+  if (rows.empty()) return none;
+  return fmt::format("{}; of the first: {}", none, rows.front().reason);
+}
+
+SweepReport report(SweepResult result, SweepSelection selection) {
+  SweepReport report;
+  report.done = result.rows.size();
+  for (const SweepRow& row : result.rows) {
+    if (!row.numbers) {
+      ++report.cannot_run;
+    } else if (!row.feasible()) {
+      ++report.misfits;
+    }
+  }
+  result.rows = select(std::move(result.rows), selection);
+  report.result = std::move(result);
+  report.selection = std::move(selection);
+  return report;
+}
+
+std::string to_table(const SweepReport& report) {
+  const Cells cells = cells_of(report);
+  std::string text =
+      fmt::format("{}\n  {}\n\n", printable(report.result.scenario), question(report));
+  if (cells.lines.empty()) {
+    text += "  no row is left\n";
+  } else {
+    Table table;
+    table.row(cells.header);
+    for (const Cells::Line& line : cells.lines) table.row(line.cells, line.remark);
+    text += table.print();
+  }
+  const std::vector<std::string> lines = remarks(report);
+  if (!lines.empty()) text += fmt::format("\n{}\n", fmt::join(lines, "\n"));
+  return text;
+}
+
+std::string to_markdown(const SweepReport& report) {
+  const Cells cells = cells_of(report);
+  const bool remarked = std::any_of(cells.lines.begin(), cells.lines.end(),
+                                    [](const Cells::Line& line) { return !line.remark.empty(); });
+  std::string text = fmt::format("{}: {}\n\n", printable(report.result.scenario), question(report));
+  const auto row = [&](const std::vector<std::string>& of_row, const std::string& remark) {
+    for (const std::string& cell : of_row) text += fmt::format("| {} ", escaped_markdown(cell));
+    text += remarked ? fmt::format("| {} |\n", escaped_markdown(remark)) : "|\n";
+  };
+  row(cells.header, "remark");
+  for (std::size_t i = 0; i < cells.header.size(); ++i) text += i == 0 ? "|---" : "|---:";
+  text += remarked ? "|---|\n" : "|\n";
+  for (const Cells::Line& line : cells.lines) row(line.cells, line.remark);
+  const std::vector<std::string> lines = remarks(report);
+  if (!lines.empty())
+    text += "\n- " + escaped_markdown(fmt::format("{}\n", fmt::join(lines, "\n- ")));
+  return text;
+}
+
+std::string to_csv(const SweepReport& report) {
+  const SweepResult& result = report.result;
+  const std::vector<std::size_t> axes = varying(result);
+  std::vector<std::string> header = {"point"};
+  for (const std::size_t axis : axes) header.push_back(csv_cell(result.axes[axis].key));
+  for (const char* column :
+       {"iteration_time_s", "throughput_samples_per_s", "bubble_fraction", "bubble_overhead",
+        "steady_bubble_fraction", "formula_bubble_fraction", "communication_stall_fraction",
+        "peak_memory_bytes", "peak_memory_device", "fits", "estimated", "reason"})
+    header.emplace_back(column);
+  std::string text = fmt::format("{}\n", fmt::join(header, ","));
+  for (const SweepRow& row : result.rows) {
+    std::vector<std::string> line = {std::to_string(row.point)};
+    for (const std::string& value : values(result, row, axes)) line.push_back(csv_cell(value));
+    if (const auto& n = row.numbers) {
+      for (const std::string& cell :
+           {fmt::format("{}", n->iteration_time_s), or_empty(n->throughput_samples_per_s),
+            fmt::format("{}", n->bubble_fraction), fmt::format("{}", n->bubble_overhead),
+            or_empty(n->steady_bubble_fraction), or_empty(n->formula_bubble_fraction),
+            fmt::format("{}", n->communication_stall_fraction),
+            std::to_string(n->peak_memory_bytes), std::to_string(n->peak_memory_device),
+            or_empty(n->fits)})
+        line.push_back(cell);
+    } else {
+      line.resize(line.size() + 10);
+    }
+    line.emplace_back(row.estimated.empty() ? "false" : "true");
+    line.push_back(csv_cell(row.reason));
+    text += fmt::format("{}\n", fmt::join(line, ","));
+  }
+  return text;
+}
+
+}  // namespace plumbline
