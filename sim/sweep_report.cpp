@@ -177,7 +177,7 @@ std::string infeasibility(const SweepReport& report) {
   const std::vector<SweepRow>& rows = report.result.rows;
   if (report.misfits + report.cannot_run < report.done)
     return "no feasible row meets the conditions";
-  const std::string none = fmt::format("none of the {} is feasible", plural(report.done, "point"));
+  std::string none = fmt::format("none of the {} is feasible", plural(report.done, "point"));
   if (rows.empty()) return none;
   return fmt::format("{}; of the first: {}", none, rows.front().reason);
 }
