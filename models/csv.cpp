@@ -117,8 +117,7 @@ bool CsvReader::next(CsvRow& row) {
       advance();
       field.text = read_quoted(opening);
       field.mark = opening;
-      if (line_ == opening.line)
-        field.mark.length = mark(begin, at_ - begin).length;
+      if (line_ == opening.line) field.mark.length = mark(begin, at_ - begin).length;
       const std::size_t after = at_;
       while (!at_end() && peek() != ',' && peek() != '\n') advance();
       const std::string_view rest = std::string_view(source_->text).substr(after, at_ - after);

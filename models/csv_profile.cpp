@@ -21,7 +21,8 @@ namespace {
 constexpr std::size_t kLargestTable = std::size_t{64} << 20U;
 constexpr std::size_t kMostProblems = 100;    // beyond, no further row is read
 constexpr std::size_t kLongestText = 10'000;  // that a profile may hold
-constexpr std::string_view kExample = "such as: layer,forward,backward,output,activation,parameters";
+constexpr std::string_view kExample =
+    "such as: layer,forward,backward,output,activation,parameters";
 
 enum class Quantity { text, time, size };
 
@@ -101,13 +102,19 @@ class TableReader {
     }
     read_header(row);
     if (!problems_.empty()) return problems_;
+    std::size_t known_problems = 0;
     while (problems_.size() < kMostProblems && rows_.next(row)) {
+      if (problems_.size() > known_problems) {  // no row to make sense of
+        known_problems = problems_.size();
+        continue;
+      }
       if (layers_.size() == static_cast<std::size_t>(kMostLayers)) {
         error(row.fields.front().mark,
               fmt::format("this is one layer more than the {} that are read", kMostLayers));
         break;
       }
       read_row(row);
+      known_problems = problems_.size();
     }
     if (problems_.empty() && layers_.empty())
       problems_.push_back(
@@ -146,7 +153,8 @@ class TableReader {
     std::vector<std::string> offered;
     for (std::size_t c = 0; c < column_count; ++c) {
       const auto& [name, quantity] = kColumns[c];
-      if (field.text == name) return place(static_cast<Column>(c), {index, "", field.mark, {}}, field);
+      if (field.text == name)
+        return place(static_cast<Column>(c), {index, "", field.mark, {}}, field);
       offered.emplace_back(name);
       for (const UnitSuffix& unit : suffixes_of(quantity)) {
         offered.push_back(fmt::format("{}{}", name, unit.suffix));
@@ -157,7 +165,8 @@ class TableReader {
     std::string help = did_you_mean(field.text, offered);
     if (help.empty())
       help =
-          "the columns are layer, kind, forward, backward, backward_input, backward_weight, update, "
+          "the columns are layer, kind, forward, backward, backward_input, backward_weight, "
+          "update, "
           "output, activation, parameters; a unit may follow, as in forward_ms or output_mib";
     error(field.mark, fmt::format("'{}' is no column", clipped(field.text)), std::move(help));
   }
@@ -191,9 +200,8 @@ class TableReader {
 
   void read_row(const CsvRow& row) {
     if (row.count != width_) {
-      const CsvField& at =
-          row.count > width_ ? row.fields[std::min(width_, row.fields.size() - 1)]
-                             : row.fields.back();
+      const CsvField& at = row.count > width_ ? row.fields[std::min(width_, row.fields.size() - 1)]
+                                              : row.fields.back();
       return error(at.mark,
                    fmt::format("this row has {} field{}, and the header {}", row.count,
                                row.count == 1 ? "" : "s", width_),
