@@ -162,6 +162,7 @@ class TableReader {
           return place(static_cast<Column>(c), {index, unit.unit, field.mark, {}}, field);
       }
     }
+    if (refuse_suffix(field)) return;
     std::string help = did_you_mean(field.text, offered);
     if (help.empty())
       help =
@@ -169,6 +170,27 @@ class TableReader {
           "update, "
           "output, activation, parameters; a unit may follow, as in forward_ms or output_mib";
     error(field.mark, fmt::format("'{}' is no column", clipped(field.text)), std::move(help));
+  }
+
+  /// Whether the name is a column's with the end of a unit that is not for it; says so.
+  bool refuse_suffix(const CsvField& field) {
+    const std::size_t end = field.text.rfind('_');
+    if (end == std::string::npos) return false;
+    const std::string_view front = std::string_view(field.text).substr(0, end);
+    for (const auto& [name, quantity] : kColumns) {
+      if (name != front) continue;
+      std::string units;
+      for (const UnitSuffix& unit : suffixes_of(quantity))
+        units += fmt::format("{}{}{}", units.empty() ? "" : ", ", name, unit.suffix);
+      error(field.mark,
+            fmt::format("'{}' is no column: {} is a {}", clipped(field.text), name,
+                        quantity == Quantity::time   ? "time"
+                        : quantity == Quantity::size ? "size"
+                                                     : "name, without a unit"),
+            units.empty() ? std::string(name) : fmt::format("{}, or one of {}", name, units));
+      return true;
+    }
+    return false;
   }
 
   void place(Column column, Place at, const CsvField& field) {

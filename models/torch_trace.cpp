@@ -31,6 +31,7 @@ struct Run {
 /// Of one pass of one layer.
 struct PassTimes {
   MeasuredTime time;
+  std::size_t runs_in_all = 0;  ///< With those of skipped steps.
   std::size_t runs = 0;
   bool on_gpu = false;
 };
@@ -83,6 +84,7 @@ class TraceSummary {
     if (!problems_.empty()) return problems_;
     // Runs, in the order in which the CPU started them, without those of skipped steps.
     make_runs();
+    count_runs();
     skip_steps();
     if (!problems_.empty()) return problems_;
     // Times of every pass, on the clock that tells them best.
@@ -215,6 +217,10 @@ class TraceSummary {
                      [](const Run& a, const Run& b) { return a.cpu_start < b.cpu_start; });
   }
 
+  void count_runs() {
+    for (const Run& run : runs_) ++times(run.layer, run.pass).runs_in_all;
+  }
+
   static bool is_same(const TraceRange& a, const TraceRange& b) {
     return a.layer == b.layer && a.pass == b.pass && a.external_id &&
            a.external_id == b.external_id;
@@ -283,7 +289,10 @@ class TraceSummary {
     for (const auto& [key, of_pass] : lengths) {
       const bool on_gpu = !of_pass.gpu.empty();
       const std::vector<double>& chosen = on_gpu ? of_pass.gpu : of_pass.cpu;
-      times(key.first, key.second) = {measured(chosen), chosen.size(), on_gpu};
+      PassTimes& pass_times = times(key.first, key.second);
+      pass_times.time = measured(chosen);
+      pass_times.runs = chosen.size();
+      pass_times.on_gpu = on_gpu;
     }
   }
 
@@ -301,7 +310,9 @@ class TraceSummary {
               : std::string("neither forward nor backward");
       error(fmt::format("the layer '{}' has {} in the steps that count",
                         clipped(events_.layers[layer]), which),
-            fmt::format("it is a range '{}'", range_name(layer, missing)));
+            times(layer, missing).runs_in_all > 0
+                ? std::string("it ran only in what --skip leaves out, or outside of all steps")
+                : fmt::format("it is a range '{}'", range_name(layer, missing)));
     }
   }
 
