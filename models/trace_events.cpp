@@ -114,14 +114,15 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
       event_ = {};
       in_event_ = true;
       field_ = Field::none;
-    } else if (in_event_ && depth_ == event_depth_ + 1) {
-      is_external_id_ = false;
     }
     return true;
   }
   bool key(std::string& name) override {
     if (in_event_) {
-      if (depth_ == event_depth_) field_ = field_of(name);
+      if (depth_ == event_depth_) {
+        field_ = field_of(name);
+        is_external_id_ = false;
+      }
       if (depth_ == event_depth_ + 1)
         is_external_id_ =
             field_ == Field::arguments && (name == "External id" || name == "external id");

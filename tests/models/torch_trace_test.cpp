@@ -257,6 +257,29 @@ TEST_CASE("a list of events without the object around it is a trace, too") {
   CHECK(costs(read(text, skipping(0)), 0).forward.mean == microseconds(3));
 }
 
+TEST_CASE("only events of the list count, and of their arguments only the id") {
+  const std::string text =
+      R"({"other": [{"ph": "X", "cat": "user_annotation", "name": "layer:x:forward", "ts": 0, "dur": 9}],
+    "traceEvents": [
+      {"ph": "X", "cat": "user_annotation", "name": "layer:a:forward", "ts": 0, "dur": 3, "args": {"External id": 4}, "sf": [5, 5]},
+      {"ph": "X", "cat": "user_annotation", "name": "layer:a:backward", "ts": 9, "dur": 3},
+      {"ph": "X", "cat": "gpu_user_annotation", "name": "layer:a:forward", "ts": 50, "dur": 7, "args": {"External id": 4, "name": "x", "dur": 1}},
+      {"ph": "X", "cat": "gpu_user_annotation", "name": "layer:a:forward", "ts": 70, "dur": 7, "args": {"External id": 4}},
+      {"ph": "i", "cat": "user_annotation", "name": "layer:y:forward", "ts": 0, "dur": 3}, [{"ph": "X"}], 3],
+    "more": [{"ph": "X", "cat": "user_annotation", "name": "layer:z:forward", "ts": 0, "dur": 9}]})";
+  const TraceModel trace = read(text, skipping(0));
+  CHECK(trace.model.graph.size() == 1);
+  CHECK(costs(trace, 0).forward.samples == 1);
+  CHECK(costs(trace, 0).forward.mean == microseconds(27));
+  // The id is that of the range on the CPU: without it, the GPU's start would lie outside of the
+  // step.
+  const std::string stepped =
+      text.substr(0, text.find("[\n") + 1) +
+      R"({"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "ts": 0, "dur": 40},)" +
+      text.substr(text.find("[\n") + 1);
+  CHECK(costs(read(stepped, skipping(0)), 0).forward.mean == microseconds(27));
+}
+
 TEST_CASE("what is no trace is told as such, with the byte where the text ends") {
   CHECK(faults("").find("is empty, where a trace is wanted") != std::string::npos);
   const std::string whole = TraceText().step(0, 0, 9).layer("a", 0, 1, 2).text();
