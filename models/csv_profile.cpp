@@ -356,7 +356,7 @@ Result<Model> parse_csv_profile(const std::shared_ptr<const Source>& source) {
   layers.reserve(table->size());
   for (CsvLayer& row : *table) {
     layers.push_back(std::move(row.layer));
-    measurement.layers.push_back(std::move(row.costs));
+    measurement.layers.push_back(row.costs);
   }
   model.graph = LayerGraph::chain(std::move(layers));
   model.profile.measurements.push_back(std::move(measurement));

@@ -99,11 +99,22 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
   }
   bool string(std::string& value) override {
     if (depth_ != event_depth_ || !in_event_) return true;
-    if (field_ == Field::phase) event_.phase = std::move(value);
-    if (field_ == Field::category) event_.category = std::move(value);
-    if (field_ == Field::name) event_.name = std::move(value);
-    if (field_ == Field::thread)
-      event_.thread = static_cast<std::int64_t>(std::hash<std::string>{}(value));
+    switch (field_) {
+      case Field::phase:
+        event_.phase = std::move(value);
+        break;
+      case Field::category:
+        event_.category = std::move(value);
+        break;
+      case Field::name:
+        event_.name = std::move(value);
+        break;
+      case Field::thread:
+        event_.thread = static_cast<std::int64_t>(std::hash<std::string>{}(value));
+        break;
+      default:
+        break;
+    }
     return true;
   }
   bool binary(binary_t&) override { return true; }

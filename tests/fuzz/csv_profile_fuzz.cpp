@@ -1,7 +1,6 @@
 // Any bytes as a table of layers.
 // SPDX-License-Identifier: MIT
 #include "models/csv_profile.h"
-
 #include "models/profile_reader.h"
 #include "models/profile_writer.h"
 #include "tests/fuzz/model_fuzz.h"

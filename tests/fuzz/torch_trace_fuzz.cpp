@@ -1,12 +1,11 @@
 // Any bytes as a trace of PyTorch's profiler.
 // SPDX-License-Identifier: MIT
-#include "models/torch_trace.h"
-
 #include <sstream>
 
 #include "models/model_checks.h"
 #include "models/profile_reader.h"
 #include "models/profile_writer.h"
+#include "models/torch_trace.h"
 #include "tests/fuzz/model_fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

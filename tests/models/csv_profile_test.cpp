@@ -61,20 +61,19 @@ TEST_CASE("a unit at the end of a column's name is the unit of its bare numbers"
     const char* column;
     std::int64_t ticks;
   };
-  for (const auto& [column, ticks] :
-       {Case{"forward_s", 1'500'000'000}, Case{"forward_ms", 1'500'000}, Case{"forward_us", 1'500},
-        Case{"forward_ns", 2}}) {
-    CAPTURE(column);
-    const Model model = read(fmt::format("layer,{},backward\na,1.5,1 s\n", column));
-    CHECK(costs(model)[0].forward.mean == Duration(ticks));
+  for (const Case& unit : {Case{"forward_s", 1'500'000'000}, Case{"forward_ms", 1'500'000},
+                           Case{"forward_us", 1'500}, Case{"forward_ns", 2}}) {
+    CAPTURE(unit.column);
+    const Model model = read(fmt::format("layer,{},backward\na,1.5,1 s\n", unit.column));
+    CHECK(costs(model)[0].forward.mean == Duration(unit.ticks));
   }
-  for (const auto& [column, ticks] :
+  for (const Case& unit :
        {Case{"output_bytes", 3}, Case{"output_kb", 3'000}, Case{"output_mb", 3'000'000},
         Case{"output_gb", 3'000'000'000}, Case{"output_kib", 3 << 10}, Case{"output_mib", 3 << 20},
         Case{"output_gib", std::int64_t{3} << 30}}) {
-    CAPTURE(column);
-    const Model model = read(fmt::format("layer,forward,backward,{}\na,1 s,1 s,3\n", column));
-    CHECK(costs(model)[0].output == Bytes{ticks});
+    CAPTURE(unit.column);
+    const Model model = read(fmt::format("layer,forward,backward,{}\na,1 s,1 s,3\n", unit.column));
+    CHECK(costs(model)[0].output == Bytes{unit.ticks});
   }
 }
 
