@@ -7,7 +7,7 @@
 
 #include "calibrate/backend.h"
 #include "calibrate/runner.h"
-#include "calibrate/statistics.h"
+#include "models/statistics.h"
 #include "sim/outcome.h"
 
 namespace plumbline {

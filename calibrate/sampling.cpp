@@ -6,8 +6,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "calibrate/statistics.h"
 #include "models/bug.h"
+#include "models/statistics.h"
 
 namespace plumbline {
 namespace {

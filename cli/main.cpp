@@ -7,10 +7,38 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <optional>
 
 #include "cli/command.h"
 
 namespace {
+
+/// What is wrong with the words at the front that should name a subcommand, and one of its own.
+std::optional<plumbline::Diagnostic> wrong_subcommand(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* level = &app;
+  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
+    const std::vector<const CLI::App*> commands = level->get_subcommands({});
+    if (commands.empty()) return std::nullopt;
+    const auto found = std::find_if(commands.begin(), commands.end(), [&](const CLI::App* command) {
+      return command->get_name() == argv[i];
+    });
+    if (found == commands.end()) {
+      std::vector<std::string> names;
+      names.reserve(commands.size());
+      for (const CLI::App* command : commands) names.push_back(command->get_name());
+      plumbline::Diagnostic wrong;
+      wrong.message = "'" + plumbline::clipped(argv[i]) + "' is no subcommand";
+      if (i > 1) wrong.message += " of " + level->get_name();
+      wrong.help = plumbline::did_you_mean(argv[i], names);
+      if (wrong.help.empty())
+        wrong.help = (i > 1 ? "plumbline " + level->get_name() : std::string("plumbline")) +
+                     " --help lists them";
+      return wrong;
+    }
+    level = *found;
+  }
+  return std::nullopt;
+}
 
 int run(int argc, char** argv) {
   CLI::App app{"predicts how pipeline-parallel training will behave"};
@@ -28,19 +56,11 @@ int run(int argc, char** argv) {
   plumbline::add_merge(app, exit_code);
   plumbline::add_check(app, exit_code);
   plumbline::add_calibrate(app, exit_code);
+  plumbline::add_import(app, exit_code);
   plumbline::add_run(app, exit_code);
   plumbline::add_validate(app, exit_code);
   plumbline::add_list(app, exit_code);
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  if (argc > 1 && argv[1][0] != '-' &&
-      std::find(names.begin(), names.end(), argv[1]) == names.end()) {
-    plumbline::Diagnostic wrong;
-    wrong.message = "'" + plumbline::clipped(argv[1]) + "' is no subcommand";
-    wrong.help = plumbline::did_you_mean(argv[1], names);
-    if (wrong.help.empty()) wrong.help = "plumbline --help lists them";
-    return plumbline::fail({wrong});
-  }
+  if (const auto wrong = wrong_subcommand(app, argc, argv)) return plumbline::fail({*wrong});
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

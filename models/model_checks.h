@@ -17,4 +17,8 @@ inline constexpr std::int64_t kMostLayers = 100'000;
 void refuse_cycle(const LayerGraph& graph, const std::function<Mark(const LayerEdge&)>& mark_of,
                   Diagnostics& problems);
 
+/// Adds an error for each text of the model that no profile can hold: names and kinds that are not
+/// UTF-8, or longer than 10,000 bytes. `mark` is the file that they come from.
+void refuse_unwritable(const Model& model, const Mark& mark, Diagnostics& problems);
+
 }  // namespace plumbline

@@ -84,5 +84,23 @@ for name in four-stages pipedream-async; do
   diff -u "$golden" "$work/now.json"
   expect "$golden is what the command prints" 0 $?
 done
+# What import writes is the model that a scenario would read directly.
+graph=examples/import/lstm/graph.txt
+printf 'version: 1\nmodel: {pipedream: %s}\ncluster: {devices: 3, link: {bandwidth: 1 GB/s}}\nplan: {partition: balanced}\nschedule: {name: 1f1b, micro_batches: 4}\n' \
+  "$PWD/$graph" > "$work/direct.yaml"
+sed "s|pipedream: [^}]*|profile: lstm.profile.yaml|" "$work/direct.yaml" > "$work/imported.yaml"
+"$plumbline" import pipedream $graph -o "$work/lstm.profile.yaml" > /dev/null
+for name in direct imported; do
+  "$plumbline" simulate "$work/$name.yaml" --json | grep -v '^ "scenario"' > "$work/$name.json"
+done
+diff "$work/direct.json" "$work/imported.json"
+expect "an imported PipeDream graph simulates as the graph itself" 0 $?
+expect "and that is no empty answer" 1 "$(grep -c '"makespan_s": 0.0[0-9]*[1-9]' "$work/imported.json")"
+"$plumbline" import torch-trace examples/import/mlp.pt.trace.json > "$work/mlp.profile.yaml" 2> "$work/err"
+expect "import's notes go to stderr" 2 "$(grep -c '^note: ' "$work/err")"
+gzip -c examples/import/mlp.pt.trace.json > "$work/mlp.pt.trace.json.gz"
+"$plumbline" import torch-trace "$work/mlp.pt.trace.json.gz" 2> /dev/null | grep -v '^  file:' > "$work/gz.yaml"
+grep -v '^  file:' "$work/mlp.profile.yaml" | diff - "$work/gz.yaml"
+expect "a compressed trace is the same trace" 0 $?
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -39,6 +39,12 @@ YAML
   awk -v naive="$(number iteration_time_s "$work/$model.naive.json")" -v gpipe="$(number iteration_time_s "$work/$model.gpipe.json")" \
     -v ofob="$(number iteration_time_s "$work/$model.1f1b.json")" 'BEGIN { exit !(naive > 0 && gpipe < naive && ofob < naive) }'
   check "$model: gpipe and 1f1b beat naive" $?
+  # Imported, the same model: every number of the JSON is the same.
+  "$plumbline" import pipedream "$graph" -o "$work/$model.profile.yaml" > /dev/null 2> "$work/err"
+  sed "s|pipedream: [^,]*|profile: $model.profile.yaml|" "$work/$model.yaml" > "$work/$model.imported.yaml"
+  "$plumbline" simulate "$work/$model.imported.yaml" schedule.name=1f1b --json 2> /dev/null | grep -v '^ "scenario"' > "$work/imported.json"
+  grep -v '^ "scenario"' "$work/$model.1f1b.json" | cmp -s - "$work/imported.json"
+  check "$model: imported it simulates as the graph itself" $?
 done
 # VGG-16 by hand: 233.902 + 438.633 ms for a batch of 128 (and 0.4 us of rounding), so eight micro-batches
 # of 16 keep the devices busy for 0.672535 s together.

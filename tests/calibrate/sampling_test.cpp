@@ -7,8 +7,8 @@
 #include <cmath>
 #include <functional>
 
-#include "calibrate/statistics.h"
 #include "models/random.h"
+#include "models/statistics.h"
 #include "tests/support/builders.h"
 
 namespace plumbline {

@@ -1,6 +1,6 @@
 // Order statistics of small samples, by hand.
 // SPDX-License-Identifier: MIT
-#include "calibrate/statistics.h"
+#include "models/statistics.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Order statistics and a trimmed mean.
 // SPDX-License-Identifier: MIT
-#include "calibrate/statistics.h"
+#include "models/statistics.h"
 
 #include <algorithm>
 #include <cmath>

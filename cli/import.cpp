@@ -1,0 +1,195 @@
+// `plumbline import`: models that people have, as native profiles.
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "cli/command.h"
+#include "models/csv_profile.h"
+#include "models/model_checks.h"
+#include "models/pipedream_graph.h"
+#include "models/profile_writer.h"
+#include "models/quantity.h"
+#include "models/torch_trace.h"
+
+namespace plumbline {
+namespace {
+
+/// What every format is asked.
+struct ImportArguments {
+  std::string file;
+  std::string output;
+  std::string name;        ///< "" = the file's.
+  std::int64_t batch = 0;  ///< 0 = unknown.
+};
+
+CLI::App& add_format(CLI::App& command, const std::string& format, const std::string& what,
+                     ImportArguments& arguments) {
+  CLI::App& added = *command.add_subcommand(format, what);
+  added.add_option("file", arguments.file, "the file to import")->required()->type_name("FILE");
+  added.add_option("-o,--output", arguments.output, "write the profile here; absent = stdout")
+      ->type_name("FILE");
+  added
+      .add_option("--batch", arguments.batch,
+                  "samples of the forward that was timed; absent = unknown, and nothing is scaled")
+      ->check(CLI::Range(std::int64_t{1}, kLargestQuantity))
+      ->type_name("N");
+  added.add_option("--name", arguments.name, "of the model; absent = the file's")
+      ->type_name("NAME");
+  return added;
+}
+
+/// "FILE: 4 layers" and what they add up to.
+std::string summary(const Model& model, const std::string& output) {
+  double forward = 0;
+  double backward = 0;
+  for (const LayerCosts& costs : model.profile.measurements.front().layers) {
+    forward += static_cast<double>(costs.forward.mean.count());
+    backward += static_cast<double>(costs.backward.mean.count());
+  }
+  double parameters = 0;
+  for (const Layer& layer : model.graph.layers())
+    parameters += static_cast<double>(layer.parameters.count);
+  const auto whole = [](double sum) { return std::llround(std::min(sum, 9e18)); };
+  return fmt::format(
+      "{}: {} layer{}\n"
+      "  forward     {}\n"
+      "  backward    {}\n"
+      "  parameters  {}\n",
+      output, model.graph.size(), model.graph.size() == 1 ? "" : "s",
+      to_text(Duration(whole(forward))), to_text(Duration(whole(backward))),
+      to_text(Bytes{whole(parameters)}));
+}
+
+/// Names the model and where it comes from, and writes it; notes go to stderr. Returns the exit
+/// code.
+int write_profile(Model model, const ImportArguments& arguments, const std::string& format,
+                  const std::vector<std::string>& notes) {
+  if (!arguments.name.empty()) model.name = arguments.name;
+  if (arguments.batch > 0) model.profile.measurements.front().batch = arguments.batch;
+  model.profile.provenance["source"] = "imported";
+  model.profile.provenance["format"] = format;
+  model.profile.provenance["file"] = arguments.file;
+  model.profile.provenance["tool"] = fmt::format("plumbline {}", kVersion);
+  Diagnostics problems;
+  auto source = std::make_shared<Source>();
+  source->name = arguments.file;
+  refuse_unwritable(model, {std::move(source)}, problems);
+  if (!problems.empty()) return fail(problems);
+  for (const std::string& note : notes) {
+    const bool is_warning = note.starts_with("warning: ");
+    std::fputs(fmt::format("{}{}\n", is_warning ? "" : "note: ", note).c_str(), stderr);
+  }
+  const int written = write_output(profile_yaml(model), arguments.output);
+  if (written != ExitCode::done || arguments.output.empty()) return written;
+  return write_output(summary(model, arguments.output), "");
+}
+
+int import_csv(const ImportArguments& arguments) {
+  const auto model = read_csv_profile(arguments.file);
+  if (!model) return fail(model.problems());
+  return write_profile(*model, arguments, "csv", {});
+}
+
+void add_csv(CLI::App& command, int& exit_code) {
+  auto arguments = std::make_shared<ImportArguments>();
+  CLI::App& csv =
+      add_format(command, "csv",
+                 "a table: layer, forward, backward, update, output, activation, parameters, kind",
+                 *arguments);
+  csv.callback([arguments, &exit_code] { exit_code = import_csv(*arguments); });
+}
+
+struct TraceArguments : ImportArguments {
+  std::int64_t skip = TraceOptions{}.skip;
+  std::string forward = RangeNames().text(RangePass::forward);
+  std::string backward = RangeNames().text(RangePass::backward);
+  std::string update = RangeNames().text(RangePass::update);
+  std::string sizes;
+};
+
+int import_torch_trace(const TraceArguments& arguments) {
+  TraceOptions options;
+  options.skip = arguments.skip;
+  Diagnostics problems;
+  for (const auto& [pass, name] : {std::pair{RangePass::forward, &arguments.forward},
+                                   std::pair{RangePass::backward, &arguments.backward},
+                                   std::pair{RangePass::update, &arguments.update}}) {
+    if (auto wrong = options.names.set(pass, *name)) problems.push_back(*std::move(wrong));
+  }
+  std::vector<CsvLayer> table;
+  if (!arguments.sizes.empty()) {
+    auto read = read_csv_layers(arguments.sizes, CsvTimes::optional);
+    if (keep(read, problems)) table = *std::move(read);
+  }
+  if (!problems.empty()) return fail(problems);
+  auto trace = read_torch_trace(arguments.file, options);
+  if (!trace) return fail(trace.problems());
+  if (!arguments.sizes.empty()) {
+    trace->model.profile.provenance["sizes"] = arguments.sizes;
+    problems = add_sizes(table, *trace);
+    if (!problems.empty()) return fail(problems);
+  } else {
+    trace->notes.emplace_back(
+        "sizes are not in a trace: output, activation and parameters are 0; give them with "
+        "--sizes FILE (CSV)");
+  }
+  return write_profile(std::move(trace->model), arguments, "torch-trace", trace->notes);
+}
+
+void add_torch_trace(CLI::App& command, int& exit_code) {
+  auto arguments = std::make_shared<TraceArguments>();
+  CLI::App& trace = add_format(
+      command, "torch-trace",
+      "a trace of PyTorch's profiler (JSON, plain or .gz) with a named range for each layer",
+      *arguments);
+  trace.add_option("--skip", arguments->skip, "steps to leave out at the beginning")
+      ->check(CLI::Range(std::int64_t{0}, kLargestQuantity))
+      ->type_name("STEPS")
+      ->capture_default_str();
+  trace.add_option("--forward", arguments->forward, "name of a layer's range in the forward")
+      ->type_name("TEMPLATE")
+      ->capture_default_str();
+  trace.add_option("--backward", arguments->backward, "name of its range in the backward")
+      ->type_name("TEMPLATE")
+      ->capture_default_str();
+  trace.add_option("--update", arguments->update, "name of its range in the optimizer; optional")
+      ->type_name("TEMPLATE")
+      ->capture_default_str();
+  trace
+      .add_option("--sizes", arguments->sizes,
+                  "a table (CSV) of layer, output, activation, parameters, kind")
+      ->type_name("FILE");
+  trace.callback([arguments, &exit_code] { exit_code = import_torch_trace(*arguments); });
+}
+
+int import_pipedream(const ImportArguments& arguments) {
+  auto model = read_pipedream_graph(arguments.file);
+  if (!model) return fail(model.problems());
+  model->profile.provenance["measured_by"] = model->profile.provenance["tool"];
+  return write_profile(*std::move(model), arguments, "pipedream", {});
+}
+
+void add_pipedream(CLI::App& command, int& exit_code) {
+  auto arguments = std::make_shared<ImportArguments>();
+  CLI::App& pipedream =
+      add_format(command, "pipedream", "a profile of PipeDream: graph.txt", *arguments);
+  pipedream.callback([arguments, &exit_code] { exit_code = import_pipedream(*arguments); });
+}
+
+}  // namespace
+
+void add_import(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("import", "turn a model of another format into a profile");
+  command->require_subcommand(1);
+  add_csv(*command, exit_code);
+  add_torch_trace(*command, exit_code);
+  add_pipedream(*command, exit_code);
+}
+
+}  // namespace plumbline
