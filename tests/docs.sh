@@ -91,10 +91,11 @@ run() {  # COMMAND: prints what a reader would see
 mask() {  # of stdin: what is measured becomes <word>, what may be there or not is dropped
   local number='[-+]?[0-9]+(\.[0-9]+)?' unit='(%|(ns|us|ms|s|min|h|B|[KMGT]iB|points|samples.s)\b)'
   local verdict='(SAME|CLOSE|OFF|INCONCLUSIVE)'
-  local machine='(cores|date|device|drift|dropped|library|noise|passes|tool)'
+  local machine='(command|commit|compiler|cores|date|device|drift|dropped|host|library|load|noise|passes|system|tool)'
   local causes='(fill|drain|dependency|transfer|all.reduce|rendezvous|update|overhead)'
   sed -E \
     -e '/^note: /d' \
+    -e '/^  clock: "[0-9]+ MHz"$/d' `# not every machine tells it` \
     -e '/│|^ *[░▁]/d' `# the drawing of the timeline` \
     -e "/^ *idle, $causes/d" \
     -e "s/^( *device)( +$causes)+\$/\1 <causes>/" \
@@ -130,6 +131,7 @@ finish_command() {  # PLACE
   mapfile -t files < <(written_by "$command")
   reason=$(cannot_run "$command")
   if [[ -z $reason ]]; then
+    [[ $command != *"$computes"* ]] || rm -f -- "${files[@]/%/.partial}"  # of a test that was killed
     for ((tries = 1; ; tries++)); do
       actual=$(run "$command")
       [[ $actual == *"$too_busy"* ]] || break
