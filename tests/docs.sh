@@ -110,6 +110,8 @@ mask() {  # of stdin: what is measured becomes <word>, what may be there or not 
     -e 's/ by oneDNN [0-9.]+/ by <library>/' \
     -e "s/^( *$machine): .*/\1: <text>/" `# provenance in a profile` \
     -e 's/^( *passes +)[0-9]+,/\1<count>,/' \
+    -e 's/^interrupted: [0-9]+ passes/interrupted: <count> passes/' \
+    -e 's/--batch [0-9]+ is about the largest/--batch <count> is about the largest/' \
     -e 's/\b(samples: )[0-9]+/\1<count>/g' \
     -e 's/; by formula .*//' `# only where stages come out equal` \
     -e 's/\b[0-9]+[FBIWU][0-9]+\b/<op>/g' \
@@ -131,7 +133,7 @@ finish_command() {  # PLACE
   mapfile -t files < <(written_by "$command")
   reason=$(cannot_run "$command")
   if [[ -z $reason ]]; then
-    [[ $command != *"$computes"* ]] || rm -f -- "${files[@]/%/.partial}"  # of a test that was killed
+    names_one_of "$command" "${measured_files[@]}" || rm -f -- "${files[@]/%/.partial}"  # of a test that was killed
     for ((tries = 1; ; tries++)); do
       actual=$(run "$command")
       [[ $actual == *"$too_busy"* ]] || break

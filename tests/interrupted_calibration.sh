@@ -14,6 +14,7 @@ profile=$work/mlp.profile.yaml
 partial=$profile.partial
 passed=0
 failed=0
+seconds=8
 expect() {  # expect NAME WANTED GOT
   if [[ $2 == "$3" ]]; then passed=$((passed + 1)); else failed=$((failed + 1)) && echo "FAILED: $1: wanted '$2', got '$3'"; fi
 }
@@ -22,7 +23,7 @@ skip() {
   exit 77
 }
 calibrate() {
-  "$plumbline" calibrate "$network" --backend cpu --batch 4 --least-time 8 --most-time 8 -o "$profile" "$@"
+  "$plumbline" calibrate "$network" --backend cpu --batch 4 --least-time "$seconds" --most-time "$seconds" -o "$profile" "$@"
 }
 count() {  # count PATTERN: lines of the partial file; 0 where there is none
   local lines
@@ -67,8 +68,12 @@ if (($(nproc) < 17)); then
   help: every device is a core of its own" "$(sed -E 's/there .*/there <cores>/' <<< "$message")"
 fi
 
-# Ctrl-C in the second round; then kill -9 in a later one; then to the end.
-interrupt INT 1
+# A shell that was started with Ctrl-C ignored cannot give it back to what it starts.
+ctrl_c=INT
+((0x$(sed -n 's/^SigIgn:[[:space:]]*//p' /proc/self/status) & 2)) && ctrl_c=TERM
+
+# Ctrl-C in the second round; then kill -9 in a later one; then the profile of both.
+interrupt $ctrl_c 1
 if [[ $code != 130 && $(cat "$work/err") == *'too much other work'* ]]; then skip 'other work has the cores'; fi
 expect "Ctrl-C is exit 130" 130 $code
 first=$(passes)
@@ -90,16 +95,16 @@ expect "kill -9 is exit 137" 137 $code
 second=$(passes)
 expect "and what was on the disk is there" yes "$( ((second > first)) && echo yes || echo no)"
 printf '4 0 F 12 3' >> "$partial"
+seconds=0.1  # less than what is kept: nothing more is measured
 calibrate --resume > "$work/out" 2> "$work/err"
 code=$?
 if [[ $(cat "$work/err") == *'too much other work'* ]]; then skip 'other work has the cores'; fi
 expect "it goes on to the end" 0 $code
 expect "the cut line is dropped, with a note" 1 "$(grep -c 'partial:[0-9]*: the last line is cut off, and dropped$' "$work/err")"
-expect "the profile covers all sessions" yes \
-  "$( (($(sed -n 's/^  passes: "\([0-9]*\)"/\1/p' "$profile") >= second)) && echo yes || echo no)"
-expect "and says how often it was resumed" '  resumed: "2"' "$(grep '^  resumed: ' "$profile")"
+expect "the profile has the passes of all sessions" "  passes: \"$second\"" "$(grep '^  passes: ' "$profile")"
+expect "and says how often it was resumed" '  resumed: "1"' "$(grep '^  resumed: ' "$profile")"
 expect "the partial file is gone" no "$([[ -e $partial ]] && echo yes || echo no)"
-"$plumbline" calibrate "$network" --backend cpu --most-time 0.2 -o "$profile" --resume > "$work/out" 2> "$work/err"
+calibrate --resume > "$work/out" 2> "$work/err"
 expect "nothing to resume is told" 1 "$(grep -c 'to go on with: measuring from the beginning$' "$work/err")"
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -149,6 +149,25 @@ TEST_CASE("anything else than passes is an error at its place") {
             help);
 }
 
+TEST_CASE(
+    "a kept calibration with any byte changed is an error or read, and never ends the reader") {
+  const std::string text = file_text(calibration_round_text(round_of(8, 2'000'000'000)));
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    for (const char c : {' ', '\n', '-', '9', 'F', ':', '\0', '\xff'}) {
+      CAPTURE(at);
+      std::string changed = text;
+      changed[at] = c;
+      const auto kept = parse(changed);
+      if (!kept) {
+        CHECK_FALSE(to_text(kept.problems()).empty());
+        continue;
+      }
+      CHECK(kept->passes() <= 4);  // a line that is broken in two may be two passes
+      CHECK(kept->sound_bytes <= changed.size());
+    }
+  }
+}
+
 TEST_CASE("a kept calibration of something else is refused with both values") {
   const auto kept = parse(file_text(""));
   REQUIRE(kept);
