@@ -19,8 +19,8 @@ expect() {  # expect NAME WANTED GOT
   if [[ $2 == "$3" ]]; then passed=$((passed + 1)); else failed=$((failed + 1)) && echo "FAILED: $1: wanted '$2', got '$3'"; fi
 }
 skip() {
-  echo "skipped: $1"
-  exit 77
+  echo "skipped: $1; until then $passed passed, $failed failed"
+  exit $((failed == 0 ? 77 : 1))
 }
 calibrate() {
   "$plumbline" calibrate "$network" --backend cpu --batch 4 --least-time "$seconds" --most-time "$seconds" -o "$profile" "$@"
