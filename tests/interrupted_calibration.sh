@@ -22,8 +22,13 @@ skip() {
   echo "skipped: $1; until then $passed passed, $failed failed"
   exit $((failed == 0 ? 77 : 1))
 }
+arguments() {  # one a line
+  printf '%s\n' calibrate "$network" --backend cpu --batch 4 --least-time "$seconds" --most-time "$seconds" -o "$profile" "$@"
+}
 calibrate() {
-  "$plumbline" calibrate "$network" --backend cpu --batch 4 --least-time "$seconds" --most-time "$seconds" -o "$profile" "$@"
+  local words
+  mapfile -t words < <(arguments "$@")
+  "$plumbline" "${words[@]}"
 }
 count() {  # count PATTERN: lines of the partial file; 0 where there is none
   local lines
@@ -34,10 +39,11 @@ rounds() { count '^round '; }
 passes() { count '^4 0 '; }
 # Starts a calibration, and sends it this signal as soon as it has kept so many rounds. Sets code and err.
 interrupt() {  # interrupt SIGNAL ROUNDS OPTION...
-  local signal=$1 wanted=$2 tries
+  local signal=$1 wanted=$2 tries words
   shift 2
+  mapfile -t words < <(arguments "$@")
   set -m  # else Ctrl-C is ignored in the background
-  calibrate "$@" > "$work/out" 2> "$work/err" &
+  "$plumbline" "${words[@]}" > "$work/out" 2> "$work/err" &  # no shell between: its end is the end of the lock
   job=$!
   set +m
   for ((tries = 0; tries < 600; tries++)); do
