@@ -1,208 +1,47 @@
-// Walkers, one a core, and what their samples become.
+// Walkers in rounds, and what their samples become.
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu_calibration.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <fstream>
-#include <iterator>
+#include <memory>
 #include <thread>
 
-#include "calibrate/buffer.h"
+#include "calibrate/calibration_memory.h"
 #include "calibrate/cpu_backend.h"
-#include "calibrate/cpu_core.h"
-#include "calibrate/cpu_stage.h"
-#include "calibrate/matrix_product.h"
-#include "calibrate/optimizer.h"
-#include "calibrate/sampling.h"
-#include "calibrate/training_data.h"
-#include "models/bug.h"
-#include "models/random.h"
+#include "calibrate/machine.h"
+#include "models/network_content.h"
 #include "schedules/partition.h"
 
 namespace plumbline {
 namespace {
 
+#ifdef __clang__
+constexpr const char* kCompiler = "clang " __clang_version__;
+#else
+constexpr const char* kCompiler = "gcc " __VERSION__;
+#endif
+
 constexpr RealTime kWarmUp = 500'000'000;
+/// After a pause between two rounds: the caches hold what they did before.
+constexpr RealTime kShortWarmUp = 50'000'000;
+constexpr RealTime kRound = 2'000'000'000;
+/// Of every core in a round, where they take longer than it: then all kinds of passes are in it.
+constexpr std::size_t kLeastTurns = 8;
 constexpr std::size_t kMostSamples = 20'000;
 
-/// The kinds of passes through a stage.
-enum class Pass : std::uint8_t { forward, backward, backward_input, backward_weight, update };
-constexpr Pass kAllPasses[] = {Pass::forward, Pass::backward, Pass::backward_input,
-                               Pass::backward_weight, Pass::update};
-
-/// Samples in nanoseconds, of clean passes in the order of time.
-struct PassSamples {
-  std::vector<std::vector<double>> of_layer;
-  std::vector<double> whole;
-};
-
-/// One stage walked again and again by one thread.
-class Walker {
- public:
-  Walker(const Network& network, std::size_t first, std::size_t last, std::int64_t batch,
-         std::uint32_t device, std::uint32_t devices, std::uint64_t seed, const StopLimits& limits)
-      : device_(device),
-        devices_(devices),
-        stage_(network, first, last, batch),
-        data_(network, batch, devices + 1, seed),
-        is_first_(first == 0),
-        is_last_(last + 1 == network.layers.size()),
-        parameters_(stage_.parameter_floats()),
-        gradients_(stage_.parameter_floats()),
-        optimizer_(OptimizerKind::gradient_descent, stage_.parameter_floats(), 1e-6),
-        loss_weights_(static_cast<std::size_t>(batch), 1.0F / static_cast<float>(batch)),
-        rules_{StopRule(limits), StopRule(limits)} {
-    stage_.initialise(parameters_.data(), seed);
-    std::fill_n(gradients_.data(), stage_.parameter_floats(), 0.0F);
-    for (std::uint32_t i = 0; i < devices + 1; ++i) {
-      slots_.push_back({Buffer(stage_.input_floats()), Buffer(stage_.output_floats()),
-                        Buffer(stage_.kept_floats()), Buffer(stage_.left_floats()),
-                        Buffer(stage_.output_floats()), Buffer(stage_.input_floats())});
-      fill(slots_.back().input, stage_.input_floats(), seed + std::uint64_t{2} * i, 1);
-      fill(slots_.back().output_gradient, stage_.output_floats(), seed + std::uint64_t{2} * i + 1,
-           1e-3);
-    }
-    for (PassSamples& pass : samples_) pass.of_layer.resize(stage_.layers());
-  }
-
-  /// Walks until `stop`; samples count from the time at which `measuring` is set on.
-  void walk(const std::atomic<RealTime>& measuring, const std::atomic<bool>& stop) {
-    use_one_thread();
-    pin_to_core(device_, devices_);
-    wake_exactly();
-    const std::size_t window = slots_.size();
-    for (std::size_t i = 0; !stop.load(std::memory_order_relaxed); ++i) {
-      const RealTime counts = measuring.load(std::memory_order_relaxed);
-      take(Pass::forward, counts,
-           [&](Stamps* stamps) { stage_.forward(tensors(i % window), stamps); });
-      if (i + 1 < window) continue;
-      const std::size_t oldest = (i + 1) % window;
-      if (i % 4 == 3) {
-        take(Pass::backward_input, counts,
-             [&](Stamps* stamps) { stage_.backward_input(tensors(oldest), stamps); });
-        take(Pass::backward_weight, counts,
-             [&](Stamps* stamps) { stage_.backward_weight(tensors(oldest), stamps); });
-      } else {
-        take(Pass::backward, counts,
-             [&](Stamps* stamps) { stage_.backward(tensors(oldest), stamps); });
-      }
-      if (i % 8 == 7) take(Pass::update, counts, [&](Stamps* stamps) { update(stamps); });
-      is_done_.store(rules_[0].stopped() && rules_[1].stopped(), std::memory_order_relaxed);
-    }
-  }
-
-  const CpuStage& stage() const { return stage_; }
-  /// Samples by pass; those of a backward stand in the order of the layers.
-  const PassSamples& samples(Pass pass) const { return samples_[static_cast<std::size_t>(pass)]; }
-  /// Whether more samples are not worth their time.
-  bool is_done() const { return is_done_.load(std::memory_order_relaxed); }
-  /// The larger relative half-width of F and B.
-  double noise() const {
-    return std::max(relative_half_width(samples(Pass::forward).whole).value_or(1),
-                    relative_half_width(samples(Pass::backward).whole).value_or(1));
-  }
-  std::int64_t passes() const { return passes_; }
-  std::int64_t dropped() const { return dropped_; }
-
- private:
-  struct Slot {
-    Buffer input, output, kept, left, output_gradient, input_gradient;
-  };
-
-  static void fill(const Buffer& buffer, std::size_t floats, std::uint64_t seed, double scale) {
-    for (std::size_t i = 0; i < floats; ++i)
-      buffer.data()[i] = static_cast<float>(scale * random_normal(seed, i));
-  }
-
-  StageTensors tensors(std::size_t slot) {
-    Slot& s = slots_[slot];
-    const auto sample = static_cast<std::uint32_t>(slot);
-    StageTensors t;
-    t.input = is_first_ ? data_.input(sample) : s.input.data();
-    if (is_first_) t.ids = data_.ids(sample);
-    if (is_last_) t.labels = data_.labels(sample);
-    t.output = s.output.data();
-    t.kept = s.kept.data();
-    t.left = s.left.data();
-    t.output_gradient = is_last_ ? loss_weights_.data() : s.output_gradient.data();
-    t.input_gradient = is_first_ ? nullptr : s.input_gradient.data();
-    t.parameters = parameters_.data();
-    t.gradients = gradients_.data();
-    return t;
-  }
-
-  void update(Stamps* stamps) {
-    optimizer_.step();
-    for (std::size_t i = 0; i < stage_.layers(); ++i) {
-      stamps->push_back(now());
-      const auto [first, last] = stage_.parameters_of(i);
-      optimizer_.update(first, last, {gradients_.data()}, parameters_.data(), parameters_.data());
-      std::fill(gradients_.data() + first, gradients_.data() + last, 0.0F);
-    }
-    stamps->push_back(now());
-  }
-
-  template <class Body>
-  void take(Pass pass, RealTime counts, Body&& body) {
-    stamps_.clear();
-    const RealTime cpu_before = thread_cpu_time();
-    body(&stamps_);
-    const RealTime cpu = thread_cpu_time() - cpu_before;
-    PassSamples& samples = samples_[static_cast<std::size_t>(pass)];
-    if (counts == 0 || samples.whole.size() >= kMostSamples) return;
-    ++passes_;
-    const RealTime wall = stamps_.back() - stamps_.front();
-    const Duration elapsed{stamps_.back() - counts};
-    StopRule* const rule = pass == Pass::forward    ? &rules_[0]
-                           : pass == Pass::backward ? &rules_[1]
-                                                    : nullptr;
-    if (is_contaminated({Duration{wall}, Duration{cpu}})) {
-      ++dropped_;
-      if (rule) rule->drop(elapsed);
-      return;
-    }
-    if (rule) rule->add(static_cast<double>(wall), elapsed);
-    samples.whole.push_back(static_cast<double>(wall));
-    const bool backwards = pass != Pass::forward && pass != Pass::update;
-    const std::size_t layers = stage_.layers();
-    for (std::size_t i = 0; i < layers; ++i) {
-      samples.of_layer[backwards ? layers - 1 - i : i].push_back(
-          static_cast<double>(stamps_[i + 1] - stamps_[i]));
-    }
-  }
-
-  std::uint32_t device_;
-  std::uint32_t devices_;
-  CpuStage stage_;
-  TrainingData data_;
-  bool is_first_;
-  bool is_last_;
-  Buffer parameters_;
-  Buffer gradients_;
-  Optimizer optimizer_;
-  std::vector<float> loss_weights_;
-  std::vector<Slot> slots_;
-  std::array<PassSamples, std::size(kAllPasses)> samples_;
-  Stamps stamps_;
-  std::int64_t passes_ = 0;
-  std::int64_t dropped_ = 0;
-  std::array<StopRule, 2> rules_;  ///< Of F and of B.
-  std::atomic<bool> is_done_{false};
-};
-
 /// The layers of each core: as equal in FLOPs as a chain can be cut.
-std::vector<std::pair<std::size_t, std::size_t>> cut(const Network& network, std::uint32_t stages) {
+StageLayers cut(const Network& network, std::uint32_t stages) {
   std::vector<Duration> work;
   work.reserve(network.layers.size());
   for (const NetworkLayer& layer : network.layers) {
     work.emplace_back(std::llround(
         (layer.forward_flops + layer.backward_input_flops + layer.backward_weight_flops) / 1e3));
   }
-  std::vector<std::pair<std::size_t, std::size_t>> ranges;
+  StageLayers ranges;
   std::size_t first = 0;
   for (const std::uint32_t count : balanced_counts(work, stages)) {
     ranges.emplace_back(first, first + count - 1);
@@ -211,202 +50,305 @@ std::vector<std::pair<std::size_t, std::size_t>> cut(const Network& network, std
   return ranges;
 }
 
-class BatchCalibration {
+BatchSamples no_samples(const StageLayers& stages, std::int64_t batch,
+                        const CalibrationOptions& options) {
+  StopLimits limits;
+  limits.most_samples = kMostSamples;
+  limits.most_time = round_up(options.most_seconds * 1e9);
+  limits.least_time = round_up(options.least_seconds * 1e9);
+  BatchSamples samples;
+  samples.batch = batch;
+  samples.stages.reserve(stages.size());
+  for (const auto& [first, last] : stages) samples.stages.emplace_back(last - first + 1, limits);
+  return samples;
+}
+
+/// What the head of a kept calibration rules out, at a line of it.
+Diagnostic not_kept_by_us(const KeptCalibration& kept, int line, std::string message) {
+  return input_error({kept.source, line, 1, 1}, std::move(message),
+                     "delete the file and calibrate anew");
+}
+
+/// Adds what an earlier calibration has kept of this batch.
+std::optional<Diagnostic> restore(const KeptCalibration& kept, BatchSamples& samples) {
+  for (const KeptRound& round : kept.rounds) {
+    if (round.batch != samples.batch) continue;
+    samples.measured += round.measured;
+    for (const KeptPass& pass : round.passes) {
+      if (pass.device >= samples.stages.size())
+        return not_kept_by_us(kept, pass.line, fmt::format("there is no device {}", pass.device));
+      StageSamples& stage = samples.stages[pass.device];
+      const std::size_t times = pass.times.layers.size();
+      if (times != 0 && times != stage.layers()) {
+        return not_kept_by_us(
+            kept, pass.line,
+            fmt::format("this pass has the times of {} layers, and device {} has {}", times,
+                        pass.device, stage.layers()));
+      }
+      if (stage.takes(pass.times.pass)) stage.add(pass.times, samples.measured);
+    }
+  }
+  return std::nullopt;
+}
+
+/// The walkers of one batch, and the rounds in which they walk.
+class Rounds {
  public:
-  BatchCalibration(const Network& network, std::int64_t batch, const CalibrationOptions& options)
-      : network_(network), batch_(batch), options_(options) {
-    const auto ranges = cut(network, options.devices);
-    StopLimits limits;
-    limits.most_samples = kMostSamples;
-    limits.most_time = round_up(options.most_seconds * 1e9);
-    limits.least_time = round_up(options.least_seconds * 1e9);
-    for (std::uint32_t device = 0; device < ranges.size(); ++device) {
-      walkers_.push_back(std::make_unique<Walker>(network, ranges[device].first,
-                                                  ranges[device].second, batch, device,
-                                                  options.devices, options.seed, limits));
+  Rounds(const Network& network, const StageLayers& stages, const CalibrationOptions& options,
+         BatchSamples& samples)
+      : options_(options), samples_(samples) {
+    walkers_.reserve(stages.size());
+    for (std::uint32_t device = 0; device < stages.size(); ++device) {
+      const WalkerTask task{stages[device].first, stages[device].second, samples.batch, device,
+                            options.devices,      options.optimizer,     options.seed};
+      walkers_.push_back(std::make_unique<Walker>(network, task, samples.stages[device]));
     }
   }
 
-  /// Lets all walk until the noise is small or the time is over.
-  void measure() {
+  /// Lets all walk for a round, or until the noise is small, the time is over, or it is
+  /// interrupted.
+  KeptRound walk() {
     std::atomic<RealTime> measuring{0};
     std::atomic<bool> stop{false};
     std::vector<std::thread> threads;
     threads.reserve(walkers_.size());
     for (const auto& walker : walkers_)
-      threads.emplace_back([&] { walker->walk(measuring, stop); });
+      threads.emplace_back([&] { walker->walk(measuring, stop, samples_.measured); });
     const auto rest = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
     const RealTime begin = now();
-    while (now() - begin < kWarmUp) rest();
+    while (now() - begin < (is_first_ ? kWarmUp : kShortWarmUp) && !is_interrupted()) rest();
+    if (is_first_) clock_ = clock_now();
+    is_first_ = false;
     const RealTime start = now();
     measuring = start;
-    double passed = 0;
-    while (passed < options_.most_seconds && !is_done()) {
+    while (!is_over(now() - start)) {
       rest();
-      passed = static_cast<double>(now() - start) / 1e9;
-      if (options_.progress) {
-        options_.progress(fmt::format("micro-batches of {}", batch_),
-                          std::min(1.0, passed / options_.most_seconds));
-      }
+      tell(now() - start);
     }
     stop = true;
     for (std::thread& thread : threads) thread.join();
-  }
-
-  double noise() const {
-    double worst = 0;
-    for (const auto& walker : walkers_) worst = std::max(worst, walker->noise());
-    return worst;
-  }
-
-  /// Errors: a kind of pass of which no clean sample is there.
-  std::optional<std::string> missing() const {
-    for (const auto& walker : walkers_) {
-      for (const Pass pass : kAllPasses) {
-        if (walker->samples(pass).whole.empty())
-          return fmt::format("{} of {} passes were clean, and of one kind none",
-                             walker->passes() - walker->dropped(), walker->passes());
-      }
+    KeptRound round{samples_.batch, Duration{now() - start}, {}};
+    samples_.measured += round.measured;
+    for (std::uint32_t device = 0; device < walkers_.size(); ++device) {
+      for (const PassTimes& pass : walkers_[device]->walked())
+        round.passes.push_back({device, pass, 0});
     }
-    return std::nullopt;
+    return round;
   }
 
-  Measurement measurement() const {
-    Measurement measurement;
-    measurement.batch = batch_;
-    for (const auto& walker : walkers_) {
-      for (std::size_t i = 0; i < walker->stage().layers(); ++i) {
-        const NetworkLayer& layer = walker->stage().layer(i);
-        const auto time = [&](Pass pass) {
-          return measured_time(walker->samples(pass).of_layer[i]);
-        };
-        LayerCosts costs;
-        costs.forward = time(Pass::forward);
-        costs.backward = time(Pass::backward);
-        if (layer.splits)
-          costs.split = SplitBackward{time(Pass::backward_input), time(Pass::backward_weight)};
-        if (layer.parameter_count() > 0) costs.update = time(Pass::update);
-        costs.output = output_bytes(network_, layer, batch_);
-        costs.activation = activation_bytes(network_, layer, batch_);
-        measurement.layers.push_back(costs);
-      }
-    }
-    return measurement;
-  }
-
-  /// Each core's layers as one piece.
-  std::vector<Block> blocks() const {
-    std::vector<Block> blocks;
-    std::uint32_t next = 0;
-    for (const auto& walker : walkers_) {
-      Block block;
-      for (std::size_t i = 0; i < walker->stage().layers(); ++i) block.layers.push_back({next++});
-      block.forward = measured_time(walker->samples(Pass::forward).whole).mean;
-      block.backward = measured_time(walker->samples(Pass::backward).whole).mean;
-      blocks.push_back(std::move(block));
-    }
-    return blocks;
-  }
-
-  double drift() const {
-    double worst = 0;
-    for (const auto& walker : walkers_) {
-      for (const Pass pass : {Pass::forward, Pass::backward}) {
-        const auto& whole = walker->samples(pass).whole;
-        const auto middle = whole.begin() + static_cast<std::ptrdiff_t>(whole.size() / 2);
-        worst = std::max(
-            worst,
-            std::abs(plumbline::drift({whole.begin(), middle}, {middle, whole.end()}).value_or(0)));
-      }
-    }
-    return worst;
-  }
-
-  std::int64_t passes() const { return sum(&Walker::passes); }
-  std::int64_t dropped() const { return sum(&Walker::dropped); }
+  bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
+  /// Of the cores at work, in MHz.
+  std::optional<double> clock() const { return clock_; }
 
  private:
-  bool is_done() const {
-    return std::all_of(walkers_.begin(), walkers_.end(),
-                       [](const auto& walker) { return walker->is_done(); });
-  }
-  std::int64_t sum(std::int64_t (Walker::*count)() const) const {
-    std::int64_t all = 0;
-    for (const auto& walker : walkers_) all += (walker.get()->*count)();
-    return all;
+  bool is_over(RealTime passed) const {
+    const auto all = [&](auto&& holds) {
+      return std::all_of(walkers_.begin(), walkers_.end(),
+                         [&](const auto& walker) { return holds(*walker); });
+    };
+    if (seconds(samples_.measured + Duration{passed}) >= options_.most_seconds) return true;
+    if (is_interrupted()) return true;
+    if (all([](const Walker& walker) { return walker.is_done(); })) return true;
+    return passed >= kRound &&
+           all([](const Walker& walker) { return walker.turns() >= kLeastTurns; });
   }
 
-  const Network& network_;
-  std::int64_t batch_;
+  void tell(RealTime passed) const {
+    if (!options_.progress) return;
+    const double share = seconds(samples_.measured + Duration{passed}) / options_.most_seconds;
+    options_.progress(fmt::format("micro-batches of {}", samples_.batch), std::min(1.0, share));
+  }
+
   const CalibrationOptions& options_;
+  BatchSamples& samples_;
   std::vector<std::unique_ptr<Walker>> walkers_;
+  bool is_first_ = true;
+  std::optional<double> clock_;
 };
 
-/// "Intel(R) Xeon(R) ...": the first processor's name.
-std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("model name")) {
-      const std::size_t colon = line.find(':');
-      if (colon != std::string::npos && colon + 2 < line.size()) return line.substr(colon + 2);
+Measurement measurement_of(const Network& network, const BatchSamples& samples) {
+  Measurement measurement;
+  measurement.batch = samples.batch;
+  measurement.layers.reserve(network.layers.size());
+  for (const StageSamples& stage : samples.stages) {
+    for (std::size_t i = 0; i < stage.layers(); ++i) {
+      const NetworkLayer& layer = network.layers[measurement.layers.size()];
+      const auto time = [&](Pass pass) { return measured_time(stage.of_layer(pass, i)); };
+      LayerCosts costs;
+      costs.forward = time(Pass::forward);
+      costs.backward = time(Pass::backward);
+      if (layer.splits)
+        costs.split = SplitBackward{time(Pass::backward_input), time(Pass::backward_weight)};
+      if (layer.parameter_count() > 0) costs.update = time(Pass::update);
+      costs.output = output_bytes(network, layer, samples.batch);
+      costs.activation = activation_bytes(network, layer, samples.batch);
+      measurement.layers.push_back(costs);
     }
   }
-  return "unknown processor";
+  return measurement;
 }
 
-}  // namespace
-
-Result<Calibration> calibrate_cpu(const Network& network, const Mark& mark,
-                                  const CalibrationOptions& options) {
-  if (auto refused = refuse_for_cpu(network, mark)) return *refused;
-  if (options.devices > usable_cores() || options.devices > network.layers.size()) {
-    return input_error(mark,
-                       fmt::format("{} devices, but there are {} cores and {} layers",
-                                   options.devices, usable_cores(), network.layers.size()),
-                       "every device is a core and has at least one layer");
+/// Each core's layers as one piece.
+std::vector<Block> blocks_of(const BatchSamples& samples) {
+  std::vector<Block> blocks;
+  blocks.reserve(samples.stages.size());
+  std::uint32_t next = 0;
+  for (const StageSamples& stage : samples.stages) {
+    Block block;
+    for (std::size_t i = 0; i < stage.layers(); ++i) block.layers.push_back({next++});
+    block.forward = measured_time(stage.whole(Pass::forward)).mean;
+    block.backward = measured_time(stage.whole(Pass::backward)).mean;
+    blocks.push_back(std::move(block));
   }
-  Calibration calibration;
-  Model& model = calibration.model;
-  model.name = network.name;
+  return blocks;
+}
+
+LayerGraph graph_of(const Network& network) {
   std::vector<Layer> layers;
   layers.reserve(network.layers.size());
   for (const NetworkLayer& layer : network.layers) {
     layers.push_back(
         {layer.name, std::string(kind_name(layer.settings)), parameter_bytes(network, layer)});
   }
-  model.graph = LayerGraph::chain(std::move(layers));
-  std::int64_t dropped = 0;
+  return LayerGraph::chain(std::move(layers));
+}
+
+}  // namespace
+
+std::vector<std::int64_t> batches_of(const CalibrationOptions& options) {
   std::vector<std::int64_t> batches = options.batches;
   std::sort(batches.begin(), batches.end());
-  for (const std::int64_t batch : batches) {
-    BatchCalibration one(network, batch, options);
-    one.measure();
-    if (const auto missing = one.missing()) {
-      Diagnostic noisy =
-          input_error(mark, fmt::format("too much other work on this machine: {}", *missing),
-                      "try again when it is quiet, or with more time");
-      return noisy;
-    }
-    model.profile.measurements.push_back(one.measurement());
-    if (batches.size() == 1) model.profile.blocks = one.blocks();
-    calibration.passes += one.passes();
-    dropped += one.dropped();
-    calibration.drift = std::max(calibration.drift, one.drift());
-    calibration.noise = std::max(calibration.noise, one.noise());
+  batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
+  return batches;
+}
+
+CalibrationHead calibration_head(const Network& network, const CalibrationOptions& options,
+                                 std::string_view tool) {
+  return {{"network",
+           printable(fmt::format("{}, {}", clipped(network.name), network_fingerprint(network)))},
+          {"batches", fmt::format("{}", fmt::join(batches_of(options), ", "))},
+          {"devices", std::to_string(options.devices)},
+          {"optimizer", std::string(name(options.optimizer))},
+          {"seed", std::to_string(options.seed)},
+          {"backend", "cpu"},
+          {"processor", printable(processor_name())},
+          {"cores", std::to_string(usable_cores())},
+          {"library", cpu_library()},
+          {"tool", std::string(tool)}};
+}
+
+std::optional<Diagnostic> refuse_calibration(const Network& network, const Mark& mark,
+                                             const CalibrationOptions& options) {
+  if (auto refused = refuse_for_cpu(network, mark)) return refused;
+  if (options.devices > network.layers.size()) {
+    return input_error(mark,
+                       fmt::format("{} devices, but the network '{}' has {} layers",
+                                   options.devices, clipped(network.name), network.layers.size()),
+                       "every device has at least one layer");
   }
+  if (options.devices > usable_cores()) {
+    Diagnostic missing =
+        input_error(mark,
+                    fmt::format("{} devices, but there {} {} core{}", options.devices,
+                                usable_cores() == 1 ? "is" : "are", usable_cores(),
+                                usable_cores() == 1 ? "" : "s"),
+                    "every device is a core of its own");
+    missing.fault = Fault::no_device;
+    return missing;
+  }
+  const std::optional<Bytes> available = available_memory();
+  if (!available) return std::nullopt;
+  return refuse_for_memory(network, mark, cut(network, options.devices), batches_of(options).back(),
+                           options.optimizer, *available);
+}
+
+Result<Measured> measure_layers(const Network& network, const Mark& mark,
+                                const CalibrationOptions& options) {
+  if (auto refused = refuse_calibration(network, mark, options)) return *refused;
+  const StageLayers stages = cut(network, options.devices);
+  Measured measured;
+  measured.load = load_now();
+  // What was measured before counts first; then each batch in turn, round by round.
+  const std::vector<std::int64_t> sizes = batches_of(options);
+  for (const KeptRound& round : options.kept.rounds) {
+    if (std::find(sizes.begin(), sizes.end(), round.batch) == sizes.end())
+      return not_kept_by_us(options.kept, round.passes.empty() ? 0 : round.passes.front().line,
+                            fmt::format("no batch of {} is asked for", round.batch));
+  }
+  std::vector<BatchSamples>& batches = measured.batches;
+  batches.reserve(sizes.size());
+  for (const std::int64_t batch : sizes) {
+    batches.push_back(no_samples(stages, batch, options));
+    if (auto wrong = restore(options.kept, batches.back())) return *wrong;
+  }
+  for (BatchSamples& samples : batches) {
+    const auto is_over = [&] {
+      return samples.is_done() || seconds(samples.measured) >= options.most_seconds;
+    };
+    if (is_over()) continue;
+    Rounds rounds(network, stages, options, samples);
+    while (!is_over()) {
+      const KeptRound round = rounds.walk();
+      if (options.keep && !round.passes.empty()) {
+        if (auto trouble = options.keep(round)) return *trouble;
+      }
+      if (rounds.is_interrupted()) {
+        measured.interrupted = true;
+        return measured;
+      }
+    }
+    measured.clock = rounds.clock();
+  }
+  return measured;
+}
+
+Result<Calibration> calibration_of(const Network& network, const Mark& mark,
+                                   const CalibrationOptions& options, const Measured& measured) {
+  Calibration calibration;
+  Model& model = calibration.model;
+  model.name = network.name;
+  model.graph = graph_of(network);
+  std::int64_t dropped = 0;
+  std::string missing;
+  for (const BatchSamples& samples : measured.batches) {
+    if (const auto what = samples.missing()) {
+      missing = *what;
+      calibration.left_out.push_back(
+          fmt::format("micro-batches of {} samples are left out: {}", samples.batch, missing));
+      continue;
+    }
+    model.profile.measurements.push_back(measurement_of(network, samples));
+    model.profile.blocks = blocks_of(samples);
+    calibration.passes += samples.passes();
+    dropped += samples.dropped();
+    calibration.drift = std::max(calibration.drift, samples.drift());
+    calibration.noise = std::max(calibration.noise, samples.noise());
+  }
+  if (model.profile.measurements.empty()) {
+    return input_error(mark, fmt::format("too much other work on this machine: {}", missing),
+                       "try again when it is quiet, or with more time");
+  }
+  if (model.profile.measurements.size() > 1) model.profile.blocks.clear();  // of which batch?
   calibration.dropped = static_cast<double>(dropped) /
                         static_cast<double>(std::max<std::int64_t>(calibration.passes, 1));
-  model.profile.provenance = {{"source", "measured"},
-                              {"backend", "cpu"},
-                              {"device", processor_name()},
-                              {"library", cpu_library()},
-                              {"cores", std::to_string(usable_cores())},
-                              {"busy_cores", std::to_string(options.devices)},
-                              {"passes", std::to_string(calibration.passes)},
-                              {"dropped", fmt::format("{:.4f}", calibration.dropped)},
-                              {"drift", fmt::format("{:.4f}", calibration.drift)},
-                              {"noise", fmt::format("{:.4f}", calibration.noise)},
-                              {"seed", std::to_string(options.seed)}};
+  auto& provenance = model.profile.provenance;
+  provenance = {{"source", "measured"},
+                {"backend", "cpu"},
+                {"device", processor_name()},
+                {"host", host_name()},
+                {"system", system_name()},
+                {"library", cpu_library()},
+                {"compiler", kCompiler},
+                {"cores", std::to_string(usable_cores())},
+                {"busy_cores", std::to_string(options.devices)},
+                {"optimizer", std::string(name(options.optimizer))},
+                {"seed", std::to_string(options.seed)},
+                {"passes", std::to_string(calibration.passes)},
+                {"dropped", fmt::format("{:.4f}", calibration.dropped)},
+                {"drift", fmt::format("{:.4f}", calibration.drift)},
+                {"noise", fmt::format("{:.4f}", calibration.noise)}};
+  if (measured.clock) provenance["clock"] = fmt::format("{:.0f} MHz", *measured.clock);
+  if (measured.load) provenance["load"] = fmt::format("{:.2f}", *measured.load);
   return calibration;
 }
 

@@ -36,10 +36,6 @@ void add(float* __restrict sum, const float* __restrict values, std::size_t size
 
 }  // namespace
 
-OptimizerKind optimizer_for(double optimizer_state) {
-  return optimizer_state >= 2 ? OptimizerKind::adam : OptimizerKind::gradient_descent;
-}
-
 Optimizer::Optimizer(OptimizerKind kind, std::size_t parameters, double rate)
     : kind_(kind), rate_(static_cast<float>(rate)) {
   if (kind == OptimizerKind::gradient_descent) return;

@@ -7,17 +7,9 @@
 #include <vector>
 
 #include "calibrate/buffer.h"
+#include "models/optimizer_kind.h"
 
 namespace plumbline {
-
-enum class OptimizerKind : std::uint8_t {
-  gradient_descent,  ///< weights - rate x gradient; no state.
-  adam,              ///< Two moments (Kingma and Ba 2015, without weight decay).
-};
-
-/// With one float a parameter and moment of state: Adam where that is asked for, in bytes of state
-/// for each byte of parameters.
-OptimizerKind optimizer_for(double optimizer_state);
 
 /// The state of the parameters of one stage on one device.
 class Optimizer {

@@ -89,6 +89,7 @@ Json point_json(const ValidationPoint& point) {
             {"worst_op", v.starts.worst}}},
           {"critical_path_agreement", v.critical_path_agreement},
           {"memory", name(v.memory_verdict())},
+          {"notes", p.pipeline.notes},
           {"devices", std::move(devices)},
           {"measured", measured(v.measured)}};
 }

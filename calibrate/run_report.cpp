@@ -149,9 +149,24 @@ std::string causes(const Validation& v) {
   return table.print();
 }
 
-std::string one_point(const Validation& v) {
+/// What the predictions have to say besides their numbers, each sentence once.
+std::string notes(const std::vector<ValidationPoint>& points) {
+  std::vector<std::string> told;
+  std::string text;
+  for (const ValidationPoint& point : points) {
+    for (const std::string& note : point.validation.predicted.pipeline.notes) {
+      if (std::find(told.begin(), told.end(), note) != told.end()) continue;
+      told.push_back(note);
+      text += fmt::format("note: {}\n", note);
+    }
+  }
+  return text;
+}
+
+std::string one_point(const std::vector<ValidationPoint>& points) {
+  const Validation& v = points.front().validation;
   std::string text = headline(v.predicted) + ", on " + backend_text(v.measured) + "\n\n" +
-                     comparison(v) + '\n' + devices(v);
+                     comparison(v) + '\n' + devices(v) + notes(points);
   if (v.memory_verdict() == MemoryVerdict::ties) {
     text +=
         "note: what the prediction puts at one instant came one after the other: a buffer more was "
@@ -232,7 +247,7 @@ std::string many_points(const std::vector<ValidationPoint>& points) {
   std::sort(errors.begin(), errors.end());
   return fmt::format("{}on {}\n\n", one_scenario ? scenario + ", " : "",
                      backend_text(points.front().validation.measured)) +
-         table.print() +
+         table.print() + notes(points) +
          fmt::format("\nerror {} in the median, {} at worst; tolerance {}\n",
                      percent(quantile(errors, 0.5)), percent(errors.back()),
                      percent(points.front().validation.tolerance)) +
@@ -246,7 +261,7 @@ std::string to_table(const RealRun& run, const std::optional<TimelineStyle>& sty
 }
 
 std::string to_table(const std::vector<ValidationPoint>& points) {
-  return points.size() == 1 ? one_point(points.front().validation) : many_points(points);
+  return points.size() == 1 ? one_point(points) : many_points(points);
 }
 
 Verdict verdict_on(const std::vector<ValidationPoint>& points) {

@@ -5,12 +5,19 @@
 
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
 #include <memory>
 
+#include "calibrate/calibration_file.h"
 #include "calibrate/cpu_calibration.h"
 #include "calibrate/overheads.h"
 #include "cli/command.h"
+#include "cli/commit.h"
+#include "cli/interrupt.h"
 #include "cli/real.h"
 #include "models/network_reader.h"
 #include "models/profile_writer.h"
@@ -25,48 +32,170 @@ struct Arguments {
   std::string network;
   std::string backend;
   std::string output;
+  std::string optimizer = "sgd";
+  bool resume = false;
+  bool least_is_given = false;
   CalibrationOptions options;
 };
 
-int calibrate(const Arguments& arguments) {
+/// What is wrong with the command line, whatever the network is.
+std::optional<Diagnostic> refuse(const Arguments& arguments) {
   if (arguments.backend != "cpu") {
-    Diagnostic wrong;
-    wrong.message =
-        fmt::format("--backend is '{}', which calibrates nothing", clipped(arguments.backend));
-    wrong.help = "cpu times real kernels; synthetic takes the times that a model says";
-    return fail({wrong});
+    return input_error(
+        {}, fmt::format("--backend is '{}', which calibrates nothing", clipped(arguments.backend)),
+        "cpu times real kernels; synthetic takes the times that a model says");
   }
+  const CalibrationOptions& options = arguments.options;
+  if (std::isnan(options.least_seconds) || std::isnan(options.most_seconds))
+    return input_error({}, "--least-time or --most-time is nan, which is no time");
+  if (options.least_seconds > options.most_seconds) {
+    return input_error({},
+                       fmt::format("--least-time is {} s, above the --most-time of {} s",
+                                   options.least_seconds, options.most_seconds),
+                       "raise --most-time, or leave --least-time out");
+  }
+  if (arguments.resume && arguments.output.empty()) {
+    return input_error({}, "--resume without -o: what was measured is kept beside a file",
+                       "-o FILE, the one that was interrupted");
+  }
+  return std::nullopt;
+}
+
+/// What is kept in the file, told on stderr. Errors: it cannot be read, or is of another
+/// calibration.
+Result<KeptCalibration> resumed(CalibrationFile& file, const CalibrationHead& head) {
+  auto kept = file.resume();
+  if (!kept) return kept.problems();
+  if (!*kept) {
+    std::fputs(fmt::format("note: there is no {} to go on with: measuring from the beginning\n",
+                           file.path())
+                   .c_str(),
+               stderr);
+    return KeptCalibration();
+  }
+  if (auto other = refuse_other_calibration(**kept, head)) return *other;
+  if ((*kept)->cut_line > 0) {
+    std::fputs(fmt::format("note: {}:{}: the last line is cut off, and dropped\n", file.path(),
+                           (*kept)->cut_line)
+                   .c_str(),
+               stderr);
+  }
+  std::fputs(fmt::format("note: {} passes in {} are kept in {}\n", (*kept)->passes(),
+                         to_text((*kept)->measured()), file.path())
+                 .c_str(),
+             stderr);
+  return **std::move(kept);
+}
+
+/// The command line that this process was started with, quoted where a shell would need it.
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline");
+  std::string line;
+  for (std::string word; std::getline(file, word, '\0');) {
+    const bool is_plain =
+        !word.empty() && word.find_first_of(" \t\n'\"\\$&|;<>()*?[]{}#~`!") == std::string::npos;
+    if (!line.empty()) line += ' ';
+    line += is_plain ? word : "'" + word + "'";
+  }
+  return line;
+}
+
+/// What the profile says of this command.
+void add_provenance(const Arguments& arguments, int resumed, Profile& profile) {
+  profile.provenance["tool"] = fmt::format("plumbline {}", kVersion);
+  profile.provenance["commit"] = commit();
+  profile.provenance["command"] = command_line();
+  profile.provenance["network"] = arguments.network;
+  if (resumed > 0) profile.provenance["resumed"] = std::to_string(resumed);
+  const auto today = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  profile.provenance["date"] = fmt::format("{:%Y-%m-%d}", fmt::gmtime(today));
+}
+
+int tell_interrupted(const CalibrationFile& file, std::size_t passes) {
+  const std::string text =
+      file.holds_something()
+          ? fmt::format(
+                "interrupted: {} passes are kept in {}; the same command with --resume goes "
+                "on\n",
+                passes, file.path())
+          : "interrupted: nothing is kept\n";
+  std::fputs(text.c_str(), stderr);
+  return ExitCode::interrupted;
+}
+
+int report(const std::string& output, const Calibration& calibration) {
+  const Profile& profile = calibration.model.profile;
+  return write_output(
+      fmt::format("{}: {} layers at {} batch size{}\n"
+                  "  passes    {}, {} dropped because other work took the core\n"
+                  "  noise     {} at most: half the 95 % interval of a stage's pass\n"
+                  "  drift     {} at most, from the first half to the second\n"
+                  "  overheads {} an op, {} a hand-over\n",
+                  output, calibration.model.graph.size(), profile.measurements.size(),
+                  profile.measurements.size() == 1 ? "" : "s", calibration.passes,
+                  percent(calibration.dropped), percent(calibration.noise),
+                  percent(calibration.drift), to_text(profile.overheads->per_op),
+                  to_text(profile.overheads->hand_over)),
+      "");
+}
+
+int calibrate(Arguments arguments) {
+  // Everything that can be wrong is told before anything is measured.
+  CalibrationOptions& options = arguments.options;
+  if (!arguments.least_is_given)
+    options.least_seconds = std::min(options.least_seconds, options.most_seconds);
+  options.optimizer =
+      arguments.optimizer == "adam" ? OptimizerKind::adam : OptimizerKind::gradient_descent;
+  if (const auto wrong = refuse(arguments)) return fail({*wrong});
   const auto network = read_network(arguments.network);
   if (!network) return fail(network.problems());
   if (const int trouble = try_output(arguments.output); trouble != ExitCode::done) return trouble;
-  auto calibration = [&] {
+  const CalibrationHead head = calibration_head(
+      *network, options, fmt::format("plumbline {}, commit {}", kVersion, commit()));
+  const bool keeps = !arguments.output.empty();
+  CalibrationFile file(arguments.output);
+  if (arguments.resume) {
+    auto kept = resumed(file, head);
+    if (!kept) return fail(kept.problems());
+    options.kept = *std::move(kept);
+  } else if (const auto there = keeps ? file.refuse_existing() : std::nullopt) {
+    return fail({*there});
+  }
+  // Measure; each round is on the disk before the next one begins.
+  const InterruptGuard guard;
+  std::size_t passes = options.kept.passes();
+  bool is_resumed = false;
+  const auto measured = [&] {
     ProgressLine line;
-    CalibrationOptions options = arguments.options;
     options.progress = [&](const std::string& what, double share) {
       line.tell(fmt::format("{}: {:.0f} % of the time", what, 100 * share));
     };
-    return calibrate_cpu(*network, {}, options);
+    options.interrupted = InterruptGuard::interrupted;
+    options.keep = [&](const KeptRound& round) -> std::optional<Diagnostic> {
+      passes += round.passes.size();
+      is_resumed = !options.kept.rounds.empty();
+      return keeps ? file.append(head, round) : std::nullopt;
+    };
+    return measure_layers(*network, {}, options);
   }();
-  if (!calibration) return fail(calibration.problems());
+  if (!measured) return fail(measured.problems());
+  if (measured->interrupted) return tell_interrupted(file, passes);
+  auto calibration = calibration_of(*network, {}, options, *measured);
+  if (!calibration) {
+    file.remove();  // more of the same time is not to be had
+    return fail(calibration.problems());
+  }
   Profile& profile = calibration->model.profile;
   profile.overheads = measure_overheads();
-  profile.provenance["tool"] = fmt::format("plumbline {}", kVersion);
-  profile.provenance["network"] = arguments.network;
-  const auto today = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  profile.provenance["date"] = fmt::format("{:%Y-%m-%d}", fmt::gmtime(today));
+  if (InterruptGuard::interrupted()) return tell_interrupted(file, passes);
+  // Write; the kept passes go when the profile is there.
+  for (const std::string& sentence : calibration->left_out)
+    std::fputs(fmt::format("note: {}\n", sentence).c_str(), stderr);
+  add_provenance(arguments, options.kept.resumed + (is_resumed ? 1 : 0), profile);
   const int written = write_output(profile_yaml(calibration->model), arguments.output);
-  if (written != ExitCode::done || arguments.output.empty()) return written;
-  std::string text = fmt::format(
-      "{}: {} layers at {} batch size{}\n"
-      "  passes    {}, {} dropped because other work took the core\n"
-      "  noise     {} at most: half the 95 % interval of a stage's pass\n"
-      "  drift     {} at most, from the first half to the second\n"
-      "  overheads {} an op, {} a hand-over\n",
-      arguments.output, network->layers.size(), profile.measurements.size(),
-      profile.measurements.size() == 1 ? "" : "s", calibration->passes,
-      percent(calibration->dropped), percent(calibration->noise), percent(calibration->drift),
-      to_text(profile.overheads->per_op), to_text(profile.overheads->hand_over));
-  return write_output(text, "");
+  if (written != ExitCode::done || !keeps) return written;
+  file.remove();
+  return report(arguments.output, *calibration);
 }
 
 }  // namespace
@@ -97,11 +226,17 @@ void add_calibrate(CLI::App& app, int& exit_code) {
       ->type_name("N")
       ->capture_default_str();
   command
-      ->add_option("--least-time", arguments->options.least_seconds,
-                   "seconds to measure each batch size for, at least")
-      ->check(CLI::Range(0.0, 86'400.0))
-      ->type_name("S")
+      ->add_option("--optimizer", arguments->optimizer,
+                   "whose updates are timed: sgd, or adam for training.optimizer_state 2 and more")
+      ->check(CLI::IsMember({"sgd", "adam"}))
+      ->type_name("NAME")
       ->capture_default_str();
+  CLI::Option* least = command
+                           ->add_option("--least-time", arguments->options.least_seconds,
+                                        "seconds to measure each batch size for, at least")
+                           ->check(CLI::Range(0.0, 86'400.0))
+                           ->type_name("S")
+                           ->capture_default_str();
   command
       ->add_option("--most-time", arguments->options.most_seconds,
                    "seconds, at most; between the two the noise decides")
@@ -111,7 +246,12 @@ void add_calibrate(CLI::App& app, int& exit_code) {
   command->add_option("--seed", arguments->options.seed, "of weights and data")
       ->type_name("N")
       ->capture_default_str();
-  command->callback([arguments, &exit_code] { exit_code = calibrate(*arguments); });
+  command->add_flag("--resume", arguments->resume,
+                    "go on with what an interrupted calibration has kept beside -o FILE");
+  command->callback([arguments, least, &exit_code] {
+    arguments->least_is_given = least->count() > 0;
+    exit_code = calibrate(*arguments);
+  });
 }
 
 }  // namespace plumbline

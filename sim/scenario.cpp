@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "models/optimizer_kind.h"
 #include "models/profile_reader.h"
 #include "models/quantity.h"
 #include "models/section_reader.h"
@@ -381,6 +382,7 @@ class ScenarioReader {
           "the layers give no activation sizes, so the memory shown holds no activations");
     }
     note_closure();
+    note_optimizer();
     if (!profile.slowdown.empty())
       scenario_.notes.emplace_back("the profile's slow-down by neighbours is not used");
   }
@@ -403,6 +405,18 @@ class ScenarioReader {
         "layers that the profile also times as one piece take {:.1f} % {} there than they add up "
         "to; predictions add them up",
         100 * std::abs(worst), worst > 0 ? "longer" : "less"));
+  }
+
+  /// A note where the profile's updates were measured with another optimizer than a run will use.
+  void note_optimizer() {
+    const auto& provenance = scenario_.model.profile.provenance;
+    const auto measured = provenance.find("optimizer");
+    const std::string_view wanted = name(optimizer_for(scenario_.optimizer_state));
+    if (measured == provenance.end() || measured->second == wanted) return;
+    scenario_.notes.push_back(fmt::format(
+        "the profile's updates were measured with {}; a run with training.optimizer_state {} makes "
+        "those of {}, which plumbline calibrate --optimizer {} measures",
+        clipped(measured->second), scenario_.optimizer_state, wanted, wanted));
   }
 
   /// `link: measured` and `overhead: measured` take what the profile holds.

@@ -27,6 +27,7 @@ computes='--backend cpu'
 writes='[[:space:]](-o +|> *)([A-Za-z0-9_.-]+/[A-Za-z0-9_./-]+)'
 cores='--devices ([0-9]+)'
 too_busy='error: too much other work on this machine'
+left_out='samples are left out: '
 number_only='^[[:space:]]*-?[0-9]+(\.[0-9]+)?[[:space:]]*$'
 update=${PLUMBLINE_UPDATE_GOLDEN:-}
 require_cpu=${PLUMBLINE_DOCS_REQUIRE_CPU:-}
@@ -91,10 +92,11 @@ run() {  # COMMAND: prints what a reader would see
 mask() {  # of stdin: what is measured becomes <word>, what may be there or not is dropped
   local number='[-+]?[0-9]+(\.[0-9]+)?' unit='(%|(ns|us|ms|s|min|h|B|[KMGT]iB|points|samples.s)\b)'
   local verdict='(SAME|CLOSE|OFF|INCONCLUSIVE)'
-  local machine='(cores|date|device|drift|dropped|library|noise|passes|tool)'
+  local machine='(command|commit|compiler|cores|date|device|drift|dropped|host|library|load|noise|passes|system|tool)'
   local causes='(fill|drain|dependency|transfer|all.reduce|rendezvous|update|overhead)'
   sed -E \
     -e '/^note: /d' \
+    -e '/^  clock: "[0-9]+ MHz"$/d' `# not every machine tells it` \
     -e '/│|^ *[░▁]/d' `# the drawing of the timeline` \
     -e "/^ *idle, $causes/d" \
     -e "s/^( *device)( +$causes)+\$/\1 <causes>/" \
@@ -109,6 +111,8 @@ mask() {  # of stdin: what is measured becomes <word>, what may be there or not 
     -e 's/ by oneDNN [0-9.]+/ by <library>/' \
     -e "s/^( *$machine): .*/\1: <text>/" `# provenance in a profile` \
     -e 's/^( *passes +)[0-9]+,/\1<count>,/' \
+    -e 's/^interrupted: [0-9]+ passes/interrupted: <count> passes/' \
+    -e 's/--batch [0-9]+ is about the largest/--batch <count> is about the largest/' \
     -e 's/\b(samples: )[0-9]+/\1<count>/g' \
     -e 's/; by formula .*//' `# only where stages come out equal` \
     -e 's/\b[0-9]+[FBIWU][0-9]+\b/<op>/g' \
@@ -130,9 +134,10 @@ finish_command() {  # PLACE
   mapfile -t files < <(written_by "$command")
   reason=$(cannot_run "$command")
   if [[ -z $reason ]]; then
+    names_one_of "$command" "${measured_files[@]}" || rm -f -- "${files[@]/%/.partial}"  # of a test that was killed
     for ((tries = 1; ; tries++)); do
       actual=$(run "$command")
-      [[ $actual == *"$too_busy"* ]] || break
+      [[ $actual == *"$too_busy"* || $actual == *"$left_out"* ]] || break
       ((tries < 6)) || { reason='other work has the cores' && break; }
       sleep 2
     done

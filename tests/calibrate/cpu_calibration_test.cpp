@@ -6,7 +6,10 @@
 
 #include <cmath>
 
+#include "calibrate/calibration_memory.h"
+#include "calibrate/clock.h"
 #include "calibrate/cpu_layer.h"
+#include "calibrate/cpu_stage.h"
 #include "calibrate/overheads.h"
 #include "models/network_reader.h"
 #include "models/profile_reader.h"
@@ -33,6 +36,12 @@ CalibrationOptions quick() {
   return options;
 }
 
+Result<Calibration> calibrate(const Network& network, const CalibrationOptions& options) {
+  const auto measured = measure_layers(network, {}, options);
+  if (!measured) return measured.problems();
+  return calibration_of(network, {}, options, *measured);
+}
+
 bool has_backend() {
   if (!cpu_library().empty()) return true;
   MESSAGE("skipped: this build has no oneDNN");
@@ -44,7 +53,7 @@ TEST_CASE("a calibration times every pass of every layer, and its profile can be
   const Network network = small_network();
   CalibrationOptions options = quick();
   options.batches = {8, 2};
-  const auto calibration = calibrate_cpu(network, {}, options);
+  const auto calibration = calibrate(network, options);
   if (!calibration) {
     MESSAGE("inconclusive: " << calibration.problems().front().message);
     return;
@@ -81,7 +90,7 @@ TEST_CASE("a calibration times every pass of every layer, and its profile can be
 
 TEST_CASE("the layers of a calibrated stage add up to its pass") {
   if (!has_backend()) return;
-  const auto calibration = calibrate_cpu(small_network(), {}, quick());
+  const auto calibration = calibrate(small_network(), quick());
   if (!calibration) {
     MESSAGE("inconclusive: " << calibration.problems().front().message);
     return;
@@ -105,15 +114,238 @@ TEST_CASE("more devices than cores or layers, and networks that do not run, are 
   if (!has_backend()) return;
   Network network = small_network();
   CalibrationOptions options = quick();
-  options.devices = 1024;
-  CHECK_FALSE(calibrate_cpu(network, {}, options));
-  options.devices = static_cast<std::uint32_t>(network.layers.size()) + 1;
-  CHECK_FALSE(calibrate_cpu(network, {}, options));
+  options.devices = 6;
+  const auto too_many = refuse_calibration(network, {}, options);
+  REQUIRE(too_many);
+  CHECK(too_many->message == "6 devices, but the network 'small' has 5 layers");
+  CHECK(too_many->fault == Fault::input);
+  options.devices = usable_cores() + 1;
+  while (network.layers.size() < options.devices)
+    network.layers.insert(network.layers.begin(), network.layers.front());
+  const auto no_core = refuse_calibration(network, {}, options);
+  REQUIRE(no_core);
+  CHECK(no_core->message.starts_with(std::to_string(options.devices) + " devices, but there "));
+  CHECK(no_core->fault == Fault::no_device);
+  options.devices = 1;
+  options.batches = {1, 1'000'000'000};
+  const auto too_large = refuse_calibration(network, {}, options);
+  REQUIRE(too_large);
+  CHECK(too_large->message.starts_with("micro-batches of 1000000000 samples take "));
+  CHECK(too_large->fault == Fault::infeasible);
   network.layers.pop_back();
-  const auto refused = calibrate_cpu(network, {}, quick());
+  const auto refused = calibrate(network, quick());
   REQUIRE_FALSE(refused);
   CHECK(refused.problems().front().message ==
         "the network 'small' does not end in a head, so it has no loss");
+}
+
+TEST_CASE("an interrupted calibration goes on from the rounds that it kept") {
+  if (!has_backend()) return;
+  const Network network = small_network();
+  CalibrationOptions options = quick();
+  options.batches = {2, 8};
+  options.most_seconds = 0.2;
+  options.least_seconds = 0.2;
+  std::vector<KeptRound> rounds;
+  options.keep = [&](const KeptRound& round) -> std::optional<Diagnostic> {
+    rounds.push_back(round);
+    return std::nullopt;
+  };
+  options.interrupted = [&] { return !rounds.empty(); };
+  const auto first = measure_layers(network, {}, options);
+  REQUIRE(first);
+  CHECK(first->interrupted);
+  REQUIRE(rounds.size() == 1);
+  CHECK(rounds[0].batch == 2);
+  CHECK(rounds[0].measured >= std::chrono::milliseconds(200));
+  CHECK(first->batches[0].passes() == static_cast<std::int64_t>(rounds[0].passes.size()));
+
+  options.kept.rounds = rounds;
+  options.interrupted = nullptr;
+  const auto second = measure_layers(network, {}, options);
+  REQUIRE(second);
+  CHECK_FALSE(second->interrupted);
+  REQUIRE(rounds.size() == 2);  // the first batch is not measured again
+  CHECK(rounds[1].batch == 8);
+  CHECK(second->batches[0].passes() == first->batches[0].passes());
+  CHECK(second->batches[0].measured == rounds[0].measured);
+  CHECK(second->batches[1].passes() > 0);
+
+  options.most_seconds = 0.4;  // more time: both go on, and what was kept still counts
+  options.least_seconds = 0.4;
+  options.kept.rounds = rounds;
+  const auto third = measure_layers(network, {}, options);
+  REQUIRE(third);
+  CHECK(third->batches[0].measured > second->batches[0].measured);
+  CHECK(third->batches[0].passes() > second->batches[0].passes());
+  CHECK(third->batches[1].passes() > second->batches[1].passes());
+}
+
+TEST_CASE("what cannot be kept ends a calibration, and so do kept passes of other layers") {
+  if (!has_backend()) return;
+  const Network network = small_network();
+  CalibrationOptions options = quick();
+  options.keep = [](const KeptRound&) {
+    return std::optional(input_error({}, "the disk is full"));
+  };
+  const auto full = measure_layers(network, {}, options);
+  REQUIRE_FALSE(full);
+  CHECK(full.problems().front().message == "the disk is full");
+
+  const auto problem = [&](std::int64_t batch, const KeptPass& pass) {
+    options.kept.source = std::make_shared<const Source>(Source{"p.partial", "a\nb\n", ""});
+    options.kept.rounds = {{batch, Duration{1}, {pass}}};
+    const auto refused = measure_layers(network, {}, options);
+    REQUIRE_FALSE(refused);
+    return to_text(refused.problems().front());
+  };
+  const std::string end = "    2 | b\n      | ^\n  help: delete the file and calibrate anew\n";
+  CHECK(problem(8, {0, {Pass::forward, {1, 2}}, 2}) ==
+        "p.partial:2:1: error: this pass has the times of 2 layers, and device 0 has 5\n" + end);
+  CHECK(problem(8, {1, {Pass::forward, {}}, 2}) ==
+        "p.partial:2:1: error: there is no device 1\n" + end);
+  CHECK(problem(2, {0, {Pass::forward, {}}, 2}) ==
+        "p.partial:2:1: error: no batch of 2 is asked for\n" + end);
+}
+
+/// Samples of a batch: two clean passes of each kind, but for `missing`, whose passes are dropped.
+BatchSamples made_samples(std::int64_t batch, std::int64_t ns, std::optional<Pass> missing = {}) {
+  StopLimits limits;
+  limits.most_samples = 100;
+  limits.most_time = std::chrono::seconds(1);
+  BatchSamples samples;
+  samples.batch = batch;
+  samples.stages.emplace_back(5, limits);
+  for (const Pass pass : kAllPasses) {
+    const bool is_clean = pass != missing;
+    for (int i = 0; i < 2; ++i) {
+      samples.stages[0].add(
+          {pass, is_clean ? std::vector<std::int64_t>(5, ns) : std::vector<std::int64_t>{}}, {});
+    }
+  }
+  return samples;
+}
+
+TEST_CASE("batches without a clean pass of every kind are left out, the others are kept") {
+  const Network network = small_network();
+  CalibrationOptions options;
+  Measured measured;
+  measured.clock = 2000;
+  measured.load = 0.5;
+  measured.batches = {made_samples(2, 10), made_samples(4, 20, Pass::update), made_samples(8, 40)};
+  const auto two = calibration_of(network, {}, options, measured);
+  REQUIRE(two);
+  REQUIRE(two->model.profile.measurements.size() == 2);
+  CHECK(two->model.profile.measurements[0].batch == 2);
+  CHECK(two->model.profile.measurements[1].batch == 8);
+  CHECK(two->model.profile.measurements[1].layers[4].backward.mean == Duration{40});
+  CHECK(two->model.profile.blocks.empty());
+  CHECK(two->left_out == std::vector<std::string>{"micro-batches of 4 samples are left out: 8 of "
+                                                  "10 passes were clean, and of one kind none"});
+  CHECK(two->passes == 20);
+  CHECK(two->dropped == 0);
+  const auto& provenance = two->model.profile.provenance;
+  for (const char* key : {"host", "system", "compiler", "device", "library"})
+    CHECK_MESSAGE(provenance.contains(key), key);
+  CHECK(provenance.at("optimizer") == "sgd");
+  CHECK(provenance.at("clock") == "2000 MHz");
+  CHECK(provenance.at("load") == "0.50");
+  CHECK(provenance.at("passes") == "20");
+
+  measured.batches.pop_back();
+  options.optimizer = OptimizerKind::adam;
+  const auto one = calibration_of(network, {}, options, measured);
+  REQUIRE(one);
+  CHECK(one->model.profile.measurements.size() == 1);
+  REQUIRE(one->model.profile.blocks.size() == 1);
+  CHECK(one->model.profile.blocks[0].forward == Duration{50});  // of batch 2, not of the other
+  CHECK(one->model.profile.provenance.at("optimizer") == "adam");
+
+  measured.batches.erase(measured.batches.begin());
+  const auto none = calibration_of(network, {}, options, measured);
+  REQUIRE_FALSE(none);
+  CHECK(to_text(none.problems()) ==
+        "error: too much other work on this machine: 8 of 10 passes were clean, and of one kind "
+        "none\n  help: try again when it is quiet, or with more time\n");
+}
+
+TEST_CASE("batches are measured in ascending order, each once") {
+  CalibrationOptions options;
+  options.batches = {8, 2, 8};
+  CHECK(batches_of(options) == std::vector<std::int64_t>{2, 8});
+}
+
+TEST_CASE("the memory of a calibration is what its stages hold") {
+  if (!has_backend()) return;
+  const Network network = small_network();
+  const StageLayers stages = {{0, 1}, {2, 4}};
+  double floats = 0;
+  for (const auto& [first, last] : stages) {
+    const CpuStage stage(network, first, last, 64);
+    floats += 2.0 * static_cast<double>(stage.parameter_floats());
+    const double data = 64.0 * 64;
+    floats += 3 * (data + static_cast<double>(2 * stage.input_floats() + 2 * stage.output_floats() +
+                                              stage.kept_floats() + stage.left_floats()));
+  }
+  const double bytes = calibration_bytes(network, stages, 64, OptimizerKind::gradient_descent);
+  CHECK(bytes == doctest::Approx(4 * floats).epsilon(0.01));
+  const double parameters = 4.0 * static_cast<double>(network.parameter_count());
+  CHECK(calibration_bytes(network, stages, 64, OptimizerKind::adam) ==
+        doctest::Approx(bytes + 2 * parameters));
+}
+
+TEST_CASE("a batch that the memory does not hold is refused with the largest that fits") {
+  const Network network = small_network();
+  const StageLayers stages = {{0, 4}};
+  constexpr auto kind = OptimizerKind::gradient_descent;
+  const Bytes holds_eight{static_cast<std::int64_t>(calibration_bytes(network, stages, 8, kind))};
+  CHECK_FALSE(refuse_for_memory(network, {}, stages, 8, kind, holds_eight));
+  const auto nine = refuse_for_memory(network, {}, stages, 9, kind, holds_eight);
+  REQUIRE(nine);
+  CHECK(nine->help == "--batch 8 is about the largest that fits");
+  CHECK(nine->fault == Fault::infeasible);
+  const auto all = refuse_for_memory(network, {}, stages, 1'000'000'000, kind, Bytes{3 << 20});
+  REQUIRE(all);
+  CHECK(all->message ==
+        "micro-batches of 1000000000 samples take 20.13 TiB of memory on 1 device, and 3 MiB are "
+        "available");
+  const auto none = refuse_for_memory(network, {}, stages, 4, kind, Bytes{1000});
+  REQUIRE(none);
+  CHECK(none->help == "not even one sample fits: a smaller network, or another machine");
+}
+
+TEST_CASE("the head of a calibration tells all that decides its times") {
+  CalibrationOptions options;
+  options.batches = {8, 2};
+  const CalibrationHead head = calibration_head(small_network(), options, "plumbline 1");
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : head) keys.push_back(key);
+  CHECK(keys == std::vector<std::string>{"network", "batches", "devices", "optimizer", "seed",
+                                         "backend", "processor", "cores", "library", "tool"});
+  CHECK(head[1].second == "2, 8");
+  const auto differs = [&](std::size_t place, const Network& network,
+                           const CalibrationOptions& other, const char* tool) {
+    CalibrationHead changed = calibration_head(network, other, tool);
+    CHECK(changed[place].second != head[place].second);
+    changed[place].second = head[place].second;
+    CHECK(changed == head);
+  };
+  Network network = small_network();
+  std::get<Head>(network.layers.back().settings).bias = true;
+  differs(0, network, options, "plumbline 1");
+  CalibrationOptions other = options;
+  other.batches = {2};
+  differs(1, small_network(), other, "plumbline 1");
+  other = options;
+  other.devices = 2;
+  differs(2, small_network(), other, "plumbline 1");
+  other = options;
+  other.optimizer = OptimizerKind::adam;
+  differs(3, small_network(), other, "plumbline 1");
+  other = options;
+  other.seed = 2;
+  differs(4, small_network(), other, "plumbline 1");
+  differs(9, small_network(), options, "plumbline 2");
 }
 
 TEST_CASE("the runner's own overheads are measured and are no milliseconds") {

@@ -204,6 +204,25 @@ TEST_CASE("what one instant of the prediction holds apart is a tie, more than th
   CHECK(validate(*predicted, run, 0.05).memory_verdict() == MemoryVerdict::differs);
 }
 
+TEST_CASE("what the prediction notes is told beside the measurement, each sentence once") {
+  Scenario scenario = scenario_of("name: gpipe");
+  scenario.notes = {"something to know"};
+  const auto predicted = predict(scenario);
+  REQUIRE(predicted);
+  const auto hold = [&](std::uint32_t node) { return predicted->graph.cost(node).hold; };
+  const RealRun run = run_with(scenario, *predicted, hold, no_gap);
+  const ValidationPoint point{{}, validate(*predicted, run, 0.05)};
+  for (const std::size_t count : {1, 2}) {
+    const std::vector<ValidationPoint> points(count, point);
+    const std::string text = to_table(points);
+    const std::string note = "\nnote: something to know\n";
+    CAPTURE(text);
+    REQUIRE(text.find(note) != std::string::npos);
+    CHECK(text.find(note) == text.rfind(note));
+    CHECK(to_json(points, "0").find("\"notes\": [\n") != std::string::npos);
+  }
+}
+
 TEST_CASE("the verdict on several points is the worst, and off is worse than inconclusive") {
   const auto with = [](std::initializer_list<Verdict> verdicts) {
     std::vector<ValidationPoint> points;

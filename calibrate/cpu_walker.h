@@ -1,0 +1,86 @@
+// One core that walks a stage of a network again and again, every layer timed.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "calibrate/buffer.h"
+#include "calibrate/clock.h"
+#include "calibrate/cpu_stage.h"
+#include "calibrate/optimizer.h"
+#include "calibrate/pass_samples.h"
+#include "calibrate/training_data.h"
+#include "models/network.h"
+
+namespace plumbline {
+
+/// The first and the last layer of each stage.
+using StageLayers = std::vector<std::pair<std::size_t, std::size_t>>;
+
+/// What a walker walks.
+struct WalkerTask {
+  std::size_t first = 0;  ///< Layers first..last.
+  std::size_t last = 0;
+  std::int64_t batch = 1;
+  std::uint32_t device = 0;
+  std::uint32_t devices = 1;
+  OptimizerKind optimizer = OptimizerKind::gradient_descent;
+  std::uint64_t seed = 1;
+};
+
+/// Forward and backward in turn as in a steady pipeline, over one buffer more than there are
+/// devices; every fourth backward is I and then W; an update follows every eighth forward. It goes
+/// on where it stopped: weights and buffers stay.
+class Walker {
+ public:
+  /// Passes are added to `samples`, which outlives this.
+  Walker(const Network& network, const WalkerTask& task, StageSamples& samples);
+
+  /// Walks until `stop`; passes count from the time at which `measuring` is set on. `before` was
+  /// measured earlier.
+  void walk(const std::atomic<RealTime>& measuring, const std::atomic<bool>& stop, Duration before);
+
+  // To be asked at any time.
+
+  /// Whether more passes are not worth their time.
+  bool is_done() const { return is_done_.load(std::memory_order_relaxed); }
+  /// The turns of the last walk that counted.
+  std::size_t turns() const { return turns_.load(std::memory_order_relaxed); }
+
+  /// What the last walk added to the samples. Requires: nobody walks.
+  const std::vector<PassTimes>& walked() const { return walked_; }
+
+ private:
+  struct Slot {
+    Buffer input, output, kept, left, output_gradient, input_gradient;
+  };
+
+  StageTensors tensors(std::size_t slot);
+  void update(Stamps* stamps);
+  template <class Body>
+  void take(Pass pass, RealTime counts, Body&& body);
+
+  WalkerTask task_;
+  StageSamples& samples_;
+  CpuStage stage_;
+  TrainingData data_;
+  bool is_first_;
+  bool is_last_;
+  Buffer parameters_;
+  Buffer gradients_;
+  Optimizer optimizer_;
+  std::vector<float> loss_weights_;
+  std::vector<Slot> slots_;
+  Stamps stamps_;
+  std::size_t turn_ = 0;
+  Duration before_{};
+  std::vector<PassTimes> walked_;
+  std::atomic<bool> is_done_{false};
+  std::atomic<std::size_t> turns_{0};
+};
+
+}  // namespace plumbline

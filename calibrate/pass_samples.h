@@ -1,0 +1,95 @@
+// The samples of a calibration: passes through the layers of a stage, each layer timed.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibrate/sampling.h"
+#include "models/units.h"
+
+namespace plumbline {
+
+/// The kinds of passes through a stage.
+enum class Pass : std::uint8_t { forward, backward, backward_input, backward_weight, update };
+inline constexpr std::array<Pass, 5> kAllPasses = {
+    Pass::forward, Pass::backward, Pass::backward_input, Pass::backward_weight, Pass::update};
+
+/// F, B, I, W, U.
+constexpr char letter(Pass pass) { return "FBIWU"[static_cast<std::size_t>(pass)]; }
+
+/// One pass. Its layers' times add up to it.
+struct PassTimes {
+  Pass pass = Pass::forward;
+  std::vector<std::int64_t> layers;  ///< ns, in the order of the layers; empty = it was dropped.
+
+  friend bool operator==(const PassTimes&, const PassTimes&) = default;
+};
+
+/// What the passes through one stage say, in the order in which they are added, and whether more
+/// of them are wanted. It reads no clock.
+class StageSamples {
+ public:
+  /// `layers` of the stage; `limits` hold for F and for B.
+  StageSamples(std::size_t layers, const StopLimits& limits);
+
+  /// `elapsed` is the time measured for so far. Requires: as many times as layers, or none.
+  void add(const PassTimes& times, Duration elapsed);
+
+  std::size_t layers() const { return layers_; }
+  /// Whether one more pass of this kind is counted.
+  bool takes(Pass pass) const { return of(pass).whole.size() < limits_.most_samples; }
+  /// Whether more passes are not worth their time: both rules have stopped.
+  bool is_done() const { return rules_[0].stopped() && rules_[1].stopped(); }
+
+  /// ns of clean passes, of one layer or of the whole stage.
+  const std::vector<double>& of_layer(Pass pass, std::size_t layer) const {
+    return of(pass).of_layer[layer];
+  }
+  const std::vector<double>& whole(Pass pass) const { return of(pass).whole; }
+
+  std::int64_t passes() const { return passes_; }  ///< Dropped ones included.
+  std::int64_t dropped() const { return dropped_; }
+  /// Why these samples are too few, if so: there is a kind of pass without a clean one.
+  std::optional<std::string> missing() const;
+  /// The larger relative half-width of the 95 % interval of F and B; 1 where there is none.
+  double noise() const;
+  /// The larger relative change of F and B from the first half to the second, without its sign.
+  double drift() const;
+
+ private:
+  struct OfKind {
+    std::vector<std::vector<double>> of_layer;
+    std::vector<double> whole;
+  };
+
+  const OfKind& of(Pass pass) const { return kinds_[static_cast<std::size_t>(pass)]; }
+
+  std::size_t layers_;
+  StopLimits limits_;
+  std::array<OfKind, kAllPasses.size()> kinds_;
+  std::array<StopRule, 2> rules_;  ///< Of F and of B.
+  std::int64_t passes_ = 0;
+  std::int64_t dropped_ = 0;
+};
+
+/// All that was measured with micro-batches of one size.
+struct BatchSamples {
+  std::int64_t batch = 1;
+  Duration measured{};               ///< The time for which passes were counted.
+  std::vector<StageSamples> stages;  ///< By device.
+
+  bool is_done() const;
+  std::int64_t passes() const;
+  std::int64_t dropped() const;
+  /// Of the first stage that misses something.
+  std::optional<std::string> missing() const;
+  double noise() const;  ///< Of the worst stage, as the next.
+  double drift() const;
+};
+
+}  // namespace plumbline
