@@ -26,6 +26,7 @@ int run(int argc, char** argv) {
   plumbline::add_calibrate(app, exit_code);
   plumbline::add_run(app, exit_code);
   plumbline::add_validate(app, exit_code);
+  plumbline::add_import(app, exit_code);
   plumbline::add_list(app, exit_code);
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
