@@ -81,14 +81,17 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer) {
                                            static_cast<double>(term.input_halves) / 2);
     }
     add_terms(lines, "forward", forward,
-              "FLOP; backward, for the input and for the weights, as many each");
+              "FLOP; the backwards for the input and for the weights: as many each");
   }
   add_terms(lines, "activation, kept until the backward", layer.kept, "B");
-  lines.push_back("memory_traffic: " + std::string(layer.kind == "embedding"
-                                                       ? "rows read and written; backward: their "
-                                                         "gradients read, the tables' written"
-                                                       : "weights, input, and what is kept twice; "
-                                                         "backward: see the documentation"));
+  if (layer.kind == "embedding") {
+    lines.emplace_back("memory_traffic: the rows read and written; backward: their gradients read,");
+    lines.emplace_back("  those of the tables written");
+  } else {
+    lines.emplace_back("memory_traffic: weights, input, and twice what is kept; backward for the");
+    lines.emplace_back("  input: weights and three times what is kept; for the weights: their");
+    lines.emplace_back("  gradients and twice what is kept");
+  }
   return lines;
 }
 
