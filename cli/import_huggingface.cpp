@@ -49,8 +49,8 @@ std::string total_table(const TransformerTotals& totals, std::int64_t tokens) {
   table.row({"parameters", grouped(totals.parameters)});
   table.row({"active for a token", grouped(totals.active_parameters)});
   table.row({"forward of a token", work_text(totals.forward_flops, tokens)});
-  table.row({"forward and backward",
-             work_text(totals.forward_flops + totals.backward_flops, tokens)});
+  table.row(
+      {"forward and backward", work_text(totals.forward_flops + totals.backward_flops, tokens)});
   return table.print();
 }
 
@@ -75,8 +75,8 @@ std::string kind_table(const Model& model) {
     row->output = costs[i].output;
     const LayerWork& work = *costs[i].work;
     row->forward += work.forward.flops.count;
-    row->backward += ExactCount(work.backward_input.flops.count) +
-                     ExactCount(work.backward_weight.flops.count);
+    row->backward +=
+        ExactCount(work.backward_input.flops.count) + ExactCount(work.backward_weight.flops.count);
   }
   Table table;
   table.row({"kind", "layers", "parameters", "activations", "output", "forward", "backward"});
@@ -139,8 +139,7 @@ void add_import_huggingface(CLI::App& import, int& exit_code) {
       ->capture_default_str()
       ->type_name("N");
   command->add_option("--dtype", arguments->dtype, "what numbers are kept and multiplied in")
-      ->check(CLI::IsMember(
-          std::vector<std::string>(kNumberFormats.begin(), kNumberFormats.end())))
+      ->check(CLI::IsMember(std::vector<std::string>(kNumberFormats.begin(), kNumberFormats.end())))
       ->capture_default_str();
   command
       ->add_option("--tensor-parallel", options.tensor_parallel,

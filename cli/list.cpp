@@ -25,11 +25,11 @@ std::string preset_list() {
       const auto peak = preset.peak(number_format(format));
       if (peak) peaks += fmt::format("{}{} {}", peaks.empty() ? "" : ", ", format, to_text(*peak));
     }
-    text += fmt::format("{}\n  peak    {}\n  memory  {} at {}\n  link    {} each way by {}\n"
-                        "  source  {}\n",
-                        preset.name, peaks, to_text(preset.memory),
-                        to_text(preset.memory_bandwidth), to_text(preset.link_bandwidth),
-                        preset.link, preset.source);
+    text += fmt::format(
+        "{}\n  peak    {}\n  memory  {} at {}\n  link    {} each way by {}\n"
+        "  source  {}\n",
+        preset.name, peaks, to_text(preset.memory), to_text(preset.memory_bandwidth),
+        to_text(preset.link_bandwidth), preset.link, preset.source);
   }
   return text +
          "for cluster.device; peaks of dense matrix products, which nothing reaches: efficiency "

@@ -53,8 +53,9 @@ constexpr std::array kPresets = {
                  .memory = gib(141),
                  .link_bandwidth = gb_per_second(450),
                  .link = "NVLink 4",
-                 .source = "as h100-sxm, with the memory of the NVIDIA H200 data sheet, as quoted by "
-                           "aiwiki.ai/wiki/nvidia_h200"},
+                 .source =
+                     "as h100-sxm, with the memory of the NVIDIA H200 data sheet, as quoted by "
+                     "aiwiki.ai/wiki/nvidia_h200"},
     DevicePreset{.name = "l40s",
                  .peak_gflops = {91'600, 362'050, 362'050, 733'000},
                  .memory_bandwidth = gb_per_second(864),
@@ -76,9 +77,8 @@ std::optional<FlopsPerSecond> DevicePreset::peak(NumberFormat format) const {
 std::span<const DevicePreset> device_presets() { return kPresets; }
 
 const DevicePreset* find_device_preset(std::string_view name) {
-  const auto found =
-      std::find_if(kPresets.begin(), kPresets.end(),
-                   [&](const DevicePreset& preset) { return preset.name == name; });
+  const auto found = std::find_if(kPresets.begin(), kPresets.end(),
+                                  [&](const DevicePreset& preset) { return preset.name == name; });
   return found == kPresets.end() ? nullptr : &*found;
 }
 

@@ -87,8 +87,8 @@ class ConfigReader {
     std::vector<std::string> names;
     names.reserve(kFamilies.size());
     for (const Family& family : kFamilies) names.emplace_back(family.name);
-    file.require("model_type", fmt::format("a config.json has it; one of {} is read",
-                                           fmt::join(names, ", ")));
+    file.require("model_type",
+                 fmt::format("a config.json has it; one of {} is read", fmt::join(names, ", ")));
     const auto name = file.choice("model_type", names, "architecture that is read");
     if (!name) return nullptr;
     return std::find_if(kFamilies.begin(), kFamilies.end(),

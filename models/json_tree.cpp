@@ -72,9 +72,9 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     const Mark mark = make(YamlNode::Kind::null).mark;
     for (const YamlNode::Entry& entry : stack_.back().entries) {
       if (entry.key == value)
-        return stop(input_error(mark, fmt::format("the key '{}' stands here a second time",
-                                                  clipped(value)),
-                                fmt::format("the first is on line {}", entry.mark.line)));
+        return stop(
+            input_error(mark, fmt::format("the key '{}' stands here a second time", clipped(value)),
+                        fmt::format("the first is on line {}", entry.mark.line)));
     }
     stack_.back().entries.push_back({value, mark, {}});
     return true;
@@ -83,7 +83,8 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool start_array(std::size_t) override { return open(YamlNode::Kind::sequence); }
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& error) override {
+  bool parse_error(std::size_t, const std::string&,
+                   const nlohmann::json::exception& error) override {
     std::string what = error.what();
     // "[json.exception...] parse error at line 1, column 2: syntax error while parsing ...": the
     // place is told by the mark.

@@ -80,9 +80,9 @@ struct Profile {
   std::optional<Overheads> overheads;
   std::vector<MeasuredLink> links;
   std::map<std::string, std::vector<double>>
-      slowdown;  ///< By layer kind: factor with 0, 1, ... neighbours.
+      slowdown;                       ///< By layer kind: factor with 0, 1, ... neighbours.
   std::optional<NumberFormat> dtype;  ///< That the layers' work is done in.
-  std::string estimated;  ///< How times were derived that nobody gave; "" = none were.
+  std::string estimated;              ///< How times were derived that nobody gave; "" = none were.
 
   /// Whether a measurement at this batch size is held.
   bool holds(std::int64_t batch) const;

@@ -229,7 +229,8 @@ class ProfileWriter {
     write_comments(comments_.head, "");
     text_ += "version: 1\nkind: profile\n";
     if (!model_.name.empty()) text_ += fmt::format("model: {}\n", checked_scalar(model_.name));
-    if (model_.profile.dtype) text_ += fmt::format("dtype: {}\n", plumbline::name_of(*model_.profile.dtype));
+    if (model_.profile.dtype)
+      text_ += fmt::format("dtype: {}\n", plumbline::name_of(*model_.profile.dtype));
     write_provenance();
     write_measurements();
     write_edges();

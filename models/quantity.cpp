@@ -172,8 +172,8 @@ Parsed<std::int64_t> parse_quantity(std::string_view text, const Measure& measur
   }
   const std::optional<std::int64_t> ticks = scale(number, *unit, measure.most);
   if (!ticks) {
-    return fail(fmt::format("is larger than any quantity that is accepted ({})",
-                            measure.most_text));
+    return fail(
+        fmt::format("is larger than any quantity that is accepted ({})", measure.most_text));
   }
   return {ticks, ""};
 }
@@ -273,10 +273,9 @@ namespace {
 std::string in_flops(std::int64_t count, std::span<const Unit> units) {
   std::size_t unit = 0;
   while (unit + 1 < units.size() && count >= units[unit + 1].ticks) ++unit;
-  return fmt::format("{} {}",
-                     short_number(static_cast<double>(count) /
-                                  static_cast<double>(units[unit].ticks)),
-                     units[unit].name);
+  return fmt::format(
+      "{} {}", short_number(static_cast<double>(count) / static_cast<double>(units[unit].ticks)),
+      units[unit].name);
 }
 
 }  // namespace

@@ -34,11 +34,11 @@ std::optional<Duration> pass_time(const PassWork& work, const DeviceRoofline& de
 }
 
 bool needs_estimate(const Profile& profile) {
-  return std::any_of(
-      profile.measurements.begin(), profile.measurements.end(), [](const Measurement& m) {
-        return std::any_of(m.layers.begin(), m.layers.end(),
-                           [](const LayerCosts& layer) { return !layer.timed; });
-      });
+  return std::any_of(profile.measurements.begin(), profile.measurements.end(),
+                     [](const Measurement& m) {
+                       return std::any_of(m.layers.begin(), m.layers.end(),
+                                          [](const LayerCosts& layer) { return !layer.timed; });
+                     });
 }
 
 std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& device,
@@ -54,11 +54,11 @@ std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& dev
       ++estimated;
       const std::string& name = model.graph.layer({static_cast<std::uint32_t>(i)}).name;
       if (!device.link_bandwidth && has_link_traffic(*costs.work)) {
-        return input_error(mark,
-                           fmt::format("layer '{}' has link_traffic, but the device has no link",
-                                       clipped(name)),
-                           "give the bandwidth to its neighbours, one way: device: {link: 450 "
-                           "GB/s}");
+        return input_error(
+            mark,
+            fmt::format("layer '{}' has link_traffic, but the device has no link", clipped(name)),
+            "give the bandwidth to its neighbours, one way: device: {link: 450 "
+            "GB/s}");
       }
       const auto forward = pass_time(costs.work->forward, device);
       const auto input = pass_time(costs.work->backward_input, device);

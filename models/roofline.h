@@ -26,8 +26,8 @@ struct DeviceRoofline {
 
 /// max(flops / (peak x efficiency), memory_traffic / (memory_bandwidth x efficiency))
 /// + link_traffic / link_bandwidth: computing overlaps with memory, not with the link (Williams,
-/// Waterman and Patterson 2009, the roofline; the term of the link is ours). Nothing where that is longer
-/// than kLargestQuantity. Requires: a link bandwidth where there is link traffic.
+/// Waterman and Patterson 2009, the roofline; the term of the link is ours). Nothing where that is
+/// longer than kLargestQuantity. Requires: a link bandwidth where there is link traffic.
 std::optional<Duration> pass_time(const PassWork& work, const DeviceRoofline& device);
 
 /// Whether some layer has work in place of times.

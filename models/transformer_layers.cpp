@@ -11,19 +11,19 @@ namespace {
 
 /// The sizes on one device, as the formulas name them.
 struct Symbols {
-  ExactCount e;   // bytes of a number
-  ExactCount T;   // tokens of a micro-batch
-  ExactCount s;   // tokens of a sample
-  ExactCount h;   // hidden
-  ExactCount a;   // heads
-  ExactCount g;   // key-value heads
-  ExactCount d;   // of a head
-  ExactCount f;   // inner width of a dense MLP
-  ExactCount x;   // inner width of an expert
-  ExactCount E;   // experts
-  ExactCount k;   // experts of a token
-  ExactCount V;   // vocabulary
-  ExactCount P;   // learned positions
+  ExactCount e;  // bytes of a number
+  ExactCount T;  // tokens of a micro-batch
+  ExactCount s;  // tokens of a sample
+  ExactCount h;  // hidden
+  ExactCount a;  // heads
+  ExactCount g;  // key-value heads
+  ExactCount d;  // of a head
+  ExactCount f;  // inner width of a dense MLP
+  ExactCount x;  // inner width of an expert
+  ExactCount E;  // experts
+  ExactCount k;  // experts of a token
+  ExactCount V;  // vocabulary
+  ExactCount P;  // learned positions
 };
 
 Symbols symbols_of(const TransformerShape& shape, const TransformerOptions& options) {
@@ -114,12 +114,12 @@ class Deriver {
     layer.parameters.push_back({shape_.gated ? "gate, up, down" : "up, down",
                                 fmt::format("{} h f", matrices), matrices * n_.h * n_.f});
     if (shape_.feed_forward_bias) {
-      layer.parameters.push_back({"their biases", shape_.gated ? "2 f + h" : "f + h",
-                                  (matrices - 1) * n_.f + n_.h});
+      layer.parameters.push_back(
+          {"their biases", shape_.gated ? "2 f + h" : "f + h", (matrices - 1) * n_.f + n_.h});
     }
-    layer.flops.push_back({{shape_.gated ? "gate, up, down" : "up, down",
-                            fmt::format("{} T h f", 2 * matrices),
-                            2 * matrices * n_.T * n_.h * n_.f}});
+    layer.flops.push_back(
+        {{shape_.gated ? "gate, up, down" : "up, down", fmt::format("{} T h f", 2 * matrices),
+          2 * matrices * n_.T * n_.h * n_.f}});
     add_norm_output(layer);
     layer.kept.push_back({inner_tensors(), fmt::format("{} e T f", inner_count()),
                           inner_count() * n_.e * n_.T * n_.f});
@@ -180,8 +180,8 @@ class Deriver {
   }
 
   void add_norm(LayerDerivation& layer) const {
-    layer.parameters.push_back({"norm", shape_.layer_norm ? "2 h" : "h",
-                                (shape_.layer_norm ? 2 : 1) * n_.h});
+    layer.parameters.push_back(
+        {"norm", shape_.layer_norm ? "2 h" : "h", (shape_.layer_norm ? 2 : 1) * n_.h});
   }
   void add_norm_output(LayerDerivation& layer) const {
     layer.kept.push_back({"output of the norm", "e T h", hidden_bytes()});

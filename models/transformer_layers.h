@@ -49,7 +49,7 @@ struct LayerDerivation {
   std::string kind;              ///< "embedding", "block", "attention", "mlp", "moe", "head", ...
   std::vector<Term> parameters;  ///< Numbers, not bytes.
   std::vector<WorkTerm> flops;
-  std::vector<Term> kept;  ///< Bytes from the forward to the backward.
+  std::vector<Term> kept;        ///< Bytes from the forward to the backward.
   ExactCount idle_parameters;    ///< Experts that a token does not use.
   ExactCount borrowed;           ///< Parameters that are another layer's: a tied head's copy.
   ExactCount output;             ///< Bytes.

@@ -47,11 +47,10 @@ std::optional<Diagnostic> refuse_large(const LayerDerivation& layer, const std::
     for (const ExactCount& count : counts) largest = std::max(largest, count.value());
     return largest;
   };
-  const bool too_much_work =
-      !forward_flops(layer).is_exact() || !input_flops(layer).is_exact();
-  if (!too_much_work && most({parameter_bytes, sum(layer.kept), layer.output,
-                              layer.forward_traffic, layer.input_traffic, layer.weight_traffic,
-                              2 * layer.all_reduced}) <= kLargestQuantity)
+  const bool too_much_work = !forward_flops(layer).is_exact() || !input_flops(layer).is_exact();
+  if (!too_much_work &&
+      most({parameter_bytes, sum(layer.kept), layer.output, layer.forward_traffic,
+            layer.input_traffic, layer.weight_traffic, 2 * layer.all_reduced}) <= kLargestQuantity)
     return std::nullopt;
   return refused(fmt::format("layer '{}' has {}", name,
                              too_much_work ? "more than the 2^53 FLOPs that are counted"
@@ -85,7 +84,8 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer) {
   }
   add_terms(lines, "activation, kept until the backward", layer.kept, "B");
   if (layer.kind == "embedding") {
-    lines.emplace_back("memory_traffic: the rows read and written; backward: their gradients read,");
+    lines.emplace_back(
+        "memory_traffic: the rows read and written; backward: their gradients read,");
     lines.emplace_back("  those of the tables written");
   } else {
     lines.emplace_back("memory_traffic: weights, input, and twice what is kept; backward for the");
@@ -134,14 +134,16 @@ std::vector<std::string> notes_of(const TransformerShape& shape,
     notes.emplace_back(
         "tokens are taken to spread evenly over the experts, and every device holds all of them");
   if (shape.window && *shape.window < options.sequence) {
-    notes.push_back(fmt::format("attention looks back {} tokens in some or all blocks; its scores "
-                                "are counted as if it looked back {}",
-                                *shape.window, options.sequence));
+    notes.push_back(
+        fmt::format("attention looks back {} tokens in some or all blocks; its scores "
+                    "are counted as if it looked back {}",
+                    *shape.window, options.sequence));
   }
   if (shape.positions > 0 && options.sequence > shape.positions) {
-    notes.push_back(fmt::format("the sequence of {} is longer than the {} that the model was made "
-                                "for",
-                                options.sequence, shape.positions));
+    notes.push_back(
+        fmt::format("the sequence of {} is longer than the {} that the model was made "
+                    "for",
+                    options.sequence, shape.positions));
   }
   if (options.tensor_parallel > 1)
     notes.push_back(fmt::format(
@@ -182,9 +184,8 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     const bool is_block = layer.kind != "embedding" && layer.kind != "head";
     std::string layer_name = layer.kind;
     if (is_block) {
-      layer_name = options.split_blocks
-                       ? fmt::format("block_{}_{}", block / 2, layer.kind)
-                       : fmt::format("block_{}", block);
+      layer_name = options.split_blocks ? fmt::format("block_{}_{}", block / 2, layer.kind)
+                                        : fmt::format("block_{}", block);
       ++block;
     }
     const ExactCount parameter_bytes = bytes_of(options.dtype) * sum(layer.parameters);
@@ -197,7 +198,7 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     costs.work = work_of(layer, options.tensor_parallel);
     costs.output = {layer.output.value()};
     costs.activation = {sum(layer.kept).value()};
-    measurement.layers.push_back(std::move(costs));
+    measurement.layers.push_back(costs);
   }
   profile.model.graph = LayerGraph::chain(std::move(layers));
   profile.model.profile.measurements.push_back(std::move(measurement));

@@ -13,13 +13,12 @@ const DevicePreset* preset_of(const Marked<std::string>& name, std::string_view 
   const DevicePreset* preset = find_device_preset(name.value);
   if (preset) return preset;
   const std::string near = did_you_mean(name.value, device_preset_names());
-  problems.push_back(
-      input_error(name.mark,
-                  fmt::format("{} is '{}', which is no device that is known", path,
-                              clipped(name.value)),
-                  near.empty() ? "one of those that plumbline list presets prints, or {peak: ..., "
-                                 "memory_bandwidth: ...}"
-                               : near + " (plumbline list presets)"));
+  problems.push_back(input_error(
+      name.mark,
+      fmt::format("{} is '{}', which is no device that is known", path, clipped(name.value)),
+      near.empty() ? "one of those that plumbline list presets prints, or {peak: ..., "
+                     "memory_bandwidth: ...}"
+                   : near + " (plumbline list presets)"));
   return nullptr;
 }
 
@@ -38,9 +37,10 @@ DeviceChoice read_device_keys(SectionReader& section, Diagnostics& problems) {
   if (auto share = section.real("efficiency", 1)) {
     device.efficiency = share->value;
     if (share->value <= 0)
-      section.error(share->mark, fmt::format("{} is 0: the device would never be done",
-                                             section.path_of("efficiency")),
-                    "the share of its peaks that is counted on, above 0 and at most 1");
+      section.error(
+          share->mark,
+          fmt::format("{} is 0: the device would never be done", section.path_of("efficiency")),
+          "the share of its peaks that is counted on, above 0 and at most 1");
   }
   section.finish();
   return device;
@@ -81,10 +81,10 @@ Result<DeviceRoofline> roofline_of(const DeviceChoice& device, std::optional<Num
                        "give its peak for what it computes in instead: device: {preset: ..., peak: "
                        "312 TFLOP/s}");
   }
-  roofline.name =
-      device.preset && !device.peak ? fmt::format("{} in {}", device.preset->name, name_of(used))
-      : device.preset               ? fmt::format("{} with the given peak", device.preset->name)
-                                    : "the given device";
+  roofline.name = device.preset && !device.peak
+                      ? fmt::format("{} in {}", device.preset->name, name_of(used))
+                  : device.preset ? fmt::format("{} with the given peak", device.preset->name)
+                                  : "the given device";
   roofline.peak = *peak;
   roofline.memory_bandwidth = *device.memory_bandwidth;
   roofline.efficiency = device.efficiency;

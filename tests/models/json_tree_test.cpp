@@ -11,7 +11,8 @@ namespace {
 
 TEST_CASE("every value of JSON keeps its text and its place") {
   const auto root = parse_json(test::text_source(
-      "a.json", "{\"a\": 12,\n  \"b\" : [true, null, 1.5e3],\n\t\"c\":{\"d\\u0041\":\"x\\ny\"}}\n"));
+      "a.json",
+      "{\"a\": 12,\n  \"b\" : [true, null, 1.5e3],\n\t\"c\":{\"d\\u0041\":\"x\\ny\"}}\n"));
   REQUIRE(root);
   REQUIRE(root->entries.size() == 3);
   CHECK(root->entries[0].value.text == "12");

@@ -18,7 +18,7 @@ DeviceRoofline device() {
 }
 
 TEST_CASE("a pass takes the longer of computing and memory, and the link on top") {
-  CHECK(pass_time({{1'000'000'000}, {500'000}, {}}, device()) == milliseconds(2));  // computes
+  CHECK(pass_time({{1'000'000'000}, {500'000}, {}}, device()) == milliseconds(2));    // computes
   CHECK(pass_time({{1'000'000'000}, {3'000'000}, {}}, device()) == milliseconds(6));  // moves
   CHECK(pass_time({{1'000'000'000}, {3'000'000}, {1'000'000}}, device()) == milliseconds(7));
   CHECK(pass_time({}, device()) == Duration::zero());

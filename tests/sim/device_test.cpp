@@ -11,10 +11,11 @@ namespace {
 Outcome outcome_of(const std::string& cluster, const std::string& more_keys = "",
                    const std::vector<std::string>& overrides = {}) {
   const auto scenario = parse_scenario(
-      test::text_source("s.yaml", "version: 1\nmodel: {batch: 1, uniform: {layers: 2, flops: 1 "
-                                  "TFLOP, output: 1 GB" +
-                                      more_keys + "}}\ncluster: {" + cluster +
-                                      "}\nschedule: {name: naive, micro_batches: 1}\n"),
+      test::text_source("s.yaml",
+                        "version: 1\nmodel: {batch: 1, uniform: {layers: 2, flops: 1 "
+                        "TFLOP, output: 1 GB" +
+                            more_keys + "}}\ncluster: {" + cluster +
+                            "}\nschedule: {name: naive, micro_batches: 1}\n"),
       overrides);
   REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
   auto outcome = predict(*scenario);
@@ -22,8 +23,9 @@ Outcome outcome_of(const std::string& cluster, const std::string& more_keys = ""
   return *std::move(outcome);
 }
 
-const std::string kDevice = "devices: 2, device: {peak: 100 TFLOP/s, memory_bandwidth: 1 TB/s, "
-                            "link: 1 GB/s, memory: 3 GiB}";
+const std::string kDevice =
+    "devices: 2, device: {peak: 100 TFLOP/s, memory_bandwidth: 1 TB/s, "
+    "link: 1 GB/s, memory: 3 GiB}";
 
 TEST_CASE("times follow from the device, and are told as estimated") {
   // 1 TFLOP at half of 100 TFLOP/s: 20 ms for each of F, I and W of two layers.
