@@ -1,5 +1,7 @@
 // `plumbline import`: models that people have, as native profiles.
 // SPDX-License-Identifier: MIT
+#include "cli/import.h"
+
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
@@ -188,6 +190,7 @@ void add_import(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("import", "turn a model of another format into a profile");
   command->require_subcommand(1);
   add_csv(*command, exit_code);
+  add_import_huggingface(*command, exit_code);
   add_torch_trace(*command, exit_code);
   add_pipedream(*command, exit_code);
 }

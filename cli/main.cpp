@@ -56,9 +56,9 @@ int run(int argc, char** argv) {
   plumbline::add_merge(app, exit_code);
   plumbline::add_check(app, exit_code);
   plumbline::add_calibrate(app, exit_code);
-  plumbline::add_import(app, exit_code);
   plumbline::add_run(app, exit_code);
   plumbline::add_validate(app, exit_code);
+  plumbline::add_import(app, exit_code);
   plumbline::add_list(app, exit_code);
   if (const auto wrong = wrong_subcommand(app, argc, argv)) return plumbline::fail({*wrong});
   try {

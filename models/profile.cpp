@@ -70,11 +70,11 @@ bool Profile::holds(std::int64_t batch) const {
 SizedCosts costs_at(const Profile& profile, std::int64_t size) {
   PLUMBLINE_CHECK(!profile.measurements.empty() && size > 0, profile.measurements.size(), size);
   const std::vector<Measurement>& held = profile.measurements;
-  if (!held.front().batch) return {held.front().layers, ""};
+  if (!held.front().batch) return {held.front().layers, profile.estimated};
   const auto above =
       std::lower_bound(held.begin(), held.end(), size,
                        [](const Measurement& m, std::int64_t s) { return *m.batch < s; });
-  if (above != held.end() && *above->batch == size) return {above->layers, ""};
+  if (above != held.end() && *above->batch == size) return {above->layers, profile.estimated};
 
   SizedCosts costs;
   if (above != held.begin() && above != held.end()) {
@@ -97,6 +97,7 @@ SizedCosts costs_at(const Profile& profile, std::int64_t size) {
         fmt::format("layer costs: scaled linearly to micro-batches of {} from a batch of {}", size,
                     *nearest.batch);
   }
+  if (!profile.estimated.empty()) costs.estimated = profile.estimated + "; " + costs.estimated;
   return costs;
 }
 

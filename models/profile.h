@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "models/layer_graph.h"
+#include "models/layer_work.h"
+#include "models/number_format.h"
 #include "models/units.h"
 
 namespace plumbline {
@@ -27,6 +29,8 @@ struct SplitBackward {
 };
 
 /// What one layer costs for one micro-batch of the measurement's batch size.
+/// Invariant: a layer that is not timed has work; its forward and backward are 0 until
+/// estimate_times has derived them.
 struct LayerCosts {
   MeasuredTime forward;
   MeasuredTime backward;  ///< The full backward; I + W where only the parts are known.
@@ -34,6 +38,8 @@ struct LayerCosts {
   MeasuredTime update;  ///< The optimizer's step; does not depend on the batch.
   Bytes output;         ///< Of the tensor that other layers consume; its gradient is as large.
   Bytes activation;     ///< Kept from F until B: its own output included, its input excluded.
+  std::optional<LayerWork> work;
+  bool timed = true;  ///< Whether forward and backward were given; if so, they win over `work`.
 };
 
 /// The costs of all layers, in the order of the LayerGraph, at one batch size.
@@ -74,7 +80,9 @@ struct Profile {
   std::optional<Overheads> overheads;
   std::vector<MeasuredLink> links;
   std::map<std::string, std::vector<double>>
-      slowdown;  ///< By layer kind: factor with 0, 1, ... neighbours.
+      slowdown;                       ///< By layer kind: factor with 0, 1, ... neighbours.
+  std::optional<NumberFormat> dtype;  ///< That the layers' work is done in.
+  std::string estimated;              ///< How times were derived that nobody gave; "" = none were.
 
   /// Whether a measurement at this batch size is held.
   bool holds(std::int64_t batch) const;
@@ -90,12 +98,13 @@ struct Model {
 /// The costs at one micro-batch size.
 struct SizedCosts {
   std::vector<LayerCosts> layers;
-  std::string estimated;  ///< How the numbers were derived; "" = they are as measured.
+  std::string estimated;  ///< How the numbers were derived; "" = they are as the profile has them.
 };
 
 /// The costs of `profile` for micro-batches of `size` samples: as measured where that size is held,
 /// interpolated between the two nearest measured sizes, else scaled linearly from the nearest. A
 /// profile of unknown batch is never scaled. Updates and parameters do not depend on the size.
+/// Requires: no layer waits for an estimate.
 SizedCosts costs_at(const Profile& profile, std::int64_t size);
 
 }  // namespace plumbline

@@ -92,6 +92,7 @@ class ProfileReader {
                  "a profile says kind: profile");
     }
     if (auto name = file.text("model")) model_.name = name->value;
+    model_.profile.dtype = read_dtype(file);
     read_provenance(file);
     read_measurements(file);
     if (auto graph = read_edges(file, "edges", std::move(layers_), problems_))
@@ -270,9 +271,15 @@ class ProfileReader {
 }  // namespace
 
 LayerCosts read_layer_costs(SectionReader& section, Layer& layer, Diagnostics& problems) {
-  section.require("forward");
   LayerCosts costs;
   if (auto kind = section.text("kind")) layer.kind = kind->value;
+  costs.work = read_layer_work(section, problems);
+  const std::vector<std::string_view> times = {"forward", "backward", "backward_input",
+                                               "backward_weight"};
+  costs.timed = !(section.has("flops") || section.has("memory_traffic")) ||
+                std::any_of(times.begin(), times.end(),
+                            [&](std::string_view key) { return section.has(key); });
+  if (costs.timed) section.require("forward", "or give flops, for cluster.device to estimate it");
   if (auto time = read_time(section, "forward", problems)) costs.forward = *time;
   const auto full = read_time(section, "backward", problems);
   const auto input = read_time(section, "backward_input", problems);
@@ -280,7 +287,7 @@ LayerCosts read_layer_costs(SectionReader& section, Layer& layer, Diagnostics& p
   if (section.has("backward_input") != section.has("backward_weight")) {
     section.require(section.has("backward_input") ? "backward_weight" : "backward_input",
                     "a split backward needs both of its parts");
-  } else if (!section.has("backward_input")) {
+  } else if (costs.timed && !section.has("backward_input")) {
     section.require("backward", "or give backward_input and backward_weight");
   }
   if (input && weight) {
@@ -378,6 +385,13 @@ std::optional<LayerGraph> read_edges(SectionReader& section, std::string_view ke
       graph, [&](const LayerEdge& edge) { return marks.at(edge); }, problems);
   if (problems.size() != problems_before) return std::nullopt;
   return graph;
+}
+
+std::optional<NumberFormat> read_dtype(SectionReader& section) {
+  const auto name = section.choice("dtype", {kNumberFormats.begin(), kNumberFormats.end()},
+                                   "number format that is known");
+  if (!name) return std::nullopt;
+  return number_format(name->value);
 }
 
 Overheads read_overheads(SectionReader& section) {

@@ -58,6 +58,13 @@ std::string exact(BytesPerSecond rate) {
   return in_decimal_units<5>(rate.count, {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"});
 }
 
+std::string exact(Flops work) {
+  PLUMBLINE_CHECK(work.count >= 0 && work.count <= kMostFlops, work.count);
+  if (work.count == 0) return "0 FLOP";
+  return in_decimal_units<7>(work.count,
+                             {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"});
+}
+
 /// A whole number of the largest unit that divides the size, in powers of 1024 or else of 1000.
 std::string exact(Bytes size) {
   PLUMBLINE_CHECK(size.count >= 0 && size.count <= kLargestQuantity, size.count);
@@ -215,11 +222,15 @@ Pieces flow_list(Pieces items) {
 
 class ProfileWriter {
  public:
-  explicit ProfileWriter(const Model& model) : model_(model) {}
+  ProfileWriter(const Model& model, const ProfileComments& comments)
+      : model_(model), comments_(comments) {}
 
   std::string write() && {
-    text_ = "version: 1\nkind: profile\n";
+    write_comments(comments_.head, "");
+    text_ += "version: 1\nkind: profile\n";
     if (!model_.name.empty()) text_ += fmt::format("model: {}\n", checked_scalar(model_.name));
+    if (model_.profile.dtype)
+      text_ += fmt::format("dtype: {}\n", plumbline::name_of(*model_.profile.dtype));
     write_provenance();
     write_measurements();
     write_edges();
@@ -231,6 +242,10 @@ class ProfileWriter {
   }
 
  private:
+  void write_comments(const std::vector<std::string>& lines, std::string_view indent) {
+    for (const std::string& line : lines) text_ += fmt::format("{}# {}\n", indent, line);
+  }
+
   /// Adds `lead` and the pieces; what does not fit goes on below, further in than the lead.
   void add_lines(std::string_view lead, const Pieces& pieces) {
     const std::size_t indent = lead.find_first_not_of(' ') + 3;
@@ -282,10 +297,28 @@ class ProfileWriter {
     return time.mean == mean && !time.median && !time.q1 && !time.q3 && !time.samples;
   }
 
-  static Pieces layer_pieces(const Layer& layer, const LayerCosts& costs) {
-    FlowMap map;
-    map.add("name", checked_scalar(layer.name));
-    if (!layer.kind.empty()) map.add("kind", checked_scalar(layer.kind));
+  /// The work of the three passes, where they differ; else one quantity for each.
+  template <class T>
+  static void add_passes(FlowMap& map, std::string_view key, T forward, T input, T weight) {
+    if (forward == T{} && input == T{} && weight == T{} && key != "flops") return;
+    if (forward == input && input == weight) return map.add(key, exact(forward));
+    FlowMap passes;
+    if (forward != T{}) passes.add("forward", exact(forward));
+    if (input != T{}) passes.add("backward_input", exact(input));
+    if (weight != T{}) passes.add("backward_weight", exact(weight));
+    map.add(key, std::move(passes).pieces());
+  }
+
+  static void add_work(FlowMap& map, const LayerWork& work) {
+    const PassWork& f = work.forward;
+    const PassWork& i = work.backward_input;
+    const PassWork& w = work.backward_weight;
+    add_passes(map, "flops", f.flops, i.flops, w.flops);
+    add_passes(map, "memory_traffic", f.memory_traffic, i.memory_traffic, w.memory_traffic);
+    add_passes(map, "link_traffic", f.link_traffic, i.link_traffic, w.link_traffic);
+  }
+
+  static void add_times(FlowMap& map, const LayerCosts& costs) {
     map.add("forward", time_text(costs.forward));
     if (!costs.split ||
         !is_bare(costs.backward, costs.split->input.mean + costs.split->weight.mean))
@@ -294,6 +327,15 @@ class ProfileWriter {
       map.add("backward_input", time_text(costs.split->input));
       map.add("backward_weight", time_text(costs.split->weight));
     }
+  }
+
+  static Pieces layer_pieces(const Layer& layer, const LayerCosts& costs) {
+    FlowMap map;
+    map.add("name", checked_scalar(layer.name));
+    if (!layer.kind.empty()) map.add("kind", checked_scalar(layer.kind));
+    PLUMBLINE_CHECK(costs.timed || costs.work, "a layer has neither times nor work", layer.name);
+    if (costs.timed) add_times(map, costs);
+    if (costs.work) add_work(map, *costs.work);
     if (!is_bare(costs.update, Duration::zero())) map.add("update", time_text(costs.update));
     if (costs.output != Bytes{}) map.add("output", exact(costs.output));
     if (costs.activation != Bytes{}) map.add("activation", exact(costs.activation));
@@ -305,8 +347,12 @@ class ProfileWriter {
     const std::vector<Layer>& layers = model_.graph.layers();
     PLUMBLINE_CHECK(measurement.layers.size() == layers.size(), measurement.layers.size(),
                     layers.size());
-    for (std::size_t i = 0; i < layers.size(); ++i)
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      if (const auto found = comments_.above_layer.find(layers[i].name);
+          found != comments_.above_layer.end())
+        write_comments(found->second, lead.substr(0, lead.find('-')));
       add_lines(lead, layer_pieces(layers[i], measurement.layers[i]));
+    }
   }
 
   void write_measurements() {
@@ -418,11 +464,14 @@ class ProfileWriter {
   }
 
   const Model& model_;
+  const ProfileComments& comments_;
   std::string text_;
 };
 
 }  // namespace
 
-std::string profile_yaml(const Model& model) { return ProfileWriter(model).write(); }
+std::string profile_yaml(const Model& model, const ProfileComments& comments) {
+  return ProfileWriter(model, comments).write();
+}
 
 }  // namespace plumbline

@@ -55,6 +55,28 @@ constexpr std::array kBandwidthUnits = {Unit{"B/s", 1},
                                         Unit{"Mbit/s", 1'000'000, 8},
                                         Unit{"Gbit/s", 1'000'000'000, 8},
                                         Unit{"Tbit/s", 1'000'000'000'000, 8}};
+constexpr std::array kFlopUnits = {Unit{"FLOP", 1},
+                                   Unit{"kFLOP", 1'000},
+                                   Unit{"MFLOP", 1'000'000},
+                                   Unit{"GFLOP", 1'000'000'000},
+                                   Unit{"TFLOP", 1'000'000'000'000},
+                                   Unit{"PFLOP", 1'000'000'000'000'000},
+                                   Unit{"EFLOP", 1'000'000'000'000'000'000}};
+constexpr std::array kFlopRateUnits = {Unit{"FLOP/s", 1},
+                                       Unit{"kFLOP/s", 1'000},
+                                       Unit{"MFLOP/s", 1'000'000},
+                                       Unit{"GFLOP/s", 1'000'000'000},
+                                       Unit{"TFLOP/s", 1'000'000'000'000},
+                                       Unit{"PFLOP/s", 1'000'000'000'000'000},
+                                       Unit{"EFLOP/s", 1'000'000'000'000'000'000}};
+
+/// The units of one quantity, an example of it, and the largest that is accepted.
+struct Measure {
+  std::span<const Unit> units;
+  std::string_view example;
+  std::int64_t most = kLargestQuantity;
+  std::string_view most_text = "10^15 ns or B";
+};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -104,9 +126,8 @@ Decimal read_decimal(std::string_view text) {
   return number;
 }
 
-/// digits x 10^exponent x ticks / divisor, to the nearest whole number; nothing above
-/// kLargestQuantity.
-std::optional<std::int64_t> scale(Decimal number, const Unit& unit) {
+/// digits x 10^exponent x ticks / divisor, to the nearest whole number; nothing above `most`.
+std::optional<std::int64_t> scale(Decimal number, const Unit& unit, std::int64_t most) {
   while (number.digits.size() > 18 && number.exponent < 0) {  // beyond what can matter
     number.digits.pop_back();
     ++number.exponent;
@@ -115,29 +136,29 @@ std::optional<std::int64_t> scale(Decimal number, const Unit& unit) {
   if (number.digits.size() > 18) return std::nullopt;
   Wide value = 0;
   for (const char c : number.digits) value = value * 10 + (c - '0');
-  value *= unit.ticks;  // < 10^18 x 2^42: fits
+  value *= unit.ticks;  // < 10^18 x 10^18: fits
   Wide divisor = unit.divisor;
   for (; number.exponent > 0; --number.exponent) {
     value *= 10;
-    if (value / divisor > kLargestQuantity) return std::nullopt;
+    if (value / divisor > most) return std::nullopt;
   }
   for (; number.exponent < 0; ++number.exponent) {
     if (divisor > (Wide{1} << 110)) return 0;
     divisor *= 10;
   }
   value = (value + divisor / 2) / divisor;
-  if (value > kLargestQuantity) return std::nullopt;
+  if (value > most) return std::nullopt;
   return static_cast<std::int64_t>(value);
 }
 
-Parsed<std::int64_t> parse_quantity(std::string_view text, std::span<const Unit> units,
-                                    std::string_view example) {
+Parsed<std::int64_t> parse_quantity(std::string_view text, const Measure& measure) {
+  const std::span<const Unit> units = measure.units;
   const auto fail = [](std::string problem) {
     return Parsed<std::int64_t>{std::nullopt, std::move(problem)};
   };
   if (!text.empty() && text.front() == '-') return fail("is negative");
   const Decimal number = read_decimal(text);
-  if (number.used == 0) return fail(fmt::format("is not a quantity such as '{}'", example));
+  if (number.used == 0) return fail(fmt::format("is not a quantity such as '{}'", measure.example));
   std::string_view unit_text = text.substr(number.used);
   unit_text.remove_prefix(std::min(unit_text.find_first_not_of(' '), unit_text.size()));
   if (unit_text.empty()) {
@@ -149,8 +170,11 @@ Parsed<std::int64_t> parse_quantity(std::string_view text, std::span<const Unit>
     return fail(
         fmt::format("has the unknown unit '{}' (one of {})", clipped(unit_text), unit_list(units)));
   }
-  const std::optional<std::int64_t> ticks = scale(number, *unit);
-  if (!ticks) return fail("is larger than any quantity that is accepted (10^15 ns or B)");
+  const std::optional<std::int64_t> ticks = scale(number, *unit, measure.most);
+  if (!ticks) {
+    return fail(
+        fmt::format("is larger than any quantity that is accepted ({})", measure.most_text));
+  }
   return {ticks, ""};
 }
 
@@ -166,16 +190,27 @@ std::string short_number(double value) { return fmt::format("{:.4g}", value); }
 }  // namespace
 
 Parsed<Duration> parse_duration(std::string_view text) {
-  return as<Duration>(parse_quantity(text, kTimeUnits, "1.25 ms"));
+  return as<Duration>(parse_quantity(text, {kTimeUnits, "1.25 ms"}));
 }
 
 Parsed<Bytes> parse_bytes(std::string_view text) {
-  return as<Bytes>(parse_quantity(text, kByteUnits, "16 GiB"));
+  return as<Bytes>(parse_quantity(text, {kByteUnits, "16 GiB"}));
 }
 
 Parsed<BytesPerSecond> parse_bandwidth(std::string_view text) {
-  auto parsed = as<BytesPerSecond>(parse_quantity(text, kBandwidthUnits, "10 Gbit/s"));
+  auto parsed = as<BytesPerSecond>(parse_quantity(text, {kBandwidthUnits, "10 Gbit/s"}));
   if (parsed.value && parsed.value->count == 0) return {std::nullopt, "is less than 1 B/s"};
+  return parsed;
+}
+
+Parsed<Flops> parse_flops(std::string_view text) {
+  return as<Flops>(parse_quantity(text, {kFlopUnits, "1.2 TFLOP", kMostFlops, "10^18 FLOP"}));
+}
+
+Parsed<FlopsPerSecond> parse_flops_per_second(std::string_view text) {
+  auto parsed = as<FlopsPerSecond>(
+      parse_quantity(text, {kFlopRateUnits, "989 TFLOP/s", kMostFlops, "10^18 FLOP/s"}));
+  if (parsed.value && parsed.value->count == 0) return {std::nullopt, "is less than 1 FLOP/s"};
   return parsed;
 }
 
@@ -231,5 +266,22 @@ std::string to_text(BytesPerSecond rate) {
   if (count < 1e9) return short_number(count / 1e6) + " MB/s";
   return short_number(count / 1e9) + " GB/s";
 }
+
+namespace {
+
+/// In the largest unit in which the number is at least 1.
+std::string in_flops(std::int64_t count, std::span<const Unit> units) {
+  std::size_t unit = 0;
+  while (unit + 1 < units.size() && count >= units[unit + 1].ticks) ++unit;
+  return fmt::format(
+      "{} {}", short_number(static_cast<double>(count) / static_cast<double>(units[unit].ticks)),
+      units[unit].name);
+}
+
+}  // namespace
+
+std::string to_text(Flops work) { return in_flops(work.count, kFlopUnits); }
+
+std::string to_text(FlopsPerSecond rate) { return in_flops(rate.count, kFlopRateUnits); }
 
 }  // namespace plumbline

@@ -27,6 +27,13 @@ Parsed<Bytes> parse_bytes(std::string_view text);
 /// "450 GB/s" or "10 Gbit/s". Errors: as above, and less than one byte per second.
 Parsed<BytesPerSecond> parse_bandwidth(std::string_view text);
 
+/// "1.2 TFLOP": FLOP, kFLOP, MFLOP, GFLOP, TFLOP, PFLOP, EFLOP (powers of 1000). Errors: no unit,
+/// an unknown one, negative, above kMostFlops.
+Parsed<Flops> parse_flops(std::string_view text);
+
+/// "989 TFLOP/s". Errors: as above, and less than one FLOP per second.
+Parsed<FlopsPerSecond> parse_flops_per_second(std::string_view text);
+
 /// A whole number in decimal digits. Errors: a sign, a point, leading zeros (YAML 1.1 reads 010 as
 /// 8).
 Parsed<std::int64_t> parse_count(std::string_view text);
@@ -42,5 +49,11 @@ std::string to_text(Bytes b);
 
 /// For people: "1.25 GB/s".
 std::string to_text(BytesPerSecond rate);
+
+/// For people, in powers of 1000: "14.97 TFLOP", "0 FLOP".
+std::string to_text(Flops work);
+
+/// For people: "989.4 TFLOP/s".
+std::string to_text(FlopsPerSecond rate);
 
 }  // namespace plumbline

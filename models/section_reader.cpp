@@ -99,6 +99,13 @@ std::optional<Marked<BytesPerSecond>> SectionReader::bandwidth(std::string_view 
                            : std::nullopt);
 }
 
+std::optional<Marked<FlopsPerSecond>> SectionReader::flops_per_second(std::string_view key) {
+  const YamlNode* node = child(key);
+  return marked(node, node ? scalar(*node, path_of(key), *problems_, &parse_flops_per_second,
+                                    "a rate such as 989 TFLOP/s")
+                           : std::nullopt);
+}
+
 std::optional<Marked<std::int64_t>> SectionReader::count(std::string_view key, std::int64_t least,
                                                          std::int64_t most) {
   const YamlNode* node = child(key);
@@ -240,6 +247,11 @@ std::optional<Duration> read_duration(const YamlNode& node, const std::string& p
 std::optional<Bytes> read_bytes(const YamlNode& node, const std::string& path,
                                 Diagnostics& problems) {
   return scalar(node, path, problems, &parse_bytes, "a size such as 16 GiB");
+}
+
+std::optional<Flops> read_flops(const YamlNode& node, const std::string& path,
+                                Diagnostics& problems) {
+  return scalar(node, path, problems, &parse_flops, "a count such as 1.2 TFLOP");
 }
 
 std::optional<std::int64_t> read_count(const YamlNode& node, const std::string& path,

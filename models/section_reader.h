@@ -28,6 +28,7 @@ class SectionReader {
   std::optional<Marked<Duration>> duration(std::string_view key);
   std::optional<Marked<Bytes>> bytes(std::string_view key);
   std::optional<Marked<BytesPerSecond>> bandwidth(std::string_view key);
+  std::optional<Marked<FlopsPerSecond>> flops_per_second(std::string_view key);
   std::optional<Marked<std::int64_t>> count(std::string_view key, std::int64_t least,
                                             std::int64_t most);
   std::optional<Marked<double>> real(std::string_view key, double most);
@@ -76,6 +77,8 @@ class SectionReader {
 std::optional<Duration> read_duration(const YamlNode& node, const std::string& path,
                                       Diagnostics& problems);
 std::optional<Bytes> read_bytes(const YamlNode& node, const std::string& path,
+                                Diagnostics& problems);
+std::optional<Flops> read_flops(const YamlNode& node, const std::string& path,
                                 Diagnostics& problems);
 std::optional<std::int64_t> read_count(const YamlNode& node, const std::string& path,
                                        std::int64_t least, std::int64_t most,

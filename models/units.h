@@ -50,6 +50,20 @@ struct BytesPerSecond {
   friend constexpr auto operator<=>(BytesPerSecond, BytesPerSecond) = default;
 };
 
+/// A number of floating-point operations; a multiplication and its addition are two.
+struct Flops {
+  std::int64_t count = 0;
+
+  friend constexpr auto operator<=>(Flops, Flops) = default;
+};
+
+/// A rate of computing, in whole FLOP per second.
+struct FlopsPerSecond {
+  std::int64_t count = 0;
+
+  friend constexpr auto operator<=>(FlopsPerSecond, FlopsPerSecond) = default;
+};
+
 /// A number that names one thing of one kind; ids of different kinds do not convert into each
 /// other.
 template <class Tag>
@@ -67,6 +81,9 @@ using MicroBatchId = Id<struct MicroBatchTag>;
 /// The largest single quantity that an input may give: 10^15 ns (11.5 days) and 10^15 B (1 PB).
 /// Sums over a model stay far from the end of 64 bits; lowering checks the sum over a run.
 inline constexpr std::int64_t kLargestQuantity = 1'000'000'000'000'000;
+
+/// The most FLOPs of a layer, and the fastest device: 10^18 FLOP and 10^18 FLOP/s.
+inline constexpr std::int64_t kMostFlops = 1'000'000'000'000'000'000;
 
 /// How long `bytes` take at `rate`, rounded up to a whole nanosecond: a transfer never ends early.
 /// Requires: bytes >= 0, rate > 0.

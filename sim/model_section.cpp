@@ -124,6 +124,7 @@ class ModelSectionReader {
     Layer layer;
     const LayerCosts costs = read_layer_costs(*uniform, layer, problems_);
     uniform->finish();
+    read_.model.profile.dtype = read_dtype(section_);
     if (!layers) return;
     std::vector<Layer> chain;
     chain.reserve(static_cast<std::size_t>(layers->value));
@@ -137,6 +138,7 @@ class ModelSectionReader {
   }
 
   void read_written_out() {
+    read_.model.profile.dtype = read_dtype(section_);
     auto list = read_layers(section_, "layers", problems_);
     if (!list) {
       section_.child("edges");

@@ -110,6 +110,7 @@ std::string to_table(const Scenario& scenario, const Planning& planning) {
       to_text(winner.candidate.bottleneck));
   text += stage_table(scenario, winner.candidate) + '\n' + candidate_table(planning) + '\n' +
           comparison(planning);
+  for (const std::string& estimate : planning.estimated) text += "\nestimated: " + estimate + '\n';
   if (planning.plans.restricted) {
     text += fmt::format(
         "\nnote: the model has too many cuts to search all of them; those of one topological order "

@@ -152,7 +152,8 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
     input.stages_at_most = static_cast<std::uint32_t>(plan.stages->value);
   auto plans = plumbline::plan(input);
   if (!plans) return at_plan(scenario, plans.problems());
-  Planning planning{*std::move(plans), {}, plan.cost_model, {}};
+  Planning planning{*std::move(plans), {}, plan.cost_model, {}, {}};
+  if (!costs.estimated.empty()) planning.estimated.push_back(costs.estimated);
   if (!options.devices_at_most) planning.data_parallel_s = simulate_data_parallel(scenario);
 
   // Simulation decides.

@@ -34,6 +34,7 @@ struct Planning {
   /// Data parallelism over the whole cluster in a simulation, one micro-batch a device and update:
   /// its time per micro-batch. Nothing where the plan may not use all devices.
   std::optional<double> data_parallel_s;
+  std::vector<std::string> estimated;  ///< What it rests on that was not measured.
 
   const SimulatedPlan& winner() const { return ranked.front(); }
 };

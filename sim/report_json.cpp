@@ -206,7 +206,8 @@ std::string to_json(const Scenario& scenario, const Planning& planning, double p
        plans.straight ? Json(plans.straight->period_s) : Json(nullptr)},
       {"simulated_data_parallel_time_per_mini_batch_s", or_null(planning.data_parallel_s)},
       {"fits", winner.fits},
-      {"candidates", std::move(candidates)}};
+      {"candidates", std::move(candidates)},
+      {"estimated", planning.estimated}};
   return json.dump(1) + '\n';
 }
 

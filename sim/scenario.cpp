@@ -13,6 +13,7 @@
 #include "models/quantity.h"
 #include "models/section_reader.h"
 #include "sim/axes.h"
+#include "sim/device_section.h"
 
 namespace plumbline {
 namespace {
@@ -41,6 +42,7 @@ class ScenarioReader {
     if (auto noise = file.section("noise")) scenario_.noise = read_noise_section(*noise);
     if (const YamlNode* sweep = file.child("sweep")) read_axes(*sweep, problems_);
     file.finish();
+    if (problems_.empty()) estimate();
     if (problems_.empty()) settle_copies();
     if (problems_.empty()) check_batches();
     if (problems_.empty()) apply_measured();
@@ -87,6 +89,7 @@ class ScenarioReader {
     const auto devices = section->count("devices", 1, kMostDevices);
     scenario_.cluster_mark = section->mark_of("devices");
     const auto memory = section->bytes("memory");
+    device_ = read_device(*section, problems_);
     if (section->has("levels")) {
       read_levels(*section, devices);
       if (section->has("link")) {
@@ -100,6 +103,7 @@ class ScenarioReader {
       scenario_.cluster = flat_cluster(devices ? static_cast<std::uint32_t>(devices->value) : 1,
                                        read_link(*section, "link"));
     }
+    if (device_) scenario_.cluster.memory = device_->memory;
     if (memory) scenario_.cluster.memory = memory->value;
     section->finish();
   }
@@ -111,32 +115,43 @@ class ScenarioReader {
     return link;
   }
 
-  bool is_measured(const YamlNode* node) const {
-    return node && node->kind == YamlNode::Kind::scalar && node->text == "measured";
+  static bool is_word(const YamlNode* node, std::string_view word) {
+    return node && node->kind == YamlNode::Kind::scalar && node->text == word;
   }
 
-  /// A word where a section may also be 'measured'.
-  bool refuse_word(const YamlNode* node, const std::string& path) {
+  /// A word where a section may also be one of `words`.
+  bool refuse_word(const YamlNode* node, const std::string& path,
+                   const std::vector<std::string>& words) {
     if (!node || node->kind != YamlNode::Kind::scalar) return false;
     error(node->mark,
-          fmt::format("{} is '{}', where a map of keys or 'measured' is wanted", path,
-                      clipped(node->text)),
-          did_you_mean(node->text, {"measured"}));
+          fmt::format("{} is '{}', where a map of keys or '{}' is wanted", path,
+                      clipped(node->text), fmt::join(words, "' or '")),
+          did_you_mean(node->text, words));
     return true;
   }
 
   Link read_link(SectionReader& section, std::string_view key) {
     const YamlNode* node = section.child(key);
-    if (is_measured(node)) {
+    if (is_word(node, "measured")) {
       measured_link_ = node->mark;
       return {};
     }
-    if (refuse_word(node, section.path_of(key))) return {};
+    if (is_word(node, "device")) return device_link(section, *node);
+    if (refuse_word(node, section.path_of(key), {"measured", "device"})) return {};
     auto link_section = section.section(key);
     if (!link_section) return {};
     const Link link = read_link_keys(*link_section);
     link_section->finish();
     return link;
+  }
+
+  /// `link: device`: the links that the device itself has.
+  Link device_link(const SectionReader& section, const YamlNode& node) {
+    if (device_ && device_->link_bandwidth) return {{}, device_->link_bandwidth};
+    if (device_ || !section.has("device"))  // else what is wrong with it is told
+      error(node.mark, "cluster.link is 'device', but cluster.device gives no link",
+            "name a preset (plumbline list presets), or give device: {link: 450 GB/s}");
+    return {};
   }
 
   void read_levels(SectionReader& section, const std::optional<Marked<std::int64_t>>& devices) {
@@ -277,17 +292,38 @@ class ScenarioReader {
   void read_overhead(SectionReader& file) {
     const YamlNode* node = file.child("overhead");
     if (!node) return;
-    if (is_measured(node)) {
+    if (is_word(node, "measured")) {
       measured_overhead_ = node->mark;
       return;
     }
-    if (refuse_word(node, "overhead")) return;
+    if (refuse_word(node, "overhead", {"measured"})) return;
     auto section = file.section("overhead");
     scenario_.overheads = read_overheads(*section);
     section->finish();
   }
 
   // ---- what needs several sections ----
+
+  /// Times for the layers that give FLOPs and bytes instead.
+  void estimate() {
+    Model& model = scenario_.model;
+    if (!needs_estimate(model.profile)) {
+      if (device_)
+        scenario_.notes.emplace_back(
+            "the model gives its times: none is estimated for cluster.device");
+      return;
+    }
+    if (!device_) {
+      return error(scenario_.model_mark,
+                   "the model gives FLOPs instead of times, and there is no cluster.device to "
+                   "estimate times for",
+                   "such as cluster: {device: h100-sxm} (plumbline list presets)");
+    }
+    const auto roofline = roofline_of(*device_, model.profile.dtype);
+    if (!keep(roofline, problems_)) return;
+    if (auto problem = estimate_times(model, *roofline, device_->mark))
+      problems_.push_back(*std::move(problem));
+  }
 
   /// How many copies of the pipeline run, and the micro-batch size where a mini-batch is split.
   void settle_copies() {
@@ -451,6 +487,7 @@ class ScenarioReader {
   std::optional<Marked<std::int64_t>> batch_;
   std::optional<Marked<std::int64_t>> micro_batch_size_;
   std::optional<Marked<std::int64_t>> mini_batch_size_;
+  std::optional<DeviceChoice> device_;
   std::optional<Mark> measured_link_;
   std::optional<Mark> measured_overhead_;
 };

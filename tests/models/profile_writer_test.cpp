@@ -30,7 +30,8 @@ bool equal(const LayerCosts& a, const LayerCosts& b) {
       !(equal(a.split->input, b.split->input) && equal(a.split->weight, b.split->weight)))
     return false;
   return equal(a.forward, b.forward) && equal(a.backward, b.backward) &&
-         equal(a.update, b.update) && a.output == b.output && a.activation == b.activation;
+         equal(a.update, b.update) && a.output == b.output && a.activation == b.activation &&
+         a.work == b.work && a.timed == b.timed;
 }
 
 bool equal(const Layer& a, const Layer& b) {
@@ -67,6 +68,7 @@ std::string difference(const Model& a, const Model& b) {
   if (a.name != b.name) return "name";
   if (!equal(a.graph.layers(), b.graph.layers())) return "layers";
   if (a.graph.edges() != b.graph.edges()) return "edges";
+  if (a.profile.dtype != b.profile.dtype) return "dtype";
   if (a.profile.provenance != b.profile.provenance) return "provenance";
   if (!equal(a.profile.measurements, b.profile.measurements)) return "measurements";
   if (!equal(a.profile.blocks, b.profile.blocks)) return "blocks";

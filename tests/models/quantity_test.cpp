@@ -84,5 +84,18 @@ TEST_CASE("a transfer never ends early and is exact where it divides") {
   CHECK(round_up(3.001) == Duration{4});
 }
 
+TEST_CASE("FLOPs and rates of them are read and printed") {
+  CHECK(parse_flops("1.5 TFLOP").value == Flops{1'500'000'000'000});
+  CHECK(parse_flops("1 EFLOP").value == Flops{kMostFlops});
+  CHECK(parse_flops("1.0000001 EFLOP").problem ==
+        "is larger than any quantity that is accepted (10^18 FLOP)");
+  CHECK(parse_flops_per_second("989 TFLOP/s").value == FlopsPerSecond{989'000'000'000'000});
+  CHECK(parse_flops_per_second("0.1 FLOP/s").problem == "is less than 1 FLOP/s");
+  CHECK(parse_flops_per_second("989 TFLOP").problem.starts_with("has the unknown unit 'TFLOP'"));
+  CHECK(to_text(Flops{14'970'000'000'000}) == "14.97 TFLOP");
+  CHECK(to_text(Flops{0}) == "0 FLOP");
+  CHECK(to_text(FlopsPerSecond{1'979'000'000'000'000}) == "1.979 PFLOP/s");
+}
+
 }  // namespace
 }  // namespace plumbline

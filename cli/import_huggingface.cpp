@@ -1,0 +1,157 @@
+// `plumbline import huggingface`: a profile out of a model's config.json.
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/import.h"
+#include "models/huggingface.h"
+#include "models/quantity.h"
+#include "models/transformer_profile.h"
+#include "sim/table.h"
+
+namespace plumbline {
+namespace {
+
+struct Arguments {
+  std::string config;
+  std::string output;
+  std::string dtype = "bf16";
+  std::string name;
+  TransformerOptions options;
+};
+
+/// What the written profile is called: as asked for, else as the file, which is mostly config.json.
+std::string model_name(const Arguments& arguments, const TransformerShape& shape) {
+  if (!arguments.name.empty()) return arguments.name;
+  const std::string stem = printable(std::filesystem::path(arguments.config).stem().string());
+  return stem == "config" ? shape.family : stem;
+}
+
+/// 8030261248 as "8,030,261,248".
+std::string grouped(ExactCount count) {
+  if (!count.is_exact()) return "more than 2^53";
+  std::string digits = std::to_string(count.value());
+  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ',');
+  return digits;
+}
+
+std::string work_text(ExactCount flops, std::int64_t tokens) {
+  return flops.is_exact() ? to_text(Flops{flops.value() / tokens}) : "more than 2^53 FLOP";
+}
+
+std::string total_table(const TransformerTotals& totals, std::int64_t tokens) {
+  Table table;
+  table.row({"parameters", grouped(totals.parameters)});
+  table.row({"active for a token", grouped(totals.active_parameters)});
+  table.row({"forward of a token", work_text(totals.forward_flops, tokens)});
+  table.row(
+      {"forward and backward", work_text(totals.forward_flops + totals.backward_flops, tokens)});
+  return table.print();
+}
+
+/// One row a kind of layer, all of a kind added up, in the order of the model.
+std::string kind_table(const Model& model) {
+  struct Row {
+    std::string kind;
+    std::int64_t layers = 0;
+    Bytes parameters, activation, output;
+    ExactCount forward, backward;
+  };
+  std::vector<Row> rows;
+  const std::vector<LayerCosts>& costs = model.profile.measurements.front().layers;
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    const Layer& layer = model.graph.layers()[i];
+    auto row = std::find_if(rows.begin(), rows.end(),
+                            [&](const Row& other) { return other.kind == layer.kind; });
+    if (row == rows.end()) row = rows.insert(rows.end(), Row{layer.kind, 0, {}, {}, {}, {}, {}});
+    ++row->layers;
+    row->parameters += layer.parameters;
+    row->activation += costs[i].activation;
+    row->output = costs[i].output;
+    const LayerWork& work = *costs[i].work;
+    row->forward += work.forward.flops.count;
+    row->backward +=
+        ExactCount(work.backward_input.flops.count) + ExactCount(work.backward_weight.flops.count);
+  }
+  Table table;
+  table.row({"kind", "layers", "parameters", "activations", "output", "forward", "backward"});
+  for (const Row& row : rows) {
+    table.row({row.kind, std::to_string(row.layers), to_text(row.parameters),
+               to_text(row.activation), to_text(row.output), work_text(row.forward, 1),
+               work_text(row.backward, 1)});
+  }
+  return table.print();
+}
+
+std::string summary(const Arguments& arguments, const TransformerProfile& profile,
+                    const TransformerShape& shape) {
+  const TransformerOptions& options = arguments.options;
+  std::string text = fmt::format(
+      "{}\n  {}, {} blocks, {}; {} x {} tokens{}\n\n", profile.model.name, shape.family,
+      shape.blocks, name_of(options.dtype), options.batch, options.sequence,
+      options.tensor_parallel > 1 ? fmt::format("; on groups of {}", options.tensor_parallel) : "");
+  text += total_table(profile.totals, options.tokens()) + '\n' + kind_table(profile.model);
+  text += "all layers of a kind together, output of one; for one micro-batch, on one device\n\n";
+  text += "estimated: nothing was measured; cluster.device turns FLOPs and bytes into times\n";
+  for (const std::string& note : profile.notes) text += "note: " + note + '\n';
+  return text;
+}
+
+int import_huggingface(Arguments& arguments) {
+  arguments.options.dtype = number_format(arguments.dtype);
+  const auto shape = read_huggingface(arguments.config);
+  if (!shape) return fail(shape.problems());
+  const auto profile =
+      transformer_profile(model_name(arguments, *shape), *shape, arguments.options);
+  if (!profile) return fail(profile.problems());
+  const int written =
+      write_output(profile_yaml(profile->model, profile->comments), arguments.output);
+  if (written != ExitCode::done || arguments.output.empty()) return written;
+  return write_output(summary(arguments, *profile, *shape), "");
+}
+
+}  // namespace
+
+void add_import_huggingface(CLI::App& import, int& exit_code) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = import.add_subcommand(
+      "huggingface", "the layers of a transformer from its config.json, with estimated costs");
+  command->add_option("config", arguments->config, "config.json of a Hugging Face model")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("-o,--output", arguments->output, "write the profile to this file")
+      ->type_name("FILE");
+  command->add_option("--name", arguments->name, "what the model is called; absent = as its file")
+      ->type_name("NAME");
+  TransformerOptions& options = arguments->options;
+  constexpr std::int64_t most = 100'000'000;
+  command->add_option("--sequence", options.sequence, "tokens of a sample")
+      ->required()
+      ->check(CLI::Range(std::int64_t{1}, most))
+      ->type_name("N");
+  command->add_option("--batch", options.batch, "samples of a micro-batch")
+      ->check(CLI::Range(std::int64_t{1}, most))
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--dtype", arguments->dtype, "what numbers are kept and multiplied in")
+      ->check(CLI::IsMember(std::vector<std::string>(kNumberFormats.begin(), kNumberFormats.end())))
+      ->capture_default_str();
+  command
+      ->add_option("--tensor-parallel", options.tensor_parallel,
+                   "devices that share each layer, as Megatron-LM does")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1024}))
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_flag("--flash-attention,!--no-flash-attention", options.flash_attention,
+                    "whether attention's scores are kept for the backward; default: they are not");
+  command->add_flag("--split-blocks", options.split_blocks,
+                    "attention and MLP as layers of their own");
+  command->callback([arguments, &exit_code] { exit_code = import_huggingface(*arguments); });
+}
+
+}  // namespace plumbline

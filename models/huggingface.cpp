@@ -1,0 +1,231 @@
+// One table of families, and the keys that they share.
+// SPDX-License-Identifier: MIT
+#include "models/huggingface.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "models/json_tree.h"
+#include "models/model_checks.h"
+#include "models/section_reader.h"
+
+namespace plumbline {
+namespace {
+
+/// No model has dimensions above this; products of two stay far from the end of 64 bits.
+constexpr std::int64_t kLargestDimension = 100'000'000;
+
+/// What a family's configuration class and modelling code have in common for all its models.
+struct Family {
+  std::string_view name;
+  bool tied;                          ///< tie_word_embeddings where the file has none.
+  std::int64_t key_value_heads;       ///< num_key_value_heads where the file has none; 0 = heads.
+  std::int64_t head_dim = 0;          ///< head_dim where the file has none; 0 = hidden / heads.
+  bool input_bias = false;            ///< q, k and v have biases, whatever the file says.
+  bool takes_attention_bias = false;  ///< attention_bias: biases of q, k, v and the output.
+  bool takes_mlp_bias = false;
+  bool query_key_norm = false;
+  std::string_view experts = "";  ///< The key of their number; "" = none.
+  bool window_switch = false;     ///< sliding_window counts only with use_sliding_window.
+};
+
+constexpr std::array kFamilies = {
+    Family{.name = "gpt2", .tied = true, .key_value_heads = 0},
+    Family{.name = "llama",
+           .tied = false,
+           .key_value_heads = 0,
+           .takes_attention_bias = true,
+           .takes_mlp_bias = true},
+    Family{.name = "mistral", .tied = false, .key_value_heads = 8},
+    Family{.name = "mixtral", .tied = false, .key_value_heads = 8, .experts = "num_local_experts"},
+    Family{.name = "qwen2",
+           .tied = false,
+           .key_value_heads = 32,
+           .input_bias = true,
+           .window_switch = true},
+    Family{.name = "qwen3",
+           .tied = false,
+           .key_value_heads = 32,
+           .head_dim = 128,
+           .takes_attention_bias = true,
+           .query_key_norm = true,
+           .window_switch = true},
+    Family{.name = "qwen3_moe",
+           .tied = false,
+           .key_value_heads = 4,
+           .takes_attention_bias = true,
+           .query_key_norm = true,
+           .experts = "num_experts",
+           .window_switch = true},
+};
+
+class ConfigReader {
+ public:
+  Result<TransformerShape> read(YamlNode root) {
+    // null stands for "as if it were not there" throughout.
+    std::erase_if(root.entries, [](const YamlNode::Entry& entry) {
+      return entry.value.kind == YamlNode::Kind::null;
+    });
+    SectionReader file(root, "", problems_);
+    if (!file.is_map()) return problems_;
+    const Family* family = read_family(file);
+    if (!family) return problems_;
+    shape_.family = family->name;
+    if (family->name == "gpt2") {
+      read_gpt2(file);
+    } else {
+      read_rotary(file, *family);
+    }
+    if (!problems_.empty()) return problems_;
+    return std::move(shape_);
+  }
+
+ private:
+  static const Family* read_family(SectionReader& file) {
+    std::vector<std::string> names;
+    names.reserve(kFamilies.size());
+    for (const Family& family : kFamilies) names.emplace_back(family.name);
+    file.require("model_type",
+                 fmt::format("a config.json has it; one of {} is read", fmt::join(names, ", ")));
+    const auto name = file.choice("model_type", names, "architecture that is read");
+    if (!name) return nullptr;
+    return std::find_if(kFamilies.begin(), kFamilies.end(),
+                        [&](const Family& family) { return family.name == name->value; });
+  }
+
+  std::optional<Marked<std::int64_t>> size(SectionReader& file, std::string_view key,
+                                           std::int64_t most = kLargestDimension) {
+    return file.count(key, 1, most);
+  }
+
+  /// A size that must be there; told by its name where it is not.
+  std::int64_t needed(SectionReader& file, std::string_view key,
+                      std::int64_t most = kLargestDimension) {
+    file.require(key);
+    const auto value = size(file, key, most);
+    return value ? value->value : 1;
+  }
+
+  static bool flag(SectionReader& file, std::string_view key, bool otherwise) {
+    const auto value = file.boolean(key);
+    return value ? value->value : otherwise;
+  }
+
+  /// Errors: heads that do not divide `whole`.
+  void refuse_rest(SectionReader& file, std::string_view key, std::int64_t part,
+                   std::string_view of, std::int64_t whole) {
+    if (!problems_.empty() || whole % part == 0) return;
+    file.error(file.mark_of(key),
+               fmt::format("{} is {}, which does not divide {}, {}", key, part, of, whole));
+  }
+
+  void read_gpt2(SectionReader& file) {
+    shape_.hidden = needed(file, "n_embd");
+    shape_.blocks = needed(file, "n_layer", kMostLayers / 2 - 1);
+    shape_.heads = needed(file, "n_head");
+    shape_.vocabulary = needed(file, "vocab_size");
+    shape_.positions = needed(file, "n_positions");
+    const auto inner = size(file, "n_inner");
+    shape_.feed_forward = inner ? inner->value : 4 * shape_.hidden;
+    shape_.key_value_heads = shape_.heads;
+    refuse_rest(file, "n_head", shape_.heads, "n_embd", shape_.hidden);
+    shape_.head_dim = std::max<std::int64_t>(1, shape_.hidden / shape_.heads);
+    shape_.learned_positions = true;
+    shape_.gated = false;
+    shape_.layer_norm = true;
+    shape_.attention_input_bias = true;
+    shape_.attention_output_bias = true;
+    shape_.feed_forward_bias = true;
+    shape_.tied = flag(file, "tie_word_embeddings", true);
+  }
+
+  void read_rotary(SectionReader& file, const Family& family) {
+    shape_.hidden = needed(file, "hidden_size");
+    shape_.blocks = needed(file, "num_hidden_layers", kMostLayers / 2 - 1);
+    shape_.heads = needed(file, "num_attention_heads");
+    shape_.vocabulary = needed(file, "vocab_size");
+    if (const auto positions = size(file, "max_position_embeddings"))
+      shape_.positions = positions->value;
+    read_attention(file, family);
+    shape_.feed_forward_bias = family.takes_mlp_bias && flag(file, "mlp_bias", false);
+    shape_.tied = flag(file, "tie_word_embeddings", family.tied);
+    if (family.experts.empty()) {
+      shape_.feed_forward = needed(file, "intermediate_size");
+    } else {
+      read_experts(file, family);
+    }
+  }
+
+  void read_attention(SectionReader& file, const Family& family) {
+    const auto groups = size(file, "num_key_value_heads");
+    shape_.key_value_heads = groups                        ? groups->value
+                             : family.key_value_heads == 0 ? shape_.heads
+                                                           : family.key_value_heads;
+    refuse_rest(file, "num_key_value_heads", shape_.key_value_heads, "num_attention_heads",
+                shape_.heads);
+    const auto head_dim = size(file, "head_dim");
+    if (head_dim) {
+      shape_.head_dim = head_dim->value;
+    } else if (family.head_dim > 0) {
+      shape_.head_dim = family.head_dim;
+    } else {
+      refuse_rest(file, "num_attention_heads", shape_.heads, "hidden_size", shape_.hidden);
+      shape_.head_dim = std::max<std::int64_t>(1, shape_.hidden / shape_.heads);
+    }
+    const bool bias = family.takes_attention_bias && flag(file, "attention_bias", false);
+    shape_.attention_input_bias = family.input_bias || bias;
+    shape_.attention_output_bias = bias;
+    shape_.query_key_norm = family.query_key_norm;
+    const auto window = size(file, "sliding_window");
+    if (window && (!family.window_switch || flag(file, "use_sliding_window", false)))
+      shape_.window = window->value;
+  }
+
+  void read_experts(SectionReader& file, const Family& family) {
+    shape_.experts = needed(file, family.experts);
+    shape_.experts_per_token = needed(file, "num_experts_per_tok");
+    if (problems_.empty() && shape_.experts_per_token > shape_.experts) {
+      file.error(file.mark_of("num_experts_per_tok"),
+                 fmt::format("num_experts_per_tok is {}, but {} is {}", shape_.experts_per_token,
+                             family.experts, shape_.experts));
+    }
+    shape_.feed_forward = needed(file, "intermediate_size");
+    if (family.name == "mixtral") {
+      shape_.expert_feed_forward = shape_.feed_forward;
+      return;
+    }
+    shape_.expert_feed_forward = needed(file, "moe_intermediate_size");
+    const auto step = size(file, "decoder_sparse_step");
+    std::vector<std::int64_t> dense;
+    if (file.has("mlp_only_layers"))
+      dense = file.counts("mlp_only_layers", 0, kMostLayers).value_or(dense);
+    if (!problems_.empty() || (dense.empty() && (!step || step->value == 1))) return;
+    // Qwen3-MoE: block i has experts where i is not in mlp_only_layers and (i + 1) is a multiple of
+    // decoder_sparse_step.
+    for (std::int64_t i = 0; i < shape_.blocks; ++i) {
+      shape_.sparse.push_back(std::find(dense.begin(), dense.end(), i) == dense.end() &&
+                              (i + 1) % (step ? step->value : 1) == 0);
+    }
+  }
+
+  TransformerShape shape_;
+  Diagnostics problems_;
+};
+
+}  // namespace
+
+Result<TransformerShape> parse_huggingface(const std::shared_ptr<const Source>& source) {
+  auto root = parse_json(source);
+  if (!root) return root.problems();
+  return ConfigReader().read(*std::move(root));
+}
+
+Result<TransformerShape> read_huggingface(const std::string& path) {
+  auto source = read_file(path, kLargestYaml);
+  if (!source) return source.problems();
+  return parse_huggingface(*source);
+}
+
+}  // namespace plumbline

@@ -1,0 +1,61 @@
+// The keys of a layer's work.
+// SPDX-License-Identifier: MIT
+#include "models/layer_work.h"
+
+#include <fmt/format.h>
+
+namespace plumbline {
+namespace {
+
+/// One quantity for each pass.
+template <class T>
+struct Passes {
+  T forward{};
+  T backward_input{};
+  T backward_weight{};
+};
+
+template <class T>
+Passes<T> read_passes(SectionReader& section, std::string_view key, Diagnostics& problems,
+                      std::optional<T> (*read)(const YamlNode&, const std::string&, Diagnostics&)) {
+  const YamlNode* node = section.child(key);
+  if (!node) return {};
+  if (node->kind != YamlNode::Kind::map) {
+    const T each = read(*node, section.path_of(key), problems).value_or(T{});
+    return {each, each, each};
+  }
+  SectionReader passes(*node, section.path_of(key), problems);
+  const auto value = [&](std::string_view pass) {
+    const YamlNode* given = passes.child(pass);
+    return given ? read(*given, passes.path_of(pass), problems).value_or(T{}) : T{};
+  };
+  Passes<T> result;
+  result.forward = value("forward");
+  result.backward_input = value("backward_input");
+  result.backward_weight = value("backward_weight");
+  passes.finish();
+  return result;
+}
+
+}  // namespace
+
+std::optional<LayerWork> read_layer_work(SectionReader& section, Diagnostics& problems) {
+  const Passes<Flops> flops = read_passes<Flops>(section, "flops", problems, read_flops);
+  const Passes<Bytes> memory = read_passes<Bytes>(section, "memory_traffic", problems, read_bytes);
+  const Passes<Bytes> link = read_passes<Bytes>(section, "link_traffic", problems, read_bytes);
+  if (!section.has("flops") && !section.has("memory_traffic")) {
+    if (section.has("link_traffic")) {
+      section.error(section.mark_of("link_traffic"),
+                    fmt::format("{} stands without flops and memory_traffic",
+                                section.path_of("link_traffic")),
+                    "it is added to the time that those two are estimated to take");
+    }
+    return std::nullopt;
+  }
+  return LayerWork{
+      .forward = {flops.forward, memory.forward, link.forward},
+      .backward_input = {flops.backward_input, memory.backward_input, link.backward_input},
+      .backward_weight = {flops.backward_weight, memory.backward_weight, link.backward_weight}};
+}
+
+}  // namespace plumbline

@@ -1,0 +1,88 @@
+// One bound for each pass over a layer.
+// SPDX-License-Identifier: MIT
+#include "models/roofline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/bug.h"
+#include "models/quantity.h"
+
+namespace plumbline {
+namespace {
+
+double ratio(std::int64_t amount, std::int64_t rate) {
+  return static_cast<double>(amount) / static_cast<double>(rate);
+}
+
+bool has_link_traffic(const LayerWork& work) {
+  return work.forward.link_traffic.count > 0 || work.backward_input.link_traffic.count > 0 ||
+         work.backward_weight.link_traffic.count > 0;
+}
+
+}  // namespace
+
+std::optional<Duration> pass_time(const PassWork& work, const DeviceRoofline& device) {
+  PLUMBLINE_CHECK(device.link_bandwidth || work.link_traffic.count == 0, work.link_traffic.count);
+  double time_s = std::max(ratio(work.flops.count, device.peak.count),
+                           ratio(work.memory_traffic.count, device.memory_bandwidth.count)) /
+                  device.efficiency;
+  if (device.link_bandwidth) time_s += ratio(work.link_traffic.count, device.link_bandwidth->count);
+  if (time_s * 1e9 > static_cast<double>(kLargestQuantity)) return std::nullopt;
+  return round_up(time_s * 1e9);
+}
+
+bool needs_estimate(const Profile& profile) {
+  return std::any_of(profile.measurements.begin(), profile.measurements.end(),
+                     [](const Measurement& m) {
+                       return std::any_of(m.layers.begin(), m.layers.end(),
+                                          [](const LayerCosts& layer) { return !layer.timed; });
+                     });
+}
+
+std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& device,
+                                         const Mark& mark) {
+  std::size_t estimated = 0;
+  std::size_t all = 0;
+  for (Measurement& measurement : model.profile.measurements) {
+    for (std::size_t i = 0; i < measurement.layers.size(); ++i) {
+      LayerCosts& costs = measurement.layers[i];
+      ++all;
+      if (costs.timed) continue;
+      PLUMBLINE_CHECK(costs.work, "a layer has neither times nor work", i);
+      ++estimated;
+      const std::string& name = model.graph.layer({static_cast<std::uint32_t>(i)}).name;
+      if (!device.link_bandwidth && has_link_traffic(*costs.work)) {
+        return input_error(
+            mark,
+            fmt::format("layer '{}' has link_traffic, but the device has no link", clipped(name)),
+            "give the bandwidth to its neighbours, one way: device: {link: 450 "
+            "GB/s}");
+      }
+      const auto forward = pass_time(costs.work->forward, device);
+      const auto input = pass_time(costs.work->backward_input, device);
+      const auto weight = pass_time(costs.work->backward_weight, device);
+      if (!forward || !input || !weight) {
+        return input_error(mark, fmt::format("layer '{}' takes longer than the 10^15 ns that are "
+                                             "accepted on this device",
+                                             clipped(name)));
+      }
+      costs.forward = {};
+      costs.backward = {};
+      costs.forward.mean = *forward;
+      costs.split = SplitBackward{};
+      costs.split->input.mean = *input;
+      costs.split->weight.mean = *weight;
+      costs.backward.mean = *input + *weight;
+    }
+  }
+  if (estimated == 0) return std::nullopt;
+  model.profile.estimated = fmt::format(
+      "layer times{}: from FLOPs and bytes, by a roofline of {}: {:g} % of {} and of {}",
+      estimated < all ? fmt::format(" of {} of {} layers", estimated, all) : "", device.name,
+      100 * device.efficiency, to_text(device.peak), to_text(device.memory_bandwidth));
+  return std::nullopt;
+}
+
+}  // namespace plumbline

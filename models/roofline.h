@@ -1,0 +1,42 @@
+// Times from work: the roofline of a device, for layers that nobody has measured.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "models/profile.h"
+
+namespace plumbline {
+
+/// The share of a device's peaks that is counted on where nothing else is said. Whole runs of
+/// transformers are reported near it: 52 % of the peak of A100s for a model of 10^12 parameters
+/// (Narayanan et al. 2021, table 1). A device of ours may well reach another share: measure.
+inline constexpr double kUsualEfficiency = 0.5;
+
+/// What a device does at most, and what share of that is counted on.
+/// Invariants: 0 < efficiency <= 1; peak and memory_bandwidth >= 1.
+struct DeviceRoofline {
+  std::string name;  ///< As a report calls it: "h100-sxm in bf16".
+  FlopsPerSecond peak;
+  BytesPerSecond memory_bandwidth;
+  double efficiency = kUsualEfficiency;
+  std::optional<BytesPerSecond> link_bandwidth;  ///< One way, to the device's neighbours.
+};
+
+/// max(flops / (peak x efficiency), memory_traffic / (memory_bandwidth x efficiency))
+/// + link_traffic / link_bandwidth: computing overlaps with memory, not with the link (Williams,
+/// Waterman and Patterson 2009, the roofline; the term of the link is ours). Nothing where that is
+/// longer than kLargestQuantity. Requires: a link bandwidth where there is link traffic.
+std::optional<Duration> pass_time(const PassWork& work, const DeviceRoofline& device);
+
+/// Whether some layer has work in place of times.
+bool needs_estimate(const Profile& profile);
+
+/// Gives every layer without times those that its work takes on `device`; the others keep theirs.
+/// Says so in `Profile::estimated`. Errors, at `mark`: link traffic without a link bandwidth, a
+/// layer that takes longer than kLargestQuantity.
+std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& device,
+                                         const Mark& mark);
+
+}  // namespace plumbline

@@ -1,0 +1,308 @@
+// One function for each kind of layer.
+// SPDX-License-Identifier: MIT
+#include "models/transformer_layers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace plumbline {
+namespace {
+
+/// The sizes on one device, as the formulas name them.
+struct Symbols {
+  ExactCount e;  // bytes of a number
+  ExactCount T;  // tokens of a micro-batch
+  ExactCount s;  // tokens of a sample
+  ExactCount h;  // hidden
+  ExactCount a;  // heads
+  ExactCount g;  // key-value heads
+  ExactCount d;  // of a head
+  ExactCount f;  // inner width of a dense MLP
+  ExactCount x;  // inner width of an expert
+  ExactCount E;  // experts
+  ExactCount k;  // experts of a token
+  ExactCount V;  // vocabulary
+  ExactCount P;  // learned positions
+};
+
+Symbols symbols_of(const TransformerShape& shape, const TransformerOptions& options) {
+  const std::int64_t t = options.tensor_parallel;
+  return {.e = bytes_of(options.dtype),
+          .T = options.tokens(),
+          .s = options.sequence,
+          .h = shape.hidden,
+          .a = shape.heads / t,
+          .g = shape.key_value_heads / t,
+          .d = shape.head_dim,
+          .f = shape.feed_forward / t,
+          .x = shape.expert_feed_forward / t,
+          .E = shape.experts,
+          .k = shape.experts_per_token,
+          .V = (shape.vocabulary + t - 1) / t,
+          .P = shape.learned_positions ? shape.positions : 0};
+}
+
+class Deriver {
+ public:
+  Deriver(const TransformerShape& shape, const TransformerOptions& options)
+      : shape_(shape), options_(options), n_(symbols_of(shape, options)) {}
+
+  LayerDerivation embedding() const {
+    LayerDerivation layer;
+    layer.kind = "embedding";
+    layer.parameters.push_back({"table of tokens", "V h", n_.V * n_.h});
+    if (shape_.learned_positions)
+      layer.parameters.push_back({"table of positions", "P h", n_.P * n_.h});
+    layer.kept.push_back({"output", "e T h", hidden_bytes()});
+    layer.output = hidden_bytes();
+    // A row is read and written for each token; the gradient of the whole table is written.
+    layer.forward_traffic = hidden_bytes() * (shape_.learned_positions ? 3 : 2);
+    layer.weight_traffic = hidden_bytes() + n_.e * sum(layer.parameters);
+    if (is_shared()) layer.all_reduced = hidden_bytes();
+    return layer;
+  }
+
+  LayerDerivation attention() const {
+    LayerDerivation layer;
+    layer.kind = "attention";
+    const ExactCount inputs = (n_.a + 2 * n_.g) * n_.d;
+    add_norm(layer);
+    layer.parameters.push_back({"queries, keys, values", "h (a + 2 g) d", n_.h * inputs});
+    if (shape_.attention_input_bias)
+      layer.parameters.push_back({"their biases", "(a + 2 g) d", inputs});
+    if (shape_.query_key_norm) layer.parameters.push_back({"norms of q and k", "2 d", 2 * n_.d});
+    layer.parameters.push_back({"projection", "a d h", n_.a * n_.d * n_.h});
+    if (shape_.attention_output_bias) layer.parameters.push_back({"its bias", "h", n_.h});
+
+    layer.flops.push_back(
+        {{"queries, keys, values", "2 T h (a + 2 g) d", 2 * n_.T * n_.h * inputs}});
+    const ExactCount pairs = n_.T * n_.s * n_.a * n_.d;
+    if (options_.flash_attention) {
+      // Dao 2023 (FlashAttention-2), section 4.1: half the pairs are masked; the backward computes
+      // the scores again and takes 2.5 times as many FLOPs.
+      layer.flops.push_back({{"scores and their sums", "2 T s a d", 2 * pairs}, 5, false});
+    } else {
+      layer.flops.push_back({{"scores and their sums", "4 T s a d", 4 * pairs}, 4, false});
+    }
+    layer.flops.push_back({{"projection", "2 T a d h", 2 * n_.T * n_.a * n_.d * n_.h}});
+
+    add_norm_output(layer);
+    layer.kept.push_back({"queries, keys, values", "e T (a + 2 g) d", n_.e * n_.T * inputs});
+    if (shape_.query_key_norm)
+      layer.kept.push_back(
+          {"q and k before their norms", "e T (a + g) d", n_.e * n_.T * (n_.a + n_.g) * n_.d});
+    ExactCount passing;  // written and read, not kept
+    if (options_.flash_attention) {
+      layer.kept.push_back({"sums of the softmax, fp32", "4 T a", 4 * n_.T * n_.a});
+    } else {
+      const ExactCount scores = n_.e * n_.T * n_.s * n_.a;
+      layer.kept.push_back({"softmax", "e T s a", scores});
+      passing = 2 * scores;
+    }
+    layer.kept.push_back({"input of the projection", "e T a d", n_.e * n_.T * n_.a * n_.d});
+    layer.kept.push_back({"output, the residual added", "e T h", hidden_bytes()});
+    finish(layer, sum(layer.parameters), passing);
+    return layer;
+  }
+
+  LayerDerivation dense_mlp() const {
+    LayerDerivation layer;
+    layer.kind = "mlp";
+    add_norm(layer);
+    const std::int64_t matrices = shape_.gated ? 3 : 2;
+    layer.parameters.push_back({shape_.gated ? "gate, up, down" : "up, down",
+                                fmt::format("{} h f", matrices), matrices * n_.h * n_.f});
+    if (shape_.feed_forward_bias) {
+      layer.parameters.push_back(
+          {"their biases", shape_.gated ? "2 f + h" : "f + h", (matrices - 1) * n_.f + n_.h});
+    }
+    layer.flops.push_back(
+        {{shape_.gated ? "gate, up, down" : "up, down", fmt::format("{} T h f", 2 * matrices),
+          2 * matrices * n_.T * n_.h * n_.f}});
+    add_norm_output(layer);
+    layer.kept.push_back({inner_tensors(), fmt::format("{} e T f", inner_count()),
+                          inner_count() * n_.e * n_.T * n_.f});
+    layer.kept.push_back({"output, the residual added", "e T h", hidden_bytes()});
+    finish(layer, sum(layer.parameters), {});
+    return layer;
+  }
+
+  LayerDerivation experts_mlp() const {
+    LayerDerivation layer;
+    layer.kind = "moe";
+    add_norm(layer);
+    const ExactCount expert = 3 * n_.h * n_.x;
+    layer.parameters.push_back({"router", "h E", n_.h * n_.E});
+    layer.parameters.push_back({"gate, up, down of the experts", "3 E h x", n_.E * expert});
+    const std::int64_t unused = shape_.experts - shape_.experts_per_token;
+    layer.idle_parameters = unused * expert;
+    layer.flops.push_back({{"router", "2 T h E", 2 * n_.T * n_.h * n_.E}});
+    layer.flops.push_back(
+        {{"gate, up, down of k experts", "6 k T h x", 6 * n_.k * n_.T * n_.h * n_.x}});
+    add_norm_output(layer);
+    layer.kept.push_back({"the router's shares, fp32", "4 T E", 4 * n_.T * n_.E});
+    layer.kept.push_back({"tokens as each expert gets them", "k e T h", n_.k * hidden_bytes()});
+    layer.kept.push_back({inner_tensors(), fmt::format("{} k e T x", inner_count()),
+                          inner_count() * n_.k * n_.e * n_.T * n_.x});
+    layer.kept.push_back({"outputs of the experts", "k e T h", n_.k * hidden_bytes()});
+    layer.kept.push_back({"output, the residual added", "e T h", hidden_bytes()});
+    // With tokens enough every expert has some.
+    const ExactCount choices = n_.k * n_.T;
+    const std::int64_t busy = std::min(choices.value(), shape_.experts);
+    finish(layer, n_.h + n_.h * n_.E + busy * expert, {});
+    return layer;
+  }
+
+  LayerDerivation head() const {
+    LayerDerivation layer;
+    layer.kind = "head";
+    add_norm(layer);
+    const ExactCount matrix = n_.h * n_.V;
+    layer.parameters.push_back(
+        {shape_.tied ? "a copy of the embedding's table" : "matrix", "h V", matrix});
+    if (shape_.tied) layer.borrowed = matrix;
+    layer.flops.push_back({{"matrix", "2 T h V", 2 * n_.T * matrix}});
+    add_norm_output(layer);
+    layer.kept.push_back({"logits for the loss, fp32", "4 T V", 4 * n_.T * n_.V});
+    finish(layer, sum(layer.parameters), {});
+    layer.output = {};
+    layer.all_reduced = {};  // the loss alone: a number for each token
+    return layer;
+  }
+
+ private:
+  bool is_shared() const { return options_.tensor_parallel > 1; }
+  ExactCount hidden_bytes() const { return n_.e * n_.T * n_.h; }
+  std::int64_t inner_count() const { return shape_.gated ? 4 : 2; }
+  std::string inner_tensors() const {
+    return shape_.gated ? "gate, its activation, up, their product" : "up, its activation";
+  }
+
+  void add_norm(LayerDerivation& layer) const {
+    layer.parameters.push_back(
+        {"norm", shape_.layer_norm ? "2 h" : "h", (shape_.layer_norm ? 2 : 1) * n_.h});
+  }
+  void add_norm_output(LayerDerivation& layer) const {
+    layer.kept.push_back({"output of the norm", "e T h", hidden_bytes()});
+  }
+
+  /// What all layers that multiply have in common: each kept tensor is written and read once in the
+  /// forward, read once in either backward, and its gradient written and read once for the input
+  /// and read once for the weights; the weights are read once in a pass, their gradient written.
+  void finish(LayerDerivation& layer, ExactCount touched, ExactCount passing) const {
+    const ExactCount weights = n_.e * touched;
+    const ExactCount kept = sum(layer.kept);
+    layer.output = hidden_bytes();
+    layer.forward_traffic = weights + hidden_bytes() + 2 * kept + passing;
+    layer.input_traffic = weights + 3 * kept + passing;
+    layer.weight_traffic = weights + 2 * kept;
+    if (is_shared()) {
+      layer.all_reduced = hidden_bytes();
+      layer.input_all_reduced = hidden_bytes();
+    }
+  }
+
+  const TransformerShape& shape_;
+  const TransformerOptions& options_;
+  Symbols n_;
+};
+
+/// Attention and MLP as one layer.
+LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
+  first.kind = second.kind == "moe" ? "moe_block" : "block";
+  first.parameters.insert(first.parameters.end(), second.parameters.begin(),
+                          second.parameters.end());
+  first.flops.insert(first.flops.end(), second.flops.begin(), second.flops.end());
+  first.kept.insert(first.kept.end(), second.kept.begin(), second.kept.end());
+  first.idle_parameters += second.idle_parameters;
+  first.output = second.output;
+  first.forward_traffic += second.forward_traffic;
+  first.input_traffic += second.input_traffic;
+  first.weight_traffic += second.weight_traffic;
+  first.all_reduced += second.all_reduced;
+  first.input_all_reduced += second.input_all_reduced;
+  return first;
+}
+
+}  // namespace
+
+ExactCount sum(const std::vector<Term>& terms) {
+  ExactCount total;
+  for (const Term& term : terms) total += term.value;
+  return total;
+}
+
+ExactCount forward_flops(const LayerDerivation& layer) {
+  ExactCount total;
+  for (const WorkTerm& term : layer.flops) total += term.forward.value;
+  return total;
+}
+
+ExactCount input_flops(const LayerDerivation& layer) {
+  ExactCount halves;
+  for (const WorkTerm& term : layer.flops) halves += term.input_halves * term.forward.value;
+  // Every term is even: a multiplication and an addition.
+  return halves.is_exact() ? ExactCount{halves.value() / 2} : halves;
+}
+
+ExactCount weight_flops(const LayerDerivation& layer) {
+  ExactCount total;
+  for (const WorkTerm& term : layer.flops) {
+    if (term.has_weights) total += term.forward.value;
+  }
+  return total;
+}
+
+std::vector<std::string> symbol_lines(const TransformerShape& shape,
+                                      const TransformerOptions& options) {
+  const Symbols n = symbols_of(shape, options);
+  const std::int64_t t = options.tensor_parallel;
+  const auto shared = [&](std::int64_t whole, const ExactCount& part) {
+    return t == 1 ? std::to_string(whole) : fmt::format("{} / {} = {}", whole, t, part.value());
+  };
+  std::vector<std::string> lines = {
+      fmt::format("e = {} bytes of a number ({})", n.e.value(), name_of(options.dtype)),
+      fmt::format("s = {} tokens of a sample", n.s.value()),
+      fmt::format("T = {} x s = {} tokens of a micro-batch", options.batch, n.T.value()),
+      fmt::format("h = {} hidden", n.h.value()),
+      fmt::format("a = {} heads, g = {} of keys and values, d = {} numbers each",
+                  shared(shape.heads, n.a), shared(shape.key_value_heads, n.g), n.d.value()),
+      fmt::format("V = {} tokens in the vocabulary", shared(shape.vocabulary, n.V))};
+  const auto dense_blocks = [&] {
+    for (std::int64_t i = 0; i < shape.blocks; ++i) {
+      if (!shape.has_experts(i)) return true;
+    }
+    return false;
+  };
+  if (dense_blocks())
+    lines.push_back(fmt::format("f = {} inner width of an MLP", shared(shape.feed_forward, n.f)));
+  if (shape.experts > 0) {
+    lines.push_back(fmt::format("E = {} experts, k = {} for each token, x = {} inner width of each",
+                                n.E.value(), n.k.value(), shared(shape.expert_feed_forward, n.x)));
+  }
+  if (shape.learned_positions) lines.push_back(fmt::format("P = {} positions", n.P.value()));
+  return lines;
+}
+
+std::vector<LayerDerivation> derive_layers(const TransformerShape& shape,
+                                           const TransformerOptions& options) {
+  const Deriver deriver(shape, options);
+  const LayerDerivation attention = deriver.attention();
+  std::vector<LayerDerivation> layers;
+  layers.reserve(2 * static_cast<std::size_t>(shape.blocks) + 2);
+  layers.push_back(deriver.embedding());
+  for (std::int64_t i = 0; i < shape.blocks; ++i) {
+    LayerDerivation mlp = shape.has_experts(i) ? deriver.experts_mlp() : deriver.dense_mlp();
+    if (options.split_blocks) {
+      layers.push_back(attention);
+      layers.push_back(std::move(mlp));
+    } else {
+      layers.push_back(joined(attention, mlp));
+    }
+  }
+  layers.push_back(deriver.head());
+  return layers;
+}
+
+}  // namespace plumbline

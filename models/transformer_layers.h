@@ -1,0 +1,77 @@
+// What the layers of a transformer consist of: each number as a sum of formulas.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/exact_count.h"
+#include "models/number_format.h"
+#include "models/transformer_shape.h"
+
+namespace plumbline {
+
+/// How a transformer is trained, as far as the costs of its layers depend on it.
+struct TransformerOptions {
+  std::int64_t sequence = 1;  ///< Tokens of a sample.
+  std::int64_t batch = 1;     ///< Samples of a micro-batch.
+  NumberFormat dtype = NumberFormat::bf16;
+  /// Devices that share every layer, as Megatron-LM does it (Shoeybi et al. 2019, section 3).
+  std::int64_t tensor_parallel = 1;
+  bool flash_attention = true;  ///< Scores are never kept, and only those not masked are computed.
+  bool split_blocks = false;    ///< Attention and MLP as layers of their own.
+
+  std::int64_t tokens() const { return sequence * batch; }
+};
+
+/// One summand of a cost.
+struct Term {
+  std::string what;     ///< "queries, keys and values".
+  std::string formula;  ///< In the symbols of symbol_lines().
+  ExactCount value;
+};
+
+/// One summand of the forward's FLOPs; the backward's follow from it.
+struct WorkTerm {
+  Term forward;
+  std::int64_t input_halves = 2;  ///< Of the backward for the input, in halves of the forward.
+  bool has_weights = true;        ///< The backward for the weights takes as many as the forward.
+};
+
+/// The costs of one layer on one device of a tensor-parallel group, for one micro-batch.
+/// Activations are those of Korthikanti et al. 2022 ("Reducing Activation Recomputation in Large
+/// Transformer Models"), section 4.1, without dropout: every input of a matrix product, of a norm
+/// and of a nonlinear function. The layer's own input is not among them, its output is: the next
+/// norm keeps it. Tensor parallelism divides what their section 4.2.1 divides.
+struct LayerDerivation {
+  std::string kind;              ///< "embedding", "block", "attention", "mlp", "moe", "head", ...
+  std::vector<Term> parameters;  ///< Numbers, not bytes.
+  std::vector<WorkTerm> flops;
+  std::vector<Term> kept;        ///< Bytes from the forward to the backward.
+  ExactCount idle_parameters;    ///< Experts that a token does not use.
+  ExactCount borrowed;           ///< Parameters that are another layer's: a tied head's copy.
+  ExactCount output;             ///< Bytes.
+  ExactCount forward_traffic;    ///< Bytes read from and written to memory.
+  ExactCount input_traffic;      ///< By the backward for the input.
+  ExactCount weight_traffic;     ///< By the backward for the weights.
+  ExactCount all_reduced;        ///< Bytes that the forward all-reduces over the group.
+  ExactCount input_all_reduced;  ///< And the backward for the input.
+};
+
+ExactCount sum(const std::vector<Term>& terms);
+ExactCount forward_flops(const LayerDerivation& layer);
+ExactCount input_flops(const LayerDerivation& layer);
+ExactCount weight_flops(const LayerDerivation& layer);
+
+/// What the symbols in the formulas stand for, with their values: one line each.
+std::vector<std::string> symbol_lines(const TransformerShape& shape,
+                                      const TransformerOptions& options);
+
+/// The layers from the embedding to the head. Requires: tensor_parallel divides heads,
+/// key_value_heads and the widths of the MLPs.
+std::vector<LayerDerivation> derive_layers(const TransformerShape& shape,
+                                           const TransformerOptions& options);
+
+}  // namespace plumbline

@@ -1,0 +1,222 @@
+// The passes from a shape to a profile.
+// SPDX-License-Identifier: MIT
+#include "models/transformer_profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "models/cluster.h"
+
+namespace plumbline {
+namespace {
+
+Diagnostic refused(std::string message, std::string help) {
+  return input_error({}, std::move(message), std::move(help));
+}
+
+/// Errors: options that do not fit the shape.
+Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& options) {
+  Diagnostics problems;
+  const std::int64_t t = options.tensor_parallel;
+  const auto must_divide = [&](std::int64_t whole, std::string_view what) {
+    if (whole % t == 0) return;
+    problems.push_back(refused(
+        fmt::format("--tensor-parallel is {}, which does not divide the {} {}", t, whole, what),
+        "every device of the group gets the same share of each layer"));
+  };
+  must_divide(shape.heads, "attention heads");
+  must_divide(shape.key_value_heads, "heads of keys and values");
+  must_divide(shape.feed_forward, "columns of an MLP");
+  if (shape.experts > 0) must_divide(shape.expert_feed_forward, "columns of an expert");
+  if (shape.learned_positions && options.sequence > shape.positions) {
+    problems.push_back(refused(fmt::format("--sequence is {}, but the model has a table of {} "
+                                           "positions",
+                                           options.sequence, shape.positions),
+                               fmt::format("at most {}", shape.positions)));
+  }
+  return problems;
+}
+
+/// Errors: a layer that no profile may hold.
+std::optional<Diagnostic> refuse_large(const LayerDerivation& layer, const std::string& name,
+                                       ExactCount parameter_bytes) {
+  const auto most = [](std::initializer_list<ExactCount> counts) {
+    std::int64_t largest = 0;
+    for (const ExactCount& count : counts) largest = std::max(largest, count.value());
+    return largest;
+  };
+  const bool too_much_work = !forward_flops(layer).is_exact() || !input_flops(layer).is_exact();
+  if (!too_much_work &&
+      most({parameter_bytes, sum(layer.kept), layer.output, layer.forward_traffic,
+            layer.input_traffic, layer.weight_traffic, 2 * layer.all_reduced}) <= kLargestQuantity)
+    return std::nullopt;
+  return refused(fmt::format("layer '{}' has {}", name,
+                             too_much_work ? "more than the 2^53 FLOPs that are counted"
+                                           : "more than the 10^15 B that are accepted"),
+                 "a shorter --sequence or a smaller --batch; or the sizes in the file are wrong");
+}
+
+/// "  40960 = 2 T h  the norm's output" for each summand.
+void add_terms(std::vector<std::string>& lines, std::string_view what,
+               const std::vector<Term>& terms, std::string_view unit) {
+  lines.push_back(fmt::format("{}: {} {}", what, sum(terms).value(), unit));
+  for (const Term& term : terms)
+    lines.push_back(fmt::format("  {} = {}  ({})", term.formula, term.value.value(), term.what));
+}
+
+std::vector<std::string> formula_lines(const LayerDerivation& layer) {
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("{}, on one device, for one micro-batch:", layer.kind));
+  add_terms(lines, "parameters", layer.parameters, "numbers of e bytes");
+  if (!layer.flops.empty()) {
+    std::vector<Term> forward;
+    forward.reserve(layer.flops.size());
+    for (const WorkTerm& term : layer.flops) {
+      forward.push_back(term.forward);
+      if (!term.has_weights)
+        forward.back().what += fmt::format("; backward {:g} times that, without weights",
+                                           static_cast<double>(term.input_halves) / 2);
+    }
+    add_terms(lines, "forward", forward,
+              "FLOP; the backwards for the input and for the weights: as many each");
+  }
+  add_terms(lines, "activation, kept until the backward", layer.kept, "B");
+  if (layer.kind == "embedding") {
+    lines.emplace_back(
+        "memory_traffic: the rows read and written; backward: their gradients read,");
+    lines.emplace_back("  those of the tables written");
+  } else {
+    lines.emplace_back("memory_traffic: weights, input, and twice what is kept; backward for the");
+    lines.emplace_back("  input: weights and three times what is kept; for the weights: their");
+    lines.emplace_back("  gradients and twice what is kept");
+  }
+  return lines;
+}
+
+LayerWork work_of(const LayerDerivation& layer, std::int64_t group) {
+  const auto link = [&](ExactCount bytes) { return ring_volume({bytes.value()}, group); };
+  return {.forward = {{forward_flops(layer).value()},
+                      {layer.forward_traffic.value()},
+                      link(layer.all_reduced)},
+          .backward_input = {{input_flops(layer).value()},
+                             {layer.input_traffic.value()},
+                             link(layer.input_all_reduced)},
+          .backward_weight = {{weight_flops(layer).value()}, {layer.weight_traffic.value()}, {}}};
+}
+
+TransformerTotals totals_of(const TransformerShape& shape, TransformerOptions options) {
+  options.tensor_parallel = 1;
+  TransformerTotals totals;
+  ExactCount idle;
+  ExactCount borrowed;
+  for (const LayerDerivation& layer : derive_layers(shape, options)) {
+    totals.parameters += sum(layer.parameters);
+    totals.forward_flops += forward_flops(layer);
+    totals.backward_flops += input_flops(layer) + weight_flops(layer);
+    idle += layer.idle_parameters;
+    borrowed += layer.borrowed;
+  }
+  totals.parameters = {totals.parameters.value() - borrowed.value()};
+  totals.active_parameters = {totals.parameters.value() - idle.value()};
+  return totals;
+}
+
+std::vector<std::string> notes_of(const TransformerShape& shape,
+                                  const TransformerOptions& options) {
+  std::vector<std::string> notes;
+  if (shape.tied)
+    notes.emplace_back(
+        "the head is tied to the embedding: its copy takes memory, and is counted as a parameter "
+        "once");
+  if (shape.experts > 0)
+    notes.emplace_back(
+        "tokens are taken to spread evenly over the experts, and every device holds all of them");
+  if (shape.window && *shape.window < options.sequence) {
+    notes.push_back(
+        fmt::format("attention looks back {} tokens in some or all blocks; its scores "
+                    "are counted as if it looked back {}",
+                    *shape.window, options.sequence));
+  }
+  if (shape.positions > 0 && options.sequence > shape.positions) {
+    notes.push_back(
+        fmt::format("the sequence of {} is longer than the {} that the model was made "
+                    "for",
+                    options.sequence, shape.positions));
+  }
+  if (options.tensor_parallel > 1)
+    notes.push_back(fmt::format(
+        "each device stands for a group of {}: cluster.devices counts groups; all-reduces in the "
+        "group are link_traffic",
+        options.tensor_parallel));
+  notes.emplace_back("the optimizer's step takes no time here: give the layers an update");
+  return notes;
+}
+
+std::vector<std::string> head_lines(const TransformerShape& shape,
+                                    const TransformerOptions& options) {
+  std::vector<std::string> lines = {
+      "Nothing here was measured: every number follows from config.json by the formulas below.",
+      "A scenario turns FLOPs and bytes into times with cluster.device (plumbline list presets)."};
+  for (const std::string& line : symbol_lines(shape, options)) lines.push_back("  " + line);
+  return lines;
+}
+
+}  // namespace
+
+Result<TransformerProfile> transformer_profile(const std::string& name,
+                                               const TransformerShape& shape,
+                                               const TransformerOptions& options) {
+  if (Diagnostics problems = misfits(shape, options); !problems.empty()) return problems;
+  TransformerProfile profile;
+  const std::vector<LayerDerivation> derived = derive_layers(shape, options);
+
+  // Layers with their costs; the first of each kind shows its formulas.
+  Measurement measurement;
+  measurement.batch = options.batch;
+  std::vector<Layer> layers;
+  layers.reserve(derived.size());
+  measurement.layers.reserve(derived.size());
+  std::set<std::string> shown;
+  std::int64_t block = 0;
+  for (const LayerDerivation& layer : derived) {
+    const bool is_block = layer.kind != "embedding" && layer.kind != "head";
+    std::string layer_name = layer.kind;
+    if (is_block) {
+      layer_name = options.split_blocks ? fmt::format("block_{}_{}", block / 2, layer.kind)
+                                        : fmt::format("block_{}", block);
+      ++block;
+    }
+    const ExactCount parameter_bytes = bytes_of(options.dtype) * sum(layer.parameters);
+    if (auto problem = refuse_large(layer, layer_name, parameter_bytes)) return *problem;
+    if (shown.insert(layer.kind).second)
+      profile.comments.above_layer.emplace(layer_name, formula_lines(layer));
+    layers.push_back({std::move(layer_name), layer.kind, {parameter_bytes.value()}});
+    LayerCosts costs;
+    costs.timed = false;
+    costs.work = work_of(layer, options.tensor_parallel);
+    costs.output = {layer.output.value()};
+    costs.activation = {sum(layer.kept).value()};
+    measurement.layers.push_back(costs);
+  }
+  profile.model.graph = LayerGraph::chain(std::move(layers));
+  profile.model.profile.measurements.push_back(std::move(measurement));
+
+  // What the file says of itself.
+  profile.model.name = name;
+  profile.model.profile.dtype = options.dtype;
+  profile.model.profile.provenance = {
+      {"source", "derived from config.json, not measured"},
+      {"architecture", shape.family},
+      {"sequence", std::to_string(options.sequence)},
+      {"attention", options.flash_attention ? "flash" : "scores kept"},
+      {"tensor_parallel", std::to_string(options.tensor_parallel)}};
+  profile.comments.head = head_lines(shape, options);
+  profile.notes = notes_of(shape, options);
+  for (const std::string& note : profile.notes) profile.comments.head.push_back("note: " + note);
+  profile.totals = totals_of(shape, options);
+  return profile;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,35 @@
+// A profile of a transformer, with nothing measured: FLOPs and bytes in the place of times.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/profile_writer.h"
+#include "models/transformer_layers.h"
+
+namespace plumbline {
+
+/// What is told of the model as a whole, tensor parallelism undone.
+struct TransformerTotals {
+  ExactCount parameters;
+  ExactCount active_parameters;  ///< Of one token; fewer than all where there are experts.
+  ExactCount forward_flops;      ///< Of one micro-batch.
+  ExactCount backward_flops;
+};
+
+/// A model to be written as a profile, and how its numbers came about.
+struct TransformerProfile {
+  Model model;  ///< No layer is timed, every one has work.
+  ProfileComments comments;
+  TransformerTotals totals;
+  std::vector<std::string> notes;  ///< What the numbers do not cover.
+};
+
+/// The profile of `shape`, called `name`. Errors: a tensor_parallel that does not divide what it
+/// has to, a sequence beyond the table of positions, numbers that no profile may hold.
+Result<TransformerProfile> transformer_profile(const std::string& name,
+                                               const TransformerShape& shape,
+                                               const TransformerOptions& options);
+
+}  // namespace plumbline

@@ -1,0 +1,46 @@
+// What a transformer for text looks like: the numbers that its layers follow from.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plumbline {
+
+/// A decoder-only transformer. Invariants: all sizes >= 1; heads are a multiple of
+/// key_value_heads; experts are 0 or >= experts_per_token >= 1; sparse is empty or as long as
+/// `blocks`. It knows no sequence length, no number format and no cost.
+struct TransformerShape {
+  std::string family;  ///< "llama", "gpt2", ...
+  std::int64_t blocks = 1;
+  std::int64_t hidden = 1;
+  std::int64_t heads = 1;
+  std::int64_t key_value_heads = 1;  ///< Fewer than heads: grouped-query attention.
+  std::int64_t head_dim = 1;
+  std::int64_t feed_forward = 1;  ///< Inner width of a dense MLP.
+  std::int64_t vocabulary = 1;
+  std::int64_t positions = 0;         ///< The longest sequence that it was made for; 0 = unknown.
+  bool learned_positions = false;     ///< A table of parameters; else they are rotations.
+  bool gated = true;                  ///< Three matrices in an MLP; else two.
+  bool layer_norm = false;            ///< Norms have a bias too; else root-mean-square norms.
+  bool query_key_norm = false;        ///< Queries and keys are normalised, head by head.
+  bool attention_input_bias = false;  ///< Of queries, keys and values.
+  bool attention_output_bias = false;
+  bool feed_forward_bias = false;
+  bool tied = false;  ///< The head multiplies with the embedding's table.
+  std::int64_t experts = 0;
+  std::int64_t experts_per_token = 0;
+  std::int64_t expert_feed_forward = 0;
+  std::vector<bool>
+      sparse;  ///< Of each block: experts instead of a dense MLP; empty = all or none.
+  std::optional<std::int64_t> window;  ///< Attention looks back this far, in some or all blocks.
+
+  /// Whether block `i` has experts.
+  bool has_experts(std::int64_t i) const {
+    return experts > 0 && (sparse.empty() || sparse[static_cast<std::size_t>(i)]);
+  }
+};
+
+}  // namespace plumbline

@@ -1,0 +1,95 @@
+// The keys of a device.
+// SPDX-License-Identifier: MIT
+#include "sim/device_section.h"
+
+#include <fmt/format.h>
+
+namespace plumbline {
+namespace {
+
+/// The preset that `node` names.
+const DevicePreset* preset_of(const Marked<std::string>& name, std::string_view path,
+                              Diagnostics& problems) {
+  const DevicePreset* preset = find_device_preset(name.value);
+  if (preset) return preset;
+  const std::string near = did_you_mean(name.value, device_preset_names());
+  problems.push_back(input_error(
+      name.mark,
+      fmt::format("{} is '{}', which is no device that is known", path, clipped(name.value)),
+      near.empty() ? "one of those that plumbline list presets prints, or {peak: ..., "
+                     "memory_bandwidth: ...}"
+                   : near + " (plumbline list presets)"));
+  return nullptr;
+}
+
+DeviceChoice read_device_keys(SectionReader& section, Diagnostics& problems) {
+  DeviceChoice device;
+  if (auto name = section.text("preset"))
+    device.preset = preset_of(*name, section.path_of("preset"), problems);
+  if (!section.has("preset")) {
+    section.require("peak", "such as 989 TFLOP/s; or name a preset (plumbline list presets)");
+    section.require("memory_bandwidth", "such as 3.35 TB/s; or name a preset");
+  }
+  if (auto peak = section.flops_per_second("peak")) device.peak = peak->value;
+  if (auto rate = section.bandwidth("memory_bandwidth")) device.memory_bandwidth = rate->value;
+  if (auto size = section.bytes("memory")) device.memory = size->value;
+  if (auto rate = section.bandwidth("link")) device.link_bandwidth = rate->value;
+  if (auto share = section.real("efficiency", 1)) {
+    device.efficiency = share->value;
+    if (share->value <= 0)
+      section.error(
+          share->mark,
+          fmt::format("{} is 0: the device would never be done", section.path_of("efficiency")),
+          "the share of its peaks that is counted on, above 0 and at most 1");
+  }
+  section.finish();
+  return device;
+}
+
+}  // namespace
+
+std::optional<DeviceChoice> read_device(SectionReader& cluster, Diagnostics& problems) {
+  const YamlNode* node = cluster.child("device");
+  if (!node) return std::nullopt;
+  const std::size_t problems_before = problems.size();
+  DeviceChoice device;
+  if (node->kind == YamlNode::Kind::scalar) {
+    device.preset = preset_of({node->text, node->mark}, cluster.path_of("device"), problems);
+  } else {
+    auto section = cluster.section("device");
+    if (section->is_map()) device = read_device_keys(*section, problems);
+  }
+  device.mark = node->kind == YamlNode::Kind::scalar ? node->mark : cluster.mark_of("device");
+  if (problems.size() != problems_before) return std::nullopt;
+  if (device.preset) {
+    if (!device.memory_bandwidth) device.memory_bandwidth = device.preset->memory_bandwidth;
+    if (!device.memory) device.memory = device.preset->memory;
+    if (!device.link_bandwidth) device.link_bandwidth = device.preset->link_bandwidth;
+  }
+  return device;
+}
+
+Result<DeviceRoofline> roofline_of(const DeviceChoice& device, std::optional<NumberFormat> format) {
+  DeviceRoofline roofline;
+  const NumberFormat used = format.value_or(NumberFormat::bf16);
+  std::optional<FlopsPerSecond> peak = device.peak;
+  if (!peak) peak = device.preset->peak(used);
+  if (!peak) {
+    return input_error(device.mark,
+                       fmt::format("cluster.device is '{}', which has no {} arithmetic",
+                                   device.preset->name, name_of(used)),
+                       "give its peak for what it computes in instead: device: {preset: ..., peak: "
+                       "312 TFLOP/s}");
+  }
+  roofline.name = device.preset && !device.peak
+                      ? fmt::format("{} in {}", device.preset->name, name_of(used))
+                  : device.preset ? fmt::format("{} with the given peak", device.preset->name)
+                                  : "the given device";
+  roofline.peak = *peak;
+  roofline.memory_bandwidth = *device.memory_bandwidth;
+  roofline.efficiency = device.efficiency;
+  roofline.link_bandwidth = device.link_bandwidth;
+  return roofline;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,32 @@
+// cluster.device of a scenario: what the devices are, for times that nobody measured.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+
+#include "models/device_presets.h"
+#include "models/roofline.h"
+#include "models/section_reader.h"
+
+namespace plumbline {
+
+/// A device as the scenario names it: a preset, its own numbers, or a preset with some of its own.
+struct DeviceChoice {
+  const DevicePreset* preset = nullptr;
+  std::optional<FlopsPerSecond> peak;
+  std::optional<BytesPerSecond> memory_bandwidth;
+  std::optional<Bytes> memory;
+  std::optional<BytesPerSecond> link_bandwidth;
+  double efficiency = kUsualEfficiency;
+  Mark mark;
+};
+
+/// Reads `device` of the cluster section: the name of a preset, or a map of preset, peak,
+/// memory_bandwidth, efficiency, memory and link. Adds all that is wrong to `problems`.
+std::optional<DeviceChoice> read_device(SectionReader& cluster, Diagnostics& problems);
+
+/// The roofline of the device for work in `format`; absent = bf16.
+/// Errors: a preset that does not offer the format.
+Result<DeviceRoofline> roofline_of(const DeviceChoice& device, std::optional<NumberFormat> format);
+
+}  // namespace plumbline

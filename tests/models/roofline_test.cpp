@@ -1,0 +1,75 @@
+// Times from FLOPs and bytes, and the devices that they are for.
+// SPDX-License-Identifier: MIT
+#include "models/roofline.h"
+
+#include <doctest/doctest.h>
+
+#include "models/device_presets.h"
+#include "models/profile_reader.h"
+#include "tests/support/builders.h"
+
+namespace plumbline {
+namespace {
+
+using std::chrono::milliseconds;
+
+DeviceRoofline device() {
+  return {"a device", {1'000'000'000'000}, {1'000'000'000}, 0.5, BytesPerSecond{1'000'000'000}};
+}
+
+TEST_CASE("a pass takes the longer of computing and memory, and the link on top") {
+  CHECK(pass_time({{1'000'000'000}, {500'000}, {}}, device()) == milliseconds(2));    // computes
+  CHECK(pass_time({{1'000'000'000}, {3'000'000}, {}}, device()) == milliseconds(6));  // moves
+  CHECK(pass_time({{1'000'000'000}, {3'000'000}, {1'000'000}}, device()) == milliseconds(7));
+  CHECK(pass_time({}, device()) == Duration::zero());
+  DeviceRoofline whole = device();
+  whole.efficiency = 1;
+  CHECK(pass_time({{1'000'000'000}, {500'000}, {}}, whole) == milliseconds(1));
+  whole.peak = {1};
+  CHECK_FALSE(pass_time({{1'000'000'000'000}, {}, {}}, whole));
+}
+
+TEST_CASE("layers without times get them, and the backward in its two parts; given times win") {
+  auto model = parse_profile(test::text_source("p.yaml", R"(version: 1
+kind: profile
+layers:
+  - {name: a, flops: 1 GFLOP}
+  - {name: b, flops: {forward: 1 GFLOP, backward_input: 2 GFLOP}, memory_traffic: {backward_weight: 1 MB}}
+  - {name: c, flops: 1 GFLOP, forward: 5 ms, backward: 9 ms}
+)"));
+  REQUIRE(model);
+  REQUIRE(needs_estimate(model->profile));
+  REQUIRE_FALSE(estimate_times(*model, device(), {}));
+  const std::vector<LayerCosts>& costs = model->profile.measurements[0].layers;
+  CHECK(costs[0].forward.mean == milliseconds(2));
+  CHECK(costs[0].backward.mean == milliseconds(4));
+  CHECK(costs[1].split->input.mean == milliseconds(4));
+  CHECK(costs[1].split->weight.mean == milliseconds(2));
+  CHECK(costs[1].backward.mean == milliseconds(6));
+  CHECK(costs[2].forward.mean == milliseconds(5));
+  CHECK(costs[2].backward.mean == milliseconds(9));
+  CHECK_FALSE(costs[2].split);
+  CHECK(costs_at(model->profile, 1).estimated ==
+        "layer times of 2 of 3 layers: from FLOPs and bytes, by a roofline of a device: 50 % of 1 "
+        "TFLOP/s and of 1 GB/s");
+}
+
+TEST_CASE("every preset has a source, sorted names and peaks that grow as numbers get shorter") {
+  std::string before;
+  for (const DevicePreset& preset : device_presets()) {
+    CAPTURE(preset.name);
+    CHECK(before < preset.name);
+    before = preset.name;
+    CHECK_FALSE(preset.source.empty());
+    CHECK(find_device_preset(preset.name) == &preset);
+    CHECK(preset.peak(NumberFormat::fp32) < preset.peak(NumberFormat::bf16));
+    CHECK(preset.peak(NumberFormat::bf16) == preset.peak(NumberFormat::fp16));
+    if (preset.peak(NumberFormat::fp8))
+      CHECK(preset.peak(NumberFormat::bf16) < preset.peak(NumberFormat::fp8));
+    CHECK(preset.memory_bandwidth > preset.link_bandwidth);
+  }
+  CHECK(find_device_preset("h100") == nullptr);
+}
+
+}  // namespace
+}  // namespace plumbline

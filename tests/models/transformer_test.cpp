@@ -1,0 +1,181 @@
+// Shapes from config.json, and the costs of their layers, against sums made by hand.
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include "models/huggingface.h"
+#include "models/profile_reader.h"
+#include "models/transformer_profile.h"
+#include "tests/support/builders.h"
+
+namespace plumbline {
+namespace {
+
+TransformerShape shape_of(const std::string& config) {
+  auto shape = parse_huggingface(test::text_source("config.json", config));
+  REQUIRE_MESSAGE(shape, (shape ? "" : to_text(shape.problems())));
+  return *std::move(shape);
+}
+
+TransformerProfile profile_of(const std::string& config, const TransformerOptions& options) {
+  auto profile = transformer_profile("test", shape_of(config), options);
+  REQUIRE_MESSAGE(profile, (profile ? "" : to_text(profile.problems())));
+  return *std::move(profile);
+}
+
+TransformerOptions tokens(std::int64_t sequence, std::int64_t batch = 1) {
+  TransformerOptions options;
+  options.sequence = sequence;
+  options.batch = batch;
+  return options;
+}
+
+const std::string kLlama =
+    R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100})";
+const std::string kGpt2 =
+    R"({"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "n_positions": 128,
+        "n_inner": null, "vocab_size": 100})";
+const std::string kQwenMoe =
+    R"({"model_type": "qwen3_moe", "hidden_size": 32, "intermediate_size": 96,
+        "moe_intermediate_size": 24, "num_experts": 8, "num_experts_per_tok": 2, "head_dim": 16,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 3,
+        "mlp_only_layers": [1], "vocab_size": 50})";
+
+TEST_CASE("parameters are those that are counted by hand") {
+  // Llama: 100 x 64 + 2 x (64 + 64 x 8 x 16 + 64 x 64 + 64 + 3 x 64 x 128) + 64 + 100 x 64
+  CHECK(profile_of(kLlama, tokens(8)).totals.parameters.value() == 86'848);
+  // GPT-2, inner 4 x 64: (100 + 128) x 64 + 2 x (128 + 64 x 192 + 192 + 64 x 64 + 64
+  //   + 128 + 2 x 64 x 256 + 256 + 64) + 128; the head is tied
+  CHECK(profile_of(kGpt2, tokens(8)).totals.parameters.value() == 114'688);
+  // Qwen2 of one block, with biases of q, k and v, tied: 6400 + 64 + 8192 + 128 + 4096 + 64 + 24576
+  //   + 64
+  const TransformerProfile qwen2 = profile_of(
+      R"({"model_type": "qwen2", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 1,
+          "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100,
+          "tie_word_embeddings": true, "use_sliding_window": false, "sliding_window": 4})",
+      tokens(8));
+  CHECK(qwen2.totals.parameters.value() == 43'584);
+  CHECK(qwen2.notes.size() == 2);  // the window is switched off: tied, and no update
+  // Mixtral: experts as wide as intermediate_size. 3200 + 32 + 32 x 8 x 8 + 32 x 32 + 32 + 32 x 4
+  //   + 4 x 3 x 32 x 48 + 32 + 3200, with 2 of 4 experts at work
+  const TransformerProfile mixtral = profile_of(
+      R"({"model_type": "mixtral", "hidden_size": 32, "intermediate_size": 48,
+          "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2,
+          "num_local_experts": 4, "num_experts_per_tok": 2, "vocab_size": 100})",
+      tokens(8));
+  CHECK(mixtral.totals.parameters.value() == 28'128);
+  CHECK(mixtral.totals.active_parameters.value() == 18'912);
+}
+
+TEST_CASE("a mixture of experts may have dense blocks between") {
+  const TransformerProfile profile = profile_of(kQwenMoe, tokens(8));
+  // attention 32 + 32 x 8 x 16 + 2 x 16 + 64 x 32 = 6208; experts 32 + 32 x 8 + 8 x 3 x 32 x 24;
+  // dense 32 + 3 x 32 x 96; 1600 + 2 x (6208 + 18720) + 6208 + 9248 + 32 + 1600
+  CHECK(profile.totals.parameters.value() == 68'544);
+  // Of each of the two, 6 experts are idle: 2 x 6 x 3 x 32 x 24 = 27648.
+  CHECK(profile.totals.active_parameters.value() == 68'544 - 27'648);
+  const std::vector<Layer>& layers = profile.model.graph.layers();
+  REQUIRE(layers.size() == 5);
+  CHECK(layers[1].kind == "moe_block");
+  CHECK(layers[2].kind == "block");
+  CHECK(layers[3].kind == "moe_block");
+}
+
+TEST_CASE("defaults depend on the family") {
+  CHECK(shape_of(kGpt2).tied);
+  CHECK(shape_of(kGpt2).feed_forward == 256);
+  CHECK_FALSE(shape_of(kLlama).tied);
+  CHECK(shape_of(kLlama).head_dim == 16);
+  const std::string rest =
+      R"("hidden_size": 64, "intermediate_size": 8, "num_attention_heads": 8, "vocab_size": 9,
+         "num_hidden_layers": 1, "sliding_window": 4})";
+  const TransformerShape mistral = shape_of(R"({"model_type": "mistral", )" + rest);
+  CHECK(mistral.key_value_heads == 8);
+  CHECK(mistral.window == 4);
+  CHECK(shape_of(R"({"model_type": "llama", )" + rest).key_value_heads == 8);
+  const TransformerShape qwen3 =
+      shape_of(R"({"model_type": "qwen3", "num_key_value_heads": 2, )" + rest);
+  CHECK(qwen3.head_dim == 128);
+  CHECK(qwen3.query_key_norm);
+  CHECK_FALSE(qwen3.window);
+}
+
+TEST_CASE("the FLOPs of a block are those of its matrices and of half the scores") {
+  const TransformerProfile profile = profile_of(kLlama, tokens(128));
+  const LayerWork& work = *profile.model.profile.measurements[0].layers[1].work;
+  // 2 x 128 x 64 x 128 + 2 x 128 x 128 x 64 + 2 x 128 x 64 x 64 + 6 x 128 x 64 x 128
+  CHECK(work.forward.flops.count == 11'534'336);
+  CHECK(work.backward_input.flops.count == 11'534'336 + 3 * 1'048'576);  // scores 2.5 times
+  CHECK(work.backward_weight.flops.count == 11'534'336 - 2'097'152);     // scores have no weights
+  TransformerOptions kept = tokens(128);
+  kept.flash_attention = false;
+  const LayerWork whole = *profile_of(kLlama, kept).model.profile.measurements[0].layers[1].work;
+  CHECK(whole.forward.flops.count == 11'534'336 + 2'097'152);
+  CHECK(whole.backward_input.flops.count == whole.forward.flops.count + 4'194'304);
+}
+
+TEST_CASE("activations are those of Korthikanti et al. 2022 without dropout") {
+  // Equation 1, s b h (34 + 5 a s / h), less the masks of the hidden states (2) and of the softmax
+  // (3 a s / h): s b h (32 + 2 a s / h).
+  TransformerOptions options = tokens(128, 2);
+  options.flash_attention = false;
+  const auto kept = [&] {
+    return profile_of(kGpt2, options).model.profile.measurements[0].layers[1].activation.count;
+  };
+  constexpr std::int64_t sbh = 16'384;  // 128 x 2 x 64
+  constexpr std::int64_t ratio = 8;     // 4 x 128 / 64
+  CHECK(kept() == sbh * (32 + 2 * ratio));
+  // Equation 2, s b h (10 + 24 / t + 5 a s / (h t)), less the same.
+  options.tensor_parallel = 2;
+  CHECK(kept() == sbh * (8 + 24 / 2 + 2 * ratio / 2));
+}
+
+TEST_CASE("split blocks add up to whole ones, and groups of devices to one") {
+  const auto sums = [](const TransformerProfile& profile) {
+    std::vector<std::int64_t> sum(5);
+    const std::vector<LayerCosts>& costs = profile.model.profile.measurements[0].layers;
+    for (std::size_t i = 0; i < costs.size(); ++i) {
+      sum[0] += profile.model.graph.layers()[i].parameters.count;
+      sum[1] += costs[i].activation.count;
+      sum[2] += costs[i].work->forward.flops.count;
+      sum[3] += costs[i].work->backward_input.flops.count;
+      sum[4] += costs[i].work->forward.memory_traffic.count;
+    }
+    return sum;
+  };
+  for (const std::string& config : {kLlama, kGpt2, kQwenMoe}) {
+    TransformerOptions options = tokens(64);
+    const TransformerProfile whole = profile_of(config, options);
+    options.split_blocks = true;
+    const TransformerProfile split = profile_of(config, options);
+    CHECK(sums(split) == sums(whole));
+    CHECK(split.model.graph.size() > whole.model.graph.size());
+    options.tensor_parallel = 2;
+    const TransformerProfile shared = profile_of(config, options);
+    CHECK(shared.totals.parameters.value() == whole.totals.parameters.value());
+    CHECK(shared.totals.forward_flops.value() == whole.totals.forward_flops.value());
+    // A ring of two sends as many bytes as it reduces: 2 x 64 x hidden.
+    CHECK(shared.model.profile.measurements[0].layers[1].work->forward.link_traffic.count ==
+          128 * shape_of(config).hidden);
+    CHECK(whole.model.profile.measurements[0].layers[1].work->forward.link_traffic.count == 0);
+  }
+}
+
+TEST_CASE("what is written reads back, with its comments passed over") {
+  const TransformerProfile profile = profile_of(kQwenMoe, tokens(64));
+  const std::string text = profile_yaml(profile.model, profile.comments);
+  CHECK(text.find("  # ") != std::string::npos);
+  const auto read = parse_profile(test::text_source("p.yaml", text));
+  REQUIRE(read);
+  CHECK(profile_yaml(*read) == profile_yaml(profile.model));
+  CHECK(read->profile.dtype == NumberFormat::bf16);
+  const std::vector<LayerCosts>& costs = read->profile.measurements[0].layers;
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    CAPTURE(i);
+    CHECK_FALSE(costs[i].timed);
+    CHECK(costs[i].work == profile.model.profile.measurements[0].layers[i].work);
+  }
+}
+
+}  // namespace
+}  // namespace plumbline
