@@ -50,7 +50,6 @@ std::optional<Diagnostic> refuse_several(const std::string& option, const std::s
 }
 
 int validate_all(const Arguments& arguments) {
-  if (const int code = try_output(arguments.report); code != ExitCode::done) return code;
   if (const auto wrong = refuse_backend(arguments.backend)) return fail({*wrong});
   // What stands without a '=' is one more scenario.
   std::vector<std::string> paths = {arguments.scenario};
@@ -62,6 +61,7 @@ int validate_all(const Arguments& arguments) {
   const std::size_t count = paths.size() * combined->size();
   if (const auto wrong = refuse_several("--trace", arguments.trace, count)) return fail({*wrong});
   if (const auto wrong = refuse_several("--report", arguments.report, count)) return fail({*wrong});
+  if (const int code = try_output(arguments.report); code != ExitCode::done) return code;
   // All are read and predicted before the first one runs.
   std::vector<Scenario> scenarios;
   std::vector<Outcome> predictions;

@@ -19,10 +19,10 @@ namespace {
 constexpr std::size_t kPlain = 16'384;
 
 /// In the order in which their code may run.
-constexpr std::string_view kModules[] = {
-    "format.js",   "codec.js",    "run.js",    "density.js", "window.js", "hash.js",
-    "describe.js", "dom.js",      "palette.js", "paint.js", "stage.js", "timeline.js", "charts.js",
-    "tables.js",   "main.js"};
+constexpr std::string_view kModules[] = {"format.js",  "codec.js",  "run.js",      "density.js",
+                                         "window.js",  "hash.js",   "describe.js", "dom.js",
+                                         "palette.js", "paint.js",  "stage.js",    "timeline.js",
+                                         "charts.js",  "tables.js", "main.js"};
 
 std::string base64(std::string_view bytes) {
   constexpr std::string_view digits =

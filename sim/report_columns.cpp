@@ -14,9 +14,9 @@ namespace {
 constexpr std::size_t kKinds = static_cast<std::size_t>(ActivityKind::overhead) + 1;
 constexpr std::int64_t kExact = std::int64_t{1} << 53;
 /// Points of memory curves in one file; each slot gets its share, but never fewer than kFewest.
-constexpr std::size_t kMostMemoryPoints = 262'144;
+constexpr std::size_t kMostMemoryPoints = 65'536;
 constexpr std::size_t kFewestMemoryPoints = 64;
-constexpr std::size_t kMemoryPointsOfSlot = 4096;
+constexpr std::size_t kMemoryPointsOfSlot = 2048;
 
 class Column {
  public:
@@ -139,9 +139,8 @@ class RunWriter {
       out_.put_signed(value - of_kind[kind(node)]);
       of_kind[kind(node)] = value;
     };
-    each_item(begin_lane, [&](std::uint32_t node, std::size_t, std::uint32_t) {
-      out_.put(kind(node));
-    });
+    each_item(begin_lane,
+              [&](std::uint32_t node, std::size_t, std::uint32_t) { out_.put(kind(node)); });
     each_item(begin_lane, [&](std::uint32_t node, std::size_t, std::uint32_t) {
       difference(graph_.activities[node].stage.value);
     });
@@ -238,8 +237,8 @@ class RunWriter {
     const auto steps =
         memory_steps(graph_, outcome_.trace, outcome_.pipeline.costs,
                      outcome_.pipeline.schedule.shape.positions, outcome_.memory_rules);
-    const std::size_t most = std::clamp(kMostMemoryPoints / graph_.slots(), kFewestMemoryPoints,
-                                        kMemoryPointsOfSlot);
+    const std::size_t most =
+        std::clamp(kMostMemoryPoints / graph_.slots(), kFewestMemoryPoints, kMemoryPointsOfSlot);
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
       const MemoryParts& peak = outcome_.memory[slot].peak;
       auto curve = memory_curve(steps[slot], peak.sum() - peak.activations - peak.buffers);

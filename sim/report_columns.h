@@ -12,15 +12,15 @@ namespace plumbline {
 
 /// What a reader has to know to take the columns apart.
 struct ColumnLayout {
-  std::int64_t tick_ns = 1;       ///< Times are whole multiples of this, rounded down.
-  std::int64_t makespan = 0;      ///< In ticks, as the others here.
-  std::vector<std::uint32_t> slot_items;      ///< How many items hold each slot's stream.
-  std::vector<std::int64_t> slot_busy;        ///< What they add up to, in ticks.
-  std::vector<std::uint32_t> channel_items;   ///< How many hold each channel.
-  std::uint32_t moment_items = 0;             ///< How many hold neither.
-  std::vector<std::uint32_t> slot_gaps;       ///< Idle gaps of each slot.
-  std::vector<std::uint32_t> memory_points;   ///< Of each slot.
-  std::vector<bool> memory_sampled;           ///< Whether they are the largest of a slice of time.
+  std::int64_t tick_ns = 1;                  ///< Times are whole multiples of this, rounded down.
+  std::int64_t makespan = 0;                 ///< In ticks, as the others here.
+  std::vector<std::uint32_t> slot_items;     ///< How many items hold each slot's stream.
+  std::vector<std::int64_t> slot_busy;       ///< What they add up to, in ticks.
+  std::vector<std::uint32_t> channel_items;  ///< How many hold each channel.
+  std::uint32_t moment_items = 0;            ///< How many hold neither.
+  std::vector<std::uint32_t> slot_gaps;      ///< Idle gaps of each slot.
+  std::vector<std::uint32_t> memory_points;  ///< Of each slot.
+  std::vector<bool> memory_sampled;          ///< Whether they are the largest of a slice of time.
 };
 
 /// The tick for a run of this length: 1 ns while a JavaScript number holds its nanoseconds exactly

@@ -37,37 +37,47 @@ std::string time_text(double time_s) { return to_text(round_up(time_s * 1e9)); }
 
 std::string points(double fraction) { return fmt::format("{:.2f} points", 100 * fraction); }
 
-/// Where the idle time of a run comes from that the formula does not know, largest first.
-std::string beyond_formula(const Metrics& m) {
+/// What a run has that the formula does not know: the idle time that it does not count, largest
+/// first, and work that it does not count either.
+std::string beyond_formula(const Outcome& p) {
+  const Metrics& m = p.metrics;
   const double all = seconds(m.makespan) * static_cast<double>(m.devices.size());
   struct Part {
     std::string_view what;
     Duration time;
   };
-  std::vector<Part> parts = {
-      {"waiting for transfers and their partners",
-       m.idle_for(IdleCause::transfer) + m.idle_for(IdleCause::rendezvous)},
-      {"waiting for all-reduces", m.idle_for(IdleCause::all_reduce)},
-      {"waiting for updates", m.idle_for(IdleCause::update)},
-      {"overhead", m.idle_for(IdleCause::overhead)}};
+  std::vector<Part> parts = {{"waiting for transfers and their partners",
+                              m.idle_for(IdleCause::transfer) + m.idle_for(IdleCause::rendezvous)},
+                             {"waiting for all-reduces", m.idle_for(IdleCause::all_reduce)},
+                             {"waiting for updates", m.idle_for(IdleCause::update)},
+                             {"overhead", m.idle_for(IdleCause::overhead)}};
   std::stable_sort(parts.begin(), parts.end(),
                    [](const Part& a, const Part& b) { return a.time > b.time; });
-  std::string text;
+  std::string idle;
   for (const Part& part : parts) {
     const double share = all > 0 ? seconds(part.time) / all : 0;
     if (share < kPrinted) continue;
-    text += fmt::format("{}{} is {}", text.empty() ? "" : ", ", part.what, points(share));
+    idle += fmt::format("{}{} is {}", idle.empty() ? "" : ", ", part.what, points(share));
   }
-  return text.empty() ? "" : " Of the idle time, " + text + "; the formula has none of these.";
+  std::string text;
+  if (!idle.empty()) text += " Of the idle time, " + idle + "; the formula has none of these.";
+  if (p.graph.blocking)
+    text += " Blocking transfers hold their devices, which counts as busy time.";
+  const auto& activities = p.graph.activities;
+  const bool split = std::any_of(activities.begin(), activities.end(), [](const Activity& a) {
+    return a.kind == ActivityKind::backward_weight;
+  });
+  if (split) text += " The backward is split: its weight part fills gaps that the formula counts.";
+  return text;
 }
 
 std::vector<ReportFigure> figures_of(const Outcome& p) {
   const Metrics& m = p.metrics;
   std::vector<ReportFigure> figures = {
       {"Iteration time", time_text(p.iteration_time_s),
-       m.steady ? fmt::format("{} x the period of {}", p.micro_batches,
-                              time_text(m.steady->period_s))
-                : "one mini-batch, updates included"},
+       m.steady
+           ? fmt::format("{} x the period of {}", p.micro_batches, time_text(m.steady->period_s))
+           : "one mini-batch, updates included"},
       {"Throughput",
        p.throughput_samples_per_s ? fmt::format("{:.5g} /s", *p.throughput_samples_per_s) : "-",
        "samples per second"}};
@@ -75,15 +85,14 @@ std::vector<ReportFigure> figures_of(const Outcome& p) {
     figures.push_back({"Steady bubble", percent(m.steady->bubble_fraction),
                        "idle / (devices x time), in the steady state"});
   }
-  figures.push_back({"Bubble fraction", percent(m.bubble_fraction()),
-                     "idle / (devices x makespan)"});
+  figures.push_back(
+      {"Bubble fraction", percent(m.bubble_fraction()), "idle / (devices x makespan)"});
   figures.push_back({"Bubble overhead", percent(m.bubble_overhead()), "idle / busy"});
   figures.push_back({"Communication", percent(m.communication_stall_fraction()),
                      "of the device time is idle for it"});
   const auto largest =
-      std::max_element(p.memory.begin(), p.memory.end(), [](const auto& a, const auto& b) {
-        return a.peak.sum() < b.peak.sum();
-      });
+      std::max_element(p.memory.begin(), p.memory.end(),
+                       [](const auto& a, const auto& b) { return a.peak.sum() < b.peak.sum(); });
   const auto slot = static_cast<std::size_t>(largest - p.memory.begin());
   figures.push_back({"Peak memory", to_text(largest->peak.sum()),
                      fmt::format("device {}{}", p.graph.devices[slot].value,
@@ -185,34 +194,41 @@ std::string texts_json(const std::vector<std::string>& texts) {
 }
 
 std::string formula_words(const Outcome& p, bool measured) {
-  const PipelineShape& shape = p.pipeline.schedule.shape;
-  const std::size_t positions = shape.positions.size();
   const double fraction = p.metrics.bubble_fraction();
-  const std::string where = fmt::format("p = {} and m = {}", positions, p.micro_batches);
   const std::string run = measured ? "the measured run" : "the simulation";
   const auto beside = [&](double by_formula) {
     const double difference = fraction - by_formula;
     if (std::abs(difference) < kPrinted) return fmt::format("and so does {}.", run);
     return fmt::format("{} has {}: {} {}.{}", run, percent(fraction), points(std::abs(difference)),
-                       difference > 0 ? "more" : "less", beyond_formula(p.metrics));
+                       difference > 0 ? "more" : "less", beyond_formula(p));
   };
-  if (p.formula) {
-    return fmt::format("By the formula, {}, with {}, the bubble fraction is {}; {}",
-                       p.formula->text, where, percent(p.formula->bubble_fraction),
-                       beside(p.formula->bubble_fraction));
-  }
   if (p.graph.asynchronous()) {
     return "No closed form holds for an asynchronous schedule: in its steady state the bubble is "
            "what the slowest device leaves of the others, and the warm-up and the drain are paid "
            "once.";
   }
   if (p.metrics.makespan.count() == 0) return "The run takes no time, so there is no bubble.";
-  const double textbook = static_cast<double>(positions - 1) /
-                          static_cast<double>(p.micro_batches + positions - 1);
-  return fmt::format(
-      "No closed form is known to hold here. The textbook's (p-1)/(m+p-1), for equal stages, free "
-      "links and one forward and one backward at a time, would be {} with {}; {}",
-      percent(textbook), where, beside(textbook));
+  const auto positions = static_cast<double>(p.pipeline.schedule.shape.positions.size());
+  const double textbook = (positions - 1) / (p.micro_batches + positions - 1);
+  const std::string where = fmt::format("p = {} and m = {}", positions, p.micro_batches);
+  if (!p.formula) {
+    return fmt::format(
+        "No closed form is known to hold here. The textbook's (p-1)/(m+p-1), for equal stages and "
+        "free links, gives {} with {}; {}",
+        percent(textbook), where, beside(textbook));
+  }
+  const double by_formula = p.formula->bubble_fraction;
+  std::string text = fmt::format("By the formula, {}, with {}, the bubble fraction is {}; {}",
+                                 p.formula->text, where, percent(by_formula), beside(by_formula));
+  const std::string& schedule = p.pipeline.schedule.name;
+  const bool flushes = schedule == "gpipe" || schedule == "1f1b" || schedule == "eager-1f1b";
+  if (flushes && std::abs(by_formula - textbook) >= kPrinted) {
+    text += fmt::format(
+        " Equal stages on free links would have (p-1)/(m+p-1), {}: the stages' different times and "
+        "the links' latency cost {}.",
+        percent(textbook), points(by_formula - textbook));
+  }
+  return text;
 }
 
 std::string run_facts(const Scenario& scenario, const TracedRun& run, const ColumnLayout& layout,
@@ -224,7 +240,8 @@ std::string run_facts(const Scenario& scenario, const TracedRun& run, const Colu
   headline_text.erase(0, std::min(p.scenario.size() + 3, headline_text.size()));
   std::vector<std::string> remarks;
   if (p.fits() == false) remarks.push_back(shortage(p));
-  for (const std::string& estimate : p.pipeline.estimated) remarks.push_back("estimated: " + estimate);
+  for (const std::string& estimate : p.pipeline.estimated)
+    remarks.push_back("estimated: " + estimate);
   for (const std::string& note : p.pipeline.notes) remarks.push_back(note);
   return fmt::format(
       "{{\"title\":{},\"headline\":{},\"figures\":{},\"formula_words\":{},\"remarks\":{},"

@@ -45,67 +45,79 @@ export class NumberReader {
   /** A zigzag number. */
   nextSigned() {
     const value = this.next();
+    if (value < 0x40000000) return (value >>> 1) ^ -(value & 1);
     return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
   }
 }
 
-/** Calls `begin()` before each lane and `each(item, first)` for every item in it. */
-function eachItem(starts, begin, each) {
+/** Values as differences to the item before, lane by lane. */
+function readDifferences(reader, starts, values) {
   for (let lane = 0; lane + 1 < starts.length; ++lane) {
-    begin();
-    const first = starts[lane];
-    for (let item = first; item < starts[lane + 1]; ++item) each(item, first);
+    let last = 0;
+    for (let item = starts[lane]; item < starts[lane + 1]; ++item) {
+      last += reader.nextSigned();
+      values[item] = last;
+    }
+  }
+}
+
+/** Values as differences to the last item of the same kind, lane by lane. */
+function readDifferencesInKind(reader, starts, kind, values) {
+  const ofKind = new Float64Array(KINDS);
+  for (let lane = 0; lane + 1 < starts.length; ++lane) {
+    ofKind.fill(0);
+    for (let item = starts[lane]; item < starts[lane + 1]; ++item) {
+      values[item] = ofKind[kind[item]] += reader.nextSigned();
+    }
+  }
+}
+
+/** From gaps in `begin` and lengths in `end` to times. */
+function addUp(starts, begin, end) {
+  for (let lane = 0; lane + 1 < starts.length; ++lane) {
+    let last = 0;
+    for (let item = starts[lane]; item < starts[lane + 1]; ++item) {
+      begin[item] += last;
+      last = end[item] += begin[item];
+    }
+  }
+}
+
+function readReleases(reader, starts, kind, releasedBy) {
+  const ofKind = new Float64Array(KINDS);
+  for (let lane = 0; lane + 1 < starts.length; ++lane) {
+    ofKind.fill(-1);
+    for (let item = starts[lane]; item < starts[lane + 1]; ++item) {
+      const code = reader.next();
+      if (code < 2) {
+        releasedBy[item] = code === 0 ? NOBODY : item - 1;
+        continue;
+      }
+      const offset = code % 2 === 0 ? (code - 2) / 2 : -(code - 1) / 2;
+      const reference = ofKind[kind[item]] < 0 ? item : ofKind[kind[item]];
+      releasedBy[item] = ofKind[kind[item]] = reference + offset;
+    }
   }
 }
 
 function readItems(reader, starts) {
   const count = starts[starts.length - 1];
-  const columns = {
-    kind: new Uint8Array(count),
-    stage: new Uint32Array(count),
-    microBatch: new Uint32Array(count),
-    cost: new Uint32Array(count),
-    begin: new Float64Array(count),
-    end: new Float64Array(count),
-    releasedBy: new Uint32Array(count),
-  };
-  const {kind, stage, microBatch, cost, begin, end, releasedBy} = columns;
-  let last = 0;
-  const ofKind = new Float64Array(KINDS);
-  const beginLane = () => {
-    last = 0;
-    ofKind.fill(0);
-  };
+  const kind = new Uint8Array(count);
+  const stage = new Uint32Array(count);
+  const microBatch = new Uint32Array(count);
+  const cost = new Uint32Array(count);
+  const begin = new Float64Array(count);
+  const end = new Float64Array(count);
+  const releasedBy = new Uint32Array(count);
   for (let item = 0; item < count; ++item) kind[item] = reader.next();
-  eachItem(starts, beginLane, (item) => {
-    last += reader.nextSigned();
-    stage[item] = last;
-  });
-  eachItem(starts, beginLane, (item) => {
-    microBatch[item] = ofKind[kind[item]] += reader.nextSigned();
-  });
-  eachItem(starts, beginLane, (item) => {
-    last += reader.nextSigned();
-    cost[item] = last;
-  });
+  readDifferences(reader, starts, stage);
+  readDifferencesInKind(reader, starts, kind, microBatch);
+  readDifferences(reader, starts, cost);
   for (let item = 0; item < count; ++item) begin[item] = reader.nextSigned();
-  eachItem(starts, beginLane, (item) => {
-    const length = (ofKind[kind[item]] += reader.nextSigned());
-    begin[item] += last;
-    last = begin[item] + length;
-    end[item] = last;
-  });
-  eachItem(starts, () => ofKind.fill(-1), (item) => {
-    const code = reader.next();
-    if (code < 2) {
-      releasedBy[item] = code === 0 ? NOBODY : item - 1;
-      return;
-    }
-    const offset = code % 2 === 0 ? (code - 2) / 2 : -(code - 1) / 2;
-    const reference = ofKind[kind[item]] < 0 ? item : ofKind[kind[item]];
-    releasedBy[item] = ofKind[kind[item]] = reference + offset;
-  });
-  return columns;
+  readDifferencesInKind(reader, starts, kind, end);
+  addUp(starts, begin, end);
+  readReleases(reader, starts, kind, releasedBy);
+  return {kind, stage, microBatch, cost, begin, end, releasedBy};
 }
 
 function readGaps(reader, count) {

@@ -7,12 +7,14 @@ export const CLASS_OF_KIND = [0, 1, 2, 3, 1, 4, 5, 5, 5, 255, 255, 255, 255, 255
 /** Names of the classes. */
 export const CLASSES = ['forward', 'backward', 'input', 'weight', 'update', 'transfer'];
 
-/** The classes that hold a stream in any of these runs, ascending. */
+/** The classes of ops that take time in any of these runs, ascending. */
 export function classesIn(runs) {
   const seen = new Uint8Array(256);
   for (const run of runs) {
     const end = run.starts[run.slots];
-    for (let item = 0; item < end; ++item) seen[CLASS_OF_KIND[run.kind[item]]] = 1;
+    for (let item = 0; item < end; ++item) {
+      if (run.end[item] > run.begin[item]) seen[CLASS_OF_KIND[run.kind[item]]] = 1;
+    }
   }
   return CLASSES.map((_, c) => c).filter((c) => seen[c]);
 }
@@ -35,7 +37,8 @@ export function busySums(run, classes) {
     totals.fill(0);
     for (let item = run.starts[slot]; item < run.starts[slot + 1]; ++item) {
       for (let c = 0; c < totals.length; ++c) sums[c][item + slot] = totals[c];
-      totals[place[CLASS_OF_KIND[run.kind[item]]]] += run.end[item] - run.begin[item];
+      const length = run.end[item] - run.begin[item];
+      if (length > 0) totals[place[CLASS_OF_KIND[run.kind[item]]]] += length;
     }
     for (let c = 0; c < totals.length; ++c) sums[c][run.starts[slot + 1] + slot] = totals[c];
   }
@@ -45,7 +48,8 @@ export function busySums(run, classes) {
 /** The edges of `columns` slices of [from, to): whole ticks, so that slices neither overlap nor miss any. */
 export function columnEdges(from, to, columns) {
   const edges = new Float64Array(columns + 1);
-  for (let i = 0; i <= columns; ++i) edges[i] = Math.floor(from + ((to - from) * i) / columns);
+  for (let i = 0; i < columns; ++i) edges[i] = Math.floor(from + (to - from) * (i / columns));
+  edges[columns] = Math.floor(to);
   return edges;
 }
 

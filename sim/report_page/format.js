@@ -59,7 +59,7 @@ export function niceStep(least) {
 export function axisMarks(from, to, most) {
   const step = Math.max(1, niceStep((to - from) / Math.max(1, most)));
   let unit = TIME_UNITS[0];
-  for (const candidate of TIME_UNITS) if (Math.max(step, to / 1e4) >= candidate[0]) unit = candidate;
+  for (const candidate of TIME_UNITS) if (to >= candidate[0]) unit = candidate;
   const decimals = Math.max(0, Math.ceil(-Math.log10(step / unit[0]) - 1e-9));
   const marks = [];
   const first = Math.ceil(from / step - 1e-9);

@@ -49,7 +49,9 @@ function fillHead(report) {
   byId('name').textContent = facts.name;
   byId('headline').textContent = facts.runs[0].headline;
   byId('version').textContent = `plumbline ${facts.version}`;
-  byId('figures').replaceChildren(...figureCards(facts.figures.length > 0 ? facts.figures : facts.runs[0].figures));
+  const figures = facts.figures.length > 0 ? facts.figures : facts.runs[0].figures;
+  byId('figures').replaceChildren(...figureCards(figures));
+  byId('figures').classList.toggle('two-rows', figures.length === 8);
   const remarks = [...facts.remarks, ...new Set(facts.runs.flatMap((run) => run.remarks))];
   byId('remarks').replaceChildren(...remarks.map((text) => element('li', {}, text)));
   byId('remarks').hidden = remarks.length === 0;

@@ -23,10 +23,15 @@ export function inks(palette, classes) {
   };
 }
 
+/** Where more ops than one in so many columns begin, the columns of a lane show shares. */
+const CROWDED = 6;
+
 /**
  * One lane as pixels, `height` rows of `edges.length - 1` columns from `top` in `pixels` (as wide as
- * `stride`). A column in which at most one op begins is the blend of what it holds; where more
- * do, its classes stand one on the other, each as high as its share, and what is idle stays free.
+ * `stride`). A column that one op fills is all of its pattern. In any other of a lane with room
+ * for its ops stands an edge: it is the blend of what it holds. Where several ops begin in a column,
+ * or there is no room, its classes stand one on the other, each as high as its share, and what is
+ * idle stays free.
  */
 export function paintLane(pixels, stride, top, height, run, busySum, slot, edges, ink, scale) {
   const classes = ink.tiles.length;
@@ -36,6 +41,7 @@ export function paintLane(pixels, stride, top, height, run, busySum, slot, edges
   densityColumns(run, busySum, slot, edges, busy, begins);
   const ground = packed(ink.lane);
   const shift = scale >= 1.5 ? 1 : 0;
+  const crowded = begins.reduce((sum, count) => sum + count, 0) * CROWDED > columns;
   for (let x = 0; x < columns; ++x) {
     const width = edges[x + 1] - edges[x];
     let at = top * stride + x;
@@ -53,7 +59,7 @@ export function paintLane(pixels, stride, top, height, run, busySum, slot, edges
       for (let y = 0; y < height; ++y, at += stride) {
         pixels[at] = colorsOfTile[(((y >> shift) & 7) << 3) | ((x >> shift) & 7)];
       }
-    } else if (begins[x] <= 1) {
+    } else if (begins[x] <= 1 && !crowded) {
       const color = ink.lane.map((channel) => channel * (1 - total / width));
       for (let c = 0; c < classes; ++c) {
         const share = busy[x * classes + c] / width;
@@ -184,22 +190,19 @@ export function paintCriticalPath(context, run, path, view, laneBox, palette) {
   context.fillStyle = palette.critical;
   context.strokeStyle = palette.critical;
   context.lineWidth = 1.5;
-  let painted = -1;
-  let before = '';
+  const painted = new Float64Array(run.starts.length).fill(-1);  // how far, in each lane
   for (; at < path.length && run.begin[path[at]] <= window.to; ++at) {
     const item = path[at];
     const lane = laneOf(run, item);
-    const left = x(run.begin[item]);
     const right = x(run.end[item]);
+    if (right < painted[lane] + 0.5) continue;
+    painted[lane] = right;
     if (lane >= run.slots) {
-      if (right - painted >= 1 || right - left >= 1) paintTransfer(context, run, item, view, laneBox);
+      paintTransfer(context, run, item, view, laneBox);
       continue;
     }
-    const key = `${lane}:${Math.round(left)}:${Math.round(right)}`;
-    if (key === before) continue;
-    before = key;
-    painted = right;
+    const left = x(run.begin[item]);
     const lower = laneBox(lane);
-    context.fillRect(left, lower.top + lower.height, Math.max(right - left, 1), 3);
+    context.fillRect(left, lower.top + lower.height, Math.max(right - left, 1), lower.height < 16 ? 2 : 3);
   }
 }

@@ -7,20 +7,20 @@ import {
 import {laneOf, slotsOf} from './run.js';
 
 const AXIS = 30;
-const BELOW_LANE = 6;  // the band of the critical path, and air
 const BETWEEN_DEVICES = 5;
-const MOST_HEIGHT = 640;
+const MOST_HEIGHT = 760;
 
 /** Where every lane lies, from the top of the first one: a device after the other, its runs together. */
 export function layLanes(runs) {
   const lanes = runs.length * runs[0].slots;
-  const height = Math.max(14, Math.min(38, Math.floor(430 / lanes) - BELOW_LANE));
+  const below = lanes > 24 ? 4 : 6;  // the band of the critical path, and air
+  const height = Math.max(9, Math.min(38, Math.floor(700 / lanes) - below));
   const rows = [];
   let top = 4;
   for (let slot = 0; slot < runs[0].slots; ++slot) {
     runs.forEach((_, run) => {
       rows.push({run, slot, top, height});
-      top += height + BELOW_LANE;
+      top += height + below;
     });
     if (runs.length > 1) top += BETWEEN_DEVICES;
   }
@@ -103,10 +103,10 @@ export class Stage {
     context.font = '600 11px system-ui, sans-serif';
     context.textAlign = 'center';
     context.textBaseline = 'middle';
+    const crowded = transfers ? this.paintTransfers(view, palette) : false;
     for (const row of rows) {
       paintLabels(context, report.runs[row.run], row.slot, this.laneBox(row.run, row.slot), window, palette);
     }
-    const crowded = transfers ? this.paintTransfers(view, palette) : false;
     if (critical) {
       report.runs.forEach((run, r) => {
         const laneBox = (slot) => this.laneBox(r, slot);
@@ -145,7 +145,7 @@ export class Stage {
     const {context, report} = this;
     let crowded = false;
     context.strokeStyle = palette.link;
-    context.globalAlpha = 0.75;
+    context.globalAlpha = report.runs.length > 1 ? 0.45 : 0.75;
     context.lineWidth = 1;
     report.runs.forEach((run, r) => {
       const items = transfersInSight(run, view.window);
@@ -185,7 +185,7 @@ export class Stage {
       const box = this.laneBox(row.run, row.slot);
       const middle = box.top + box.height / 2;
       const device = `device ${report.runs[row.run].layout.devices[row.slot]}`;
-      context.font = '13px system-ui, sans-serif';
+      context.font = `${row.height < 11 ? 11 : 13}px system-ui, sans-serif`;
       if (report.runs.length === 1) {
         context.fillStyle = palette.ink;
         context.fillText(device, this.gutter - 12, middle);
