@@ -77,7 +77,7 @@ std::vector<ReportFigure> figures_of(const Outcome& p) {
       {"Iteration time", time_text(p.iteration_time_s),
        m.steady
            ? fmt::format("{} x the period of {}", p.micro_batches, time_text(m.steady->period_s))
-           : "one mini-batch, updates included"},
+           : "of one mini-batch"},
       {"Throughput",
        p.throughput_samples_per_s ? fmt::format("{:.5g} /s", *p.throughput_samples_per_s) : "-",
        "samples per second"}};
@@ -88,8 +88,8 @@ std::vector<ReportFigure> figures_of(const Outcome& p) {
   figures.push_back(
       {"Bubble fraction", percent(m.bubble_fraction()), "idle / (devices x makespan)"});
   figures.push_back({"Bubble overhead", percent(m.bubble_overhead()), "idle / busy"});
-  figures.push_back({"Communication", percent(m.communication_stall_fraction()),
-                     "of the device time is idle for it"});
+  figures.push_back(
+      {"Communication", percent(m.communication_stall_fraction()), "device time idle for it"});
   const auto largest =
       std::max_element(p.memory.begin(), p.memory.end(),
                        [](const auto& a, const auto& b) { return a.peak.sum() < b.peak.sum(); });

@@ -145,8 +145,8 @@ function readMemory(reader, count) {
 }
 
 /**
- * The next run of `reader`: its items column by column, lane after lane (slots, channels, the rest),
- * where each lane starts, and the idle gaps and the memory of each slot.
+ * The next run of `reader`: its items column by column, lane after lane (slots, channels, the
+ * rest), where each lane starts, and the idle gaps and the memory of each slot.
  */
 export function decodeRun(reader, layout) {
   const counts = [...layout.slot_items, ...layout.channel_items, layout.moment_items];

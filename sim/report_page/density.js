@@ -1,5 +1,5 @@
-// How busy each slot is in each slice of time, exactly: prefix sums of whole ticks, per class of ops.
-// SPDX-License-Identifier: MIT
+// How busy each slot is in each slice of time, exactly: prefix sums of whole ticks, per class of
+// ops. SPDX-License-Identifier: MIT
 
 /** Of each kind of activity the class that pictures show it as; 255 = none. */
 export const CLASS_OF_KIND = [0, 1, 2, 3, 1, 4, 5, 5, 5, 255, 255, 255, 255, 255];
@@ -45,7 +45,10 @@ export function busySums(run, classes) {
   return {sums, place};
 }
 
-/** The edges of `columns` slices of [from, to): whole ticks, so that slices neither overlap nor miss any. */
+/**
+ * The edges of `columns` slices of [from, to): whole ticks, so that slices neither overlap nor
+ * miss any.
+ */
 export function columnEdges(from, to, columns) {
   const edges = new Float64Array(columns + 1);
   for (let i = 0; i < columns; ++i) edges[i] = Math.floor(from + (to - from) * (i / columns));
@@ -65,8 +68,10 @@ function gallop(ends, low, end, time) {
   if (high > end) high = end;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (ends[middle] > time) high = middle;
-    else low = middle + 1;
+    if (ends[middle] > time)
+      high = middle;
+    else
+      low = middle + 1;
   }
   return low;
 }

@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: MIT
 import {NOBODY} from './codec.js';
 import {formatBytes, formatDifference, formatPercent, formatTime} from './format.js';
-import {
-  CAUSES, KIND_NAMES, gapsBefore, isTransfer, itemName, laneOf, slotsOf,
-} from './run.js';
+import {CAUSES, gapsBefore, isTransfer, itemName, KIND_NAMES, laneOf, slotsOf,} from './run.js';
 
 /** What each cause of idle time means. */
 export const CAUSE_WORDS = {
@@ -68,10 +66,12 @@ function besideFirst(run, first, item, time) {
   const predicted = (first.end[item] - first.begin[item]) * first.layout.tick_ns;
   const relative = took > 0 ? ` (${formatPercent(predicted / took - 1)} of the measured time)` : '';
   return [
-    row('Predicted begin', `${formatTime(first.begin[item] * first.layout.tick_ns)}, ` +
-      `error ${formatDifference(-begin)}`),
-    row('Predicted length', `${time(predicted / run.layout.tick_ns)}, ` +
-      `error ${formatDifference(predicted - took)}${relative}`),
+    row('Predicted begin',
+        `${formatTime(first.begin[item] * first.layout.tick_ns)}, ` +
+            `error ${formatDifference(-begin)}`),
+    row('Predicted length',
+        `${time(predicted / run.layout.tick_ns)}, ` +
+            `error ${formatDifference(predicted - took)}${relative}`),
   ];
 }
 
@@ -84,8 +84,9 @@ export function describeItem(run, item, first) {
   const kind = run.kind[item];
   const [latency, bytes] = run.layout.costs[run.cost[item]] ?? [0, 0];
   const rows = [
-    row('When', `${time(run.begin[item])} to ${time(run.end[item])}, ` +
-      `${time(run.end[item] - run.begin[item])} long`),
+    row('When',
+        `${time(run.begin[item])} to ${time(run.end[item])}, ` +
+            `${time(run.end[item] - run.begin[item])} long`),
     row('Where', placeOf(run, item)),
   ];
   if (isTransfer(kind)) {
@@ -121,7 +122,8 @@ export function describeGap(run, slot, gap, next) {
     rows.push(row('Ends with', itemName(run, next), next));
     const culprit = culpritOf(run, next);
     if (culprit !== NOBODY) {
-      rows.push(row('Waited for', `${itemName(run, culprit)} on ${placeOf(run, culprit)}`, culprit));
+      rows.push(
+          row('Waited for', `${itemName(run, culprit)} on ${placeOf(run, culprit)}`, culprit));
     }
   }
   return {name: `idle: ${causeName(name)}`, title: '', rows};

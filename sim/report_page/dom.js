@@ -26,19 +26,20 @@ export function shape(name, attributes = {}, ...children) {
  * first `words` are numbers, to the right.
  */
 export function table(caption, headings, rows, words = 1) {
-  const cell = (text, column, name) =>
-    element(name, column < words ? {} : {class: 'number'}, text);
+  const cell = (text, column, name) => element(name, column < words ? {} : {class: 'number'}, text);
   const head = headings.map((text, column) => {
     const heading = cell(text, column, 'th');
     heading.scope = 'col';
     return heading;
   });
   const body = rows.map((texts) => element('tr', {}, ...texts.map((text, column) => {
-    const made = cell(text, column, column === 0 ? 'th' : 'td');
-    if (column === 0) made.scope = 'row';
-    return made;
-  })));
-  return element('div', {class: 'table', tabindex: 0, role: 'region', 'aria-label': caption},
-    element('table', {}, element('caption', {}, caption),
-      element('thead', {}, element('tr', {}, ...head)), element('tbody', {}, ...body)));
+                          const made = cell(text, column, column === 0 ? 'th' : 'td');
+                          if (column === 0) made.scope = 'row';
+                          return made;
+                        })));
+  return element(
+      'div', {class: 'table', tabindex: 0, role: 'region', 'aria-label': caption},
+      element(
+          'table', {}, element('caption', {}, caption),
+          element('thead', {}, element('tr', {}, ...head)), element('tbody', {}, ...body)));
 }

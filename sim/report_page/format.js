@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: MIT
 
 const TIME_UNITS = [[1, 'ns'], [1e3, 'us'], [1e6, 'ms'], [1e9, 's']];
-const BYTE_UNITS = [[1, 'B'], [2 ** 10, 'KiB'], [2 ** 20, 'MiB'], [2 ** 30, 'GiB'], [2 ** 40, 'TiB']];
+const BYTE_UNITS =
+    [[1, 'B'], [2 ** 10, 'KiB'], [2 ** 20, 'MiB'], [2 ** 30, 'GiB'], [2 ** 40, 'TiB']];
 
 /** The number with at most `digits` significant digits, without an exponent or trailing zeros. */
 function significant(value, digits) {
@@ -15,7 +16,8 @@ function inUnits(value, units, digits) {
   // Rounding may carry into the next unit: 999.96 us is 1 ms.
   const rounded = Number(size.toPrecision(digits));
   let unit = units[0];
-  for (const candidate of units) if (rounded >= candidate[0]) unit = candidate;
+  for (const candidate of units)
+    if (rounded >= candidate[0]) unit = candidate;
   return `${value < 0 ? '-' : ''}${significant(size / unit[0], digits)} ${unit[1]}`;
 }
 
@@ -42,13 +44,14 @@ export function formatPercent(fraction) {
 /** "1 device", "4 devices". */
 export function plural(count, noun) {
   const ending = noun.endsWith('ch') ? 'es' : 's';
-  return `${count} ${noun}${count === 1 ? '' : ending}`;
+  return `${count.toLocaleString('en-US')} ${noun}${count === 1 ? '' : ending}`;
 }
 
 /** The smallest of 1, 2 and 5 times a power of ten that is no smaller than `least`. */
 export function niceStep(least) {
   const power = 10 ** Math.floor(Math.log10(least));
-  for (const factor of [1, 2, 5]) if (factor * power >= least * (1 - 1e-9)) return factor * power;
+  for (const factor of [1, 2, 5])
+    if (factor * power >= least * (1 - 1e-9)) return factor * power;
   return 10 * power;
 }
 
@@ -59,7 +62,8 @@ export function niceStep(least) {
 export function axisMarks(from, to, most) {
   const step = Math.max(1, niceStep((to - from) / Math.max(1, most)));
   let unit = TIME_UNITS[0];
-  for (const candidate of TIME_UNITS) if (to >= candidate[0]) unit = candidate;
+  for (const candidate of TIME_UNITS)
+    if (to >= candidate[0]) unit = candidate;
   const decimals = Math.max(0, Math.ceil(-Math.log10(step / unit[0]) - 1e-9));
   const marks = [];
   const first = Math.ceil(from / step - 1e-9);

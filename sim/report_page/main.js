@@ -1,8 +1,8 @@
 // The page from its data: read, draw the timeline first, then all that stands below it.
 // SPDX-License-Identifier: MIT
 import {causeCharts, memoryCharts, patternDefinitions} from './charts.js';
-import {NumberReader, decodeRun, fromBase64, gunzip} from './codec.js';
-import {CLASSES, busySums, classesIn, columnEdges, densityColumns} from './density.js';
+import {decodeRun, fromBase64, gunzip, NumberReader} from './codec.js';
+import {busySums, CLASSES, classesIn, columnEdges, densityColumns} from './density.js';
 import {element} from './dom.js';
 import {plural} from './format.js';
 import {decodeState, encodeState} from './hash.js';
@@ -12,8 +12,12 @@ import {deviceTables, figureCards, formulaParts, layerList, sourceParts, stageTa
 import {Timeline} from './timeline.js';
 
 const CLASS_NAMES = {
-  forward: 'forward', backward: 'backward', input: 'backward, input', weight: 'backward, weights',
-  update: 'update', transfer: 'blocking transfer',
+  forward: 'forward',
+  backward: 'backward',
+  input: 'backward, input',
+  weight: 'backward, weights',
+  update: 'update',
+  transfer: 'blocking transfer',
 };
 
 const byId = (id) => document.getElementById(id);
@@ -23,10 +27,13 @@ async function readReport() {
   let bytes = fromBase64(byId('columns').textContent);
   if (facts.encoding === 'gzip') bytes = await gunzip(bytes);
   const reader = new NumberReader(bytes);
-  const runs = facts.runs.map((run) => Object.assign(decodeRun(reader, run.layout), {title: run.title}));
+  const runs =
+      facts.runs.map((run) => Object.assign(decodeRun(reader, run.layout), {title: run.title}));
   const classes = classesIn(runs);
   return {
-    facts, runs, classes,
+    facts,
+    runs,
+    classes,
     sums: runs.map((run) => busySums(run, classes)),
     paths: runs.map(criticalPath),
     length: Math.max(...runs.map((run) => run.layout.makespan)),
@@ -72,8 +79,10 @@ function swatch(name, palette) {
 }
 
 function fillLegend(report, palette) {
-  const ops = report.classes.map((c) => element('li', {}, swatch(CLASSES[c], palette), CLASS_NAMES[CLASSES[c]]));
-  const idle = element('span', {class: 'swatch', style: `background:rgb(${channels(palette.lane).join()})`});
+  const ops = report.classes.map(
+      (c) => element('li', {}, swatch(CLASSES[c], palette), CLASS_NAMES[CLASSES[c]]));
+  const idle =
+      element('span', {class: 'swatch', style: `background:rgb(${channels(palette.lane).join()})`});
   byId('legend').replaceChildren(...ops, element('li', {}, idle, 'idle'));
 }
 
@@ -139,10 +148,16 @@ function showState(report, state, timeline) {
 /** What the tests ask the page for: nothing else uses it. */
 function expose(report, state, timeline) {
   globalThis.plumbline = {
-    report, state, timeline, columnEdges, densityColumns, itemName,
+    report,
+    state,
+    timeline,
+    columnEdges,
+    densityColumns,
+    itemName,
     find: (name, run = 0) => {
       const of = report.runs[run];
-      for (let item = 0; item < of.begin.length; ++item) if (itemName(of, item) === name) return item;
+      for (let item = 0; item < of.begin.length; ++item)
+        if (itemName(of, item) === name) return item;
       return -1;
     },
   };
@@ -154,18 +169,25 @@ async function start() {
   const read = performance.now();
   fillHead(report);
   const keep = addressKeeper(state);
-  const timeline = new Timeline(report, state, {
-    scroller: byId('scroller'), canvas: byId('canvas'), hover: byId('hover'), details: byId('details'),
-    hint: byId('hint'),
-  }, keep);
+  const timeline = new Timeline(
+      report, state, {
+        scroller: byId('scroller'),
+        canvas: byId('canvas'),
+        hover: byId('hover'),
+        details: byId('details'),
+        hint: byId('hint'),
+      },
+      keep);
   connectControls(report, state, timeline, keep);
   byId('count').textContent = `${plural(report.facts.runs[0].summary.operations, 'op')} on ` +
-    `${plural(report.runs[0].slots, 'device')}`;
+      `${plural(report.runs[0].slots, 'device')}`;
   showState(report, state, timeline);
   const painted = timeline.paint();
   expose(report, state, timeline);
   Object.assign(document.documentElement.dataset, {
-    read: read.toFixed(1), paint: painted.toFixed(1), drawn: performance.now().toFixed(1),
+    read: read.toFixed(1),
+    paint: painted.toFixed(1),
+    drawn: performance.now().toFixed(1),
   });
   setTimeout(() => {
     fillBelow(report);
@@ -175,7 +197,8 @@ async function start() {
 
 start().catch((error) => {
   byId('name').textContent = 'This page cannot be shown';
-  byId('headline').textContent = typeof DecompressionStream === 'undefined'
-    ? 'The browser is too old: it has no DecompressionStream.' : String(error);
+  byId('headline').textContent = typeof DecompressionStream === 'undefined' ?
+      'The browser is too old: it has no DecompressionStream.' :
+      String(error);
   throw error;
 });

@@ -3,7 +3,7 @@
 import {CLASSES, densityColumns} from './density.js';
 import {axisMarks} from './format.js';
 import {channels, mix, packed, tile} from './palette.js';
-import {LETTERS, firstAfter, firstWhere, isTransfer, laneOf, slotsOf} from './run.js';
+import {firstAfter, firstWhere, isTransfer, LETTERS, slotsOf} from './run.js';
 
 /** More lines between devices than this are a blur and are left out. */
 export const MOST_LINES = 1500;
@@ -27,11 +27,11 @@ export function inks(palette, classes) {
 const CROWDED = 6;
 
 /**
- * One lane as pixels, `height` rows of `edges.length - 1` columns from `top` in `pixels` (as wide as
- * `stride`). A column that one op fills is all of its pattern. In any other of a lane with room
- * for its ops stands an edge: it is the blend of what it holds. Where several ops begin in a column,
- * or there is no room, its classes stand one on the other, each as high as its share, and what is
- * idle stays free.
+ * One lane as pixels, `height` rows of `edges.length - 1` columns from `top` in `pixels` (as wide
+ * as `stride`). A column that one op fills is all of its pattern. In any other of a lane with room
+ * for its ops stands an edge: it is the blend of what it holds. Where several ops begin in a
+ * column, or there is no room, its classes stand one on the other, each as high as its share, and
+ * what is idle stays free.
  */
 export function paintLane(pixels, stride, top, height, run, busySum, slot, edges, ink, scale) {
   const classes = ink.tiles.length;
@@ -150,6 +150,17 @@ export function paintAxis(context, view, palette) {
   }
 }
 
+/** Above the axis, where in the whole run the window lies, unless it is all of it. */
+export function paintPlace(context, view, length, palette) {
+  const {window, box} = view;
+  if (window.to - window.from >= length) return;
+  context.fillStyle = palette.line;
+  context.fillRect(box.left, 0, box.width, 3);
+  context.fillStyle = palette.select;
+  const width = Math.max((box.width * (window.to - window.from)) / length, 3);
+  context.fillRect(box.left + (box.width * window.from) / length, 0, width, 3);
+}
+
 /** The transfers of a run that are in sight, or null where they are too many to tell apart. */
 export function transfersInSight(run, window) {
   const found = [];
@@ -162,7 +173,8 @@ export function transfersInSight(run, window) {
     ranges.push(range);
     if (count > MOST_LINES) return null;
   }
-  for (const [first, end] of ranges) for (let item = first; item < end; ++item) found.push(item);
+  for (const [first, end] of ranges)
+    for (let item = first; item < end; ++item) found.push(item);
   return found;
 }
 
@@ -181,28 +193,34 @@ export function paintTransfer(context, run, item, view, laneBox) {
   context.stroke();
 }
 
-/** The critical path: a band below each of its ops, and lines where it goes over to another device. */
-export function paintCriticalPath(context, run, path, view, laneBox, palette) {
+/**
+ * The critical path: a band below each of its ops, and, unless they are too many to tell apart,
+ * lines where it goes over to another device. `lanes` are those of its items.
+ */
+export function paintCriticalPath(context, run, {items, lanes}, view, laneBox, palette) {
   const {window, box} = view;
   const perTick = box.width / (window.to - window.from);
   const x = (time) => box.left + Math.min(Math.max((time - window.from) * perTick, 0), box.width);
-  let at = firstWhere(0, path.length, (i) => run.end[path[i]] >= window.from);
+  const first = firstWhere(0, items.length, (i) => run.end[items[i]] >= window.from);
+  const end = firstWhere(first, items.length, (i) => run.begin[items[i]] > window.to);
+  const lined = end - first <= MOST_LINES;
   context.fillStyle = palette.critical;
   context.strokeStyle = palette.critical;
   context.lineWidth = 1.5;
-  const painted = new Float64Array(run.starts.length).fill(-1);  // how far, in each lane
-  for (; at < path.length && run.begin[path[at]] <= window.to; ++at) {
-    const item = path[at];
-    const lane = laneOf(run, item);
+  const painted = new Float64Array(run.slots).fill(-1);  // how far, in each lane
+  for (let at = first; at < end; ++at) {
+    const item = items[at];
+    const lane = lanes[at];
+    if (lane >= run.slots) {
+      if (lined) paintTransfer(context, run, item, view, laneBox);
+      continue;
+    }
     const right = x(run.end[item]);
     if (right < painted[lane] + 0.5) continue;
     painted[lane] = right;
-    if (lane >= run.slots) {
-      paintTransfer(context, run, item, view, laneBox);
-      continue;
-    }
     const left = x(run.begin[item]);
     const lower = laneBox(lane);
-    context.fillRect(left, lower.top + lower.height, Math.max(right - left, 1), lower.height < 16 ? 2 : 3);
+    context.fillRect(
+        left, lower.top + lower.height, Math.max(right - left, 1), lower.height < 16 ? 2 : 3);
   }
 }

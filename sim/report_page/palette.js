@@ -4,15 +4,37 @@
 // Blue, orange, green and purple of Okabe and Ito's palette, calmed; told apart with any kind of
 // colour vision by lightness too.
 const LIGHT = {
-  forward: '#5b9bd5', backward: '#e8a33d', input: '#efbb6b', weight: '#4fa88b',
-  update: '#a678b8', transfer: '#8d99a6', lane: '#eef1f5', ground: '#ffffff', ink: '#1d2733',
-  soft: '#5d6b7a', line: '#d9dfe6', label: '#10202f', critical: '#c2185b', link: '#7b8794',
+  forward: '#5b9bd5',
+  backward: '#e8a33d',
+  input: '#efbb6b',
+  weight: '#4fa88b',
+  update: '#a678b8',
+  transfer: '#8d99a6',
+  lane: '#eef1f5',
+  ground: '#ffffff',
+  ink: '#1d2733',
+  soft: '#5d6b7a',
+  line: '#d9dfe6',
+  label: '#10202f',
+  critical: '#c2185b',
+  link: '#7b8794',
   select: '#0b57d0',
 };
 const DARK = {
-  forward: '#4d8cc7', backward: '#c98a2b', input: '#b8894a', weight: '#3f8f76',
-  update: '#9168a3', transfer: '#76828f', lane: '#242c36', ground: '#161b22', ink: '#e6ebf1',
-  soft: '#9aa7b5', line: '#323c48', label: '#f6f9fc', critical: '#ff6f9c', link: '#8b98a7',
+  forward: '#4d8cc7',
+  backward: '#c98a2b',
+  input: '#b8894a',
+  weight: '#3f8f76',
+  update: '#9168a3',
+  transfer: '#76828f',
+  lane: '#242c36',
+  ground: '#161b22',
+  ink: '#e6ebf1',
+  soft: '#9aa7b5',
+  line: '#323c48',
+  label: '#f6f9fc',
+  critical: '#ff6f9c',
+  link: '#8b98a7',
   select: '#8ab4ff',
 };
 

@@ -4,14 +4,32 @@ import {NOBODY} from './codec.js';
 
 /** What an activity is called, by kind. */
 export const KIND_NAMES = [
-  'forward', 'backward', 'backward for the input', 'backward for the weights', 'part of a backward',
-  'optimizer update', 'activation transfer', 'gradient transfer', 'all-reduce', 'all-reduce step',
-  'begin of an all-reduce', 'end of an all-reduce', 'flush', 'overhead',
+  'forward',
+  'backward',
+  'backward for the input',
+  'backward for the weights',
+  'part of a backward',
+  'optimizer update',
+  'activation transfer',
+  'gradient transfer',
+  'all-reduce',
+  'all-reduce step',
+  'begin of an all-reduce',
+  'end of an all-reduce',
+  'flush',
+  'overhead',
 ];
 
 /** Why a device was idle, in the order of reports. */
 export const CAUSES = [
-  'fill', 'drain', 'dependency', 'transfer', 'all_reduce', 'rendezvous', 'update', 'overhead',
+  'fill',
+  'drain',
+  'dependency',
+  'transfer',
+  'all_reduce',
+  'rendezvous',
+  'update',
+  'overhead',
 ];
 
 /** The letters of the kinds that compute: F, B, I, W, a part of a B, U. */
@@ -25,14 +43,18 @@ export function isTransfer(kind) {
   return kind >= ACTIVATION_TRANSFER && kind <= ALL_REDUCE;
 }
 
-/** The first of `from`..`to` for which `holds` is true; they stand so that it is false, then true. */
+/**
+ * The first of `from`..`to` for which `holds` is true; they stand so that it is false, then true.
+ */
 export function firstWhere(from, to, holds) {
   let low = from;
   let high = to;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (holds(middle)) high = middle;
-    else low = middle + 1;
+    if (holds(middle))
+      high = middle;
+    else
+      low = middle + 1;
   }
   return low;
 }
@@ -85,7 +107,9 @@ export function gapsBefore(run, item) {
   return found;
 }
 
-/** The slots between which a transfer or an all-reduce goes: [from, to]; of an op its own, twice. */
+/**
+ * The slots between which a transfer or an all-reduce goes: [from, to]; of an op its own, twice.
+ */
 export function slotsOf(run, item) {
   const lane = laneOf(run, item);
   if (lane < run.slots) return [lane, lane];
@@ -103,11 +127,13 @@ export function itemName(run, item) {
   return KIND_NAMES[kind];
 }
 
-/** The items that decide the end of the run, first to last. */
+/** The items that decide the end of the run, first to last, and the lane of each. */
 export function criticalPath(run) {
   let item = 0;
-  for (let i = 1; i < run.end.length; ++i) if (run.end[i] > run.end[item]) item = i;
+  for (let i = 1; i < run.end.length; ++i)
+    if (run.end[i] > run.end[item]) item = i;
   const path = [];
   for (; run.end.length > 0 && item !== NOBODY; item = run.releasedBy[item]) path.push(item);
-  return path.reverse();
+  const items = Uint32Array.from(path.reverse());
+  return {items, lanes: items.map((i) => laneOf(run, i))};
 }

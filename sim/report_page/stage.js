@@ -1,16 +1,17 @@
 // The canvas of the timeline: where its lanes lie, and one frame of it.
 // SPDX-License-Identifier: MIT
 import {columnEdges} from './density.js';
-import {
-  inks, paintAxis, paintCriticalPath, paintLabels, paintLane, paintTransfer, transfersInSight,
-} from './paint.js';
+import {inks, paintAxis, paintCriticalPath, paintLabels, paintLane, paintPlace, paintTransfer, transfersInSight,} from './paint.js';
 import {laneOf, slotsOf} from './run.js';
 
 const AXIS = 30;
 const BETWEEN_DEVICES = 5;
 const MOST_HEIGHT = 760;
 
-/** Where every lane lies, from the top of the first one: a device after the other, its runs together. */
+/**
+ * Where every lane lies, from the top of the first one: a device after the other, its runs
+ * together.
+ */
 export function layLanes(runs) {
   const lanes = runs.length * runs[0].slots;
   const below = lanes > 24 ? 4 : 6;  // the band of the critical path, and air
@@ -50,23 +51,32 @@ export class Stage {
     this.canvas.height = Math.round(this.height * this.scale);
     this.canvas.style.width = `${this.width}px`;
     this.canvas.style.height = `${this.height}px`;
-    this.box = {left: this.gutter, top: AXIS, width: this.width - this.gutter - 8,
-      height: this.height - AXIS};
+    this.box = {
+      left: this.gutter,
+      top: AXIS,
+      width: this.width - this.gutter - 8,
+      height: this.height - AXIS
+    };
     this.strip = null;
   }
 
   /** The lane of a run's slot as it lies on the canvas now. */
   laneBox(run, slot) {
     const row = this.lanes.rows[slot * this.report.runs.length + run];
-    return {left: this.box.left, width: this.box.width, height: row.height,
-      top: AXIS + row.top - this.scroller.scrollTop};
+    return {
+      left: this.box.left,
+      width: this.box.width,
+      height: row.height,
+      top: AXIS + row.top - this.scroller.scrollTop
+    };
   }
 
   /** The row at this height of the canvas, or null. */
   rowAt(y) {
     if (y < AXIS) return null;
     const inside = y - AXIS + this.scroller.scrollTop;
-    return this.lanes.rows.find((row) => inside >= row.top && inside <= row.top + row.height + 3) ?? null;
+    return this.lanes.rows.find((row) => inside >= row.top && inside <= row.top + row.height + 3) ??
+        null;
   }
 
   timeAt(x, window) {
@@ -105,7 +115,9 @@ export class Stage {
     context.textBaseline = 'middle';
     const crowded = transfers ? this.paintTransfers(view, palette) : false;
     for (const row of rows) {
-      paintLabels(context, report.runs[row.run], row.slot, this.laneBox(row.run, row.slot), window, palette);
+      paintLabels(
+          context, report.runs[row.run], row.slot, this.laneBox(row.run, row.slot), window,
+          palette);
     }
     if (critical) {
       report.runs.forEach((run, r) => {
@@ -121,6 +133,7 @@ export class Stage {
     context.fillStyle = palette.ground;
     context.fillRect(0, 0, this.width, AXIS - 2);
     paintAxis(context, {...view, box: {...box, height: 0}}, palette);
+    paintPlace(context, view, report.length, palette);
     return crowded;
   }
 
@@ -134,8 +147,9 @@ export class Stage {
     }
     const edges = columnEdges(window.from, window.to, columns);
     for (const row of rows) {
-      paintLane(this.pixels, columns, 0, height, report.runs[row.run], report.sums[row.run],
-        row.slot, edges, this.ink, scale);
+      paintLane(
+          this.pixels, columns, 0, height, report.runs[row.run], report.sums[row.run], row.slot,
+          edges, this.ink, scale);
       const {top} = this.laneBox(row.run, row.slot);
       context.putImageData(this.strip, Math.round(box.left * scale), Math.round(top * scale));
     }

@@ -53,11 +53,16 @@ export class Timeline {
   paint() {
     const start = performance.now();
     const {state, parts} = this;
-    const crowded = this.stage.paint({window: this.window, palette: colors(isDark(state.theme)),
-      critical: state.critical, transfers: state.transfers, selected: state.selected,
-      hovered: this.hovered});
-    parts.hint.textContent = crowded
-      ? `More than ${MOST_LINES} transfers in sight: zoom in to see them.` : '';
+    const crowded = this.stage.paint({
+      window: this.window,
+      palette: colors(isDark(state.theme)),
+      critical: state.critical,
+      transfers: state.transfers,
+      selected: state.selected,
+      hovered: this.hovered
+    });
+    parts.hint.textContent =
+        crowded ? `More than ${MOST_LINES} transfers in sight: zoom in to see them.` : '';
     return performance.now() - start;
   }
 
@@ -67,7 +72,9 @@ export class Timeline {
     canvas.addEventListener('pointerleave', () => this.onLeave());
     canvas.addEventListener('pointerdown', (event) => this.onDown(event));
     canvas.addEventListener('pointerup', (event) => this.onUp(event));
-    canvas.addEventListener('pointercancel', () => { this.drag = null; });
+    canvas.addEventListener('pointercancel', () => {
+      this.drag = null;
+    });
     canvas.addEventListener('dblclick', () => this.showSelected());
     canvas.addEventListener('wheel', (event) => this.onWheel(event), {passive: false});
     scroller.addEventListener('scroll', () => this.repaint());
@@ -94,9 +101,11 @@ export class Timeline {
     if (item >= 0) return {run: row.run, slot: row.slot, item};
     const near = nearestItem(run, row.slot, time);
     const pixel = (this.window.to - this.window.from) / this.stage.box.width;
-    const isNear = near >= 0 && Math.min(Math.abs(run.begin[near] - time), Math.abs(run.end[near] - time)) < 2 * pixel;
+    const isNear = near >= 0 &&
+        Math.min(Math.abs(run.begin[near] - time), Math.abs(run.end[near] - time)) < 2 * pixel;
     const gap = gapAt(run, row.slot, time);
-    if (gap >= 0 && !(isNear && run.gaps[row.slot].end[gap] - run.gaps[row.slot].begin[gap] < 4 * pixel)) {
+    if (gap >= 0 &&
+        !(isNear && run.gaps[row.slot].end[gap] - run.gaps[row.slot].begin[gap] < 4 * pixel)) {
       return {run: row.run, slot: row.slot, gap};
     }
     return isNear ? {run: row.run, slot: row.slot, item: near} : null;
@@ -105,7 +114,8 @@ export class Timeline {
   describe(found) {
     const {runs} = this.report;
     const run = runs[found.run];
-    if (found.item !== undefined) return describeItem(run, found.item, runs.length > 1 ? runs[0] : null);
+    if (found.item !== undefined)
+      return describeItem(run, found.item, runs.length > 1 ? runs[0] : null);
     const next = firstAfter(run, found.slot, run.gaps[found.slot].begin[found.gap]);
     return describeGap(run, found.slot, found.gap, next < run.starts[found.slot + 1] ? next : -1);
   }
@@ -143,11 +153,18 @@ export class Timeline {
     const {name, title, rows} = this.describe(found);
     const run = this.report.runs.length > 1 ? `${this.report.runs[found.run].title} ` : '';
     hover.replaceChildren(
-      element('p', {class: 'name'}, element('strong', {}, `${run}${name}`), title ? ` ${title}` : ''),
-      element('dl', {}, ...rows.flatMap(({label, text}) => [element('dt', {}, label), element('dd', {}, text)])));
+        element(
+            'p', {class: 'name'}, element('strong', {}, `${run}${name}`), title ? ` ${title}` : ''),
+        element(
+            'dl', {},
+            ...rows.flatMap(
+                ({label, text}) => [element('dt', {}, label), element('dd', {}, text)])));
     const frame = scroller.getBoundingClientRect();
-    const left = at.x + 18 + hover.offsetWidth > frame.width ? at.x - 14 - hover.offsetWidth : at.x + 18;
-    const top = frame.top + at.y + 20 + hover.offsetHeight > innerHeight ? at.y - 16 - hover.offsetHeight : at.y + 20;
+    const left =
+        at.x + 18 + hover.offsetWidth > frame.width ? at.x - 14 - hover.offsetWidth : at.x + 18;
+    const top = frame.top + at.y + 20 + hover.offsetHeight > innerHeight ?
+        at.y - 16 - hover.offsetHeight :
+        at.y + 20;
     hover.style.transform = `translate(${Math.max(left, 0)}px, ${top}px)`;
   }
 
@@ -203,18 +220,27 @@ export class Timeline {
     if (!onCanvas && document.activeElement !== document.body) return;
     const {length} = this.report;
     const acts = {
-      w: () => this.zoom(ZOOM), '+': () => this.zoom(ZOOM), '=': () => this.zoom(ZOOM),
-      s: () => this.zoom(1 / ZOOM), '-': () => this.zoom(1 / ZOOM),
-      a: () => { this.window = panWindow(this.window, -PAN, length); },
-      d: () => { this.window = panWindow(this.window, PAN, length); },
+      w: () => this.zoom(ZOOM),
+      '+': () => this.zoom(ZOOM),
+      '=': () => this.zoom(ZOOM),
+      s: () => this.zoom(1 / ZOOM),
+      '-': () => this.zoom(1 / ZOOM),
+      a: () => {
+        this.window = panWindow(this.window, -PAN, length);
+      },
+      d: () => {
+        this.window = panWindow(this.window, PAN, length);
+      },
       f: () => this.showSelected(),
       0: () => this.showAll(),
       Escape: () => (this.state.selected ? this.select(null) : this.showAll()),
     };
     const onlyOnCanvas = {
       Home: () => this.showAll(),
-      ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1),
-      ArrowUp: () => this.stepLane(-1), ArrowDown: () => this.stepLane(1),
+      ArrowLeft: () => this.step(-1),
+      ArrowRight: () => this.step(1),
+      ArrowUp: () => this.stepLane(-1),
+      ArrowDown: () => this.stepLane(1),
       Enter: () => this.showSelected(),
     };
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
@@ -265,7 +291,8 @@ export class Timeline {
     const run = this.report.runs[selected.run];
     const lane = laneOf(run, selected.item);
     const item = selected.item + direction;
-    if (item >= run.starts[lane] && item < run.starts[lane + 1]) this.select({run: selected.run, item});
+    if (item >= run.starts[lane] && item < run.starts[lane + 1])
+      this.select({run: selected.run, item});
   }
 
   /** To the op at the same time in the lane above or below. */
@@ -292,8 +319,10 @@ export class Timeline {
     const {details} = this.parts;
     const {selected} = this.state;
     if (!selected) {
-      details.replaceChildren(element('p', {class: 'empty'},
-        'Point at an op to see what it is; click it, or focus the timeline and press an arrow key, to keep it here.'));
+      details.replaceChildren(element(
+          'p', {class: 'empty'},
+          'Point at an op to see what it is; click it, or focus the timeline and press an ' +
+              'arrow key, to keep it here.'));
       return;
     }
     const {name, title, rows} = this.describe(selected);
@@ -305,8 +334,10 @@ export class Timeline {
       return button;
     };
     details.replaceChildren(
-      element('h3', {}, `${run}${name}`), element('p', {class: 'kind'}, title),
-      element('dl', {}, ...rows.flatMap((row) => [
-        element('dt', {}, row.label), element('dd', {}, value(row))])));
+        element('h3', {}, `${run}${name}`), element('p', {class: 'kind'}, title),
+        element(
+            'dl', {},
+            ...rows.flatMap(
+                (row) => [element('dt', {}, row.label), element('dd', {}, value(row))])));
   }
 }

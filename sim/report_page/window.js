@@ -12,7 +12,8 @@ export function wholeRun(length) {
 /** The window of this middle and span that lies within the run. */
 export function clampWindow(window, length) {
   const whole = wholeRun(length);
-  const span = Math.min(Math.max(window.to - window.from, Math.min(LEAST_SPAN, whole.to)), whole.to);
+  const span =
+      Math.min(Math.max(window.to - window.from, Math.min(LEAST_SPAN, whole.to)), whole.to);
   const middle = (window.from + window.to) / 2;
   const from = Math.min(Math.max(middle - span / 2, 0), whole.to - span);
   return {from, to: from + span};

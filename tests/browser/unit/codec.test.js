@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import {gzipSync} from 'node:zlib';
-import {NOBODY, NumberReader, decodeRun, fromBase64, gunzip} from '../../../sim/report_page/codec.js';
+
+import {decodeRun, fromBase64, gunzip, NOBODY, NumberReader} from '../../../sim/report_page/codec.js';
 
 function packed(...values) {
   const bytes = [];
@@ -33,18 +34,17 @@ test('base64 and gzip come back as they were', async () => {
 test('columns are taken apart lane by lane', () => {
   // Device 0: F0 at 0..10, B0 at 25..45 after the transfer; channel 0: one item at 10..25.
   const layout = {
-    slot_items: [2], channel_items: [1], moment_items: 0, slot_gaps: [1], memory_points: [2], tick_ns: 1,
+    slot_items: [2],
+    channel_items: [1],
+    moment_items: 0,
+    slot_gaps: [1],
+    memory_points: [2],
+    tick_ns: 1,
   };
   const reader = packed(
-    0, 1, 7,
-    zigzag(3), zigzag(0), zigzag(2),
-    zigzag(4), zigzag(4), zigzag(4),
-    zigzag(0), zigzag(1), zigzag(6),
-    zigzag(0), zigzag(15), zigzag(10),
-    zigzag(10), zigzag(20), zigzag(15),
-    0, 2 + zigzag(1), 2 + zigzag(-2),
-    10, 15, 3,
-    0, 10, zigzag(100), zigzag(-40));
+      0, 1, 7, zigzag(3), zigzag(0), zigzag(2), zigzag(4), zigzag(4), zigzag(4), zigzag(0),
+      zigzag(1), zigzag(6), zigzag(0), zigzag(15), zigzag(10), zigzag(10), zigzag(20), zigzag(15),
+      0, 2 + zigzag(1), 2 + zigzag(-2), 10, 15, 3, 0, 10, zigzag(100), zigzag(-40));
   const run = decodeRun(reader, layout);
   assert.deepEqual([...run.kind], [0, 1, 7]);
   assert.deepEqual([...run.stage], [3, 3, 2]);
@@ -53,7 +53,9 @@ test('columns are taken apart lane by lane', () => {
   assert.deepEqual([...run.begin], [0, 25, 10]);
   assert.deepEqual([...run.end], [10, 45, 25]);
   assert.deepEqual([...run.releasedBy], [NOBODY, 2, 0]);
-  assert.deepEqual(run.gaps.map((gaps) => [[...gaps.begin], [...gaps.end], [...gaps.cause]]), [[[10], [25], [3]]]);
+  assert.deepEqual(
+      run.gaps.map((gaps) => [[...gaps.begin], [...gaps.end], [...gaps.cause]]),
+      [[[10], [25], [3]]]);
   assert.deepEqual([[...run.memory[0].at], [...run.memory[0].bytes]], [[0, 10], [100, 60]]);
   assert.equal(reader.at, reader.bytes.length);
 });

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import {
-  CLASS_OF_KIND, busySums, classesIn, columnEdges, densityColumns,
-} from '../../../sim/report_page/density.js';
+
+import {busySums, CLASS_OF_KIND, classesIn, columnEdges, densityColumns,} from '../../../sim/report_page/density.js';
+
 import {makeRun, randomLane} from './runs.js';
 
 function density(run, slot, from, to, columns) {
@@ -29,7 +29,8 @@ test('every column holds exactly what lies in it, and the columns add up to the 
     const run = makeRun(2, [randomLane(seed, 200), randomLane(seed + 1000, 60), []]);
     for (const slot of [0, 1]) {
       const end = run.end[run.starts[slot + 1] - 1];
-      for (const [from, to, columns] of [[0, end, 1], [0, end, 7], [0, end, 997], [13, end - 5, 64], [50, 90, 300]]) {
+      for (const [from, to, columns] of [
+               [0, end, 1], [0, end, 7], [0, end, 997], [13, end - 5, 64], [50, 90, 300]]) {
         const {classes, busy, begins} = density(run, slot, from, to, columns);
         const edges = columnEdges(from, to, columns);
         let begun = 0;
@@ -43,8 +44,11 @@ test('every column holds exactly what lies in it, and the columns add up to the 
           assert.equal(sum, slowly(run, slot, c, from, to));
         });
         for (const count of begins) begun += count;
-        const starting = run.begin.filter((at, i) =>
-          i >= run.starts[slot] && i < run.starts[slot + 1] && run.end[i] > at && at >= from && at < to).length;
+        const starting = run.begin
+                             .filter(
+                                 (at, i) => i >= run.starts[slot] && i < run.starts[slot + 1] &&
+                                     run.end[i] > at && at >= from && at < to)
+                             .length;
         assert.ok(begun >= starting, `${begun} begin, at least ${starting} must`);
       }
     }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import {
-  axisMarks, formatBytes, formatDifference, formatPercent, formatTime, niceStep, plural,
-} from '../../../sim/report_page/format.js';
+
+import {axisMarks, formatBytes, formatDifference, formatPercent, formatTime, niceStep, plural,} from '../../../sim/report_page/format.js';
 
 test('times are in the unit that fits, with the carry of rounding', () => {
   assert.equal(formatTime(33e6), '33 ms');
@@ -26,6 +25,7 @@ test('shares and counts', () => {
   assert.equal(formatPercent(3 / 11), '27.27 %');
   assert.equal(plural(1, 'device'), '1 device');
   assert.equal(plural(2, 'micro-batch'), '2 micro-batches');
+  assert.equal(plural(1048576, 'op'), '1,048,576 ops');
 });
 
 test('steps of an axis are 1, 2 or 5 times a power of ten', () => {
@@ -42,7 +42,8 @@ test('the marks of an axis lie in it, are even, and tell apart', () => {
     assert.equal(new Set(marks.map((mark) => mark.text)).size, marks.length);
     for (const {at} of marks) assert.ok(at >= from && at <= to * (1 + 1e-12));
   }
-  assert.deepEqual(axisMarks(0, 33e6, 7).map((mark) => mark.text),
-    ['0 ms', '5 ms', '10 ms', '15 ms', '20 ms', '25 ms', '30 ms']);
+  assert.deepEqual(
+      axisMarks(0, 33e6, 7).map((mark) => mark.text),
+      ['0 ms', '5 ms', '10 ms', '15 ms', '20 ms', '25 ms', '30 ms']);
   assert.equal(axisMarks(0, 4.02e9, 9)[1].text, '0.5 s');
 });

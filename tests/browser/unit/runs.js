@@ -11,7 +11,8 @@ export function makeRun(slots, lanes, {channels = [], gaps = []} = {}) {
   const starts = [0];
   for (const lane of lanes) starts.push(starts[starts.length - 1] + lane.length);
   return {
-    slots, starts,
+    slots,
+    starts,
     kind: items.map((item) => item[0]),
     begin: items.map((item) => item[1]),
     end: items.map((item) => item[2]),
@@ -20,7 +21,8 @@ export function makeRun(slots, lanes, {channels = [], gaps = []} = {}) {
     stage: items.map(() => 0),
     cost: items.map(() => 0),
     gaps,
-    layout: {channels, devices: Array.from({length: slots}, (_, i) => i), tick_ns: 1, costs: [[0, 0]]},
+    layout:
+        {channels, devices: Array.from({length: slots}, (_, i) => i), tick_ns: 1, costs: [[0, 0]]},
   };
 }
 
