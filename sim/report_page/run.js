@@ -34,6 +34,7 @@ export const CAUSES = [
 
 /** The letters of the kinds that compute: F, B, I, W, a part of a B, U. */
 export const LETTERS = ['F', 'B', 'I', 'W', 'B', 'U'];
+const BACKWARD_PART = 4;
 const ACTIVATION_TRANSFER = 6;
 const GRADIENT_TRANSFER = 7;
 const ALL_REDUCE = 8;
@@ -120,6 +121,7 @@ export function slotsOf(run, item) {
 export function itemName(run, item) {
   const kind = run.kind[item];
   const op = (letter) => `${run.stage[item]}${letter}${run.microBatch[item]}`;
+  if (kind === BACKWARD_PART) return `${op('B')} (part)`;
   if (kind < LETTERS.length) return op(LETTERS[kind]);
   if (kind === ACTIVATION_TRANSFER) return `recv ${op('F')}`;
   if (kind === GRADIENT_TRANSFER) return `recv ${op('B')}`;

@@ -223,7 +223,7 @@ TEST_CASE("the columns of a report give every span, gap and peak back exactly") 
 }
 
 TEST_CASE("a memory curve with many steps keeps its peak in fewer points") {
-  const Outcome p = predict_example("four-stages", {"schedule.micro_batches=4000"});
+  const Outcome p = predict_example("four-stages", {"schedule.micro_batches=1500"});
   std::string bytes;
   const ColumnLayout layout = append_columns(p, 1, bytes);
   CHECK(layout.memory_sampled[0]);

@@ -50,6 +50,7 @@ test('why a device was idle, and for whom', () => {
   assert.equal(culpritOf(run, 1), 0);
   assert.equal(culpritOf(run, 0), NOBODY);
   assert.equal(itemName(run, 3), 'recv 0F0');
+  assert.equal(itemName(makeRun(1, [[[4, 0, 1, 7]], []]), 0), '0B7 (part)');
 });
 
 test('an op in words', () => {
