@@ -266,6 +266,39 @@ std::string to_table(const std::vector<ValidationPoint>& points) {
   return points.size() == 1 ? one_point(points) : many_points(points);
 }
 
+std::vector<ReportFigure> report_figures(const Validation& v) {
+  const auto part = [](double time_s) { return difference_text(time_s); };
+  return {{"Predicted", time_text(v.predicted_s()), "iteration time"},
+          {"Measured", time_text(v.measured_s()),
+           fmt::format("iteration time, the median of {}", of_iterations(v.measured))},
+          {"Error", signed_percent(v.error),
+           fmt::format("predicted / measured - 1; the noise is {}", percent(v.noise()))},
+          {"From compute", part(v.shares.compute_s), "ops took another time"},
+          {"From transfers", part(v.shares.transfer_s), "transfers took another time"},
+          {"From hand-over", part(v.shares.hand_over_s), "ops began later than they could"},
+          {"From waiting", part(v.shares.waiting_s), "the order of events"},
+          {"Start of an op", time_text(v.starts.median_s),
+           fmt::format("off in the median, {} at most ({})", time_text(v.starts.most_s),
+                       v.starts.worst)}};
+}
+
+std::vector<std::string> report_remarks(const RealRun& run) {
+  std::vector<std::string> remarks = {
+      fmt::format("Measured with {}: {} clean; shown is the iteration in the middle.",
+                  backend_text(run), of_iterations(run)),
+      fmt::format("From the release of an op to its begin it took {} on average.",
+                  per_op_hand_over(run))};
+  remarks.insert(remarks.end(), run.remarks.begin(), run.remarks.end());
+  return remarks;
+}
+
+std::vector<std::string> report_remarks(const Validation& v) {
+  std::vector<std::string> remarks = {verdict_text(v)};
+  const auto measured = report_remarks(v.measured);
+  remarks.insert(remarks.end(), measured.begin(), measured.end());
+  return remarks;
+}
+
 Verdict verdict_on(const std::vector<ValidationPoint>& points) {
   const auto any = [&](Verdict verdict) {
     return std::any_of(points.begin(), points.end(), [&](const ValidationPoint& point) {

@@ -8,6 +8,7 @@
 
 #include "calibrate/real_run.h"
 #include "calibrate/validation.h"
+#include "sim/html_report.h"
 #include "sim/timeline.h"
 
 namespace plumbline {
@@ -23,6 +24,13 @@ std::string to_json(const RealRun& run, const std::string& version);
 std::string to_table(const std::vector<ValidationPoint>& points);
 
 std::string to_json(const std::vector<ValidationPoint>& points, const std::string& version);
+
+/// For the HTML report: how far off the prediction was, and where that comes from.
+std::vector<ReportFigure> report_figures(const Validation& validation);
+
+/// For the HTML report: the verdict, and how it was measured, in sentences.
+std::vector<std::string> report_remarks(const Validation& validation);
+std::vector<std::string> report_remarks(const RealRun& run);
 
 /// The verdict on all points: off where one is, else inconclusive where one is, else close.
 Verdict verdict_on(const std::vector<ValidationPoint>& points);

@@ -166,13 +166,52 @@ void add_report_arguments(CLI::App& command, ReportArguments& arguments, const s
                               "name ends in .gz",
                               what))
       ->type_name("FILE");
+  add_html_option(command, arguments.report);
+}
+
+void add_html_option(CLI::App& command, std::string& path) {
+  command
+      .add_option("--report", path,
+                  "write a page with the timeline, memory and idle time here, for any browser: one "
+                  "HTML file that needs no network")
+      ->type_name("FILE");
+}
+
+namespace {
+
+/// As a shell reads it as one word.
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view plain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./:,@%";
+  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
+  return word + '\'';
+}
+
+}  // namespace
+
+std::string command_line(const CLI::App& command) {
+  std::string line = "plumbline " + command.get_name();
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0) continue;
+    const bool takes_values = option->get_items_expected_max() > 0;
+    if (!option->get_positional()) line += ' ' + option->get_name();
+    if (!takes_values) continue;
+    for (const std::string& value : option->results()) line += ' ' + shell_word(value);
+  }
+  return line;
 }
 
 int write_report(const ReportArguments& arguments, const Outcome& outcome,
-                 const std::function<std::string()>& json,
+                 const std::function<std::string()>& page, const std::function<std::string()>& json,
                  const std::function<std::string(const std::optional<TimelineStyle>&)>& table) {
   if (!arguments.trace.empty()) {
     const int written = write_trace(chrome_trace(outcome), arguments.trace);
+    if (written != ExitCode::done) return written;
+  }
+  if (!arguments.report.empty()) {
+    const int written = write_output(page(), arguments.report);
     if (written != ExitCode::done) return written;
   }
   std::optional<TimelineStyle> style;

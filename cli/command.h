@@ -46,18 +46,26 @@ void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments);
 struct ReportArguments : ScenarioArguments {
   bool json = false;
   std::string trace;
+  std::string report;     ///< The HTML file; "" = none.
   std::size_t width = 0;  ///< 0 = the terminal's.
   bool no_timeline = false;
 };
 
-/// Adds what add_scenario_arguments adds, and --json, --width, --no-timeline and --trace; `what`
-/// is what the trace shows.
+/// Adds --report to a subcommand.
+void add_html_option(CLI::App& command, std::string& path);
+
+/// What a shell would be told to do the same again: the subcommand and all that the user gave it,
+/// quoted where a shell needs it. Requires: the command line has been read.
+std::string command_line(const CLI::App& command);
+
+/// Adds what add_scenario_arguments adds, and --json, --width, --no-timeline, --trace and --report;
+/// `what` is what the trace shows.
 void add_report_arguments(CLI::App& command, ReportArguments& arguments, const std::string& what);
 
-/// Writes the trace where one was asked for, then JSON or the table with its timeline; says which
-/// device has too little memory. Returns the exit code.
+/// Writes the trace and the HTML page where they were asked for, then JSON or the table with its
+/// timeline; says which device has too little memory. Returns the exit code.
 int write_report(const ReportArguments& arguments, const Outcome& outcome,
-                 const std::function<std::string()>& json,
+                 const std::function<std::string()>& page, const std::function<std::string()>& json,
                  const std::function<std::string(const std::optional<TimelineStyle>&)>& table);
 
 /// How a timeline is drawn for stdout, or for a file where `output` names one: as wide as asked

@@ -9,6 +9,7 @@
 #include "calibrate/run_report.h"
 #include "cli/command.h"
 #include "cli/real.h"
+#include "sim/html_report.h"
 
 namespace plumbline {
 
@@ -19,7 +20,9 @@ void add_run(CLI::App& app, int& exit_code) {
       app.add_subcommand("run", "execute the schedule for real, and print what was measured");
   add_report_arguments(*command, *arguments, "the shown iteration");
   add_real_arguments(*command, *arguments);
-  command->callback([arguments, &exit_code] {
+  command->callback([arguments, command, &exit_code] {
+    exit_code = try_output(arguments->report);
+    if (exit_code != ExitCode::done) return;
     if (const auto wrong = refuse_backend(arguments->backend))
       return void(exit_code = fail({*wrong}));
     const auto scenario = load_scenario(*arguments);
@@ -36,7 +39,13 @@ void add_run(CLI::App& app, int& exit_code) {
     }();
     if (!run) return void(exit_code = fail(run.problems()));
     exit_code = write_report(
-        *arguments, run->outcome, [&] { return to_json(*run, kVersion); },
+        *arguments, run->outcome,
+        [&] {
+          return html_report(
+              *scenario, {{run->outcome, "measured"}},
+              {command_line(*command), kVersion, arguments->overrides, {}, report_remarks(*run)});
+        },
+        [&] { return to_json(*run, kVersion); },
         [&](const auto& style) { return to_table(*run, style); });
   });
 }

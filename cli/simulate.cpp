@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "sim/html_report.h"
 #include "sim/report.h"
 
 namespace plumbline {
@@ -13,13 +14,20 @@ void add_simulate(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("simulate", "predict iteration time, throughput, bubbles and memory");
   add_report_arguments(*command, *arguments, "the run");
-  command->callback([arguments, &exit_code] {
+  command->callback([arguments, command, &exit_code] {
+    exit_code = try_output(arguments->report);
+    if (exit_code != ExitCode::done) return;
     const auto scenario = load_scenario(*arguments);
     if (!scenario) return void(exit_code = fail(scenario.problems()));
     const auto prediction = predict(*scenario);
     if (!prediction) return void(exit_code = fail(prediction.problems()));
     exit_code = write_report(
-        *arguments, *prediction, [&] { return to_json(*prediction, kVersion); },
+        *arguments, *prediction,
+        [&] {
+          return html_report(*scenario, {{*prediction, "predicted"}},
+                             {command_line(*command), kVersion, arguments->overrides, {}, {}});
+        },
+        [&] { return to_json(*prediction, kVersion); },
         [&](const auto& style) { return to_table(*prediction, style); });
   });
 }

@@ -12,6 +12,7 @@
 #include "cli/real.h"
 #include "sim/axes.h"
 #include "sim/chrome_trace.h"
+#include "sim/html_report.h"
 
 namespace plumbline {
 namespace {
@@ -20,7 +21,19 @@ struct Arguments : ScenarioArguments, RealArguments {
   double tolerance = 0.05;
   bool json = false;
   std::string trace;
+  std::string report;  ///< The HTML file; "" = none.
+  std::string command_line;
 };
+
+/// Refuses a file that shows one run where there are several.
+std::optional<Diagnostic> refuse_several(const std::string& option, const std::string& file,
+                                         std::size_t runs) {
+  if (runs <= 1 || file.empty()) return std::nullopt;
+  Diagnostic wrong;
+  wrong.message = fmt::format("{} with {} runs", option, runs);
+  wrong.help = "it shows one run above its prediction: one scenario, one value for each key";
+  return wrong;
+}
 
 int validate_all(const Arguments& arguments) {
   if (const auto wrong = refuse_backend(arguments.backend)) return fail({*wrong});
@@ -32,12 +45,9 @@ int validate_all(const Arguments& arguments) {
   const auto combined = combinations(axes);
   if (!combined) return fail(combined.problems());
   const std::size_t count = paths.size() * combined->size();
-  if (count > 1 && !arguments.trace.empty()) {
-    Diagnostic wrong;
-    wrong.message = fmt::format("--trace with {} runs", count);
-    wrong.help = "it shows one run above its prediction: one scenario, one value for each key";
-    return fail({wrong});
-  }
+  if (const auto wrong = refuse_several("--trace", arguments.trace, count)) return fail({*wrong});
+  if (const auto wrong = refuse_several("--report", arguments.report, count)) return fail({*wrong});
+  if (const int code = try_output(arguments.report); code != ExitCode::done) return code;
   // All are read and predicted before the first one runs.
   std::vector<Scenario> scenarios;
   std::vector<Outcome> predictions;
@@ -78,6 +88,15 @@ int validate_all(const Arguments& arguments) {
                     arguments.trace);
     if (written != ExitCode::done) return written;
   }
+  if (!arguments.report.empty()) {
+    const Validation& v = points.front().validation;
+    const std::string page = html_report(
+        scenarios.front(), {{v.predicted, "predicted"}, {v.measured.outcome, "measured"}},
+        {arguments.command_line, kVersion, combined->front(), report_figures(v),
+         report_remarks(v)});
+    const int written = write_output(page, arguments.report);
+    if (written != ExitCode::done) return written;
+  }
   const int written =
       write_output(arguments.json ? to_json(points, kVersion) : to_table(points), arguments.output);
   if (written != ExitCode::done) return written;
@@ -108,7 +127,11 @@ void add_validate(CLI::App& app, int& exit_code) {
                    "write both as Chrome-trace JSON for Perfetto here, one above the other; "
                    "compressed if the name ends in .gz")
       ->type_name("FILE");
-  command->callback([arguments, &exit_code] { exit_code = validate_all(*arguments); });
+  add_html_option(*command, arguments->report);
+  command->callback([arguments, command, &exit_code] {
+    arguments->command_line = command_line(*command);
+    exit_code = validate_all(*arguments);
+  });
 }
 
 }  // namespace plumbline

@@ -3,6 +3,7 @@
 
 plumbline_build_packages=(g++ cmake ninja-build libyaml-cpp-dev libboost-graph-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libdnnl-dev)
 plumbline_test_packages=(doctest-dev libbenchmark-dev)
+plumbline_browser_packages=(chromium nodejs npm)
 plumbline_check_packages=(clang clang-format clang-tidy)
 
 # need PACKAGE...: installs those that are missing with apt-get, as root or by sudo; otherwise prints the

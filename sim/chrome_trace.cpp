@@ -242,12 +242,12 @@ std::string chrome_trace(const std::vector<TracedRun>& runs) {
 
 std::string chrome_trace(const Outcome& outcome) { return chrome_trace({{outcome, ""}}); }
 
-std::string gzip(const std::string& text) {
+std::string gzip(const std::string& text, int level) {
   z_stream stream{};
   constexpr int gzip_format = 16;
-  PLUMBLINE_CHECK(
-      deflateInit2(&stream, 1, Z_DEFLATED, MAX_WBITS + gzip_format, 8, Z_DEFAULT_STRATEGY) == Z_OK,
-      text.size());
+  PLUMBLINE_CHECK(deflateInit2(&stream, level, Z_DEFLATED, MAX_WBITS + gzip_format, 8,
+                               Z_DEFAULT_STRATEGY) == Z_OK,
+                  text.size());
   std::string packed;
   std::string chunk(std::size_t{1} << 20U, '\0');
   std::size_t taken = 0;

@@ -27,7 +27,7 @@ struct TracedRun {
 /// 1 of each, and so on.
 std::string chrome_trace(const std::vector<TracedRun>& runs);
 
-/// `text` in gzip's format.
-std::string gzip(const std::string& text);
+/// `text` in gzip's format; `level` from 1, the fastest, to 9, the smallest.
+std::string gzip(const std::string& text, int level = 1);
 
 }  // namespace plumbline

@@ -1,0 +1,256 @@
+// JSON written straight into text: a handful of shapes, all known here.
+// SPDX-License-Identifier: MIT
+#include "sim/report_facts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/quantity.h"
+#include "sim/report.h"
+#include "sim/table.h"
+
+namespace plumbline {
+namespace {
+
+constexpr double kPrinted = 5e-5;  ///< Fractions that differ by less print alike.
+
+/// A JSON array of what `text` makes of each value.
+template <class Values, class Text>
+std::string array(const Values& values, const Text& text) {
+  std::string json = "[";
+  for (const auto& value : values) {
+    if (json.size() > 1) json += ',';
+    json += text(value);
+  }
+  return json + ']';
+}
+
+template <class Values>
+std::string numbers(const Values& values) {
+  return fmt::format("[{}]", fmt::join(values, ","));
+}
+
+std::string time_text(double time_s) { return to_text(round_up(time_s * 1e9)); }
+
+std::string points(double fraction) { return fmt::format("{:.2f} points", 100 * fraction); }
+
+/// What a run has that the formula does not know: the idle time that it does not count, largest
+/// first, and work that it does not count either.
+std::string beyond_formula(const Outcome& p) {
+  const Metrics& m = p.metrics;
+  const double all = seconds(m.makespan) * static_cast<double>(m.devices.size());
+  struct Part {
+    std::string_view what;
+    Duration time;
+  };
+  std::vector<Part> parts = {{"waiting for transfers and their partners",
+                              m.idle_for(IdleCause::transfer) + m.idle_for(IdleCause::rendezvous)},
+                             {"waiting for all-reduces", m.idle_for(IdleCause::all_reduce)},
+                             {"waiting for updates", m.idle_for(IdleCause::update)},
+                             {"overhead", m.idle_for(IdleCause::overhead)}};
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const Part& a, const Part& b) { return a.time > b.time; });
+  std::string idle;
+  for (const Part& part : parts) {
+    const double share = all > 0 ? seconds(part.time) / all : 0;
+    if (share < kPrinted) continue;
+    idle += fmt::format("{}{} is {}", idle.empty() ? "" : ", ", part.what, points(share));
+  }
+  std::string text;
+  if (!idle.empty()) text += " Of the idle time, " + idle + "; the formula has none of these.";
+  if (p.graph.blocking)
+    text += " Blocking transfers hold their devices, which counts as busy time.";
+  const auto& activities = p.graph.activities;
+  const bool split = std::any_of(activities.begin(), activities.end(), [](const Activity& a) {
+    return a.kind == ActivityKind::backward_weight;
+  });
+  if (split) text += " The backward is split: its weight part fills gaps that the formula counts.";
+  return text;
+}
+
+std::vector<ReportFigure> figures_of(const Outcome& p) {
+  const Metrics& m = p.metrics;
+  std::vector<ReportFigure> figures = {
+      {"Iteration time", time_text(p.iteration_time_s),
+       m.steady
+           ? fmt::format("{} x the period of {}", p.micro_batches, time_text(m.steady->period_s))
+           : "of one mini-batch"},
+      {"Throughput",
+       p.throughput_samples_per_s ? fmt::format("{:.5g} /s", *p.throughput_samples_per_s) : "-",
+       "samples per second"}};
+  if (m.steady) {
+    figures.push_back({"Steady bubble", percent(m.steady->bubble_fraction),
+                       "idle / (devices x time), in the steady state"});
+  }
+  figures.push_back(
+      {"Bubble fraction", percent(m.bubble_fraction()), "idle / (devices x makespan)"});
+  figures.push_back({"Bubble overhead", percent(m.bubble_overhead()), "idle / busy"});
+  figures.push_back(
+      {"Communication", percent(m.communication_stall_fraction()), "device time idle for it"});
+  const auto largest =
+      std::max_element(p.memory.begin(), p.memory.end(),
+                       [](const auto& a, const auto& b) { return a.peak.sum() < b.peak.sum(); });
+  const auto slot = static_cast<std::size_t>(largest - p.memory.begin());
+  figures.push_back({"Peak memory", to_text(largest->peak.sum()),
+                     fmt::format("device {}{}", p.graph.devices[slot].value,
+                                 p.memory_limit ? ", of " + to_text(*p.memory_limit) : "")});
+  return figures;
+}
+
+std::string stage_json(const Scenario& scenario, const Outcome& p, std::size_t s) {
+  const Stage& stage = p.pipeline.partition.stages[s];
+  const StageCost& cost = p.pipeline.costs.stages[s];
+  std::vector<std::uint32_t> devices;
+  devices.reserve(p.graph.stage_slots[s].size());
+  for (const std::uint32_t slot : p.graph.stage_slots[s])
+    devices.push_back(p.graph.devices[slot].value);
+  const auto& window = p.pipeline.windows;
+  const auto& positions = p.pipeline.schedule.shape.positions;
+  std::string in_flight = "null";
+  for (std::size_t i = 0; i < window.size(); ++i) {
+    const bool holds = s >= positions[i].first_stage &&
+                       s < positions[i].first_stage + std::size_t{positions[i].stages};
+    if (holds) in_flight = std::to_string(window[i]);
+  }
+  return fmt::format(
+      "{{\"layers\":{},\"devices\":{},\"forward_ns\":{},\"backward_ns\":{},\"update_ns\":{},"
+      "\"parameter_bytes\":{},\"activation_bytes\":{},\"crossing_bytes\":{},\"window\":{}}}",
+      array(stage.layers,
+            [&](LayerId id) { return script_text(scenario.model.graph.layer(id).name); }),
+      numbers(devices), cost.forward.count(), cost.backward.count(), cost.update.count(),
+      cost.parameters.count, cost.activation.count,
+      p.pipeline.costs.crossing(static_cast<std::uint32_t>(s)).count, in_flight);
+}
+
+std::string layout_json(const Outcome& p, const ColumnLayout& layout) {
+  const auto costs = array(p.graph.costs, [&](const Cost& cost) {
+    return fmt::format("[{},{}]", cost.latency.count() / layout.tick_ns, cost.bytes.count);
+  });
+  const auto channels = array(p.graph.channels, [](const Channel& channel) {
+    return fmt::format("[{},{}]", channel.from_slot, channel.to_slot);
+  });
+  const auto devices =
+      array(p.graph.devices, [](DeviceId device) { return std::to_string(device.value); });
+  return fmt::format(
+      "{{\"tick_ns\":{},\"makespan\":{},\"devices\":{},\"slot_items\":{},\"slot_busy\":{},"
+      "\"slot_gaps\":{},\"memory_points\":{},\"memory_sampled\":{},\"channels\":{},"
+      "\"channel_items\":{},\"moment_items\":{},\"costs\":{}}}",
+      layout.tick_ns, layout.makespan, devices, numbers(layout.slot_items),
+      numbers(layout.slot_busy), numbers(layout.slot_gaps), numbers(layout.memory_points),
+      array(layout.memory_sampled, [](bool value) { return value ? "true" : "false"; }), channels,
+      numbers(layout.channel_items), layout.moment_items, costs);
+}
+
+}  // namespace
+
+std::string script_json(std::string_view json) {
+  std::string safe;
+  safe.reserve(json.size());
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    const std::string_view rest = json.substr(i, 3);
+    if (c == '<' || c == '>' || c == '&') {
+      safe += fmt::format("\\u{:04x}", c);
+    } else if (rest == "\xe2\x80\xa8" || rest == "\xe2\x80\xa9") {
+      safe += rest == "\xe2\x80\xa8" ? "\\u2028" : "\\u2029";
+      i += 2;
+    } else {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+std::string script_text(std::string_view text) {
+  std::string json = "\"";
+  for (std::size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    const std::size_t length = utf8_length(text, i);
+    if (length == 0) {
+      json += "\\ufffd";  // bytes of the command line may be no text
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      json += fmt::format("\\u{:04x}", c);
+    } else {
+      if (c == '"' || c == '\\') json += '\\';
+      json += text.substr(i, length);
+    }
+    i += std::max<std::size_t>(length, 1);
+  }
+  return script_json(json + '"');
+}
+
+std::string figures_json(const std::vector<ReportFigure>& figures) {
+  return array(figures, [](const ReportFigure& figure) {
+    return fmt::format("{{\"label\":{},\"value\":{},\"remark\":{}}}", script_text(figure.label),
+                       script_text(figure.value), script_text(figure.remark));
+  });
+}
+
+std::string texts_json(const std::vector<std::string>& texts) {
+  return array(texts, [](const std::string& text) { return script_text(text); });
+}
+
+std::string formula_words(const Outcome& p, bool measured) {
+  const double fraction = p.metrics.bubble_fraction();
+  const std::string run = measured ? "the measured run" : "the simulation";
+  const auto beside = [&](double by_formula) {
+    const double difference = fraction - by_formula;
+    if (std::abs(difference) < kPrinted) return fmt::format("and so does {}.", run);
+    return fmt::format("{} has {}: {} {}.{}", run, percent(fraction), points(std::abs(difference)),
+                       difference > 0 ? "more" : "less", beyond_formula(p));
+  };
+  if (p.graph.asynchronous()) {
+    return "No closed form holds for an asynchronous schedule: in its steady state the bubble is "
+           "what the slowest device leaves of the others, and the warm-up and the drain are paid "
+           "once.";
+  }
+  if (p.metrics.makespan.count() == 0) return "The run takes no time, so there is no bubble.";
+  const auto positions = static_cast<double>(p.pipeline.schedule.shape.positions.size());
+  const double textbook = (positions - 1) / (p.micro_batches + positions - 1);
+  const std::string where = fmt::format("p = {} and m = {}", positions, p.micro_batches);
+  if (!p.formula) {
+    return fmt::format(
+        "No closed form is known to hold here. The textbook's (p-1)/(m+p-1), for equal stages and "
+        "free links, gives {} with {}; {}",
+        percent(textbook), where, beside(textbook));
+  }
+  const double by_formula = p.formula->bubble_fraction;
+  std::string text = fmt::format("By the formula, {}, with {}, the bubble fraction is {}; {}",
+                                 p.formula->text, where, percent(by_formula), beside(by_formula));
+  const std::string& schedule = p.pipeline.schedule.name;
+  const bool flushes = schedule == "gpipe" || schedule == "1f1b" || schedule == "eager-1f1b";
+  if (flushes && std::abs(by_formula - textbook) >= kPrinted) {
+    text += fmt::format(
+        " Equal stages on free links would have (p-1)/(m+p-1), {}: the stages' different times and "
+        "the links' latency cost {}.",
+        percent(textbook), points(by_formula - textbook));
+  }
+  return text;
+}
+
+std::string run_facts(const Scenario& scenario, const TracedRun& run, const ColumnLayout& layout,
+                      const std::string& version) {
+  const Outcome& p = run.outcome;
+  std::vector<std::size_t> stages(p.pipeline.partition.stages.size());
+  for (std::size_t s = 0; s < stages.size(); ++s) stages[s] = s;
+  std::string headline_text = headline(p);
+  headline_text.erase(0, std::min(p.scenario.size() + 3, headline_text.size()));
+  std::vector<std::string> remarks;
+  if (p.fits() == false) remarks.push_back(shortage(p));
+  for (const std::string& estimate : p.pipeline.estimated)
+    remarks.push_back("estimated: " + estimate);
+  for (const std::string& note : p.pipeline.notes) remarks.push_back(note);
+  return fmt::format(
+      "{{\"title\":{},\"headline\":{},\"figures\":{},\"formula_words\":{},\"remarks\":{},"
+      "\"memory_limit_bytes\":{},\"stages\":{},\"layout\":{},\"summary\":{}}}",
+      script_text(run.title), script_text(headline_text), figures_json(figures_of(p)),
+      script_text(formula_words(p, run.title == "measured")), texts_json(remarks),
+      p.memory_limit ? std::to_string(p.memory_limit->count) : "null",
+      array(stages, [&](std::size_t s) { return stage_json(scenario, p, s); }),
+      layout_json(p, layout), script_json(to_json(p, version)));
+}
+
+}  // namespace plumbline

@@ -1,0 +1,343 @@
+// The timeline as one uses it: mouse, keys, what is pointed at and what is selected.
+// SPDX-License-Identifier: MIT
+import {describeGap, describeItem} from './describe.js';
+import {element} from './dom.js';
+import {MOST_LINES} from './paint.js';
+import {colors, isDark} from './palette.js';
+import {firstAfter, gapAt, itemAt, laneOf, nearestItem} from './run.js';
+import {Stage} from './stage.js';
+import {clampWindow, panWindow, revealInWindow, wholeRun, zoomWindow} from './window.js';
+
+const ZOOM = 1.5;
+const PAN = 0.15;
+
+/** The timeline of a report in the page's elements; `changed` is told when its state changes. */
+export class Timeline {
+  constructor(report, state, parts, changed) {
+    this.report = report;
+    this.state = state;
+    this.parts = parts;
+    this.changed = changed;
+    this.hovered = null;
+    this.pointer = null;
+    this.stage = new Stage(report, parts.scroller, parts.canvas);
+    this.listen();
+  }
+
+  get window() {
+    return this.state.window ?? wholeRun(this.report.length);
+  }
+
+  set window(window) {
+    const {from, to} = clampWindow(window, this.report.length);
+    const whole = to - from >= this.report.length;
+    this.state.window = whole ? null : {from, to};
+    this.update();
+  }
+
+  /** Paints in the next frame, and tells of the change. */
+  update() {
+    this.changed();
+    this.repaint();
+  }
+
+  repaint() {
+    if (this.waiting) return;
+    this.waiting = requestAnimationFrame(() => {
+      this.waiting = 0;
+      this.paint();
+    });
+  }
+
+  /** Paints now; returns how many milliseconds it took. */
+  paint() {
+    const start = performance.now();
+    const {state, parts} = this;
+    const crowded = this.stage.paint({
+      window: this.window,
+      palette: colors(isDark(state.theme)),
+      critical: state.critical,
+      transfers: state.transfers,
+      selected: state.selected,
+      hovered: this.hovered
+    });
+    parts.hint.textContent =
+        crowded ? `More than ${MOST_LINES} transfers in sight: zoom in to see them.` : '';
+    return performance.now() - start;
+  }
+
+  listen() {
+    const {canvas, scroller} = this.parts;
+    canvas.addEventListener('pointermove', (event) => this.onMove(event));
+    canvas.addEventListener('pointerleave', () => this.onLeave());
+    canvas.addEventListener('pointerdown', (event) => this.onDown(event));
+    canvas.addEventListener('pointerup', (event) => this.onUp(event));
+    canvas.addEventListener('pointercancel', () => {
+      this.drag = null;
+    });
+    canvas.addEventListener('dblclick', () => this.showSelected());
+    canvas.addEventListener('wheel', (event) => this.onWheel(event), {passive: false});
+    scroller.addEventListener('scroll', () => this.repaint());
+    document.addEventListener('keydown', (event) => this.onKey(event));
+    new ResizeObserver(() => {
+      if (scroller.clientWidth === this.stage.width) return;
+      this.stage.resize();
+      this.repaint();
+    }).observe(scroller);
+  }
+
+  position(event) {
+    const box = this.parts.canvas.getBoundingClientRect();
+    return {x: event.clientX - box.left, y: event.clientY - box.top};
+  }
+
+  /** What is at a place of the canvas: {run, slot, item} or {run, slot, gap}, or null. */
+  pick({x, y}) {
+    const row = this.stage.rowAt(y);
+    if (!row || x < this.stage.box.left) return null;
+    const run = this.report.runs[row.run];
+    const time = this.stage.timeAt(x, this.window);
+    const item = itemAt(run, row.slot, time);
+    if (item >= 0) return {run: row.run, slot: row.slot, item};
+    const near = nearestItem(run, row.slot, time);
+    const pixel = (this.window.to - this.window.from) / this.stage.box.width;
+    const isNear = near >= 0 &&
+        Math.min(Math.abs(run.begin[near] - time), Math.abs(run.end[near] - time)) < 2 * pixel;
+    const gap = gapAt(run, row.slot, time);
+    if (gap >= 0 &&
+        !(isNear && run.gaps[row.slot].end[gap] - run.gaps[row.slot].begin[gap] < 4 * pixel)) {
+      return {run: row.run, slot: row.slot, gap};
+    }
+    return isNear ? {run: row.run, slot: row.slot, item: near} : null;
+  }
+
+  describe(found) {
+    const {runs} = this.report;
+    const run = runs[found.run];
+    if (found.item !== undefined)
+      return describeItem(run, found.item, runs.length > 1 ? runs[0] : null);
+    const next = firstAfter(run, found.slot, run.gaps[found.slot].begin[found.gap]);
+    return describeGap(run, found.slot, found.gap, next < run.starts[found.slot + 1] ? next : -1);
+  }
+
+  onMove(event) {
+    const at = this.position(event);
+    this.pointer = at;
+    if (this.drag) {
+      const moved = this.drag.x - at.x;
+      if (Math.abs(moved) > 3) this.drag.moved = true;
+      if (this.drag.moved) {
+        const span = this.drag.window.to - this.drag.window.from;
+        const move = (moved / this.stage.box.width) * span;
+        this.window = {from: this.drag.window.from + move, to: this.drag.window.to + move};
+      }
+      return;
+    }
+    const found = this.pick(at);
+    this.hovered = found?.item !== undefined ? found : null;
+    this.showHover(found, at);
+    this.repaint();
+  }
+
+  onLeave() {
+    this.pointer = null;
+    this.hovered = null;
+    this.parts.hover.hidden = true;
+    this.repaint();
+  }
+
+  showHover(found, at) {
+    const {hover, scroller} = this.parts;
+    hover.hidden = !found;
+    if (!found) return;
+    const {name, title, rows} = this.describe(found);
+    const run = this.report.runs.length > 1 ? `${this.report.runs[found.run].title} ` : '';
+    hover.replaceChildren(
+        element(
+            'p', {class: 'name'}, element('strong', {}, `${run}${name}`), title ? ` ${title}` : ''),
+        element(
+            'dl', {},
+            ...rows.flatMap(
+                ({label, text}) => [element('dt', {}, label), element('dd', {}, text)])));
+    const frame = scroller.getBoundingClientRect();
+    const left =
+        at.x + 18 + hover.offsetWidth > frame.width ? at.x - 14 - hover.offsetWidth : at.x + 18;
+    const top = frame.top + at.y + 20 + hover.offsetHeight > innerHeight ?
+        at.y - 16 - hover.offsetHeight :
+        at.y + 20;
+    hover.style.transform = `translate(${Math.max(left, 0)}px, ${top}px)`;
+  }
+
+  onDown(event) {
+    if (event.button !== 0) return;
+    this.parts.hover.hidden = true;
+    this.drag = {...this.position(event), window: {...this.window}, moved: false};
+    this.parts.canvas.setPointerCapture(event.pointerId);
+  }
+
+  onUp(event) {
+    const drag = this.drag;
+    this.drag = null;
+    if (!drag || drag.moved) return;
+    const found = this.pick(this.position(event));
+    this.select(found?.item !== undefined ? {run: found.run, item: found.item} : null);
+  }
+
+  onWheel(event) {
+    const along = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
+    if (event.ctrlKey || event.metaKey) {
+      event.preventDefault();
+      const at = this.stage.timeAt(this.position(event).x, this.window);
+      this.window = zoomWindow(this.window, at, 1.002 ** -event.deltaY, this.report.length);
+    } else if (Math.abs(along) > Math.abs(event.shiftKey ? 0 : event.deltaY)) {
+      event.preventDefault();
+      this.window = panWindow(this.window, along / this.stage.box.width, this.report.length);
+    }
+  }
+
+  /** Where the keys zoom to: the pointer, else what is selected, else the middle. */
+  get anchor() {
+    const {from, to} = this.window;
+    if (this.pointer) {
+      return Math.min(Math.max(this.stage.timeAt(this.pointer.x, this.window), from), to);
+    }
+    const {selected} = this.state;
+    if (selected) {
+      const run = this.report.runs[selected.run];
+      const middle = (run.begin[selected.item] + run.end[selected.item]) / 2;
+      if (middle >= from && middle <= to) return middle;
+    }
+    return (from + to) / 2;
+  }
+
+  zoom(factor) {
+    this.window = zoomWindow(this.window, this.anchor, factor, this.report.length);
+  }
+
+  onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const onCanvas = document.activeElement === this.parts.canvas;
+    if (!onCanvas && document.activeElement !== document.body) return;
+    const {length} = this.report;
+    const acts = {
+      w: () => this.zoom(ZOOM),
+      '+': () => this.zoom(ZOOM),
+      '=': () => this.zoom(ZOOM),
+      s: () => this.zoom(1 / ZOOM),
+      '-': () => this.zoom(1 / ZOOM),
+      a: () => {
+        this.window = panWindow(this.window, -PAN, length);
+      },
+      d: () => {
+        this.window = panWindow(this.window, PAN, length);
+      },
+      f: () => this.showSelected(),
+      0: () => this.showAll(),
+      Escape: () => (this.state.selected ? this.select(null) : this.showAll()),
+    };
+    const onlyOnCanvas = {
+      Home: () => this.showAll(),
+      ArrowLeft: () => this.step(-1),
+      ArrowRight: () => this.step(1),
+      ArrowUp: () => this.stepLane(-1),
+      ArrowDown: () => this.stepLane(1),
+      Enter: () => this.showSelected(),
+    };
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    const act = acts[key] ?? (onCanvas ? onlyOnCanvas[key] : undefined);
+    if (!act) return;
+    event.preventDefault();
+    act();
+  }
+
+  showAll() {
+    this.window = wholeRun(this.report.length);
+  }
+
+  /** So near that the selected item takes a tenth of the width. */
+  showSelected() {
+    const {selected} = this.state;
+    if (!selected) return;
+    const run = this.report.runs[selected.run];
+    const length = Math.max(run.end[selected.item] - run.begin[selected.item], 1);
+    const middle = (run.begin[selected.item] + run.end[selected.item]) / 2;
+    this.window = {from: middle - 5 * length, to: middle + 5 * length};
+    this.reveal();
+  }
+
+  /** Selects an item ({run, item}) or nothing, and brings it into sight. */
+  select(selected) {
+    this.state.selected = selected;
+    if (selected) this.reveal();
+    this.showDetails();
+    this.update();
+  }
+
+  reveal() {
+    const {run: r, item} = this.state.selected;
+    const run = this.report.runs[r];
+    this.state.window = (() => {
+      const shown = revealInWindow(this.window, run.begin[item], run.end[item], this.report.length);
+      return shown.to - shown.from >= this.report.length ? null : shown;
+    })();
+    const lane = laneOf(run, item);
+    if (lane < run.slots) this.stage.reveal(r, lane);
+  }
+
+  /** To the op before or after on the same device; without a selection to the first in sight. */
+  step(direction) {
+    const {selected} = this.state;
+    if (!selected) return this.selectNear(0, 0, this.window.from);
+    const run = this.report.runs[selected.run];
+    const lane = laneOf(run, selected.item);
+    const item = selected.item + direction;
+    if (item >= run.starts[lane] && item < run.starts[lane + 1])
+      this.select({run: selected.run, item});
+  }
+
+  /** To the op at the same time in the lane above or below. */
+  stepLane(direction) {
+    const {selected} = this.state;
+    if (!selected) return this.selectNear(0, 0, this.window.from);
+    const {runs} = this.report;
+    const run = runs[selected.run];
+    const lane = laneOf(run, selected.item);
+    if (lane >= run.slots) return;
+    const row = lane * runs.length + selected.run + direction;
+    if (row < 0 || row >= runs.length * run.slots) return;
+    const middle = (run.begin[selected.item] + run.end[selected.item]) / 2;
+    this.selectNear(row % runs.length, Math.floor(row / runs.length), middle);
+  }
+
+  selectNear(run, slot, time) {
+    const item = nearestItem(this.report.runs[run], slot, time);
+    if (item >= 0) this.select({run, item});
+  }
+
+  /** What is selected, in words, with ways to what it tells of. */
+  showDetails() {
+    const {details} = this.parts;
+    const {selected} = this.state;
+    if (!selected) {
+      details.replaceChildren(element(
+          'p', {class: 'empty'},
+          'Point at an op to see what it is; click it, or focus the timeline and press an ' +
+              'arrow key, to keep it here.'));
+      return;
+    }
+    const {name, title, rows} = this.describe(selected);
+    const run = this.report.runs.length > 1 ? `${this.report.runs[selected.run].title} ` : '';
+    const value = ({text, item}) => {
+      if (item === undefined) return text;
+      const button = element('button', {type: 'button', class: 'link'}, text);
+      button.addEventListener('click', () => this.select({run: selected.run, item}));
+      return button;
+    };
+    details.replaceChildren(
+        element('h3', {}, `${run}${name}`), element('p', {class: 'kind'}, title),
+        element(
+            'dl', {},
+            ...rows.flatMap(
+                (row) => [element('dt', {}, row.label), element('dd', {}, value(row))])));
+  }
+}
