@@ -175,7 +175,7 @@ std::string one_point(const std::vector<ValidationPoint>& points) {
     text += "note: the measured peak memory is not the predicted one on every device\n";
   }
   for (const std::string& estimate : v.predicted.pipeline.estimated)
-    text += "predicted from estimates: " + estimate + '\n';
+    text += "\npredicted from estimates: " + estimate + '\n';
   text += "\nwhere the error comes from\n" + causes(v);
   text += fmt::format(
       "\nops start {} from where they were predicted in the median, {} at the 95th percentile, {} "

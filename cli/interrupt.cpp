@@ -5,9 +5,10 @@
 namespace plumbline {
 namespace {
 
-volatile std::sig_atomic_t has_come = 0;
+std::atomic<bool> has_come{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "it is set by a signal handler");
 
-void note(int) { has_come = 1; }
+void note(int) { has_come = true; }
 
 void handle(int signal, struct sigaction& before) {
   struct sigaction action {};
@@ -20,7 +21,7 @@ void handle(int signal, struct sigaction& before) {
 }  // namespace
 
 InterruptGuard::InterruptGuard() {
-  has_come = 0;
+  has_come = false;
   handle(SIGINT, before_interrupt_);
   handle(SIGTERM, before_terminate_);
 }
@@ -30,6 +31,6 @@ InterruptGuard::~InterruptGuard() {
   sigaction(SIGTERM, &before_terminate_, nullptr);
 }
 
-bool InterruptGuard::interrupted() { return has_come != 0; }
+std::atomic<bool>& InterruptGuard::flag() { return has_come; }
 
 }  // namespace plumbline

@@ -6,28 +6,22 @@
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "sim/planning.h"
 #include "sim/report.h"
 
 namespace plumbline {
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
-
 /// Shows how far long planning is, where stderr is a terminal, and gives up on Ctrl-C.
 class Watch {
  public:
-  Watch() {
-    interrupted = 0;
-    std::signal(SIGINT, [](int) { interrupted = 1; });
-  }
+  Watch() = default;
   ~Watch() {
-    std::signal(SIGINT, SIG_DFL);
     if (shown_) std::fputs("\r\x1b[K", stderr);
   }
   Watch(const Watch&) = delete;
@@ -44,10 +38,11 @@ class Watch {
       std::fputs(fmt::format("\rplanning: {:3.0f} %, {:.0f} s", 100 * share, elapsed_s()).c_str(),
                  stderr);
     }
-    return interrupted == 0;
+    return !InterruptGuard::interrupted();
   }
 
  private:
+  InterruptGuard guard_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double last_shown_s_ = 0.5;
   bool shown_ = false;
@@ -88,7 +83,7 @@ void add_plan(CLI::App& app, int& exit_code) {
       planning_time_s = watch.elapsed_s();
       return result;
     }();
-    if (interrupted != 0) return void(exit_code = ExitCode::interrupted);
+    if (InterruptGuard::interrupted()) return void(exit_code = ExitCode::interrupted);
     if (!planning) return void(exit_code = fail(planning.problems()));
     if (!arguments->output.empty()) {
       exit_code = write_output(plan_yaml(*scenario, *planning), arguments->output);

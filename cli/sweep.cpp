@@ -4,15 +4,14 @@
 
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <memory>
 #include <mutex>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/partial_file.h"
 #include "cli/real.h"
 #include "cli/sweep_options.h"
@@ -27,32 +26,6 @@ struct Arguments : ScenarioArguments, SweepOptions {
   unsigned jobs = 0;
   std::string shard;
   bool resume = false;
-};
-
-/// Set by SIGINT and SIGTERM. A second signal ends the process at once.
-std::atomic<bool> interrupted{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "it is set by a signal handler");
-
-/// Signals set `interrupted` while one of these lives.
-class SignalGuard {
- public:
-  SignalGuard() {
-    struct sigaction action {};
-    action.sa_handler = [](int) { interrupted = true; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
-    sigaction(SIGINT, &action, &old_interrupt_);
-    sigaction(SIGTERM, &action, &old_terminate_);
-  }
-  ~SignalGuard() {
-    sigaction(SIGINT, &old_interrupt_, nullptr);
-    sigaction(SIGTERM, &old_terminate_, nullptr);
-  }
-  SignalGuard(const SignalGuard&) = delete;
-  SignalGuard& operator=(const SignalGuard&) = delete;
-
- private:
-  struct sigaction old_interrupt_ {};
-  struct sigaction old_terminate_ {};
 };
 
 Diagnostic usage(std::string message, std::string help) {
@@ -141,8 +114,8 @@ std::optional<Diagnostic> evaluate_all(const Sweep& sweep, unsigned jobs, SweepR
   std::optional<Diagnostic> failure;
   std::uint64_t done = 0;
   Progress progress(open.size());
-  const SignalGuard guard;
-  for_each_parallel(open.size(), jobs, interrupted, [&](std::uint64_t i) {
+  const InterruptGuard guard;
+  for_each_parallel(open.size(), jobs, InterruptGuard::flag(), [&](std::uint64_t i) {
     SweepRow row = sweep.evaluate(open[i]);
     const std::string line = partial ? row_json(result, row) : "";
     const std::lock_guard lock(mutex);
@@ -152,7 +125,7 @@ std::optional<Diagnostic> evaluate_all(const Sweep& sweep, unsigned jobs, SweepR
           usage(fmt::format("{} cannot be written: {}", partial->path(), std::strerror(errno)),
                 "the rows in it are whole: go on with --resume");
       failure->fault = Fault::file;
-      interrupted = true;
+      InterruptGuard::flag() = true;
       return;
     }
     result.rows.push_back(std::move(row));
@@ -190,7 +163,7 @@ int sweep_all(const Arguments& arguments) {
   const unsigned jobs = arguments.jobs > 0 ? arguments.jobs : available_cores();
   const auto failure = evaluate_all(*sweep, jobs, result, partial ? &*partial : nullptr);
   if (failure) return fail({*failure});
-  const bool stopped = interrupted && !open_points(result).empty();
+  const bool stopped = InterruptGuard::interrupted() && !open_points(result).empty();
   if (stopped && partial) {
     std::fputs(fmt::format("interrupted: {} of {} points are in {}; the same command with --resume "
                            "goes on\n",

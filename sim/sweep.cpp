@@ -87,6 +87,11 @@ SweepNumbers numbers_of(const Outcome& outcome) {
   SweepNumbers numbers;
   numbers.iteration_time_s = outcome.iteration_time_s;
   numbers.throughput_samples_per_s = outcome.throughput_samples_per_s;
+  if (const auto& noise = outcome.uncertainty) {
+    numbers.iteration_time_p5_s = noise->iteration_time_s(0.05);
+    numbers.iteration_time_p50_s = noise->iteration_time_s(0.5);
+    numbers.iteration_time_p95_s = noise->iteration_time_s(0.95);
+  }
   numbers.bubble_fraction = outcome.metrics.bubble_fraction();
   numbers.bubble_overhead = outcome.metrics.bubble_overhead();
   if (outcome.metrics.steady)

@@ -16,7 +16,9 @@ namespace plumbline {
 struct SweepNumbers {
   double iteration_time_s = 0;
   std::optional<double> throughput_samples_per_s;  ///< Nothing for a run that takes no time.
-  double bubble_fraction = 0;                      ///< Over the whole run.
+  /// What 5, 50 and 95 % of the sampled runs do not exceed; nothing without noise.
+  std::optional<double> iteration_time_p5_s, iteration_time_p50_s, iteration_time_p95_s;
+  double bubble_fraction = 0;  ///< Over the whole run.
   double bubble_overhead = 0;
   std::optional<double> steady_bubble_fraction;   ///< Of an asynchronous run.
   std::optional<double> formula_bubble_fraction;  ///< Where a closed form holds.

@@ -60,6 +60,9 @@ SweepRow row_of(const Json& json) {
   SweepNumbers& n = row.numbers.emplace();
   n.iteration_time_s = json.at("iteration_time_s").get<double>();
   n.throughput_samples_per_s = optional_of<double>(json.at("throughput_samples_per_s"));
+  n.iteration_time_p5_s = optional_of<double>(json.at("iteration_time_p5_s"));
+  n.iteration_time_p50_s = optional_of<double>(json.at("iteration_time_p50_s"));
+  n.iteration_time_p95_s = optional_of<double>(json.at("iteration_time_p95_s"));
   n.bubble_fraction = json.at("bubble_fraction").get<double>();
   n.bubble_overhead = json.at("bubble_overhead").get<double>();
   n.steady_bubble_fraction = optional_of<double>(json.at("steady_bubble_fraction"));
@@ -176,6 +179,12 @@ std::string row_json(const SweepResult& header, const SweepRow& row) {
   number("iteration_time_s", [](const SweepNumbers& n) { return n.iteration_time_s; });
   number("throughput_samples_per_s",
          [](const SweepNumbers& n) { return or_null(n.throughput_samples_per_s); });
+  number("iteration_time_p5_s",
+         [](const SweepNumbers& n) { return or_null(n.iteration_time_p5_s); });
+  number("iteration_time_p50_s",
+         [](const SweepNumbers& n) { return or_null(n.iteration_time_p50_s); });
+  number("iteration_time_p95_s",
+         [](const SweepNumbers& n) { return or_null(n.iteration_time_p95_s); });
   number("bubble_fraction", [](const SweepNumbers& n) { return n.bubble_fraction; });
   number("bubble_overhead", [](const SweepNumbers& n) { return n.bubble_overhead; });
   number("steady_bubble_fraction",

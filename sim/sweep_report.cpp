@@ -57,12 +57,17 @@ Cells cells_of(const SweepReport& report) {
   const std::vector<std::size_t> axes = varying(result);
   const bool formula =
       any_row(report, [](const SweepNumbers& n) { return n.formula_bubble_fraction.has_value(); });
+  const bool noisy =
+      any_row(report, [](const SweepNumbers& n) { return n.iteration_time_p50_s.has_value(); });
   const bool limited = any_row(report, [](const SweepNumbers& n) { return n.fits.has_value(); });
   Cells table;
   for (const std::size_t axis : axes) table.header.push_back(printable(result.axes[axis].key));
   if (axes.empty()) table.header.emplace_back("point");
-  for (const char* column : {"iteration time", "samples/s", "bubble"})
-    table.header.emplace_back(column);
+  table.header.emplace_back("iteration time");
+  for (const char* column : {"p5", "p50", "p95"}) {
+    if (noisy) table.header.emplace_back(column);
+  }
+  for (const char* column : {"samples/s", "bubble"}) table.header.emplace_back(column);
   if (formula) table.header.emplace_back("by formula");
   for (const char* column : {"stalled", "peak memory", "on device"})
     table.header.emplace_back(column);
@@ -73,6 +78,10 @@ Cells cells_of(const SweepReport& report) {
     if (axes.empty()) line.cells.push_back(std::to_string(row.point));
     if (const auto& n = row.numbers) {
       line.cells.push_back(to_text(round_up(n->iteration_time_s * 1e9)));
+      for (const auto& time :
+           {n->iteration_time_p5_s, n->iteration_time_p50_s, n->iteration_time_p95_s}) {
+        if (noisy) line.cells.push_back(time ? to_text(round_up(*time * 1e9)) : "-");
+      }
       line.cells.push_back(
           n->throughput_samples_per_s ? fmt::format("{:.5g}", *n->throughput_samples_per_s) : "-");
       line.cells.push_back(percent(n->bubble()));
@@ -240,7 +249,8 @@ std::string to_csv(const SweepReport& report) {
   std::vector<std::string> header = {"point"};
   for (const std::size_t axis : axes) header.push_back(csv_cell(result.axes[axis].key));
   for (const char* column :
-       {"iteration_time_s", "throughput_samples_per_s", "bubble_fraction", "bubble_overhead",
+       {"iteration_time_s", "throughput_samples_per_s", "iteration_time_p5_s",
+        "iteration_time_p50_s", "iteration_time_p95_s", "bubble_fraction", "bubble_overhead",
         "steady_bubble_fraction", "formula_bubble_fraction", "communication_stall_fraction",
         "peak_memory_bytes", "peak_memory_device", "fits", "estimated", "reason"})
     header.emplace_back(column);
@@ -251,14 +261,16 @@ std::string to_csv(const SweepReport& report) {
     if (const auto& n = row.numbers) {
       for (const std::string& cell :
            {fmt::format("{}", n->iteration_time_s), or_empty(n->throughput_samples_per_s),
-            fmt::format("{}", n->bubble_fraction), fmt::format("{}", n->bubble_overhead),
-            or_empty(n->steady_bubble_fraction), or_empty(n->formula_bubble_fraction),
+            or_empty(n->iteration_time_p5_s), or_empty(n->iteration_time_p50_s),
+            or_empty(n->iteration_time_p95_s), fmt::format("{}", n->bubble_fraction),
+            fmt::format("{}", n->bubble_overhead), or_empty(n->steady_bubble_fraction),
+            or_empty(n->formula_bubble_fraction),
             fmt::format("{}", n->communication_stall_fraction),
             std::to_string(n->peak_memory_bytes), std::to_string(n->peak_memory_device),
             or_empty(n->fits)})
         line.push_back(cell);
     } else {
-      line.resize(line.size() + 10);
+      line.resize(line.size() + 13);
     }
     line.emplace_back(row.estimated.empty() ? "false" : "true");
     line.push_back(csv_cell(row.reason));

@@ -19,7 +19,8 @@ same() {  # same NAME FILE FILE
 }
 fast=(examples/four-stages.yaml schedule.name=gpipe,1f1b 'schedule.micro_batches=range(2,40,3)' training.mini_batch_size=null,128)
 # Points that take some milliseconds each, so that a run can be met in its middle.
-slow=(examples/sweep.yaml 'schedule.micro_batches=range(1000,1060)' schedule.recompute=none cluster.link.bandwidth="25 GB/s" --jobs 2)
+slow=(examples/sweep.yaml 'schedule.micro_batches=range(1000,1060)' schedule.recompute=none cluster.link.bandwidth="25 GB/s"
+      'training.optimizer_state=range(0,4)' --jobs 2)
 
 wait_for_rows() {  # wait_for_rows FILE COUNT
   for _ in $(seq 3000); do
@@ -94,19 +95,19 @@ wait_for_rows "$work/killed.csv.partial" $((kept + 3))
 "$plumbline" sweep "${slow[@]}" --csv -o "$work/killed.csv" --resume 2> "$work/err2"
 expect "two at once is exit 3" 3 $?
 expect "and is told" 1 "$(grep -c 'another sweep is writing it$' "$work/err2")"
-kill -INT "$pid"
+kill -TERM "$pid"  # a shell starts what is in its background with SIGINT ignored
 wait "$pid"
 expect "interrupted is exit 130" 130 $?
 more=$(rows "$work/killed.csv.partial")
 expect "it says how to go on" \
-  "interrupted: $more of 180 points are in $work/killed.csv.partial; the same command with --resume goes on" \
+  "interrupted: $more of 720 points are in $work/killed.csv.partial; the same command with --resume goes on" \
   "$(cat "$work/err")"
 "$plumbline" sweep "${slow[@]}" --csv -o "$work/killed.csv" --resume
 expect "at last, it ends" 0 $?
 same "with the rows of a sweep in one go" "$work/whole.csv" "$work/killed.csv"
 expect "and keeps nothing else" killed.csv "$(cd "$work" && echo killed*)"
 
-"$plumbline" sweep "${slow[@]}" 'training.optimizer_state=range(0,100)' --csv > "$work/half.csv" 2> "$work/err" &
+"$plumbline" sweep "${slow[@]}" 'schedule.mini_batches=range(1,26)' --csv > "$work/half.csv" 2> "$work/err" &
 pid=$!
 sleep 1.5
 kill -TERM "$pid"
