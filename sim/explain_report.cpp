@@ -62,7 +62,7 @@ std::string path_table(const Outcome& p, const Explanation& e) {
   const double whole = seconds(e.path_length());
   Table table;
   table.row({"from", "to", "length", "share", "where", "what"});
-  const bool cut = e.path.size() > kShownSegments;
+  const bool cut = e.path.size() > kShownSegments + 1;
   const std::size_t shown = cut ? kShownSegments / 2 : e.path.size();
   const auto row = [&](const PathSegment& segment) {
     table.row({at(segment.begin), at(segment.end), to_text(segment.length()),

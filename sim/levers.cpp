@@ -359,10 +359,13 @@ void evaluate_exactly(const Outcome& outcome, const CostIndex& index,
   });
   std::vector<Handle*> followed;
   std::vector<double> their_slopes;
-  for (Handle* handle : handles) {
-    if (followed.size() == kLeversFollowed || handle->lever.gain_s <= 0) break;
-    followed.push_back(handle);
-    their_slopes.push_back(slopes[handle]);
+  for (const bool every : {true, false}) {
+    for (Handle* handle : handles) {
+      if (followed.size() == kLeversFollowed || handle->lever.gain_s <= 0) break;
+      if (handle->lever.every != every) continue;
+      followed.push_back(handle);
+      their_slopes.push_back(slopes[handle]);
+    }
   }
   if (followed.empty()) return;
   Evaluator far(outcome.graph, index, clock);

@@ -50,7 +50,7 @@ struct Levers {
   bool exact = true;
 };
 
-/// So many of them get `until` and `least_s`.
+/// So many of them get `until` and `least_s`: those of every stage or link, then the greatest.
 inline constexpr std::size_t kLeversFollowed = 16;
 
 /// Every F, B, I, W and U of every stage and every link that takes time. Left derivatives (what
