@@ -145,19 +145,6 @@ CleanSamples clean(const std::vector<ClockedSample>& samples) {
   return cleaned;
 }
 
-MeasuredTime measured_time(const std::vector<double>& samples) {
-  const auto rounded = [](double ns) { return Duration{std::llround(ns)}; };
-  const Statistics statistics = statistics_of(samples);
-  PLUMBLINE_CHECK(statistics.least >= 0, statistics.least);
-  MeasuredTime time;
-  time.mean = rounded(statistics.mean);
-  time.median = rounded(statistics.median);
-  time.q1 = rounded(statistics.q1);
-  time.q3 = rounded(statistics.q3);
-  time.samples = static_cast<std::int64_t>(statistics.samples);
-  return time;
-}
-
 double LinkFit::nanoseconds(Bytes size) const {
   const auto constant = static_cast<double>(latency.count());
   if (!bandwidth) return constant;

@@ -113,10 +113,6 @@ struct CleanSamples {
 
 CleanSamples clean(const std::vector<ClockedSample>& samples);
 
-/// As a profile holds it, rounded to the ns: the mean is that without the lowest and highest tenth.
-/// Requires: at least one sample, in ns, none below 0.
-MeasuredTime measured_time(const std::vector<double>& samples);
-
 /// What transfers of several sizes took.
 using TransferTable = std::vector<std::pair<Bytes, Duration>>;
 

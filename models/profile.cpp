@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "models/bug.h"
+#include "models/statistics.h"
 
 namespace plumbline {
 namespace {
@@ -61,6 +63,19 @@ LayerCosts nothing_like(const LayerCosts& like) {
 }
 
 }  // namespace
+
+MeasuredTime measured_time(const std::vector<double>& samples) {
+  const auto rounded = [](double ns) { return Duration{std::llround(ns)}; };
+  const Statistics statistics = statistics_of(samples);
+  PLUMBLINE_CHECK(statistics.least >= 0, statistics.least);
+  MeasuredTime time;
+  time.mean = rounded(statistics.mean);
+  time.median = rounded(statistics.median);
+  time.q1 = rounded(statistics.q1);
+  time.q3 = rounded(statistics.q3);
+  time.samples = static_cast<std::int64_t>(statistics.samples);
+  return time;
+}
 
 bool Profile::holds(std::int64_t batch) const {
   return std::any_of(measurements.begin(), measurements.end(),

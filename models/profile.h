@@ -21,6 +21,10 @@ struct MeasuredTime {
   std::optional<std::int64_t> samples;
 };
 
+/// Samples as a profile holds them, rounded to the ns: the mean is that without the lowest and
+/// highest tenth. Requires: at least one sample, in ns, none below 0.
+MeasuredTime measured_time(const std::vector<double>& samples);
+
 /// The backward given as two parts that may run apart: I for the input's gradient, W for the
 /// weights'.
 struct SplitBackward {

@@ -6,15 +6,8 @@
 #include <numeric>
 
 #include "models/bug.h"
+#include "models/vectorized.h"
 
-// The version is chosen when the program starts; see calibrate/cpu_kernels.cpp.
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && \
-    !defined(__SANITIZE_THREAD__)
-#define PLUMBLINE_VECTORIZED \
-  __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define PLUMBLINE_VECTORIZED
-#endif
 #if defined(__clang__)
 #define PLUMBLINE_LANES_APART _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
