@@ -199,11 +199,11 @@ std::string one_point(const std::vector<ValidationPoint>& points) {
   std::string text = headline(v.predicted) + ", on " + backend_text(v.measured) + "\n\n";
   if (!v.clean()) text += nothing_clean(v.measured) + ";\nnothing is compared\n\n";
   text += comparison(v) + '\n' + devices(v) + notes(points);
-  if (v.memory_verdict() == MemoryVerdict::ties) {
+  if (v.clean() && v.memory_verdict() == MemoryVerdict::ties) {
     text +=
         "note: what the prediction puts at one instant came one after the other: a buffer more was "
         "held\n";
-  } else if (v.memory_verdict() == MemoryVerdict::differs) {
+  } else if (v.clean() && v.memory_verdict() == MemoryVerdict::differs) {
     text += "note: the measured peak memory is not the predicted one on every device\n";
   }
   for (const std::string& estimate : v.predicted.pipeline.estimated)
@@ -277,7 +277,7 @@ std::string many_points(const std::vector<ValidationPoint>& points) {
          {v.predicted.pipeline.schedule.name, std::to_string(v.predicted.micro_batches),
           std::to_string(v.predicted.graph.slots()), time_text(v.predicted_s()),
           if_clean(time_text(v.measured_s())), if_clean(signed_percent(v.error)),
-          if_clean(per_op_hand_over(v.measured)), std::string(name(v.memory_verdict())),
+          if_clean(per_op_hand_over(v.measured)), if_clean(std::string(name(v.memory_verdict()))),
           fmt::format("{} of {}", v.measured.clean, v.measured.iterations.size())})
       row.push_back(std::move(cell));
     row.push_back(widest == 0 ? fmt::format("{:<12}", name(v.verdict))

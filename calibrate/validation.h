@@ -67,8 +67,8 @@ struct Validation {
 
   double predicted_s() const { return predicted.iteration_time_s; }
   double measured_s() const { return measured.outcome.iteration_time_s; }
-  /// Whether any iteration was clean. Where none was, the measured times and all that follows from
-  /// them (error, shares, starts, noise) are those of a disturbed run: reports do not tell them.
+  /// Whether any iteration was clean. Where none was, what was measured and all that follows from
+  /// it (error, shares, starts, noise, memory) is that of a disturbed run: reports do not tell it.
   bool clean() const { return measured.clean > 0; }
   /// Half the 95 % interval of the measured median, relative: 1.82 x the quartiles' distance over
   /// the root of the number of iterations (McGill, Tukey and Larsen 1978, for normal samples).

@@ -268,6 +268,7 @@ TEST_CASE("among several runs one without a clean iteration counts in no number"
   const std::vector<ValidationPoint> points = {point_with(10), point_with(0), point_with(0)};
   const std::string text = to_table(points);
   CAPTURE(text);
+  CHECK(text.find("exact") == text.rfind("exact"));
   CHECK(has(text, "-16."));  // the error of the first
   CHECK(text.find("-16.") == text.rfind("-16."));
   CHECK(has(text, "\nnothing clean was measured in 2 of 3 runs: other work kept"));
@@ -282,8 +283,9 @@ TEST_CASE("among several runs one without a clean iteration counts in no number"
 TEST_CASE("the JSON of a run without a clean iteration has null for what was not measured") {
   const std::string none = to_json({point_with(0)}, "0");
   CAPTURE(none);
-  for (const char* key : {"\"error\": ", "\"noise\": ", "\"error_by_cause_s\": ",
-                          "\"op_start_error_s\": ", "\"critical_path_agreement\": "}) {
+  for (const char* key :
+       {"\"error\": ", "\"noise\": ", "\"error_by_cause_s\": ", "\"op_start_error_s\": ",
+        "\"critical_path_agreement\": ", "\"memory\": "}) {
     CAPTURE(key);
     CHECK(has(none, std::string(key) + "null"));
     CHECK(!has(to_json({point_with(1)}, "0"), std::string(key) + "null"));
