@@ -318,11 +318,9 @@ std::string validation_page(const std::vector<ResultFile>& results) {
 }
 
 std::string accuracy_table(const std::vector<ResultFile>& results) {
-  std::vector<std::vector<std::string>> rows = {{"what", "runs",
-                                                 "error of the iteration time, mean "
-                                                 "of sizes",
-                                                 "from ... to", "worst", "peak memory",
-                                                 "pairs in the predicted order"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"what", "runs", "error of iteration time, mean of sizes", "from ... to", "worst",
+       "peak memory", "pairs in the predicted order"}};
   const auto row = [&](const std::string& name, const Files& files, bool ranked) {
     const Summary s = summarize(files);
     const bool any = s.measured > 0;
