@@ -19,12 +19,6 @@
 namespace plumbline {
 namespace {
 
-#ifdef __clang__
-constexpr const char* kCompiler = "clang " __clang_version__;
-#else
-constexpr const char* kCompiler = "gcc " __VERSION__;
-#endif
-
 constexpr RealTime kWarmUp = 500'000'000;
 /// After a pause between two rounds: the caches hold what they did before.
 constexpr RealTime kShortWarmUp = 50'000'000;
@@ -338,7 +332,7 @@ Result<Calibration> calibration_of(const Network& network, const Mark& mark,
                 {"host", host_name()},
                 {"system", system_name()},
                 {"library", cpu_library()},
-                {"compiler", kCompiler},
+                {"compiler", compiler_name()},
                 {"cores", std::to_string(usable_cores())},
                 {"busy_cores", std::to_string(options.devices)},
                 {"optimizer", std::string(name(options.optimizer))},

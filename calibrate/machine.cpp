@@ -105,6 +105,14 @@ std::string system_name() {
   return text;
 }
 
+std::string compiler_name() {
+#ifdef __clang__
+  return "clang " __clang_version__;
+#else
+  return "gcc " __VERSION__;
+#endif
+}
+
 std::optional<double> clock_now() {
   const auto kilohertz =
       number_in(text_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq"));

@@ -31,6 +31,8 @@ std::string processor_name();
 std::string host_name();
 /// "Linux 6.1.0 x86_64, Debian GNU/Linux 12 (bookworm)".
 std::string system_name();
+/// "gcc 12.2.0": what this program was built with.
+std::string compiler_name();
 /// What the processors run at now, in MHz: as cpufreq says, else as /proc/cpuinfo does.
 std::optional<double> clock_now();
 std::optional<double> load_now();

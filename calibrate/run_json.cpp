@@ -50,48 +50,50 @@ Json point_json(const ValidationPoint& point) {
   const Validation& v = point.validation;
   const Outcome& p = v.predicted;
   const Outcome& m = v.measured.outcome;
+  // What was measured is not known where no iteration was clean.
+  const auto if_clean = [&](Json value) { return v.clean() ? std::move(value) : Json(nullptr); };
   Json devices = Json::array();
   for (std::size_t slot = 0; slot < p.memory.size(); ++slot) {
     const DeviceMetrics& a = p.metrics.devices[slot];
     const DeviceMetrics& b = m.metrics.devices[slot];
-    devices.push_back({{"device", p.graph.devices[slot].value},
-                       {"busy_s", pair(seconds(a.busy), seconds(b.busy))},
-                       {"idle_s", pair(seconds(a.idle), seconds(b.idle))},
-                       {"peak_memory_bytes",
-                        pair(p.memory[slot].peak.sum().count, m.memory[slot].peak.sum().count)},
-                       {"peak_memory_op", pair(p.memory[slot].peak_op, m.memory[slot].peak_op)}});
+    devices.push_back(
+        {{"device", p.graph.devices[slot].value},
+         {"busy_s", pair(seconds(a.busy), if_clean(seconds(b.busy)))},
+         {"idle_s", pair(seconds(a.idle), if_clean(seconds(b.idle)))},
+         {"peak_memory_bytes",
+          pair(p.memory[slot].peak.sum().count, if_clean(m.memory[slot].peak.sum().count))},
+         {"peak_memory_op", pair(p.memory[slot].peak_op, if_clean(m.memory[slot].peak_op))}});
   }
   const auto throughput = [](const Outcome& o) {
     return o.throughput_samples_per_s ? Json(*o.throughput_samples_per_s) : Json(nullptr);
   };
-  return {{"scenario", p.scenario},
-          {"overrides", point.overrides},
-          {"schedule", p.pipeline.schedule.name},
-          {"stages", p.pipeline.partition.stages.size()},
-          {"device_count", p.graph.slots()},
-          {"micro_batches", p.micro_batches},
-          {"verdict", name(v.verdict)},
-          {"error", v.error},
-          {"noise", v.noise()},
-          {"iteration_time_s", pair(v.predicted_s(), v.measured_s())},
-          {"throughput_samples_per_s", pair(throughput(p), throughput(m))},
-          {"bubble_fraction", pair(p.metrics.bubble_fraction(), m.metrics.bubble_fraction())},
-          {"idle_by_cause_s", pair(idle(p), idle(m))},
-          {"error_by_cause_s",
-           {{"compute", v.shares.compute_s},
-            {"transfer", v.shares.transfer_s},
-            {"hand_over", v.shares.hand_over_s},
-            {"waiting", v.shares.waiting_s}}},
-          {"op_start_error_s",
-           {{"median", v.starts.median_s},
-            {"p95", v.starts.p95_s},
-            {"most", v.starts.most_s},
-            {"worst_op", v.starts.worst}}},
-          {"critical_path_agreement", v.critical_path_agreement},
-          {"memory", name(v.memory_verdict())},
-          {"notes", p.pipeline.notes},
-          {"devices", std::move(devices)},
-          {"measured", measured(v.measured)}};
+  return {
+      {"scenario", p.scenario},
+      {"overrides", point.overrides},
+      {"schedule", p.pipeline.schedule.name},
+      {"stages", p.pipeline.partition.stages.size()},
+      {"device_count", p.graph.slots()},
+      {"micro_batches", p.micro_batches},
+      {"verdict", name(v.verdict)},
+      {"error", if_clean(v.error)},
+      {"noise", if_clean(v.noise())},
+      {"iteration_time_s", pair(v.predicted_s(), if_clean(v.measured_s()))},
+      {"throughput_samples_per_s", pair(throughput(p), if_clean(throughput(m)))},
+      {"bubble_fraction", pair(p.metrics.bubble_fraction(), if_clean(m.metrics.bubble_fraction()))},
+      {"idle_by_cause_s", pair(idle(p), if_clean(idle(m)))},
+      {"error_by_cause_s", if_clean({{"compute", v.shares.compute_s},
+                                     {"transfer", v.shares.transfer_s},
+                                     {"hand_over", v.shares.hand_over_s},
+                                     {"waiting", v.shares.waiting_s}})},
+      {"op_start_error_s", if_clean({{"median", v.starts.median_s},
+                                     {"p95", v.starts.p95_s},
+                                     {"most", v.starts.most_s},
+                                     {"worst_op", v.starts.worst}})},
+      {"critical_path_agreement", if_clean(v.critical_path_agreement)},
+      {"memory", if_clean(name(v.memory_verdict()))},
+      {"notes", p.pipeline.notes},
+      {"devices", std::move(devices)},
+      {"measured", measured(v.measured)}};
 }
 
 }  // namespace

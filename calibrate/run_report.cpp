@@ -60,8 +60,16 @@ std::string how_measured(const RealRun& run) {
   return text;
 }
 
+/// "nothing clean was measured in 6 iterations: other work kept the devices from running".
+std::string nothing_clean(const RealRun& run) {
+  return fmt::format(
+      "nothing clean was measured in {} iteration{}: other work kept the devices from running",
+      run.iterations.size(), run.iterations.size() == 1 ? "" : "s");
+}
+
 /// What the verdict means here, in a sentence.
 std::string verdict_text(const Validation& v) {
+  if (!v.clean()) return "INCONCLUSIVE: " + nothing_clean(v.measured);
   const std::string off = fmt::format("predicted {:.2f} % too {}", 100 * std::abs(v.error),
                                       v.error < 0 ? "fast" : "slow");
   switch (v.verdict) {
@@ -82,14 +90,21 @@ std::string verdict_text(const Validation& v) {
   return "";
 }
 
+/// What the columns of measured values are called: those of a run without a clean iteration show
+/// what happened, but are no measurement.
+std::string measured_title(const Validation& v) { return v.clean() ? "measured" : "disturbed"; }
+
 std::string comparison(const Validation& v) {
   const Outcome& p = v.predicted;
   const Outcome& m = v.measured.outcome;
   Table table;
-  table.row({"", "predicted", "measured", "error"});
+  table.row(v.clean() ? std::vector<std::string>{"", "predicted", "measured", "error"}
+                      : std::vector<std::string>{"", "predicted", measured_title(v)});
   const auto row = [&](std::string name, std::string predicted, std::string measured,
                        std::string error) {
-    table.row({std::move(name), std::move(predicted), std::move(measured), std::move(error)});
+    std::vector<std::string> cells = {std::move(name), std::move(predicted), std::move(measured)};
+    if (v.clean()) cells.push_back(std::move(error));
+    table.row(std::move(cells));
   };
   row("iteration time", time_text(v.predicted_s()), time_text(v.measured_s()),
       signed_percent(v.error));
@@ -126,7 +141,8 @@ std::string devices(const Validation& v) {
   const Outcome& p = v.predicted;
   const Outcome& m = v.measured.outcome;
   Table table;
-  table.row({"device", "busy", "measured", "idle", "measured", "peak memory", "measured"});
+  const std::string title = measured_title(v);
+  table.row({"device", "busy", title, "idle", title, "peak memory", title});
   for (std::size_t slot = 0; slot < p.memory.size(); ++slot) {
     table.row({std::to_string(p.graph.devices[slot].value), to_text(p.metrics.devices[slot].busy),
                to_text(m.metrics.devices[slot].busy), to_text(p.metrics.devices[slot].idle),
@@ -163,20 +179,9 @@ std::string notes(const std::vector<ValidationPoint>& points) {
   return text;
 }
 
-std::string one_point(const std::vector<ValidationPoint>& points) {
-  const Validation& v = points.front().validation;
-  std::string text = headline(v.predicted) + ", on " + backend_text(v.measured) + "\n\n" +
-                     comparison(v) + '\n' + devices(v) + notes(points);
-  if (v.memory_verdict() == MemoryVerdict::ties) {
-    text +=
-        "note: what the prediction puts at one instant came one after the other: a buffer more was "
-        "held\n";
-  } else if (v.memory_verdict() == MemoryVerdict::differs) {
-    text += "note: the measured peak memory is not the predicted one on every device\n";
-  }
-  for (const std::string& estimate : v.predicted.pipeline.estimated)
-    text += "\npredicted from estimates: " + estimate + '\n';
-  text += "\nwhere the error comes from\n" + causes(v);
+/// Where the error comes from, how far off the starts are, how steady the measurement was.
+std::string where_and_how(const Validation& v) {
+  std::string text = "\nwhere the error comes from\n" + causes(v);
   text += fmt::format(
       "\nops start {} from where they were predicted in the median, {} at the 95th percentile, {} "
       "at most ({});\n{} of the measured critical path is critical in the prediction too\n",
@@ -186,6 +191,24 @@ std::string one_point(const std::vector<ValidationPoint>& points) {
   text += fmt::format("{} clean, {} to {} in the middle half, hand-over {} an op\n",
                       of_iterations(v.measured), time_text(time.q1), time_text(time.q3),
                       per_op_hand_over(v.measured));
+  return text;
+}
+
+std::string one_point(const std::vector<ValidationPoint>& points) {
+  const Validation& v = points.front().validation;
+  std::string text = headline(v.predicted) + ", on " + backend_text(v.measured) + "\n\n";
+  if (!v.clean()) text += nothing_clean(v.measured) + ";\nnothing is compared\n\n";
+  text += comparison(v) + '\n' + devices(v) + notes(points);
+  if (v.clean() && v.memory_verdict() == MemoryVerdict::ties) {
+    text +=
+        "note: what the prediction puts at one instant came one after the other: a buffer more was "
+        "held\n";
+  } else if (v.clean() && v.memory_verdict() == MemoryVerdict::differs) {
+    text += "note: the measured peak memory is not the predicted one on every device\n";
+  }
+  for (const std::string& estimate : v.predicted.pipeline.estimated)
+    text += "\npredicted from estimates: " + estimate + '\n';
+  text += v.clean() ? where_and_how(v) : '\n' + of_iterations(v.measured) + " clean\n";
   for (const std::string& remark : v.measured.remarks) text += remark + '\n';
   return text + '\n' + verdict_text(v) + '\n';
 }
@@ -212,6 +235,21 @@ std::string other_overrides(const ValidationPoint& point) {
   return fmt::format("{}", fmt::join(others, " "));
 }
 
+/// The errors of the runs that were measured, and how many were not. Without a sign, in any order.
+std::string errors_text(std::vector<double> errors, std::size_t runs, double tolerance) {
+  std::string text;
+  if (errors.size() < runs) {
+    text = fmt::format(
+        "nothing clean was measured in {} of {} runs: other work kept the devices from running\n",
+        runs - errors.size(), runs);
+  }
+  if (errors.empty()) return text;
+  std::sort(errors.begin(), errors.end());
+  return text + fmt::format("error {} in the median, {} at worst; tolerance {}\n",
+                            percent(quantile(errors, 0.5)), percent(errors.back()),
+                            percent(tolerance));
+}
+
 std::string many_points(const std::vector<ValidationPoint>& points) {
   const std::string& scenario = points.front().validation.predicted.scenario;
   const bool one_scenario = std::all_of(points.begin(), points.end(), [&](const auto& point) {
@@ -231,14 +269,15 @@ std::string many_points(const std::vector<ValidationPoint>& points) {
   std::vector<double> errors;
   for (const ValidationPoint& point : points) {
     const Validation& v = point.validation;
-    errors.push_back(std::abs(v.error));
+    if (v.clean()) errors.push_back(std::abs(v.error));
+    const auto if_clean = [&](std::string text) { return v.clean() ? std::move(text) : "-"; };
     std::vector<std::string> row;
     if (!one_scenario) row.push_back(v.predicted.scenario);
     for (std::string cell :
          {v.predicted.pipeline.schedule.name, std::to_string(v.predicted.micro_batches),
           std::to_string(v.predicted.graph.slots()), time_text(v.predicted_s()),
-          time_text(v.measured_s()), signed_percent(v.error), per_op_hand_over(v.measured),
-          std::string(name(v.memory_verdict())),
+          if_clean(time_text(v.measured_s())), if_clean(signed_percent(v.error)),
+          if_clean(per_op_hand_over(v.measured)), if_clean(std::string(name(v.memory_verdict()))),
           fmt::format("{} of {}", v.measured.clean, v.measured.iterations.size())})
       row.push_back(std::move(cell));
     row.push_back(widest == 0 ? fmt::format("{:<12}", name(v.verdict))
@@ -246,13 +285,10 @@ std::string many_points(const std::vector<ValidationPoint>& points) {
                                             other_overrides(point), widest));
     table.row(std::move(row));
   }
-  std::sort(errors.begin(), errors.end());
   return fmt::format("{}on {}\n\n", one_scenario ? scenario + ", " : "",
                      backend_text(points.front().validation.measured)) +
-         table.print() + notes(points) +
-         fmt::format("\nerror {} in the median, {} at worst; tolerance {}\n",
-                     percent(quantile(errors, 0.5)), percent(errors.back()),
-                     percent(points.front().validation.tolerance)) +
+         table.print() + notes(points) + '\n' +
+         errors_text(std::move(errors), points.size(), points.front().validation.tolerance) +
          ranking_text(points);
 }
 
@@ -267,6 +303,10 @@ std::string to_table(const std::vector<ValidationPoint>& points) {
 }
 
 std::vector<ReportFigure> report_figures(const Validation& v) {
+  if (!v.clean()) {
+    return {{"Predicted", time_text(v.predicted_s()), "iteration time"},
+            {"Measured", "-", nothing_clean(v.measured)}};
+  }
   const auto part = [](double time_s) { return difference_text(time_s); };
   return {{"Predicted", time_text(v.predicted_s()), "iteration time"},
           {"Measured", time_text(v.measured_s()),

@@ -20,9 +20,11 @@ std::string to_table(const RealRun& run, const std::optional<TimelineStyle>& sty
 std::string to_json(const RealRun& run, const std::string& version);
 
 /// Of one point: predicted beside measured and where the error comes from. Of several: a line each
-/// and whether their order was predicted. Requires: at least one.
+/// and whether their order was predicted. Where no iteration was clean, nothing is compared.
+/// Requires: at least one.
 std::string to_table(const std::vector<ValidationPoint>& points);
 
+/// What cannot be known because no iteration was clean is null.
 std::string to_json(const std::vector<ValidationPoint>& points, const std::string& version);
 
 /// For the HTML report: how far off the prediction was, and where that comes from.

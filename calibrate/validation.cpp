@@ -190,9 +190,10 @@ Ranking rank(const std::vector<ValidationPoint>& points) {
   Ranking ranking;
   for (std::size_t a = 0; a < points.size(); ++a) {
     for (std::size_t b = a + 1; b < points.size(); ++b) {
-      ++ranking.pairs;
       const Validation& first = points[a].validation;
       const Validation& second = points[b].validation;
+      if (!first.clean() || !second.clean()) continue;
+      ++ranking.pairs;
       const double measured_a = time_per_sample(first.measured.outcome);
       const double measured_b = time_per_sample(second.measured.outcome);
       const double noise = std::max({first.noise(), second.noise(), 0.005});

@@ -67,6 +67,9 @@ struct Validation {
 
   double predicted_s() const { return predicted.iteration_time_s; }
   double measured_s() const { return measured.outcome.iteration_time_s; }
+  /// Whether any iteration was clean. Where none was, what was measured and all that follows from
+  /// it (error, shares, starts, noise, memory) is that of a disturbed run: reports do not tell it.
+  bool clean() const { return measured.clean > 0; }
   /// Half the 95 % interval of the measured median, relative: 1.82 x the quartiles' distance over
   /// the root of the number of iterations (McGill, Tukey and Larsen 1978, for normal samples).
   double noise() const;
@@ -85,7 +88,7 @@ struct ValidationPoint {
 
 /// Whether the order of several runs, by time for a sample, was predicted.
 struct Ranking {
-  std::size_t pairs = 0;
+  std::size_t pairs = 0;  ///< Of runs of which something clean was measured.
   std::size_t ties = 0;   ///< The measured times differ by no more than their noise.
   std::size_t right = 0;  ///< Of the others: predicted in the measured order.
   std::size_t wrong = 0;  ///< Predicted in the other order, or as equal.

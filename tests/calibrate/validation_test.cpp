@@ -179,6 +179,7 @@ TEST_CASE("a ranking counts pairs beyond the noise and whether their order was p
     p.validation.measured.time_s.samples = 1;
     p.validation.measured.time_s.q1 = measured_s;
     p.validation.measured.time_s.q3 = measured_s * (1 + spread);
+    p.validation.measured.clean = 1;
     return p;
   };
   const std::vector<ValidationPoint> points = {point(1, 1.1, 0), point(2, 2.1, 0),
@@ -221,6 +222,76 @@ TEST_CASE("what the prediction notes is told beside the measurement, each senten
     CHECK(text.find(note) == text.rfind(note));
     CHECK(to_json(points, "0").find("\"notes\": [\n") != std::string::npos);
   }
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// A run 20 % longer than predicted of which `clean` of 10 iterations were clean.
+ValidationPoint point_with(std::size_t clean) {
+  const Scenario scenario = scenario_of("name: gpipe");
+  const auto predicted = predict(scenario);
+  REQUIRE(predicted);
+  const auto longer = [&](std::uint32_t node) {
+    return Duration{predicted->graph.cost(node).hold.count() * 6 / 5};
+  };
+  RealRun run = run_with(scenario, *predicted, longer, no_gap);
+  run.clean = clean;
+  return {{}, validate(*predicted, run, 0.05)};
+}
+
+TEST_CASE("a run without a clean iteration is told as one, and nothing in it as measured") {
+  const ValidationPoint none = point_with(0);
+  CHECK(none.validation.verdict == Verdict::inconclusive);
+  const std::string text = to_table({none});
+  const std::string why =
+      "nothing clean was measured in 10 iterations: other work kept the devices from running";
+  CAPTURE(text);
+  CHECK(has(text, "\n" + why + ";\nnothing is compared\n"));
+  CHECK(has(text, "\n0 of 10 iterations clean\n"));
+  CHECK(has(text, "\nINCONCLUSIVE: " + why + "\n"));
+  CHECK(has(text, "predicted  disturbed\n"));
+  for (const char* gone : {"measured  ", "error", "where the error", "ops start", "too fast"})
+    CHECK_MESSAGE(!has(text, gone), gone);
+  const std::string measured = to_table({point_with(10)});
+  for (const char* there : {"measured  ", "error", "where the error", "ops start", "too fast"})
+    CHECK_MESSAGE(has(measured, there), there);
+  CHECK(!has(measured, "nothing clean"));
+  const auto figures = report_figures(none.validation);
+  REQUIRE(figures.size() == 2);
+  CHECK(figures[1].value == "-");
+  CHECK(figures[1].remark == why);
+}
+
+TEST_CASE("among several runs one without a clean iteration counts in no number") {
+  const std::vector<ValidationPoint> points = {point_with(10), point_with(0), point_with(0)};
+  const std::string text = to_table(points);
+  CAPTURE(text);
+  CHECK(text.find("exact") == text.rfind("exact"));
+  CHECK(has(text, "-16."));  // the error of the first
+  CHECK(text.find("-16.") == text.rfind("-16."));
+  CHECK(has(text, "\nnothing clean was measured in 2 of 3 runs: other work kept"));
+  CHECK(has(text, "running\nerror 16."));
+  CHECK(has(text, "\nranking: 0 pairs"));
+  const std::string none = to_table({point_with(0), point_with(0)});
+  CAPTURE(none);
+  CHECK(has(none, "\nnothing clean was measured in 2 of 2 runs"));
+  CHECK(!has(none, "in the median"));
+}
+
+TEST_CASE("the JSON of a run without a clean iteration has null for what was not measured") {
+  const std::string none = to_json({point_with(0)}, "0");
+  CAPTURE(none);
+  for (const char* key :
+       {"\"error\": ", "\"noise\": ", "\"error_by_cause_s\": ", "\"op_start_error_s\": ",
+        "\"critical_path_agreement\": ", "\"memory\": "}) {
+    CAPTURE(key);
+    CHECK(has(none, std::string(key) + "null"));
+    CHECK(!has(to_json({point_with(1)}, "0"), std::string(key) + "null"));
+  }
+  CHECK(has(none, "\"measured\": null"));
+  CHECK(has(none, "\"clean_iterations\": 0"));
 }
 
 TEST_CASE("the verdict on several points is the worst, and off is worse than inconclusive") {

@@ -1,0 +1,133 @@
+// Results of validations: what is kept of them, and the numbers that are made of them.
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "tools/markdown.h"
+#include "tools/page.h"
+#include "tools/result_file.h"
+#include "tools/summary.h"
+
+namespace plumbline::test {
+namespace {
+
+ResultPoint point(const std::string& schedule, double error, Verdict verdict) {
+  ResultPoint p;
+  p.scenario = "a | b";
+  p.schedule = schedule;
+  p.devices = 2;
+  p.micro_batches = 4;
+  p.verdict = verdict;
+  p.clean = 9;
+  p.iterations = 10;
+  p.predicted_s = 0.1 * (1 + error);
+  // Compute has three quarters of the error, hand-over the rest.
+  p.measured =
+      ResultPoint::Measured{0.1, error, {0.075 * error, 0, 0.025 * error, 0}, MemoryVerdict::exact};
+  return p;
+}
+
+ResultFile file_of(ResultGroup group, const std::string& name) {
+  ResultFile file;
+  file.group = group;
+  file.name = name;
+  file.command = "plumbline validate x.yaml";
+  file.machine = {{"processor", "a CPU"}, {"date", "2026-01-02"}, {"cores", "2"}};
+  file.ranking.pairs = 6;
+  file.ranking.ties = 1;
+  file.ranking.right = 4;
+  file.ranking.wrong = 1;
+  file.points = {point("gpipe", -0.04, Verdict::close), point("1f1b", 0.01, Verdict::same),
+                 point("naive", -0.01, Verdict::same)};
+  file.points[2].measured->memory = MemoryVerdict::ties;
+  ResultPoint unmeasured = point("delayed-backward", -0.9, Verdict::inconclusive);
+  unmeasured.measured.reset();
+  unmeasured.clean = 0;
+  file.points.push_back(unmeasured);
+  return file;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("a summary counts only what was measured, and names the worst with its sign") {
+  const ResultFile file = file_of(ResultGroup::networks, "mlp");
+  const Summary s = summarize({&file});
+  CHECK(s.runs == 4);
+  CHECK(s.measured == 3);
+  CHECK(s.error.mean_size == doctest::Approx(0.02));
+  CHECK(s.error.median_size == doctest::Approx(0.01));
+  CHECK(s.error.mean == doctest::Approx(-0.04 / 3));
+  CHECK(s.error.least == doctest::Approx(-0.04));
+  CHECK(s.error.most == doctest::Approx(0.01));
+  CHECK(s.worst == &file.points[0]);
+  CHECK(s.causes[0].least == doctest::Approx(-0.03));  // compute
+  CHECK(s.causes[2].least == doctest::Approx(-0.01));  // hand-over
+  CHECK(s.causes[1].mean_size == 0);
+  CHECK(s.clean == 27);
+  CHECK(s.iterations == 40);
+  CHECK(worst_cell(s) == "-4.00 %: mlp, gpipe, 4 micro-batches, 2 devices");
+  CHECK(range_cell(s.error, true) == "-4.00 % to +1.00 %");
+  CHECK(memory_cell(s) == "2 exact, 1 ties");
+  CHECK(verdict_cell(s) == "2 SAME, 1 CLOSE, 1 INCONCLUSIVE");
+  CHECK(order_cell(s.ranking) == "4 of 5, 1 within the noise");
+}
+
+TEST_CASE("several files add up, and their orders are those within each") {
+  const ResultFile file = file_of(ResultGroup::networks, "mlp");
+  const Summary s = summarize({&file, &file});
+  CHECK(s.runs == 8);
+  CHECK(s.error.mean_size == doctest::Approx(0.02));
+  CHECK(s.ranking.pairs == 12);
+  CHECK(*s.ranking.tau() == doctest::Approx(0.6));
+}
+
+TEST_CASE("where nothing was measured there is no number") {
+  ResultFile file = file_of(ResultGroup::networks, "mlp");
+  file.points.erase(file.points.begin(), file.points.begin() + 3);
+  file.ranking = {};
+  const Summary s = summarize({&file});
+  CHECK(s.measured == 0);
+  CHECK(worst_cell(s) == "-");
+  CHECK(memory_cell(s) == "-");
+  CHECK(order_cell(s.ranking) == "-");
+  const std::string page = validation_page({file});
+  CHECK(has(page, "| mlp | 1 | - | - | - | - | - | 1 INCONCLUSIVE | - | - | 0 of 10 |"));
+  CHECK(has(page, "Nothing clean was measured in 1 of 1 runs"));
+}
+
+TEST_CASE("what is written is read back, and written again to the byte") {
+  ResultFile file = file_of(ResultGroup::matrix, "2 devices");
+  file.is_short = true;
+  file.calibration = {{"noise", "0.01"}};
+  const std::string text = to_json(file);
+  const auto path = std::filesystem::temp_directory_path() / "plumbline_results_test.json";
+  std::ofstream(path) << text;
+  const auto read = read_result(path.string());
+  std::filesystem::remove(path);
+  REQUIRE_MESSAGE(read, (read ? "" : to_text(read.problems())));
+  CHECK(to_json(*read) == text);
+  CHECK(validation_page({*read}) == validation_page({file}));
+  CHECK_FALSE(read->points[3].measured);
+}
+
+TEST_CASE("the page says what is short, and what is not there") {
+  ResultFile file = file_of(ResultGroup::examples, "all");
+  CHECK_FALSE(has(validation_page({file}), "short run"));
+  const std::string table = accuracy_table({file});
+  CHECK(has(table, "Not in these results: course practicals"));
+  CHECK(has(table, "worst | peak memory"));
+  CHECK(has(table, "-4.00 %: a \\| b, gpipe"));  // a bar would end the cell
+  CHECK(has(table, "Measured 2026-01-02 on a CPU, 2 cores."));
+  ResultFile other = file;
+  other.is_short = true;
+  CHECK(has(accuracy_table({other}), "**These numbers are of a short run**"));
+  CHECK(has(accuracy_table({file, other}), "**1 of 2 results are of a short run**"));
+}
+
+}  // namespace
+}  // namespace plumbline::test

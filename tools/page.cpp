@@ -1,0 +1,348 @@
+// The page is a list of sections, each a function.
+// SPDX-License-Identifier: MIT
+#include "tools/page.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "tools/markdown.h"
+#include "tools/summary.h"
+
+namespace plumbline {
+namespace {
+
+using Files = std::vector<const ResultFile*>;
+
+struct GroupText {
+  const char* title;
+  const char* row;      ///< In tables.
+  const char* meaning;  ///< What was run, below the title.
+  const char* noun;     ///< What its files are.
+};
+
+GroupText text_of(ResultGroup group) {
+  switch (group) {
+    case ResultGroup::practicals:
+      return {"The course practicals", "course practicals, on `synthetic`",
+              "Two devices; options A (naive), B (gpipe) and C (the one-thread loop, "
+              "delayed-backward), and true 1f1b. Each op\ncosts 0.5 ms besides what its samples "
+              "cost. On `synthetic`: threads wait for as long as an op is modelled to take.",
+              "mini-batch"};
+    case ResultGroup::matrix:
+      return {
+          "Schedules, devices, micro-batches",
+          "schedules x devices x micro-batches, on `synthetic`",
+          "Equal stages of 1 ms forward and 2 ms backward on free links (examples/for-real.yaml), "
+          "on `synthetic`. Ops that wait\ntake the time that was predicted, so what is left is "
+          "the tool's own cost.",
+          "part"};
+    case ResultGroup::examples:
+      return {"The examples as they are", "`examples/*.yaml` as they are, on `synthetic`",
+              "Every scenario of `examples/` without a change, on `synthetic`. Their order says "
+              "nothing: they are different models.",
+              "part"};
+    case ResultGroup::networks:
+      return {"Networks trained on CPU cores", "networks, on `cpu`",
+              "Each network is calibrated on two cores with micro-batches of 16 samples, its "
+              "schedules are predicted from that\nprofile alone, and then trained for real on the "
+              "same cores: `plan.partition: balanced`, free links.",
+              "network"};
+  }
+  return {};
+}
+
+Files of_group(const std::vector<ResultFile>& results, ResultGroup group) {
+  Files files;
+  files.reserve(results.size());
+  for (const ResultFile& result : results) {
+    if (result.group == group) files.push_back(&result);
+  }
+  return files;
+}
+
+/// The value under `key`, or "not told".
+std::string fact(const std::map<std::string, std::string>& facts, const std::string& key) {
+  const auto found = facts.find(key);
+  return found == facts.end() ? "not told" : found->second;
+}
+
+/// The different values under `key` of all results, in the order of the results.
+std::vector<std::string> facts(const std::vector<ResultFile>& results, const std::string& key) {
+  std::vector<std::string> values;
+  for (const ResultFile& result : results) {
+    std::string value = fact(result.machine, key);
+    if (std::find(values.begin(), values.end(), value) == values.end())
+      values.push_back(std::move(value));
+  }
+  return values;
+}
+
+std::string of(std::size_t part, std::size_t all) { return fmt::format("{} of {}", part, all); }
+
+/// What a reader must know before any number; "" where there is nothing.
+std::string warning(const std::vector<ResultFile>& results) {
+  const auto is_short = static_cast<std::size_t>(
+      std::count_if(results.begin(), results.end(), [](const auto& one) { return one.is_short; }));
+  if (is_short == 0) return "";
+  const std::string which = is_short == results.size()
+                                ? "These numbers are"
+                                : fmt::format("{} results are", of(is_short, results.size()));
+  return fmt::format(
+      "**{} of a short run** (`scripts/validate --quick`), which shows that\neverything "
+      "works: few points, few iterations. Do not judge the accuracy by it.\n",
+      which);
+}
+
+std::string missing_groups(const std::vector<ResultFile>& results) {
+  std::vector<std::string> missing;
+  for (const ResultGroup group : kResultGroups) {
+    if (of_group(results, group).empty()) missing.emplace_back(text_of(group).row);
+  }
+  if (missing.empty()) return "";
+  return fmt::format("Not in these results: {}.\n", fmt::join(missing, "; "));
+}
+
+// ---- where it was measured
+
+std::string machine_section(const std::vector<ResultFile>& results) {
+  std::vector<std::vector<std::string>> machine = {{"machine", ""}};
+  for (const char* key : {"processor", "cores", "system", "compiler", "library", "tool"})
+    machine.push_back({key, fmt::format("{}", fmt::join(facts(results, key), "; "))});
+  std::vector<std::vector<std::string>> runs = {
+      {"result", "part of", "date (UTC)", "commit", "load before", "runs", "clean iterations"}};
+  for (const ResultGroup group : kResultGroups) {
+    for (const ResultFile* file : of_group(results, group)) {
+      const Summary summary = summarize({file});
+      runs.push_back({file->name, text_of(group).row, fact(file->machine, "date"),
+                      fact(file->machine, "commit"), fact(file->machine, "load"),
+                      std::to_string(summary.runs),
+                      fmt::format("{} of {}", summary.clean, summary.iterations)});
+    }
+  }
+  return "## Where and when\n\n" + markdown_table(machine, {0, 1}) + '\n' +
+         markdown_table(runs, {0, 1, 2, 3}) +
+         "\n*Load before* is the system's load average over a minute, before the first iteration: "
+         "0 is a quiet machine.\n";
+}
+
+// ---- tables of summaries
+
+std::vector<std::string> summary_row(const std::string& name, const Summary& s, bool ranked) {
+  const bool any = s.measured > 0;
+  const auto tau = s.ranking.tau();
+  return {name,
+          std::to_string(s.runs),
+          any ? unsigned_percent(s.error.mean_size) : "-",
+          any ? unsigned_percent(s.error.median_size) : "-",
+          range_cell(s.error, any),
+          worst_cell(s),
+          memory_cell(s),
+          verdict_cell(s),
+          ranked ? order_cell(s.ranking) : "-",
+          ranked && tau ? fmt::format("{:.2f}", *tau) : "-",
+          fmt::format("{} of {}", s.clean, s.iterations)};
+}
+
+std::vector<std::string> summary_header(const std::string& first) {
+  return {first,
+          "runs",
+          "error, mean of sizes",
+          "median of sizes",
+          "from ... to",
+          "worst",
+          "peak memory",
+          "verdicts",
+          "pairs in the predicted order",
+          "tau",
+          "clean iterations"};
+}
+
+const std::vector<std::size_t> kSummaryLeft = {0, 5, 6, 7};
+
+/// Only runs of one model have an order that means something.
+bool is_ranked(ResultGroup group) { return group != ResultGroup::examples; }
+
+std::string unmeasured(const Summary& summary) {
+  if (summary.measured == summary.runs) return "";
+  return fmt::format(
+      "\nNothing clean was measured in {} runs: they count in no error, in no order and among the "
+      "INCONCLUSIVE.\n",
+      of(summary.runs - summary.measured, summary.runs));
+}
+
+/// Each file of the group, and all of them where there are several.
+std::string error_table(const Files& files, ResultGroup group) {
+  std::vector<std::vector<std::string>> rows = {summary_header(text_of(group).noun)};
+  for (const ResultFile* file : files)
+    rows.push_back(summary_row(file->name, summarize({file}), is_ranked(group)));
+  const Summary all = summarize(files);
+  if (files.size() > 1) rows.push_back(summary_row("all", all, is_ranked(group)));
+  return markdown_table(rows, kSummaryLeft) + unmeasured(all);
+}
+
+std::string cause_table(const Files& files, ResultGroup group) {
+  std::vector<std::vector<std::string>> rows = {{text_of(group).noun}};
+  for (const std::string_view cause : kCauses) rows.front().emplace_back(cause);
+  const auto row = [&](const std::string& name, const Summary& summary) {
+    std::vector<std::string> cells = {name};
+    for (const Spread& cause : summary.causes) {
+      cells.push_back(summary.measured == 0
+                          ? "-"
+                          : fmt::format("{:.2f} ({:+.2f} to {:+.2f})", 100 * cause.mean_size,
+                                        100 * cause.least, 100 * cause.most));
+    }
+    rows.push_back(std::move(cells));
+  };
+  for (const ResultFile* file : files) row(file->name, summarize({file}));
+  if (files.size() > 1) row("all", summarize(files));
+  return "Where the error comes from, in points of it: the mean of sizes (from ... to)\n\n" +
+         markdown_table(rows);
+}
+
+std::string calibration_table(const Files& files) {
+  std::vector<std::vector<std::string>> rows = {
+      {"network", "date (UTC)", "load before", "passes", "dropped", "noise", "drift"}};
+  for (const ResultFile* file : files) {
+    if (file->calibration.empty()) continue;
+    rows.push_back({file->name});
+    for (const char* key : {"date", "load", "passes", "dropped", "noise", "drift"})
+      rows.back().push_back(fact(file->calibration, key));
+  }
+  if (rows.size() == 1) return "";
+  return "\nThe calibrations ([what these "
+         "say](calibrating.md#what-calibrate-measures-and-why-so)), as shares of "
+         "1:\n\n" +
+         markdown_table(rows, {0, 1});
+}
+
+// ---- all points
+
+std::vector<std::string> point_row(const ResultFile& file, const ResultPoint& point) {
+  std::vector<std::string> cells = {file.name, point.schedule, std::to_string(point.devices),
+                                    std::to_string(point.micro_batches),
+                                    time_cell(point.predicted_s)};
+  if (file.group == ResultGroup::examples) cells.front() = point.scenario;
+  if (point.measured) {
+    const ResultPoint::Measured& m = *point.measured;
+    cells.push_back(time_cell(m.time_s));
+    cells.push_back(signed_percent(m.error));
+    for (const double part :
+         {m.shares.compute_s, m.shares.transfer_s, m.shares.hand_over_s, m.shares.waiting_s})
+      cells.push_back(fmt::format("{:+.2f}", 100 * part / m.time_s));
+    cells.emplace_back(name(m.memory));
+  } else {
+    cells.insert(cells.end(), 3 + kCauses.size(), "-");
+  }
+  cells.push_back(fmt::format("{} of {}", point.clean, point.iterations));
+  cells.emplace_back(name(point.verdict));
+  return cells;
+}
+
+std::string all_points(const Files& files, ResultGroup group) {
+  std::vector<std::vector<std::string>> rows = {
+      {group == ResultGroup::examples ? "scenario" : text_of(group).noun, "schedule", "devices",
+       "micro-batches", "predicted", "measured", "error"}};
+  rows.front().insert(rows.front().end(), kCauses.begin(), kCauses.end());
+  for (const char* title : {"memory", "clean", "verdict"}) rows.front().emplace_back(title);
+  std::string commands;
+  for (const ResultFile* file : files) {
+    commands += file->command + '\n';
+    for (const ResultPoint& point : file->points) rows.push_back(point_row(*file, point));
+  }
+  return fmt::format(
+      "<details><summary>All {} points</summary>\n\n{}\n```sh\n{}```\n\n</details>\n",
+      rows.size() - 1, markdown_table(rows, {0, 1, 11, 13}), commands);
+}
+
+std::string group_section(const Files& files, ResultGroup group) {
+  const GroupText text = text_of(group);
+  std::string section = fmt::format("\n## {}\n\n{}\n\n", text.title, text.meaning);
+  section += error_table(files, group) + '\n' + cause_table(files, group);
+  if (group == ResultGroup::networks) section += calibration_table(files);
+  return section + '\n' + all_points(files, group);
+}
+
+std::string how_to_repeat() {
+  return "\n## How to repeat it\n\n"
+         "```sh\n"
+         "scripts/validate                    # runs everything; goes on where it was interrupted\n"
+         "scripts/validation-page FOLDER      # this page and the README's table, from its "
+         "results\n"
+         "```\n\n"
+         "`scripts/validate` says at its end which folder that is. The machine should do nothing "
+         "else: what it does\nelse takes iterations away, and what it does to a calibration stays "
+         "in every prediction. The commands of\neach part stand below its points; FOLDER is that "
+         "folder's `raw/COMMIT`, where the profiles and scenarios are.\n";
+}
+
+std::string head(const std::vector<ResultFile>& results) {
+  std::string text =
+      "# Predicted beside measured\n\n"
+      "<!-- written by scripts/validation-page from docs/validation/*.json; do not edit -->\n\n"
+      "How far predictions are from runs of the same schedules. An error is predicted / measured - "
+      "1 of the iteration\ntime: **negative means predicted too fast**. What the "
+      "verdicts and causes mean is told in\n[running.md](running.md#reading-validate).\n\n";
+  for (const std::string& more : {warning(results), missing_groups(results)}) {
+    if (!more.empty()) text += more + '\n';
+  }
+  return text;
+}
+
+std::string overview(const std::vector<ResultFile>& results) {
+  std::vector<std::vector<std::string>> rows = {summary_header("what")};
+  for (const ResultGroup group : kResultGroups) {
+    const Files files = of_group(results, group);
+    if (!files.empty())
+      rows.push_back(summary_row(text_of(group).row, summarize(files), is_ranked(group)));
+  }
+  return "\n## In short\n\n" + markdown_table(rows, kSummaryLeft) +
+         "\n*Peak memory*: `exact` is to the byte; `ties` is a buffer more, where what the "
+         "prediction puts at one instant came\none after the other. *Pairs* are of runs of one "
+         "model and number of devices, by samples per second; those whose\nmeasured times differ "
+         "by no more than their noise are not counted; *tau* is Kendall's, over the others.\n";
+}
+
+}  // namespace
+
+std::string validation_page(const std::vector<ResultFile>& results) {
+  std::string page = head(results);
+  page += machine_section(results);
+  page += overview(results);
+  for (const ResultGroup group : kResultGroups) {
+    const Files files = of_group(results, group);
+    if (!files.empty()) page += group_section(files, group);
+  }
+  return page + how_to_repeat();
+}
+
+std::string accuracy_table(const std::vector<ResultFile>& results) {
+  std::vector<std::vector<std::string>> rows = {
+      {"what", "runs", "error of iteration time, mean of sizes", "from ... to", "worst",
+       "peak memory", "pairs in the predicted order"}};
+  const auto row = [&](const std::string& name, const Files& files, bool ranked) {
+    const Summary s = summarize(files);
+    const bool any = s.measured > 0;
+    rows.push_back({name, std::to_string(s.runs), any ? unsigned_percent(s.error.mean_size) : "-",
+                    range_cell(s.error, any), worst_cell(s), memory_cell(s),
+                    ranked ? order_cell(s.ranking) : "-"});
+  };
+  for (const ResultGroup group : kResultGroups) {
+    const Files files = of_group(results, group);
+    if (files.empty()) continue;
+    row(text_of(group).row, files, is_ranked(group));
+    if (group != ResultGroup::networks) continue;
+    for (const ResultFile* file : files) row("of them " + file->name, {file}, true);
+  }
+  std::string text = markdown_table(rows, {0, 4, 5});
+  for (const std::string& more : {warning(results), missing_groups(results)}) {
+    if (!more.empty()) text += '\n' + more;
+  }
+  return text + fmt::format("\nMeasured {} on {}, {} cores.\n",
+                            fmt::join(facts(results, "date"), ", "),
+                            fmt::join(facts(results, "processor"), "; "),
+                            fmt::join(facts(results, "cores"), "; "));
+}
+
+}  // namespace plumbline

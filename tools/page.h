@@ -1,0 +1,25 @@
+// Results as Markdown: docs/validation.md, and the table of the README.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/result_file.h"
+
+namespace plumbline {
+
+/// docs/validation.md: where it was measured, a summary, a section a group with its tables and all
+/// points, and how to repeat it. The same results make the same bytes. Requires: at least one.
+std::string validation_page(const std::vector<ResultFile>& results);
+
+/// The README's table: a row a group, and one a network, with where and when below it. Requires: at
+/// least one.
+std::string accuracy_table(const std::vector<ResultFile>& results);
+
+/// The lines between which accuracy_table stands in the README.
+inline constexpr const char* kTableBegin =
+    "<!-- from docs/validation/ by scripts/validation-page; do not edit -->";
+inline constexpr const char* kTableEnd = "<!-- end of what scripts/validation-page wrote -->";
+
+}  // namespace plumbline

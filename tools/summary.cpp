@@ -1,0 +1,70 @@
+// Means, extremes and counts.
+// SPDX-License-Identifier: MIT
+#include "tools/summary.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/statistics.h"
+
+namespace plumbline {
+namespace {
+
+Spread spread_of(const std::vector<double>& values) {
+  Spread spread;
+  if (values.empty()) return spread;
+  std::vector<double> sizes;
+  sizes.reserve(values.size());
+  for (const double value : values) {
+    sizes.push_back(std::abs(value));
+    spread.mean += value;
+    spread.mean_size += std::abs(value);
+  }
+  std::sort(sizes.begin(), sizes.end());
+  spread.median_size = quantile(sizes, 0.5);
+  spread.mean /= static_cast<double>(values.size());
+  spread.mean_size /= static_cast<double>(values.size());
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  spread.least = *least;
+  spread.most = *most;
+  return spread;
+}
+
+}  // namespace
+
+Summary summarize(const std::vector<const ResultFile*>& files) {
+  Summary summary;
+  std::vector<double> errors;
+  std::array<std::vector<double>, kCauses.size()> causes;
+  for (const ResultFile* file : files) {
+    summary.ranking.pairs += file->ranking.pairs;
+    summary.ranking.ties += file->ranking.ties;
+    summary.ranking.right += file->ranking.right;
+    summary.ranking.wrong += file->ranking.wrong;
+    for (const ResultPoint& point : file->points) {
+      ++summary.runs;
+      ++summary.verdicts[static_cast<std::size_t>(point.verdict)];
+      summary.clean += point.clean;
+      summary.iterations += point.iterations;
+      if (!point.measured) continue;
+      const ResultPoint::Measured& measured = *point.measured;
+      ++summary.memory[static_cast<std::size_t>(measured.memory)];
+      if (!summary.worst || std::abs(measured.error) > std::abs(summary.worst->measured->error)) {
+        summary.worst = &point;
+        summary.worst_of = file;
+      }
+      errors.push_back(measured.error);
+      const ErrorShares& shares = measured.shares;
+      const double parts[] = {shares.compute_s, shares.transfer_s, shares.hand_over_s,
+                              shares.waiting_s};
+      for (std::size_t i = 0; i < causes.size(); ++i)
+        causes[i].push_back(parts[i] / measured.time_s);
+    }
+  }
+  summary.measured = errors.size();
+  summary.error = spread_of(errors);
+  for (std::size_t i = 0; i < causes.size(); ++i) summary.causes[i] = spread_of(causes[i]);
+  return summary;
+}
+
+}  // namespace plumbline

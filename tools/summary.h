@@ -1,0 +1,46 @@
+// Many points as a few numbers: how large the errors are, which is the worst, where they come from.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "tools/result_file.h"
+
+namespace plumbline {
+
+/// Of one number over several points.
+struct Spread {
+  double mean_size = 0;  ///< The mean of the absolute values.
+  double median_size = 0;
+  double mean = 0;
+  double least = 0;
+  double most = 0;
+};
+
+/// The causes of an error, in the order of `Summary::causes`.
+inline constexpr std::array<std::string_view, 4> kCauses = {"compute", "transfer", "hand-over",
+                                                            "waiting"};
+
+struct Summary {
+  std::size_t runs = 0;
+  std::size_t measured = 0;  ///< Those with a clean iteration; only they count in the errors.
+  Spread error;              ///< All 0 where nothing was measured.
+  const ResultPoint* worst = nullptr;     ///< The first with the largest absolute error.
+  const ResultFile* worst_of = nullptr;   ///< The file that it is from.
+  std::array<Spread, 4> causes{};         ///< Relative to the measured time, as the error.
+  std::array<std::size_t, 3> memory{};    ///< By MemoryVerdict.
+  std::array<std::size_t, 4> verdicts{};  ///< By Verdict, of all runs.
+  std::int64_t clean = 0;
+  std::int64_t iterations = 0;
+  /// The sum of the files' own: only pairs within one file are compared.
+  Ranking ranking;
+};
+
+/// The numbers of these files together. They must outlive the answer.
+Summary summarize(const std::vector<const ResultFile*>& files);
+
+}  // namespace plumbline

@@ -1,0 +1,192 @@
+// `validation_page`: keeps what documents need of `plumbline validate --json`, and writes them.
+// SPDX-License-Identifier: MIT
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <CLI/Validators.hpp>
+#include <chrono>
+#include <cstdio>
+
+#include "calibrate/clock.h"
+#include "calibrate/cpu_layer.h"
+#include "calibrate/machine.h"
+#include "cli/command.h"
+#include "cli/commit.h"
+#include "models/profile_reader.h"
+#include "tools/page.h"
+#include "tools/result_file.h"
+
+namespace plumbline {
+namespace {
+
+constexpr std::size_t kLargestDocument = std::size_t{16} << 20U;
+
+struct Condense {
+  std::string raw;
+  std::string output;
+  std::string group;
+  std::string name;
+  std::string command;
+  std::string load;
+  std::string profile;  ///< "" = nothing was calibrated.
+  bool is_short = false;
+};
+
+/// What the results say of this machine and this build.
+std::map<std::string, std::string> this_machine(const std::string& load) {
+  const auto today = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  const std::string library = cpu_library();
+  std::map<std::string, std::string> facts = {
+      {"processor", printable(processor_name())},
+      {"cores", std::to_string(usable_cores())},
+      {"system", printable(system_name())},
+      {"compiler", compiler_name()},
+      {"library", library.empty() ? "without oneDNN" : library},
+      {"tool", fmt::format("plumbline {}", kVersion)},
+      {"commit", std::string(commit())},
+      {"date", fmt::format("{:%Y-%m-%d}", fmt::gmtime(today))}};
+  if (!load.empty()) facts["load"] = load;
+  return facts;
+}
+
+/// Of a profile's provenance what tells how good it is.
+Result<std::map<std::string, std::string>> calibration_of(const std::string& path) {
+  const auto model = read_profile(path);
+  if (!model) return model.problems();
+  std::map<std::string, std::string> facts;
+  for (const char* key : {"date", "load", "passes", "dropped", "noise", "drift", "resumed"}) {
+    const auto& provenance = model->profile.provenance;
+    if (const auto found = provenance.find(key); found != provenance.end()) facts.insert(*found);
+  }
+  return facts;
+}
+
+int condense(const Condense& arguments) {
+  ResultHeader header;
+  header.group = *group_named(arguments.group);
+  header.name = arguments.name;
+  header.command = arguments.command;
+  header.is_short = arguments.is_short;
+  header.machine = this_machine(arguments.load);
+  if (!arguments.profile.empty()) {
+    auto facts = calibration_of(arguments.profile);
+    if (!facts) return fail(facts.problems());
+    header.calibration = *std::move(facts);
+  }
+  const auto result = read_validation(arguments.raw, std::move(header));
+  if (!result) return fail(result.problems());
+  return write_output(to_json(*result), arguments.output);
+}
+
+/// Says why the results of `file` cannot stand for a run of this build, here; "" where they can.
+std::string why_not_current(const ResultFile& file, bool is_short) {
+  const auto now = this_machine("");
+  for (const char* key : {"commit", "processor", "cores", "compiler", "library"}) {
+    const auto found = file.machine.find(key);
+    const std::string was = found == file.machine.end() ? "not told" : found->second;
+    if (was != now.at(key)) return fmt::format("{} was '{}' and is '{}'", key, was, now.at(key));
+  }
+  if (file.is_short != is_short)
+    return file.is_short ? "it is of a short run" : "it is of a full run";
+  return "";
+}
+
+int tell_current(const std::string& path, bool is_short) {
+  const auto file = read_result(path);
+  if (!file) return fail(file.problems());
+  const std::string why = why_not_current(*file, is_short);
+  if (why.empty()) return ExitCode::done;
+  std::fputs(fmt::format("{}: {}\n", path, why).c_str(), stderr);
+  return ExitCode::check_failed;
+}
+
+int write_page(const std::string& folder, const std::string& output) {
+  const auto results = read_results(folder);
+  if (!results) return fail(results.problems());
+  return write_output(validation_page(*results), output);
+}
+
+/// Puts the table between its two marks in `path`.
+int write_table(const std::string& folder, const std::string& path) {
+  const auto results = read_results(folder);
+  if (!results) return fail(results.problems());
+  const auto source = read_file(path, kLargestDocument);
+  if (!source) return fail(source.problems());
+  const std::string& text = (*source)->text;
+  const std::size_t begin = text.find(kTableBegin);
+  const std::size_t end = text.find(kTableEnd);
+  if (begin == std::string::npos || end == std::string::npos || end < begin) {
+    Diagnostic wrong = input_error(Mark{*source, 0, 0}, "has no place for the table of accuracy");
+    wrong.help = fmt::format("it goes between the lines\n    {}\n    {}", kTableBegin, kTableEnd);
+    return fail({wrong});
+  }
+  return write_output(text.substr(0, begin) + kTableBegin + "\n\n" + accuracy_table(*results) +
+                          '\n' + text.substr(end),
+                      path);
+}
+
+int dispatch(int argc, char** argv) {
+  CLI::App app{"the documents that tell how predictions compare with measurements"};
+  app.name("validation_page");
+  app.require_subcommand(1);
+  int exit_code = ExitCode::done;
+
+  Condense kept;
+  CLI::App* command =
+      app.add_subcommand("condense", "keep of `plumbline validate --json` what the page needs");
+  command->add_option("raw", kept.raw, "what validate wrote")->required()->type_name("FILE");
+  command->add_option("-o,--output", kept.output, "the file of results")
+      ->required()
+      ->type_name("FILE");
+  std::vector<std::string> groups;
+  for (const ResultGroup group : kResultGroups) groups.emplace_back(name(group));
+  command->add_option("--group", kept.group, "the section that it belongs to")
+      ->required()
+      ->check(CLI::IsMember(groups));
+  command->add_option("--name", kept.name, "its row there")->required();
+  command->add_option("--command", kept.command, "what was typed")->required();
+  command->add_option("--load", kept.load, "the load average before it");
+  command->add_option("--profile", kept.profile, "the profile it predicts from")->type_name("FILE");
+  command->add_flag("--short", kept.is_short, "mark it as of a short run");
+  command->callback([&] { exit_code = condense(kept); });
+
+  std::string folder;
+  std::string path;
+  bool is_short = false;
+  command = app.add_subcommand("current", "whether results are of this build and machine");
+  command->add_option("file", path, "a file of results")->required()->type_name("FILE");
+  command->add_flag("--short", is_short, "whether they are of a short run");
+  command->callback([&] { exit_code = tell_current(path, is_short); });
+
+  command = app.add_subcommand("page", "write docs/validation.md");
+  command->add_option("folder", folder, "of results")->required()->type_name("FOLDER");
+  command->add_option("-o,--output", path, "write here instead of stdout")->type_name("FILE");
+  command->callback([&] { exit_code = write_page(folder, path); });
+
+  command = app.add_subcommand("table", "put the table of accuracy into a README");
+  command->add_option("folder", folder, "of results")->required()->type_name("FOLDER");
+  command->add_option("file", path, "the README")->required()->type_name("FILE");
+  command->callback([&] { exit_code = write_table(folder, path); });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? ExitCode::done : ExitCode::wrong_input;
+  }
+  return exit_code;
+}
+
+}  // namespace
+}  // namespace plumbline
+
+int main(int argc, char** argv) {
+  try {
+    return plumbline::dispatch(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "validation_page: bug: an exception reached main: %s\n", error.what());
+    return plumbline::ExitCode::bug;
+  }
+}
