@@ -33,8 +33,8 @@ function fillBelow({comparison, memory_limits: limits}) {
   const {runs} = comparison;
   document.body.append(patternDefinitions());
   byId('causes').append(...shareBars(runs));
-  byId('memory').append(...memoryBars(runs, limits));
-  byId('tables').append(numbersTable(runs), memoryTable(runs));
+  byId('memory').append(...memoryBars(runs, limits), memoryTable(runs));
+  byId('tables').append(numbersTable(runs));
 }
 
 /** Only what exists in this comparison. */

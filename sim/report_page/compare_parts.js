@@ -178,9 +178,9 @@ export function memoryBars(runs, limits) {
     const texts = new Set(near.map((limit) => formatBytes(limit)));
     parts.push(element('p', {class: 'remark'}, `Dashed: the limit, ${[...texts].join(', ')}.`));
   }
-  parts.push(element('div', {class: 'bar-list'}, ...devices.slice(0, OPEN_DEVICES).map(group)));
+  parts.push(element('div', {class: 'bar-groups'}, ...devices.slice(0, OPEN_DEVICES).map(group)));
   if (devices.length > OPEN_DEVICES) {
-    const rest = element('div', {class: 'bar-list'}, ...devices.slice(OPEN_DEVICES).map(group));
+    const rest = element('div', {class: 'bar-groups'}, ...devices.slice(OPEN_DEVICES).map(group));
     parts.push(element(
         'details', {class: 'more'},
         element('summary', {}, `The other ${devices.length - OPEN_DEVICES} devices`), rest));

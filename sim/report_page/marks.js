@@ -2,15 +2,21 @@
 // SPDX-License-Identifier: MIT
 import {shape} from './dom.js';
 
-const number = (value) => value.toFixed(1);
+const tenths = (value) => Math.round(value * 10) / 10;
 
-/** A closed polygon of corners around the origin, as a function of place and size. */
+/** A closed polygon of corners around where the path stands, as a function of its size. */
 function polygon(...corners) {
-  return (x, y, r) => `M${corners.map(([a, b]) => `${number(x + a * r)} ${number(y + b * r)}`).join('L')}Z`;
+  return (r) => {
+    const steps = corners.map(([x, y], i) => {
+      const [fromX, fromY] = i === 0 ? [0, 0] : corners[i - 1];
+      return `${tenths((x - fromX) * r)} ${tenths((y - fromY) * r)}`;
+    });
+    return `m${steps[0]}l${steps.slice(1).join('l')}z`;
+  };
 }
 
 const SHAPES = [
-  (x, y, r) => `M${number(x - r)} ${number(y)}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`,
+  (r) => `m${-r} 0a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`,
   polygon([-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]),
   polygon([0, -1.15], [1.1, 0.85], [-1.1, 0.85]),
   polygon([0, -1.3], [1.3, 0], [0, 1.3], [-1.3, 0]),
@@ -30,18 +36,20 @@ export function styleOf(series) {
   return {shape: series % SHAPES.length, color: `s${series % COLORS}`};
 }
 
+/** The same figure, given from its middle, at these places ([x, y]). */
+function repeated(figure, places) {
+  return places.map(([x, y]) => `M${tenths(x)} ${tenths(y)}${figure}`).join('');
+}
+
 /** Marks of a style at these places ([x, y]) as an SVG path. */
 export function markPath(style, places, size) {
-  const draw = SHAPES[style.shape];
-  return places.map(([x, y]) => draw(x, y, size)).join('');
+  return repeated(SHAPES[style.shape](size), places);
 }
 
 /** Crosses: what does not fit or cannot run. */
 export function crossPath(places, size) {
-  return places
-      .map(([x, y]) => `M${number(x - size)} ${number(y - size)}l${2 * size} ${2 * size}m0 ${
-               -2 * size}l${-2 * size} ${2 * size}`)
-      .join('');
+  const r = tenths(size);
+  return repeated(`m${-r} ${-r}l${2 * r} ${2 * r}m0 ${-2 * r}l${-2 * r} ${2 * r}`, places);
 }
 
 /** A little picture of a series for a legend. */

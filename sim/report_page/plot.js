@@ -135,17 +135,27 @@ export class Plot {
       const box = this.svg.getBoundingClientRect();
       const scale = this.spec.width / box.width;
       const at = [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
-      return this.spec.points[nearestPlace(this.places, ...at)]?.row ?? null;
+      return nearestPlace(this.places, ...at);
     };
-    this.svg.addEventListener('pointermove', (event) => hover(found(event), event));
+    const rowOf = (i) => this.spec.points[i]?.row ?? null;
+    this.svg.addEventListener('pointermove', (event) => {
+      const i = found(event);
+      hover(rowOf(i), event, i < 0 ? 0 : this.countAt(i) - 1);
+    });
     this.svg.addEventListener('pointerleave', () => hover(null));
-    this.svg.addEventListener('click', (event) => choose(found(event)));
+    this.svg.addEventListener('click', (event) => choose(rowOf(found(event))));
     this.svg.addEventListener('keydown', (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.key === 'Escape') choose(null);
       else if (!step(event.key)) return;
       event.preventDefault();
     });
+  }
+
+  /** How many points cannot be told from this one. */
+  countAt(i) {
+    const [x, y] = this.places[i];
+    return this.places.filter(([px, py]) => Math.abs(px - x) < 2 && Math.abs(py - y) < 2).length;
   }
 
   /** Puts the ring around the row's point, where it has one here. */

@@ -1,6 +1,6 @@
 // The values of a key as places on an axis: numbers with or without a unit, or steps.
 // SPDX-License-Identifier: MIT
-import {formatBytes, niceStep} from './format.js';
+import {niceStep} from './format.js';
 
 const PREFIXES = {k: 1e3, M: 1e6, G: 1e9, T: 1e12, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40};
 const TIMES = {ns: 1, us: 1e3, 'μs': 1e3, 'µs': 1e3, ms: 1e6, s: 1e9, min: 6e10, h: 3.6e12};
@@ -78,22 +78,20 @@ export function namedValues(places, width, widthOf) {
   return chosen;
 }
 
-const BYTES = [1, 2 ** 10, 2 ** 20, 2 ** 30, 2 ** 40];
+const BYTES = [[1, 'B'], [2 ** 10, 'KiB'], [2 ** 20, 'MiB'], [2 ** 30, 'GiB'], [2 ** 40, 'TiB']];
 
 /** The marks of an axis from 0 to `most`, at most about `count`: of 'bytes', 'share' or 'number'. */
 export function valueMarks(most, count, kind) {
-  const unit = kind === 'bytes' ? BYTES.findLast((size) => most >= size) ?? 1 :
-      kind === 'share'          ? 0.01 :
-                                  1;
-  const step = niceStep(most / unit / count) * unit;
+  const [size, name] = kind === 'bytes' ? BYTES.findLast(([least]) => most >= least) ?? BYTES[0] :
+      kind === 'share'                  ? [0.01, '%'] :
+                                          [1, ''];
+  const step = niceStep(most / size / count);
   const marks = [];
-  for (let i = 0; i * step <= most * (1 + 1e-9); ++i) {
-    const at = i * step;
-    const rounded = Number((at / unit).toPrecision(6));
-    const text = kind === 'bytes' ? formatBytes(at) :
-        kind === 'share'          ? `${rounded} %` :
-                                    rounded.toLocaleString('en-US', {maximumSignificantDigits: 6});
-    marks.push({at, text});
+  for (let i = 0; i * step * size <= most * (1 + 1e-9); ++i) {
+    const number = Number((i * step).toPrecision(6));
+    const text = name ? `${number} ${name}` :
+                        number.toLocaleString('en-US', {maximumSignificantDigits: 6});
+    marks.push({at: i * step * size, text});
   }
   return marks;
 }

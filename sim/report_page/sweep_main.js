@@ -66,7 +66,6 @@ class SweepPage {
     document.title = `${facts.name} · Plumbline`;
     byId('name').textContent = facts.name;
     byId('headline').textContent = facts.question;
-    byId('question').hidden = true;
     byId('version').textContent = `plumbline ${facts.version}`;
     byId('remarks').replaceChildren(...facts.remarks.map((text) => element('li', {}, text)));
     byId('remarks').hidden = facts.remarks.length === 0;
@@ -119,7 +118,7 @@ class SweepPage {
     const start = performance.now();
     this.layout = layOut(this.sweep, this.rows, this.state.x);
     const listeners = {
-      hover: (row, event) => this.hover(row, event),
+      hover: (row, event, others) => this.hover(row, event, others),
       choose: (row) => this.choose(row),
     };
     const over = plotsOverKey(
@@ -151,8 +150,8 @@ class SweepPage {
         '';
     byId('front-words').textContent = `${plural(front.length, 'point')} of ${
         plural(this.rows.length, 'point')} shown, ringed, ${
-        front.length === 1 ? 'is' : 'are'} the Pareto front: no other feasible one has as much ` +
-        `throughput with as little memory, and more of the one or less of the other.${far}`;
+        front.length === 1 ? 'is' : 'are'} the Pareto front: no other feasible point has at least ` +
+        `its throughput within its memory, and is better in one of them.${far}`;
   }
 
   showLegend() {
@@ -203,11 +202,12 @@ class SweepPage {
     ]));
   }
 
-  hover(row, event) {
+  /** `others` are on the same spot, or nearly. */
+  hover(row, event, others) {
     const hover = byId('hover');
     hover.hidden = !row;
     if (!row) return;
-    hover.replaceChildren(...hoverParts(this.sweep, row));
+    hover.replaceChildren(...hoverParts(this.sweep, row, others));
     const left = event.clientX + 18 + hover.offsetWidth > innerWidth ?
         event.clientX - 14 - hover.offsetWidth :
         event.clientX + 18;

@@ -1,7 +1,7 @@
 // One point of a sweep in words: what was set, what it comes to, and how to predict it again.
 // SPDX-License-Identifier: MIT
 import {element} from './dom.js';
-import {formatBytes, formatPercent, formatTime, significant} from './format.js';
+import {formatBytes, formatPercent, formatTime, plural, significant} from './format.js';
 import {commandOf, shownBubble} from './sweep.js';
 
 const orDash = (value, text) => (value === null ? '-' : text(value));
@@ -27,8 +27,8 @@ function verdictOn(row, front) {
 const terms = (pairs) => element(
     'dl', {}, ...pairs.flatMap(([name, text]) => [element('dt', {}, name), element('dd', {}, text)]));
 
-/** The few words beside the pointer. */
-export function hoverParts(sweep, row) {
+/** The few words beside the pointer; `others` are below it too. */
+export function hoverParts(sweep, row, others) {
   const settings = sweep.varying.map((i) => [sweep.axes[i].key, sweep.axes[i].values[row.at[i]]]);
   const numbers = row.hasNumbers ?
       [['samples/s', NUMBERS.throughput(row)], ['bubble', NUMBERS.bubble(row)],
@@ -38,6 +38,7 @@ export function hoverParts(sweep, row) {
     element('p', {class: 'name'}, element('strong', {}, `point ${row.point}`)),
     terms([...settings, ...numbers]),
     ...(row.reason === null ? [] : [element('p', {class: 'remark'}, row.reason)]),
+    ...(others === 0 ? [] : [element('p', {class: 'remark'}, `${plural(others, 'other point')} here`)]),
   ];
 }
 
@@ -50,7 +51,7 @@ export function pointParts(sweep, row, front) {
         ['Bubble fraction', formatPercent(row.bubble)],
         ['Bubble overhead', formatPercent(row.overhead)],
         ...(row.steady === null ? [] : [['Steady bubble', formatPercent(row.steady)]]),
-        ['By formula', NUMBERS.formula(row)],
+        ...(row.formula === null ? [] : [['By formula', NUMBERS.formula(row)]]),
         ['Communication', `${NUMBERS.stall(row)} of the device time idle for it`],
         ['Peak memory', `${NUMBERS.peak(row)} on device ${row.device}` +
            (row.limit === null ? '' : `, of ${formatBytes(row.limit)}`)],
