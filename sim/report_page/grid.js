@@ -34,7 +34,7 @@ export class Grid {
         element(
             'div', {class: 'table', tabindex: 0, role: 'region', 'aria-label': caption},
             element(
-                'table', {}, element('caption', {}, caption),
+                'table', {class: 'rows'}, element('caption', {}, caption),
                 element('thead', {}, element('tr', {}, ...this.headings)), this.body)),
         element('p', {}, this.more));
   }

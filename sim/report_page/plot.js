@@ -32,7 +32,7 @@ export function nearestPlace(places, x, y, reach = NEAR) {
 
 /**
  * A chart. `spec` has its name, width and height, the marks of its axes ({at from 0 to 1, text}),
- * their titles, `points` ({row, x and y from 0 to 1, series, crossed}), `lines` ({places, class}),
+ * their titles, `points` ({row, x and y from 0 to 1, series, crossed}), `lines` ({places, class}), `linesAbove` the points,
  * `limits` ({x or y, text}), and `styles` by series. `listeners` are told of a row that is pointed
  * at (`hover`, with the event, or null) or chosen (`choose`), and of keys (`step`).
  */
@@ -51,7 +51,8 @@ export class Plot {
               'point, Escape lets it go. The table below holds the same numbers.',
           class: 'plot',
         },
-        ...this.axes(), ...this.limits(), ...this.lines(), ...this.marks(), this.ring);
+        ...this.axes(), ...this.limits(), ...this.lines(this.spec.lines), ...this.marks(),
+        ...this.lines(this.spec.linesAbove ?? []), this.ring);
     this.listen(listeners);
   }
 
@@ -100,8 +101,8 @@ export class Plot {
     });
   }
 
-  lines() {
-    return this.spec.lines.map(({places, class: name}) => {
+  lines(lines) {
+    return lines.map(({places, class: name}) => {
       const path = linePath(places.map((at) => at && this.place(...at)));
       return shape('path', {d: path, class: `series-line ${name}`});
     });
@@ -140,10 +141,10 @@ export class Plot {
     const rowOf = (i) => this.spec.points[i]?.row ?? null;
     this.svg.addEventListener('pointermove', (event) => {
       const i = found(event);
-      hover(rowOf(i), event, i < 0 ? 0 : this.countAt(i) - 1);
+      hover(rowOf(i), event, i < 0 ? 0 : this.sameSpot(i).length - 1);
     });
     this.svg.addEventListener('pointerleave', () => hover(null));
-    this.svg.addEventListener('click', (event) => choose(rowOf(found(event))));
+    this.svg.addEventListener('click', (event) => choose(this.rowToChoose(found(event))));
     this.svg.addEventListener('keydown', (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.key === 'Escape') choose(null);
@@ -152,14 +153,26 @@ export class Plot {
     });
   }
 
-  /** How many points cannot be told from this one. */
-  countAt(i) {
+  /** The points that the eye cannot tell from this one, itself among them. */
+  sameSpot(i) {
     const [x, y] = this.places[i];
-    return this.places.filter(([px, py]) => Math.abs(px - x) < 2 && Math.abs(py - y) < 2).length;
+    return this.spec.points.filter((_, j) => {
+      const [px, py] = this.places[j];
+      return Math.abs(px - x) < 2 && Math.abs(py - y) < 2;
+    });
+  }
+
+  /** Of several points on a spot each click chooses another. */
+  rowToChoose(i) {
+    if (i < 0) return null;
+    const spot = this.sameSpot(i);
+    const current = spot.findIndex(({row}) => row === this.shown);
+    return current < 0 ? this.spec.points[i].row : spot[(current + 1) % spot.length].row;
   }
 
   /** Puts the ring around the row's point, where it has one here. */
   show(row) {
+    this.shown = row;
     const i = row ? this.spec.points.findIndex((point) => point.row === row) : -1;
     this.ring.setAttribute('visibility', i < 0 ? 'hidden' : 'visible');
     if (i < 0) return;

@@ -114,15 +114,15 @@ export function plotsOverKey(sweep, rows, layout, listeners) {
   return MEASURES.map((measure) => overKey(sweep, rows, layout, measure, listeners));
 }
 
-/** The front as a staircase: what is the most throughput within so much memory. */
-export function staircase(front, mostMemory, mostSpeed) {
+/** The front as a staircase: what is the most throughput within so much memory, up to `end`. */
+export function staircase(front, mostMemory, mostSpeed, end) {
   const places = [];
   for (const row of [...front].reverse()) {
     const [x, y] = [row.peak / mostMemory, row.throughput / mostSpeed];
     if (places.length > 0) places.push([x, places[places.length - 1][1]]);
     places.push([x, y]);
   }
-  if (places.length > 0) places.push([1, places[places.length - 1][1]]);
+  if (places.length > 0) places.push([end, places[places.length - 1][1]]);
   return places;
 }
 
@@ -151,7 +151,11 @@ export function plotOfFront(rows, layout, listeners) {
     xMarks: toScale(valueMarks(mostMemory, 10, 'bytes'), mostMemory),
     yMarks: toScale(valueMarks(mostSpeed, 7, 'number'), mostSpeed),
     points,
-    lines: [{places: staircase(front, mostMemory, mostSpeed), class: 'front-line'}],
+    lines: [],
+    linesAbove: [{
+      places: staircase(front, mostMemory, mostSpeed, isNear ? limit / mostMemory : 1),
+      class: 'front-line',
+    }],
     limits: isNear ? [{x: limit / mostMemory, text: `limit ${formatBytes(limit)}`}] : [],
     styles: layout.styles,
   };

@@ -38,7 +38,7 @@ export function hoverParts(sweep, row, others) {
     element('p', {class: 'name'}, element('strong', {}, `point ${row.point}`)),
     terms([...settings, ...numbers]),
     ...(row.reason === null ? [] : [element('p', {class: 'remark'}, row.reason)]),
-    ...(others === 0 ? [] : [element('p', {class: 'remark'}, `${plural(others, 'other point')} here`)]),
+    ...(others === 0 ? [] : [element('p', {class: 'remark'}, `${plural(others, 'other point')} here; each click chooses another`)]),
   ];
 }
 
