@@ -15,11 +15,24 @@ namespace plumbline {
 namespace {
 
 /// In the order in which their code may run.
-constexpr std::string_view kModules[] = {
-    "format.js",  "codec.js", "run.js",          "density.js",        "window.js",
-    "hash.js",    "describe.js", "dom.js",       "page.js",           "palette.js",
-    "paint.js",   "stage.js", "timeline.js",     "charts.js",         "legend.js",
-    "compare_parts.js", "compare_timelines.js", "compare_main.js"};
+constexpr std::string_view kModules[] = {"format.js",
+                                         "codec.js",
+                                         "run.js",
+                                         "density.js",
+                                         "window.js",
+                                         "hash.js",
+                                         "describe.js",
+                                         "dom.js",
+                                         "page.js",
+                                         "palette.js",
+                                         "paint.js",
+                                         "stage.js",
+                                         "timeline.js",
+                                         "charts.js",
+                                         "legend.js",
+                                         "compare_parts.js",
+                                         "compare_timelines.js",
+                                         "compare_main.js"};
 
 }  // namespace
 
@@ -40,10 +53,9 @@ std::string html_report(const std::vector<ComparedRun>& runs,
     limits += fmt::format("{}{}", separator,
                           limited ? std::to_string(run.outcome->memory_limit->count) : "null");
     layouts += separator;
-    layouts += run.outcome
-                   ? layout_json(*run.outcome,
-                                 append_columns(*run.outcome, tick_for(longest), columns))
-                   : "null";
+    layouts += run.outcome ? layout_json(*run.outcome,
+                                         append_columns(*run.outcome, tick_for(longest), columns))
+                           : "null";
   }
   std::string facts = fmt::format(
       "{{\"version\":{},\"command\":{},\"sources\":{},\"comparison\":{},\"memory_limits\":[{}],\n"

@@ -15,10 +15,10 @@ namespace plumbline {
 namespace {
 
 /// In the order in which their code may run.
-constexpr std::string_view kModules[] = {"format.js",  "codec.js",  "run.js",      "density.js",
-                                         "window.js",  "hash.js",   "describe.js", "dom.js",
-                                         "page.js", "palette.js", "paint.js",  "stage.js",    "timeline.js", "legend.js",
-                                         "charts.js",  "tables.js", "main.js"};
+constexpr std::string_view kModules[] = {
+    "format.js",   "codec.js",  "run.js",    "density.js", "window.js", "hash.js",
+    "describe.js", "dom.js",    "page.js",   "palette.js", "paint.js",  "stage.js",
+    "timeline.js", "legend.js", "charts.js", "tables.js",  "main.js"};
 
 }  // namespace
 

@@ -15,8 +15,8 @@ namespace {
 
 /// In the order in which their code may run.
 constexpr std::string_view kModules[] = {
-    "format.js", "codec.js",      "dom.js",          "page.js",         "palette.js",
-    "scale.js",  "sweep.js",      "sweep_hash.js",   "marks.js",        "plot.js",
+    "format.js", "codec.js",       "dom.js",         "page.js",      "palette.js",
+    "scale.js",  "sweep.js",       "sweep_hash.js",  "marks.js",     "plot.js",
     "grid.js",   "sweep_plots.js", "sweep_point.js", "sweep_main.js"};
 
 template <class T>
@@ -49,12 +49,12 @@ std::string row_array(const SweepRow& row, Texts& reasons, Texts& estimates) {
     text += fmt::format("{}{}", i == 0 ? "" : ",", estimates.number(row.estimated[i]));
   text += ']';
   if (const auto& n = row.numbers) {
-    text += fmt::format(",{},{},{},{},{},{},{},{},{},{},{}", n->iteration_time_s,
-                        or_null(n->throughput_samples_per_s), n->bubble_fraction,
-                        n->bubble_overhead, or_null(n->steady_bubble_fraction),
-                        or_null(n->formula_bubble_fraction), n->communication_stall_fraction,
-                        n->peak_memory_bytes, n->peak_memory_device, or_null(n->fits),
-                        or_null(n->memory_limit_bytes));
+    text +=
+        fmt::format(",{},{},{},{},{},{},{},{},{},{},{}", n->iteration_time_s,
+                    or_null(n->throughput_samples_per_s), n->bubble_fraction, n->bubble_overhead,
+                    or_null(n->steady_bubble_fraction), or_null(n->formula_bubble_fraction),
+                    n->communication_stall_fraction, n->peak_memory_bytes, n->peak_memory_device,
+                    or_null(n->fits), or_null(n->memory_limit_bytes));
   }
   return text + ']';
 }

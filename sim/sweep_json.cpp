@@ -189,8 +189,7 @@ std::string row_json(const SweepResult& header, const SweepRow& row) {
   number("peak_memory_bytes", [](const SweepNumbers& n) { return n.peak_memory_bytes; });
   number("peak_memory_device", [](const SweepNumbers& n) { return n.peak_memory_device; });
   number("fits", [](const SweepNumbers& n) { return or_null(n.fits); });
-  number("memory_limit_bytes",
-         [](const SweepNumbers& n) { return or_null(n.memory_limit_bytes); });
+  number("memory_limit_bytes", [](const SweepNumbers& n) { return or_null(n.memory_limit_bytes); });
   json["estimated"] = row.estimated;
   json["reason"] = row.reason.empty() ? Json(nullptr) : Json(row.reason);
   return in_a_line(json);

@@ -50,7 +50,8 @@ function measures(runs) {
     ['Micro-batches', (run) => run.micro_batches, String, none],
     ['Iteration time', (run) => run.iteration_time_s, time, relativeText],
     ...(runs.some((run) => run.uncertainty) ?
-            ['p5', 'p50', 'p95'].map((key) => [`with noise, ${key}`, noise(key), time, relativeText]) :
+            ['p5', 'p50', 'p95'].map(
+                (key) => [`with noise, ${key}`, noise(key), time, relativeText]) :
             []),
     ['Busy', (run) => run.busy_per_device_s, time, relativeText],
     ...occurring(runs).map(
@@ -92,7 +93,8 @@ export function memoryTable(runs) {
   devices.sort((a, b) => a - b);
   const cell = (run, device) => {
     const found = run.devices.find((d) => d.device === device);
-    return found ? `${formatBytes(found.peak_memory_bytes)}, ${found.peak_in_flight} in flight` : '-';
+    return found ? `${formatBytes(found.peak_memory_bytes)}, ${found.peak_in_flight} in flight` :
+                   '-';
   };
   return table(
       'Peak memory, and the most micro-batches in flight',
@@ -105,8 +107,8 @@ function bar(name, parts, whole, value, extra = []) {
   let x = 0;
   const shapes = parts.map(({fill, size, text}) => {
     const width = whole > 0 ? (1000 * size) / whole : 0;
-    const made = shape(
-        'rect', {x, y: 0, width, height: 18, fill, class: 'part'}, shape('title', {}, text));
+    const made =
+        shape('rect', {x, y: 0, width, height: 18, fill, class: 'part'}, shape('title', {}, text));
     x += width;
     return made;
   });
@@ -166,11 +168,10 @@ export function memoryBars(runs, limits) {
         const bytes = found?.peak_memory_bytes ?? 0;
         const text = found ? formatBytes(bytes) : 'not used';
         const at = limits[r] !== null ? (1000 * limits[r]) / whole : Infinity;
-        const limit = at <= 1000 ?
-            [shape(
-                'line', {x1: at, x2: at, y1: 0, y2: 18, class: 'limit'},
-                shape('title', {}, `limit ${formatBytes(limits[r])}`))] :
-            [];
+        const limit = at <= 1000 ? [shape(
+                                       'line', {x1: at, x2: at, y1: 0, y2: 18, class: 'limit'},
+                                       shape('title', {}, `limit ${formatBytes(limits[r])}`))] :
+                                   [];
         return bar(run.title, [{fill: 'url(#p-busy)', size: bytes, text}], whole, text, limit);
       }));
   const parts = [];

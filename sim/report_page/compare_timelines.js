@@ -38,8 +38,10 @@ export function ownState(shared, run) {
       return shared.selected?.run === run ? {run: 0, item: shared.selected.item} : null;
     },
     set selected(selected) {
-      if (selected) shared.selected = {run, item: selected.item};
-      else if (shared.selected?.run === run) shared.selected = null;
+      if (selected)
+        shared.selected = {run, item: selected.item};
+      else if (shared.selected?.run === run)
+        shared.selected = null;
     },
     get critical() {
       return shared.critical;

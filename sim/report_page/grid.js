@@ -52,11 +52,10 @@ export class Grid {
   show(rows, sort) {
     const column = sort ? this.columns[sort.column] : undefined;
     this.sort = column ? sort : null;
-    this.rows = column ?
-        rows.map((row) => [column.value(row), row])
-            .sort(([a], [b]) => compareValues(a, b, sort.down))
-            .map(([, row]) => row) :
-        rows;
+    this.rows = column ? rows.map((row) => [column.value(row), row])
+                             .sort(([a], [b]) => compareValues(a, b, sort.down))
+                             .map(([, row]) => row) :
+                         rows;
     this.headings.forEach((heading, i) => {
       const is = this.sort?.column === i ? (sort.down ? 'descending' : 'ascending') : 'none';
       heading.setAttribute('aria-sort', is);

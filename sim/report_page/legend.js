@@ -29,8 +29,8 @@ function swatch(name, palette) {
 
 /** What each class of ops looks like in the timeline, as items of a list. */
 export function classLegend(classes, palette) {
-  const ops = classes.map(
-      (c) => element('li', {}, swatch(CLASSES[c], palette), CLASS_NAMES[CLASSES[c]]));
+  const ops =
+      classes.map((c) => element('li', {}, swatch(CLASSES[c], palette), CLASS_NAMES[CLASSES[c]]));
   const idle =
       element('span', {class: 'swatch', style: `background:rgb(${channels(palette.lane).join()})`});
   return [...ops, element('li', {}, idle, 'idle')];

@@ -16,7 +16,7 @@ function polygon(...corners) {
 }
 
 const SHAPES = [
-  (r) => `m${-r} 0a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`,
+  (r) => `m${- r} 0a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${- 2 * r} 0z`,
   polygon([-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]),
   polygon([0, -1.15], [1.1, 0.85], [-1.1, 0.85]),
   polygon([0, -1.3], [1.3, 0], [0, 1.3], [-1.3, 0]),
@@ -49,7 +49,7 @@ export function markPath(style, places, size) {
 /** Crosses: what does not fit or cannot run. */
 export function crossPath(places, size) {
   const r = tenths(size);
-  return repeated(`m${-r} ${-r}l${2 * r} ${2 * r}m0 ${-2 * r}l${-2 * r} ${2 * r}`, places);
+  return repeated(`m${- r} ${- r}l${2 * r} ${2 * r}m0 ${- 2 * r}l${- 2 * r} ${2 * r}`, places);
 }
 
 /** A little picture of a series for a legend. */

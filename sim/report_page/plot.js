@@ -32,9 +32,10 @@ export function nearestPlace(places, x, y, reach = NEAR) {
 
 /**
  * A chart. `spec` has its name, width and height, the marks of its axes ({at from 0 to 1, text}),
- * their titles, `points` ({row, x and y from 0 to 1, series, crossed}), `lines` ({places, class}), `linesAbove` the points,
- * `limits` ({x or y, text}), and `styles` by series. `listeners` are told of a row that is pointed
- * at (`hover`, with the event, or null) or chosen (`choose`), and of keys (`step`).
+ * their titles, `points` ({row, x and y from 0 to 1, series, crossed}), `lines` ({places, class}),
+ * `linesAbove` the points, `limits` ({x or y, text}), and `styles` by series. `listeners` are told
+ * of a row that is pointed at (`hover`, with the event, or null) or chosen (`choose`), and of keys
+ * (`step`).
  */
 export class Plot {
   constructor(spec, listeners) {
@@ -82,7 +83,8 @@ export class Plot {
       }),
       shape('line', {x1: left, x2: left + width, y1: bottom, y2: bottom, class: 'axis'}),
       shape(
-          'text', {x: left + width / 2, y: bottom + 38, 'text-anchor': 'middle', class: 'axis-title'},
+          'text',
+          {x: left + width / 2, y: bottom + 38, 'text-anchor': 'middle', class: 'axis-title'},
           xTitle),
     ];
   }
@@ -121,11 +123,10 @@ export class Plot {
     });
     const front = points.flatMap(({front: isOnIt}, i) => (isOnIt ? [this.places[i]] : []));
     return [
-      ...[...plain].map(
-          ([series, places]) => shape('path', {
-            d: markPath(styles[series], places, size),
-            class: `mark ${styles[series].color}`,
-          })),
+      ...[...plain].map(([series, places]) => shape('path', {
+                          d: markPath(styles[series], places, size),
+                          class: `mark ${styles[series].color}`,
+                        })),
       shape('path', {d: crossPath(crossed, size - 0.4), class: 'cross'}),
       shape('path', {d: markPath({shape: 0}, front, size + 3.6), class: 'front-mark'}),
     ];
@@ -147,8 +148,10 @@ export class Plot {
     this.svg.addEventListener('click', (event) => choose(this.rowToChoose(found(event))));
     this.svg.addEventListener('keydown', (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.key === 'Escape') choose(null);
-      else if (!step(event.key)) return;
+      if (event.key === 'Escape')
+        choose(null);
+      else if (!step(event.key))
+        return;
       event.preventDefault();
     });
   }

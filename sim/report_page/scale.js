@@ -2,8 +2,26 @@
 // SPDX-License-Identifier: MIT
 import {niceStep} from './format.js';
 
-const PREFIXES = {k: 1e3, M: 1e6, G: 1e9, T: 1e12, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40};
-const TIMES = {ns: 1, us: 1e3, 'μs': 1e3, 'µs': 1e3, ms: 1e6, s: 1e9, min: 6e10, h: 3.6e12};
+const PREFIXES = {
+  k: 1e3,
+  M: 1e6,
+  G: 1e9,
+  T: 1e12,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40
+};
+const TIMES = {
+  ns: 1,
+  us: 1e3,
+  'μs': 1e3,
+  'µs': 1e3,
+  ms: 1e6,
+  s: 1e9,
+  min: 6e10,
+  h: 3.6e12
+};
 
 /** What a unit measures, and how much of it one is; null where it is none that is known. */
 function unitOf(text) {
@@ -18,7 +36,9 @@ function unitOf(text) {
   };
 }
 
-/** A value as it is written, such as "8", "1.25 ms" or "10 Gbit/s", or null if it is no quantity. */
+/**
+ * A value as it is written, such as "8", "1.25 ms" or "10 Gbit/s", or null if it is no quantity.
+ */
 export function parseQuantity(text) {
   const found = /^([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\d\s]\S*)?$/.exec(text.trim());
   const unit = found ? unitOf(found[2] ?? '') : null;
@@ -50,8 +70,8 @@ export function scaleOf(values) {
   const numbers = read.map((one) => one.value);
   const sorted = [...numbers].sort((a, b) => a - b);
   if (sorted.some((value, i) => i > 0 && value === sorted[i - 1])) return steps;
-  const isLog = sorted.length > 2 && sorted[0] > 0 &&
-      unevenness(sorted.map(Math.log)) < unevenness(sorted);
+  const isLog =
+      sorted.length > 2 && sorted[0] > 0 && unevenness(sorted.map(Math.log)) < unevenness(sorted);
   const at = isLog ? Math.log : (value) => value;
   const first = at(sorted[0]);
   const width = at(sorted[sorted.length - 1]) - first;
@@ -80,7 +100,9 @@ export function namedValues(places, width, widthOf) {
 
 const BYTES = [[1, 'B'], [2 ** 10, 'KiB'], [2 ** 20, 'MiB'], [2 ** 30, 'GiB'], [2 ** 40, 'TiB']];
 
-/** The marks of an axis from 0 to `most`, at most about `count`: of 'bytes', 'share' or 'number'. */
+/**
+ * The marks of an axis from 0 to `most`, at most about `count`: of 'bytes', 'share' or 'number'.
+ */
 export function valueMarks(most, count, kind) {
   const [size, name] = kind === 'bytes' ? BYTES.findLast(([least]) => most >= least) ?? BYTES[0] :
       kind === 'share'                  ? [0.01, '%'] :
@@ -89,8 +111,8 @@ export function valueMarks(most, count, kind) {
   const marks = [];
   for (let i = 0; i * step * size <= most * (1 + 1e-9); ++i) {
     const number = Number((i * step).toPrecision(6));
-    const text = name ? `${number} ${name}` :
-                        number.toLocaleString('en-US', {maximumSignificantDigits: 6});
+    const text =
+        name ? `${number} ${name}` : number.toLocaleString('en-US', {maximumSignificantDigits: 6});
     marks.push({at: i * step * size, text});
   }
   return marks;

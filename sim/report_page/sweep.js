@@ -75,8 +75,9 @@ export function formulaThroughput(row) {
  */
 export function paretoFront(rows) {
   const feasible = rows.filter((row) => row.reason === null)
-                       .sort((a, b) => (speed(a) === speed(b) ? 0 : speed(b) - speed(a)) ||
-                                 a.peak - b.peak || a.point - b.point);
+                       .sort(
+                           (a, b) => (speed(a) === speed(b) ? 0 : speed(b) - speed(a)) ||
+                               a.peak - b.peak || a.point - b.point);
   const front = [];
   for (const row of feasible) {
     const best = front[front.length - 1];

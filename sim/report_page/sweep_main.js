@@ -14,12 +14,14 @@ import {columnsOf, columnsOfInfeasible, hoverParts, pointParts} from './sweep_po
 /** So many series are named below the charts. */
 const NAMED_SERIES = 24;
 
-/** The key that the charts begin with: of those to scale the one with most values, else the first. */
+/**
+ * The key that the charts begin with: of those to scale the one with most values, else the first.
+ */
 function standardAxis({varying, axes}) {
   const toScale = varying.filter((i) => scaleOf(axes[i].values).kind !== 'steps');
   const values = (i) => axes[i].values.length;
   return (toScale.length > 0 ? toScale : varying)
-             .reduce((best, i) => (best < 0 || values(i) > values(best) ? i : best), -1);
+      .reduce((best, i) => (best < 0 || values(i) > values(best) ? i : best), -1);
 }
 
 class SweepPage {
@@ -37,9 +39,10 @@ class SweepPage {
         this.keep();
       },
     };
-    this.grid = new Grid('All points shown, in the order of the command', columnsOf(sweep), listeners);
-    this.infeasible = new Grid(
-        'Points that do not fit or cannot run, and why', columnsOfInfeasible(sweep), {
+    this.grid =
+        new Grid('All points shown, in the order of the command', columnsOf(sweep), listeners);
+    this.infeasible =
+        new Grid('Points that do not fit or cannot run, and why', columnsOfInfeasible(sweep), {
           ...listeners,
           sorted: (sort) => this.infeasible.show(this.infeasible.rows, sort),
         });
@@ -94,12 +97,13 @@ class SweepPage {
           this.state.x = Number(key);
           this.state.filter.delete(this.state.x);
           this.changed();
-        })] : []),
-        ...others.map((i) => {
+        })] : []), ...others.map((i) => {
           const options = [['all', 'all'], ...axes[i].values.map((text, v) => [v, text])];
           return choice(axes[i].key, options, this.state.filter.get(i) ?? 'all', (value) => {
-            if (value === 'all') this.state.filter.delete(i);
-            else this.state.filter.set(i, Number(value));
+            if (value === 'all')
+              this.state.filter.delete(i);
+            else
+              this.state.filter.set(i, Number(value));
             this.changed();
           });
         }));
@@ -122,8 +126,7 @@ class SweepPage {
       choose: (row) => this.choose(row),
     };
     const over = plotsOverKey(
-        this.sweep, this.rows, this.layout,
-        {...listeners, step: (key) => this.stepAlong(key)});
+        this.sweep, this.rows, this.layout, {...listeners, step: (key) => this.stepAlong(key)});
     byId('over').replaceChildren(...over.map(
         ({title, plot, id}) => element(
             'figure', {id: `plot-${id}`}, element('figcaption', {}, element('strong', {}, title)),
@@ -148,9 +151,10 @@ class SweepPage {
     const far = limit !== null && !isNear ?
         ` The limit of ${formatBytes(limit)} for each device is far above.` :
         '';
-    byId('front-words').textContent = `${plural(front.length, 'point')} of ${
-        plural(this.rows.length, 'point')} shown, ringed, ${
-        front.length === 1 ? 'is' : 'are'} the Pareto front: no other feasible point has at least ` +
+    byId('front-words').textContent =
+        `${plural(front.length, 'point')} of ${plural(this.rows.length, 'point')} shown, ringed, ${
+            front.length === 1 ? 'is' :
+                                 'are'} the Pareto front: no other feasible point has at least ` +
         `its throughput within its memory, and is better in one of them.${far}`;
   }
 
@@ -160,8 +164,7 @@ class SweepPage {
                       .map(({name}, i) => element('li', {}, markSwatch(styles[i]), name));
     if (series.length > NAMED_SERIES) {
       items.push(element(
-          'li', {},
-          `and ${series.length - NAMED_SERIES} more: choose values above to see fewer`));
+          'li', {}, `and ${series.length - NAMED_SERIES} more: choose values above to see fewer`));
     }
     byId('legend').replaceChildren(...items);
     const hasFormula = this.rows.some((row) => row.formula !== null);
@@ -174,7 +177,8 @@ class SweepPage {
       'Faint dotted lines only guide the eye.',
       has((row) => row.hasNumbers) ? 'A cross is a point that does not fit the memory' +
               (has((row) => !row.hasNumbers) ? '; on the axis, one that cannot run.' : '.') :
-          has(() => true) ? 'A cross on the axis is a point that cannot run.' : '',
+          has(() => true) ? 'A cross on the axis is a point that cannot run.' :
+                            '',
     ].join(' ');
   }
 
@@ -220,8 +224,8 @@ class SweepPage {
     const move = {ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0]}[key];
     if (!move) return false;
     const {series, scale, x} = this.layout;
-    const along = (s) => [...series[s].rows].sort(
-        (a, b) => scale.places[a.at[x]] - scale.places[b.at[x]]);
+    const along =
+        (s) => [...series[s].rows].sort((a, b) => scale.places[a.at[x]] - scale.places[b.at[x]]);
     const s = series.findIndex(({rows}) => rows.includes(this.chosen));
     if (s < 0) {
       if (series.length > 0) this.choose(along(0)[0]);

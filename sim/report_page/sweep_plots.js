@@ -6,8 +6,14 @@ import {Plot} from './plot.js';
 import {namedValues, scaleOf, valueMarks} from './scale.js';
 import {commonLimit, formulaThroughput, paretoFront, seriesOf, shownBubble} from './sweep.js';
 
-const SMALL = {width: 480, height: 320};
-const WIDE = {width: 1000, height: 420};
+const SMALL = {
+  width: 480,
+  height: 320
+};
+const WIDE = {
+  width: 1000,
+  height: 420
+};
 /** A limit is drawn where it is at most so far above the largest value. */
 const NEAR_LIMIT = 2;
 
@@ -49,8 +55,13 @@ function namedMarks(axis, scale, width) {
 /** What is drawn over the key `x`: its scale, its series and how they look. */
 export function layOut(sweep, rows, x) {
   const series = seriesOf(sweep, rows, x);
-  return {x, axis: sweep.axes[x], scale: scaleOf(sweep.axes[x].values), series,
-    styles: series.map((_, i) => styleOf(i))};
+  return {
+    x,
+    axis: sweep.axes[x],
+    scale: scaleOf(sweep.axes[x].values),
+    series,
+    styles: series.map((_, i) => styleOf(i))
+  };
 }
 
 /** The points of rows that have this number, and below the axis those that cannot run. */
@@ -105,7 +116,9 @@ function overKey(sweep, rows, layout, measure, listeners) {
     const key = 'x' in point ? 'x' : 'at';
     point[key] = inset(point[key]);
   }
-  for (const {places} of spec.lines) for (const at of places) if (at) at[0] = inset(at[0]);
+  for (const {places} of spec.lines)
+    for (const at of places)
+      if (at) at[0] = inset(at[0]);
   return {id: measure.id, title: measure.name, plot: new Plot(spec, listeners)};
 }
 
@@ -136,14 +149,15 @@ export function plotOfFront(rows, layout, listeners) {
   const mostMemory = ceilingOf(isNear ? [...peaks, limit] : peaks);
   const mostSpeed = ceilingOf(rows.map((row) => row.throughput));
   const points = layout.series.flatMap(
-      (series, s) => series.rows.filter((row) => row.throughput !== null).map((row) => ({
-        row,
-        x: row.peak / mostMemory,
-        y: row.throughput / mostSpeed,
-        series: s,
-        crossed: row.reason !== null,
-        front: isOnFront.has(row),
-      })));
+      (series, s) =>
+          series.rows.filter((row) => row.throughput !== null).map((row) => ({
+                                                                     row,
+                                                                     x: row.peak / mostMemory,
+                                                                     y: row.throughput / mostSpeed,
+                                                                     series: s,
+                                                                     crossed: row.reason !== null,
+                                                                     front: isOnFront.has(row),
+                                                                   })));
   const spec = {
     ...WIDE,
     name: 'Throughput against peak memory',

@@ -25,20 +25,26 @@ function verdictOn(row, front) {
 }
 
 const terms = (pairs) => element(
-    'dl', {}, ...pairs.flatMap(([name, text]) => [element('dt', {}, name), element('dd', {}, text)]));
+    'dl', {},
+    ...pairs.flatMap(([name, text]) => [element('dt', {}, name), element('dd', {}, text)]));
 
 /** The few words beside the pointer; `others` are below it too. */
 export function hoverParts(sweep, row, others) {
   const settings = sweep.varying.map((i) => [sweep.axes[i].key, sweep.axes[i].values[row.at[i]]]);
   const numbers = row.hasNumbers ?
-      [['samples/s', NUMBERS.throughput(row)], ['bubble', NUMBERS.bubble(row)],
-       ['peak memory', NUMBERS.peak(row)]] :
+      [
+        ['samples/s', NUMBERS.throughput(row)], ['bubble', NUMBERS.bubble(row)],
+        ['peak memory', NUMBERS.peak(row)]
+      ] :
       [];
   return [
     element('p', {class: 'name'}, element('strong', {}, `point ${row.point}`)),
     terms([...settings, ...numbers]),
     ...(row.reason === null ? [] : [element('p', {class: 'remark'}, row.reason)]),
-    ...(others === 0 ? [] : [element('p', {class: 'remark'}, `${plural(others, 'other point')} here; each click chooses another`)]),
+    ...(others === 0 ? [] :
+                       [element(
+                           'p', {class: 'remark'},
+                           `${plural(others, 'other point')} here; each click chooses another`)]),
   ];
 }
 
@@ -53,8 +59,11 @@ export function pointParts(sweep, row, front) {
         ...(row.steady === null ? [] : [['Steady bubble', formatPercent(row.steady)]]),
         ...(row.formula === null ? [] : [['By formula', NUMBERS.formula(row)]]),
         ['Communication', `${NUMBERS.stall(row)} of the device time idle for it`],
-        ['Peak memory', `${NUMBERS.peak(row)} on device ${row.device}` +
-           (row.limit === null ? '' : `, of ${formatBytes(row.limit)}`)],
+        [
+          'Peak memory',
+          `${NUMBERS.peak(row)} on device ${row.device}` +
+              (row.limit === null ? '' : `, of ${formatBytes(row.limit)}`)
+        ],
       ] :
       [];
   return [

@@ -23,15 +23,16 @@ const cellsOf = async (page, name) =>
 test(
     'numbers stand side by side with differences, below the sentence',
     () => visit('compared', {}, async (page) => {
-      assert.ok((await page.locator('#verdict').innerText()).startsWith(
-          'gpipe and eager-1f1b are as fast as each other (1.261 s)'));
+      assert.ok((await page.locator('#verdict').innerText())
+                    .startsWith('gpipe and eager-1f1b are as fast as each other (1.261 s)'));
       assert.deepEqual(
           await cellsOf(page, 'Iteration time'),
           ['Iteration time', '1.261 s', '1.296 s', '+2.79 %', '1.261 s', 'same']);
       assert.deepEqual(
           await cellsOf(page, 'Bubble fraction'),
           ['Bubble fraction', '31.48 %', '33.34 %', '+1.86 points', '31.48 %', 'same']);
-      assert.ok((await page.locator('#memory table').innerText()).includes('8.656 GiB, 8 in flight'));
+      assert.ok(
+          (await page.locator('#memory table').innerText()).includes('8.656 GiB, 8 in flight'));
       assert.ok((await page.locator('#source').innerText())
                     .includes('plumbline simulate examples/sweep.yaml schedule.name=1f1b'));
       assert.equal(await page.locator('#memory .bar-group').count(), 8);
@@ -41,10 +42,11 @@ test(
 test(
     'the bars of each run add up to its iteration time, on one scale',
     () => visit('compared', {}, async (page) => {
-      const bars = await page.locator('#causes .bar svg').evaluateAll(
-          (all) => all.map(
-              (svg) => [...svg.querySelectorAll('rect')].reduce(
-                  (sum, rect) => sum + Number(rect.getAttribute('width')), 0)));
+      const bars = await page.locator('#causes .bar svg')
+                       .evaluateAll(
+                           (all) => all.map(
+                               (svg) => [...svg.querySelectorAll('rect')].reduce(
+                                   (sum, rect) => sum + Number(rect.getAttribute('width')), 0)));
       const times = await page.evaluate(
           () => globalThis.plumbline.page.facts.comparison.runs.map((r) => r.iteration_time_s));
       assert.equal(bars.length, 3);
@@ -59,7 +61,8 @@ test(
     () => visit('compared', {}, async (page) => {
       assert.equal(await page.locator('#timelines canvas').count(), 3);
       const windows = () => page.evaluate(
-          () => globalThis.plumbline.page.timelines.all.map(({timeline: {window: {from, to}}}) => [from, to]));
+          () => globalThis.plumbline.page.timelines.all.map(
+              ({timeline: {window: {from, to}}}) => [from, to]));
       const whole = await windows();
       assert.deepEqual(whole[0], whole[1]);
       await page.keyboard.press('w');
@@ -82,18 +85,16 @@ test(
       assert.equal(await page.locator('#details-of').innerText(), 'In gpipe:');
     }));
 
-test(
-    'the address brings an op back, and drops one that does not exist',
-    async () => {
-      await visit('compared', {fragment: '#op=2:3&theme=dark'}, async (page) => {
-        assert.equal(await page.locator('#details h3').innerText(), '0F3');
-        assert.equal(await page.locator('#details-of').innerText(), 'In eager-1f1b:');
-        await shot(page, 'compared-dark');
-      });
-      await visit('compared', {fragment: '#op=9:3'}, async (page) => {
-        assert.equal(await page.locator('#details h3').count(), 0);
-      });
-    });
+test('the address brings an op back, and drops one that does not exist', async () => {
+  await visit('compared', {fragment: '#op=2:3&theme=dark'}, async (page) => {
+    assert.equal(await page.locator('#details h3').innerText(), '0F3');
+    assert.equal(await page.locator('#details-of').innerText(), 'In eager-1f1b:');
+    await shot(page, 'compared-dark');
+  });
+  await visit('compared', {fragment: '#op=9:3'}, async (page) => {
+    assert.equal(await page.locator('#details h3').count(), 0);
+  });
+});
 
 test(
     'runs with other devices, result files and hostile names stand beside each other',

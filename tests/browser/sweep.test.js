@@ -46,8 +46,9 @@ test(
       await page.mouse.click(at.x, at.y);
       assert.equal(await chosen(page), 28);
       const text = await details(page);
-      for (const part of ['1f1b', '25 GB/s', '4.002 s', '63.973 samples/s', '13.64 %',
-                          '8.656 GiB on device 0, of 40 GiB']) {
+      for (const part
+               of ['1f1b', '25 GB/s', '4.002 s', '63.973 samples/s', '13.64 %',
+                   '8.656 GiB on device 0, of 40 GiB']) {
         assert.ok(text.includes(part), `${part} in: ${text}`);
       }
       const command = await page.locator('#details .command').innerText();
@@ -207,7 +208,8 @@ test(
         assert.ok(text.includes('<img src=x onerror=globalThis.broken=1>'), text);
         assert.ok(text.includes('</script><b>it\'s'), text);
       }
-      assert.ok((await page.locator('.command').innerText()).includes('\'name=</script><b>it\'\\\'\'s\''));
+      assert.ok((await page.locator('.command').innerText())
+                    .includes('\'name=</script><b>it\'\\\'\'s\''));
       await page.getByLabel('x axis').selectOption('name');
       assert.ok((await page.locator('#plot-bubble svg').innerHTML()).includes('&lt;img src=x'));
       assert.equal(await page.evaluate(() => globalThis.broken), undefined);
@@ -222,8 +224,10 @@ test(
     () => visit('merged', {}, async (page) => {
       const rows = await page.evaluate(
           () => globalThis.plumbline.page.sweep.rows.map((r) => [r.point, r.time, r.limit]));
-      assert.deepEqual(rows, readJson('sweep.json').rows.map(
-                                 (r) => [r.point, r.iteration_time_s, r.memory_limit_bytes]));
+      assert.deepEqual(
+          rows,
+          readJson('sweep.json')
+              .rows.map((r) => [r.point, r.iteration_time_s, r.memory_limit_bytes]));
       assert.equal(
           await page.evaluate(() => globalThis.plumbline.page.sweep.facts.file),
           'examples/sweep.yaml');

@@ -29,8 +29,9 @@ test('timelines share the window, and of the selection each sees its own', () =>
   first.window = {from: 1, to: 2};
   assert.deepEqual(second.window, {from: 1, to: 2});
   second.selected = {run: 0, item: 7};
-  assert.deepEqual([shared.selected, first.selected, second.selected],
-                   [{run: 1, item: 7}, null, {run: 0, item: 7}]);
+  assert.deepEqual(
+      [shared.selected, first.selected, second.selected],
+      [{run: 1, item: 7}, null, {run: 0, item: 7}]);
   first.selected = null;
   assert.ok(second.selected, 'letting nothing go lets nothing go');
   second.selected = null;

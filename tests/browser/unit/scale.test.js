@@ -10,7 +10,8 @@ test('quantities are read with their units, and all else is none', () => {
   assert.equal(parseQuantity('10 Gbit/s').value, parseQuantity('1.25 GB/s').value);
   assert.equal(parseQuantity('1 GiB').value, 2 ** 30);
   assert.notEqual(parseQuantity('1 GB').of, parseQuantity('1 GB/s').of);
-  for (const text of ['', 'gpipe', '1f1b', '[10,14]', 'null', '3 parsecs', '1.2.3', '<b>', 'toString'])
+  for (const text
+           of ['', 'gpipe', '1f1b', '[10,14]', 'null', '3 parsecs', '1.2.3', '<b>', 'toString'])
     assert.equal(parseQuantity(text), null, text);
 });
 
@@ -37,8 +38,9 @@ test('names on an axis do not touch', () => {
 test('marks begin at 0, end at the most, and say their unit', () => {
   const texts = (...of) => valueMarks(...of).map(({text}) => text);
   assert.deepEqual(texts(66, 6, 'number'), ['0', '20', '40', '60']);
-  assert.deepEqual(texts(1.06 * 2 ** 30, 6, 'bytes'),
-                   ['0 GiB', '0.2 GiB', '0.4 GiB', '0.6 GiB', '0.8 GiB', '1 GiB']);
+  assert.deepEqual(
+      texts(1.06 * 2 ** 30, 6, 'bytes'),
+      ['0 GiB', '0.2 GiB', '0.4 GiB', '0.6 GiB', '0.8 GiB', '1 GiB']);
   assert.deepEqual(texts(0.3, 4, 'share'), ['0 %', '10 %', '20 %', '30 %']);
   assert.deepEqual(texts(12000, 3, 'number'), ['0', '5,000', '10,000']);
   for (const kind of ['number', 'bytes', 'share'])
