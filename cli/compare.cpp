@@ -32,7 +32,7 @@ bool is_result(const std::string& path) { return path.ends_with(".json"); }
 std::string short_name(const std::string& assignment) {
   const std::size_t equals = assignment.find('=');
   const std::string key = assignment.substr(0, equals);
-  const std::string value = assignment.substr(equals + 1);
+  std::string value = assignment.substr(equals + 1);
   if (key == "schedule.name") return value;
   const std::size_t dot = key.rfind('.');
   return (dot == std::string::npos ? key : key.substr(dot + 1)) + '=' + value;
