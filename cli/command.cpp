@@ -177,9 +177,6 @@ void add_html_option(CLI::App& command, std::string& path) {
       ->type_name("FILE");
 }
 
-namespace {
-
-/// As a shell reads it as one word.
 std::string shell_word(const std::string& text) {
   constexpr std::string_view plain =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./:,@%";
@@ -188,8 +185,6 @@ std::string shell_word(const std::string& text) {
   for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
   return word + '\'';
 }
-
-}  // namespace
 
 std::string command_line(const CLI::App& command) {
   std::string line = "plumbline " + command.get_name();

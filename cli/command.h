@@ -54,6 +54,9 @@ struct ReportArguments : ScenarioArguments {
 /// Adds --report to a subcommand.
 void add_html_option(CLI::App& command, std::string& path);
 
+/// `text` as a shell reads it as one word: quoted where that is needed.
+std::string shell_word(const std::string& text);
+
 /// What a shell would be told to do the same again: the subcommand and all that the user gave it,
 /// quoted where a shell needs it. Requires: the command line has been read.
 std::string command_line(const CLI::App& command);

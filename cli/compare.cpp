@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "sim/axes.h"
+#include "sim/compare_html.h"
 
 namespace plumbline {
 namespace {
@@ -21,6 +22,8 @@ struct Arguments {
   std::vector<std::string> what;
   std::string output;
   bool json = false;
+  std::string report;  ///< The HTML file; "" = none.
+  std::string command_line;
 };
 
 bool is_result(const std::string& path) { return path.ends_with(".json"); }
@@ -29,7 +32,7 @@ bool is_result(const std::string& path) { return path.ends_with(".json"); }
 std::string short_name(const std::string& assignment) {
   const std::size_t equals = assignment.find('=');
   const std::string key = assignment.substr(0, equals);
-  const std::string value = assignment.substr(equals + 1);
+  std::string value = assignment.substr(equals + 1);
   if (key == "schedule.name") return value;
   const std::size_t dot = key.rfind('.');
   return (dot == std::string::npos ? key : key.substr(dot + 1)) + '=' + value;
@@ -71,6 +74,24 @@ Result<std::vector<ComparedRun>> read_runs(const std::vector<std::string>& paths
   return runs;
 }
 
+/// Of each run that read_runs gives the command that simulates it again, or its file.
+std::vector<std::string> sources_of(const std::vector<std::string>& paths,
+                                    const std::vector<std::vector<std::string>>& points) {
+  std::vector<std::string> sources;
+  for (const std::string& path : paths) {
+    if (is_result(path)) {
+      sources.push_back(path);
+      continue;
+    }
+    for (const std::vector<std::string>& overrides : points) {
+      std::string line = "plumbline simulate " + shell_word(path);
+      for (const std::string& assignment : overrides) line += ' ' + shell_word(assignment);
+      sources.push_back(std::move(line));
+    }
+  }
+  return sources;
+}
+
 int compare(const Arguments& arguments) {
   std::vector<std::string> paths;
   std::vector<std::string> axes;
@@ -92,8 +113,15 @@ int compare(const Arguments& arguments) {
                                      "schedule.name=gpipe,1f1b";
     return fail({wrong});
   }
+  if (const int code = try_output(arguments.report); code != ExitCode::done) return code;
   const auto runs = read_runs(paths, *points);
   if (!runs) return fail(runs.problems());
+  if (!arguments.report.empty()) {
+    const std::string page =
+        html_report(*runs, sources_of(paths, *points), arguments.command_line, kVersion);
+    const int written = write_output(page, arguments.report);
+    if (written != ExitCode::done) return written;
+  }
   return write_output(arguments.json ? to_json(*runs, kVersion) : to_table(*runs),
                       arguments.output);
 }
@@ -115,7 +143,15 @@ void add_compare(CLI::App& app, int& exit_code) {
                    "write to this file instead of stdout, whole or not at all")
       ->type_name("FILE");
   command->add_flag("--json", arguments->json, "print JSON and nothing else");
-  command->callback([arguments, &exit_code] { exit_code = compare(*arguments); });
+  command
+      ->add_option("--report", arguments->report,
+                   "write a page with the numbers, idle time, memory and timelines here, for any "
+                   "browser: one HTML file that needs no network")
+      ->type_name("FILE");
+  command->callback([arguments, command, &exit_code] {
+    arguments->command_line = command_line(*command);
+    exit_code = compare(*arguments);
+  });
 }
 
 }  // namespace plumbline

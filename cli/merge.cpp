@@ -13,11 +13,13 @@ namespace {
 struct Arguments : SweepOptions {
   std::vector<std::string> files;
   std::string output;
+  std::string command_line;
 };
 
 int merge_files(const Arguments& arguments) {
   auto selection = read_selection(arguments);
   if (!selection) return fail(selection.problems());
+  if (const int code = try_output(arguments.report); code != ExitCode::done) return code;
   Diagnostics problems;
   std::vector<SweepFile> files;
   files.reserve(arguments.files.size());
@@ -31,7 +33,9 @@ int merge_files(const Arguments& arguments) {
   auto whole = merge(std::move(files));
   if (!whole) return fail(whole.problems());
   const SweepReport told = report(*std::move(whole), *std::move(selection));
-  const int written = write_output(to_text(told, arguments), arguments.output);
+  int written = write_page(told, arguments, arguments.command_line);
+  if (written != ExitCode::done) return written;
+  written = write_output(to_text(told, arguments), arguments.output);
   return written == ExitCode::done ? report_feasibility(told) : written;
 }
 
@@ -49,7 +53,10 @@ void add_merge(CLI::App& app, int& exit_code) {
                    "write to this file instead of stdout, whole or not at all")
       ->type_name("FILE");
   add_sweep_options(*command, *arguments);
-  command->callback([arguments, &exit_code] { exit_code = merge_files(*arguments); });
+  command->callback([arguments, command, &exit_code] {
+    arguments->command_line = command_line(*command);
+    exit_code = merge_files(*arguments);
+  });
 }
 
 }  // namespace plumbline

@@ -26,6 +26,7 @@ struct Arguments : ScenarioArguments, SweepOptions {
   unsigned jobs = 0;
   std::string shard;
   bool resume = false;
+  std::string command_line;
 };
 
 Diagnostic usage(std::string message, std::string help) {
@@ -60,6 +61,10 @@ std::optional<Diagnostic> refuse_options(const Arguments& arguments) {
     return usage("--resume without -o", "only with -o FILE rows are kept, in FILE.partial");
   }
   if (arguments.shard.empty()) return std::nullopt;
+  if (!arguments.report.empty()) {
+    return usage("--report with --shard, which has only a part of the points",
+                 "plumbline merge takes --report, when all shards are there");
+  }
   if (arguments.selects() || arguments.csv || arguments.markdown || !arguments.json) {
     return usage(
         "--shard gives a part of the rows, as JSON and in full",
@@ -145,6 +150,8 @@ int sweep_all(const Arguments& arguments) {
     shard = *read;
   }
 
+  if (const int code = try_output(arguments.report); code != ExitCode::done) return code;
+
   // Which points there are, and which of them have a row already.
   const auto sweep = Sweep::open(arguments.scenario, arguments.overrides);
   if (!sweep) return fail(sweep.problems());
@@ -175,7 +182,9 @@ int sweep_all(const Arguments& arguments) {
 
   // Tell them.
   const SweepReport told = report(std::move(result), *std::move(selection));
-  const int written = write_output(to_text(told, arguments), arguments.output);
+  int written = write_page(told, arguments, arguments.command_line);
+  if (written != ExitCode::done) return written;
+  written = write_output(to_text(told, arguments), arguments.output);
   if (written != ExitCode::done) return written;
   if (partial) partial->remove();
   if (stopped) {
@@ -207,7 +216,10 @@ void add_sweep(CLI::App& app, int& exit_code) {
       ->type_name("i/n");
   command->add_flag("--resume", arguments->resume,
                     "go on with the rows that an interrupted sweep kept in FILE.partial");
-  command->callback([arguments, &exit_code] { exit_code = sweep_all(*arguments); });
+  command->callback([arguments, command, &exit_code] {
+    arguments->command_line = command_line(*command);
+    exit_code = sweep_all(*arguments);
+  });
 }
 
 }  // namespace plumbline

@@ -6,6 +6,8 @@
 #include <CLI/Validators.hpp>
 #include <cstdio>
 
+#include "sim/sweep_html.h"
+
 namespace plumbline {
 
 void add_sweep_options(CLI::App& command, SweepOptions& options) {
@@ -32,6 +34,11 @@ void add_sweep_options(CLI::App& command, SweepOptions& options) {
       command.add_flag("--markdown", options.markdown, "print a Markdown table");
   json->excludes(csv)->excludes(markdown);
   csv->excludes(markdown);
+  command
+      .add_option("--report", options.report,
+                  "write a page with charts over the keys, the Pareto front and the rows here, for "
+                  "any browser: one HTML file that needs no network")
+      ->type_name("FILE");
 }
 
 Result<SweepSelection> read_selection(const SweepOptions& options) {
@@ -54,6 +61,12 @@ std::string to_text(const SweepReport& report, const SweepOptions& options) {
   if (options.json) return to_json(report, kVersion);
   if (options.csv) return to_csv(report);
   return options.markdown ? to_markdown(report) : to_table(report);
+}
+
+int write_page(const SweepReport& report, const SweepOptions& options,
+               const std::string& command_line) {
+  if (options.report.empty()) return ExitCode::done;
+  return write_output(html_report(report, command_line, kVersion), options.report);
 }
 
 int report_feasibility(const SweepReport& report) {

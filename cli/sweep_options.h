@@ -23,6 +23,7 @@ struct SweepOptions {
   bool json = false;
   bool csv = false;
   bool markdown = false;
+  std::string report;  ///< The HTML file; "" = none.
 
   /// Whether rows are to be ordered or left out.
   bool selects() const { return objective != "throughput" || !where.empty() || pareto || top > 0; }
@@ -35,6 +36,10 @@ Result<SweepSelection> read_selection(const SweepOptions& options);
 
 /// The report in the format that was asked for.
 std::string to_text(const SweepReport& report, const SweepOptions& options);
+
+/// Writes the HTML page where it was asked for. Returns the exit code.
+int write_page(const SweepReport& report, const SweepOptions& options,
+               const std::string& command_line);
 
 /// Says on stderr why no row is feasible, if none is; returns ExitCode::infeasible then, else
 /// ExitCode::done.

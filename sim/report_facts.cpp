@@ -125,25 +125,6 @@ std::string stage_json(const Scenario& scenario, const Outcome& p, std::size_t s
       p.pipeline.costs.crossing(static_cast<std::uint32_t>(s)).count, in_flight);
 }
 
-std::string layout_json(const Outcome& p, const ColumnLayout& layout) {
-  const auto costs = array(p.graph.costs, [&](const Cost& cost) {
-    return fmt::format("[{},{}]", cost.latency.count() / layout.tick_ns, cost.bytes.count);
-  });
-  const auto channels = array(p.graph.channels, [](const Channel& channel) {
-    return fmt::format("[{},{}]", channel.from_slot, channel.to_slot);
-  });
-  const auto devices =
-      array(p.graph.devices, [](DeviceId device) { return std::to_string(device.value); });
-  return fmt::format(
-      "{{\"tick_ns\":{},\"makespan\":{},\"devices\":{},\"slot_items\":{},\"slot_busy\":{},"
-      "\"slot_gaps\":{},\"memory_points\":{},\"memory_sampled\":{},\"channels\":{},"
-      "\"channel_items\":{},\"moment_items\":{},\"costs\":{}}}",
-      layout.tick_ns, layout.makespan, devices, numbers(layout.slot_items),
-      numbers(layout.slot_busy), numbers(layout.slot_gaps), numbers(layout.memory_points),
-      array(layout.memory_sampled, [](bool value) { return value ? "true" : "false"; }), channels,
-      numbers(layout.channel_items), layout.moment_items, costs);
-}
-
 }  // namespace
 
 std::string script_json(std::string_view json) {
@@ -229,6 +210,25 @@ std::string formula_words(const Outcome& p, bool measured) {
         percent(textbook), points(by_formula - textbook));
   }
   return text;
+}
+
+std::string layout_json(const Outcome& p, const ColumnLayout& layout) {
+  const auto costs = array(p.graph.costs, [&](const Cost& cost) {
+    return fmt::format("[{},{}]", cost.latency.count() / layout.tick_ns, cost.bytes.count);
+  });
+  const auto channels = array(p.graph.channels, [](const Channel& channel) {
+    return fmt::format("[{},{}]", channel.from_slot, channel.to_slot);
+  });
+  const auto devices =
+      array(p.graph.devices, [](DeviceId device) { return std::to_string(device.value); });
+  return fmt::format(
+      "{{\"tick_ns\":{},\"makespan\":{},\"devices\":{},\"slot_items\":{},\"slot_busy\":{},"
+      "\"slot_gaps\":{},\"memory_points\":{},\"memory_sampled\":{},\"channels\":{},"
+      "\"channel_items\":{},\"moment_items\":{},\"costs\":{}}}",
+      layout.tick_ns, layout.makespan, devices, numbers(layout.slot_items),
+      numbers(layout.slot_busy), numbers(layout.slot_gaps), numbers(layout.memory_points),
+      array(layout.memory_sampled, [](bool value) { return value ? "true" : "false"; }), channels,
+      numbers(layout.channel_items), layout.moment_items, costs);
 }
 
 std::string run_facts(const Scenario& scenario, const TracedRun& run, const ColumnLayout& layout,

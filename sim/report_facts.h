@@ -28,6 +28,9 @@ std::string formula_words(const Outcome& outcome, bool measured);
 std::string run_facts(const Scenario& scenario, const TracedRun& run, const ColumnLayout& layout,
                       const std::string& version);
 
+/// What the page has to know to take a run's columns apart and to name its lanes: a JSON object.
+std::string layout_json(const Outcome& p, const ColumnLayout& layout);
+
 /// Figures as a JSON array.
 std::string figures_json(const std::vector<ReportFigure>& figures);
 

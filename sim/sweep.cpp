@@ -105,6 +105,7 @@ SweepNumbers numbers_of(const Outcome& outcome) {
   numbers.peak_memory_bytes = most->peak.sum().count;
   numbers.peak_memory_device = outcome.graph.devices[slot].value;
   numbers.fits = outcome.fits();
+  if (outcome.memory_limit) numbers.memory_limit_bytes = outcome.memory_limit->count;
   return numbers;
 }
 
@@ -175,6 +176,7 @@ Result<Sweep> Sweep::make(Result<ScenarioText> text, const std::vector<std::stri
   problems = sweep.problems_everywhere();
   if (!problems.empty()) return problems;
   sweep.header_.scenario = sweep.name();
+  sweep.header_.file = sweep.text_.root().mark.source->name;
   sweep.header_.fingerprint = sweep.fingerprint();
   return sweep;
 }

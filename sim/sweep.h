@@ -26,6 +26,7 @@ struct SweepNumbers {
   std::int64_t peak_memory_bytes = 0;    ///< Of the device that needs most; the first among equals.
   std::uint32_t peak_memory_device = 0;  ///< That device.
   std::optional<bool> fits;              ///< Nothing without a memory size.
+  std::optional<std::int64_t> memory_limit_bytes;  ///< That size, of a device.
 
   /// The bubble that compares across schedules: of the steady state where there is one.
   double bubble() const { return steady_bubble_fraction.value_or(bubble_fraction); }
@@ -68,6 +69,7 @@ struct Shard {
 /// All that a report of a sweep needs.
 struct SweepResult {
   std::string scenario;     ///< Its name.
+  std::string file;         ///< Where it was read from, as the user named it.
   std::string fingerprint;  ///< Equal for equal scenarios, files and axes.
   std::vector<SweepAxis> axes;
   std::uint64_t points = 0;    ///< Of the whole sweep.

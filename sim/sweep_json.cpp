@@ -71,12 +71,14 @@ SweepRow row_of(const Json& json) {
   n.peak_memory_bytes = json.at("peak_memory_bytes").get<std::int64_t>();
   n.peak_memory_device = json.at("peak_memory_device").get<std::uint32_t>();
   n.fits = optional_of<bool>(json.at("fits"));
+  n.memory_limit_bytes = optional_of<std::int64_t>(json.at("memory_limit_bytes"));
   return row;
 }
 
 SweepResult result_of(const Json& json) {
   SweepResult result;
   result.scenario = json.at("scenario").get<std::string>();
+  result.file = json.at("scenario_file").get<std::string>();
   result.fingerprint = json.at("fingerprint").get<std::string>();
   result.points = json.at("points").get<std::uint64_t>();
   result.shard = shard_of(json.at("shard"));
@@ -196,6 +198,7 @@ std::string row_json(const SweepResult& header, const SweepRow& row) {
   number("peak_memory_bytes", [](const SweepNumbers& n) { return n.peak_memory_bytes; });
   number("peak_memory_device", [](const SweepNumbers& n) { return n.peak_memory_device; });
   number("fits", [](const SweepNumbers& n) { return or_null(n.fits); });
+  number("memory_limit_bytes", [](const SweepNumbers& n) { return or_null(n.memory_limit_bytes); });
   json["estimated"] = row.estimated;
   json["reason"] = row.reason.empty() ? Json(nullptr) : Json(row.reason);
   return in_a_line(json);
@@ -211,6 +214,7 @@ std::string to_json(const SweepReport& report, const std::string& version) {
   line("kind", kResultKind);
   line("tool", {{"name", "plumbline"}, {"version", version}});
   line("scenario", result.scenario);
+  line("scenario_file", result.file);
   line("fingerprint", result.fingerprint);
   line("points", result.points);
   line("shard", shard_json(result.shard));

@@ -105,52 +105,6 @@ std::string plural(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-/// What was asked, in a line.
-std::string question(const SweepReport& report) {
-  const SweepResult& result = report.result;
-  std::vector<std::string> keys;
-  for (const std::size_t axis : varying(result)) keys.push_back(printable(result.axes[axis].key));
-  return fmt::format("{}{}, best first by {}", plural(result.points, "point"),
-                     keys.empty() ? "" : fmt::format(" over {}", fmt::join(keys, ", ")),
-                     name(report.selection.objective));
-}
-
-/// What is to be said of the rows as a whole, a sentence a line.
-std::vector<std::string> remarks(const SweepReport& report) {
-  const SweepResult& result = report.result;
-  std::vector<std::string> lines;
-  if (report.done < result.points)
-    lines.push_back(fmt::format("done: {} of {}", report.done, plural(result.points, "point")));
-  if (report.misfits > 0)
-    lines.push_back(
-        fmt::format("do not fit: {} of {}", report.misfits, plural(result.points, "point")));
-  if (report.cannot_run > 0)
-    lines.push_back(
-        fmt::format("cannot run: {} of {}", report.cannot_run, plural(result.points, "point")));
-  if (result.rows.size() < report.done) {
-    std::vector<std::string> why;
-    for (const Condition& condition : report.selection.where) why.push_back(condition.text);
-    if (report.selection.pareto)
-      why.emplace_back("those that no other beats in both throughput and peak memory");
-    if (report.selection.top > 0) why.push_back(fmt::format("the best {}", report.selection.top));
-    lines.push_back(fmt::format("shown: {} of {}: {}", result.rows.size(),
-                                plural(result.points, "point"), fmt::join(why, "; ")));
-  }
-  std::vector<std::string> estimates;
-  for (const SweepRow& row : result.rows) {
-    for (const std::string& estimate : row.estimated) {
-      if (std::find(estimates.begin(), estimates.end(), estimate) == estimates.end())
-        estimates.push_back(estimate);
-    }
-    if (estimates.size() > kMostEstimates) break;
-  }
-  for (std::size_t i = 0; i < estimates.size(); ++i) {
-    lines.push_back(i == kMostEstimates ? "estimated: and more; --json has all"
-                                        : "estimated: " + estimates[i]);
-  }
-  return lines;
-}
-
 std::string escaped_markdown(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
@@ -189,6 +143,50 @@ std::string infeasibility(const SweepReport& report) {
   std::string none = fmt::format("none of the {} is feasible", plural(report.done, "point"));
   if (rows.empty()) return none;
   return fmt::format("{}; of the first: {}", none, rows.front().reason);
+}
+
+std::string question(const SweepReport& report) {
+  const SweepResult& result = report.result;
+  std::vector<std::string> keys;
+  for (const std::size_t axis : varying(result)) keys.push_back(printable(result.axes[axis].key));
+  return fmt::format("{}{}, best first by {}", plural(result.points, "point"),
+                     keys.empty() ? "" : fmt::format(" over {}", fmt::join(keys, ", ")),
+                     name(report.selection.objective));
+}
+
+std::vector<std::string> remarks(const SweepReport& report) {
+  const SweepResult& result = report.result;
+  std::vector<std::string> lines;
+  if (report.done < result.points)
+    lines.push_back(fmt::format("done: {} of {}", report.done, plural(result.points, "point")));
+  if (report.misfits > 0)
+    lines.push_back(
+        fmt::format("do not fit: {} of {}", report.misfits, plural(result.points, "point")));
+  if (report.cannot_run > 0)
+    lines.push_back(
+        fmt::format("cannot run: {} of {}", report.cannot_run, plural(result.points, "point")));
+  if (result.rows.size() < report.done) {
+    std::vector<std::string> why;
+    for (const Condition& condition : report.selection.where) why.push_back(condition.text);
+    if (report.selection.pareto)
+      why.emplace_back("those that no other beats in both throughput and peak memory");
+    if (report.selection.top > 0) why.push_back(fmt::format("the best {}", report.selection.top));
+    lines.push_back(fmt::format("shown: {} of {}: {}", result.rows.size(),
+                                plural(result.points, "point"), fmt::join(why, "; ")));
+  }
+  std::vector<std::string> estimates;
+  for (const SweepRow& row : result.rows) {
+    for (const std::string& estimate : row.estimated) {
+      if (std::find(estimates.begin(), estimates.end(), estimate) == estimates.end())
+        estimates.push_back(estimate);
+    }
+    if (estimates.size() > kMostEstimates) break;
+  }
+  for (std::size_t i = 0; i < estimates.size(); ++i) {
+    lines.push_back(i == kMostEstimates ? "estimated: and more; --json has all"
+                                        : "estimated: " + estimates[i]);
+  }
+  return lines;
 }
 
 SweepReport report(SweepResult result, SweepSelection selection) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "sim/sweep_order.h"
 
@@ -25,6 +26,13 @@ struct SweepReport {
 std::string infeasibility(const SweepReport& report);
 
 SweepReport report(SweepResult result, SweepSelection selection);
+
+/// What was asked, in a line: how many points over which keys, best by what.
+std::string question(const SweepReport& report);
+
+/// What is to be said of the rows as a whole, a sentence each: what became of those that are not
+/// told, and how numbers were estimated.
+std::vector<std::string> remarks(const SweepReport& report);
 
 /// A row a point, the columns of the keys that vary first; then what is to be said of all.
 std::string to_table(const SweepReport& report);

@@ -50,6 +50,24 @@ make huge "${many[@]}" schedule.micro_batches=8192
 sed "s/^name: \"/&$(head -c 9800 /dev/zero | tr '\0' x) /" tests/browser/hostile.yaml > "$folder/hostile.yaml"
 make hostile simulate "$folder/hostile.yaml"
 
+make sweep sweep examples/sweep.yaml
+make sweep-formula sweep examples/four-stages.yaml schedule.name=gpipe,1f1b schedule.micro_batches=2,4,8,16,32
+make sweep-broken sweep examples/sweep.yaml schedule.recompute=none cluster.link.bandwidth='25 GB/s' plan.stages=2,4,8,32
+make sweep-many sweep examples/four-stages.yaml 'schedule.micro_batches=range(4, 104)' 'training.micro_batch_size=range(1, 101)'
+make sweep-hostile sweep tests/browser/hostile-sweep.yaml name="<img src=x onerror=globalThis.broken=1>,</script><b>it's" schedule.micro_batches=4,8
+make compared compare examples/sweep.yaml schedule.name=gpipe,1f1b,eager-1f1b
+"$plumbline" simulate examples/four-stages.yaml --json > "$folder/result.json" || exit 1
+make compared-result compare tests/browser/hostile-sweep.yaml examples/two-servers.yaml "$folder/result.json"
+for name in sweep sweep-broken; do
+  sweep=(examples/sweep.yaml)
+  [ $name = sweep ] || sweep+=(schedule.recompute=none cluster.link.bandwidth='25 GB/s' plan.stages=2,4,8,32)
+  "$plumbline" sweep "${sweep[@]}" --json > "$folder/$name.json" 2> /dev/null || exit 1
+  "$plumbline" sweep "${sweep[@]}" --pareto --json > "$folder/$name.pareto.json" || exit 1
+done
+mkdir -p "$folder/shards"
+for i in 1 2; do "$plumbline" sweep examples/sweep.yaml --shard $i/2 --json > "$folder/shards/$i.json" || exit 1; done
+make merged merge "$folder"/shards/*.json
+
 bytes=$(wc -c < "$folder/huge.html")
 echo "1048576 ops are a file of $bytes bytes"
 [ "$bytes" -lt 8000000 ] || { echo "FAILED: that is more than 8 MB"; exit 1; }
@@ -57,8 +75,8 @@ cp "$folder/four.html" "$folder/again.html"
 make four simulate examples/four-stages.yaml
 cmp "$folder/four.html" "$folder/again.html" || { echo "FAILED: the same input gives other bytes"; exit 1; }
 
-CHROMIUM=$chromium REPORTS=$folder SHOTS=$folder/shots node --test --test-reporter=tap tests/browser/report.test.js > "$folder/browser.txt" 2>&1
+PLUMBLINE=$plumbline CHROMIUM=$chromium REPORTS=$folder SHOTS=$folder/shots node --test --test-reporter=tap tests/browser/*.test.js > "$folder/browser.txt" 2>&1
 code=$?
-grep -E '^# [0-9]+ ops: |^# (pass|fail) ' "$folder/browser.txt" | sed 's/^# //'
+grep -E '^# [0-9]+ (ops|points): |^# (pass|fail) ' "$folder/browser.txt" | sed 's/^# //'
 [ $code -eq 0 ] || { grep -A 30 '^not ok' "$folder/browser.txt" || tail -n 30 "$folder/browser.txt"; exit 1; }
 echo "screenshots: $folder/shots"

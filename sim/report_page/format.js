@@ -6,7 +6,7 @@ const BYTE_UNITS =
     [[1, 'B'], [2 ** 10, 'KiB'], [2 ** 20, 'MiB'], [2 ** 30, 'GiB'], [2 ** 40, 'TiB']];
 
 /** The number with at most `digits` significant digits, without an exponent or trailing zeros. */
-function significant(value, digits) {
+export function significant(value, digits) {
   return String(Number(value.toPrecision(digits)));
 }
 

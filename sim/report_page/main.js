@@ -1,32 +1,21 @@
 // The page from its data: read, draw the timeline first, then all that stands below it.
 // SPDX-License-Identifier: MIT
 import {causeCharts, memoryCharts, patternDefinitions} from './charts.js';
-import {decodeRun, fromBase64, gunzip, NumberReader} from './codec.js';
-import {busySums, CLASSES, classesIn, columnEdges, densityColumns} from './density.js';
+import {decodeRun, NumberReader} from './codec.js';
+import {busySums, classesIn, columnEdges, densityColumns} from './density.js';
 import {element} from './dom.js';
 import {plural} from './format.js';
 import {decodeState, encodeState} from './hash.js';
-import {channels, colors, isDark, tile} from './palette.js';
+import {classLegend} from './legend.js';
+import {addressKeeper, applyTheme, byId, listenToTheme, readData, readFacts, tellFailure,} from './page.js';
+import {colors, isDark} from './palette.js';
 import {criticalPath, itemName} from './run.js';
 import {deviceTables, figureCards, formulaParts, layerList, sourceParts, stageTable} from './tables.js';
 import {Timeline} from './timeline.js';
 
-const CLASS_NAMES = {
-  forward: 'forward',
-  backward: 'backward',
-  input: 'backward, input',
-  weight: 'backward, weights',
-  update: 'update',
-  transfer: 'blocking transfer',
-};
-
-const byId = (id) => document.getElementById(id);
-
 async function readReport() {
-  const facts = JSON.parse(byId('facts').textContent);
-  let bytes = fromBase64(byId('columns').textContent);
-  if (facts.encoding === 'gzip') bytes = await gunzip(bytes);
-  const reader = new NumberReader(bytes);
+  const facts = readFacts();
+  const reader = new NumberReader(await readData());
   const runs =
       facts.runs.map((run) => Object.assign(decodeRun(reader, run.layout), {title: run.title}));
   const classes = classesIn(runs);
@@ -64,28 +53,6 @@ function fillHead(report) {
   byId('remarks').hidden = remarks.length === 0;
 }
 
-/** A little picture of a class, drawn as the timeline draws it. */
-function swatch(name, palette) {
-  const canvas = element('canvas', {width: 24, height: 14, 'aria-hidden': 'true'});
-  const context = canvas.getContext('2d');
-  const image = context.createImageData(24, 14);
-  const pixels = new Uint32Array(image.data.buffer);
-  const colorsOfTile = tile(name, palette);
-  pixels.forEach((_, i) => {
-    pixels[i] = colorsOfTile[((Math.floor(i / 24) & 7) << 3) | (i % 24 & 7)];
-  });
-  context.putImageData(image, 0, 0);
-  return canvas;
-}
-
-function fillLegend(report, palette) {
-  const ops = report.classes.map(
-      (c) => element('li', {}, swatch(CLASSES[c], palette), CLASS_NAMES[CLASSES[c]]));
-  const idle =
-      element('span', {class: 'swatch', style: `background:rgb(${channels(palette.lane).join()})`});
-  byId('legend').replaceChildren(...ops, element('li', {}, idle, 'idle'));
-}
-
 function fillBelow(report) {
   const run = report.facts.runs[0];
   document.body.append(patternDefinitions());
@@ -97,21 +64,9 @@ function fillBelow(report) {
   byId('source').append(...sourceParts(report.facts));
 }
 
-/** Keeps the state in the address; browsers limit how often it may change. */
-function addressKeeper(state) {
-  let waiting = 0;
-  return () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(() => {
-      history.replaceState(null, '', encodeState(state) || location.pathname + location.search);
-    }, 150);
-  };
-}
-
-function applyTheme(state, timeline, report) {
-  document.documentElement.dataset.theme = isDark(state.theme) ? 'dark' : 'light';
-  byId('theme').value = state.theme;
-  fillLegend(report, colors(isDark(state.theme)));
+function showTheme(state, timeline, report) {
+  applyTheme(state.theme);
+  byId('legend').replaceChildren(...classLegend(report.classes, colors(isDark(state.theme))));
   timeline.repaint();
 }
 
@@ -126,13 +81,12 @@ function connectControls(report, state, timeline, keep) {
       timeline.update();
     });
   }
-  const theme = () => applyTheme(state, timeline, report);
-  byId('theme').addEventListener('change', () => {
-    state.theme = byId('theme').value;
+  const theme = () => showTheme(state, timeline, report);
+  listenToTheme((chosen) => {
+    state.theme = chosen;
     theme();
     keep();
-  });
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', theme);
+  }, theme);
   addEventListener('hashchange', () => {
     Object.assign(state, checkedState(decodeState(location.hash), report));
     showState(report, state, timeline);
@@ -141,7 +95,7 @@ function connectControls(report, state, timeline, keep) {
 
 function showState(report, state, timeline) {
   for (const key of ['critical', 'transfers']) byId(key).checked = state[key];
-  applyTheme(state, timeline, report);
+  showTheme(state, timeline, report);
   timeline.showDetails();
 }
 
@@ -168,7 +122,7 @@ async function start() {
   const state = checkedState(decodeState(location.hash), report);
   const read = performance.now();
   fillHead(report);
-  const keep = addressKeeper(state);
+  const keep = addressKeeper(() => encodeState(state));
   const timeline = new Timeline(
       report, state, {
         scroller: byId('scroller'),
@@ -195,10 +149,4 @@ async function start() {
   });
 }
 
-start().catch((error) => {
-  byId('name').textContent = 'This page cannot be shown';
-  byId('headline').textContent = typeof DecompressionStream === 'undefined' ?
-      'The browser is too old: it has no DecompressionStream.' :
-      String(error);
-  throw error;
-});
+start().catch(tellFailure);

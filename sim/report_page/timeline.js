@@ -11,7 +11,10 @@ import {clampWindow, panWindow, revealInWindow, wholeRun, zoomWindow} from './wi
 const ZOOM = 1.5;
 const PAN = 0.15;
 
-/** The timeline of a report in the page's elements; `changed` is told when its state changes. */
+/**
+ * The timeline of a report in the page's elements; `changed` is told when its state changes. Where
+ * a page has several, `parts.takesKeys` says whether keys that no element has are for this one.
+ */
 export class Timeline {
   constructor(report, state, parts, changed) {
     this.report = report;
@@ -217,7 +220,8 @@ export class Timeline {
   onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const onCanvas = document.activeElement === this.parts.canvas;
-    if (!onCanvas && document.activeElement !== document.body) return;
+    const isOurs = document.activeElement === document.body && (this.parts.takesKeys?.() ?? true);
+    if (!onCanvas && !isOurs) return;
     const {length} = this.report;
     const acts = {
       w: () => this.zoom(ZOOM),

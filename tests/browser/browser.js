@@ -1,6 +1,7 @@
 // Opens report files in headless Chromium, and counts what a page must not do.
 // SPDX-License-Identifier: MIT
 'use strict';
+const assert = require('node:assert/strict');
 const {chromium} = require('playwright-core');
 const {pathToFileURL} = require('node:url');
 
@@ -48,7 +49,17 @@ async function open(
   return {page, errors, requests, close: () => context.close()};
 }
 
+/** Opens a report, runs `use`, and then holds the page to what every page must keep. */
+async function visit(browser, file, options, use) {
+  const opened = await open(browser, file, options);
+  await use(opened.page);
+  assert.deepEqual(opened.errors, [], 'errors and warnings of the page');
+  assert.equal(opened.requests.length, 1, `requests: ${opened.requests}`);
+  await opened.close();
+}
+
 module.exports = {
   launch,
-  open
+  open,
+  visit
 };

@@ -5,7 +5,7 @@
 const assert = require('node:assert/strict');
 const path = require('node:path');
 const {after, before, test} = require('node:test');
-const {launch, open} = require('./browser.js');
+const {launch, visit: visitFile} = require('./browser.js');
 
 const report = (name) => path.join(process.env.REPORTS, `${name}.html`);
 const shot = (page, name) => page.screenshot({path: path.join(process.env.SHOTS, `${name}.png`)});
@@ -16,14 +16,7 @@ before(async () => {
 });
 after(() => browser.close());
 
-/** Opens a report, runs `use`, and then holds the page to what every page must keep. */
-async function visit(name, options, use) {
-  const opened = await open(browser, report(name), options);
-  await use(opened.page);
-  assert.deepEqual(opened.errors, [], 'errors and warnings of the page');
-  assert.equal(opened.requests.length, 1, `requests: ${opened.requests}`);
-  await opened.close();
-}
+const visit = (name, options, use) => visitFile(browser, report(name), options, use);
 
 /** Where an op of a run lies on the canvas: the middle of its part in sight. */
 function placeOf(page, op, run = 0) {

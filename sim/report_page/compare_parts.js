@@ -1,0 +1,190 @@
+// Runs side by side: their numbers with differences, where an iteration goes, and their memory.
+// SPDX-License-Identifier: MIT
+import {causeName} from './describe.js';
+import {element, shape, table} from './dom.js';
+import {formatBytes, formatPercent, formatTime, significant} from './format.js';
+import {CAUSES} from './run.js';
+
+/** So many devices have their bars open at once. */
+const OPEN_DEVICES = 16;
+
+const time = (seconds) => formatTime(Math.round(seconds * 1e9));
+
+/** How far a value is from the first run's: "+3.20 %", "same", "" where that cannot be said. */
+export function relativeText(value, first) {
+  if (value === null || first === null) return '';
+  if (value === first) return 'same';
+  if (first === 0) return '';
+  const percent = 100 * (value / first - 1);
+  return `${percent < 0 ? '' : '+'}${percent.toFixed(2)} %`;
+}
+
+/** The same for shares: "-1.25 points". */
+export function pointsText(value, first) {
+  if (value === first) return 'same';
+  const points = 100 * (value - first);
+  return `${points < 0 ? '' : '+'}${points.toFixed(2)} points`;
+}
+
+/** The causes of idle time that occur in some run. */
+function occurring(runs) {
+  return CAUSES.filter((cause) => runs.some((run) => run.idle_per_device_s[cause] > 0));
+}
+
+/** The parts of an iteration of a run, for a device on average: busy, then idle by cause. */
+export function partsOfIteration(run) {
+  return [
+    {name: 'busy', seconds: run.busy_per_device_s},
+    ...CAUSES.map((cause) => ({name: cause, seconds: run.idle_per_device_s[cause]})),
+  ].filter(({seconds}) => seconds > 0);
+}
+
+/** The rows of the table: a name, what the value is, its text, its difference from the first. */
+function measures(runs) {
+  const none = () => '';
+  const noise = (key) => (run) => run.uncertainty?.[key] ?? null;
+  return [
+    ['Schedule', (run) => run.schedule, String, none],
+    ['Stages', (run) => run.stages, String, none],
+    ['Devices', (run) => run.device_count, String, none],
+    ['Micro-batches', (run) => run.micro_batches, String, none],
+    ['Iteration time', (run) => run.iteration_time_s, time, relativeText],
+    ...(runs.some((run) => run.uncertainty) ?
+            ['p5', 'p50', 'p95'].map(
+                (key) => [`with noise, ${key}`, noise(key), time, relativeText]) :
+            []),
+    ['Busy', (run) => run.busy_per_device_s, time, relativeText],
+    ...occurring(runs).map(
+        (cause) =>
+            [`Idle, ${causeName(cause)}`, (run) => run.idle_per_device_s[cause], time,
+             relativeText]),
+    [
+      'Samples/s', (run) => run.throughput_samples_per_s, (value) => significant(value, 5),
+      relativeText
+    ],
+    ['Bubble fraction', (run) => run.bubble_fraction, formatPercent, pointsText],
+    ['Communication', (run) => run.communication_stall_fraction, formatPercent, pointsText],
+    ['Peak memory', (run) => run.peak_memory_bytes, (value) => formatBytes(value), relativeText],
+    ...(runs.some((run) => run.fits !== null) ?
+            [['Fits', (run) => run.fits, (fits) => (fits ? 'yes' : 'NO'), none]] :
+            []),
+  ];
+}
+
+/** The numbers of all runs, and how far each is from the first one's. */
+export function numbersTable(runs) {
+  const rows = measures(runs).map(([name, of, text, difference]) => {
+    const first = of(runs[0]);
+    return [
+      name, ...runs.flatMap((run, r) => {
+        const own = of(run);
+        const shown = own === null ? '-' : text(own);
+        return r === 0 ? [shown] : [shown, difference(own, first)];
+      })
+    ];
+  });
+  const headings = runs.flatMap(({title}, r) => (r === 0 ? [title] : [title, 'difference']));
+  return table(`The runs; differences are from ${runs[0].title}`, ['', ...headings], rows);
+}
+
+/** The peak of each device in each run, as a table. */
+export function memoryTable(runs) {
+  const devices = [...new Set(runs.flatMap((run) => run.devices.map((d) => d.device)))];
+  devices.sort((a, b) => a - b);
+  const cell = (run, device) => {
+    const found = run.devices.find((d) => d.device === device);
+    return found ? `${formatBytes(found.peak_memory_bytes)}, ${found.peak_in_flight} in flight` :
+                   '-';
+  };
+  return table(
+      'Peak memory, and the most micro-batches in flight',
+      ['Device', ...runs.map((run) => run.title)],
+      devices.map((device) => [String(device), ...runs.map((run) => cell(run, device))]));
+}
+
+/** A bar of parts on a scale, with what it is and what it comes to beside it. */
+function bar(name, parts, whole, value, extra = []) {
+  let x = 0;
+  const shapes = parts.map(({fill, size, text}) => {
+    const width = whole > 0 ? (1000 * size) / whole : 0;
+    const made =
+        shape('rect', {x, y: 0, width, height: 18, fill, class: 'part'}, shape('title', {}, text));
+    x += width;
+    return made;
+  });
+  const words = `${name}: ${parts.map(({text}) => text).join(', ')}`;
+  return element(
+      'div', {class: 'bar'}, element('span', {class: 'bar-name', title: name}, name),
+      shape(
+          'svg', {
+            viewBox: '0 0 1000 18',
+            preserveAspectRatio: 'none',
+            role: 'img',
+            'aria-label': words,
+          },
+          ...shapes, ...extra),
+      element('span', {class: 'bar-value'}, value));
+}
+
+/** A bar for each run: busy and idle by cause, on one scale, so that their lengths compare. */
+export function shareBars(runs) {
+  const names = new Set(runs.flatMap((run) => partsOfIteration(run).map(({name}) => name)));
+  const legend = element(
+      'ul', {class: 'legend'},
+      ...['busy', ...CAUSES]
+          .filter((name) => names.has(name))
+          .map(
+              (name) => element(
+                  'li', {},
+                  shape(
+                      'svg', {width: 18, height: 12, 'aria-hidden': 'true'},
+                      shape('rect', {width: 18, height: 12, fill: `url(#p-${name})`})),
+                  causeName(name))));
+  const longest = Math.max(...runs.map((run) => run.iteration_time_s));
+  const bars = runs.map((run) => {
+    const parts = partsOfIteration(run).map(({name, seconds}) => ({
+                                              fill: `url(#p-${name})`,
+                                              size: seconds,
+                                              text: `${causeName(name)} ${time(seconds)}`,
+                                            }));
+    return bar(run.title, parts, longest, time(run.iteration_time_s));
+  });
+  return [legend, element('div', {class: 'bar-list'}, ...bars)];
+}
+
+/** For each device a bar a run, on one scale, with the limit where it is near enough. */
+export function memoryBars(runs, limits) {
+  const most = Math.max(...runs.map((run) => run.peak_memory_bytes));
+  if (most <= 0) return [element('p', {}, 'The models say nothing of their memory.')];
+  const near = limits.filter((limit) => limit !== null && limit <= 2 * most);
+  const whole = Math.max(most, ...near) * 1.02;
+  const devices = [...new Set(runs.flatMap((run) => run.devices.map((d) => d.device)))];
+  devices.sort((a, b) => a - b);
+  const group = (device) => element(
+      'figure', {class: 'bar-group'},
+      element('figcaption', {}, element('strong', {}, `device ${device}`)),
+      ...runs.map((run, r) => {
+        const found = run.devices.find((d) => d.device === device);
+        const bytes = found?.peak_memory_bytes ?? 0;
+        const text = found ? formatBytes(bytes) : 'not used';
+        const at = limits[r] !== null ? (1000 * limits[r]) / whole : Infinity;
+        const limit = at <= 1000 ? [shape(
+                                       'line', {x1: at, x2: at, y1: 0, y2: 18, class: 'limit'},
+                                       shape('title', {}, `limit ${formatBytes(limits[r])}`))] :
+                                   [];
+        return bar(run.title, [{fill: 'url(#p-busy)', size: bytes, text}], whole, text, limit);
+      }));
+  const parts = [];
+  if (near.length > 0) {
+    const texts = new Set(near.map((limit) => formatBytes(limit)));
+    parts.push(element('p', {class: 'remark'}, `Dashed: the limit, ${[...texts].join(', ')}.`));
+  }
+  parts.push(element('div', {class: 'bar-groups'}, ...devices.slice(0, OPEN_DEVICES).map(group)));
+  if (devices.length > OPEN_DEVICES) {
+    const rest = element('div', {class: 'bar-groups'}, ...devices.slice(OPEN_DEVICES).map(group));
+    parts.push(element(
+        'details', {class: 'more'},
+        element('summary', {}, `The other ${devices.length - OPEN_DEVICES} devices`), rest));
+  }
+  return parts;
+}
