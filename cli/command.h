@@ -102,6 +102,8 @@ int write_trace(const std::string& text, const std::string& path);
 /// `exit_code`.
 void add_bubble(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
+void add_completion(CLI::App& app, int& exit_code);
+void add_schema(CLI::App& app, int& exit_code);
 void add_simulate(CLI::App& app, int& exit_code);
 void add_compare(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);

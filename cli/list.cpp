@@ -6,8 +6,8 @@
 #include <CLI/Validators.hpp>
 #include <memory>
 
-#include "calibrate/cpu_layer.h"
 #include "cli/command.h"
+#include "cli/list_json.h"
 #include "cli/real.h"
 #include "models/device_presets.h"
 #include "models/quantity.h"
@@ -36,34 +36,56 @@ std::string preset_list() {
          "says which share is counted on\n";
 }
 
+std::string backend_list() {
+  std::string text;
+  for (const BackendName& backend : kBackends)
+    text += fmt::format("{:<10} {}{}\n", backend.name, backend.text,
+                        is_available(backend) ? "" : " (not in this build)");
+  return text;
+}
+
+std::string schedule_list() {
+  std::string text;
+  for (const ScheduleRule& rule : schedule_rules()) {
+    text += fmt::format(
+        "{}\n  {}\n  order      {}\n  bubble     {}\n  in flight  {}\n  makespan   {}\n", rule.name,
+        rule.summary, rule.order, rule.bubble, rule.in_flight, rule.makespan);
+    if (!rule.elsewhere.empty()) text += fmt::format("             {}\n", rule.elsewhere);
+    std::string_view head = "limits";
+    for (const std::string& limit : limits_of(rule)) {
+      text += fmt::format("  {:<9}  {}\n", head, limit);
+      head = "";
+    }
+    text += fmt::format("  source     {}\n", rule.source);
+  }
+  return text +
+         "p = positions in the pipeline, m = micro-batches, s = position from 0; f, b = forward "
+         "and backward of\na stage; equal stages and free links where nothing else is said. "
+         "Makespans "
+         "with latency: found and\nchecked by exhaustive simulation, not published.\n";
+}
+
 }  // namespace
 
 void add_list(CLI::App& app, int& exit_code) {
-  auto what = std::make_shared<std::string>();
+  struct Arguments {
+    std::string what;
+    bool json = false;
+  };
+  auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("list", "list what there is to choose from");
-  command->add_option("what", *what, "schedules, backends or presets")
+  command->add_option("what", arguments->what, "schedules, backends or presets")
       ->required()
       ->check(CLI::IsMember({"schedules", "backends", "presets"}));
-  command->callback([what, &exit_code] {
-    if (*what == "backends") {
-      std::string backends;
-      for (const BackendName& backend : kBackends)
-        backends += fmt::format(
-            "{:<10} {}{}\n", backend.name, backend.text,
-            backend.name == "cpu" && cpu_library().empty() ? " (not in this build)" : "");
-      exit_code = write_output(backends, "");
-      return;
-    }
-    if (*what == "presets") return void(exit_code = write_output(preset_list(), ""));
-    std::string text;
-    for (const ScheduleRule& rule : schedule_rules()) {
-      text += fmt::format("{}\n  {}\n  order   {}\n  bubble  {}\n  source  {}\n", rule.name,
-                          rule.summary, rule.order, rule.bubble, rule.source);
-    }
-    exit_code = write_output(text +
-                                 "p = positions in the pipeline, m = micro-batches, s = position "
-                                 "from 0; equal stages, free links\n",
-                             "");
+  command->add_flag("--json", arguments->json, "print JSON");
+  command->callback([arguments, &exit_code] {
+    const bool json = arguments->json;
+    const std::string& what = arguments->what;
+    const std::string text = what == "backends"  ? json ? backends_json() : backend_list()
+                              : what == "presets" ? json ? presets_json() : preset_list()
+                              : json ? schedules_json()
+                                                 : schedule_list();
+    exit_code = write_output(text, "");
   });
 }
 

@@ -60,6 +60,8 @@ int run(int argc, char** argv) {
   plumbline::add_validate(app, exit_code);
   plumbline::add_import(app, exit_code);
   plumbline::add_list(app, exit_code);
+  plumbline::add_schema(app, exit_code);
+  plumbline::add_completion(app, exit_code);
   if (const auto wrong = wrong_subcommand(app, argc, argv)) return plumbline::fail({*wrong});
   try {
     app.parse(argc, argv);

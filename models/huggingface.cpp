@@ -89,7 +89,7 @@ class ConfigReader {
     for (const Family& family : kFamilies) names.emplace_back(family.name);
     file.require("model_type",
                  fmt::format("a config.json has it; one of {} is read", fmt::join(names, ", ")));
-    const auto name = file.choice("model_type", names, "architecture that is read");
+    const auto name = file.choice_of("model_type", names, "architecture that is read");
     if (!name) return nullptr;
     return std::find_if(kFamilies.begin(), kFamilies.end(),
                         [&](const Family& family) { return family.name == name->value; });

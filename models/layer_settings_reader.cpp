@@ -10,12 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "models/network_format.h"
+
 namespace plumbline {
 namespace {
 
-void take_count(SectionReader& section, std::string_view key, std::int64_t& value,
-                std::int64_t least = 1) {
-  if (auto read = section.count(key, least, kMostExtent)) value = read->value;
+void take_count(SectionReader& section, std::string_view key, std::int64_t& value) {
+  if (auto read = section.count(key)) value = read->value;
 }
 
 void take_flag(SectionReader& section, std::string_view key, bool& value) {
@@ -24,7 +25,6 @@ void take_flag(SectionReader& section, std::string_view key, bool& value) {
 
 LayerSettings read_linear(SectionReader& section) {
   Linear kind;
-  section.require("features");
   take_count(section, "features", kind.features);
   take_flag(section, "bias", kind.bias);
   return kind;
@@ -50,7 +50,6 @@ LayerSettings read_mlp_block(SectionReader& section) {
 
 LayerSettings read_embedding(SectionReader& section) {
   Embedding kind;  // derive_layer fills in the vocabulary
-  section.require("features");
   take_count(section, "features", kind.features);
   take_flag(section, "positions", kind.positions);
   return kind;
@@ -66,22 +65,21 @@ LayerSettings read_head(SectionReader& section) {
 
 LayerSettings read_conv2d(SectionReader& section) {
   Conv2d kind;
-  section.require("channels");
   take_count(section, "channels", kind.channels);
   take_count(section, "kernel", kind.kernel);
   take_count(section, "stride", kind.stride);
-  take_count(section, "padding", kind.padding, 0);
+  take_count(section, "padding", kind.padding);
   take_flag(section, "bias", kind.bias);
   return kind;
 }
 
 LayerSettings read_max_pool(SectionReader& section) {
   MaxPool kind;
-  const auto kernel = section.count("kernel", 1, kMostExtent);
+  const auto kernel = section.count("kernel");
   if (kernel) kind.kernel = kernel->value;
   kind.stride = kind.kernel;
   take_count(section, "stride", kind.stride);
-  take_count(section, "padding", kind.padding, 0);
+  take_count(section, "padding", kind.padding);
   if (kind.padding >= kind.kernel && (kernel || !section.has("kernel"))) {
     section.error(section.mark_of("padding"),
                   fmt::format("{} is {}, which is not below the kernel of {}",
@@ -93,7 +91,6 @@ LayerSettings read_max_pool(SectionReader& section) {
 
 LayerSettings read_residual_block(SectionReader& section) {
   ResidualBlock kind;
-  section.require("channels");
   take_count(section, "channels", kind.channels);
   take_count(section, "stride", kind.stride);
   return kind;
@@ -101,7 +98,6 @@ LayerSettings read_residual_block(SectionReader& section) {
 
 LayerSettings read_lstm(SectionReader& section) {
   Lstm kind;
-  section.require("hidden");
   take_count(section, "hidden", kind.hidden);
   take_flag(section, "residual", kind.residual);
   return kind;
@@ -110,27 +106,31 @@ LayerSettings read_lstm(SectionReader& section) {
 /// How a kind of layer is written.
 struct KindFormat {
   std::string name;
-  std::vector<std::string_view> keys;  ///< Beside kind and name.
+  std::vector<std::string_view> keys;      ///< Beside kind and name.
+  std::vector<std::string_view> required;  ///< Of these.
   LayerSettings (*read)(SectionReader& section);
 };
 
 const std::vector<KindFormat>& kind_formats() {
   const auto name = [](const LayerSettings& kind) { return std::string(kind_name(kind)); };
   static const std::vector<KindFormat> formats = {
-      {name(Linear{}), {"features", "bias"}, &read_linear},
-      {name(Relu{}), {}, &read_plain<Relu>},
-      {name(Gelu{}), {}, &read_plain<Gelu>},
-      {name(LayerNorm{}), {}, &read_plain<LayerNorm>},
-      {name(AttentionBlock{}), {"heads", "causal"}, &read_attention_block},
-      {name(MlpBlock{}), {"hidden"}, &read_mlp_block},
-      {name(Embedding{}), {"features", "positions"}, &read_embedding},
-      {name(Head{}), {"classes", "norm", "bias"}, &read_head},
-      {name(Conv2d{}), {"channels", "kernel", "stride", "padding", "bias"}, &read_conv2d},
-      {name(MaxPool{}), {"kernel", "stride", "padding"}, &read_max_pool},
-      {name(BatchNorm{}), {}, &read_plain<BatchNorm>},
-      {name(Flatten{}), {}, &read_plain<Flatten>},
-      {name(ResidualBlock{}), {"channels", "stride"}, &read_residual_block},
-      {name(Lstm{}), {"hidden", "residual"}, &read_lstm},
+      {name(Linear{}), {"features", "bias"}, {"features"}, &read_linear},
+      {name(Relu{}), {}, {}, &read_plain<Relu>},
+      {name(Gelu{}), {}, {}, &read_plain<Gelu>},
+      {name(LayerNorm{}), {}, {}, &read_plain<LayerNorm>},
+      {name(AttentionBlock{}), {"heads", "causal"}, {}, &read_attention_block},
+      {name(MlpBlock{}), {"hidden"}, {}, &read_mlp_block},
+      {name(Embedding{}), {"features", "positions"}, {"features"}, &read_embedding},
+      {name(Head{}), {"classes", "norm", "bias"}, {}, &read_head},
+      {name(Conv2d{}),
+       {"channels", "kernel", "stride", "padding", "bias"},
+       {"channels"},
+       &read_conv2d},
+      {name(MaxPool{}), {"kernel", "stride", "padding"}, {}, &read_max_pool},
+      {name(BatchNorm{}), {}, {}, &read_plain<BatchNorm>},
+      {name(Flatten{}), {}, {}, &read_plain<Flatten>},
+      {name(ResidualBlock{}), {"channels", "stride"}, {"channels"}, &read_residual_block},
+      {name(Lstm{}), {"hidden", "residual"}, {"hidden"}, &read_lstm},
   };
   return formats;
 }
@@ -154,16 +154,81 @@ void refuse_keys_of_others(SectionReader& section, const KindFormat& format) {
 
 }  // namespace
 
+const SectionFormat& network_layer_format() {
+  static const SectionFormat layer = [] {
+    using namespace format;
+    std::vector<std::string> kinds;
+    kinds.reserve(kind_formats().size());
+    for (const KindFormat& kind : kind_formats()) kinds.push_back(kind.name);
+    SectionFormat built = {
+        .name = "network_layer",
+        .text = "A layer of a network; which keys it has depends on its kind.",
+        .keys = {
+            {.name = "kind",
+             .values = {words(std::move(kinds))},
+             .text = "What the layer does.",
+             .required = true},
+            {"name", {text()}, "Its name; absent: the kind and a number, as linear_0."},
+            {"features", {count(1, kMostExtent)}, "The features of its output: linear, embedding."},
+            {"channels",
+             {count(1, kMostExtent)},
+             "The channels of its output: conv2d, residual_block."},
+            {"hidden",
+             {count(1, kMostExtent)},
+             "The inner features: mlp_block (absent: 4 times its features), lstm."},
+            {"heads",
+             {count(1, kMostExtent)},
+             "The heads of an attention_block; they divide its "
+             "features.",
+             "1"},
+            {"causal",
+             {boolean()},
+             "Whether a token of an attention_block sees only those before "
+             "it.",
+             "true"},
+            {"classes",
+             {count(1, kMostExtent)},
+             "The classes of a head; absent: the vocabulary of the input."},
+            {"kernel",
+             {count(1, kMostExtent)},
+             "The side of the square that is looked at: conv2d (absent: 3), max_pool (absent: 2)."},
+            {"stride",
+             {count(1, kMostExtent)},
+             "The step between two such squares: conv2d, residual_block (absent: 1), max_pool "
+             "(absent: its kernel)."},
+            {"padding",
+             {count(0, kMostExtent)},
+             "What is added on each side: conv2d, max_pool.",
+             "0"},
+            {"bias",
+             {boolean()},
+             "Whether a bias is added: linear, conv2d (absent: true), head "
+             "(absent: false)."},
+            {"norm", {boolean()}, "Whether a head begins with a layer norm.", "true"},
+            {"positions",
+             {boolean()},
+             "Whether an embedding adds a learned vector for each "
+             "position.",
+             "false"},
+            {"residual", {boolean()}, "Whether an lstm adds its input to its output.", "false"}}};
+    for (const KindFormat& kind : kind_formats()) {
+      FormatCase& one =
+          built.cases.emplace_back(FormatCase{"kind", kind.name, kind.keys, kind.required});
+      one.keys.insert(one.keys.begin(), {"kind", "name"});
+    }
+    return built;
+  }();
+  return layer;
+}
+
 std::optional<Marked<LayerSettings>> read_layer_settings(SectionReader& section) {
-  std::vector<std::string> names;
-  names.reserve(kind_formats().size());
-  for (const KindFormat& format : kind_formats()) names.push_back(format.name);
   section.require("kind", "or give repeat and layers");
-  const auto kind = section.choice("kind", names, "kind of layer");
+  const auto kind = section.choice("kind", "kind of layer");
   if (!kind) return std::nullopt;
   const KindFormat& format =
       *std::find_if(kind_formats().begin(), kind_formats().end(),
                     [&](const KindFormat& each) { return each.name == kind->value; });
+  for (const std::string_view key : format.required) section.require(key);
   Marked<LayerSettings> read{format.read(section), kind->mark};
   refuse_keys_of_others(section, format);
   return read;

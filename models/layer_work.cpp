@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "models/layer_format.h"
+
 namespace plumbline {
 namespace {
 
@@ -16,7 +18,8 @@ struct Passes {
 };
 
 template <class T>
-Passes<T> read_passes(SectionReader& section, std::string_view key, Diagnostics& problems,
+Passes<T> read_passes(SectionReader& section, std::string_view key, const SectionFormat& format,
+                      Diagnostics& problems,
                       std::optional<T> (*read)(const YamlNode&, const std::string&, Diagnostics&)) {
   const YamlNode* node = section.child(key);
   if (!node) return {};
@@ -24,7 +27,7 @@ Passes<T> read_passes(SectionReader& section, std::string_view key, Diagnostics&
     const T each = read(*node, section.path_of(key), problems).value_or(T{});
     return {each, each, each};
   }
-  SectionReader passes(*node, section.path_of(key), problems);
+  SectionReader passes(*node, section.path_of(key), format, problems);
   const auto value = [&](std::string_view pass) {
     const YamlNode* given = passes.child(pass);
     return given ? read(*given, passes.path_of(pass), problems).value_or(T{}) : T{};
@@ -40,9 +43,12 @@ Passes<T> read_passes(SectionReader& section, std::string_view key, Diagnostics&
 }  // namespace
 
 std::optional<LayerWork> read_layer_work(SectionReader& section, Diagnostics& problems) {
-  const Passes<Flops> flops = read_passes<Flops>(section, "flops", problems, read_flops);
-  const Passes<Bytes> memory = read_passes<Bytes>(section, "memory_traffic", problems, read_bytes);
-  const Passes<Bytes> link = read_passes<Bytes>(section, "link_traffic", problems, read_bytes);
+  const Passes<Flops> flops =
+      read_passes<Flops>(section, "flops", pass_flops_format(), problems, read_flops);
+  const Passes<Bytes> memory =
+      read_passes<Bytes>(section, "memory_traffic", pass_bytes_format(), problems, read_bytes);
+  const Passes<Bytes> link =
+      read_passes<Bytes>(section, "link_traffic", pass_bytes_format(), problems, read_bytes);
   if (!section.has("flops") && !section.has("memory_traffic")) {
     if (section.has("link_traffic")) {
       section.error(section.mark_of("link_traffic"),

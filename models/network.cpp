@@ -60,17 +60,7 @@ std::string to_text(const Shape& shape) {
 
 std::int64_t bytes_of(ElementType type) { return type == ElementType::bf16 ? 2 : 4; }
 
-std::string_view name(ElementType type) {
-  switch (type) {
-    case ElementType::fp32:
-      return "fp32";
-    case ElementType::tf32:
-      return "tf32";
-    case ElementType::bf16:
-      return "bf16";
-  }
-  return "";
-}
+std::string_view name(ElementType type) { return kElementTypes[static_cast<std::size_t>(type)]; }
 
 std::string_view kind_name(const LayerSettings& settings) {
   return std::visit(KindName{}, settings);

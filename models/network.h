@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,6 +29,9 @@ std::string to_text(const Shape& shape);
 
 /// What the elements of activations, gradients and parameters are; statistics are always fp32.
 enum class ElementType : std::uint8_t { fp32, tf32, bf16 };
+
+/// Their names, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 3> kElementTypes = {"fp32", "tf32", "bf16"};
 
 /// Bytes of one element: 4, 4, 2.
 std::int64_t bytes_of(ElementType type);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "models/exact_count.h"
 #include "models/layer_misfit.h"
 #include "models/layer_settings_reader.h"
+#include "models/network_format.h"
 #include "models/section_reader.h"
 
 namespace plumbline {
@@ -62,11 +64,11 @@ std::string stem_of(const Source& source) {
 class NetworkReader {
  public:
   Result<Network> read(const Source& source, const YamlNode& root) {
-    SectionReader file(root, "", problems_);
+    SectionReader file(root, "", network_format(), problems_);
     file.require("version");
     file.require("kind", "a network says kind: network");
     if (!file.has("kind")) return std::move(problems_);  // something else, such as a scenario
-    file.count("version", 1, 1);
+    file.count("version");
     if (auto kind = file.text("kind"); kind && kind->value != "network") {
       file.error(kind->mark,
                  fmt::format("kind is '{}', where a network is wanted", clipped(kind->value)),
@@ -90,14 +92,9 @@ class NetworkReader {
 
  private:
   void read_element(SectionReader& file) {
-    const std::vector<ElementType> types = {ElementType::fp32, ElementType::tf32,
-                                            ElementType::bf16};
-    std::vector<std::string> names;
-    names.reserve(types.size());
-    for (const ElementType type : types) names.emplace_back(plumbline::name(type));
-    const auto chosen = file.choice("dtype", names, "type of elements");
-    for (const ElementType type : types) {
-      if (chosen && chosen->value == plumbline::name(type)) network_.element = type;
+    const auto chosen = file.choice("dtype", "type of elements");
+    for (std::size_t i = 0; chosen && i < kElementTypes.size(); ++i) {
+      if (chosen->value == kElementTypes[i]) network_.element = static_cast<ElementType>(i);
     }
   }
 
@@ -119,12 +116,11 @@ class NetworkReader {
       section->require("shape", "or give tokens and vocabulary");
     }
     if (section->has("shape")) {
-      if (auto extents = section->counts("shape", 1, kMostExtent)) read_shape(*section, *extents);
+      if (auto extents = section->counts("shape")) read_shape(*section, *extents);
     }
     section->child("shape");
-    if (auto tokens = section->count("tokens", 1, kMostExtent))
-      network_.input.shape.extents = {tokens->value};
-    if (auto vocabulary = section->count("vocabulary", 1, kMostExtent))
+    if (auto tokens = section->count("tokens")) network_.input.shape.extents = {tokens->value};
+    if (auto vocabulary = section->count("vocabulary"))
       network_.input.vocabulary = vocabulary->value;
     section->finish();
     return problems_.size() == problems_before;
@@ -162,16 +158,23 @@ class NetworkReader {
     return items;
   }
 
+  static bool holds(const YamlNode& node, std::string_view key) {
+    return std::any_of(node.entries.begin(), node.entries.end(),
+                       [&](const YamlNode::Entry& entry) { return entry.key == key; });
+  }
+
   Item read_item(const YamlNode& node, const std::string& path) {
     const std::size_t problems_before = problems_.size();
-    SectionReader section(node, path, problems_);
+    const bool is_group = holds(node, "repeat") || holds(node, "layers");
+    SectionReader section(node, path, is_group ? layer_group_format() : network_layer_format(),
+                          problems_);
     Item item;
     item.path = path;
     item.mark = section.mark();
-    if (section.has("repeat") || section.has("layers")) {
+    if (is_group) {
       section.require("repeat", "only layers that repeat are a list of their own");
       section.require("layers", "the layers that repeat");
-      if (auto repeat = section.count("repeat", 1, kMostNetworkLayers)) item.repeat = repeat->value;
+      if (auto repeat = section.count("repeat")) item.repeat = repeat->value;
       item.broken = problems_.size() != problems_before;
       item.layers = read_items(section, "layers");  // these are broken or not by themselves
       item.broken = item.broken || item.layers.empty();

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <map>
 
+#include "models/layer_format.h"
 #include "models/model_checks.h"
+#include "models/profile_format.h"
 
 namespace plumbline {
 namespace {
@@ -38,7 +40,7 @@ std::optional<MeasuredTime> read_time(SectionReader& section, std::string_view k
     time.mean = *mean;
     return time;
   }
-  SectionReader statistics(*node, section.path_of(key), problems);
+  SectionReader statistics(*node, section.path_of(key), statistics_format(), problems);
   statistics.require("mean");
   const auto mean = statistics.duration("mean");
   const auto value = [](const std::optional<Marked<Duration>>& read) {
@@ -47,8 +49,7 @@ std::optional<MeasuredTime> read_time(SectionReader& section, std::string_view k
   time.median = value(statistics.duration("median"));
   time.q1 = value(statistics.duration("q1"));
   time.q3 = value(statistics.duration("q3"));
-  if (const auto samples = statistics.count("samples", 1, kLargestQuantity))
-    time.samples = samples->value;
+  if (const auto samples = statistics.count("samples")) time.samples = samples->value;
   statistics.finish();
   if (!mean) return std::nullopt;
   time.mean = mean->value;
@@ -82,10 +83,10 @@ void compare_layers(const std::vector<Layer>& first, const std::vector<Layer>& o
 class ProfileReader {
  public:
   Result<Model> read(const YamlNode& root) {
-    SectionReader file(root, "", problems_);
+    SectionReader file(root, "", profile_format(), problems_);
     file.require("version");
     file.require("kind", "a profile says kind: profile");
-    file.count("version", 1, 1);
+    file.count("version");
     if (auto kind = file.text("kind"); kind && kind->value != "profile") {
       file.error(kind->mark,
                  fmt::format("kind is '{}', where a profile is wanted", clipped(kind->value)),
@@ -113,7 +114,7 @@ class ProfileReader {
   void read_provenance(SectionReader& file) {
     const YamlNode* node = file.child("provenance");
     if (!node || node->kind == YamlNode::Kind::null) return;
-    const SectionReader checked(*node, "provenance", problems_);
+    const SectionReader checked(*node, "provenance", provenance_format(), problems_);
     for (const YamlNode::Entry& entry : node->entries) {
       if (entry.value.kind == YamlNode::Kind::null) continue;
       if (auto text = read_text(entry.value, "provenance." + entry.key, problems_)) {
@@ -124,7 +125,7 @@ class ProfileReader {
 
   void add_measurement(SectionReader& section) {
     Measurement measurement;
-    if (auto batch = section.count("batch", 1, kLargestQuantity)) measurement.batch = batch->value;
+    if (auto batch = section.count("batch")) measurement.batch = batch->value;
     auto list = read_layers(section, "layers", problems_);
     if (!list) return;
     if (model_.profile.measurements.empty()) {
@@ -152,7 +153,8 @@ class ProfileReader {
     }
     if (nodes->empty()) file.error(file.mark_of("measurements"), "measurements is an empty list");
     for (std::size_t i = 0; i < nodes->size(); ++i) {
-      SectionReader section((*nodes)[i], fmt::format("measurements[{}]", i), problems_);
+      SectionReader section((*nodes)[i], fmt::format("measurements[{}]", i), measurement_format(),
+                            problems_);
       section.require("batch");
       section.require("layers");
       add_measurement(section);
@@ -183,7 +185,7 @@ class ProfileReader {
     if (!nodes) return;
     const auto ids = index_by_name(model_.graph.layers());
     for (std::size_t i = 0; i < nodes->size(); ++i) {
-      SectionReader section((*nodes)[i], fmt::format("blocks[{}]", i), problems_);
+      SectionReader section((*nodes)[i], fmt::format("blocks[{}]", i), block_format(), problems_);
       section.require("layers");
       section.require("forward");
       section.require("backward");
@@ -218,7 +220,8 @@ class ProfileReader {
     const std::vector<YamlNode>* nodes = file.list("links");
     if (!nodes) return;
     for (std::size_t i = 0; i < nodes->size(); ++i) {
-      SectionReader section((*nodes)[i], fmt::format("links[{}]", i), problems_);
+      SectionReader section((*nodes)[i], fmt::format("links[{}]", i), measured_link_format(),
+                            problems_);
       MeasuredLink link;
       if (auto kind = section.text("kind")) link.kind = kind->value;
       if (auto latency = section.duration("latency")) link.latency = latency->value;
@@ -248,7 +251,7 @@ class ProfileReader {
   void read_slowdown(SectionReader& file) {
     const YamlNode* node = file.child("slowdown");
     if (!node) return;
-    SectionReader section(*node, "slowdown", problems_);
+    SectionReader section(*node, "slowdown", slowdown_format(), problems_);
     for (const YamlNode::Entry& entry : node->entries) {
       const std::string path = section.path_of(entry.key);
       if (entry.value.kind != YamlNode::Kind::sequence) {
@@ -317,7 +320,8 @@ std::optional<LayerList> read_layers(SectionReader& section, std::string_view ke
   std::map<std::string, int> lines;
   for (std::size_t i = 0; i < nodes->size(); ++i) {
     const YamlNode& node = (*nodes)[i];
-    SectionReader layer(node, fmt::format("{}[{}]", section.path_of(key), i), problems);
+    SectionReader layer(node, fmt::format("{}[{}]", section.path_of(key), i), layer_format(),
+                        problems);
     layer.require("name");
     Layer& named = list.layers.emplace_back();
     if (auto name = layer.text("name")) named.name = name->value;
@@ -388,8 +392,7 @@ std::optional<LayerGraph> read_edges(SectionReader& section, std::string_view ke
 }
 
 std::optional<NumberFormat> read_dtype(SectionReader& section) {
-  const auto name = section.choice("dtype", {kNumberFormats.begin(), kNumberFormats.end()},
-                                   "number format that is known");
+  const auto name = section.choice("dtype", "number format that is known");
   if (!name) return std::nullopt;
   return number_format(name->value);
 }

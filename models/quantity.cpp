@@ -78,6 +78,19 @@ struct Measure {
   std::string_view most_text = "10^15 ns or B";
 };
 
+constexpr Measure kTime{kTimeUnits, "1.25 ms"};
+constexpr Measure kSize{kByteUnits, "16 GiB"};
+constexpr Measure kBandwidth{kBandwidthUnits, "10 Gbit/s"};
+constexpr Measure kWork{kFlopUnits, "1.2 TFLOP", kMostFlops, "10^18 FLOP"};
+constexpr Measure kWorkRate{kFlopRateUnits, "989 TFLOP/s", kMostFlops, "10^18 FLOP/s"};
+
+QuantityUnits units_of(const Measure& measure) {
+  QuantityUnits known{{}, measure.example};
+  known.units.reserve(measure.units.size());
+  for (const Unit& unit : measure.units) known.units.push_back(unit.name);
+  return known;
+}
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 std::string unit_list(std::span<const Unit> units) {
@@ -190,29 +203,30 @@ std::string short_number(double value) { return fmt::format("{:.4g}", value); }
 }  // namespace
 
 Parsed<Duration> parse_duration(std::string_view text) {
-  return as<Duration>(parse_quantity(text, {kTimeUnits, "1.25 ms"}));
+  return as<Duration>(parse_quantity(text, kTime));
 }
 
-Parsed<Bytes> parse_bytes(std::string_view text) {
-  return as<Bytes>(parse_quantity(text, {kByteUnits, "16 GiB"}));
-}
+Parsed<Bytes> parse_bytes(std::string_view text) { return as<Bytes>(parse_quantity(text, kSize)); }
 
 Parsed<BytesPerSecond> parse_bandwidth(std::string_view text) {
-  auto parsed = as<BytesPerSecond>(parse_quantity(text, {kBandwidthUnits, "10 Gbit/s"}));
+  auto parsed = as<BytesPerSecond>(parse_quantity(text, kBandwidth));
   if (parsed.value && parsed.value->count == 0) return {std::nullopt, "is less than 1 B/s"};
   return parsed;
 }
 
-Parsed<Flops> parse_flops(std::string_view text) {
-  return as<Flops>(parse_quantity(text, {kFlopUnits, "1.2 TFLOP", kMostFlops, "10^18 FLOP"}));
-}
+Parsed<Flops> parse_flops(std::string_view text) { return as<Flops>(parse_quantity(text, kWork)); }
 
 Parsed<FlopsPerSecond> parse_flops_per_second(std::string_view text) {
-  auto parsed = as<FlopsPerSecond>(
-      parse_quantity(text, {kFlopRateUnits, "989 TFLOP/s", kMostFlops, "10^18 FLOP/s"}));
+  auto parsed = as<FlopsPerSecond>(parse_quantity(text, kWorkRate));
   if (parsed.value && parsed.value->count == 0) return {std::nullopt, "is less than 1 FLOP/s"};
   return parsed;
 }
+
+QuantityUnits duration_units() { return units_of(kTime); }
+QuantityUnits bytes_units() { return units_of(kSize); }
+QuantityUnits bandwidth_units() { return units_of(kBandwidth); }
+QuantityUnits flops_units() { return units_of(kWork); }
+QuantityUnits flops_per_second_units() { return units_of(kWorkRate); }
 
 Parsed<std::int64_t> parse_count(std::string_view text) {
   if (!text.empty() && text.front() == '-') return {std::nullopt, "is negative"};

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/units.h"
 
@@ -33,6 +34,17 @@ Parsed<Flops> parse_flops(std::string_view text);
 
 /// "989 TFLOP/s". Errors: as above, and less than one FLOP per second.
 Parsed<FlopsPerSecond> parse_flops_per_second(std::string_view text);
+
+/// The units that each of these is written in, in the order of their size, and an example.
+struct QuantityUnits {
+  std::vector<std::string_view> units;
+  std::string_view example;
+};
+QuantityUnits duration_units();
+QuantityUnits bytes_units();
+QuantityUnits bandwidth_units();
+QuantityUnits flops_units();
+QuantityUnits flops_per_second_units();
 
 /// A whole number in decimal digits. Errors: a sign, a point, leading zeros (YAML 1.1 reads 010 as
 /// 8).

@@ -53,9 +53,16 @@ std::optional<Marked<T>> marked(const YamlNode* node, std::optional<T> value) {
 
 }  // namespace
 
+SectionReader::SectionReader(const YamlNode& node, std::string path, const SectionFormat& format,
+                             Diagnostics& problems)
+    : SectionReader(node, std::move(path), problems) {
+  format_ = &format;
+}
+
 SectionReader::SectionReader(const YamlNode& node, std::string path, Diagnostics& problems)
     : node_(node.kind == YamlNode::Kind::map ? &node : nullptr),
       path_(std::move(path)),
+      format_(nullptr),
       mark_(node.mark),
       problems_(&problems) {
   if (!node_) {
@@ -76,23 +83,37 @@ const YamlNode::Entry* SectionReader::find(std::string_view key) const {
   return nullptr;
 }
 
+const ValueFormat* SectionReader::format_of(std::string_view key, ValueFormat::Type type) const {
+  if (!format_) return nullptr;
+  const KeyFormat* known = format_->find(key);
+  PLUMBLINE_CHECK(known, format_->name, key);
+  const auto value = std::find_if(known->values.begin(), known->values.end(),
+                                  [&](const ValueFormat& v) { return v.type == type; });
+  PLUMBLINE_CHECK(value != known->values.end(), format_->name, key, static_cast<int>(type));
+  return &*value;
+}
+
 const YamlNode* SectionReader::child(std::string_view key) {
+  if (format_) PLUMBLINE_CHECK(format_->find(key), format_->name, key);
   known_.emplace_back(key);
   const YamlNode::Entry* entry = find(key);
   return entry ? &entry->value : nullptr;
 }
 
 std::optional<Marked<Duration>> SectionReader::duration(std::string_view key) {
+  format_of(key, ValueFormat::Type::duration);
   const YamlNode* node = child(key);
   return marked(node, node ? read_duration(*node, path_of(key), *problems_) : std::nullopt);
 }
 
 std::optional<Marked<Bytes>> SectionReader::bytes(std::string_view key) {
+  format_of(key, ValueFormat::Type::bytes);
   const YamlNode* node = child(key);
   return marked(node, node ? read_bytes(*node, path_of(key), *problems_) : std::nullopt);
 }
 
 std::optional<Marked<BytesPerSecond>> SectionReader::bandwidth(std::string_view key) {
+  format_of(key, ValueFormat::Type::bandwidth);
   const YamlNode* node = child(key);
   return marked(node, node ? scalar(*node, path_of(key), *problems_, &parse_bandwidth,
                                     "a bandwidth such as 10 Gbit/s")
@@ -100,25 +121,43 @@ std::optional<Marked<BytesPerSecond>> SectionReader::bandwidth(std::string_view 
 }
 
 std::optional<Marked<FlopsPerSecond>> SectionReader::flops_per_second(std::string_view key) {
+  format_of(key, ValueFormat::Type::flops_per_second);
   const YamlNode* node = child(key);
   return marked(node, node ? scalar(*node, path_of(key), *problems_, &parse_flops_per_second,
                                     "a rate such as 989 TFLOP/s")
                            : std::nullopt);
 }
 
+std::optional<Marked<std::int64_t>> SectionReader::count(std::string_view key) {
+  const ValueFormat* format = format_of(key, ValueFormat::Type::count);
+  PLUMBLINE_CHECK(format, key);
+  return count_within(key, format->least, format->most);
+}
+
 std::optional<Marked<std::int64_t>> SectionReader::count(std::string_view key, std::int64_t least,
                                                          std::int64_t most) {
+  PLUMBLINE_CHECK(!format_, key);
+  return count_within(key, least, most);
+}
+
+std::optional<Marked<std::int64_t>> SectionReader::count_within(std::string_view key,
+                                                                std::int64_t least,
+                                                                std::int64_t most) {
   const YamlNode* node = child(key);
   return marked(node,
                 node ? read_count(*node, path_of(key), least, most, *problems_) : std::nullopt);
 }
 
-std::optional<Marked<double>> SectionReader::real(std::string_view key, double most) {
+std::optional<Marked<double>> SectionReader::real(std::string_view key) {
+  const ValueFormat* format = format_of(key, ValueFormat::Type::real);
+  PLUMBLINE_CHECK(format, key);
   const YamlNode* node = child(key);
-  return marked(node, node ? read_real(*node, path_of(key), most, *problems_) : std::nullopt);
+  return marked(
+      node, node ? read_real(*node, path_of(key), format->most_real, *problems_) : std::nullopt);
 }
 
 std::optional<Marked<bool>> SectionReader::boolean(std::string_view key) {
+  format_of(key, ValueFormat::Type::boolean);
   const YamlNode* node = child(key);
   return marked(node, node
                           ? scalar(*node, path_of(key), *problems_, &parse_boolean, "true or false")
@@ -126,12 +165,20 @@ std::optional<Marked<bool>> SectionReader::boolean(std::string_view key) {
 }
 
 std::optional<Marked<std::string>> SectionReader::text(std::string_view key) {
+  const KeyFormat* known = format_ ? format_->find(key) : nullptr;
+  const bool is_word = known && known->values.front().type == ValueFormat::Type::word;
+  if (!is_word) format_of(key, ValueFormat::Type::text);
+  return word(key);
+}
+
+std::optional<Marked<std::string>> SectionReader::word(std::string_view key) {
   const YamlNode* node = child(key);
   return marked(node, node ? read_text(*node, path_of(key), *problems_) : std::nullopt);
 }
 
 std::optional<Marked<std::string>> SectionReader::file(std::string_view key) {
-  auto name = text(key);
+  format_of(key, ValueFormat::Type::file);
+  auto name = word(key);
   if (!name) return std::nullopt;
   std::filesystem::path path(name->value);
   if (path.is_relative()) path = std::filesystem::path(name->mark.source->directory) / path;
@@ -152,26 +199,59 @@ void SectionReader::add_file_problems(std::string_view key, const Mark& mark,
 }
 
 std::optional<Marked<std::string>> SectionReader::choice(std::string_view key,
-                                                         const std::vector<std::string>& offered,
                                                          std::string_view noun,
                                                          std::string_view more_help) {
-  auto word = text(key);
-  if (!word) return std::nullopt;
-  if (std::find(offered.begin(), offered.end(), word->value) == offered.end()) {
-    std::string help = did_you_mean(word->value, offered);
+  const ValueFormat* format = format_of(key, ValueFormat::Type::word);
+  PLUMBLINE_CHECK(format, key);
+  return word_of(key, format->words, noun, more_help);
+}
+
+std::optional<Marked<std::string>> SectionReader::choice_of(std::string_view key,
+                                                            const std::vector<std::string>& offered,
+                                                            std::string_view noun,
+                                                            std::string_view more_help) {
+  PLUMBLINE_CHECK(!format_, key);
+  return word_of(key, offered, noun, more_help);
+}
+
+std::optional<Marked<std::string>> SectionReader::word_of(std::string_view key,
+                                                          const std::vector<std::string>& offered,
+                                                          std::string_view noun,
+                                                          std::string_view more_help) {
+  auto given = word(key);
+  if (!given) return std::nullopt;
+  if (std::find(offered.begin(), offered.end(), given->value) == offered.end()) {
+    std::string help = did_you_mean(given->value, offered);
     if (help.empty()) help = fmt::format("one of {}", fmt::join(offered, ", "));
     if (!more_help.empty()) help += fmt::format(" ({})", more_help);
-    error(word->mark,
-          fmt::format("{} is '{}', which is no {}", path_of(key), clipped(word->value), noun),
+    error(given->mark,
+          fmt::format("{} is '{}', which is no {}", path_of(key), clipped(given->value), noun),
           help);
     return std::nullopt;
   }
-  return word;
+  return given;
+}
+
+std::optional<std::vector<std::int64_t>> SectionReader::counts(std::string_view key) {
+  const ValueFormat* format = format_of(key, ValueFormat::Type::list);
+  PLUMBLINE_CHECK(format, key);
+  const auto item =
+      std::find_if(format->items.begin(), format->items.end(),
+                   [](const ValueFormat& v) { return v.type == ValueFormat::Type::count; });
+  PLUMBLINE_CHECK(item != format->items.end(), key);
+  return counts_within(key, item->least, item->most);
 }
 
 std::optional<std::vector<std::int64_t>> SectionReader::counts(std::string_view key,
                                                                std::int64_t least,
                                                                std::int64_t most) {
+  PLUMBLINE_CHECK(!format_, key);
+  return counts_within(key, least, most);
+}
+
+std::optional<std::vector<std::int64_t>> SectionReader::counts_within(std::string_view key,
+                                                                      std::int64_t least,
+                                                                      std::int64_t most) {
   const std::vector<YamlNode>* nodes = list(key);
   if (!nodes) return std::nullopt;
   std::vector<std::int64_t> values;
@@ -185,14 +265,17 @@ std::optional<std::vector<std::int64_t>> SectionReader::counts(std::string_view 
 }
 
 std::optional<SectionReader> SectionReader::section(std::string_view key) {
+  const ValueFormat* format = format_of(key, ValueFormat::Type::section);
   const YamlNode* node = child(key);
   if (!node) return std::nullopt;
   SectionReader reader(*node, path_of(key), *problems_);
+  if (format) reader.format_ = &format->section();
   reader.mark_ = find(key)->mark;
   return reader;
 }
 
 const std::vector<YamlNode>* SectionReader::list(std::string_view key) {
+  format_of(key, ValueFormat::Type::list);
   const YamlNode* node = child(key);
   if (!node) return nullptr;
   if (node->kind != YamlNode::Kind::sequence) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/diagnostic.h"
+#include "models/file_format.h"
 #include "models/units.h"
 #include "models/yaml.h"
 
@@ -16,10 +17,16 @@ namespace plumbline {
 /// Reads the keys of one map strictly: what is missing, of a wrong type or out of range, and what
 /// nobody asked for, is added to the diagnostics; reading goes on, so that all errors are told at
 /// once. Each reader answers nothing where the key is absent, and where an error was added.
+/// What a key may hold stands in the section's format; asking for a key that is not in it, or for
+/// another type than it has there, is a bug. Files that are not ours have no format here: their
+/// ranges and words come with each read.
 class SectionReader {
  public:
   /// `path` is the dotted name of the section ("" = the document); `problems` must outlive the
   /// reader. A node that is no map is an error, and then every key reads as absent.
+  SectionReader(const YamlNode& node, std::string path, const SectionFormat& format,
+                Diagnostics& problems);
+  /// A section of a file that is not ours.
   SectionReader(const YamlNode& node, std::string path, Diagnostics& problems);
 
   /// The value under `key`, or nullptr; the key counts as known from then on.
@@ -29,10 +36,13 @@ class SectionReader {
   std::optional<Marked<Bytes>> bytes(std::string_view key);
   std::optional<Marked<BytesPerSecond>> bandwidth(std::string_view key);
   std::optional<Marked<FlopsPerSecond>> flops_per_second(std::string_view key);
+  std::optional<Marked<std::int64_t>> count(std::string_view key);
+  /// Requires: the section has no format.
   std::optional<Marked<std::int64_t>> count(std::string_view key, std::int64_t least,
                                             std::int64_t most);
-  std::optional<Marked<double>> real(std::string_view key, double most);
+  std::optional<Marked<double>> real(std::string_view key);
   std::optional<Marked<bool>> boolean(std::string_view key);
+  /// A text, or a word that its reader looks up itself.
   std::optional<Marked<std::string>> text(std::string_view key);
   /// A path, made relative to the folder of the text that names it.
   std::optional<Marked<std::string>> file(std::string_view key);
@@ -40,9 +50,16 @@ class SectionReader {
   /// `mark`, where it is named.
   void add_file_problems(std::string_view key, const Mark& mark, const Diagnostics& problems);
   /// `noun` ends the message: "schedule.name is 'x', which is no schedule".
-  std::optional<Marked<std::string>> choice(std::string_view key,
-                                            const std::vector<std::string>& offered,
-                                            std::string_view noun, std::string_view more_help = "");
+  std::optional<Marked<std::string>> choice(std::string_view key, std::string_view noun,
+                                            std::string_view more_help = "");
+  /// Requires: the section has no format.
+  std::optional<Marked<std::string>> choice_of(std::string_view key,
+                                               const std::vector<std::string>& offered,
+                                               std::string_view noun,
+                                               std::string_view more_help = "");
+  /// A list of whole numbers.
+  std::optional<std::vector<std::int64_t>> counts(std::string_view key);
+  /// Requires: the section has no format.
   std::optional<std::vector<std::int64_t>> counts(std::string_view key, std::int64_t least,
                                                   std::int64_t most);
   std::optional<SectionReader> section(std::string_view key);
@@ -65,9 +82,20 @@ class SectionReader {
 
  private:
   const YamlNode::Entry* find(std::string_view key) const;
+  /// What the format says of `key` as a value of `type`; nullptr where there is no format.
+  const ValueFormat* format_of(std::string_view key, ValueFormat::Type type) const;
+  std::optional<Marked<std::int64_t>> count_within(std::string_view key, std::int64_t least,
+                                                   std::int64_t most);
+  std::optional<std::vector<std::int64_t>> counts_within(std::string_view key, std::int64_t least,
+                                                         std::int64_t most);
+  std::optional<Marked<std::string>> word_of(std::string_view key,
+                                             const std::vector<std::string>& offered,
+                                             std::string_view noun, std::string_view more_help);
+  std::optional<Marked<std::string>> word(std::string_view key);
 
   const YamlNode* node_;  ///< nullptr where the section is no map.
   std::string path_;
+  const SectionFormat* format_;  ///< nullptr where the file is not ours.
   Mark mark_;
   Diagnostics* problems_;
   std::vector<std::string> known_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,9 +26,17 @@ struct ScheduleRule {
   bool whole_model = false;  ///< Every device runs one copy of a single stage.
   std::string_view summary;
   std::string_view order;
-  std::string_view bubble;  ///< The closed form for equal stages and free links.
+  // The closed forms for p positions, m micro-batches, equal stages of f and b, free links.
+  std::string_view bubble;
+  std::string_view in_flight;  ///< The most micro-batches that position s holds.
+  std::string_view makespan;
+  std::string_view elsewhere = "";  ///< The makespan where links or stages differ; "" = none known.
   std::string_view source;
 };
+
+/// What a scenario with this schedule may not have, or must: replicas, copies, warm-ups, updates; a
+/// sentence each.
+std::vector<std::string> limits_of(const ScheduleRule& rule);
 
 /// All rules, in the order in which they are listed.
 const std::vector<ScheduleRule>& schedule_rules();

@@ -34,7 +34,7 @@ DeviceChoice read_device_keys(SectionReader& section, Diagnostics& problems) {
   if (auto rate = section.bandwidth("memory_bandwidth")) device.memory_bandwidth = rate->value;
   if (auto size = section.bytes("memory")) device.memory = size->value;
   if (auto rate = section.bandwidth("link")) device.link_bandwidth = rate->value;
-  if (auto share = section.real("efficiency", 1)) {
+  if (auto share = section.real("efficiency")) {
     device.efficiency = share->value;
     if (share->value <= 0)
       section.error(

@@ -25,7 +25,7 @@ class ModelSectionReader {
     for (const std::string& source : sources) {
       if (section_.has(source)) given.push_back(source);
     }
-    read_.batch = section_.count("batch", 1, kMostBatch);
+    read_.batch = section_.count("batch");
     const bool measured_network = given == std::vector<std::string>{"profile", "network"};
     if (given.size() != 1 && !measured_network) {
       section_.child("edges");
@@ -120,7 +120,7 @@ class ModelSectionReader {
   void read_uniform() {
     auto uniform = section_.section("uniform");
     uniform->require("layers");
-    const auto layers = uniform->count("layers", 1, kMostLayers);
+    const auto layers = uniform->count("layers");
     Layer layer;
     const LayerCosts costs = read_layer_costs(*uniform, layer, problems_);
     uniform->finish();

@@ -5,21 +5,17 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 
 #include "models/random.h"
 
 namespace plumbline {
 namespace {
 
-constexpr double kMostSpread = 10;
-constexpr double kMostFactor = 1000;
-
 void read_spread(SectionReader& section, NoiseSection& read) {
   const YamlNode* node = section.child("spread");
   if (node && node->kind == YamlNode::Kind::scalar && node->text == "measured") {
     read.measured = node->mark;
-  } else if (auto spread = section.real("spread", kMostSpread)) {
+  } else if (auto spread = section.real("spread")) {
     read.noise.spread = spread->value;
   }
 }
@@ -28,9 +24,9 @@ void read_stragglers(SectionReader& noise, NoiseSection& read) {
   auto section = noise.section("stragglers");
   if (!section) return;
   section->require("probability", "the share of ops that take longer");
-  if (auto probability = section->real("probability", 1))
+  if (auto probability = section->real("probability"))
     read.noise.straggler_probability = probability->value;
-  if (auto factor = section->real("factor", kMostFactor)) {
+  if (auto factor = section->real("factor")) {
     read.noise.straggler_factor = factor->value;
     if (factor->value < 1) {
       section->error(factor->mark,
@@ -61,9 +57,8 @@ NoiseSection read_noise_section(SectionReader& section) {
   NoiseSection read;
   read_spread(section, read);
   read_stragglers(section, read);
-  if (auto seed = section.count("seed", 0, std::numeric_limits<std::int64_t>::max()))
-    read.noise.seed = static_cast<std::uint64_t>(seed->value);
-  if (auto samples = section.count("samples", 1, kMostSamples))
+  if (auto seed = section.count("seed")) read.noise.seed = static_cast<std::uint64_t>(seed->value);
+  if (auto samples = section.count("samples"))
     read.samples = static_cast<std::uint32_t>(samples->value);
   section.finish();
   return read;

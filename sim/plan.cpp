@@ -6,6 +6,7 @@
 
 #include "models/model_checks.h"
 #include "models/yaml.h"
+#include "sim/scenario_format.h"
 
 namespace plumbline {
 namespace {
@@ -16,21 +17,20 @@ class PlanReader {
       : section_(section), problems_(problems) {}
 
   Plan read() {
-    plan_.stages = section_.count("stages", 1, kMostDevices);
+    plan_.stages = section_.count("stages");
     plan_.partition_mark = section_.mark_of("partition");
     read_partition();
-    plan_.replicas = marked_counts("replicas", 1, kMostDevices);
+    plan_.replicas = marked_counts("replicas");
     read_devices();
-    plan_.warm_up = marked_counts("warm_up", 0, kMostMicroBatches);
-    if (auto copies = section_.count("data_parallel", 1, kMostDevices))
-      plan_.data_parallel = *copies;
-    if (auto model = section_.choice("cost_model", {"calibrated", "published"}, "cost model");
+    plan_.warm_up = marked_counts("warm_up");
+    if (auto copies = section_.count("data_parallel")) plan_.data_parallel = *copies;
+    if (auto model = section_.choice("cost_model", "cost model");
         model && model->value == "published") {
       plan_.cost_model = CostModel::published;
     }
     if (auto transfers = section_.boolean("activation_transfers"))
       plan_.activation_transfers = transfers->value;
-    if (auto candidates = section_.count("candidates", 1, 1'000))
+    if (auto candidates = section_.count("candidates"))
       plan_.candidates = static_cast<std::uint32_t>(candidates->value);
     if (plan_.is_planned()) refuse_beside_planner();
     section_.finish();
@@ -46,13 +46,12 @@ class PlanReader {
         section_.error(node->mark, "plan.partition is an empty list");
       } else if (node->items.front().kind == YamlNode::Kind::sequence) {
         read_names(*node);
-      } else if (auto counts = section_.counts("partition", 1, kMostLayers)) {
+      } else if (auto counts = section_.counts("partition")) {
         plan_.partition = *std::move(counts);
       }
       return;
     }
-    const auto rule = section_.choice("partition", {"even", "balanced", "pipedream"}, "partition",
-                                      "or a list of layers per stage");
+    const auto rule = section_.choice("partition", "partition", "or a list of layers per stage");
     if (!rule) return;
     if (rule->value == "pipedream") plan_.partition = PartitionRule::pipedream;
     if (rule->value == "balanced") plan_.partition = PartitionRule::balanced;
@@ -77,14 +76,12 @@ class PlanReader {
     plan_.partition = std::move(names);
   }
 
-  std::optional<Marked<std::vector<std::int64_t>>> marked_counts(std::string_view key,
-                                                                 std::int64_t least,
-                                                                 std::int64_t most) {
+  std::optional<Marked<std::vector<std::int64_t>>> marked_counts(std::string_view key) {
     if (!section_.has(key)) {
       section_.child(key);
       return std::nullopt;
     }
-    auto values = section_.counts(key, least, most);
+    auto values = section_.counts(key);
     if (!values) return std::nullopt;
     if (values->empty()) {
       section_.error(section_.mark_of(key),
@@ -141,8 +138,9 @@ class PlanReader {
 /// Keys of the section itself stand beside the file: none may.
 Plan read_plan_file(SectionReader& section, const Marked<std::string>& name,
                     Diagnostics& problems) {
-  for (const char* key : {"stages", "partition", "replicas", "devices", "warm_up", "data_parallel",
-                          "cost_model", "activation_transfers", "candidates"}) {
+  for (const KeyFormat& known : plan_format().keys) {
+    const std::string_view key = known.name;
+    if (key == "file") continue;
     if (!section.has(key)) continue;
     section.error(section.mark_of(key), fmt::format("plan.{} stands beside plan.file", key),
                   "the file gives the whole plan: leave one of them out");
@@ -154,7 +152,7 @@ Plan read_plan_file(SectionReader& section, const Marked<std::string>& name,
     section.add_file_problems("file", name.mark, root.problems());
     return {};
   }
-  SectionReader file(*root, "plan", problems);
+  SectionReader file(*root, "plan", plan_format(), problems);
   if (file.has("file")) file.error(file.mark_of("file"), "a plan file names another plan file");
   file.child("file");
   return PlanReader(file, problems).read();

@@ -14,6 +14,7 @@
 #include "models/section_reader.h"
 #include "sim/axes.h"
 #include "sim/device_section.h"
+#include "sim/scenario_format.h"
 
 namespace plumbline {
 namespace {
@@ -24,12 +25,12 @@ class ScenarioReader {
       : path_(path), known_model_(model) {}
 
   Result<Scenario> read(const YamlNode& root) {
-    SectionReader file(root, "", problems_);
-    if (file.has("kind")) return other_kind(file);
+    if (const YamlNode* kind = kind_of(root)) return other_kind(*kind);
+    SectionReader file(root, "", scenario_format(), problems_);
     file.require("version", "this is version: 1");
     file.require("model");
     file.require("schedule");
-    file.count("version", 1, 1);
+    file.count("version");
     if (auto name = file.text("name")) scenario_.name = name->value;
     if (scenario_.name.empty())
       scenario_.name = printable(std::filesystem::path(path_).stem().string());
@@ -51,14 +52,19 @@ class ScenarioReader {
   }
 
  private:
-  /// A network or a profile in a scenario's place.
-  Diagnostics other_kind(SectionReader& file) {
-    const auto kind = file.text("kind");
-    if (kind) {
-      file.error(kind->mark, fmt::format("kind is '{}': this is no scenario", clipped(kind->value)),
-                 kind->value == "network" || kind->value == "profile"
-                     ? fmt::format("a scenario names it: model: {{{}: {}}}", kind->value, path_)
-                     : "a scenario has no kind");
+  /// A network or a profile in a scenario's place says so.
+  static const YamlNode* kind_of(const YamlNode& root) {
+    const auto kind =
+        std::find_if(root.entries.begin(), root.entries.end(),
+                     [](const YamlNode::Entry& entry) { return entry.key == "kind"; });
+    return kind == root.entries.end() ? nullptr : &kind->value;
+  }
+  Diagnostics other_kind(const YamlNode& node) {
+    if (const auto kind = read_text(node, "kind", problems_)) {
+      error(node.mark, fmt::format("kind is '{}': this is no scenario", clipped(*kind)),
+            *kind == "network" || *kind == "profile"
+                ? fmt::format("a scenario names it: model: {{{}: {}}}", *kind, path_)
+                : "a scenario has no kind");
     }
     return std::move(problems_);
   }
@@ -86,7 +92,7 @@ class ScenarioReader {
       scenario_.cluster = flat_cluster(1, {});
       return;
     }
-    const auto devices = section->count("devices", 1, kMostDevices);
+    const auto devices = section->count("devices");
     scenario_.cluster_mark = section->mark_of("devices");
     const auto memory = section->bytes("memory");
     device_ = read_device(*section, problems_);
@@ -162,12 +168,13 @@ class ScenarioReader {
     std::int64_t product = 1;
     const std::size_t problems_before = problems_.size();
     for (std::size_t i = 0; i < nodes->size(); ++i) {
-      SectionReader level_section((*nodes)[i], fmt::format("cluster.levels[{}]", i), problems_);
+      SectionReader level_section((*nodes)[i], fmt::format("cluster.levels[{}]", i), level_format(),
+                                  problems_);
       level_section.require("size");
       Level level;
       level.name = fmt::format("level {}", i);
       if (auto name = level_section.text("name")) level.name = name->value;
-      if (auto size = level_section.count("size", 1, kMostDevices))
+      if (auto size = level_section.count("size"))
         level.size = static_cast<std::uint32_t>(size->value);
       level.link = read_link_keys(level_section);
       level_section.finish();
@@ -208,12 +215,12 @@ class ScenarioReader {
       section->require("name", fmt::format("one of {}", fmt::join(names, ", ")));
       section->require("micro_batches");
     }
-    if (auto name = section->choice("name", names, "schedule", "plumbline list schedules")) {
+    if (auto name = section->choice("name", "schedule", "plumbline list schedules")) {
       choice.rule = find_schedule_rule(name->value);
       choice.name_mark = name->mark;
     }
     choice.micro_batches_mark = section->mark_of("micro_batches");
-    if (auto count = section->count("micro_batches", 1, kMostMicroBatches)) {
+    if (auto count = section->count("micro_batches")) {
       if (choice.file && count->value != choice.file->micro_batches) {
         section->error(count->mark,
                        fmt::format("schedule.micro_batches is {}, but schedule.file has {}",
@@ -222,18 +229,16 @@ class ScenarioReader {
       }
       choice.micro_batches = static_cast<std::uint32_t>(count->value);
     }
-    if (auto count = section->count("mini_batches", 1, kMostMicroBatches)) {
+    if (auto count = section->count("mini_batches")) {
       choice.mini_batches = static_cast<std::uint32_t>(count->value);
     }
-    if (auto kind = section->choice("transfers", {"overlapped", "blocking"}, "kind of transfer")) {
+    if (auto kind = section->choice("transfers", "kind of transfer")) {
       choice.blocking = kind->value == "blocking";
     }
-    if (auto kind = section->choice("recompute", {"none", "full"}, "kind of recomputation")) {
+    if (auto kind = section->choice("recompute", "kind of recomputation")) {
       choice.recompute = kind->value == "full";
     }
-    if (auto kind = section->choice("weights", {"stash", "vertical-sync", "none", "two"},
-                                    "kind of weight versions");
-        kind) {
+    if (auto kind = section->choice("weights", "kind of weight versions")) {
       choice.updates.weights = kind->value == "vertical-sync" ? WeightRule::vertical_sync
                                : kind->value == "none"        ? WeightRule::none
                                : kind->value == "two"         ? WeightRule::two
@@ -245,7 +250,7 @@ class ScenarioReader {
             "it flushes before each update, so that all weights are of one version");
       }
     }
-    if (auto lag = section->count("update_lag", 0, 1))
+    if (auto lag = section->count("update_lag"))
       choice.updates.lag = static_cast<std::uint32_t>(lag->value);
     if (auto bucket = section->bytes("bucket")) {
       choice.bucket = bucket->value;
@@ -276,16 +281,15 @@ class ScenarioReader {
   void read_training(SectionReader& file) {
     auto section = file.section("training");
     if (!section) return;
-    micro_batch_size_ = section->count("micro_batch_size", 1, kMostBatch);
-    mini_batch_size_ = section->count("mini_batch_size", 1, kMostBatch);
+    micro_batch_size_ = section->count("micro_batch_size");
+    mini_batch_size_ = section->count("mini_batch_size");
     if (micro_batch_size_ && mini_batch_size_) {
       section->error(mini_batch_size_->mark,
                      "training.mini_batch_size stands beside training.micro_batch_size",
                      "the one is split into micro-batches, the other is the size of each: leave "
                      "one of them out");
     }
-    if (auto factor = section->real("optimizer_state", 1000))
-      scenario_.optimizer_state = factor->value;
+    if (auto factor = section->real("optimizer_state")) scenario_.optimizer_state = factor->value;
     section->finish();
   }
 

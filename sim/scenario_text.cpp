@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/section_reader.h"
+#include "sim/scenario_format.h"
 
 namespace plumbline {
 namespace {
@@ -24,7 +25,7 @@ ScenarioText::ScenarioText(YamlNode root) : root_(std::move(root)) {
   YamlNode::Entry* model = find(root_, "model");
   if (!model || model->value.kind != YamlNode::Kind::map) return;
   Diagnostics problems;
-  SectionReader section(model->value, "model", problems);
+  SectionReader section(model->value, "model", model_section_format(), problems);
   ModelSection read = read_model_section(section, problems);
   if (!problems.empty()) return;
   model_ = std::make_shared<const ModelSection>(std::move(read));

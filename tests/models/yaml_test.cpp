@@ -20,7 +20,7 @@ TEST_CASE("an error names file, line and column, quotes the line and points at t
   const auto root = *parse_yaml(test::text_source("x.yaml", "schedule:\n  name: 1f1d\n"));
   SectionReader file(root, "", problems);
   auto section = file.section("schedule");
-  section->choice("name", {"gpipe", "1f1b"}, "schedule", "plumbline list schedules");
+  section->choice_of("name", {"gpipe", "1f1b"}, "schedule", "plumbline list schedules");
   CHECK(to_text(problems) ==
         "x.yaml:2:9: error: schedule.name is '1f1d', which is no schedule\n"
         "    2 |   name: 1f1d\n"

@@ -1,0 +1,33 @@
+// The keys of a layer and what scenarios and profiles share, in tables.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "models/file_format.h"
+
+namespace plumbline {
+
+/// A layer in a list: its name and the keys of layer_cost_keys().
+const SectionFormat& layer_format();
+
+/// The costs of a layer: kind, times, sizes, work.
+std::vector<KeyFormat> layer_cost_keys();
+
+/// The groups of costs of which a layer has one: times, or what they are estimated from.
+std::vector<std::vector<std::string_view>> layer_cost_groups();
+/// The costs that stand only together.
+std::vector<std::vector<std::string_view>> layer_cost_needs();
+
+/// A time as a map of statistics, and the work of the passes of a layer.
+const SectionFormat& statistics_format();
+const SectionFormat& pass_flops_format();
+const SectionFormat& pass_bytes_format();
+
+/// `layers`, `edges` and `dtype`, as scenarios and profiles have them.
+KeyFormat layers_key();
+KeyFormat edges_key();
+KeyFormat dtype_key();
+
+/// per_op, hand_over and per_iteration.
+const SectionFormat& overheads_format();
+
+}  // namespace plumbline

@@ -1,0 +1,17 @@
+// The tables of a profile file.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "models/file_format.h"
+
+namespace plumbline {
+
+/// A profile file, and the sections in it.
+const SectionFormat& profile_format();
+const SectionFormat& provenance_format();
+const SectionFormat& measurement_format();
+const SectionFormat& block_format();
+const SectionFormat& measured_link_format();
+const SectionFormat& slowdown_format();
+
+}  // namespace plumbline

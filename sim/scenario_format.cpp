@@ -1,0 +1,327 @@
+// One table a section.
+// SPDX-License-Identifier: MIT
+#include "sim/scenario_format.h"
+
+#include "models/device_presets.h"
+#include "models/layer_format.h"
+#include "models/model_checks.h"
+#include "schedules/generators.h"
+#include "sim/model_section.h"
+#include "sim/noise.h"
+#include "sim/plan.h"
+
+namespace plumbline {
+namespace {
+
+using namespace format;
+
+const SectionFormat& uniform_format() {
+  static const SectionFormat uniform = [] {
+    SectionFormat built = {.name = "uniform",
+                           .text = "Equal layers in a chain.",
+                           .keys = layer_cost_keys(),
+                           .some_group = layer_cost_groups(),
+                           .needs = layer_cost_needs()};
+    built.keys.insert(built.keys.begin(), {.name = "layers",
+                                           .values = {count(1, kMostLayers)},
+                                           .text = "How many layers there are.",
+                                           .required = true});
+    return built;
+  }();
+  return uniform;
+}
+
+// ---- cluster ----
+
+const SectionFormat& device_format() {
+  static const SectionFormat device = {
+      .name = "device",
+      .text = "What the devices are, for times that nobody measured: a roofline.",
+      .keys =
+          {{"preset",
+            {words(device_preset_names())},
+            "A device that is known; what stands beside it goes before it."},
+           {"peak",
+            {flops_per_second()},
+            "The peak of dense matrix products in the numbers of the model."},
+           {"memory_bandwidth", {bandwidth()}, "The bandwidth of its memory."},
+           {"memory", {bytes()}, "Its memory; cluster.memory goes before it."},
+           {"link",
+            {bandwidth()},
+            "The bandwidth of its own link, each way: what `link: "
+            "device` takes."},
+           {"efficiency", {real(1)}, "The share of its peaks that is counted on, above 0.", "0.5"}},
+      .some_group = {{"preset"}, {"peak", "memory_bandwidth"}}};
+  return device;
+}
+
+std::vector<KeyFormat> link_keys() {
+  return {{"bandwidth", {bandwidth()}, "Its bandwidth; absent: unlimited."},
+          {"latency", {duration()}, "What a transfer takes beside its bytes.", "0 us"}};
+}
+
+const SectionFormat& link_format() {
+  static const SectionFormat link = {
+      .name = "link", .text = "A link between each ordered pair of devices.", .keys = link_keys()};
+  return link;
+}
+
+const SectionFormat& cluster_format() {
+  static const SectionFormat cluster = {
+      .name = "cluster",
+      .text = "The devices and what links them.",
+      .keys = {{"devices",
+                {count(1, kMostDevices)},
+                "How many devices there are; absent: as many as the plan needs."},
+               {"memory", {bytes()}, "The memory of each device; absent: not checked."},
+               {"device",
+                {words(device_preset_names()), section(&device_format)},
+                "What the devices are, for layers that give FLOPs instead of times: a preset "
+                "(plumbline list presets) or its numbers."},
+               {"link",
+                {section(&link_format), words({"measured", "device"})},
+                "The link of each ordered pair of devices; `measured`: the profile's; `device`: "
+                "that of cluster.device; absent: free."},
+               {"levels",
+                {list({section(&level_format)}, 1)},
+                "In the place of devices and link, innermost first: servers, racks. There are as "
+                "many devices as the product of the sizes."}},
+      .excludes = {{"levels", "link"}}};
+  return cluster;
+}
+
+// ---- schedule ----
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  names.reserve(schedule_rules().size());
+  for (const ScheduleRule& rule : schedule_rules()) names.emplace_back(rule.name);
+  return names;
+}
+
+const SectionFormat& schedule_format() {
+  static const SectionFormat schedule = {
+      .name = "schedule",
+      .text = "Who does what in which order.",
+      .keys = {{"name", {words(schedule_names())}, "The schedule (plumbline list schedules)."},
+               {"file",
+                {file()},
+                "In the place of a name: the order of every device, as PyTorch's pipelining "
+                "writes it in CSV."},
+               {"micro_batches",
+                {count(1, kMostMicroBatches)},
+                "How many parts a mini-batch is split into; each runs by itself."},
+               {"mini_batches",
+                {count(1, kMostMicroBatches)},
+                "How many mini-batches run, each ending in an update.",
+                "1"},
+               {"transfers",
+                {words({"overlapped", "blocking"})},
+                "Whether a transfer runs beside compute, or holds the streams of both devices.",
+                "overlapped"},
+               {"recompute",
+                {words({"none", "full"})},
+                "Whether a backward runs its forward again instead of keeping activations.",
+                "none"},
+               {"weights",
+                {words({"stash", "vertical-sync", "none", "two"})},
+                "Which versions of the weights are kept; only for pipedream.",
+                "stash"},
+               {"update_lag",
+                {count(0, 1)},
+                "How many rounds later a replicated stage updates; only for pipedream.",
+                "1"},
+               {"bucket",
+                {bytes()},
+                "How many bytes of gradients are all-reduced at once; only for data-parallel.",
+                "25 MiB"}},
+      .exactly_one = {"name", "file"},
+      .needs = {{"name", "micro_batches"}}};
+  return schedule;
+}
+
+const SectionFormat& training_format() {
+  static const SectionFormat training = {
+      .name = "training",
+      .text = "What is trained with.",
+      .keys = {{"micro_batch_size",
+                {count(1, kMostBatch)},
+                "The samples of a micro-batch; absent: model.batch, or 1."},
+               {"mini_batch_size",
+                {count(1, kMostBatch)},
+                "The samples of a mini-batch instead, which the micro-batches of all copies must "
+                "divide."},
+               {"optimizer_state",
+                {real(1000)},
+                "Bytes of optimizer state for each byte of parameters; Adam in fp32: 2.",
+                "0"}},
+      .excludes = {{"mini_batch_size", "micro_batch_size"}}};
+  return training;
+}
+
+// ---- noise and sweep ----
+
+const SectionFormat& stragglers_format() {
+  static const SectionFormat stragglers = {
+      .name = "stragglers",
+      .text = "Ops that take much longer now and then.",
+      .keys = {
+          {.name = "probability",
+           .values = {real(1)},
+           .text = "The share of ops that take longer.",
+           .required = true},
+          {"factor", {real(kMostFactor)}, "How many times longer they take, at least 1.", "2"}}};
+  return stragglers;
+}
+
+const SectionFormat& noise_format() {
+  static const SectionFormat noise = {
+      .name = "noise",
+      .text = "How the times of ops differ from run to run: many runs are sampled.",
+      .keys = {{"spread",
+                {real(kMostSpread), word("measured")},
+                "The standard deviation of an op's time over its mean; `measured`: that of each "
+                "layer's profile.",
+                "0"},
+               {"stragglers", {section(&stragglers_format)}, "Ops that take much longer."},
+               {"seed", {count(0)}, "What the random numbers start from.", "1"},
+               {"samples", {count(1, kMostSamples)}, "How many runs are sampled.", "1000"}}};
+  return noise;
+}
+
+/// The values of an axis: a list of anything, or a range.
+const SectionFormat& sweep_format() {
+  static const SectionFormat sweep = {
+      .name = "sweep",
+      .text =
+          "Keys by their dotted path, each with a list of values or range(from, to, step): "
+          "plumbline sweep runs every combination.",
+      .keys = {},
+      .other_keys = {list({}, 1), text()}};
+  return sweep;
+}
+
+}  // namespace
+
+const SectionFormat& level_format() {
+  static const SectionFormat level = [] {
+    SectionFormat built = {
+        .name = "level",
+        .text = "One level of a cluster: what links its members.",
+        .keys = {{"name", {text()}, "Its name in reports."},
+                 {.name = "size",
+                  .values = {count(1, kMostDevices)},
+                  .text = "How many members one group of this level has: devices for the "
+                          "innermost, groups of the level below for the others.",
+                  .required = true}}};
+    for (KeyFormat& key : link_keys()) built.keys.push_back(std::move(key));
+    return built;
+  }();
+  return level;
+}
+
+const SectionFormat& model_section_format() {
+  static const SectionFormat model = {
+      .name = "model",
+      .text =
+          "What is trained: exactly one of profile, uniform, layers, pipedream; a network has "
+          "its profile beside it.",
+      .keys = {{"profile", {file()}, "Measured layers: a file with `kind: profile`."},
+               {"uniform", {section(&uniform_format)}, "Equal layers in a chain."},
+               layers_key(),
+               edges_key(),
+               {"pipedream", {file()}, "A profile of PipeDream's, graph.txt, read directly."},
+               {"network",
+                {file()},
+                "What `plumbline run` executes: a file with `kind: network`; predictions take "
+                "the profile beside it."},
+               {"batch",
+                {count(1, kMostBatch)},
+                "The samples that one forward in the model's times covers; absent: unknown, and "
+                "then nothing is scaled."},
+               dtype_key()},
+      .exactly_one = {"profile", "uniform", "layers", "pipedream"},
+      .needs = {{"network", "profile"}, {"edges", "layers"}},
+      .excludes = {{"dtype", "profile", "pipedream"}}};
+  return model;
+}
+
+const SectionFormat& plan_format() {
+  static const SectionFormat plan = {
+      .name = "plan",
+      .text = "How layers come to stages, and stages to devices.",
+      .keys = {{"stages",
+                {count(1, kMostDevices)},
+                "How many stages there are; for partition: pipedream the most of them; absent: "
+                "the length of partition, replicas or devices, else one for each device."},
+               {"partition",
+                {words({"even", "balanced", "pipedream"}), list({count(1, kMostLayers)}, 1),
+                 list({list({text()}, 1)}, 1)},
+                "even: equal numbers of layers; balanced: by their times; pipedream: the planner "
+                "chooses; or the number of layers of each stage, or their names: [[a, b], [c]].",
+                "even"},
+               {"replicas",
+                {list({count(1, kMostDevices)}, 1)},
+                "How many devices run each stage; absent: one each."},
+               {"devices",
+                {list({count(0, kMostDevices - 1), list({count(0, kMostDevices - 1)}, 1)}, 1)},
+                "The devices of each stage, from 0: [[0], [1]]; absent: in order."},
+               {"warm_up",
+                {list({count(0, kMostMicroBatches)}, 1)},
+                "For each stage, the forwards before its first forward-backward pair; absent: by "
+                "the rule of the schedule."},
+               {"data_parallel", {count(1, kMostDevices)}, "Copies of the whole pipeline.", "1"},
+               {"cost_model",
+                {words({"calibrated", "published"})},
+                "What partition: pipedream counts with.",
+                "calibrated"},
+               {"activation_transfers",
+                {boolean()},
+                "Whether partition: pipedream counts the transfers of activations; absent: true "
+                "for calibrated, false for published."},
+               {"candidates",
+                {count(1, 1'000)},
+                "How many partitions of partition: pipedream are simulated to choose the best.",
+                "8"},
+               {"file",
+                {file()},
+                "Instead of all other keys: a plan that `plumbline plan -o` "
+                "wrote."}},
+      .excludes = {{"file", "stages", "partition", "replicas", "devices", "warm_up",
+                    "data_parallel", "cost_model", "activation_transfers", "candidates"}}};
+  return plan;
+}
+
+const SectionFormat& scenario_format() {
+  static const SectionFormat scenario = {
+      .name = "scenario",
+      .text = "A scenario of plumbline: what is trained, on what, and in which order.",
+      .keys = {{.name = "version",
+                .values = {count(1, 1)},
+                .text = "The version of the format.",
+                .required = true},
+               {"name", {text()}, "What reports call it; absent: the name of the file."},
+               {.name = "model",
+                .values = {section(&model_section_format)},
+                .text = "What is trained, and what it costs.",
+                .required = true},
+               {"cluster", {section(&cluster_format)}, "The devices and what links them."},
+               {"plan",
+                {section(&plan_format)},
+                "How layers come to stages, and stages to devices; absent: partition even."},
+               {.name = "schedule",
+                .values = {section(&schedule_format)},
+                .text = "Who does what in which order.",
+                .required = true},
+               {"training", {section(&training_format)}, "Batch sizes and optimizer state."},
+               {"overhead",
+                {section(&overheads_format), word("measured")},
+                "What is added to ops and transfers; `measured`: the profile's; absent: nothing."},
+               {"noise", {section(&noise_format)}, "How times differ from run to run."},
+               {"sweep",
+                {section(&sweep_format)},
+                "Keys with several values each, for plumbline sweep."}}};
+  return scenario;
+}
+
+}  // namespace plumbline
