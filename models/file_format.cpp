@@ -13,7 +13,8 @@ void add_paths(const SectionFormat& section, const std::string& prefix,
     KeyPath path{prefix + std::string(key.name), {}, false};
     bool is_leaf = false;
     for (const ValueFormat& value : key.values) {
-      if (value.type == ValueFormat::Type::section) continue;
+      if (value.type == ValueFormat::Type::section || value.type == ValueFormat::Type::nothing)
+        continue;
       is_leaf = true;
       path.words.insert(path.words.end(), value.words.begin(), value.words.end());
       if (value.type == ValueFormat::Type::boolean) path.words = {"true", "false"};
@@ -93,6 +94,9 @@ ValueFormat section(SectionFormatFunction section) {
   value.section = section;
   return value;
 }
+
+ValueFormat range() { return of(ValueFormat::Type::range); }
+ValueFormat nothing() { return of(ValueFormat::Type::nothing); }
 
 }  // namespace format
 }  // namespace plumbline

@@ -32,6 +32,8 @@ struct ValueFormat {
     flops_per_second,
     list,     ///< Of `items`, `least` to `most` of them.
     section,  ///< A map of keys.
+    range,    ///< The text range(from, to) or range(from, to, step).
+    nothing,  ///< The key stands there without a value.
   };
 
   Type type = Type::text;
@@ -110,6 +112,8 @@ ValueFormat flops_per_second();
 ValueFormat list(std::vector<ValueFormat> items, std::int64_t least = 0,
                  std::int64_t most = kLargestQuantity);
 ValueFormat section(SectionFormatFunction section);
+ValueFormat range();
+ValueFormat nothing();
 }  // namespace format
 
 }  // namespace plumbline

@@ -135,6 +135,10 @@ class SchemaWriter {
         return {{"type", "integer"}, {"minimum", value.least}, {"maximum", value.most}};
       case Type::real:
         return {{"type", "number"}, {"minimum", 0}, {"maximum", value.most_real}};
+      case Type::range:
+        return {{"type", "string"}, {"pattern", R"(^range\(.*\)$)"}};
+      case Type::nothing:
+        return {{"type", "null"}};
       case Type::list:
         return list(value);
       case Type::section:

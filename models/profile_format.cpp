@@ -19,9 +19,9 @@ const SectionFormat& provenance_format() {
   static const SectionFormat provenance = {
       .name = "provenance",
       .text = "Where the numbers come from: any keys with a text each.",
-      .keys = {{"source", {text()}, "How they were had: measured, estimated, invented."},
-               {"optimizer", {text()}, "The optimizer whose updates were measured."}},
-      .other_keys = {text()}};
+      .keys = {{"source", {text(), nothing()}, "How they were had: measured, estimated, invented."},
+               {"optimizer", {text(), nothing()}, "The optimizer whose updates were measured."}},
+      .other_keys = {text(), nothing()}};
   return provenance;
 }
 
@@ -91,7 +91,9 @@ const SectionFormat& profile_format() {
                 .required = true},
                {"model", {text()}, "The name of the model."},
                dtype_key(),
-               {"provenance", {section(&provenance_format)}, "Where the numbers come from."},
+               {"provenance",
+                {section(&provenance_format), nothing()},
+                "Where the numbers come from."},
                batch_key(),
                layers_key(),
                {"measurements",

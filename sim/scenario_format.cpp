@@ -197,7 +197,7 @@ const SectionFormat& sweep_format() {
           "Keys by their dotted path, each with a list of values or range(from, to, step): "
           "plumbline sweep runs every combination.",
       .keys = {},
-      .other_keys = {list({}, 1), text()}};
+      .other_keys = {list({}, 1), range()}};
   return sweep;
 }
 

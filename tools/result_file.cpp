@@ -53,7 +53,7 @@ Enum named(SectionReader& section, std::string_view key, Enum last) {
   std::vector<std::string> names;
   for (int i = 0; i <= static_cast<int>(last); ++i) names.emplace_back(name(static_cast<Enum>(i)));
   section.require(key);
-  const auto value = section.choice(key, names, key);
+  const auto value = section.choice_of(key, names, key);
   if (!value) return last;
   return static_cast<Enum>(std::find(names.begin(), names.end(), value->value) - names.begin());
 }

@@ -131,8 +131,7 @@ test('a missing key is an error', async () => {
 
 test('every file in examples/ names its schema and fits it', async () => {
   let files = 0;
-  for (const folder
-           of ['examples', 'examples/networks', 'examples/profiles']) {
+  for (const folder of ['examples', 'examples/networks', 'examples/profiles']) {
     for (const name of fs.readdirSync(path.join(ROOT, folder))
              .filter((file) => file.endsWith('.yaml'))) {
       const text = fs.readFileSync(path.join(ROOT, folder, name), 'utf8');
@@ -167,8 +166,10 @@ test('what is wrong with a malformed scenario by itself the editor tells too', a
     const text = fs.readFileSync(path.join(folder, name), 'utf8');
     const kind = /^kind: *(network|profile)/m.exec(text)?.[1] ?? 'scenario';
     const found = await problems(LINE.replace('scenario', kind) + text);
-    if (found.length > 0) refused += 1;
-    else if (!written.has(name)) accepted.push(first);
+    if (found.length > 0)
+      refused += 1;
+    else if (!written.has(name))
+      accepted.push(first);
   }
   assert.deepStrictEqual(accepted, [], 'refused by the command alone');
   assert.ok(refused > 30, `only ${refused} are looked at`);
