@@ -20,6 +20,7 @@ bool is_small(const Scenario& scenario) {
                          static_cast<double>(scenario.copies);
   if (scenario.plan.is_planned() && (layers > 12 || scenario.cluster.device_count() > 8))
     return false;
+  if (scenario.noise && scenario.noise->samples > 50) return false;
   return devices * scenario.schedule.micro_batches * scenario.schedule.mini_batches * 2 <=
              kMostOps &&
          scenario.cluster.device_count() <= 64;
