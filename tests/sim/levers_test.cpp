@@ -30,6 +30,7 @@ const Lever& find(const Levers& levers, LeverKind kind, std::uint32_t a, std::ui
   FAIL("no such lever");
   return levers.all.front();
 }
+const Lever& find(Levers&&, LeverKind, std::uint32_t, std::uint32_t = 0) = delete;
 
 /// Four stages of their own lengths, written out, so that each can be changed by itself.
 struct Case {
@@ -181,7 +182,8 @@ TEST_CASE("buckets of a data-parallel backward are one lever") {
       "    - {name: b, forward: 1 ms, backward: 3 ms, parameters: 30 MiB}\n"
       "cluster: {devices: 2, link: {bandwidth: 1 TB/s}}\n"
       "schedule: {name: data-parallel, micro_batches: 2}\n");
-  const Lever& backward = find(levers(outcome), LeverKind::backward, 0);
+  const Levers found = levers(outcome);
+  const Lever& backward = find(found, LeverKind::backward, 0);
   CHECK(backward.now == std::chrono::milliseconds(5));
   CHECK(backward.derivative == doctest::Approx(2));
 }
