@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
+
+#include "sim/neighbours.h"
 
 namespace plumbline {
 namespace {
@@ -14,15 +17,72 @@ Duration true_time(const Noise& noise, std::uint32_t iteration, std::uint32_t no
   return Duration{std::llround(static_cast<double>(predicted.count()) * factor)};
 }
 
+/// The ends of ops whose devices slow each other down.
+class Crowd {
+ public:
+  explicit Crowd(const OpGraph& graph)
+      : graph_(graph), neighbours_(graph), ends_(graph.slots()), versions_(graph.slots()) {}
+
+  bool concerns(std::uint32_t node) const { return neighbours_.concern(node); }
+
+  /// An op that needs `work` when it is not slowed down; returns when it is done, which is by the
+  /// clock as its neighbours let it.
+  RealTime run(std::uint32_t node, Duration work, RealTime begin, const std::atomic<bool>& stop) {
+    const std::uint32_t slot = graph_.nodes[node].resource;
+    {
+      const std::lock_guard lock(mutex_);
+      tell(neighbours_.start(node, work, SimTime{Duration{begin}}));
+    }
+    while (!stop.load(std::memory_order_relaxed)) {
+      const RealTime end = ends_[slot].load(std::memory_order_acquire);
+      if (now() < end) {
+        wait_until(std::min(end, now() + kLook), stop);
+        continue;
+      }
+      const std::lock_guard lock(mutex_);
+      const RealTime due = ends_[slot].load(std::memory_order_relaxed);
+      if (due > now()) continue;  // a neighbour came at the last moment
+      if (neighbours_.end(node, versions_[slot], SimTime{Duration{due}}))
+        tell(neighbours_.changes());
+      return due;
+    }
+    return now();
+  }
+
+ private:
+  /// Ends move both ways, so nobody sleeps longer than this.
+  static constexpr RealTime kLook = 200'000;
+
+  void tell(const std::vector<Neighbours::Change>& changes) {
+    for (const Neighbours::Change& change : changes) {
+      const std::uint32_t slot = graph_.nodes[change.activity].resource;
+      versions_[slot] = change.version;
+      ends_[slot].store(change.end.time_since_epoch().count(), std::memory_order_release);
+    }
+  }
+
+  const OpGraph& graph_;
+  std::mutex mutex_;  ///< Of all but reading the ends.
+  Neighbours neighbours_;
+  std::vector<std::atomic<RealTime>> ends_;  ///< Of the op on each slot.
+  std::vector<std::uint32_t> versions_;
+};
+
 class SyntheticWorker : public Worker {
  public:
-  SyntheticWorker(const OpGraph& graph, const Noise& noise) : graph_(graph), noise_(noise) {}
+  SyntheticWorker(const OpGraph& graph, const Noise& noise, std::shared_ptr<Crowd> crowd)
+      : graph_(graph), noise_(noise), crowd_(std::move(crowd)) {}
 
   void prepare() override { wake_exactly(); }
 
   Work run(const Task& task, const std::atomic<bool>& stop) override {
     const Duration length =
         true_time(noise_, task.iteration, task.node, graph_.cost(task.node).hold);
+    if (crowd_->concerns(task.node)) {
+      const RealTime due = crowd_->run(task.node, length, task.begin, stop);
+      const RealTime end = now();
+      return {end, end - due};
+    }
     const RealTime deadline = task.begin + length.count();
     wait_until(deadline, stop);
     const RealTime end = now();
@@ -31,12 +91,14 @@ class SyntheticWorker : public Worker {
 
   Duration least_time(std::uint32_t iteration, std::uint32_t node,
                       Duration predicted) const override {
-    return true_time(noise_, iteration, node, predicted);
+    const Duration length = true_time(noise_, iteration, node, predicted);
+    return crowd_->concerns(node) ? length / 2 : length;
   }
 
  private:
   const OpGraph& graph_;
   Noise noise_;
+  std::shared_ptr<Crowd> crowd_;
 };
 
 class SyntheticBackend : public Backend {
@@ -49,8 +111,9 @@ class SyntheticBackend : public Backend {
   std::vector<std::unique_ptr<Worker>> workers(const RunPlan& plan) override {
     std::vector<std::unique_ptr<Worker>> workers;
     workers.reserve(plan.graph.slots());
+    const auto crowd = std::make_shared<Crowd>(plan.graph);
     for (std::uint32_t slot = 0; slot < plan.graph.slots(); ++slot)
-      workers.push_back(std::make_unique<SyntheticWorker>(plan.graph, noise_));
+      workers.push_back(std::make_unique<SyntheticWorker>(plan.graph, noise_, crowd));
     return workers;
   }
 

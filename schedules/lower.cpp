@@ -338,7 +338,11 @@ std::optional<Diagnostic> refuse_overflow(const OpGraph& graph, const Mark& mark
   double bytes = 0;
   for (const Node& node : graph.nodes) {
     const Cost& cost = graph.costs[node.cost];
-    sum += static_cast<double>(cost.hold.count()) + static_cast<double>(cost.latency.count());
+    const std::vector<double>& factors = graph.slowdowns[cost.slowdown];
+    const double slowest =
+        factors.empty() ? 1 : std::max(1.0, *std::max_element(factors.begin(), factors.end()));
+    sum += slowest * static_cast<double>(cost.hold.count()) +
+           static_cast<double>(cost.latency.count());
   }
   for (const Node& node : graph.nodes)
     bytes += static_cast<double>(graph.costs[node.cost].bytes.count);

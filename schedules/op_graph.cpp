@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "schedules/op_graph.h"
 
+#include <algorithm>
 #include <map>
 
 namespace plumbline {
@@ -57,6 +58,12 @@ std::vector<bool> OpGraph::shared_channels() const {
     shared.push_back(has_cards && (users[*channel.path.out] > 1 || users[*channel.path.in] > 1));
   }
   return shared;
+}
+
+bool OpGraph::rates_change() const {
+  if (slowdowns.size() > 1) return true;
+  const std::vector<bool> shared = shared_channels();
+  return std::find(shared.begin(), shared.end(), true) != shared.end();
 }
 
 }  // namespace plumbline

@@ -60,6 +60,7 @@ struct Cost {
   /// latency).
   Duration lead{};
   Bytes bytes;
+  std::uint32_t slowdown = 0;  ///< Of `hold` while neighbours compute: OpGraph::slowdowns[it].
 
   friend bool operator==(const Cost&, const Cost&) = default;
 };
@@ -106,10 +107,14 @@ struct OpGraph {
   std::vector<Join> joins;           ///< Ascending by node.
   std::vector<Cost> costs;
   std::vector<MiniBatch> mini_batches;  ///< Empty in an asynchronous run.
+  /// Factors of a `hold` while 0, 1, ... neighbours compute, the last one for all more. Entry 0 is
+  /// empty: what takes its time whatever others do.
+  std::vector<std::vector<double>> slowdowns = {{}};
 
   /// Resources: first one in-order stream a slot, then one a channel, then those that moments hold,
   /// which belong to nobody.
-  std::vector<DeviceId> devices;  ///< Of each slot, ascending.
+  std::vector<DeviceId> devices;        ///< Of each slot, ascending.
+  std::vector<std::uint32_t> machines;  ///< Of each slot: devices of one machine are neighbours.
   std::vector<Channel> channels;
   std::uint32_t moments = 1;
   std::vector<std::vector<std::uint32_t>> stage_slots;  ///< Of each stage: replicas and copies.
@@ -143,8 +148,11 @@ struct OpGraph {
   std::vector<std::vector<std::uint32_t>> stages_by_slot() const;
 
   /// For each channel, whether a card on its path also carries another channel, so that rates
-  /// change under way. The longest path is exact where this is nowhere true.
+  /// change under way.
   std::vector<bool> shared_channels() const;
+  /// Whether what one activity takes depends on others that are under way: on shared cards, or by
+  /// neighbours' slow-down. If not, the longest path is exact.
+  bool rates_change() const;
 };
 
 }  // namespace plumbline

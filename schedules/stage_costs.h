@@ -7,6 +7,7 @@
 
 #include "models/profile.h"
 #include "schedules/partition.h"
+#include "schedules/slowdown.h"
 
 namespace plumbline {
 
@@ -43,6 +44,7 @@ struct CrossingTensor {
 struct StageCosts {
   std::vector<StageCost> stages;
   std::vector<CrossingTensor> tensors;
+  std::vector<StageSlowdown> slowdowns;  ///< Of each stage; empty = no neighbour matters.
 
   /// What stage s sends to stage s + 1 for one micro-batch: each tensor made in a stage <= s and
   /// consumed in a stage > s, once. The gradients carry as many bytes the other way. 0 behind the

@@ -12,8 +12,10 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
                const LoweringOptions& options, OpGraph& graph)
     : shape_(shape), cluster_(cluster), options_(options), graph_(graph) {
   for (const DeviceId device : devices) {
-    for (std::uint32_t copy = 0; copy < options.copies; ++copy)
+    for (std::uint32_t copy = 0; copy < options.copies; ++copy) {
       graph_.devices.push_back({device.value * options.copies + copy});
+      graph_.machines.push_back(graph_.devices.back().value / cluster.levels.front().size);
+    }
   }
   for (const auto& slots : shape.stage_slots) {
     auto& of_stage = graph_.stage_slots.emplace_back();
@@ -39,26 +41,55 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
   }
 }
 
+std::uint32_t Wiring::slowdown_of(Duration hold,
+                                  const std::vector<const std::vector<double>*>& parts,
+                                  Duration rest) {
+  if (hold.count() == 0) return 0;
+  std::vector<double> factors(parts.front()->size(), static_cast<double>(rest.count()));
+  for (const std::vector<double>* part : parts) {
+    for (std::size_t k = 0; k < factors.size(); ++k) factors[k] += (*part)[k];
+  }
+  for (double& factor : factors) factor /= static_cast<double>(hold.count());
+  graph_.slowdowns.push_back(std::move(factors));
+  return static_cast<std::uint32_t>(graph_.slowdowns.size() - 1);
+}
+
 void Wiring::add_compute_classes(const StageCosts& costs) {
   const Duration per_op = options_.overheads.per_op;
   const auto again = [&](const StageCost& stage) {
     return options_.recompute ? stage.forward : Duration{};
   };
-  for (const StageCost& stage : costs.stages) {
-    for (const Duration time :
-         {stage.forward, stage.backward + again(stage), stage.backward_input + again(stage),
-          stage.backward_weight, stage.update}) {
-      graph_.costs.push_back({time + per_op, {}, {}, {}});
-    }
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+    const StageCost& stage = costs.stages[s];
+    const StageSlowdown* const slow = costs.slowdowns.empty() ? nullptr : &costs.slowdowns[s];
+    const auto add = [&](Duration time, const std::vector<double> StageSlowdown::*own,
+                         bool recomputes) {
+      const Duration hold = time + (recomputes ? again(stage) : Duration{}) + per_op;
+      Cost cost{hold, {}, {}, {}, 0};
+      if (slow) {
+        std::vector<const std::vector<double>*> parts = {&(slow->*own)};
+        if (recomputes && options_.recompute) parts.push_back(&slow->forward);
+        cost.slowdown = slowdown_of(hold, parts, per_op);
+      }
+      graph_.costs.push_back(cost);
+    };
+    add(stage.forward, &StageSlowdown::forward, false);
+    add(stage.backward, &StageSlowdown::backward, true);
+    add(stage.backward_input, &StageSlowdown::backward_input, true);
+    add(stage.backward_weight, &StageSlowdown::backward_weight, false);
+    add(stage.update, &StageSlowdown::update, false);
   }
   flush_class_ = static_cast<std::uint32_t>(graph_.costs.size());
   graph_.costs.push_back({});
-  graph_.costs.push_back({options_.overheads.per_iteration, {}, {}, {}});
-  for (const StageCost& stage : costs.stages) {
+  graph_.costs.push_back({options_.overheads.per_iteration, {}, {}, {}, 0});
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+    const StageCost& stage = costs.stages[s];
     first_bucket_class_.push_back(static_cast<std::uint32_t>(graph_.costs.size()));
+    // The parts of a backward are slowed as the whole is.
+    const std::uint32_t slowdown = graph_.costs[s * kClasses + 1].slowdown;
     Duration before = again(stage) + per_op;  // the first part recomputes and launches
     for (const GradientBucket& bucket : stage.buckets) {
-      graph_.costs.push_back({bucket.backward + before, {}, {}, {}});
+      graph_.costs.push_back({bucket.backward + before, {}, {}, {}, slowdown});
       before = {};
     }
   }
@@ -86,9 +117,9 @@ Wiring::Crossing Wiring::transfer(std::uint32_t from, std::uint32_t to, Bytes by
   const Link& link = graph_.channels[index].path.link;
   const Duration flow = link.bandwidth ? transfer_time(bytes, *link.bandwidth) : Duration{};
   const Duration latency = link.latency + options_.overheads.hand_over;
-  if (options_.blocking) return {from, to, cost_class({latency + flow, {}, latency, bytes})};
+  if (options_.blocking) return {from, to, cost_class({latency + flow, {}, latency, bytes, 0})};
   const std::uint32_t resource = graph_.slots() + index;
-  return {resource, resource, cost_class({flow, latency, {}, bytes})};
+  return {resource, resource, cost_class({flow, latency, {}, bytes, 0})};
 }
 
 void Wiring::add_all_reduces(std::uint32_t stage, const StageCost& cost) {
@@ -159,7 +190,7 @@ Wiring::Crossing Wiring::hop(std::uint32_t from, std::uint32_t to, Bytes sent, s
   const Duration flow = link.bandwidth ? transfer_time(sent, *link.bandwidth) : Duration{};
   const Duration latency = steps * link.latency + options_.overheads.hand_over;
   const std::uint32_t resource = graph_.slots() + index;
-  return {resource, resource, cost_class({flow, latency, {}, sent})};
+  return {resource, resource, cost_class({flow, latency, {}, sent, 0})};
 }
 
 std::uint32_t Wiring::channel(std::uint32_t from, std::uint32_t to) {

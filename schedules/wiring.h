@@ -84,6 +84,10 @@ class Wiring {
   };
 
   void add_compute_classes(const StageCosts& costs);
+  /// The factors of a hold that is `parts`, each at the pace of its neighbours, and `rest`, which
+  /// none changes.
+  std::uint32_t slowdown_of(Duration hold, const std::vector<const std::vector<double>*>& parts,
+                            Duration rest);
   void add_boundary(std::uint32_t boundary, Bytes bytes);
   void add_all_reduces(std::uint32_t stage, const StageCost& cost);
   AllReduce flat_all_reduce(const std::vector<std::uint32_t>& members, Bytes gradients);

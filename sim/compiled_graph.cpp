@@ -86,9 +86,7 @@ CostIndex index_by_node(const OpGraph& graph) {
 CompiledGraph::CompiledGraph(const OpGraph& graph, const CostIndex& index,
                              const std::vector<std::uint32_t>& watched)
     : resources_(graph.resources()), holds_(index.holds), latencies_(index.latencies) {
-  const std::vector<bool> shared = graph.shared_channels();
-  PLUMBLINE_CHECK(std::none_of(shared.begin(), shared.end(), [](bool s) { return s; }),
-                  graph.channels.size());
+  PLUMBLINE_CHECK(!graph.rates_change(), graph.channels.size(), graph.slowdowns.size());
   const std::vector<std::uint32_t> readers = last_readers(graph);
   const std::vector<bool> ends = possible_ends(graph, readers);
   std::vector<bool> kept = ends;

@@ -44,7 +44,7 @@ class CompiledGraph {
     std::vector<std::int64_t> arrived;
   };
 
-  /// `watched` nodes are told besides the end of the run. Requires: no two channels share a card.
+  /// `watched` nodes are told besides the end of the run. Requires: not graph.rates_change().
   CompiledGraph(const OpGraph& graph, const CostIndex& index,
                 const std::vector<std::uint32_t>& watched = {});
 

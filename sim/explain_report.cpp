@@ -115,7 +115,8 @@ std::string lever_table(const Outcome& p, const Explanation& e) {
   std::string text = "\nwhat to speed up first\n" + table.print();
   if (gaining > shown) text += fmt::format("  and {} more that gain less\n", gaining - shown);
   if (!e.levers.exact)
-    text += "  cards are shared: these are the changes by 1 % in a simulation, not derivatives\n";
+    text +=
+        "  rates change under way: these are the changes by 1 % in a simulation, not derivatives\n";
   return text;
 }
 

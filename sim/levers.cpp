@@ -372,7 +372,7 @@ void evaluate_exactly(const Outcome& outcome, const CostIndex& index,
   follow(far, clock, followed, their_slopes, length);
 }
 
-/// On shared cards: a hundredth less, in a simulation.
+/// Where rates change under way: a hundredth less, in a simulation.
 void evaluate_by_events(const Outcome& outcome, const CostIndex& index,
                         const std::vector<Handle*>& handles) {
   constexpr double step = 0.01;
@@ -414,8 +414,9 @@ Levers levers(const Outcome& outcome) {
   Handles handles(outcome.graph);
   std::vector<Handle>& all = handles.all();
   // What does not lie on one longest path gains nothing. An asynchronous run is timed between two
-  // ends, each with a path of its own.
-  std::vector<bool> matters(all.size(), outcome.graph.asynchronous());
+  // ends, each with a path of its own; and an op off the path may slow down one on it.
+  std::vector<bool> matters(all.size(),
+                            outcome.graph.asynchronous() || outcome.graph.slowdowns.size() > 1);
   for (const std::uint32_t node : critical_path(outcome.trace)) {
     for (const std::size_t handle : handles.of(node)) matters[handle] = true;
   }
@@ -424,8 +425,7 @@ Levers levers(const Outcome& outcome) {
     if (matters[i] && !all[i].parts.empty()) asked.push_back(&all[i]);
   }
   Levers result;
-  const std::vector<bool> shared = outcome.graph.shared_channels();
-  result.exact = std::none_of(shared.begin(), shared.end(), [](bool s) { return s; });
+  result.exact = !outcome.graph.rates_change();
   if (result.exact) {
     evaluate_exactly(outcome, handles.index(), asked);
   } else {

@@ -13,9 +13,7 @@ namespace {
 /// loop is the inner one of sweeps.
 template <class Visit>
 void evaluate(const OpGraph& graph, Visit&& visit) {
-  const std::vector<bool> shared = graph.shared_channels();
-  PLUMBLINE_CHECK(std::none_of(shared.begin(), shared.end(), [](bool s) { return s; }),
-                  graph.channels.size());
+  PLUMBLINE_CHECK(!graph.rates_change(), graph.channels.size(), graph.slowdowns.size());
   const std::uint32_t size = graph.size();
   std::vector<std::int64_t> arrived(std::size_t{size} + 1,
                                     0);  // the last stands for "nothing to wait for"

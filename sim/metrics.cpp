@@ -75,16 +75,16 @@ SteadyState steady_state(const OpGraph& graph, const Trace& trace,
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
     const std::uint32_t m = graph.activities[i].micro_batch.value;
     if (m < steady.first || m >= steady.first + multiple) continue;
-    held[graph.nodes[i].resource] += graph.cost(i).hold;
-    if (graph.nodes[i].second != graph.nodes[i].resource)
-      held[graph.nodes[i].second] += graph.cost(i).hold;
+    const Duration hold = is_compute(graph.activities[i].kind)  // at the pace that it had
+                              ? trace.spans[i].end - trace.spans[i].begin
+                              : graph.cost(i).hold;
+    held[graph.nodes[i].resource] += hold;
+    if (graph.nodes[i].second != graph.nodes[i].resource) held[graph.nodes[i].second] += hold;
   }
   steady.bottleneck_s =
       seconds(*std::max_element(held.begin(), held.end())) / static_cast<double>(multiple);
-  const std::vector<bool> shared = graph.shared_channels();
-  const bool shares = std::find(shared.begin(), shared.end(), true) != shared.end();
-  steady.warm_up_limited =
-      !shares && !window.update_limited && steady.period_s > steady.bottleneck_s * (1 + 1e-9);
+  steady.warm_up_limited = !graph.rates_change() && !window.update_limited &&
+                           steady.period_s > steady.bottleneck_s * (1 + 1e-9);
   if (steady.length.count() > 0) {
     Duration busy{};
     for (const auto& list : nodes) busy += busy_within(graph, trace, list, begin, end);

@@ -13,11 +13,13 @@ namespace plumbline {
 namespace {
 
 /// The closed form for this run, where its conditions hold: overlapped transfers without bandwidth,
-/// nothing but F and B that takes time, one mini-batch like the other.
+/// neighbours that do not matter, nothing but F and B that takes time, one mini-batch like the
+/// other.
 std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& pipeline,
                                      const OpGraph& graph) {
   if (graph.blocking || graph.asynchronous() || scenario.overheads.per_iteration.count() > 0)
     return std::nullopt;
+  if (graph.slowdowns.size() > 1) return std::nullopt;
   const PipelineShape& shape = pipeline.schedule.shape;
   if (!scenario.schedule.rule || scenario.schedule.whole_model()) return std::nullopt;
   if (pipeline.windows != windows(*scenario.schedule.rule, shape, std::nullopt))
@@ -64,6 +66,25 @@ Duration longest_end(const Trace& trace) {
 }
 
 /// What a reader of the steady period should know of it.
+/// What the neighbours' slow-down comes to, over all compute.
+void add_slowdown_note(Outcome& outcome) {
+  if (outcome.graph.slowdowns.size() < 2) return;
+  double at_full_pace = 0;
+  double taken = 0;
+  for (std::uint32_t node = 0; node < outcome.graph.size(); ++node) {
+    if (!is_compute(outcome.graph.activities[node].kind)) continue;
+    const Span& span = outcome.trace.spans[node];
+    at_full_pace += seconds(outcome.graph.cost(node).hold);
+    taken += seconds(span.end - span.begin);
+  }
+  if (at_full_pace <= 0) return;
+  const double more = taken / at_full_pace - 1;
+  outcome.pipeline.notes.push_back(
+      fmt::format("at the pace that neighbours leave them, all ops take {:.1f} % {} than the "
+                  "profile's times",
+                  100 * std::abs(more), more < 0 ? "less" : "longer"));
+}
+
 void add_steady_notes(Outcome& outcome) {
   const auto& steady = outcome.metrics.steady;
   if (!steady) return;
@@ -152,6 +173,7 @@ Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph grap
                      memory_steps(outcome.graph, outcome.trace, plan.costs,
                                   plan.schedule.shape.positions, outcome.memory_rules));
   outcome.formula = formula_of(scenario, plan, outcome.graph);
+  add_slowdown_note(outcome);
   add_steady_notes(outcome);
   outcome.scenario = scenario.name;
   outcome.memory_limit = scenario.cluster.memory;

@@ -247,6 +247,9 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run) {
   SizedCosts sized = costs_at(scenario.model.profile, scenario.micro_batch_size);
   if (!sized.estimated.empty()) pipeline.estimated.push_back(sized.estimated);
 
+  const auto& slowdown = scenario.model.profile.slowdown;
+  if (!scenario.neighbours_slow) run_alone(scenario.model.graph, slowdown, sized.layers);
+
   if (auto refused = refuse_large_sums(scenario.model.graph, sized.layers, scenario.model_mark))
     return *refused;
 
@@ -268,6 +271,10 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run) {
     pipeline.notes.push_back(
         fmt::format("devices without a stage: {} of {}", spare, pipeline.cluster.device_count()));
   pipeline.costs = stage_costs(scenario.model.graph, sized.layers, pipeline.partition);
+  if (scenario.neighbours_slow) {
+    pipeline.costs.slowdowns =
+        stage_slowdowns(scenario.model.graph, sized.layers, pipeline.partition, slowdown);
+  }
   if (scenario.schedule.whole_model() && scenario.copies > 1) {
     pipeline.costs.stages.front().buckets =
         gradient_buckets(scenario.model.graph, sized.layers,

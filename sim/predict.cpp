@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: MIT
 #include "sim/predict.h"
 
-#include <algorithm>
-
 #include "schedules/lower.h"
 #include "sim/simulate.h"
 #include "sim/uncertainty.h"
@@ -26,10 +24,8 @@ Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipelin
 namespace {
 
 Trace evaluate(const OpGraph& graph, Evaluation evaluation) {
-  if (evaluation == Evaluation::events) return simulate(graph);
-  const std::vector<bool> shared = graph.shared_channels();
-  const bool shares_any = std::find(shared.begin(), shared.end(), true) != shared.end();
-  return shares_any ? simulate(graph) : longest_path(graph);
+  const bool by_events = evaluation == Evaluation::events || graph.rates_change();
+  return by_events ? simulate(graph) : longest_path(graph);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipelin
 /// How an op graph is evaluated. Both give the same trace to the tick.
 enum class Evaluation {
   events,   ///< By the event engine, always.
-  fastest,  ///< As a longest path where no two channels share a card, else by the event engine.
+  fastest,  ///< As a longest path where no rates change under way, else by the event engine.
 };
 
 /// Predicts. Errors: those of plan_pipeline; a run that does not fit into 64 bits.

@@ -95,6 +95,8 @@ class ScenarioReader {
     const auto devices = section->count("devices");
     scenario_.cluster_mark = section->mark_of("devices");
     const auto memory = section->bytes("memory");
+    if (auto kind = section->choice("slowdown", "kind of slow-down"))
+      scenario_.neighbours_slow = kind->value == "measured";
     device_ = read_device(*section, problems_);
     if (section->has("levels")) {
       read_levels(*section, devices);
@@ -423,8 +425,6 @@ class ScenarioReader {
     }
     note_closure();
     note_optimizer();
-    if (!profile.slowdown.empty())
-      scenario_.notes.emplace_back("the profile's slow-down by neighbours is not used");
   }
 
   /// A note where layers that were also timed as one piece do not add up to it.

@@ -82,6 +82,11 @@ const SectionFormat& cluster_format() {
                 {section(&link_format), words({"measured", "device"})},
                 "The link of each ordered pair of devices; `measured`: the profile's; `device`: "
                 "that of cluster.device; absent: free."},
+               {"slowdown",
+                {words({"measured", "none"})},
+                "Whether devices of one machine slow each other down as the profile says they do; "
+                "`none`: each takes the times of a device whose neighbours rest.",
+                "measured"},
                {"levels",
                 {list({section(&level_format)}, 1)},
                 "In the place of devices and link, innermost first: servers, racks. There are as "

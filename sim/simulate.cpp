@@ -8,6 +8,7 @@
 #include "models/bug.h"
 #include "sim/engine.h"
 #include "sim/fair_share.h"
+#include "sim/neighbours.h"
 #include "sim/release.h"
 
 namespace plumbline {
@@ -21,10 +22,10 @@ class Due {
     released,    ///< It gives its resource back.
     arrived,     ///< Its result is there, the latency after that.
     flows,       ///< Its bytes begin to flow on a shared card.
-    has_flowed,  ///< They are through, if the rates have not changed since.
+    is_through,  ///< They are, or its work is done, if the rates have not changed since.
   };
 
-  /// `version` is that of a flow's end. Requires: node < OpGraph::kMostNodes.
+  /// `version` is that of the end of what changes its rate. Requires: node < OpGraph::kMostNodes.
   Due(std::uint32_t node, What what, std::uint32_t version = 0)
       : bits_(node | std::uint64_t{what} << 30U | std::uint64_t{version} << 32U) {}
 
@@ -146,11 +147,15 @@ class Simulation {
         return arrive(due.node());
       case Due::flows:
         return start_flow(due.node());
-      case Due::has_flowed:
-        if (fair_share_.end(due.node(), due.version(), engine_.now())) {
+      case Due::is_through:
+        if (neighbours_.concern(due.node())) {
+          if (!neighbours_.end(due.node(), due.version(), engine_.now())) return;
+          announce(neighbours_.changes());
+        } else {
+          if (!fair_share_.end(due.node(), due.version(), engine_.now())) return;
           announce(fair_share_.changes());
-          release(due.node());
         }
+        release(due.node());
     }
   }
 
@@ -167,6 +172,8 @@ class Simulation {
         return engine_.schedule(engine_.now() + cost.lead, {node, Due::flows});
       return start_flow(node);
     }
+    if (neighbours_.concern(node))
+      return announce(neighbours_.start(node, cost.hold, engine_.now()));
     engine_.schedule(engine_.now() + cost.hold, {node, Due::released});
   }
 
@@ -191,7 +198,7 @@ class Simulation {
 
   void announce(const std::vector<FairShare::Change>& changes) {
     for (const FairShare::Change& change : changes) {
-      engine_.schedule(change.end, {change.activity, Due::has_flowed, change.version});
+      engine_.schedule(change.end, {change.activity, Due::is_through, change.version});
     }
   }
 
@@ -228,6 +235,7 @@ class Simulation {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> channel_between_;
   std::vector<std::uint32_t> waits_for_;  ///< Requirements that are not met yet.
   FairShare fair_share_{cards_.rates};
+  Neighbours neighbours_{graph_};
   Engine<Due> engine_;
   Trace trace_;
 };

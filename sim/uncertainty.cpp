@@ -190,12 +190,10 @@ Result<Outcome> with_uncertainty(const Scenario& scenario, Outcome outcome) {
                        "only a profile whose times have q1 and q3 does");
   }
   const IterationClock clock(outcome);
-  const std::vector<bool> shared = outcome.graph.shared_channels();
-  const bool shares = std::find(shared.begin(), shared.end(), true) != shared.end();
   const std::uint32_t samples = scenario.noise->samples;
   Uncertainty uncertainty;
   uncertainty.seed = scenario.noise->noise.seed;
-  uncertainty.iteration_times_s = shares
+  uncertainty.iteration_times_s = outcome.graph.rates_change()
                                       ? sample_by_events(sampler, clock, outcome.graph, samples)
                                       : sample_side_by_side(sampler, clock, outcome.graph, samples);
   std::sort(uncertainty.iteration_times_s.begin(), uncertainty.iteration_times_s.end());

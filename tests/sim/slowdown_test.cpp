@@ -1,0 +1,295 @@
+// Neighbours that slow each other down: by hand, against a plain reference, and through a scenario.
+// SPDX-License-Identifier: MIT
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "models/profile_reader.h"
+#include "sim/levers.h"
+#include "sim/predict.h"
+#include "tests/support/random_pipeline.h"
+
+namespace plumbline::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+/// Every op of the graph takes these factors; all devices are on one machine.
+OpGraph slowed(OpGraph graph, const std::vector<double>& factors) {
+  graph.slowdowns.push_back(factors);
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    if (is_compute(graph.activities[node].kind)) graph.costs[graph.nodes[node].cost].slowdown = 1;
+  }
+  return graph;
+}
+
+// ---- the same in plain loops, with time as a real number ----
+
+enum class State : std::uint8_t { waits, runs, travels, done };
+
+/// Looks at every node again after every step. No queue, no versions, no integers.
+class PlainRun {
+ public:
+  explicit PlainRun(const OpGraph& graph)
+      : graph_(graph),
+        state_(graph.size(), State::waits),
+        left_(graph.size(), 0),
+        end_(graph.size(), 0) {}
+
+  std::vector<double> ends() {
+    double time = 0;
+    while (start_all()) {
+      double step = INFINITY;
+      for (std::uint32_t i = 0; i < graph_.size(); ++i) {
+        if (state_[i] == State::runs) step = std::min(step, left_[i] * factor(i));
+        if (state_[i] == State::travels) step = std::min(step, left_[i]);
+      }
+      std::vector<double> factors(graph_.size(), 1);
+      for (std::uint32_t i = 0; i < graph_.size(); ++i) factors[i] = factor(i);
+      time += step;
+      for (std::uint32_t i = 0; i < graph_.size(); ++i) {
+        if (state_[i] != State::runs && state_[i] != State::travels) continue;
+        left_[i] -= step / (state_[i] == State::runs ? factors[i] : 1);
+        if (left_[i] > 1e-6) continue;
+        if (state_[i] == State::runs) {
+          state_[i] = State::travels;
+          left_[i] = static_cast<double>(graph_.cost(i).latency.count());
+        }
+        if (left_[i] <= 1e-6) {
+          state_[i] = State::done;
+          end_[i] = time;
+        }
+      }
+    }
+    return end_;
+  }
+
+ private:
+  bool holds(std::uint32_t node, std::uint32_t resource) const {
+    return graph_.nodes[node].resource == resource || graph_.nodes[node].second == resource;
+  }
+
+  bool can_start(std::uint32_t node) const {
+    const Node& n = graph_.nodes[node];
+    if (n.after != graph_.size() && state_[n.after] != State::done) return false;
+    for (const Join& join : graph_.joins) {
+      if (join.node != node) continue;
+      for (const std::uint32_t producer : join.after) {
+        if (state_[producer] != State::done) return false;
+      }
+    }
+    for (std::uint32_t earlier = 0; earlier < node; ++earlier) {
+      const bool busy = state_[earlier] == State::waits || state_[earlier] == State::runs;
+      if (busy && (holds(earlier, n.resource) || holds(earlier, n.second))) return false;
+    }
+    return true;
+  }
+
+  /// Whether anything is under way then.
+  bool start_all() {
+    bool any = false;
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
+      if (state_[i] == State::waits && can_start(i)) {
+        state_[i] = State::runs;
+        left_[i] = static_cast<double>(graph_.cost(i).hold.count());
+      }
+      any = any || state_[i] == State::runs || state_[i] == State::travels;
+    }
+    return any;
+  }
+
+  bool computes(std::uint32_t node) const {
+    return state_[node] == State::runs && is_compute(graph_.activities[node].kind) &&
+           graph_.cost(node).hold.count() > 0;
+  }
+
+  double factor(std::uint32_t node) const {
+    const auto& factors = graph_.slowdowns[graph_.cost(node).slowdown];
+    if (factors.empty() || !computes(node)) return 1;
+    std::size_t others = 0;
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
+      if (i != node && computes(i) &&
+          graph_.machines[graph_.nodes[i].resource] == graph_.machines[graph_.nodes[node].resource])
+        ++others;
+    }
+    return factors[std::min(others, factors.size() - 1)];
+  }
+
+  const OpGraph& graph_;
+  std::vector<State> state_;
+  std::vector<double> left_;
+  std::vector<double> end_;
+};
+
+TEST_CASE("the engine takes the pace that a plain simulation in real numbers takes") {
+  std::size_t changed = 0;
+  std::size_t compared = 0;
+  for (std::uint64_t seed = 1; compared < 150; ++seed) {
+    TestPipeline pipeline = random_pipeline(seed);
+    for (auto* times : {&pipeline.forward, &pipeline.backward}) {
+      for (Duration& time : *times) time *= 1000;
+    }
+    OpGraph graph = graph_of(pipeline);
+    if (graph.size() > 400) continue;
+    ++compared;
+    CAPTURE(seed);
+    const Duration before = makespan(graph, simulate(graph));
+    Dice dice(seed);
+    for (int list = 0; list < 3; ++list) {
+      auto& factors = graph.slowdowns.emplace_back();
+      for (std::int64_t k = dice.roll(1, 4); k > 0; --k)
+        factors.push_back(0.5 + 0.01 * static_cast<double>(dice.roll(0, 200)));
+    }
+    for (std::uint32_t node = 0; node < graph.size(); ++node) {
+      if (is_compute(graph.activities[node].kind))
+        graph.costs[graph.nodes[node].cost].slowdown = graph.nodes[node].cost % 4;
+    }
+    for (std::uint32_t& machine : graph.machines)
+      machine = static_cast<std::uint32_t>(dice.roll(0, 1));
+    const std::vector<double> plain = PlainRun(graph).ends();
+    const Trace trace = simulate(graph);
+    double worst = 0;
+    for (std::uint32_t node = 0; node < graph.size(); ++node) {
+      const auto end = static_cast<double>(trace.spans[node].end.time_since_epoch().count());
+      worst = std::max(worst, std::abs(end - plain[node]));
+    }
+    CHECK(worst < 0.5 * graph.size() + 1);  // each end is rounded to the ns
+    changed += makespan(graph, trace) != before ? 1 : 0;
+  }
+  CHECK(changed > 100);
+}
+
+TEST_CASE("by hand: one op at a time, all at all times, and a neighbour that comes in between") {
+  TestPipeline pipeline = equal_stages(2, nanoseconds(100), nanoseconds(200));
+  pipeline.micro_batches = 2;
+  pipeline.schedule = "naive";  // its devices take turns
+  CHECK(makespan_of(pipeline) == nanoseconds(1200));
+  OpGraph graph = slowed(graph_of(pipeline), {0.9, 7});
+  CHECK(makespan(graph, simulate(graph)) == nanoseconds(1080));
+  // GPipe: F0 alone to 100, F1 beside F0 of stage 1 to 300, F1 of stage 1 alone to 400; then B.
+  pipeline.schedule = "gpipe";
+  graph = slowed(graph_of(pipeline), {1, 2});
+  CHECK(makespan(graph, simulate(graph)) == nanoseconds(400 + 200 + 400 + 200));
+  // Stage 1 is half as long: F0 of it runs at half pace beside 0F1 and ends at 200, when 0F1 has 50
+  // left, which it does alone.
+  pipeline.forward[1] = nanoseconds(50);
+  graph = slowed(graph_of(pipeline), {1, 2});
+  const Trace trace = simulate(graph);
+  std::vector<Duration> ends;
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    if (graph.activities[node].kind == ActivityKind::forward)
+      ends.push_back(trace.spans[node].end.time_since_epoch());
+  }
+  std::sort(ends.begin(), ends.end());
+  CHECK(ends == std::vector<Duration>{nanoseconds(100), nanoseconds(200), nanoseconds(250),
+                                      nanoseconds(300)});
+  // On machines of their own they are no neighbours.
+  graph.machines = {0, 1};
+  CHECK(makespan(graph, simulate(graph)) == makespan_of(pipeline));
+}
+
+TEST_CASE("a list that ends early goes on with its last factor, and zero takes no time") {
+  TestPipeline pipeline = equal_stages(3, nanoseconds(100), nanoseconds(100));
+  pipeline.schedule = "gpipe";
+  pipeline.micro_batches = 9;
+  const OpGraph bare = graph_of(pipeline);
+  const OpGraph graph = slowed(bare, {1.5});
+  CHECK(makespan(graph, simulate(graph)) == makespan(bare, simulate(bare)) * 3 / 2);
+  const OpGraph nothing = slowed(bare, {0, 0});
+  CHECK(makespan(nothing, simulate(nothing)).count() == 0);
+}
+
+// ---- from a profile ----
+
+class ProfileFile {
+ public:
+  explicit ProfileFile(const std::string& text)
+      : path_(
+            (std::filesystem::temp_directory_path() / "plumbline_slowdown.profile.yaml").string()) {
+    std::ofstream(path_) << text;
+  }
+  ~ProfileFile() { std::filesystem::remove(path_); }
+
+  Outcome predict(const std::string& rest) const {
+    const auto scenario = parse_scenario(
+        text_source("slow.yaml", "version: 1\nmodel: {profile: " + path_ + "}\n" + rest), {});
+    REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+    auto outcome = plumbline::predict(*scenario);
+    REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
+    return *std::move(outcome);
+  }
+
+ private:
+  std::string path_;
+};
+
+constexpr const char* kTwoKinds =
+    "version: 1\nkind: profile\nbatch: 1\n"
+    "layers:\n"
+    "  - {name: a, kind: linear, forward: 1 ms, backward: 2 ms, update: 1 ms}\n"
+    "  - {name: b, kind: gelu, forward: 1 ms, backward: 2 ms}\n"
+    "  - {name: c, kind: linear, forward: 2 ms, backward: 4 ms, update: 1 ms}\n"
+    "slowdown: {linear: [0.8, 1.0, 1.3]}\n";
+
+TEST_CASE("a stage's ops take the mix of their layers' kinds, overheads apart") {
+  const ProfileFile profile(kTwoKinds);
+  const std::string plan = "plan: {partition: [2, 1]}\n";
+  // One at a time: a alone takes 0.8, b 1 whatever happens.
+  const Outcome naive =
+      profile.predict("cluster: {devices: 2}\nschedule: {name: naive, micro_batches: 1}\n" + plan);
+  CHECK(naive.metrics.makespan == nanoseconds(1'800'000 + 1'600'000 + 3'200'000 + 3'600'000 +
+                                              1'000'000));  // both updates side by side: factor 1
+  CHECK(!naive.formula);
+  CHECK(naive.graph.rates_change());
+  const Outcome none = profile.predict(
+      "cluster: {devices: 2, slowdown: none}\nschedule: {name: gpipe, micro_batches: 4}\n" + plan);
+  CHECK(!none.graph.rates_change());
+  CHECK(none.pipeline.costs.stages[0].forward == nanoseconds(1'800'000));
+  CHECK(none.pipeline.costs.stages[1].backward == nanoseconds(3'200'000));
+  // What the runner takes for an op is not slowed down.
+  const Outcome late = profile.predict(
+      "cluster: {devices: 2}\nschedule: {name: naive, micro_batches: 1}\n"
+      "overhead: {per_op: 100 us}\n" +
+      plan);
+  CHECK(late.metrics.makespan == naive.metrics.makespan + nanoseconds(5 * 100'000));
+  // The backward that recomputes is its forward and itself.
+  const Outcome again = profile.predict(
+      "cluster: {devices: 2}\nschedule: {name: naive, micro_batches: 1, recompute: full}\n" + plan);
+  CHECK(again.metrics.makespan == naive.metrics.makespan + nanoseconds(1'800'000 + 1'600'000));
+}
+
+TEST_CASE("only devices of one server are neighbours") {
+  const ProfileFile profile(kTwoKinds);
+  const std::string rest = "schedule: {name: data-parallel, micro_batches: 1}\n";
+  const auto time = [&](const std::string& levels) {
+    return profile.predict("cluster: {levels: [" + levels + "]}\n" + rest).metrics.makespan;
+  };
+  const Duration of_b = milliseconds(3);
+  const Duration alone = of_b + nanoseconds(11 * 800'000);
+  const Duration beside_one = of_b + nanoseconds(11 * 1'000'000);
+  const Duration beside_three = of_b + nanoseconds(11 * 1'300'000);
+  CHECK(time("{name: server, size: 1}, {name: rack, size: 4}") == alone);
+  CHECK(time("{name: server, size: 2}, {name: rack, size: 2}") == beside_one);
+  CHECK(time("{name: server, size: 4}") == beside_three);
+}
+
+TEST_CASE("levers are changes in a simulation where neighbours matter, off the path too") {
+  const ProfileFile profile(kTwoKinds);
+  const Outcome outcome = profile.predict(
+      "cluster: {devices: 2}\nschedule: {name: 1f1b, micro_batches: 4}\nplan: {partition: [2, "
+      "1]}\n");
+  const Levers found = levers(outcome);
+  CHECK(!found.exact);
+  for (const Lever& lever : found.all) CHECK(!lever.until);
+  // Sampled runs go the same way: without spread they are the run itself.
+  const Outcome sampled = profile.predict(
+      "cluster: {devices: 2}\nschedule: {name: 1f1b, micro_batches: 4}\nplan: {partition: [2, 1]}\n"
+      "noise: {spread: 0, samples: 5}\n");
+  REQUIRE(sampled.uncertainty);
+  for (const double time : sampled.uncertainty->iteration_times_s)
+    CHECK(time == doctest::Approx(sampled.iteration_time_s));
+}
+
+}  // namespace
+}  // namespace plumbline::test
