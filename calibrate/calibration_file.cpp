@@ -52,9 +52,10 @@ class Parser {
                             {std::string(line_.substr(colon + 2)), mark(colon + 2)}});
     }
     while (next_line()) {
-      if (auto wrong = line_ == "resumed"            ? resumed()
-                       : line_.starts_with("round ") ? round()
-                                                     : pass()) {
+      if (auto wrong = line_ == "resumed"                 ? resumed()
+                       : line_.starts_with("round ")      ? round()
+                       : line_.starts_with("neighbours ") ? neighbours()
+                                                          : pass()) {
         return *wrong;
       }
     }
@@ -117,6 +118,17 @@ class Parser {
   std::optional<Diagnostic> resumed() {
     close_round();
     ++kept_.resumed;
+    return std::nullopt;
+  }
+
+  std::optional<Diagnostic> neighbours() {
+    word();
+    const std::string_view count_word = word();
+    const auto count = number(count_word);
+    if (!count || *count > 0xffff || at_ < line_.size())
+      return not_a_number(line_.substr(word_at_), "number of neighbours");
+    close_round();
+    open_.neighbours = static_cast<std::uint32_t>(*count);
     return std::nullopt;
   }
 
@@ -233,6 +245,7 @@ std::string calibration_head_text(const CalibrationHead& head) {
 
 std::string calibration_round_text(const KeptRound& round) {
   std::string text;
+  if (round.neighbours) text = fmt::format("neighbours {}\n", *round.neighbours);
   for (const KeptPass& pass : round.passes) {
     text += fmt::format("{} {} {}", round.batch, pass.device, letter(pass.times.pass));
     if (pass.times.layers.empty()) text += " -";

@@ -31,6 +31,8 @@ struct KeptRound {
   std::int64_t batch = 1;
   Duration measured{};           ///< For how long; 0 where the file ends before that is said.
   std::vector<KeptPass> passes;  ///< Of each device in the order of time.
+  /// So many other devices worked beside each; nothing = all of them.
+  std::optional<std::uint32_t> neighbours;
 };
 
 /// A file that was read.
@@ -48,7 +50,8 @@ struct KeptCalibration {
 
 // The text: a line that names the format, the head as `key: value`, a line that begins with
 // `passes:`, then `BATCH DEVICE KIND NS NS ...` for a pass (a `-` for the times of one that was
-// dropped), `round BATCH NS` after the passes of a round, `resumed` where a calibration went on.
+// dropped), `round BATCH NS` after the passes of a round and `neighbours K` before them where only
+// K other devices worked beside each, `resumed` where a calibration went on.
 
 /// What a file begins with.
 std::string calibration_head_text(const CalibrationHead& head);

@@ -31,15 +31,19 @@ double calibration_bytes(const Network& network, const StageLayers& stages, std:
     // The last layer's output is one of the activations below; its gradient is as large.
     double slot = count(output_bytes(network, network.layers[last], batch));
     if (!std::holds_alternative<Embedding>(begin.settings)) slot += 2 * input_bytes(begin, samples);
+    double widest = 0;     // of the gradients between layers, which take turns in full backwards
+    double most_left = 0;  // of the layers, whose scratch does
     for (std::size_t i = first; i <= last; ++i) {
       const NetworkLayer& layer = network.layers[i];
+      if (i > first) widest = std::max(widest, input_bytes(layer, samples));
+      most_left = std::max(most_left, count(left_bytes(network, layer, batch)));
       slot +=
           count(activation_bytes(network, layer, batch)) + count(left_bytes(network, layer, batch));
       if (i > first) slot += input_bytes(layer, samples);  // its gradient, until W
       sum += copies * count(parameter_bytes(network, layer));
     }
     const double data = input_bytes(network.layers.front(), samples);
-    sum += in_flight * (slot + data);
+    sum += in_flight * (slot + data) + 2 * widest + most_left;
   }
   return sum;
 }

@@ -44,6 +44,39 @@ StageLayers cut(const Network& network, std::uint32_t stages) {
   return ranges;
 }
 
+/// Devices that work together while the others rest.
+struct Crew {
+  std::vector<std::uint32_t> devices;
+  std::uint32_t neighbours() const { return static_cast<std::uint32_t>(devices.size() - 1); }
+};
+
+/// The numbers of neighbours that are measured besides all: 0, 1, 3, 7, ...; what lies between them
+/// is interpolated.
+std::vector<std::uint32_t> neighbour_counts(std::uint32_t devices) {
+  std::vector<std::uint32_t> counts;
+  for (std::uint32_t size = 1; size < devices; size *= 2) counts.push_back(size - 1);
+  return counts;
+}
+
+/// Crews in which every device works once with each of these numbers of neighbours.
+std::vector<Crew> crews_of(std::uint32_t devices) {
+  std::vector<Crew> crews;
+  for (const std::uint32_t neighbours : neighbour_counts(devices)) {
+    for (std::uint32_t first = 0; first < devices; first += neighbours + 1) {
+      Crew crew;
+      for (std::uint32_t i = 0; i <= neighbours; ++i) crew.devices.push_back((first + i) % devices);
+      crews.push_back(std::move(crew));
+    }
+  }
+  return crews;
+}
+
+Crew everybody(std::uint32_t devices) {
+  Crew crew;
+  for (std::uint32_t device = 0; device < devices; ++device) crew.devices.push_back(device);
+  return crew;
+}
+
 BatchSamples no_samples(const StageLayers& stages, std::int64_t batch,
                         const CalibrationOptions& options) {
   StopLimits limits;
@@ -54,6 +87,10 @@ BatchSamples no_samples(const StageLayers& stages, std::int64_t batch,
   samples.batch = batch;
   samples.stages.reserve(stages.size());
   for (const auto& [first, last] : stages) samples.stages.emplace_back(last - first + 1, limits);
+  if (options.slowdown && batch == batches_of(options).back()) {
+    for (const std::uint32_t neighbours : neighbour_counts(options.devices))
+      samples.beside[neighbours] = samples.stages;
+  }
   return samples;
 }
 
@@ -67,11 +104,22 @@ Diagnostic not_kept_by_us(const KeptCalibration& kept, int line, std::string mes
 std::optional<Diagnostic> restore(const KeptCalibration& kept, BatchSamples& samples) {
   for (const KeptRound& round : kept.rounds) {
     if (round.batch != samples.batch) continue;
-    samples.measured += round.measured;
+    std::vector<StageSamples>* stages = &samples.stages;
+    if (round.neighbours) {
+      const auto found = samples.beside.find(*round.neighbours);
+      if (found == samples.beside.end()) {
+        return not_kept_by_us(
+            kept, round.passes.empty() ? 0 : round.passes.front().line,
+            fmt::format("nothing is measured with {} neighbours", *round.neighbours));
+      }
+      stages = &found->second;
+    } else {
+      samples.measured += round.measured;
+    }
     for (const KeptPass& pass : round.passes) {
-      if (pass.device >= samples.stages.size())
+      if (pass.device >= stages->size())
         return not_kept_by_us(kept, pass.line, fmt::format("there is no device {}", pass.device));
-      StageSamples& stage = samples.stages[pass.device];
+      StageSamples& stage = (*stages)[pass.device];
       const std::size_t times = pass.times.layers.size();
       if (times != 0 && times != stage.layers()) {
         return not_kept_by_us(
@@ -85,6 +133,19 @@ std::optional<Diagnostic> restore(const KeptCalibration& kept, BatchSamples& sam
   return std::nullopt;
 }
 
+/// The crews whose devices have not all been measured with so many neighbours.
+std::vector<Crew> crews_left(const BatchSamples& samples, std::uint32_t devices) {
+  std::vector<Crew> left;
+  if (samples.beside.empty()) return left;
+  for (Crew& crew : crews_of(devices)) {
+    const auto& stages = samples.beside.at(crew.neighbours());
+    const bool is_done = std::all_of(crew.devices.begin(), crew.devices.end(),
+                                     [&](std::uint32_t d) { return !stages[d].missing(); });
+    if (!is_done) left.push_back(std::move(crew));
+  }
+  return left;
+}
+
 /// The walkers of one batch, and the rounds in which they walk.
 class Rounds {
  public:
@@ -95,19 +156,25 @@ class Rounds {
     for (std::uint32_t device = 0; device < stages.size(); ++device) {
       const WalkerTask task{stages[device].first, stages[device].second, samples.batch, device,
                             options.devices,      options.optimizer,     options.seed};
-      walkers_.push_back(std::make_unique<Walker>(network, task, samples.stages[device]));
+      walkers_.push_back(std::make_unique<Walker>(network, task));
     }
   }
 
-  /// Lets all walk for a round, or until the noise is small, the time is over, or it is
+  /// Lets the crew walk for a round, or until the noise is small, the time is over, or it is
   /// interrupted.
-  KeptRound walk() {
+  KeptRound walk(const Crew& crew) {
+    const bool is_all = crew.devices.size() == walkers_.size();
+    std::vector<StageSamples>& samples =
+        is_all ? samples_.stages : samples_.beside.at(crew.neighbours());
+    const Duration before = is_all ? samples_.measured : Duration{};
     std::atomic<RealTime> measuring{0};
     std::atomic<bool> stop{false};
     std::vector<std::thread> threads;
-    threads.reserve(walkers_.size());
-    for (const auto& walker : walkers_)
-      threads.emplace_back([&] { walker->walk(measuring, stop, samples_.measured); });
+    threads.reserve(crew.devices.size());
+    for (const std::uint32_t device : crew.devices) {
+      threads.emplace_back(
+          [&, device] { walkers_[device]->walk(measuring, stop, before, samples[device]); });
+    }
     const auto rest = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
     const RealTime begin = now();
     while (now() - begin < (is_first_ ? kWarmUp : kShortWarmUp) && !is_interrupted()) rest();
@@ -115,15 +182,21 @@ class Rounds {
     is_first_ = false;
     const RealTime start = now();
     measuring = start;
-    while (!is_over(now() - start)) {
+    while (!is_over(crew, before + Duration{now() - start}, now() - start)) {
       rest();
-      tell(now() - start);
+      tell(crew, before + Duration{now() - start});
     }
     stop = true;
     for (std::thread& thread : threads) thread.join();
-    KeptRound round{samples_.batch, Duration{now() - start}, {}};
-    samples_.measured += round.measured;
-    for (std::uint32_t device = 0; device < walkers_.size(); ++device) {
+    KeptRound round;
+    round.batch = samples_.batch;
+    round.measured = Duration{now() - start};
+    if (is_all) {
+      samples_.measured += round.measured;
+    } else {
+      round.neighbours = crew.neighbours();
+    }
+    for (const std::uint32_t device : crew.devices) {
       for (const PassTimes& pass : walkers_[device]->walked())
         round.passes.push_back({device, pass, 0});
     }
@@ -135,22 +208,25 @@ class Rounds {
   std::optional<double> clock() const { return clock_; }
 
  private:
-  bool is_over(RealTime passed) const {
+  bool is_over(const Crew& crew, Duration measured, RealTime passed) const {
     const auto all = [&](auto&& holds) {
-      return std::all_of(walkers_.begin(), walkers_.end(),
-                         [&](const auto& walker) { return holds(*walker); });
+      return std::all_of(crew.devices.begin(), crew.devices.end(),
+                         [&](std::uint32_t device) { return holds(*walkers_[device]); });
     };
-    if (seconds(samples_.measured + Duration{passed}) >= options_.most_seconds) return true;
+    if (seconds(measured) >= options_.most_seconds) return true;
     if (is_interrupted()) return true;
     if (all([](const Walker& walker) { return walker.is_done(); })) return true;
     return passed >= kRound &&
            all([](const Walker& walker) { return walker.turns() >= kLeastTurns; });
   }
 
-  void tell(RealTime passed) const {
+  void tell(const Crew& crew, Duration measured) const {
     if (!options_.progress) return;
-    const double share = seconds(samples_.measured + Duration{passed}) / options_.most_seconds;
-    options_.progress(fmt::format("micro-batches of {}", samples_.batch), std::min(1.0, share));
+    const bool is_all = crew.devices.size() == walkers_.size();
+    options_.progress(
+        fmt::format("micro-batches of {}{}", samples_.batch,
+                    is_all ? std::string() : fmt::format(", {} at work", crew.devices.size())),
+        std::min(1.0, seconds(measured) / options_.most_seconds));
   }
 
   const CalibrationOptions& options_;
@@ -197,6 +273,68 @@ std::vector<Block> blocks_of(const BatchSamples& samples) {
   return blocks;
 }
 
+/// The time of F and B of each kind of layer, in ns.
+std::map<std::string, double> time_of_kinds(const Network& network,
+                                            const std::vector<StageSamples>& stages) {
+  std::map<std::string, double> times;
+  std::size_t layer = 0;
+  for (const StageSamples& stage : stages) {
+    for (std::size_t i = 0; i < stage.layers(); ++i, ++layer) {
+      double& time = times[std::string(kind_name(network.layers[layer].settings))];
+      for (const Pass pass : {Pass::forward, Pass::backward})
+        time += static_cast<double>(measured_time(stage.of_layer(pass, i)).mean.count());
+    }
+  }
+  return times;
+}
+
+/// The factors of each kind of layer with 0, 1, ... neighbours, those between two measured numbers
+/// on the line between them. Nothing where a device has no clean passes with some number.
+std::optional<std::map<std::string, std::vector<double>>> slowdown_of(const Network& network,
+                                                                      const BatchSamples& samples) {
+  std::map<std::string, std::vector<double>> factors;
+  const auto most = static_cast<std::uint32_t>(samples.stages.size() - 1);
+  for (const auto& [kind, loaded] : time_of_kinds(network, samples.stages))
+    factors[kind].assign(most + 1, 1.0);
+  std::uint32_t before = 0;
+  const auto add = [&](std::uint32_t neighbours, const std::map<std::string, double>& times,
+                       const std::map<std::string, double>& loaded) {
+    for (auto& [kind, list] : factors) {
+      if (loaded.at(kind) > 0) list[neighbours] = times.at(kind) / loaded.at(kind);
+      for (std::uint32_t k = before + 1; k < neighbours; ++k) {
+        const double way = static_cast<double>(k - before) / (neighbours - before);
+        list[k] = list[before] + way * (list[neighbours] - list[before]);
+      }
+    }
+    before = neighbours;
+  };
+  const auto loaded = time_of_kinds(network, samples.stages);
+  for (const auto& [neighbours, stages] : samples.beside) {
+    if (std::any_of(stages.begin(), stages.end(), [](const auto& s) { return s.missing(); }))
+      return std::nullopt;
+    add(neighbours, time_of_kinds(network, stages), loaded);
+  }
+  add(most, loaded, loaded);
+  return factors;
+}
+
+/// Puts what was measured with fewer neighbours into calibration and profile.
+void add_slowdown(const Network& network, const BatchSamples& samples, Calibration& calibration) {
+  if (samples.beside.empty()) return;
+  auto factors = slowdown_of(network, samples);
+  if (!factors) {
+    calibration.left_out.emplace_back(
+        "the slow-down by neighbours is left out: a device had no clean passes with fewer of them");
+    return;
+  }
+  calibration.slowdown = *std::move(factors);
+  for (const auto& [kind, list] : calibration.slowdown) {
+    const bool tells = std::any_of(list.begin(), list.end(),
+                                   [](double f) { return std::abs(f - 1) >= kLeastSlowdown; });
+    if (tells) calibration.model.profile.slowdown[kind] = list;
+  }
+}
+
 LayerGraph graph_of(const Network& network) {
   std::vector<Layer> layers;
   layers.reserve(network.layers.size());
@@ -224,6 +362,7 @@ CalibrationHead calibration_head(const Network& network, const CalibrationOption
           {"devices", std::to_string(options.devices)},
           {"optimizer", std::string(name(options.optimizer))},
           {"seed", std::to_string(options.seed)},
+          {"slowdown", options.slowdown ? "measured" : "not measured"},
           {"backend", "cpu"},
           {"processor", printable(processor_name())},
           {"cores", std::to_string(usable_cores())},
@@ -279,17 +418,24 @@ Result<Measured> measure_layers(const Network& network, const Mark& mark,
     const auto is_over = [&] {
       return samples.is_done() || seconds(samples.measured) >= options.most_seconds;
     };
-    if (is_over()) continue;
+    // Rounds of all, and between them one of each crew.
+    std::vector<Crew> crews = crews_left(samples, options.devices);
+    if (is_over() && crews.empty()) continue;
     Rounds rounds(network, stages, options, samples);
-    while (!is_over()) {
-      const KeptRound round = rounds.walk();
-      if (options.keep && !round.passes.empty()) {
-        if (auto trouble = options.keep(round)) return *trouble;
+    const auto walk = [&](const Crew& crew) -> std::optional<Diagnostic> {
+      const KeptRound round = rounds.walk(crew);
+      measured.interrupted = rounds.is_interrupted();
+      return options.keep && !round.passes.empty() ? options.keep(round) : std::nullopt;
+    };
+    while (!is_over() || !crews.empty()) {
+      if (!is_over()) {
+        if (auto trouble = walk(everybody(options.devices))) return *trouble;
       }
-      if (rounds.is_interrupted()) {
-        measured.interrupted = true;
-        return measured;
+      if (!crews.empty() && !measured.interrupted) {
+        if (auto trouble = walk(crews.front())) return *trouble;
+        crews.erase(crews.begin());
       }
+      if (measured.interrupted) return measured;
     }
     measured.clock = rounds.clock();
   }
@@ -313,6 +459,7 @@ Result<Calibration> calibration_of(const Network& network, const Mark& mark,
     }
     model.profile.measurements.push_back(measurement_of(network, samples));
     model.profile.blocks = blocks_of(samples);
+    add_slowdown(network, samples, calibration);
     calibration.passes += samples.passes();
     dropped += samples.dropped();
     calibration.drift = std::max(calibration.drift, samples.drift());

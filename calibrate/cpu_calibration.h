@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ struct CalibrationOptions {
   double least_seconds = 1;  ///< Measured for each batch, after the warm-up.
   double most_seconds = 20;  ///< The noise decides between the two.
   std::uint64_t seed = 1;
+  bool slowdown = true;  ///< Also with fewer devices at work, where there are several.
   /// Told now and then: what is measured, and the share of the most time that has passed.
   std::function<void(const std::string& what, double share)> progress;
 
@@ -56,7 +58,13 @@ struct Calibration {
       0;  ///< Largest relative change of a stage's pass from the first half to the second.
   double noise = 0;  ///< Largest relative half-width of a 95 % interval of a stage's pass.
   std::int64_t passes = 0;
+  /// By kind of layer: the factors of its time with 0, 1, ... neighbours at work, against all at
+  /// work. Empty where it was not measured.
+  std::map<std::string, std::vector<double>> slowdown;
 };
+
+/// A smaller change by neighbours is not told from the noise, and does not go into the profile.
+inline constexpr double kLeastSlowdown = 0.01;
 
 /// The batches of the options, ascending, each once.
 std::vector<std::int64_t> batches_of(const CalibrationOptions& options);
@@ -75,13 +83,15 @@ std::optional<Diagnostic> refuse_calibration(const Network& network, const Mark&
 /// in order, forward and backward in turn as in a steady pipeline, over as many buffers as
 /// micro-batches are in flight, with its neighbours busy; differences of stamps between layers add
 /// up to the pass. Passes in which the thread lost its core are dropped. Means are trimmed. It
-/// measures in rounds of some seconds; between two of them all cores rest.
+/// measures in rounds of some seconds; between two of them all cores rest. With the largest batch
+/// there are rounds in between in which only some of the cores work: what neighbours cost.
 /// Errors: those of refuse_calibration and of `keep`; kept passes that are not of this network.
 Result<Measured> measure_layers(const Network& network, const Mark& mark,
                                 const CalibrationOptions& options);
 
 /// What that says: a measurement for each batch that has a clean pass of every kind; the others are
-/// left out. The provenance tells machine, options and quality.
+/// left out. The provenance tells machine, options and quality. A kind of layer whose time depends
+/// on the number of neighbours at work (by kLeastSlowdown or more) has its factors in the profile.
 /// Requires: at least one batch. Errors: every batch is left out.
 Result<Calibration> calibration_of(const Network& network, const Mark& mark,
                                    const CalibrationOptions& options, const Measured& measured);

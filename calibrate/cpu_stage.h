@@ -42,7 +42,7 @@ class CpuStage {
   std::size_t input_floats() const { return input_floats_; }  ///< 0 for ids.
   std::size_t kept_floats() const { return kept_floats_; }
   std::size_t left_floats() const { return left_floats_; }
-  /// Scratch of a full backward: less than left_floats(), as gradients take turns.
+  /// Scratch of a full backward: in long stages less than left_floats(), as gradients take turns.
   std::size_t scratch_floats() const { return scratch_floats_; }
 
   /// Where the parameters of layer i of the stage begin, and where those of the next one do.

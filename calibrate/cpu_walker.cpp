@@ -18,15 +18,15 @@ void fill(const Buffer& buffer, std::size_t floats, std::uint64_t seed, double s
 
 }  // namespace
 
-Walker::Walker(const Network& network, const WalkerTask& task, StageSamples& samples)
+Walker::Walker(const Network& network, const WalkerTask& task)
     : task_(task),
-      samples_(samples),
       stage_(network, task.first, task.last, task.batch),
       data_(network, task.batch, task.devices + 1, task.seed),
       is_first_(task.first == 0),
       is_last_(task.last + 1 == network.layers.size()),
       parameters_(stage_.parameter_floats()),
       gradients_(stage_.parameter_floats()),
+      scratch_(stage_.scratch_floats()),
       optimizer_(task.optimizer, stage_.parameter_floats(), 1e-6),
       loss_weights_(static_cast<std::size_t>(task.batch), 1.0F / static_cast<float>(task.batch)) {
   stage_.initialise(parameters_.data(), task.seed);
@@ -43,11 +43,12 @@ Walker::Walker(const Network& network, const WalkerTask& task, StageSamples& sam
 }
 
 void Walker::walk(const std::atomic<RealTime>& measuring, const std::atomic<bool>& stop,
-                  Duration before) {
+                  Duration before, StageSamples& samples) {
   use_one_thread();
   pin_to_core(task_.device, task_.devices);
   wake_exactly();
   before_ = before;
+  samples_ = &samples;
   walked_.clear();
   turns_ = 0;
   const std::size_t window = slots_.size();
@@ -63,11 +64,14 @@ void Walker::walk(const std::atomic<RealTime>& measuring, const std::atomic<bool
       take(Pass::backward_weight, counts,
            [&](Stamps* stamps) { stage_.backward_weight(tensors(oldest), stamps); });
     } else {
-      take(Pass::backward, counts,
-           [&](Stamps* stamps) { stage_.backward(tensors(oldest), stamps); });
+      take(Pass::backward, counts, [&](Stamps* stamps) {
+        StageTensors t = tensors(oldest);
+        t.left = scratch_.data();  // one for all micro-batches, as in a run
+        stage_.backward(t, stamps);
+      });
     }
     if (turn_ % 8 == 7) take(Pass::update, counts, [&](Stamps* stamps) { update(stamps); });
-    is_done_.store(samples_.is_done(), std::memory_order_relaxed);
+    is_done_.store(samples.is_done(), std::memory_order_relaxed);
     if (counts != 0) turns_.fetch_add(1, std::memory_order_relaxed);
   }
 }
@@ -106,7 +110,7 @@ void Walker::take(Pass pass, RealTime counts, Body&& body) {
   const RealTime cpu_before = thread_cpu_time();
   body(&stamps_);
   const RealTime cpu = thread_cpu_time() - cpu_before;
-  if (counts == 0 || !samples_.takes(pass)) return;
+  if (counts == 0 || !samples_->takes(pass)) return;
   PassTimes times{pass, {}};
   if (!is_contaminated({Duration{stamps_.back() - stamps_.front()}, Duration{cpu}})) {
     const std::size_t layers = stage_.layers();
@@ -115,7 +119,7 @@ void Walker::take(Pass pass, RealTime counts, Body&& body) {
     for (std::size_t i = 0; i < layers; ++i)
       times.layers[backwards ? layers - 1 - i : i] = stamps_[i + 1] - stamps_[i];
   }
-  samples_.add(times, before_ + Duration{stamps_.back() - counts});
+  samples_->add(times, before_ + Duration{stamps_.back() - counts});
   walked_.push_back(std::move(times));
 }
 

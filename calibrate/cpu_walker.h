@@ -37,12 +37,12 @@ struct WalkerTask {
 /// on where it stopped: weights and buffers stay.
 class Walker {
  public:
-  /// Passes are added to `samples`, which outlives this.
-  Walker(const Network& network, const WalkerTask& task, StageSamples& samples);
+  Walker(const Network& network, const WalkerTask& task);
 
-  /// Walks until `stop`; passes count from the time at which `measuring` is set on. `before` was
-  /// measured earlier.
-  void walk(const std::atomic<RealTime>& measuring, const std::atomic<bool>& stop, Duration before);
+  /// Walks until `stop`; passes are added to `samples` from the time at which `measuring` is set
+  /// on. `before` was measured earlier.
+  void walk(const std::atomic<RealTime>& measuring, const std::atomic<bool>& stop, Duration before,
+            StageSamples& samples);
 
   // To be asked at any time.
 
@@ -65,13 +65,14 @@ class Walker {
   void take(Pass pass, RealTime counts, Body&& body);
 
   WalkerTask task_;
-  StageSamples& samples_;
+  StageSamples* samples_ = nullptr;  ///< Of the last walk.
   CpuStage stage_;
   TrainingData data_;
   bool is_first_;
   bool is_last_;
   Buffer parameters_;
   Buffer gradients_;
+  Buffer scratch_;  ///< Of full backwards.
   Optimizer optimizer_;
   std::vector<float> loss_weights_;
   std::vector<Slot> slots_;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -81,7 +82,9 @@ class StageSamples {
 struct BatchSamples {
   std::int64_t batch = 1;
   Duration measured{};               ///< The time for which passes were counted.
-  std::vector<StageSamples> stages;  ///< By device.
+  std::vector<StageSamples> stages;  ///< By device, while all of them work.
+  /// By device, while only so many others work.
+  std::map<std::uint32_t, std::vector<StageSamples>> beside;
 
   bool is_done() const;
   std::int64_t passes() const;

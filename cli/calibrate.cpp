@@ -123,6 +123,23 @@ int tell_interrupted(const CalibrationFile& file, std::size_t passes) {
   return ExitCode::interrupted;
 }
 
+/// A line on what fewer neighbours change; "" where that was not measured.
+std::string neighbours_line(const Calibration& calibration) {
+  if (calibration.slowdown.empty()) return "";
+  std::string kind;
+  double most = 0;
+  for (const auto& [name, factors] : calibration.slowdown) {
+    if (std::abs(factors.front() - 1) <= std::abs(most)) continue;
+    most = factors.front() - 1;
+    kind = name;
+  }
+  if (std::abs(most) < kLeastSlowdown)
+    return fmt::format("  neighbours change no kind of layer's time by {} or more\n",
+                       percent(kLeastSlowdown));
+  return fmt::format("  neighbours at rest make layers of kind {} take {} {}, the most of all\n",
+                     kind, percent(std::abs(most)), most < 0 ? "less" : "longer");
+}
+
 int report(const std::string& output, const Calibration& calibration) {
   const Profile& profile = calibration.model.profile;
   return write_output(
@@ -130,12 +147,13 @@ int report(const std::string& output, const Calibration& calibration) {
                   "  passes    {}, {} dropped because other work took the core\n"
                   "  noise     {} at most: half the 95 % interval of a stage's pass\n"
                   "  drift     {} at most, from the first half to the second\n"
-                  "  overheads {} an op, {} a hand-over\n",
+                  "  overheads {} an op, {} a hand-over\n"
+                  "{}",
                   output, calibration.model.graph.size(), profile.measurements.size(),
                   profile.measurements.size() == 1 ? "" : "s", calibration.passes,
                   percent(calibration.dropped), percent(calibration.noise),
                   percent(calibration.drift), to_text(profile.overheads->per_op),
-                  to_text(profile.overheads->hand_over)),
+                  to_text(profile.overheads->hand_over), neighbours_line(calibration)),
       "");
 }
 
@@ -246,6 +264,9 @@ void add_calibrate(CLI::App& app, int& exit_code) {
   command->add_option("--seed", arguments->options.seed, "of weights and data")
       ->type_name("N")
       ->capture_default_str();
+  command->add_flag_callback(
+      "--no-slowdown", [arguments] { arguments->options.slowdown = false; },
+      "do not also measure with fewer devices at work: what neighbours cost");
   command->add_flag("--resume", arguments->resume,
                     "go on with what an interrupted calibration has kept beside -o FILE");
   command->callback([arguments, least, &exit_code] {

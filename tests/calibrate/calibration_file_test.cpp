@@ -97,6 +97,30 @@ TEST_CASE("rounds are read back as they were written") {
   CHECK(kept->rounds[0].passes[1].line == 6);
 }
 
+TEST_CASE("a round with fewer neighbours says how many, and the next one is of all again") {
+  KeptRound alone = round_of(8, 5);
+  alone.neighbours = 0;
+  const std::string text =
+      file_text(calibration_round_text(alone) + calibration_round_text(round_of(8, 7)));
+  CHECK(text.find("\nneighbours 0\n8 0 F 100 20 3\n") != std::string::npos);
+  const auto kept = parse(text);
+  REQUIRE_MESSAGE(kept, problem(text));
+  REQUIRE(kept->rounds.size() == 2);
+  CHECK(kept->rounds[0].neighbours == 0U);
+  CHECK(kept->rounds[0].passes.size() == 3);
+  CHECK_FALSE(kept->rounds[1].neighbours);
+  // What a killed process left open keeps its number.
+  const auto open = parse(file_text("neighbours 3\n8 0 F 1\nresumed\n8 0 F 1\n"));
+  REQUIRE(open);
+  REQUIRE(open->rounds.size() == 2);
+  CHECK(open->rounds[0].neighbours == 3U);
+  CHECK_FALSE(open->rounds[1].neighbours);
+  CHECK(problem(file_text("neighbours x\n")).find("'x' is no number of neighbours") !=
+        std::string::npos);
+  CHECK(problem(file_text("neighbours 1 2\n")).find("is no number of neighbours") !=
+        std::string::npos);
+}
+
 TEST_CASE(
     "whatever byte a kept calibration ends at, whole lines count and the cut one is dropped") {
   const std::string head = calibration_head_text(kHead);

@@ -194,7 +194,7 @@ TEST_CASE("what cannot be kept ends a calibration, and so do kept passes of othe
 
   const auto problem = [&](std::int64_t batch, const KeptPass& pass) {
     options.kept.source = std::make_shared<const Source>(Source{"p.partial", "a\nb\n", ""});
-    options.kept.rounds = {{batch, Duration{1}, {pass}}};
+    options.kept.rounds = {{batch, Duration{1}, {pass}, {}}};
     const auto refused = measure_layers(network, {}, options);
     REQUIRE_FALSE(refused);
     return to_text(refused.problems().front());
@@ -224,6 +224,103 @@ BatchSamples made_samples(std::int64_t batch, std::int64_t ns, std::optional<Pas
     }
   }
   return samples;
+}
+
+/// What a device with one layer of each kind of `small_network` says, each taking so long.
+StageSamples made_stage(std::size_t layers, std::int64_t ns) {
+  StopLimits limits;
+  limits.most_samples = 100;
+  limits.most_time = std::chrono::seconds(1);
+  StageSamples stage(layers, limits);
+  for (const Pass pass : kAllPasses) stage.add({pass, std::vector<std::int64_t>(layers, ns)}, {});
+  return stage;
+}
+
+TEST_CASE("the slow-down of a kind is its time with fewer neighbours against that with all") {
+  const Network network = small_network();  // linear, relu | linear, gelu | head
+  Measured measured;
+  BatchSamples& samples = measured.batches.emplace_back();
+  samples.batch = 8;
+  const auto stages = [](std::int64_t a, std::int64_t b, std::int64_t c) {
+    return std::vector<StageSamples>{made_stage(2, a), made_stage(1, b), made_stage(1, b),
+                                     made_stage(1, c)};
+  };
+  samples.stages = stages(1000, 2000, 1000);
+  samples.beside[0] = stages(800, 1900, 1000);
+  samples.beside[1] = stages(900, 2000, 1005);
+  const auto made = calibration_of(network, {}, {}, measured);
+  REQUIRE(made);
+  const auto is = [](const std::vector<double>& factors, const std::vector<double>& wanted) {
+    REQUIRE(factors.size() == wanted.size());
+    for (std::size_t k = 0; k < wanted.size(); ++k) CHECK(factors[k] == doctest::Approx(wanted[k]));
+  };
+  // The two linear layers stand on two devices: (800 + 1900) / (1000 + 2000). Two neighbours were
+  // not measured: between one and three.
+  is(made->slowdown.at("linear"), {0.9, 2900.0 / 3000, (1 + 2900.0 / 3000) / 2, 1});
+  is(made->slowdown.at("relu"), {0.8, 0.9, 0.95, 1});
+  is(made->slowdown.at("head"), {1, 1.005, 1.0025, 1});
+  // What is not told from noise does not go into the profile.
+  CHECK(made->model.profile.slowdown.contains("linear"));
+  CHECK(made->model.profile.slowdown.contains("gelu"));
+  CHECK_FALSE(made->model.profile.slowdown.contains("head"));
+  const auto read_back = parse_profile(
+      std::make_shared<const Source>(Source{"made.profile.yaml", profile_yaml(made->model), ""}));
+  REQUIRE(read_back);
+  is(read_back->profile.slowdown.at("relu"), {0.8, 0.9, 0.95, 1});
+
+  samples.beside[1][2] = StageSamples(1, {});
+  const auto without = calibration_of(network, {}, {}, measured);
+  REQUIRE(without);
+  CHECK(without->slowdown.empty());
+  CHECK(without->model.profile.slowdown.empty());
+  REQUIRE(without->left_out.size() == 1);
+  CHECK(without->left_out.front().find("slow-down") != std::string::npos);
+}
+
+TEST_CASE("with two devices each is also measured alone, with the largest batch, once") {
+  if (!has_backend()) return;
+  if (usable_cores() < 2) {
+    MESSAGE("skipped: one core");
+    return;
+  }
+  const Network network = small_network();
+  CalibrationOptions options = quick();
+  options.batches = {2, 8};
+  options.devices = 2;
+  std::vector<KeptRound> alone;
+  options.keep = [&](const KeptRound& round) -> std::optional<Diagnostic> {
+    options.kept.rounds.push_back(round);
+    if (round.neighbours) alone.push_back(round);
+    return std::nullopt;
+  };
+  const auto measured = measure_layers(network, {}, options);
+  REQUIRE(measured);
+  CHECK(measured->batches[0].beside.empty());
+  REQUIRE(measured->batches[1].beside.size() == 1);
+  REQUIRE(alone.size() == 2);
+  for (std::uint32_t device = 0; device < 2; ++device) {
+    CHECK(alone[device].neighbours == 0U);
+    CHECK(alone[device].batch == 8);
+    CHECK(alone[device].passes.front().device == device);
+    CHECK(measured->batches[1].beside.at(0)[device].passes() ==
+          static_cast<std::int64_t>(alone[device].passes.size()));
+  }
+  for (const StageSamples& stage : measured->batches[1].beside.at(0)) {
+    if (stage.missing()) {
+      MESSAGE("inconclusive: " << *stage.missing());
+      return;
+    }
+  }
+  options.keep = nullptr;
+  const auto again = measure_layers(network, {}, options);  // all of it is kept
+  REQUIRE(again);
+  CHECK(again->batches[1].beside.at(0)[1].passes() ==
+        measured->batches[1].beside.at(0)[1].passes());
+  options.slowdown = false;
+  options.kept = {};
+  const auto without = measure_layers(network, {}, options);
+  REQUIRE(without);
+  CHECK(without->batches[1].beside.empty());
 }
 
 TEST_CASE("batches without a clean pass of every kind are left out, the others are kept") {
@@ -282,7 +379,7 @@ TEST_CASE("the memory of a calibration is what its stages hold") {
   double floats = 0;
   for (const auto& [first, last] : stages) {
     const CpuStage stage(network, first, last, 64);
-    floats += 2.0 * static_cast<double>(stage.parameter_floats());
+    floats += static_cast<double>(2 * stage.parameter_floats() + stage.scratch_floats());
     const double data = 64.0 * 64;
     floats += 3 * (data + static_cast<double>(2 * stage.input_floats() + 2 * stage.output_floats() +
                                               stage.kept_floats() + stage.left_floats()));
@@ -321,7 +418,8 @@ TEST_CASE("the head of a calibration tells all that decides its times") {
   std::vector<std::string> keys;
   for (const auto& [key, value] : head) keys.push_back(key);
   CHECK(keys == std::vector<std::string>{"network", "batches", "devices", "optimizer", "seed",
-                                         "backend", "processor", "cores", "library", "tool"});
+                                         "slowdown", "backend", "processor", "cores", "library",
+                                         "tool"});
   CHECK(head[1].second == "2, 8");
   const auto differs = [&](std::size_t place, const Network& network,
                            const CalibrationOptions& other, const char* tool) {
@@ -345,7 +443,10 @@ TEST_CASE("the head of a calibration tells all that decides its times") {
   other = options;
   other.seed = 2;
   differs(4, small_network(), other, "plumbline 1");
-  differs(9, small_network(), options, "plumbline 2");
+  other = options;
+  other.slowdown = false;
+  differs(5, small_network(), other, "plumbline 1");
+  differs(10, small_network(), options, "plumbline 2");
 }
 
 TEST_CASE("the runner's own overheads are measured and are no milliseconds") {
