@@ -24,8 +24,9 @@ function(plumbline_cuda_kernels output)
     list(APPEND sources ${PROJECT_SOURCE_DIR}/${source})
   endforeach()
   file(CONFIGURE OUTPUT ${all} CONTENT "${text}" @ONLY)
+  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/calibrate/cuda/kernels/*.h)
   add_custom_command(OUTPUT ${output}
     COMMAND ${PLUMBLINE_NVCC} -fatbin -std=c++17 -O3 -I ${PROJECT_SOURCE_DIR} -Werror all-warnings
             -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=compute_80 -o ${output} ${all}
-    DEPENDS ${sources} ${all} VERBATIM)
+    DEPENDS ${sources} ${headers} ${all} VERBATIM)
 endfunction()
