@@ -48,8 +48,8 @@ class CudaBackendOnNetwork : public CudaBackend {
     const auto& all = devices_->all();
     const std::string products(products_.front()->name());
     if (devices_->split()) {
-      return fmt::format("{} SMs each of one {}, products by {}", all.front().sms,
-                         devices_->name(), products);
+      return fmt::format("{} SMs each of one {}, products by {}", all.front().sms, devices_->name(),
+                         products);
     }
     return fmt::format("{} each, products by {}", devices_->name(), products);
   }
@@ -58,8 +58,8 @@ class CudaBackendOnNetwork : public CudaBackend {
 
   RunResult run(const RunPlan& plan, const DeviceOrders& orders,
                 const RunOptions& options) override {
-    CudaRun run = run_on_cuda(*devices_, products_, training_of(scenario_, options_), plan, orders,
-                              options);
+    CudaRun run =
+        run_on_cuda(*devices_, products_, training_of(scenario_, options_), plan, orders, options);
     results_ = std::move(run.learnt);
     remarks_ = std::move(run.remarks);
     if (!results_.losses.empty()) {
@@ -90,7 +90,8 @@ class CudaBackendOnNetwork : public CudaBackend {
 /// Links whose latency or bandwidth is set cannot be had: a copy takes what it takes.
 std::optional<Diagnostic> refuse_links(const Scenario& scenario) {
   for (const Level& level : scenario.cluster.levels) {
-    const bool is_crossed = level.size > 1 && (level.link.bandwidth || level.link.latency.count() > 0);
+    const bool is_crossed =
+        level.size > 1 && (level.link.bandwidth || level.link.latency.count() > 0);
     if (!is_crossed) continue;
     return input_error(scenario.cluster_mark,
                        "the cluster's links set a bandwidth or a latency, and the cuda backend "

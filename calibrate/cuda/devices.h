@@ -23,7 +23,8 @@ struct CudaDevice {
   std::unique_ptr<CudaKernels> kernels;
 };
 
-/// Opened devices; closes them at the end. Moved, not copied.
+/// Opened devices; closes them at the end, when no thread has one of their contexts current but the
+/// one that closes them. The driver outlives them.
 class CudaDevices {
  public:
   virtual ~CudaDevices() = default;
@@ -37,8 +38,9 @@ class CudaDevices {
 };
 
 /// `count` devices: as many GPUs where there are so many (and `one_gpu` is not asked for), else GPU
-/// 0 split into `count` groups of SMs by green contexts. One device is the whole GPU 0. Errors (no
-/// device): a GPU too small for the split, with the numbers; a driver call that fails.
+/// 0 split into `count` groups of SMs by green contexts. One device is the whole GPU 0. The calling
+/// thread's context stays what it is. Requires: count > 0. Errors (no device): a GPU too small for
+/// the split, or a driver that splits it otherwise, with the numbers; a driver call that fails.
 Result<std::unique_ptr<CudaDevices>> open_cuda_devices(const CudaDriver& driver,
                                                        std::uint32_t count, bool one_gpu);
 

@@ -91,7 +91,8 @@ struct CudaDriver {
 #undef PLUMBLINE_CUDA_MEMBER
 };
 
-/// The driver of this machine, initialised. Errors (no device): no driver is installed; it is too
+/// The driver of this machine, initialised. Sets CUDA_DEVICE_MAX_CONNECTIONS to 32 where it is not
+/// set. Errors (no device): no driver is installed; it is too
 /// old and lacks a function; it does not start; it shows no device. Each says what to do.
 Result<CudaDriver> load_cuda_driver();
 

@@ -176,19 +176,17 @@ class Writer {
     }
     if (program_.order.size() == graph_.size()) return true;
     failure.stands = stands(next, lacks);
-    const bool any_waits =
-        std::any_of(failure.stands.begin(), failure.stands.end(), [](const DeviceStand& stand) {
-          return stand.state == DeviceStand::State::waits;
-        });
+    const bool any_waits = std::any_of(
+        failure.stands.begin(), failure.stands.end(),
+        [](const DeviceStand& stand) { return stand.state == DeviceStand::State::waits; });
     if (any_waits) {
       failure.kind = RunFailure::Kind::deadlock;
       failure.message = "deadlock: every device waits for another, and nothing is under way";
     } else {
       const auto left = std::find(taken.begin(), taken.end(), false) - taken.begin();
       failure.kind = RunFailure::Kind::incomplete;
-      failure.message =
-          fmt::format("all devices have ended, but {} was never run",
-                      to_text(graph_.activities[static_cast<std::size_t>(left)]));
+      failure.message = fmt::format("all devices have ended, but {} was never run",
+                                    to_text(graph_.activities[static_cast<std::size_t>(left)]));
     }
     return false;
   }
@@ -245,7 +243,8 @@ class Writer {
   std::vector<std::uint32_t> newest(const std::vector<std::uint32_t>& steps) const {
     std::map<std::uint32_t, std::uint32_t> by_stream;
     for (const std::uint32_t step : steps) {
-      std::uint32_t& last = by_stream.try_emplace(stream_of(program_.steps[step]), step).first->second;
+      std::uint32_t& last =
+          by_stream.try_emplace(stream_of(program_.steps[step]), step).first->second;
       last = std::max(last, step);
     }
     std::vector<std::uint32_t> last;
@@ -290,7 +289,8 @@ class Writer {
 
   /// A block of a slot that the next step of `stream` may write: one whose users are all known to
   /// have ended, or a new one.
-  Held take(std::uint32_t slot, std::size_t bytes, std::uint32_t stream, bool is_gradients = false) {
+  Held take(std::uint32_t slot, std::size_t bytes, std::uint32_t stream,
+            bool is_gradients = false) {
     if (bytes == 0) return nullptr;
     Shelf& shelf = (is_gradients ? gradient_shelves_ : shelves_)[{slot, bytes}];
     const Clock& clock = clocks_[stream];
@@ -466,8 +466,8 @@ class Writer {
     const std::uint32_t node = step.node;
     const std::uint32_t done = append(std::move(step));
     program_.step_of[node] = done;
-    used(done, {&one.input, &one.output, &one.kept, &one.left, &one.output_gradient, &down,
-                &gradients});
+    used(done,
+         {&one.input, &one.output, &one.kept, &one.left, &one.output_gradient, &down, &gradients});
     if (down) place(output_gradients_, s - 1, m, slot) = std::move(down);
     if (kind == ActivityKind::forward) {
       if (!is_last) place(inputs_, s + 1, m, slot) = one.output;
@@ -680,9 +680,9 @@ std::size_t CudaProgram::bytes_of(std::uint32_t slot, const std::vector<StageByt
 
 CudaProgramOrFailure cuda_program(const RunPlan& plan, const std::vector<StageBytes>& sizes,
                                   const DeviceOrders& orders, const CudaProgramRules& rules) {
-  PLUMBLINE_CHECK(orders.size() == plan.graph.slots() &&
-                      sizes.size() == plan.graph.stage_slots.size(),
-                  orders.size(), sizes.size());
+  PLUMBLINE_CHECK(
+      orders.size() == plan.graph.slots() && sizes.size() == plan.graph.stage_slots.size(),
+      orders.size(), sizes.size());
   return Writer(plan, sizes, orders, rules).write();
 }
 

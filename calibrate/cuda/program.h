@@ -32,22 +32,29 @@ struct StageBytes {
 struct StageOnSlot {
   std::uint32_t stage = 0;
   std::uint32_t slot = 0;
-  std::uint32_t weights = 1;      ///< How many pieces it needs.
+  std::uint32_t weights = 1;       ///< How many pieces it needs.
   std::uint32_t last_weights = 0;  ///< Where the newest version is after an iteration.
 };
 
 /// One thing that is enqueued. Numbers of blocks are indices into CudaProgram::blocks; kNone32 = it
 /// has none.
 struct CudaStep {
-  enum class Kind : std::uint8_t { forward, backward, backward_input, backward_weight, update, copy };
+  enum class Kind : std::uint8_t {
+    forward,
+    backward,
+    backward_input,
+    backward_weight,
+    update,
+    copy
+  };
 
   Kind kind = Kind::forward;
-  std::uint32_t node = 0;    ///< Of the graph.
-  std::uint32_t slot = 0;    ///< On whose stream it stands.
-  bool sends = false;        ///< On its send stream; else on the compute stream.
-  bool signals = false;      ///< Others wait for it: an event is recorded behind it.
-  bool clears = false;       ///< An update: `gradients` become zero behind it.
-  bool makes_again = false;  ///< A backward: what F kept is computed again before it.
+  std::uint32_t node = 0;            ///< Of the graph.
+  std::uint32_t slot = 0;            ///< On whose stream it stands.
+  bool sends = false;                ///< On its send stream; else on the compute stream.
+  bool signals = false;              ///< Others wait for it: an event is recorded behind it.
+  bool clears = false;               ///< An update: `gradients` become zero behind it.
+  bool makes_again = false;          ///< A backward: what F kept is computed again before it.
   std::vector<std::uint32_t> waits;  ///< Steps of other streams, before it.
 
   std::uint32_t on = 0;           ///< Of a pass or an update: index into CudaProgram::stages.
@@ -56,7 +63,8 @@ struct CudaStep {
   std::uint32_t weights = 0;      ///< The piece that is read.
   std::uint32_t made = 0;         ///< Of an update: the piece that is written; may be the same.
   std::uint32_t input = kNone32;
-  std::uint32_t output = kNone32;  ///< Of the last stage: none, as losses have a place of their own.
+  std::uint32_t output =
+      kNone32;  ///< Of the last stage: none, as losses have a place of their own.
   std::uint32_t kept = kNone32;
   std::uint32_t left = kNone32;  ///< Of a split backward.
   std::uint32_t output_gradient = kNone32;
@@ -87,7 +95,8 @@ struct CudaProgram {
   /// Of each node: the step that does it; kNone32 for moments, for parts of a backward, and for
   /// hops of an all-reduce after the first phase.
   std::vector<std::uint32_t> step_of;
-  /// Of each hop of an all-reduce that moves something: the first of its steps; step_of is the last.
+  /// Of each hop of an all-reduce that moves something: the first of its steps; step_of is the
+  /// last.
   std::vector<std::uint32_t> first_step_of;
   /// The order in which the nodes were taken: that of the graph, unless a fault was planted.
   std::vector<std::uint32_t> order;

@@ -1,4 +1,4 @@
-// Own kernels, found in their module by name. SPDX-License-Identifier: MIT
+// The own kernels of one context. SPDX-License-Identifier: MIT
 #include "calibrate/cuda/queue.h"
 
 namespace plumbline {
@@ -10,12 +10,12 @@ CudaKernels::CudaKernels(const CudaDriver& driver, const void* image) : driver_(
 CudaKernels::~CudaKernels() { driver_.cuModuleUnload(module_); }
 
 CUfunction CudaKernels::operator[](std::string_view name) const {
-  const auto known = functions_.find(name);
-  if (known != functions_.end()) return known->second;
-  std::string text(name);
+  if (const auto found = functions_.find(name); found != functions_.end()) return found->second;
+  std::string key(name);
   CUfunction function = nullptr;
-  PLUMBLINE_CUDA(driver_, cuModuleGetFunction, &function, module_, text.c_str());
-  return functions_.emplace(std::move(text), function).first->second;
+  check_cuda(driver_, "cuModuleGetFunction " + key,
+             driver_.cuModuleGetFunction(&function, module_, key.c_str()));
+  return functions_.emplace(std::move(key), function).first->second;
 }
 
 }  // namespace plumbline

@@ -124,8 +124,9 @@ class Rig {
       const double off = std::abs(allocated - booked) / std::max(booked, 1.0);
       if (off <= worst) continue;
       worst = off;
-      text = fmt::format("device {} allocated {:.1f} MiB for tensors of which its books hold {:.1f}",
-                         graph_.devices[slot].value, allocated / 0x1p20, booked / 0x1p20);
+      text =
+          fmt::format("device {} allocated {:.1f} MiB for tensors of which its books hold {:.1f}",
+                      graph_.devices[slot].value, allocated / 0x1p20, booked / 0x1p20);
     }
     return text;
   }
@@ -277,7 +278,9 @@ class Rig {
     PLUMBLINE_CUDA(driver_, cuEventRecord, on_device_[0].timing[end], device(0).compute);
   }
 
-  Duration time_of_iteration() { return between(on_device_[0].timing[start], on_device_[0].timing[end]); }
+  Duration time_of_iteration() {
+    return between(on_device_[0].timing[start], on_device_[0].timing[end]);
+  }
 
   Duration between(CUevent first, CUevent second) {
     float milliseconds = 0;
@@ -365,7 +368,8 @@ class Rig {
       if (joins_of[node]) {
         for (const std::uint32_t one : joins_of[node]->after) after(one);
       }
-      for (const std::uint32_t resource : {graph_.nodes[node].resource, graph_.nodes[node].second}) {
+      for (const std::uint32_t resource :
+           {graph_.nodes[node].resource, graph_.nodes[node].second}) {
         if (resource < graph_.slots()) released = std::max(released, on_stream[resource]);
       }
       Span& span = trace.spans[node];
@@ -379,7 +383,8 @@ class Rig {
         span.begin = std::max(released, SimTime{between(own_origin, told_[first][0])});
         span.end = std::max(span.begin, SimTime{between(own_origin, told_[last][1])});
       }
-      for (const std::uint32_t resource : {graph_.nodes[node].resource, graph_.nodes[node].second}) {
+      for (const std::uint32_t resource :
+           {graph_.nodes[node].resource, graph_.nodes[node].second}) {
         if (resource < graph_.slots()) on_stream[resource] = span.end;
       }
     }
@@ -443,9 +448,8 @@ class Rig {
         const CudaStep& copy = program_.steps[before];
         if (!copy.sends || all[slot].state == DeviceStand::State::waits) continue;
         const bool on_its_way =
-            std::all_of(copy.waits.begin(), copy.waits.end(), [&](std::uint32_t one) {
-              return program_.steps[one].sends || ended[one];
-            });
+            std::all_of(copy.waits.begin(), copy.waits.end(),
+                        [&](std::uint32_t one) { return program_.steps[one].sends || ended[one]; });
         if (on_its_way) continue;
         all[slot].state = DeviceStand::State::waits;
         all[slot].waits_for = copy.node;
@@ -464,9 +468,8 @@ class Rig {
     const bool at_op = at_step_ || stand.state == DeviceStand::State::runs ||
                        stand.state == DeviceStand::State::waits;
     if (at_op) {
-      failure.message =
-          fmt::format("device {} failed at {}: {}", graph_.devices[slot].value,
-                      to_text(graph_.activities[stand.node]), why);
+      failure.message = fmt::format("device {} failed at {}: {}", graph_.devices[slot].value,
+                                    to_text(graph_.activities[stand.node]), why);
       stand = {DeviceStand::State::failed, stand.node, std::nullopt};
     } else {
       failure.message = fmt::format("device {} failed: {}", graph_.devices[slot].value, why);

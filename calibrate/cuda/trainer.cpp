@@ -21,11 +21,10 @@ std::uint32_t different_micro_batches(const RunPlan& plan) {
 
 /// Each sample's weight in the loss: gradients of a round are those of its mean loss.
 float loss_weight(const RunPlan& plan, const CudaTraining& training, std::uint32_t stage) {
-  const std::uint32_t round =
-      plan.graph.asynchronous()
-          ? training.updates.round_length(
-                static_cast<std::uint32_t>(plan.graph.stage_slots[stage].size()))
-          : mini_batch_of(plan);
+  const std::uint32_t round = plan.graph.asynchronous()
+                                  ? training.updates.round_length(static_cast<std::uint32_t>(
+                                        plan.graph.stage_slots[stage].size()))
+                                  : mini_batch_of(plan);
   return 1.0F / static_cast<float>(training.batch * round * plan.pipeline.copies);
 }
 
@@ -45,9 +44,8 @@ CudaQueue queue_of(const CudaDriver& driver, const CudaDevice& device, CudaProdu
 std::vector<StageBytes> stage_bytes(const RunPlan& plan, const CudaTraining& training) {
   std::vector<StageBytes> all;
   for (const auto& stage : plan.pipeline.partition.stages) {
-    const StageLayout layout =
-        CudaStage::layout_of(*training.network, stage.layers.front().value,
-                             stage.layers.back().value, training.batch);
+    const StageLayout layout = CudaStage::layout_of(*training.network, stage.layers.front().value,
+                                                    stage.layers.back().value, training.batch);
     all.push_back(
         {layout.parameters(), layout.input(), layout.output(), layout.kept(), layout.left()});
   }
@@ -68,9 +66,9 @@ CudaTrainer::CudaTrainer(CudaDevices& devices, std::vector<std::unique_ptr<CudaP
   const Network& network = *training.network;
   const auto batch = static_cast<std::size_t>(training.batch);
   const auto numbers = static_cast<std::size_t>(network.input.shape.elements()) * batch;
-  sample_bytes_ = numbers * (network.input.vocabulary
-                                 ? sizeof(std::int32_t)
-                                 : static_cast<std::size_t>(bytes_of(network.element)));
+  sample_bytes_ =
+      numbers * (network.input.vocabulary ? sizeof(std::int32_t)
+                                          : static_cast<std::size_t>(bytes_of(network.element)));
   const Shape& rows = network.layers.back().input;
   label_bytes_ = batch * sizeof(std::int32_t) *
                  (rows.extents.size() > 1 ? static_cast<std::size_t>(rows.extents.front()) : 1);
@@ -83,8 +81,7 @@ CudaTrainer::CudaTrainer(CudaDevices& devices, std::vector<std::unique_ptr<CudaP
 
 CudaTrainer::~CudaTrainer() {
   // Memory is freed in some context that is alive.
-  if (!devices_.all().empty())
-    devices_.driver().cuCtxSetCurrent(devices_.all().front().context);
+  if (!devices_.all().empty()) devices_.driver().cuCtxSetCurrent(devices_.all().front().context);
 }
 
 CudaQueue CudaTrainer::queue(std::uint32_t slot, bool sends) const {
@@ -127,10 +124,9 @@ void CudaTrainer::prepare_stage(std::uint32_t on) {
   const CudaQueue on_compute = queue(place.slot, /*sends=*/false);
   mine.stage = std::make_unique<CudaStage>(on_compute, network, layers.front().value,
                                            layers.back().value, training_.batch);
-  mine.optimizer = std::make_unique<CudaOptimizer>(on_compute, training_.optimizer,
-                                                   network.element,
-                                                   mine.stage->parameter_elements(),
-                                                   training_.learning_rate);
+  mine.optimizer =
+      std::make_unique<CudaOptimizer>(on_compute, training_.optimizer, network.element,
+                                      mine.stage->parameter_elements(), training_.learning_rate);
   const std::vector<std::byte> parameters = mine.stage->initial_parameters(training_.seed);
   for (std::uint32_t piece = 0; piece < place.weights; ++piece) {
     mine.weights.push_back(uploaded(place.slot, parameters.data(), parameters.size()));
@@ -277,9 +273,9 @@ double CudaTrainer::mean_loss() const {
 
 std::vector<float> CudaTrainer::parameters(std::uint32_t stage) {
   const std::uint32_t slot = plan_.graph.stage_slots[stage].front();
-  const auto at = std::find_if(
-      program_.stages.begin(), program_.stages.end(),
-      [&](const StageOnSlot& one) { return one.stage == stage && one.slot == slot; });
+  const auto at =
+      std::find_if(program_.stages.begin(), program_.stages.end(),
+                   [&](const StageOnSlot& one) { return one.stage == stage && one.slot == slot; });
   OnSlot& mine = on_[static_cast<std::size_t>(at - program_.stages.begin())];
   const StageLayout& layout = mine.stage->layout();
   std::vector<std::byte> bytes(layout.parameters());

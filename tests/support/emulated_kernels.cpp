@@ -198,8 +198,8 @@ namespace {
 /// The most that a launch gets without asking for more: 48 KiB.
 constexpr std::size_t kSharedFloats = 12288;
 
-std::map<std::string, FakeKernel>& table() {
-  static std::map<std::string, FakeKernel> kernels;
+FakeKernels& table() {
+  static FakeKernels kernels;
   return kernels;
 }
 
@@ -212,7 +212,8 @@ FakeKernel emulated(void (*kernel)(Arguments...), std::index_sequence<places...>
             (std::memcpy(&std::get<places>(arguments), launch.arguments[places], sizeof(Arguments)),
              ...);
             run_grid(launch, [&] { std::apply(kernel, arguments); });
-          }};
+          },
+          {}};
 }
 
 struct Named {
@@ -273,6 +274,6 @@ void run_grid(const FakeLaunch& launch, const std::function<void()>& body) {
 
 namespace plumbline::test {
 
-const std::map<std::string, FakeKernel>& emulated_kernels() { return emulation::table(); }
+const FakeKernels& emulated_kernels() { return emulation::table(); }
 
 }  // namespace plumbline::test

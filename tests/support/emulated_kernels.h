@@ -2,9 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <map>
-#include <string>
-
 #include "tests/support/fake_kernel.h"
 
 namespace plumbline::test {
@@ -13,6 +10,6 @@ namespace plumbline::test {
 /// other and the threads of a block take turns, both in an order that changes from launch to
 /// launch. Shared memory begins as not a number. A bug (exit 70): threads that leave a block whose
 /// others wait at a barrier; shared memory written past what the launch asked for.
-const std::map<std::string, FakeKernel>& emulated_kernels();
+const FakeKernels& emulated_kernels();
 
 }  // namespace plumbline::test
