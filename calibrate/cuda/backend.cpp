@@ -8,6 +8,7 @@
 
 #include "calibrate/cuda/devices.h"
 #include "calibrate/cuda/layer.h"
+#include "calibrate/cuda/left_behind.h"
 #include "calibrate/cuda/own_products.h"
 #include "calibrate/cuda/run.h"
 #include "models/bug.h"
@@ -67,10 +68,12 @@ class CudaBackendOnNetwork : public CudaBackend {
                                      results_.losses.front(), results_.losses.back(),
                                      results_.losses.size()));
     }
-    if (run.abandoned) {  // to close them would wait for the one that hangs
-      static_cast<void>(devices_.release());
-      static_cast<void>(driver_.release());
-      for (auto& products : products_) static_cast<void>(products.release());
+    if (run.abandoned) {
+      auto left = std::make_unique<Left>();
+      left->driver = std::move(driver_);
+      left->devices = std::move(devices_);
+      left->products = std::move(products_);
+      leave_behind(std::move(left));
     }
     return std::move(run.result);
   }
@@ -78,6 +81,12 @@ class CudaBackendOnNetwork : public CudaBackend {
   CudaResults results() const override { return results_; }
 
  private:
+  struct Left {
+    std::unique_ptr<CudaDriver> driver;
+    std::unique_ptr<CudaDevices> devices;
+    std::vector<std::unique_ptr<CudaProducts>> products;
+  };
+
   std::unique_ptr<CudaDriver> driver_;  // before all that calls it
   std::unique_ptr<CudaDevices> devices_;
   std::vector<std::unique_ptr<CudaProducts>> products_;

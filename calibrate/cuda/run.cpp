@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "calibrate/clock.h"
+#include "calibrate/cuda/left_behind.h"
 #include "calibrate/ledger.h"
 #include "models/bug.h"
 #include "sim/release.h"
@@ -554,7 +555,7 @@ CudaRun run_on_cuda(CudaDevices& devices, std::vector<std::unique_ptr<CudaProduc
   run.result = rig->run();
   run.learnt.losses = rig->losses();
   run.abandoned = rig->is_abandoned();
-  if (run.abandoned) static_cast<void>(rig.release());  // to free it would wait for the device
+  if (run.abandoned) leave_behind(std::move(rig));
   if (const auto* record = std::get_if<RunRecord>(&run.result)) {
     run.learnt.parameters = rig->parameters();
     run.remarks.push_back(rig->memory_remark(*record));

@@ -207,7 +207,8 @@ void run_grid(const FakeLaunch& launch, const std::function<void()>& body);
 
 template <class... Arguments, std::size_t... places>
 FakeKernel emulated(void (*kernel)(Arguments...), std::index_sequence<places...>) {
-  return {{sizeof(Arguments)...}, [kernel](const FakeLaunch& launch) {
+  return {{sizeof(Arguments)...},
+          [kernel](const FakeLaunch& launch) {
             std::tuple<Arguments...> arguments;
             (std::memcpy(&std::get<places>(arguments), launch.arguments[places], sizeof(Arguments)),
              ...);
