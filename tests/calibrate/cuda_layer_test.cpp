@@ -5,22 +5,17 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
-#include <limits>
 #include <map>
-#include <memory>
-#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "calibrate/cuda/layer.h"
 #include "calibrate/cuda/own_kernels.h"
-#include "calibrate/cuda/own_products.h"
 #include "calibrate/optimizer.h"
 #include "calibrate/reference.h"
 #include "models/network_reader.h"
-#include "tests/support/emulated_kernels.h"
+#include "tests/support/host_device.h"
 #include "tests/support/layer_cases.h"
 
 namespace plumbline {
@@ -31,104 +26,15 @@ using test::difference;
 using test::elements_of;
 using test::Extents;
 using test::Floats;
+using test::HostDevice;
 using test::Numbers;
+using test::product_case;
+using test::product_of;
+using test::ProductCase;
 using test::ReferencePasses;
+using test::rounded_to_bf16;
+using test::Stored;
 using test::to_values;
-
-// A device whose memory is the host's and which does everything at once.
-
-/// Memory from it starts as not a number.
-CudaDriver host_driver() {
-  CudaDriver driver;
-  driver.cuModuleLoadData = [](CUmodule*, const void*) { return CUDA_SUCCESS; };
-  driver.cuModuleUnload = [](CUmodule) { return CUDA_SUCCESS; };
-  driver.cuModuleGetFunction = [](CUfunction* function, CUmodule, const char* name) {
-    const auto found = test::emulated_kernels().find(name);
-    if (found == test::emulated_kernels().end()) return CUDA_ERROR_NOT_FOUND;
-    *function = reinterpret_cast<CUfunction>(const_cast<FakeKernel*>(&found->second));
-    return CUDA_SUCCESS;
-  };
-  driver.cuLaunchKernel = [](CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                             unsigned block_x, unsigned block_y, unsigned block_z,
-                             unsigned shared_bytes, CUstream, void** arguments, void**) {
-    reinterpret_cast<const FakeKernel*>(function)->run(
-        {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, arguments, 0, 1});
-    return CUDA_SUCCESS;
-  };
-  driver.cuMemAlloc = [](CUdeviceptr* data, std::size_t bytes) {
-    void* memory = ::operator new (bytes, std::align_val_t{256});
-    std::memset(memory, 0xff, bytes);
-    *data = reinterpret_cast<CUdeviceptr>(memory);
-    return CUDA_SUCCESS;
-  };
-  driver.cuMemFree = [](CUdeviceptr data) {
-    ::operator delete (reinterpret_cast<void*>(data), std::align_val_t{256});
-    return CUDA_SUCCESS;
-  };
-  driver.cuMemcpyDtoDAsync = [](CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream) {
-    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
-    return CUDA_SUCCESS;
-  };
-  driver.cuStreamSynchronize = [](CUstream) { return CUDA_SUCCESS; };
-  return driver;
-}
-
-/// A queue of that device with own products.
-struct Device {
-  CudaDriver driver = host_driver();
-  CudaKernels kernels{driver, nullptr};
-  std::unique_ptr<CudaProducts> products = own_products();
-  CudaQueue queue{&driver, &kernels, products.get(), nullptr, 1};
-};
-
-/// The nearest bfloat16, ties to even, by arithmetic of its own: 8 significant bits.
-float rounded_to_bf16(float x) {
-  if (x == 0 || !std::isfinite(x)) return x;
-  const int exponent = std::max(std::ilogb(x), -126);
-  const float unit = std::ldexp(1.0F, exponent - 7);
-  return std::nearbyint(x / unit) * unit;  // ties to even; a power of two: both steps are exact
-}
-
-/// A tensor as the device has it.
-class Stored {
- public:
-  /// Not a number.
-  Stored(ElementType type, std::int64_t count)
-      : type_(type), bytes_(static_cast<std::size_t>(count * bytes_of(type)), 0xff) {}
-  /// Rounded to the type.
-  Stored(ElementType type, const Floats& values) : Stored(type, std::ssize(values)) {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (type_ == ElementType::bf16) {
-        const auto half = static_cast<std::uint16_t>(
-            std::bit_cast<std::uint32_t>(rounded_to_bf16(values[i])) >> 16U);
-        std::memcpy(bytes_.data() + i * sizeof half, &half, sizeof half);
-      } else {
-        std::memcpy(bytes_.data() + i * sizeof(float), &values[i], sizeof(float));
-      }
-    }
-  }
-
-  Floats floats() const {
-    Floats values(bytes_.size() / static_cast<std::size_t>(bytes_of(type_)));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (type_ == ElementType::bf16) {
-        std::uint16_t half = 0;
-        std::memcpy(&half, bytes_.data() + i * sizeof half, sizeof half);
-        values[i] = std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16U);
-      } else {
-        std::memcpy(&values[i], bytes_.data() + i * sizeof(float), sizeof(float));
-      }
-    }
-    return values;
-  }
-  Values values() const { return to_values(floats()); }
-  CUdeviceptr data() { return reinterpret_cast<CUdeviceptr>(bytes_.data()); }
-  friend bool operator==(const Stored&, const Stored&) = default;  ///< To the bit.
-
- private:
-  ElementType type_;
-  std::vector<unsigned char> bytes_;
-};
 
 CUdeviceptr pointer(const std::vector<std::int32_t>& numbers) {
   return reinterpret_cast<CUdeviceptr>(numbers.data());
@@ -244,6 +150,16 @@ std::vector<Case> all_cases() {
   return all;
 }
 
+/// The small ones of them.
+std::vector<Case> small_cases() {
+  constexpr std::int64_t kMostElements = 150;
+  std::vector<Case> small;
+  for (Case& c : all_cases()) {
+    if (c.batch * c.layer.input.elements() <= kMostElements) small.push_back(std::move(c));
+  }
+  return small;
+}
+
 /// Of the largest element of a tensor. In fp32 as for the kernels of the cpu backend. In bf16 every
 /// tensor that is written is rounded to 8 significant bits, which makes it wrong by up to 2^-8 of
 /// itself. Kinds that write each tensor from what they are given keep to that (and to the sums' own
@@ -277,7 +193,7 @@ ReferencePasses run_reference(const Case& c) {
 }
 
 TEST_CASE("cuda: the kernels of every kind make what the reference makes") {
-  Device device;
+  HostDevice device;
   std::map<std::string, double> worst;  // of each kind: told at the end
   for (Case& c : all_cases()) {
     CAPTURE(c.text);
@@ -311,8 +227,8 @@ TEST_CASE("cuda: the kernels of every kind make what the reference makes") {
 }
 
 TEST_CASE("cuda: the same call makes the same bits, and other calls between leave nothing behind") {
-  Device device;
-  for (Case& c : all_cases()) {
+  HostDevice device;
+  for (Case& c : small_cases()) {
     CAPTURE(c.text);
     Tensors& t = c.tensors;
     const std::vector<Stored> gradients_before = t.gradients;
@@ -336,8 +252,8 @@ TEST_CASE("cuda: the same call makes the same bits, and other calls between leav
 }
 
 TEST_CASE("cuda: without the gradient of the input all else is as with it") {
-  Device device;
-  for (Case& c : all_cases()) {
+  HostDevice device;
+  for (Case& c : small_cases()) {
     CAPTURE(c.text);
     Tensors& t = c.tensors;
     const std::vector<Stored> gradients_before = t.gradients;
@@ -355,7 +271,7 @@ TEST_CASE("cuda: without the gradient of the input all else is as with it") {
 }
 
 TEST_CASE("cuda: a sure head loses next to nothing, and large logits do not overflow") {
-  Device device;
+  HostDevice device;
   Case c = case_of(ElementType::fp32, Head{2, false, false}, {1}, 1);
   c.tensors.parameters[0] = Stored(c.type, Floats{1000, -1000});
   c.tensors.input = Stored(c.type, Floats{1});
@@ -369,7 +285,7 @@ TEST_CASE("cuda: a sure head loses next to nothing, and large logits do not over
 }
 
 TEST_CASE("cuda: activations of large numbers are finite") {
-  Device device;
+  HostDevice device;
   Case c = case_of(ElementType::fp32, Gelu{}, {4}, 1);
   c.tensors.input = Stored(c.type, Floats{-100, -20, 20, 100});
   c.tensors.output_gradient = Stored(c.type, Floats{1, 1, 1, 1});
@@ -407,71 +323,30 @@ TEST_CASE("cuda: the networks mlp and gpt-small are not refused") {
 
 // Products.
 
-/// alpha A B + beta C of one product of the batch, from the definition; elements that are no part
-/// of C stay.
-void multiply_plainly(const CudaProduct& p, const Floats& a, const Floats& b, Values& c) {
-  const auto at = [](const CudaProduct::Operand& of, std::int64_t z, std::int64_t row,
-                     std::int64_t column) {
-    return z * of.step + (of.turned ? column * of.stride + row : row * of.stride + column);
-  };
-  for (std::int64_t z = 0; z < p.batch; ++z) {
-    for (std::int64_t row = 0; row < p.rows; ++row) {
-      for (std::int64_t column = 0; column < p.columns; ++column) {
-        double sum = 0;
-        for (std::int64_t k = 0; k < p.depth; ++k)
-          sum += static_cast<double>(a[at(p.a, z, row, k)]) * b[at(p.b, z, k, column)];
-        double& to = c[at(p.c, z, row, column)];
-        to = p.alpha * sum + (p.beta == 0 ? 0 : p.beta * to);
-      }
-    }
-  }
-}
-
 TEST_CASE("cuda: own products are those of plain loops, turned, strided and in batches") {
-  Device device;
-  struct Size {
-    std::int64_t rows, columns, depth, batch;
-  };
+  HostDevice device;
   for (const ElementType type : {ElementType::fp32, ElementType::bf16}) {
-    for (const Size& size : {Size{1, 1, 1, 1}, Size{3, 5, 7, 2}, Size{65, 4, 33, 1},
-                             Size{4, 66, 16, 3}, Size{64, 64, 17, 1}}) {
+    for (const CudaProduct& size :
+         {product_of(1, 1, 1), product_of(3, 5, 7, 2), product_of(65, 4, 33),
+          product_of(4, 66, 16, 3), product_of(64, 64, 17)}) {
       for (const int turned : {0, 1, 2, 3}) {
         for (const std::int64_t apart : {0, 3}) {
           CAPTURE(size.rows);
           CAPTURE(size.columns);
           CAPTURE(turned);
           CAPTURE(apart);
-          CudaProduct p{size.rows, size.columns, size.depth, size.batch, {}, {}, {}, 0.5F, 0};
-          p.a.turned = (turned & 1) != 0;
-          p.b.turned = (turned & 2) != 0;
-          p.beta = turned % 2 == 0 ? 0.0F : 2.0F;
-          const auto place = [&](CudaProduct::Operand& of, std::int64_t rows,
-                                 std::int64_t columns) {
-            if (of.turned) std::swap(rows, columns);
-            of.stride = columns + apart;
-            of.step = rows * of.stride + apart;
-            return of.step * p.batch;
-          };
-          Numbers numbers(3);
-          Stored a(type, numbers.between(-1, 1, place(p.a, p.rows, p.depth)));
-          Stored b(type, numbers.between(-1, 1, place(p.b, p.depth, p.columns)));
-          // Where beta is 0, C is not read: it may hold no numbers.
-          const std::int64_t of_c = place(p.c, p.rows, p.columns);
-          Stored c = p.beta == 0 && apart == 0 ? Stored(type, of_c)
-                                               : Stored(type, numbers.between(-1, 1, of_c));
-          Values expected = c.values();
-          multiply_plainly(p, a.floats(), b.floats(), expected);
-          p.a.data = a.data();
-          p.b.data = b.data();
-          p.c.data = c.data();
-          device.products->prepare(device.queue, type, p);
-          Stored again = c;
-          device.products->multiply(device.queue, type, p);
-          CHECK(difference(c.floats(), expected) <
+          CudaProduct product = size;
+          product.alpha = 0.5F;
+          product.beta = turned % 2 == 0 ? 0.0F : 2.0F;
+          ProductCase c = product_case(type, product, turned, apart);
+          device.products->prepare(device.queue, type, c.product);
+          Stored again = c.c;
+          device.products->multiply(device.queue, type, c.product);
+          CHECK(difference(c.c.floats(), c.expected) <
                 (type == ElementType::bf16 ? 1.01 * 0x1p-8 : 2e-6));
-          p.c.data = again.data();
-          device.products->multiply(device.queue, type, p);
-          CHECK(again == c);
+          c.product.c.data = again.data();
+          device.products->multiply(device.queue, type, c.product);
+          CHECK(again == c.c);
         }
       }
     }
@@ -481,7 +356,7 @@ TEST_CASE("cuda: own products are those of plain loops, turned, strided and in b
 // Updates and conversions.
 
 TEST_CASE("cuda: updates are those of the optimizer, over members in order") {
-  Device device;
+  HostDevice device;
   constexpr std::int64_t kCount = 300;
   constexpr double kRate = 0.1;
   for (const OptimizerKind kind : {OptimizerKind::gradient_descent, OptimizerKind::adam}) {
@@ -532,7 +407,7 @@ TEST_CASE("cuda: updates are those of the optimizer, over members in order") {
 }
 
 TEST_CASE("cuda: updates in bf16 round once, and moments stay fp32") {
-  Device device;
+  HostDevice device;
   Stored weights(ElementType::bf16, Floats{1, -2});
   Stored gradient(ElementType::bf16, Floats{1, 0.5F});
   cuda::descend(device.queue, ElementType::bf16, weights.data(), weights.data(),
@@ -552,7 +427,7 @@ TEST_CASE("cuda: updates in bf16 round once, and moments stay fp32") {
 }
 
 TEST_CASE("cuda: numbers become bf16 by rounding to the nearest, ties to even") {
-  Device device;
+  HostDevice device;
   Floats numbers = {0,       -0.0F,   1,       1 + 0x1p-8F,           1 + 0x1p-7F + 0x1p-8F,
                     0x1p-9F, -3.1F,   1e-39F,  0x1.fffp127F,          std::ldexp(1.0F, -133),
                     1e38F,   -1e-20F, 65504.F, 1 + 0x1p-8F + 0x1p-20F};
@@ -577,7 +452,7 @@ TEST_CASE("cuda: numbers become bf16 by rounding to the nearest, ties to even") 
 }
 
 TEST_CASE("cuda: fills reach every element and no other") {
-  Device device;
+  HostDevice device;
   for (const ElementType type : {ElementType::fp32, ElementType::bf16}) {
     Stored some(type, 5001);
     cuda::fill(device.queue, type, some.data(), 1.5F, 5000);
@@ -598,7 +473,7 @@ TEST_CASE("cuda: fills reach every element and no other") {
 }
 
 TEST_CASE("cuda: a kernel that is not there is an error of the driver") {
-  Device device;
+  HostDevice device;
   CHECK_THROWS_AS(device.kernels["plumbline_nothing"], CudaError);
 }
 
