@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "calibrate/cuda/device_products.h"
 #include "calibrate/cuda/devices.h"
 #include "calibrate/cuda/layer.h"
 #include "calibrate/cuda/left_behind.h"
-#include "calibrate/cuda/own_products.h"
 #include "calibrate/cuda/run.h"
 #include "models/bug.h"
 #include "sim/predict.h"
@@ -39,15 +39,13 @@ class CudaBackendOnNetwork : public CudaBackend {
       : driver_(std::move(driver)),
         devices_(std::move(devices)),
         scenario_(scenario),
-        options_(options) {
-    for (std::size_t slot = 0; slot < devices_->all().size(); ++slot)
-      products_.push_back(own_products());
-  }
+        options_(options),
+        products_(std::make_unique<DeviceProducts>(*devices_, options.own_products)) {}
 
   std::string_view name() const override { return "cuda"; }
   std::string device_text() const override {
     const auto& all = devices_->all();
-    const std::string products(products_.front()->name());
+    const std::string products = products_->name();
     if (devices_->split()) {
       return fmt::format("{} SMs each of one {}, products by {}", all.front().sms, devices_->name(),
                          products);
@@ -60,9 +58,14 @@ class CudaBackendOnNetwork : public CudaBackend {
   RunResult run(const RunPlan& plan, const DeviceOrders& orders,
                 const RunOptions& options) override {
     CudaRun run =
-        run_on_cuda(*devices_, products_, training_of(scenario_, options_), plan, orders, options);
+        run_on_cuda(*devices_, *products_, training_of(scenario_, options_), plan, orders, options);
     results_ = std::move(run.learnt);
     remarks_ = std::move(run.remarks);
+    if (!products_->missing().empty()) {
+      remarks_.push_back(fmt::format(
+          "matrix products are those of a plain kernel, far from the device's speed: {}",
+          products_->missing()));
+    }
     if (!results_.losses.empty()) {
       remarks_.push_back(fmt::format("loss {:.4g} in the first iteration, {:.4g} after {}",
                                      results_.losses.front(), results_.losses.back(),
@@ -84,14 +87,14 @@ class CudaBackendOnNetwork : public CudaBackend {
   struct Left {
     std::unique_ptr<CudaDriver> driver;
     std::unique_ptr<CudaDevices> devices;
-    std::vector<std::unique_ptr<CudaProducts>> products;
+    std::unique_ptr<DeviceProducts> products;
   };
 
   std::unique_ptr<CudaDriver> driver_;  // before all that calls it
   std::unique_ptr<CudaDevices> devices_;
-  std::vector<std::unique_ptr<CudaProducts>> products_;
   Scenario scenario_;
   CudaOptions options_;
+  std::unique_ptr<DeviceProducts> products_;
   CudaResults results_;
   std::vector<std::string> remarks_;
 };

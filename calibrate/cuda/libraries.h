@@ -55,9 +55,8 @@ using Environment = std::function<const char*(const char*)>;
 std::vector<LibraryPlace> cuda_library_places(const Environment& environment,
                                               const std::string& root = "");
 
-/// Loads the library from the first place that has one that loads, which it then always is: a
-/// second call gives the same. Errors (no device): nowhere, with all the places; what the loader
-/// said where it was found but does not load.
+/// Loads the library from the first place that has one that loads. Errors (no device): there is
+/// none; the detail lists the places, and what the loader said where one does not load.
 Result<CudaLibrary> load_cuda_library(const CudaLibraryKind& kind,
                                       const std::vector<LibraryPlace>& places);
 
@@ -66,6 +65,6 @@ Result<CudaLibrary> load_cuda_library(const CudaLibraryKind& kind);
 
 /// What a version number says: 130100 of cuBLASLt is 13.1.0, 91900 of cuDNN 9.19.0, 22809 of NCCL
 /// 2.28.9.
-std::string cuda_library_version(const CudaLibraryKind& kind, std::uint64_t number);
+std::string cuda_library_version(std::uint64_t number);
 
 }  // namespace plumbline

@@ -65,9 +65,8 @@ struct Hang {
 /// One run from its program to its record.
 class Rig {
  public:
-  Rig(CudaDevices& devices, std::vector<std::unique_ptr<CudaProducts>>& products,
-      const CudaTraining& training, const RunPlan& plan, CudaProgram program,
-      const RunOptions& options)
+  Rig(CudaDevices& devices, DeviceProducts& products, const CudaTraining& training,
+      const RunPlan& plan, CudaProgram program, const RunOptions& options)
       : devices_(devices),
         driver_(devices.driver()),
         plan_(plan),
@@ -537,9 +536,8 @@ class OwnContext {
 
 }  // namespace
 
-CudaRun run_on_cuda(CudaDevices& devices, std::vector<std::unique_ptr<CudaProducts>>& products,
-                    const CudaTraining& training, const RunPlan& plan, const DeviceOrders& orders,
-                    const RunOptions& options) {
+CudaRun run_on_cuda(CudaDevices& devices, DeviceProducts& products, const CudaTraining& training,
+                    const RunPlan& plan, const DeviceOrders& orders, const RunOptions& options) {
   PLUMBLINE_CHECK(devices.all().size() == plan.graph.slots() && options.iterations > 0,
                   devices.all().size(), plan.graph.slots(), options.iterations);
   CudaRun run;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/cuda/device_products.h"
 #include "calibrate/cuda/devices.h"
-#include "calibrate/cuda/products.h"
 #include "calibrate/cuda/trainer.h"
 #include "calibrate/cuda_backend.h"
 #include "calibrate/run_plan.h"
@@ -34,10 +34,9 @@ struct CudaRun {
 ///
 /// The thread waits by asking, so a device that makes no progress for the patience of the options
 /// and 20 times the predicted time of the op that it is at is told as a hang; a driver call that
-/// does not return is not. Requires: as many devices as slots; products for each. No context is
+/// does not return is not. Requires: as many devices as slots. No context is
 /// left current that was not.
-CudaRun run_on_cuda(CudaDevices& devices, std::vector<std::unique_ptr<CudaProducts>>& products,
-                    const CudaTraining& training, const RunPlan& plan, const DeviceOrders& orders,
-                    const RunOptions& options);
+CudaRun run_on_cuda(CudaDevices& devices, DeviceProducts& products, const CudaTraining& training,
+                    const RunPlan& plan, const DeviceOrders& orders, const RunOptions& options);
 
 }  // namespace plumbline

@@ -2,11 +2,15 @@
 #include "calibrate/cuda/trainer.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "models/bug.h"
 
 namespace plumbline {
 namespace {
+
+/// As the blocks of a stage.
+constexpr std::size_t kAlignment = 256;
 
 /// The micro-batches of one mini-batch, or 1 in an asynchronous run.
 std::uint32_t mini_batch_of(const RunPlan& plan) {
@@ -52,7 +56,7 @@ std::vector<StageBytes> stage_bytes(const RunPlan& plan, const CudaTraining& tra
   return all;
 }
 
-CudaTrainer::CudaTrainer(CudaDevices& devices, std::vector<std::unique_ptr<CudaProducts>>& products,
+CudaTrainer::CudaTrainer(CudaDevices& devices, DeviceProducts& products,
                          const CudaTraining& training, const RunPlan& plan,
                          const CudaProgram& program)
     : devices_(devices),
@@ -69,6 +73,7 @@ CudaTrainer::CudaTrainer(CudaDevices& devices, std::vector<std::unique_ptr<CudaP
   sample_bytes_ =
       numbers * (network.input.vocabulary ? sizeof(std::int32_t)
                                           : static_cast<std::size_t>(bytes_of(network.element)));
+  sample_stride_ = (sample_bytes_ + kAlignment - 1) / kAlignment * kAlignment;
   const Shape& rows = network.layers.back().input;
   label_bytes_ = batch * sizeof(std::int32_t) *
                  (rows.extents.size() > 1 ? static_cast<std::size_t>(rows.extents.front()) : 1);
@@ -86,8 +91,7 @@ CudaTrainer::~CudaTrainer() {
 
 CudaQueue CudaTrainer::queue(std::uint32_t slot, bool sends) const {
   const CudaDevice& device = devices_.all()[slot];
-  return queue_of(devices_.driver(), device, *products_[slot],
-                  sends ? device.send : device.compute);
+  return queue_of(devices_.driver(), device, products_[slot], sends ? device.send : device.compute);
 }
 
 CudaScratch CudaTrainer::uploaded(std::uint32_t slot, const void* data, std::size_t bytes) {
@@ -134,14 +138,18 @@ void CudaTrainer::prepare_stage(std::uint32_t on) {
   }
   const std::uint32_t samples = data_.micro_batches();
   if (place.stage == 0) {
-    const std::size_t bytes = sample_bytes_ * samples;
-    if (network.input.vocabulary) {
-      mine.samples = uploaded(place.slot, data_.ids(0), bytes);
-    } else {
-      const auto numbers = bytes / static_cast<std::size_t>(bytes_of(network.element));
-      const auto elements = as_elements(network.element, data_.input(0), numbers);
-      mine.samples = uploaded(place.slot, elements.data(), elements.size());
+    std::vector<std::byte> all(sample_stride_ * samples);
+    for (std::uint32_t m = 0; m < samples; ++m) {
+      std::byte* const to = all.data() + m * sample_stride_;
+      if (network.input.vocabulary) {
+        std::memcpy(to, data_.ids(m), sample_bytes_);
+      } else {
+        const auto numbers = sample_bytes_ / static_cast<std::size_t>(bytes_of(network.element));
+        const auto elements = as_elements(network.element, data_.input(m), numbers);
+        std::copy(elements.begin(), elements.end(), to);
+      }
     }
+    mine.samples = uploaded(place.slot, all.data(), all.size());
   }
   if (place.stage + 1 < plan_.graph.stage_slots.size()) return;
   mine.labels = uploaded(place.slot, data_.labels(0), label_bytes_ * samples);
@@ -172,7 +180,7 @@ void CudaTrainer::enqueue_pass(const CudaStep& step) {
   CudaStageTensors t;
   t.input = block(step.input);
   if (stage == 0) {
-    const CUdeviceptr data = mine.samples.data() + sample * sample_bytes_;
+    const CUdeviceptr data = mine.samples.data() + sample * sample_stride_;
     (training_.network->input.vocabulary ? t.ids : t.input) = data;
   }
   t.output = block(step.output);

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "calibrate/cuda/device_products.h"
 #include "calibrate/cuda/devices.h"
-#include "calibrate/cuda/products.h"
 #include "calibrate/cuda/program.h"
 #include "calibrate/cuda/stage.h"
 #include "calibrate/training_data.h"
@@ -31,7 +31,7 @@ struct CudaTraining {
   UpdateRule updates;
 };
 
-/// Makes the devices' queues. `products` are those of each device.
+/// Where a device's work is enqueued; `products` are its own.
 CudaQueue queue_of(const CudaDriver& driver, const CudaDevice& device, CudaProducts& products,
                    CUstream stream);
 
@@ -43,8 +43,8 @@ std::vector<StageBytes> stage_bytes(const RunPlan& plan, const CudaTraining& tra
 class CudaTrainer {
  public:
   /// What is passed outlives it.
-  CudaTrainer(CudaDevices& devices, std::vector<std::unique_ptr<CudaProducts>>& products,
-              const CudaTraining& training, const RunPlan& plan, const CudaProgram& program);
+  CudaTrainer(CudaDevices& devices, DeviceProducts& products, const CudaTraining& training,
+              const RunPlan& plan, const CudaProgram& program);
   ~CudaTrainer();
   CudaTrainer(const CudaTrainer&) = delete;
   CudaTrainer& operator=(const CudaTrainer&) = delete;
@@ -94,12 +94,13 @@ class CudaTrainer {
   void enqueue_copy(const CudaStep& step);
 
   CudaDevices& devices_;
-  std::vector<std::unique_ptr<CudaProducts>>& products_;
+  DeviceProducts& products_;
   const CudaTraining training_;
   const RunPlan& plan_;
   const CudaProgram& program_;
   TrainingData data_;
-  std::size_t sample_bytes_ = 0;  ///< Of a micro-batch.
+  std::size_t sample_bytes_ = 0;   ///< Of a micro-batch.
+  std::size_t sample_stride_ = 0;  ///< From one to the next: all are aligned alike.
   std::size_t label_bytes_ = 0;
   std::vector<OnSlot> on_;           ///< Parallel to CudaProgram::stages.
   std::vector<CudaScratch> blocks_;  ///< Parallel to CudaProgram::blocks.

@@ -27,13 +27,13 @@ inline CudaDriver host_driver() {
   driver.cuModuleGetFunction = [](CUfunction* function, CUmodule, const char* name) {
     const auto found = test::emulated_kernels().find(name);
     if (found == test::emulated_kernels().end()) return CUDA_ERROR_NOT_FOUND;
-    *function = reinterpret_cast<CUfunction>(const_cast<test::FakeKernel*>(&found->second));
+    *function = reinterpret_cast<CUfunction>(const_cast<FakeKernel*>(&found->second));
     return CUDA_SUCCESS;
   };
   driver.cuLaunchKernel = [](CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                              unsigned block_x, unsigned block_y, unsigned block_z,
                              unsigned shared_bytes, CUstream, void** arguments, void**) {
-    reinterpret_cast<const test::FakeKernel*>(function)->run(
+    reinterpret_cast<const FakeKernel*>(function)->run(
         {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, arguments, 0, 1});
     return CUDA_SUCCESS;
   };
