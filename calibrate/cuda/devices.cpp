@@ -176,9 +176,9 @@ void OpenDevices::close() noexcept {
   // A context that is about to go must not stay current.
   CUcontext current = nullptr;
   driver_.cuCtxGetCurrent(&current);
-  const bool is_ours = std::any_of(
-      devices_.begin(), devices_.end(),
-      [&](const CudaDevice& device) { return current != nullptr && device.context == current; });
+  const bool is_ours = std::any_of(devices_.begin(), devices_.end(), [&](const CudaDevice& device) {
+    return current != nullptr && device.context == current;
+  });
   if (is_ours) driver_.cuCtxSetCurrent(nullptr);
   for (auto device = devices_.rbegin(); device != devices_.rend(); ++device) {
     if (device->context == nullptr) continue;

@@ -67,8 +67,8 @@ Result<CudaDriver> load_cuda_driver() {
         fmt::format("this build needs a driver for CUDA {}.{}", CUDA_VERSION / 1000,
                     CUDA_VERSION % 1000 / 10));
   }
-  // Each stream needs a connection of its own: kernels on a shared one wait for each other, whatever
-  // SMs they run on. The driver reads this once, here.
+  // Each stream needs a connection of its own: kernels on a shared one wait for each other,
+  // whatever SMs they run on. The driver reads this once, here.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   if (const CUresult result = driver.cuInit(0); result != CUDA_SUCCESS) {
     return no_device(cuda_failure(driver, "cuInit", result),
