@@ -17,6 +17,7 @@
 #include "calibrate/overheads.h"
 #include "cli/command.h"
 #include "cli/commit.h"
+#include "cli/cuda.h"
 #include "cli/interrupt.h"
 #include "cli/real.h"
 #include "models/network_reader.h"
@@ -34,12 +35,26 @@ struct Arguments {
   std::string output;
   std::string optimizer = "sgd";
   bool resume = false;
+  bool check = false;
   bool least_is_given = false;
   CalibrationOptions options;
 };
 
 /// What is wrong with the command line, whatever the network is.
 std::optional<Diagnostic> refuse(const Arguments& arguments) {
+  if (arguments.check && arguments.backend != "cuda") {
+    return input_error({},
+                       fmt::format("--check with --backend {}: there is nothing to prove",
+                                   clipped(arguments.backend)),
+                       "it proves the devices of --backend cuda");
+  }
+  if (arguments.network.empty() && !arguments.check)
+    return input_error({}, "no NETWORK is given", "a network file (kind: network)");
+  if (arguments.check) return std::nullopt;
+  if (arguments.backend == "cuda") {
+    return input_error({}, "--backend cuda times no networks yet",
+                       "--check proves that its devices can be counted on");
+  }
   if (arguments.backend != "cpu") {
     return input_error(
         {}, fmt::format("--backend is '{}', which calibrates nothing", clipped(arguments.backend)),
@@ -147,6 +162,7 @@ int calibrate(Arguments arguments) {
   options.optimizer =
       arguments.optimizer == "adam" ? OptimizerKind::adam : OptimizerKind::gradient_descent;
   if (const auto wrong = refuse(arguments)) return fail({*wrong});
+  if (arguments.check) return check_cuda(options.devices);
   const auto network = read_network(arguments.network);
   if (!network) return fail(network.problems());
   if (const int trouble = try_output(arguments.output); trouble != ExitCode::done) return trouble;
@@ -204,10 +220,10 @@ void add_calibrate(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand(
       "calibrate", "time the layers of a network on this machine, and write a profile");
-  command->add_option("network", arguments->network, "a network file (kind: network)")
-      ->required()
+  command
+      ->add_option("network", arguments->network, "a network file (kind: network); not for --check")
       ->type_name("NETWORK");
-  command->add_option("--backend", arguments->backend, "what runs the layers: cpu")
+  command->add_option("--backend", arguments->backend, "what runs the layers: cpu, cuda")
       ->required()
       ->type_name("NAME");
   command->add_option("-o,--output", arguments->output, "write the profile here; absent = stdout")
@@ -220,8 +236,9 @@ void add_calibrate(CLI::App& app, int& exit_code) {
       ->type_name("N")
       ->capture_default_str();
   command
-      ->add_option("--devices", arguments->options.devices,
-                   "cores that work at the same time, each on its part of the network")
+      ->add_option(
+          "--devices", arguments->options.devices,
+          "cores or GPUs (or parts of one GPU) that work at the same time, each on its part")
       ->check(CLI::Range(1, 1024))
       ->type_name("N")
       ->capture_default_str();
@@ -248,6 +265,9 @@ void add_calibrate(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_flag("--resume", arguments->resume,
                     "go on with what an interrupted calibration has kept beside -o FILE");
+  command->add_flag("--check", arguments->check,
+                    "cuda: prove that --devices parts of a GPU keep to themselves and work at the "
+                    "same time; measures nothing");
   command->callback([arguments, least, &exit_code] {
     arguments->least_is_given = least->count() > 0;
     exit_code = calibrate(*arguments);

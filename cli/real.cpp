@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cli/cuda.h"
+
 namespace plumbline {
 
 void add_real_arguments(CLI::App& command, RealArguments& arguments) {
@@ -70,6 +72,10 @@ std::optional<Diagnostic> refuse_backend(const std::string& name) {
 Result<std::unique_ptr<Backend>> make_backend(const RealArguments& arguments,
                                               const Scenario& scenario) {
   if (arguments.backend == "synthetic") return synthetic_backend(arguments.synthetic);
+  if (arguments.backend == "cuda") {
+    if (const auto missing = refuse_cuda()) return *missing;
+    return input_error({}, "--backend cuda runs no scenarios yet", "one of synthetic, cpu");
+  }
   auto cpu = cpu_backend(scenario, arguments.cpu);
   if (!cpu) return cpu.problems();
   return std::unique_ptr<Backend>(*std::move(cpu));

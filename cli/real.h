@@ -36,7 +36,8 @@ struct BackendName {
 };
 inline constexpr BackendName kBackends[] = {
     {"synthetic", "threads that wait for the time that the model says"},
-    {"cpu", "a core a device, fp32 kernels of a network's layers by oneDNN"}};
+    {"cpu", "a core a device, fp32 kernels of a network's layers by oneDNN"},
+    {"cuda", "a GPU a device, or a part of one GPU's SMs"}};
 
 /// Errors: there is no backend of this name.
 std::optional<Diagnostic> refuse_backend(const std::string& name);

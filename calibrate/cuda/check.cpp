@@ -21,6 +21,34 @@ constexpr std::uint32_t kBlocks = 1024;
 constexpr std::uint32_t kThreads = 64;
 constexpr long long kCycles = 200'000;
 
+/// What a stream is given goes into a graph while this lives. It ends at once where something
+/// throws: this thread can free no memory, of no device, while it is open.
+class Capture {
+ public:
+  Capture(const CudaDriver& driver, CUstream stream) : driver_(driver), stream_(stream) {
+    PLUMBLINE_CUDA(driver_, cuStreamBeginCapture, stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  }
+  ~Capture() {
+    CUgraph graph = nullptr;
+    if (is_open_) driver_.cuStreamEndCapture(stream_, &graph);
+    if (graph != nullptr) driver_.cuGraphDestroy(graph);
+  }
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  CUgraph end() {
+    CUgraph graph = nullptr;
+    PLUMBLINE_CUDA(driver_, cuStreamEndCapture, stream_, &graph);
+    is_open_ = false;
+    return graph;
+  }
+
+ private:
+  const CudaDriver& driver_;
+  CUstream stream_;
+  bool is_open_ = true;
+};
+
 /// One device under proof: its context is current where its members are called. What it holds goes
 /// back at its end.
 class Subject {
@@ -52,12 +80,11 @@ class Subject {
   std::set<std::uint32_t> seen_of_graph() {
     enter();
     forget();
-    PLUMBLINE_CUDA(driver_, cuStreamBeginCapture, device_.compute,
-                   CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-    is_capturing_ = true;
-    launch_where();
-    PLUMBLINE_CUDA(driver_, cuStreamEndCapture, device_.compute, &graph_);
-    is_capturing_ = false;
+    {
+      Capture capture(driver_, device_.compute);
+      launch_where();
+      graph_ = capture.end();
+    }
     PLUMBLINE_CUDA(driver_, cuGraphInstantiate, &exec_, graph_, 0);
     PLUMBLINE_CUDA(driver_, cuGraphLaunch, exec_, device_.compute);
     return read_places();
@@ -101,8 +128,6 @@ class Subject {
   }
   void release() noexcept {
     driver_.cuCtxSetCurrent(device_.context);
-    // While a capture is open no memory can be freed.
-    if (is_capturing_) driver_.cuStreamEndCapture(device_.compute, &graph_);
     if (exec_ != nullptr) driver_.cuGraphExecDestroy(exec_);
     if (graph_ != nullptr) driver_.cuGraphDestroy(graph_);
     if (times_ != 0) driver_.cuMemFree(times_);
@@ -114,7 +139,6 @@ class Subject {
   CudaDevice& device_;
   CUdeviceptr places_ = 0;
   CUdeviceptr times_ = 0;
-  bool is_capturing_ = false;
   CUgraph graph_ = nullptr;
   CUgraphExec exec_ = nullptr;
 };

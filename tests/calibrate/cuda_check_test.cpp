@@ -124,7 +124,8 @@ TEST_CASE("cuda: whatever call fails in the proof, its name is told and nothing 
         "cuStreamSynchronize", "cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiate",
         "cuGraphLaunch", "cuDeviceTotalMem"}) {
     for (int nth = 1; nth <= 2; ++nth) {
-      CAPTURE(call);
+      CAPTURE(std::string(call));
+      CAPTURE(nth);
       FakeCuda fake;
       fake.fail(call, nth, CUDA_ERROR_LAUNCH_FAILED);
       std::string said;
@@ -139,7 +140,7 @@ TEST_CASE("cuda: whatever call fails in the proof, its name is told and nothing 
             std::string(call) +
                 ": unspecified launch failure (CUDA_ERROR_LAUNCH_FAILED); the device is lost to "
                 "this process: run again, and look at nvidia-smi if it comes back");
-      CHECK(fake.live().empty());
+      CHECK(fake.live() == std::string());
     }
   }
 }

@@ -137,7 +137,7 @@ TEST_CASE("cuda: whatever call fails while devices are opened, nothing stays beh
     int failures = 0;
     for (const bool one_gpu : {false, true}) {
       for (int nth = 1; nth <= 8; ++nth) {
-        CAPTURE(call);
+        CAPTURE(std::string(call));
         CAPTURE(nth);
         CAPTURE(one_gpu);
         FakeCuda fake(gpus(2));
@@ -157,7 +157,7 @@ TEST_CASE("cuda: whatever call fails while devices are opened, nothing stays beh
         CHECK(fake.faults().empty());
       }
     }
-    CAPTURE(call);
+    CAPTURE(std::string(call));
     CHECK(failures > 0);
   }
 }
