@@ -1,20 +1,18 @@
-// Walkers in rounds, and what their samples become.
+// A thread for each core that walks.
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu_calibration.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <memory>
+#include <atomic>
 #include <thread>
 
-#include "calibrate/calibration_memory.h"
 #include "calibrate/cpu_backend.h"
+#include "calibrate/cpu_layer.h"
+#include "calibrate/cpu_walker.h"
 #include "calibrate/machine.h"
-#include "models/network_content.h"
-#include "schedules/partition.h"
+#include "calibrate/overheads.h"
 
 namespace plumbline {
 namespace {
@@ -22,75 +20,11 @@ namespace {
 constexpr RealTime kWarmUp = 500'000'000;
 /// After a pause between two rounds: the caches hold what they did before.
 constexpr RealTime kShortWarmUp = 50'000'000;
-constexpr RealTime kRound = 2'000'000'000;
-/// Of every core in a round, where they take longer than it: then all kinds of passes are in it.
-constexpr std::size_t kLeastTurns = 8;
-constexpr std::size_t kMostSamples = 20'000;
 
-/// The layers of each core: as equal in FLOPs as a chain can be cut.
-StageLayers cut(const Network& network, std::uint32_t stages) {
-  std::vector<Duration> work;
-  work.reserve(network.layers.size());
-  for (const NetworkLayer& layer : network.layers) {
-    work.emplace_back(std::llround(
-        (layer.forward_flops + layer.backward_input_flops + layer.backward_weight_flops) / 1e3));
-  }
-  StageLayers ranges;
-  std::size_t first = 0;
-  for (const std::uint32_t count : balanced_counts(work, stages)) {
-    ranges.emplace_back(first, first + count - 1);
-    first += count;
-  }
-  return ranges;
-}
-
-BatchSamples no_samples(const StageLayers& stages, std::int64_t batch,
-                        const CalibrationOptions& options) {
-  StopLimits limits;
-  limits.most_samples = kMostSamples;
-  limits.most_time = round_up(options.most_seconds * 1e9);
-  limits.least_time = round_up(options.least_seconds * 1e9);
-  BatchSamples samples;
-  samples.batch = batch;
-  samples.stages.reserve(stages.size());
-  for (const auto& [first, last] : stages) samples.stages.emplace_back(last - first + 1, limits);
-  return samples;
-}
-
-/// What the head of a kept calibration rules out, at a line of it.
-Diagnostic not_kept_by_us(const KeptCalibration& kept, int line, std::string message) {
-  return input_error({kept.source, line, 1, 1}, std::move(message),
-                     "delete the file and calibrate anew");
-}
-
-/// Adds what an earlier calibration has kept of this batch.
-std::optional<Diagnostic> restore(const KeptCalibration& kept, BatchSamples& samples) {
-  for (const KeptRound& round : kept.rounds) {
-    if (round.batch != samples.batch) continue;
-    samples.measured += round.measured;
-    for (const KeptPass& pass : round.passes) {
-      if (pass.device >= samples.stages.size())
-        return not_kept_by_us(kept, pass.line, fmt::format("there is no device {}", pass.device));
-      StageSamples& stage = samples.stages[pass.device];
-      const std::size_t times = pass.times.layers.size();
-      if (times != 0 && times != stage.layers()) {
-        return not_kept_by_us(
-            kept, pass.line,
-            fmt::format("this pass has the times of {} layers, and device {} has {}", times,
-                        pass.device, stage.layers()));
-      }
-      if (stage.takes(pass.times.pass)) stage.add(pass.times, samples.measured);
-    }
-  }
-  return std::nullopt;
-}
-
-/// The walkers of one batch, and the rounds in which they walk.
-class Rounds {
+class CpuWalkers : public Walkers {
  public:
-  Rounds(const Network& network, const StageLayers& stages, const CalibrationOptions& options,
-         BatchSamples& samples)
-      : options_(options), samples_(samples) {
+  CpuWalkers(const Network& network, const StageLayers& stages, const CalibrationOptions& options,
+             BatchSamples& samples) {
     walkers_.reserve(stages.size());
     for (std::uint32_t device = 0; device < stages.size(); ++device) {
       const WalkerTask task{stages[device].first, stages[device].second, samples.batch, device,
@@ -98,252 +32,104 @@ class Rounds {
       walkers_.push_back(std::make_unique<Walker>(network, task, samples.stages[device]));
     }
   }
+  ~CpuWalkers() override { CpuWalkers::stop(); }
 
-  /// Lets all walk for a round, or until the noise is small, the time is over, or it is
-  /// interrupted.
-  KeptRound walk() {
-    std::atomic<RealTime> measuring{0};
-    std::atomic<bool> stop{false};
-    std::vector<std::thread> threads;
-    threads.reserve(walkers_.size());
+  RealTime warm_up(bool is_first) const override { return is_first ? kWarmUp : kShortWarmUp; }
+  void start(Duration before) override {
+    measuring_ = 0;
+    stop_ = false;
+    threads_.reserve(walkers_.size());
     for (const auto& walker : walkers_)
-      threads.emplace_back([&] { walker->walk(measuring, stop, samples_.measured); });
-    const auto rest = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
-    const RealTime begin = now();
-    while (now() - begin < (is_first_ ? kWarmUp : kShortWarmUp) && !is_interrupted()) rest();
-    if (is_first_) clock_ = clock_now();
-    is_first_ = false;
-    const RealTime start = now();
-    measuring = start;
-    while (!is_over(now() - start)) {
-      rest();
-      tell(now() - start);
-    }
-    stop = true;
-    for (std::thread& thread : threads) thread.join();
-    KeptRound round{samples_.batch, Duration{now() - start}, {}};
-    samples_.measured += round.measured;
-    for (std::uint32_t device = 0; device < walkers_.size(); ++device) {
-      for (const PassTimes& pass : walkers_[device]->walked())
-        round.passes.push_back({device, pass, 0});
-    }
-    return round;
+      threads_.emplace_back([this, &walker, before] { walker->walk(measuring_, stop_, before); });
   }
-
-  bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
-  /// Of the cores at work, in MHz.
-  std::optional<double> clock() const { return clock_; }
+  void count_from(RealTime time) override { measuring_ = time; }
+  void go_on() override { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
+  void stop() override {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+  bool all_done() const override {
+    return std::all_of(walkers_.begin(), walkers_.end(),
+                       [](const auto& walker) { return walker->is_done(); });
+  }
+  std::size_t least_turns() const override {
+    std::size_t least = walkers_.front()->turns();
+    for (const auto& walker : walkers_) least = std::min(least, walker->turns());
+    return least;
+  }
+  std::optional<double> clock() const override { return clock_now(); }
+  const std::vector<PassTimes>& walked(std::uint32_t device) const override {
+    return walkers_[device]->walked();
+  }
 
  private:
-  bool is_over(RealTime passed) const {
-    const auto all = [&](auto&& holds) {
-      return std::all_of(walkers_.begin(), walkers_.end(),
-                         [&](const auto& walker) { return holds(*walker); });
-    };
-    if (seconds(samples_.measured + Duration{passed}) >= options_.most_seconds) return true;
-    if (is_interrupted()) return true;
-    if (all([](const Walker& walker) { return walker.is_done(); })) return true;
-    return passed >= kRound &&
-           all([](const Walker& walker) { return walker.turns() >= kLeastTurns; });
-  }
-
-  void tell(RealTime passed) const {
-    if (!options_.progress) return;
-    const double share = seconds(samples_.measured + Duration{passed}) / options_.most_seconds;
-    options_.progress(fmt::format("micro-batches of {}", samples_.batch), std::min(1.0, share));
-  }
-
-  const CalibrationOptions& options_;
-  BatchSamples& samples_;
   std::vector<std::unique_ptr<Walker>> walkers_;
-  bool is_first_ = true;
-  std::optional<double> clock_;
+  std::atomic<RealTime> measuring_{0};
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> threads_;
 };
 
-Measurement measurement_of(const Network& network, const BatchSamples& samples) {
-  Measurement measurement;
-  measurement.batch = samples.batch;
-  measurement.layers.reserve(network.layers.size());
-  for (const StageSamples& stage : samples.stages) {
-    for (std::size_t i = 0; i < stage.layers(); ++i) {
-      const NetworkLayer& layer = network.layers[measurement.layers.size()];
-      const auto time = [&](Pass pass) { return measured_time(stage.of_layer(pass, i)); };
-      LayerCosts costs;
-      costs.forward = time(Pass::forward);
-      costs.backward = time(Pass::backward);
-      if (layer.splits)
-        costs.split = SplitBackward{time(Pass::backward_input), time(Pass::backward_weight)};
-      if (layer.parameter_count() > 0) costs.update = time(Pass::update);
-      costs.output = output_bytes(network, layer, samples.batch);
-      costs.activation = activation_bytes(network, layer, samples.batch);
-      measurement.layers.push_back(costs);
-    }
+class Cores : public CalibrationDevices {
+ public:
+  std::string_view backend() const override { return "cpu"; }
+  std::optional<Diagnostic> refuse_network(const Network& network,
+                                           const Mark& mark) const override {
+    return refuse_for_cpu(network, mark);
   }
-  return measurement;
-}
-
-/// Each core's layers as one piece.
-std::vector<Block> blocks_of(const BatchSamples& samples) {
-  std::vector<Block> blocks;
-  blocks.reserve(samples.stages.size());
-  std::uint32_t next = 0;
-  for (const StageSamples& stage : samples.stages) {
-    Block block;
-    for (std::size_t i = 0; i < stage.layers(); ++i) block.layers.push_back({next++});
-    block.forward = measured_time(stage.whole(Pass::forward)).mean;
-    block.backward = measured_time(stage.whole(Pass::backward)).mean;
-    blocks.push_back(std::move(block));
+  std::optional<Diagnostic> refuse_count(std::uint32_t devices, const Mark& mark) const override {
+    if (devices <= usable_cores()) return std::nullopt;
+    Diagnostic missing = input_error(mark,
+                                     fmt::format("{} devices, but there {} {} core{}", devices,
+                                                 usable_cores() == 1 ? "is" : "are", usable_cores(),
+                                                 usable_cores() == 1 ? "" : "s"),
+                                     "every device is a core of its own");
+    missing.fault = Fault::no_device;
+    return missing;
   }
-  return blocks;
-}
-
-LayerGraph graph_of(const Network& network) {
-  std::vector<Layer> layers;
-  layers.reserve(network.layers.size());
-  for (const NetworkLayer& layer : network.layers) {
-    layers.push_back(
-        {layer.name, std::string(kind_name(layer.settings)), parameter_bytes(network, layer)});
+  std::optional<Bytes> available_memory() const override { return plumbline::available_memory(); }
+  CalibrationHead head() const override {
+    return {{"processor", printable(processor_name())},
+            {"cores", std::to_string(usable_cores())},
+            {"library", cpu_library()}};
   }
-  return LayerGraph::chain(std::move(layers));
-}
+  std::map<std::string, std::string> provenance(std::uint32_t devices) const override {
+    return {{"device", processor_name()},
+            {"library", cpu_library()},
+            {"cores", std::to_string(usable_cores())},
+            {"busy_cores", std::to_string(devices)}};
+  }
+  std::unique_ptr<Walkers> walkers(const Network& network, const StageLayers& stages,
+                                   const CalibrationOptions& options,
+                                   BatchSamples& samples) override {
+    return std::make_unique<CpuWalkers>(network, stages, options, samples);
+  }
+  Overheads overheads() override { return measure_overheads(); }
+};
 
 }  // namespace
 
-std::vector<std::int64_t> batches_of(const CalibrationOptions& options) {
-  std::vector<std::int64_t> batches = options.batches;
-  std::sort(batches.begin(), batches.end());
-  batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
-  return batches;
-}
+std::unique_ptr<CalibrationDevices> cpu_devices() { return std::make_unique<Cores>(); }
 
 CalibrationHead calibration_head(const Network& network, const CalibrationOptions& options,
                                  std::string_view tool) {
-  return {{"network",
-           printable(fmt::format("{}, {}", clipped(network.name), network_fingerprint(network)))},
-          {"batches", fmt::format("{}", fmt::join(batches_of(options), ", "))},
-          {"devices", std::to_string(options.devices)},
-          {"optimizer", std::string(name(options.optimizer))},
-          {"seed", std::to_string(options.seed)},
-          {"backend", "cpu"},
-          {"processor", printable(processor_name())},
-          {"cores", std::to_string(usable_cores())},
-          {"library", cpu_library()},
-          {"tool", std::string(tool)}};
+  return calibration_head(Cores(), network, options, tool);
 }
 
 std::optional<Diagnostic> refuse_calibration(const Network& network, const Mark& mark,
                                              const CalibrationOptions& options) {
-  if (auto refused = refuse_for_cpu(network, mark)) return refused;
-  if (options.devices > network.layers.size()) {
-    return input_error(mark,
-                       fmt::format("{} devices, but the network '{}' has {} layers",
-                                   options.devices, clipped(network.name), network.layers.size()),
-                       "every device has at least one layer");
-  }
-  if (options.devices > usable_cores()) {
-    Diagnostic missing =
-        input_error(mark,
-                    fmt::format("{} devices, but there {} {} core{}", options.devices,
-                                usable_cores() == 1 ? "is" : "are", usable_cores(),
-                                usable_cores() == 1 ? "" : "s"),
-                    "every device is a core of its own");
-    missing.fault = Fault::no_device;
-    return missing;
-  }
-  const std::optional<Bytes> available = available_memory();
-  if (!available) return std::nullopt;
-  return refuse_for_memory(network, mark, cut(network, options.devices), batches_of(options).back(),
-                           options.optimizer, *available);
+  return refuse_calibration(Cores(), network, mark, options);
 }
 
 Result<Measured> measure_layers(const Network& network, const Mark& mark,
                                 const CalibrationOptions& options) {
-  if (auto refused = refuse_calibration(network, mark, options)) return *refused;
-  const StageLayers stages = cut(network, options.devices);
-  Measured measured;
-  measured.load = load_now();
-  // What was measured before counts first; then each batch in turn, round by round.
-  const std::vector<std::int64_t> sizes = batches_of(options);
-  for (const KeptRound& round : options.kept.rounds) {
-    if (std::find(sizes.begin(), sizes.end(), round.batch) == sizes.end())
-      return not_kept_by_us(options.kept, round.passes.empty() ? 0 : round.passes.front().line,
-                            fmt::format("no batch of {} is asked for", round.batch));
-  }
-  std::vector<BatchSamples>& batches = measured.batches;
-  batches.reserve(sizes.size());
-  for (const std::int64_t batch : sizes) {
-    batches.push_back(no_samples(stages, batch, options));
-    if (auto wrong = restore(options.kept, batches.back())) return *wrong;
-  }
-  for (BatchSamples& samples : batches) {
-    const auto is_over = [&] {
-      return samples.is_done() || seconds(samples.measured) >= options.most_seconds;
-    };
-    if (is_over()) continue;
-    Rounds rounds(network, stages, options, samples);
-    while (!is_over()) {
-      const KeptRound round = rounds.walk();
-      if (options.keep && !round.passes.empty()) {
-        if (auto trouble = options.keep(round)) return *trouble;
-      }
-      if (rounds.is_interrupted()) {
-        measured.interrupted = true;
-        return measured;
-      }
-    }
-    measured.clock = rounds.clock();
-  }
-  return measured;
+  Cores cores;
+  return measure_layers(cores, network, mark, options);
 }
 
 Result<Calibration> calibration_of(const Network& network, const Mark& mark,
                                    const CalibrationOptions& options, const Measured& measured) {
-  Calibration calibration;
-  Model& model = calibration.model;
-  model.name = network.name;
-  model.graph = graph_of(network);
-  std::int64_t dropped = 0;
-  std::string missing;
-  for (const BatchSamples& samples : measured.batches) {
-    if (const auto what = samples.missing()) {
-      missing = *what;
-      calibration.left_out.push_back(
-          fmt::format("micro-batches of {} samples are left out: {}", samples.batch, missing));
-      continue;
-    }
-    model.profile.measurements.push_back(measurement_of(network, samples));
-    model.profile.blocks = blocks_of(samples);
-    calibration.passes += samples.passes();
-    dropped += samples.dropped();
-    calibration.drift = std::max(calibration.drift, samples.drift());
-    calibration.noise = std::max(calibration.noise, samples.noise());
-  }
-  if (model.profile.measurements.empty()) {
-    return input_error(mark, fmt::format("too much other work on this machine: {}", missing),
-                       "try again when it is quiet, or with more time");
-  }
-  if (model.profile.measurements.size() > 1) model.profile.blocks.clear();  // of which batch?
-  calibration.dropped = static_cast<double>(dropped) /
-                        static_cast<double>(std::max<std::int64_t>(calibration.passes, 1));
-  auto& provenance = model.profile.provenance;
-  provenance = {{"source", "measured"},
-                {"backend", "cpu"},
-                {"device", processor_name()},
-                {"host", host_name()},
-                {"system", system_name()},
-                {"library", cpu_library()},
-                {"compiler", compiler_name()},
-                {"cores", std::to_string(usable_cores())},
-                {"busy_cores", std::to_string(options.devices)},
-                {"optimizer", std::string(name(options.optimizer))},
-                {"seed", std::to_string(options.seed)},
-                {"passes", std::to_string(calibration.passes)},
-                {"dropped", fmt::format("{:.4f}", calibration.dropped)},
-                {"drift", fmt::format("{:.4f}", calibration.drift)},
-                {"noise", fmt::format("{:.4f}", calibration.noise)}};
-  if (measured.clock) provenance["clock"] = fmt::format("{:.0f} MHz", *measured.clock);
-  if (measured.load) provenance["load"] = fmt::format("{:.2f}", *measured.load);
-  return calibration;
+  return calibration_of(Cores(), network, mark, options, measured);
 }
 
 }  // namespace plumbline

@@ -18,9 +18,6 @@
 
 namespace plumbline {
 
-/// The first and the last layer of each stage.
-using StageLayers = std::vector<std::pair<std::size_t, std::size_t>>;
-
 /// What a walker walks.
 struct WalkerTask {
   std::size_t first = 0;  ///< Layers first..last.

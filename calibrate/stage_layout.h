@@ -11,6 +11,9 @@
 
 namespace plumbline {
 
+/// The first and the last layer of each stage.
+using StageLayers = std::vector<std::pair<std::size_t, std::size_t>>;
+
 /// Layers first..last of a network for micro-batches of one size. Each block (parameters and their
 /// gradients; kept; left; scratch) is one piece of memory; offsets and sizes are in bytes, tensors
 /// begin at multiples of the alignment. It allocates nothing.

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "calibrate/cuda/device_products.h"
@@ -139,10 +139,16 @@ Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
   }
   auto own_driver = std::make_unique<CudaDriver>(driver);
   const auto count = static_cast<std::uint32_t>(pipeline->devices.size()) * pipeline->copies;
-  auto devices = open_cuda_devices(*own_driver, count, options.one_gpu);
-  if (!devices) return devices.problems();
-  return std::unique_ptr<CudaBackend>(std::make_unique<CudaBackendOnNetwork>(
-      std::move(own_driver), *std::move(devices), scenario, options));
+  try {
+    auto devices = open_cuda_devices(*own_driver, count, options.one_gpu);
+    if (!devices) return devices.problems();
+    return std::unique_ptr<CudaBackend>(std::make_unique<CudaBackendOnNetwork>(
+        std::move(own_driver), *std::move(devices), scenario, options));
+  } catch (const std::runtime_error& error) {  // of the driver, of a library
+    Diagnostic lost = input_error({}, error.what());
+    lost.fault = Fault::no_device;
+    return lost;
+  }
 }
 
 Result<std::unique_ptr<CudaBackend>> cuda_backend(const Scenario& scenario,

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "calibrate/clock.h"
+#include "calibrate/cuda/events.h"
 #include "calibrate/cuda/left_behind.h"
 #include "calibrate/ledger.h"
 #include "models/bug.h"
@@ -24,37 +25,6 @@ namespace {
 constexpr std::int64_t kLongestGate = 500'000'000;
 /// Questions come without a pause for so long after progress.
 constexpr RealTime kEager = 1'000'000;
-
-/// Events of one device. They belong to the context that is current when they are made.
-class Events {
- public:
-  Events() = default;
-  Events(const CudaDriver& driver, std::size_t count, unsigned flags) : driver_(&driver) {
-    events_.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      CUevent event = nullptr;
-      PLUMBLINE_CUDA(driver, cuEventCreate, &event, flags);
-      events_.push_back(event);
-    }
-  }
-  Events(Events&& other) noexcept { *this = std::move(other); }
-  Events& operator=(Events&& other) noexcept {
-    std::swap(driver_, other.driver_);
-    std::swap(events_, other.events_);
-    return *this;
-  }
-  Events(const Events&) = delete;
-  Events& operator=(const Events&) = delete;
-  ~Events() {
-    for (const CUevent event : events_) driver_->cuEventDestroy(event);
-  }
-
-  CUevent operator[](std::size_t i) const { return events_[i]; }
-
- private:
-  const CudaDriver* driver_ = nullptr;
-  std::vector<CUevent> events_;
-};
 
 /// A device has not come on for too long.
 struct Hang {
@@ -136,8 +106,8 @@ class Rig {
     std::vector<std::uint32_t> steps;  ///< Of its compute stream, in order.
     std::size_t ended = 0;             ///< So many of them are known to have ended.
     RealTime since = 0;                ///< When that last changed.
-    Events timing;                     ///< Origin, start, end of the iteration.
-    Events joins;                      ///< Start; ends of the two streams.
+    CudaEvents timing;                 ///< Origin, start, end of the iteration.
+    CudaEvents joins;                  ///< Start; ends of the two streams.
   };
   enum Timing : std::uint8_t { origin, start, end, timings };
   enum Joins : std::uint8_t { started, compute_ended, send_ended, joins };
@@ -157,15 +127,15 @@ class Rig {
     use(slot);
     trainer_.prepare(slot);
     OnDevice& mine = on_device_[slot];
-    mine.timing = Events(driver_, timings, CU_EVENT_DEFAULT);
-    mine.joins = Events(driver_, joins, CU_EVENT_DISABLE_TIMING);
+    mine.timing = CudaEvents(driver_, timings, CU_EVENT_DEFAULT);
+    mine.joins = CudaEvents(driver_, joins, CU_EVENT_DISABLE_TIMING);
     signals_.resize(program_.steps.size());
     told_.resize(program_.steps.size());
     for (std::size_t i = 0; i < program_.steps.size(); ++i) {
       const CudaStep& step = program_.steps[i];
       if (step.slot != slot) continue;
-      if (step.signals) signals_[i] = Events(driver_, 1, CU_EVENT_DISABLE_TIMING);
-      told_[i] = Events(driver_, 2, CU_EVENT_DEFAULT);
+      if (step.signals) signals_[i] = CudaEvents(driver_, 1, CU_EVENT_DISABLE_TIMING);
+      told_[i] = CudaEvents(driver_, 2, CU_EVENT_DEFAULT);
     }
     if (slot == 0) gate_times_ = CudaScratch(driver_, 2 * sizeof(std::uint64_t));
   }
@@ -223,7 +193,7 @@ class Rig {
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
       use(slot);
       const CudaDevice& mine = device(slot);
-      const Events& timing = on_device_[slot].timing;
+      const CudaEvents& timing = on_device_[slot].timing;
       const CUevent all_start = on_device_[0].joins[started];
       if (slot == 0) {
         gate();
@@ -264,13 +234,13 @@ class Rig {
   void finish() {
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
       use(slot);
-      const Events& own = on_device_[slot].joins;
+      const CudaEvents& own = on_device_[slot].joins;
       PLUMBLINE_CUDA(driver_, cuEventRecord, own[compute_ended], device(slot).compute);
       PLUMBLINE_CUDA(driver_, cuEventRecord, own[send_ended], device(slot).send);
     }
     use(0);
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
-      const Events& own = on_device_[slot].joins;
+      const CudaEvents& own = on_device_[slot].joins;
       if (slot > 0)
         PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, device(0).compute, own[compute_ended], 0);
       PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, device(0).compute, own[send_ended], 0);
@@ -507,8 +477,8 @@ class Rig {
   CudaTrainer trainer_;
   std::vector<OnDevice> on_device_;
   std::vector<Ledger> ledgers_;
-  std::vector<Events> signals_;  ///< Of each step that others wait for.
-  std::vector<Events> told_;     ///< Of each step: begin and end.
+  std::vector<CudaEvents> signals_;  ///< Of each step that others wait for.
+  std::vector<CudaEvents> told_;     ///< Of each step: begin and end.
   CudaScratch gate_times_;
   std::int64_t enqueuing_ = 0;  ///< How long the gate stays closed.
   std::vector<double> losses_;
