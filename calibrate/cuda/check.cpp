@@ -252,6 +252,7 @@ CudaProof prove_cuda_devices(CudaDevices& devices) {
   CudaProof proof;
   proof.devices.resize(all.size());
   std::vector<std::unique_ptr<Subject>> subjects;
+  subjects.reserve(all.size());
   for (CudaDevice& device : all)
     subjects.push_back(std::make_unique<Subject>(devices.driver(), device));
   // One after the other: where each runs. What is loaded at a first launch is loaded here.

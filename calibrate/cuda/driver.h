@@ -86,6 +86,7 @@ namespace plumbline {
 
 /// The driver's functions; a null one is not there.
 struct CudaDriver {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration has none
 #define PLUMBLINE_CUDA_MEMBER(call) decltype(&::call) call = nullptr;
   PLUMBLINE_CUDA_CALLS(PLUMBLINE_CUDA_MEMBER)
 #undef PLUMBLINE_CUDA_MEMBER
