@@ -15,7 +15,7 @@ namespace plumbline {
 
 /// One micro-batch on its way through one layer: samples outermost, rows in order, dense, in the
 /// network's element type. Sizes are those of the layer's shapes times the batch. Lists are
-/// parallel to those of NetworkLayer. All are pointers of the device.
+/// parallel to those of NetworkLayer. All are pointers of the device, aligned to 16 bytes.
 struct CudaCall {
   CUdeviceptr input = 0;   ///< Not for an embedding.
   CUdeviceptr ids = 0;     ///< For an embedding: an int32 token each.

@@ -10,8 +10,8 @@
 
 namespace plumbline {
 
-/// Memory of the current context, not initialised. Freed in whichever context is current then:
-/// addresses are those of the process. Moved, not copied.
+/// Memory of the current context, not initialised. Freed while any context is current: addresses
+/// are those of the process. Moved, not copied.
 class CudaScratch {
  public:
   CudaScratch() = default;
