@@ -175,7 +175,9 @@ class Rig {
     begin();
     const RealTime before = now();
     for (std::uint32_t i = 0; i < program_.steps.size(); ++i) enqueue(i, tells);
-    enqueuing_ = std::min(kLongestGate, (now() - before) * 5 / 4 + 50'000);
+    // The shortest, as a closed gate may hold the host back too, where the driver's queues are full.
+    const std::int64_t took = (now() - before) * 5 / 4 + 50'000;
+    enqueuing_ = std::min(enqueuing_ == 0 ? kLongestGate : enqueuing_, took);
     at_step_.reset();
     finish();
     watch();

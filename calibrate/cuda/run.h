@@ -29,7 +29,7 @@ struct CudaRun {
 /// first alone, between one event at the start and one at the end (`untold`); then with events
 /// around every op, which tell the trace. Events are read against one that every device records at
 /// the start of the iteration. Devices begin together, behind a kernel that waits for as long as
-/// enqueuing the last iteration took, as far as the driver's queues let the host run ahead.
+/// enqueuing an iteration takes, as far as the driver's queues let the host run ahead.
 /// Nothing else runs on the devices, so all iterations count as clean.
 ///
 /// The thread waits by asking, so a device that makes no progress for the patience of the options
