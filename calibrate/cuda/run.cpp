@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <exception>
 #include <optional>
@@ -105,7 +106,6 @@ class Rig {
   struct OnDevice {
     std::vector<std::uint32_t> steps;  ///< Of its compute stream, in order.
     std::size_t ended = 0;             ///< So many of them are known to have ended.
-    RealTime since = 0;                ///< When that last changed.
     CudaEvents timing;                 ///< Origin, start, end of the iteration.
     CudaEvents joins;                  ///< Start; ends of the two streams.
   };
@@ -168,16 +168,15 @@ class Rig {
 
   /// One iteration, from the first call to the end of all work.
   void execute(bool tells) {
-    for (OnDevice& one : on_device_) {
-      one.ended = 0;
-      one.since = now();
-    }
-    begin();
+    for (OnDevice& one : on_device_) one.ended = 0;
+    std::int64_t& enqueuing = enqueuing_[tells ? 1 : 0];
+    begin(enqueuing);
     const RealTime before = now();
     for (std::uint32_t i = 0; i < program_.steps.size(); ++i) enqueue(i, tells);
-    // The shortest, as a closed gate may hold the host back too, where the driver's queues are full.
+    // The shortest, as a closed gate may hold the host back too, where the driver's queues are
+    // full.
     const std::int64_t took = (now() - before) * 5 / 4 + 50'000;
-    enqueuing_ = std::min(enqueuing_ == 0 ? kLongestGate : enqueuing_, took);
+    enqueuing = std::min(enqueuing == 0 ? kLongestGate : enqueuing, took);
     at_step_.reset();
     finish();
     watch();
@@ -191,14 +190,14 @@ class Rig {
   }
 
   /// All streams wait for one event; then each device notes the time.
-  void begin() {
+  void begin(std::int64_t gate_time) {
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
       use(slot);
       const CudaDevice& mine = device(slot);
       const CudaEvents& timing = on_device_[slot].timing;
       const CUevent all_start = on_device_[0].joins[started];
       if (slot == 0) {
-        gate();
+        gate(gate_time);
         PLUMBLINE_CUDA(driver_, cuEventRecord, all_start, mine.compute);
         PLUMBLINE_CUDA(driver_, cuEventRecord, timing[start], mine.compute);
       } else {
@@ -210,9 +209,9 @@ class Rig {
   }
 
   /// Holds the first device back while the host enqueues.
-  void gate() {
-    if (enqueuing_ == 0) return;
-    auto nanoseconds = static_cast<unsigned long long>(enqueuing_);
+  void gate(std::int64_t gate_time) {
+    if (gate_time == 0) return;
+    auto nanoseconds = static_cast<unsigned long long>(gate_time);
     CUdeviceptr times = gate_times_.data();
     void* arguments[] = {&nanoseconds, &times};
     PLUMBLINE_CUDA(driver_, cuLaunchKernel, (*device(0).kernels)["plumbline_spin"], 1, 1, 1, 1, 1,
@@ -299,7 +298,6 @@ class Rig {
       if (!has_ended(signals_[mine.steps[i]][0])) break;
       mine.ended = i + 1;
     }
-    if (mine.ended > before) mine.since = now();
     return mine.ended > before;
   }
 
@@ -482,7 +480,8 @@ class Rig {
   std::vector<CudaEvents> signals_;  ///< Of each step that others wait for.
   std::vector<CudaEvents> told_;     ///< Of each step: begin and end.
   CudaScratch gate_times_;
-  std::int64_t enqueuing_ = 0;  ///< How long the gate stays closed.
+  std::array<std::int64_t, 2>
+      enqueuing_{};  ///< How long the gate stays closed; [1] where it tells.
   std::vector<double> losses_;
   std::uint32_t iterations_done_ = 0;
   bool is_prepared_ = false;

@@ -197,7 +197,7 @@ TEST_CASE("cuda: a synchronous pipeline makes bit by bit the weights of one devi
     check_as_on_cpu(one, alone);
     for (const char* schedule : {"naive", "gpipe", "1f1b", "eager-1f1b", "delayed-backward"}) {
       for (const int count : {2, 4}) {
-        if (network == kGpt && count == 4) continue;  // as kernels are slow on the host
+        if (network == kGpt && (count == 4 || schedule[0] == 'n' || schedule[0] == 'e')) continue;
         CAPTURE(network);
         CAPTURE(schedule);
         CAPTURE(count);
@@ -292,17 +292,18 @@ TEST_CASE("cuda: an asynchronous run makes the weights that the cpu backend make
 
 TEST_CASE("cuda: no order that streams leave free changes a bit") {
   const std::string replicas = "plan: {stages: 2, replicas: [2, 1]}\n";
+  const std::string richest = devices(3, "name: 1f1b, micro_batches: 4, mini_batches: 2", replicas);
   for (const std::string& rest :
-       {devices(3, "name: 1f1b, micro_batches: 3"),
+       {richest, devices(3, "name: 1f1b, micro_batches: 3"),
         devices(3, "name: gpipe, micro_batches: 3, transfers: blocking"),
         devices(3, "name: 1f1b, micro_batches: 3, recompute: full"),
-        devices(3, "name: 1f1b, micro_batches: 4, mini_batches: 2", replicas),
         devices(3, "name: pipedream, micro_batches: 3, weights: stash"),
         devices(3, "name: pipedream, micro_batches: 4, weights: two", replicas)}) {
     CAPTURE(rest);
     const Scenario scenario = scenario_of(kTiny, rest);
     const Trained first = train(scenario);
-    for (std::uint64_t seed = 2; seed <= 20; ++seed) {
+    const std::uint64_t seeds = rest == richest ? 20 : 5;
+    for (std::uint64_t seed = 2; seed <= seeds; ++seed) {
       CAPTURE(seed);
       FakeOptions options;
       options.seed = seed;
