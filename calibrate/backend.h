@@ -11,6 +11,7 @@
 
 #include "calibrate/clock.h"
 #include "calibrate/run_plan.h"
+#include "calibrate/run_record.h"
 
 namespace plumbline {
 
@@ -56,11 +57,9 @@ class Worker {
 };
 
 /// A kind of device. A backend whose work is done on the calling thread (synthetic, cpu) gives one
-/// worker a device. One whose devices work by themselves (CUDA) is driven by one thread instead: it
-/// enqueues the nodes in the order of the op graph, each on the stream of its slot or channel,
-/// joins streams by events (the graph's order has every record before its waits), replays the stage
-/// graphs that calibration timed, and reads the events' times back; so it needs of the runner only
-/// the graph, the ledger and the record.
+/// worker a device, and a thread drives each. One whose devices work by themselves (cuda) has a
+/// run() of its own: one thread enqueues everything in the order of the op graph, and of the runner
+/// it needs only the ledger and the record.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -73,8 +72,13 @@ class Backend {
   virtual bool has_own_overheads() const = 0;
   /// What a run has to say after it: "loss 2.31 in the first iteration, 0.43 in the last".
   virtual std::vector<std::string> remarks() const { return {}; }
-  /// The workers of all slots. The plan outlives them; its graph's costs are what the ops are
-  /// predicted to take.
+
+  /// Executes the orders, the nodes of each slot, and ends with a record or with the reason why it
+  /// was given up. The plan and its parts outlive the call, and after a hang the process; the costs
+  /// of its graph are what the ops are predicted to take. By default the threads of runner.h run
+  /// workers().
+  virtual RunResult run(const RunPlan& plan, const DeviceOrders& orders, const RunOptions& options);
+  /// The workers of all slots, for the default run().
   virtual std::vector<std::unique_ptr<Worker>> workers(const RunPlan& plan) = 0;
 };
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "calibrate/cpu_walker.h"
+#include "calibrate/stage_layout.h"
 #include "models/diagnostic.h"
 #include "models/network.h"
 #include "models/optimizer_kind.h"

@@ -19,8 +19,6 @@
 namespace plumbline {
 namespace {
 
-constexpr std::uint32_t kMostDifferentMicroBatches = 64;
-
 /// Buffers of one size that are used again and again, so that a run allocates only at first.
 class Pool {
  public:

@@ -9,6 +9,7 @@
 
 #include "calibrate/clock.h"
 #include "calibrate/cpu_layer.h"
+#include "calibrate/stage_layout.h"
 #include "models/network.h"
 
 namespace plumbline {
@@ -37,19 +38,19 @@ class CpuStage {
   CpuStage(const Network& network, std::size_t first, std::size_t last, std::int64_t batch);
 
   // Sizes in floats.
-  std::size_t parameter_floats() const { return parameter_floats_; }
-  std::size_t output_floats() const { return output_floats_; }
-  std::size_t input_floats() const { return input_floats_; }  ///< 0 for ids.
-  std::size_t kept_floats() const { return kept_floats_; }
-  std::size_t left_floats() const { return left_floats_; }
+  std::size_t parameter_floats() const { return layout_.parameters() / sizeof(float); }
+  std::size_t output_floats() const { return layout_.output() / sizeof(float); }
+  std::size_t input_floats() const { return layout_.input() / sizeof(float); }  ///< 0 for ids.
+  std::size_t kept_floats() const { return layout_.kept() / sizeof(float); }
+  std::size_t left_floats() const { return layout_.left() / sizeof(float); }
   /// Scratch of a full backward: in long stages less than left_floats(), as gradients take turns.
-  std::size_t scratch_floats() const { return scratch_floats_; }
+  std::size_t scratch_floats() const { return layout_.scratch() / sizeof(float); }
 
   /// Where the parameters of layer i of the stage begin, and where those of the next one do.
   std::pair<std::size_t, std::size_t> parameters_of(std::size_t i) const;
 
   std::size_t layers() const { return layers_.size(); }
-  const NetworkLayer& layer(std::size_t i) const { return *layers_[i].layer; }
+  const NetworkLayer& layer(std::size_t i) const { return *layout_[i].layer; }
 
   /// Fills `parameters` with the layers' starting values. The same network, layer and seed give the
   /// same values whatever the stages are.
@@ -62,32 +63,17 @@ class CpuStage {
   void backward_weight(const StageTensors& tensors, Stamps* stamps = nullptr);
 
  private:
-  struct Placed {
-    const NetworkLayer* layer = nullptr;
-    std::size_t number = 0;  ///< In the network.
+  struct Bound {
     std::unique_ptr<CpuLayer> kernels;
-    std::vector<std::size_t> parameters;  ///< Where each tensor begins.
-    std::size_t output = 0;
-    std::vector<std::size_t> kept;
-    std::size_t gradient = 0;  ///< Of its input, for a split backward.
-    std::vector<std::size_t> left;
-    std::size_t turn = 0;  ///< Of its input's gradient, for a full backward.
-    std::vector<std::size_t> scratch;
     CpuCall call;
   };
 
-  void place_all(std::int64_t batch);
   void bind(const StageTensors& tensors, std::size_t i);
   /// Sets the call's gradients and left tensors.
   void bind_backward(const StageTensors& tensors, std::size_t i, bool split);
 
-  std::vector<Placed> layers_;
-  std::size_t parameter_floats_ = 0;
-  std::size_t output_floats_ = 0;
-  std::size_t input_floats_ = 0;
-  std::size_t kept_floats_ = 0;
-  std::size_t left_floats_ = 0;
-  std::size_t scratch_floats_ = 0;
+  StageLayout layout_;
+  std::vector<Bound> layers_;
 };
 
 }  // namespace plumbline

@@ -42,15 +42,18 @@ Walker::Walker(const Network& network, const WalkerTask& task)
   }
 }
 
-void Walker::walk(const std::atomic<RealTime>& measuring, const std::atomic<bool>& stop,
-                  Duration before, StageSamples& samples) {
-  use_one_thread();
-  pin_to_core(task_.device, task_.devices);
-  wake_exactly();
+void Walker::start(Duration before, StageSamples& samples) {
   before_ = before;
   samples_ = &samples;
   walked_.clear();
   turns_ = 0;
+  is_done_ = samples.is_done();
+}
+
+void Walker::walk(const std::atomic<RealTime>& measuring, const std::atomic<bool>& stop) {
+  use_one_thread();
+  pin_to_core(task_.device, task_.devices);
+  wake_exactly();
   const std::size_t window = slots_.size();
   for (; !stop.load(std::memory_order_relaxed); ++turn_) {
     const RealTime counts = measuring.load(std::memory_order_relaxed);
@@ -71,7 +74,7 @@ void Walker::walk(const std::atomic<RealTime>& measuring, const std::atomic<bool
       });
     }
     if (turn_ % 8 == 7) take(Pass::update, counts, [&](Stamps* stamps) { update(stamps); });
-    is_done_.store(samples.is_done(), std::memory_order_relaxed);
+    is_done_.store(samples_->is_done(), std::memory_order_relaxed);
     if (counts != 0) turns_.fetch_add(1, std::memory_order_relaxed);
   }
 }

@@ -18,9 +18,6 @@
 
 namespace plumbline {
 
-/// The first and the last layer of each stage.
-using StageLayers = std::vector<std::pair<std::size_t, std::size_t>>;
-
 /// What a walker walks.
 struct WalkerTask {
   std::size_t first = 0;  ///< Layers first..last.
@@ -39,10 +36,10 @@ class Walker {
  public:
   Walker(const Network& network, const WalkerTask& task);
 
-  /// Walks until `stop`; passes are added to `samples` from the time at which `measuring` is set
-  /// on. `before` was measured earlier.
-  void walk(const std::atomic<RealTime>& measuring, const std::atomic<bool>& stop, Duration before,
-            StageSamples& samples);
+  /// Comes before each walk: passes will be added to `samples`. `before` was measured earlier.
+  void start(Duration before, StageSamples& samples);
+  /// Walks until `stop`; passes count from the time at which `measuring` is set on.
+  void walk(const std::atomic<RealTime>& measuring, const std::atomic<bool>& stop);
 
   // To be asked at any time.
 

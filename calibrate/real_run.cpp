@@ -55,7 +55,7 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
   // Run it.
   const OpGraph& ran = executed->graph;
   auto result =
-      run(RunPlan{ran, executed->pipeline, executed->rules}, backend, nodes_by_slot(ran), options);
+      backend.run(RunPlan{ran, executed->pipeline, executed->rules}, nodes_by_slot(ran), options);
   if (const auto* failure = std::get_if<RunFailure>(&result)) {
     Diagnostic problem = given_up(scenario, ran, *failure);
     // A thread that hangs still reads it.
@@ -79,8 +79,12 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
   scale.pipeline = executed->pipeline;
   scale.micro_batches = scenario.schedule.micro_batches;
   for (const MeasuredIteration& iteration : real.iterations) {
-    real.times_s.push_back(
-        scale.iteration_time_of(measure(ran, iteration.trace, scale.pipeline.steady_window)));
+    const Metrics metrics = measure(ran, iteration.trace, scale.pipeline.steady_window);
+    const double told = scale.iteration_time_of(metrics);
+    const double untold = iteration.untold && metrics.makespan.count() > 0
+                              ? seconds(*iteration.untold) / seconds(metrics.makespan)
+                              : 1;
+    real.times_s.push_back(told * untold);
   }
   std::vector<double> clean_times;
   clean_times.reserve(counted.size());
@@ -95,6 +99,11 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
   if (!outcome) return outcome.problems();
   real.outcome = *std::move(outcome);
   real.outcome.memory = shown.memory;
+  if (shown.untold && real.times_s[real.shown] > 0) {  // the trace tells the shape, not the time
+    real.outcome.iteration_time_s = real.times_s[real.shown];
+    real.outcome.throughput_samples_per_s =
+        real.outcome.samples_per_iteration() / real.outcome.iteration_time_s;
+  }
   real.backend = backend.name();
   real.device = backend.device_text();
   real.cores = usable_cores();

@@ -149,7 +149,7 @@ class Rig {
     return exited_ == desks_.size();
   }
 
-  std::variant<RunRecord, RunFailure> take() {
+  RunResult take() {
     const std::lock_guard lock(mutex_);
     if (failure_) return *failure_;
     return std::move(record_);
@@ -437,8 +437,8 @@ class Rig {
 
 }  // namespace
 
-std::variant<RunRecord, RunFailure> run(const RunPlan& plan, Backend& backend,
-                                        const DeviceOrders& orders, const RunOptions& options) {
+RunResult run(const RunPlan& plan, Backend& backend, const DeviceOrders& orders,
+              const RunOptions& options) {
   PLUMBLINE_CHECK(orders.size() == plan.graph.slots() && options.iterations > 0, orders.size(),
                   options.iterations);
   const auto rig = std::make_shared<Rig>(plan, backend, orders, options);
@@ -458,35 +458,8 @@ std::variant<RunRecord, RunFailure> run(const RunPlan& plan, Backend& backend,
   return rig->take();
 }
 
-std::string to_text(const OpGraph& graph, const std::vector<DeviceStand>& stands) {
-  std::string text;
-  for (std::uint32_t slot = 0; slot < stands.size(); ++slot) {
-    const DeviceStand& stand = stands[slot];
-    const auto activity = [&](std::uint32_t node) { return to_text(graph.activities[node]); };
-    text += fmt::format("  device {}: ", graph.devices[slot].value);
-    switch (stand.state) {
-      case DeviceStand::State::done:
-        text += "has nothing left to do";
-        break;
-      case DeviceStand::State::starts:
-        text += "has not begun";
-        break;
-      case DeviceStand::State::runs:
-        text += fmt::format("runs {}", activity(stand.node));
-        break;
-      case DeviceStand::State::failed:
-        text += fmt::format("failed at {}", activity(stand.node));
-        break;
-      case DeviceStand::State::waits:
-        text +=
-            stand.node == *stand.waits_for
-                ? fmt::format("{} waits for its other end", activity(stand.node))
-                : fmt::format("{} waits for {}", activity(stand.node), activity(*stand.waits_for));
-        break;
-    }
-    text += '\n';
-  }
-  return text;
+RunResult Backend::run(const RunPlan& plan, const DeviceOrders& orders, const RunOptions& options) {
+  return plumbline::run(plan, *this, orders, options);
 }
 
 }  // namespace plumbline

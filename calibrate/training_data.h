@@ -9,6 +9,9 @@
 
 namespace plumbline {
 
+/// So many different micro-batches a run trains on at most; then they repeat.
+inline constexpr std::uint32_t kMostDifferentMicroBatches = 64;
+
 /// Micro-batches of samples with their labels. Numbers: each class has a centre, and a sample is
 /// its class's centre with noise. Token ids: each sequence goes on by a fixed rule, and the label
 /// of a token is the next one, folded into the classes.

@@ -11,12 +11,14 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <stdexcept>
 
 #include "calibrate/calibration_file.h"
 #include "calibrate/cpu_calibration.h"
-#include "calibrate/overheads.h"
+#include "calibrate/cuda_calibration.h"
 #include "cli/command.h"
 #include "cli/commit.h"
+#include "cli/cuda.h"
 #include "cli/interrupt.h"
 #include "cli/real.h"
 #include "models/network_reader.h"
@@ -34,16 +36,27 @@ struct Arguments {
   std::string output;
   std::string optimizer = "sgd";
   bool resume = false;
+  bool check = false;
+  bool one_gpu = false;
   bool least_is_given = false;
   CalibrationOptions options;
 };
 
 /// What is wrong with the command line, whatever the network is.
 std::optional<Diagnostic> refuse(const Arguments& arguments) {
-  if (arguments.backend != "cpu") {
+  if (arguments.check && arguments.backend != "cuda") {
+    return input_error({},
+                       fmt::format("--check with --backend {}: there is nothing to prove",
+                                   clipped(arguments.backend)),
+                       "it proves the devices of --backend cuda");
+  }
+  if (arguments.network.empty() && !arguments.check)
+    return input_error({}, "no NETWORK is given", "a network file (kind: network)");
+  if (arguments.check) return std::nullopt;
+  if (arguments.backend != "cpu" && arguments.backend != "cuda") {
     return input_error(
         {}, fmt::format("--backend is '{}', which calibrates nothing", clipped(arguments.backend)),
-        "cpu times real kernels; synthetic takes the times that a model says");
+        "cpu and cuda time real kernels; synthetic takes the times that a model says");
   }
   const CalibrationOptions& options = arguments.options;
   if (std::isnan(options.least_seconds) || std::isnan(options.most_seconds))
@@ -140,21 +153,41 @@ std::string neighbours_line(const Calibration& calibration) {
                      kind, percent(std::abs(most)), most < 0 ? "less" : "longer");
 }
 
-int report(const std::string& output, const Calibration& calibration) {
+int report(const std::string& output, const Calibration& calibration, std::string_view device) {
   const Profile& profile = calibration.model.profile;
   return write_output(
       fmt::format("{}: {} layers at {} batch size{}\n"
-                  "  passes    {}, {} dropped because other work took the core\n"
+                  "  passes    {}, {} dropped because other work took the {}\n"
                   "  noise     {} at most: half the 95 % interval of a stage's pass\n"
                   "  drift     {} at most, from the first half to the second\n"
                   "  overheads {} an op, {} a hand-over\n"
                   "{}",
                   output, calibration.model.graph.size(), profile.measurements.size(),
                   profile.measurements.size() == 1 ? "" : "s", calibration.passes,
-                  percent(calibration.dropped), percent(calibration.noise),
+                  percent(calibration.dropped), device, percent(calibration.noise),
                   percent(calibration.drift), to_text(profile.overheads->per_op),
                   to_text(profile.overheads->hand_over), neighbours_line(calibration)),
       "");
+}
+
+Result<std::unique_ptr<CalibrationDevices>> devices_of(const Arguments& arguments) {
+  if (arguments.backend == "cpu") return cpu_devices();
+  CudaCalibrationOptions options;
+  options.one_gpu = arguments.one_gpu;
+  return cuda_calibration_devices(arguments.options.devices, options);
+}
+
+/// measure_layers, with a device that fails under way as an error.
+Result<Measured> measure(CalibrationDevices& devices, const Network& network,
+                         const CalibrationOptions& options) {
+  if (devices.backend() == "cpu") return measure_layers(devices, network, {}, options);
+  try {
+    return measure_layers(devices, network, {}, options);
+  } catch (const std::runtime_error& error) {
+    Diagnostic failed = input_error({}, error.what());
+    failed.fault = Fault::infeasible;
+    return failed;
+  }
 }
 
 int calibrate(Arguments arguments) {
@@ -165,11 +198,14 @@ int calibrate(Arguments arguments) {
   options.optimizer =
       arguments.optimizer == "adam" ? OptimizerKind::adam : OptimizerKind::gradient_descent;
   if (const auto wrong = refuse(arguments)) return fail({*wrong});
+  if (arguments.check) return check_cuda(options.devices);
   const auto network = read_network(arguments.network);
   if (!network) return fail(network.problems());
   if (const int trouble = try_output(arguments.output); trouble != ExitCode::done) return trouble;
+  const auto devices = devices_of(arguments);
+  if (!devices) return fail(devices.problems());
   const CalibrationHead head = calibration_head(
-      *network, options, fmt::format("plumbline {}, commit {}", kVersion, commit()));
+      **devices, *network, options, fmt::format("plumbline {}, commit {}", kVersion, commit()));
   const bool keeps = !arguments.output.empty();
   CalibrationFile file(arguments.output);
   if (arguments.resume) {
@@ -194,17 +230,17 @@ int calibrate(Arguments arguments) {
       is_resumed = !options.kept.rounds.empty();
       return keeps ? file.append(head, round) : std::nullopt;
     };
-    return measure_layers(*network, {}, options);
+    return measure(**devices, *network, options);
   }();
   if (!measured) return fail(measured.problems());
   if (measured->interrupted) return tell_interrupted(file, passes);
-  auto calibration = calibration_of(*network, {}, options, *measured);
+  auto calibration = calibration_of(**devices, *network, {}, options, *measured);
   if (!calibration) {
     file.remove();  // more of the same time is not to be had
     return fail(calibration.problems());
   }
   Profile& profile = calibration->model.profile;
-  profile.overheads = measure_overheads();
+  profile.overheads = (*devices)->overheads();
   if (InterruptGuard::interrupted()) return tell_interrupted(file, passes);
   // Write; the kept passes go when the profile is there.
   for (const std::string& sentence : calibration->left_out)
@@ -213,7 +249,7 @@ int calibrate(Arguments arguments) {
   const int written = write_output(profile_yaml(calibration->model), arguments.output);
   if (written != ExitCode::done || !keeps) return written;
   file.remove();
-  return report(arguments.output, *calibration);
+  return report(arguments.output, *calibration, arguments.backend == "cpu" ? "core" : "device");
 }
 
 }  // namespace
@@ -222,10 +258,10 @@ void add_calibrate(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand(
       "calibrate", "time the layers of a network on this machine, and write a profile");
-  command->add_option("network", arguments->network, "a network file (kind: network)")
-      ->required()
+  command
+      ->add_option("network", arguments->network, "a network file (kind: network); not for --check")
       ->type_name("NETWORK");
-  command->add_option("--backend", arguments->backend, "what runs the layers: cpu")
+  command->add_option("--backend", arguments->backend, "what runs the layers: cpu, cuda")
       ->required()
       ->type_name("NAME");
   command->add_option("-o,--output", arguments->output, "write the profile here; absent = stdout")
@@ -238,8 +274,9 @@ void add_calibrate(CLI::App& app, int& exit_code) {
       ->type_name("N")
       ->capture_default_str();
   command
-      ->add_option("--devices", arguments->options.devices,
-                   "cores that work at the same time, each on its part of the network")
+      ->add_option(
+          "--devices", arguments->options.devices,
+          "cores or GPUs (or parts of one GPU) that work at the same time, each on its part")
       ->check(CLI::Range(1, 1024))
       ->type_name("N")
       ->capture_default_str();
@@ -269,6 +306,11 @@ void add_calibrate(CLI::App& app, int& exit_code) {
       "do not also measure with fewer devices at work: what neighbours cost");
   command->add_flag("--resume", arguments->resume,
                     "go on with what an interrupted calibration has kept beside -o FILE");
+  command->add_flag("--one-gpu", arguments->one_gpu,
+                    "cuda: parts of one GPU, even where there are enough of them");
+  command->add_flag("--check", arguments->check,
+                    "cuda: prove that --devices parts of a GPU keep to themselves and work at the "
+                    "same time; measures nothing");
   command->callback([arguments, least, &exit_code] {
     arguments->least_is_given = least->count() > 0;
     exit_code = calibrate(*arguments);

@@ -38,9 +38,11 @@ std::string preset_list() {
 
 std::string backend_list() {
   std::string text;
-  for (const BackendName& backend : kBackends)
+  for (const BackendName& backend : kBackends) {
+    const auto reason = why_unavailable(backend);
     text += fmt::format("{:<10} {}{}\n", backend.name, backend.text,
-                        is_available(backend) ? "" : " (not in this build)");
+                        reason ? fmt::format("\n{:<10} not here: {}", "", *reason) : "");
+  }
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "calibrate/cpu_layer.h"
+#include "cli/cuda.h"
 #include "models/device_presets.h"
 #include "schedules/generators.h"
 
@@ -20,8 +21,12 @@ std::string document(const char* what, Json entries) {
 
 }  // namespace
 
-bool is_available(const BackendName& backend) {
-  return backend.name != "cpu" || !cpu_library().empty();
+std::optional<std::string> why_unavailable(const BackendName& backend) {
+  if (backend.name == "cpu" && cpu_library().empty())
+    return "this build has no cpu backend: it was made without oneDNN";
+  if (backend.name != "cuda") return std::nullopt;
+  const auto refused = refuse_cuda();
+  return refused ? std::optional(refused->message) : std::nullopt;
 }
 
 std::string schedules_json() {
@@ -47,8 +52,12 @@ std::string schedules_json() {
 std::string backends_json() {
   Json entries = Json::array();
   for (const BackendName& backend : kBackends) {
-    entries.push_back(
-        {{"name", backend.name}, {"summary", backend.text}, {"available", is_available(backend)}});
+    const auto reason = why_unavailable(backend);
+    entries.push_back({{"name", backend.name},
+                       {"summary", backend.text},
+                       {"available", !reason},
+                       {"reason", nullptr}});
+    if (reason) entries.back()["reason"] = *reason;
   }
   return document("backends", std::move(entries));
 }

@@ -2,14 +2,16 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cli/real.h"
 
 namespace plumbline {
 
-/// Whether this build has the backend.
-bool is_available(const BackendName& backend);
+/// Why the backend cannot run here, if so: "this build has no ...", "there is no CUDA driver on
+/// this machine ...".
+std::optional<std::string> why_unavailable(const BackendName& backend);
 
 /// All schedules, backends or presets, in the order in which they are listed.
 std::string schedules_json();

@@ -47,13 +47,22 @@ void add_real_arguments(CLI::App& command, RealArguments& arguments) {
           [&arguments](std::uint64_t seed) {
             arguments.synthetic.seed = seed;
             arguments.cpu.seed = seed;
+            arguments.cuda.seed = seed;
           },
-          "synthetic: of spread and stragglers; cpu: of weights and data; absent = 1")
+          "synthetic: of spread and stragglers; cpu, cuda: of weights and data; absent = 1")
       ->type_name("N");
-  command.add_option("--learning-rate", arguments.cpu.learning_rate, "cpu: of the updates")
+  command
+      .add_option_function<double>(
+          "--learning-rate",
+          [&arguments](double rate) {
+            arguments.cpu.learning_rate = rate;
+            arguments.cuda.learning_rate = rate;
+          },
+          "cpu, cuda: of the updates; absent = 0.01")
       ->check(CLI::Range(0.0, 1000.0))
-      ->type_name("RATE")
-      ->capture_default_str();
+      ->type_name("RATE");
+  command.add_flag("--one-gpu", arguments.cuda.one_gpu,
+                   "cuda: parts of one GPU, even where there are enough of them");
 }
 
 std::optional<Diagnostic> refuse_backend(const std::string& name) {
@@ -70,6 +79,11 @@ std::optional<Diagnostic> refuse_backend(const std::string& name) {
 Result<std::unique_ptr<Backend>> make_backend(const RealArguments& arguments,
                                               const Scenario& scenario) {
   if (arguments.backend == "synthetic") return synthetic_backend(arguments.synthetic);
+  if (arguments.backend == "cuda") {
+    auto cuda = cuda_backend(scenario, arguments.cuda);
+    if (!cuda) return cuda.problems();
+    return std::unique_ptr<Backend>(*std::move(cuda));
+  }
   auto cpu = cpu_backend(scenario, arguments.cpu);
   if (!cpu) return cpu.problems();
   return std::unique_ptr<Backend>(*std::move(cpu));

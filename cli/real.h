@@ -8,6 +8,7 @@
 
 #include "calibrate/backend.h"
 #include "calibrate/cpu_backend.h"
+#include "calibrate/cuda_backend.h"
 #include "calibrate/runner.h"
 #include "calibrate/synthetic.h"
 #include "models/diagnostic.h"
@@ -24,6 +25,7 @@ struct RealArguments {
   RunOptions run;
   Noise synthetic;
   CpuOptions cpu;
+  CudaOptions cuda;
 };
 
 /// Adds --backend, --iterations, --warm-up and those of the synthetic backend.
@@ -36,12 +38,14 @@ struct BackendName {
 };
 inline constexpr BackendName kBackends[] = {
     {"synthetic", "threads that wait for the time that the model says"},
-    {"cpu", "a core a device, fp32 kernels of a network's layers by oneDNN"}};
+    {"cpu", "a core a device, fp32 kernels of a network's layers by oneDNN"},
+    {"cuda", "a GPU a device, or a part of one GPU's SMs"}};
 
 /// Errors: there is no backend of this name.
 std::optional<Diagnostic> refuse_backend(const std::string& name);
 
-/// The backend that was asked for, to run this scenario. Errors: those of cpu_backend.
+/// The backend that was asked for, to run this scenario. Errors: those of cpu_backend
+/// and cuda_backend.
 /// Requires: nothing refused.
 Result<std::unique_ptr<Backend>> make_backend(const RealArguments& arguments,
                                               const Scenario& scenario);

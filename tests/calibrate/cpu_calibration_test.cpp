@@ -404,7 +404,7 @@ TEST_CASE("a batch that the memory does not hold is refused with the largest tha
   const auto all = refuse_for_memory(network, {}, stages, 1'000'000'000, kind, Bytes{3 << 20});
   REQUIRE(all);
   CHECK(all->message ==
-        "micro-batches of 1000000000 samples take 20.13 TiB of memory on 1 device, and 3 MiB are "
+        "micro-batches of 1000000000 samples take 22.92 TiB of memory on 1 device, and 3 MiB are "
         "available");
   const auto none = refuse_for_memory(network, {}, stages, 4, kind, Bytes{1000});
   REQUIRE(none);

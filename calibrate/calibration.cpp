@@ -1,0 +1,460 @@
+// Walkers in rounds, and what their samples become.
+// SPDX-License-Identifier: MIT
+#include "calibrate/calibration.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "calibrate/calibration_memory.h"
+#include "calibrate/machine.h"
+#include "models/network_content.h"
+#include "schedules/partition.h"
+
+namespace plumbline {
+namespace {
+
+constexpr RealTime kRound = 2'000'000'000;
+/// Of every device in a round, where they take longer than it: then all kinds of passes are in it.
+constexpr std::size_t kLeastTurns = 8;
+constexpr std::size_t kMostSamples = 20'000;
+
+/// The layers of each device: as equal in FLOPs as a chain can be cut.
+StageLayers cut(const Network& network, std::uint32_t stages) {
+  std::vector<Duration> work;
+  work.reserve(network.layers.size());
+  for (const NetworkLayer& layer : network.layers) {
+    work.emplace_back(std::llround(
+        (layer.forward_flops + layer.backward_input_flops + layer.backward_weight_flops) / 1e3));
+  }
+  StageLayers ranges;
+  std::size_t first = 0;
+  for (const std::uint32_t count : balanced_counts(work, stages)) {
+    ranges.emplace_back(first, first + count - 1);
+    first += count;
+  }
+  return ranges;
+}
+
+/// Devices that work together while the others rest.
+struct Crew {
+  std::vector<std::uint32_t> devices;
+  std::uint32_t neighbours() const { return static_cast<std::uint32_t>(devices.size() - 1); }
+};
+
+/// The numbers of neighbours that are measured besides all: 0, 1, 3, 7, ...; what lies between them
+/// is interpolated.
+std::vector<std::uint32_t> neighbour_counts(std::uint32_t devices) {
+  std::vector<std::uint32_t> counts;
+  for (std::uint32_t size = 1; size < devices; size *= 2) counts.push_back(size - 1);
+  return counts;
+}
+
+/// Crews in which every device works once with each of these numbers of neighbours.
+std::vector<Crew> crews_of(std::uint32_t devices) {
+  std::vector<Crew> crews;
+  for (const std::uint32_t neighbours : neighbour_counts(devices)) {
+    for (std::uint32_t first = 0; first < devices; first += neighbours + 1) {
+      Crew crew;
+      for (std::uint32_t i = 0; i <= neighbours; ++i) crew.devices.push_back((first + i) % devices);
+      crews.push_back(std::move(crew));
+    }
+  }
+  return crews;
+}
+
+Crew everybody(std::uint32_t devices) {
+  Crew crew;
+  for (std::uint32_t device = 0; device < devices; ++device) crew.devices.push_back(device);
+  return crew;
+}
+
+BatchSamples no_samples(const StageLayers& stages, std::int64_t batch,
+                        const CalibrationOptions& options) {
+  StopLimits limits;
+  limits.most_samples = kMostSamples;
+  limits.most_time = round_up(options.most_seconds * 1e9);
+  limits.least_time = round_up(options.least_seconds * 1e9);
+  BatchSamples samples;
+  samples.batch = batch;
+  samples.stages.reserve(stages.size());
+  for (const auto& [first, last] : stages) samples.stages.emplace_back(last - first + 1, limits);
+  if (options.slowdown && batch == batches_of(options).back()) {
+    for (const std::uint32_t neighbours : neighbour_counts(options.devices))
+      samples.beside[neighbours] = samples.stages;
+  }
+  return samples;
+}
+
+/// What the head of a kept calibration rules out, at a line of it.
+Diagnostic not_kept_by_us(const KeptCalibration& kept, int line, std::string message) {
+  return input_error({kept.source, line, 1, 1}, std::move(message),
+                     "delete the file and calibrate anew");
+}
+
+/// Adds what an earlier calibration has kept of this batch.
+std::optional<Diagnostic> restore(const KeptCalibration& kept, BatchSamples& samples) {
+  for (const KeptRound& round : kept.rounds) {
+    if (round.batch != samples.batch) continue;
+    std::vector<StageSamples>* stages = &samples.stages;
+    if (round.neighbours) {
+      const auto found = samples.beside.find(*round.neighbours);
+      if (found == samples.beside.end()) {
+        return not_kept_by_us(
+            kept, round.passes.empty() ? 0 : round.passes.front().line,
+            fmt::format("nothing is measured with {} neighbours", *round.neighbours));
+      }
+      stages = &found->second;
+    } else {
+      samples.measured += round.measured;
+    }
+    for (const KeptPass& pass : round.passes) {
+      if (pass.device >= stages->size())
+        return not_kept_by_us(kept, pass.line, fmt::format("there is no device {}", pass.device));
+      StageSamples& stage = (*stages)[pass.device];
+      const std::size_t times = pass.times.layers.size();
+      if (times != 0 && times != stage.layers()) {
+        return not_kept_by_us(
+            kept, pass.line,
+            fmt::format("this pass has the times of {} layers, and device {} has {}", times,
+                        pass.device, stage.layers()));
+      }
+      if (stage.takes(pass.times.pass)) stage.add(pass.times, samples.measured);
+    }
+  }
+  return std::nullopt;
+}
+
+/// The crews whose devices have not all been measured with so many neighbours.
+std::vector<Crew> crews_left(const BatchSamples& samples, std::uint32_t devices) {
+  std::vector<Crew> left;
+  if (samples.beside.empty()) return left;
+  for (Crew& crew : crews_of(devices)) {
+    const auto& stages = samples.beside.at(crew.neighbours());
+    const bool is_done = std::all_of(crew.devices.begin(), crew.devices.end(),
+                                     [&](std::uint32_t d) { return !stages[d].missing(); });
+    if (!is_done) left.push_back(std::move(crew));
+  }
+  return left;
+}
+
+/// The walkers of one batch, and the rounds in which they walk.
+class Rounds {
+ public:
+  Rounds(CalibrationDevices& devices, const Network& network, const StageLayers& stages,
+         const CalibrationOptions& options, BatchSamples& samples)
+      : options_(options),
+        samples_(samples),
+        walkers_(devices.walkers(network, stages, options, samples.batch)) {}
+
+  /// Lets the crew walk for a round, or until the noise is small, the time is over, or it is
+  /// interrupted.
+  KeptRound walk(const Crew& crew) {
+    const bool is_all = crew.devices.size() == samples_.stages.size();
+    const Duration before = is_all ? samples_.measured : Duration{};
+    walkers_->start(crew.devices, before,
+                    is_all ? samples_.stages : samples_.beside.at(crew.neighbours()));
+    const RealTime begin = now();
+    while (now() - begin < walkers_->warm_up(is_first_) && !is_interrupted()) walkers_->go_on();
+    if (is_first_) clock_ = walkers_->clock();
+    is_first_ = false;
+    const RealTime start = now();
+    walkers_->count_from(start);
+    while (!is_over(before + Duration{now() - start}, now() - start)) {
+      walkers_->go_on();
+      tell(crew, before + Duration{now() - start});
+    }
+    walkers_->stop();
+    KeptRound round;
+    round.batch = samples_.batch;
+    round.measured = Duration{now() - start};
+    if (is_all) {
+      samples_.measured += round.measured;
+    } else {
+      round.neighbours = crew.neighbours();
+    }
+    for (const std::uint32_t device : crew.devices) {
+      for (const PassTimes& pass : walkers_->walked(device))
+        round.passes.push_back({device, pass, 0});
+    }
+    return round;
+  }
+
+  bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
+  /// Of the devices at work, in MHz.
+  std::optional<double> clock() const { return clock_; }
+
+ private:
+  bool is_over(Duration measured, RealTime passed) const {
+    if (seconds(measured) >= options_.most_seconds) return true;
+    if (is_interrupted() || walkers_->all_done()) return true;
+    return passed >= kRound && walkers_->least_turns() >= kLeastTurns;
+  }
+
+  void tell(const Crew& crew, Duration measured) const {
+    if (!options_.progress) return;
+    const bool is_all = crew.devices.size() == samples_.stages.size();
+    options_.progress(
+        fmt::format("micro-batches of {}{}", samples_.batch,
+                    is_all ? std::string() : fmt::format(", {} at work", crew.devices.size())),
+        std::min(1.0, seconds(measured) / options_.most_seconds));
+  }
+
+  const CalibrationOptions& options_;
+  BatchSamples& samples_;
+  std::unique_ptr<Walkers> walkers_;
+  bool is_first_ = true;
+  std::optional<double> clock_;
+};
+
+Measurement measurement_of(const Network& network, const BatchSamples& samples) {
+  Measurement measurement;
+  measurement.batch = samples.batch;
+  measurement.layers.reserve(network.layers.size());
+  for (const StageSamples& stage : samples.stages) {
+    for (std::size_t i = 0; i < stage.layers(); ++i) {
+      const NetworkLayer& layer = network.layers[measurement.layers.size()];
+      const auto time = [&](Pass pass) { return measured_time(stage.of_layer(pass, i)); };
+      LayerCosts costs;
+      costs.forward = time(Pass::forward);
+      costs.backward = time(Pass::backward);
+      if (layer.splits)
+        costs.split = SplitBackward{time(Pass::backward_input), time(Pass::backward_weight)};
+      if (layer.parameter_count() > 0) costs.update = time(Pass::update);
+      costs.output = output_bytes(network, layer, samples.batch);
+      costs.activation = activation_bytes(network, layer, samples.batch);
+      measurement.layers.push_back(costs);
+    }
+  }
+  return measurement;
+}
+
+/// Each device's layers as one piece.
+std::vector<Block> blocks_of(const BatchSamples& samples) {
+  std::vector<Block> blocks;
+  blocks.reserve(samples.stages.size());
+  std::uint32_t next = 0;
+  for (const StageSamples& stage : samples.stages) {
+    Block block;
+    for (std::size_t i = 0; i < stage.layers(); ++i) block.layers.push_back({next++});
+    block.forward = measured_time(stage.whole(Pass::forward)).mean;
+    block.backward = measured_time(stage.whole(Pass::backward)).mean;
+    blocks.push_back(std::move(block));
+  }
+  return blocks;
+}
+
+/// The time of F and B of each kind of layer, in ns.
+std::map<std::string, double> time_of_kinds(const Network& network,
+                                            const std::vector<StageSamples>& stages) {
+  std::map<std::string, double> times;
+  std::size_t layer = 0;
+  for (const StageSamples& stage : stages) {
+    for (std::size_t i = 0; i < stage.layers(); ++i, ++layer) {
+      double& time = times[std::string(kind_name(network.layers[layer].settings))];
+      for (const Pass pass : {Pass::forward, Pass::backward})
+        time += static_cast<double>(measured_time(stage.of_layer(pass, i)).mean.count());
+    }
+  }
+  return times;
+}
+
+/// The factors of each kind of layer with 0, 1, ... neighbours, those between two measured numbers
+/// on the line between them. Nothing where a device has no clean passes with some number.
+std::optional<std::map<std::string, std::vector<double>>> slowdown_of(const Network& network,
+                                                                      const BatchSamples& samples) {
+  std::map<std::string, std::vector<double>> factors;
+  const auto most = static_cast<std::uint32_t>(samples.stages.size() - 1);
+  for (const auto& [kind, loaded] : time_of_kinds(network, samples.stages))
+    factors[kind].assign(most + 1, 1.0);
+  std::uint32_t before = 0;
+  const auto add = [&](std::uint32_t neighbours, const std::map<std::string, double>& times,
+                       const std::map<std::string, double>& loaded) {
+    for (auto& [kind, list] : factors) {
+      if (loaded.at(kind) > 0) list[neighbours] = times.at(kind) / loaded.at(kind);
+      for (std::uint32_t k = before + 1; k < neighbours; ++k) {
+        const double way = static_cast<double>(k - before) / (neighbours - before);
+        list[k] = list[before] + way * (list[neighbours] - list[before]);
+      }
+    }
+    before = neighbours;
+  };
+  const auto loaded = time_of_kinds(network, samples.stages);
+  for (const auto& [neighbours, stages] : samples.beside) {
+    if (std::any_of(stages.begin(), stages.end(), [](const auto& s) { return s.missing(); }))
+      return std::nullopt;
+    add(neighbours, time_of_kinds(network, stages), loaded);
+  }
+  add(most, loaded, loaded);
+  return factors;
+}
+
+/// Puts what was measured with fewer neighbours into calibration and profile.
+void add_slowdown(const Network& network, const BatchSamples& samples, Calibration& calibration) {
+  if (samples.beside.empty()) return;
+  auto factors = slowdown_of(network, samples);
+  if (!factors) {
+    calibration.left_out.emplace_back(
+        "the slow-down by neighbours is left out: a device had no clean passes with fewer of them");
+    return;
+  }
+  calibration.slowdown = *std::move(factors);
+  for (const auto& [kind, list] : calibration.slowdown) {
+    const bool tells = std::any_of(list.begin(), list.end(),
+                                   [](double f) { return std::abs(f - 1) >= kLeastSlowdown; });
+    if (tells) calibration.model.profile.slowdown[kind] = list;
+  }
+}
+
+LayerGraph graph_of(const Network& network) {
+  std::vector<Layer> layers;
+  layers.reserve(network.layers.size());
+  for (const NetworkLayer& layer : network.layers) {
+    layers.push_back(
+        {layer.name, std::string(kind_name(layer.settings)), parameter_bytes(network, layer)});
+  }
+  return LayerGraph::chain(std::move(layers));
+}
+
+}  // namespace
+
+std::vector<std::int64_t> batches_of(const CalibrationOptions& options) {
+  std::vector<std::int64_t> batches = options.batches;
+  std::sort(batches.begin(), batches.end());
+  batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
+  return batches;
+}
+
+CalibrationHead calibration_head(const CalibrationDevices& devices, const Network& network,
+                                 const CalibrationOptions& options, std::string_view tool) {
+  CalibrationHead head = {{"network", printable(fmt::format("{}, {}", clipped(network.name),
+                                                            network_fingerprint(network)))},
+                          {"batches", fmt::format("{}", fmt::join(batches_of(options), ", "))},
+                          {"devices", std::to_string(options.devices)},
+                          {"optimizer", std::string(name(options.optimizer))},
+                          {"seed", std::to_string(options.seed)},
+                          {"slowdown", options.slowdown ? "measured" : "not measured"},
+                          {"backend", std::string(devices.backend())}};
+  const CalibrationHead own = devices.head();
+  head.insert(head.end(), own.begin(), own.end());
+  head.emplace_back("tool", tool);
+  return head;
+}
+
+std::optional<Diagnostic> refuse_calibration(const CalibrationDevices& devices,
+                                             const Network& network, const Mark& mark,
+                                             const CalibrationOptions& options) {
+  if (auto refused = devices.refuse_network(network, mark)) return refused;
+  if (options.devices > network.layers.size()) {
+    return input_error(mark,
+                       fmt::format("{} devices, but the network '{}' has {} layers",
+                                   options.devices, clipped(network.name), network.layers.size()),
+                       "every device has at least one layer");
+  }
+  if (auto refused = devices.refuse_count(options.devices, mark)) return refused;
+  const std::optional<Bytes> available = devices.available_memory();
+  if (!available) return std::nullopt;
+  return refuse_for_memory(network, mark, cut(network, options.devices), batches_of(options).back(),
+                           options.optimizer, *available);
+}
+
+Result<Measured> measure_layers(CalibrationDevices& devices, const Network& network,
+                                const Mark& mark, const CalibrationOptions& options) {
+  if (auto refused = refuse_calibration(devices, network, mark, options)) return *refused;
+  const StageLayers stages = cut(network, options.devices);
+  Measured measured;
+  measured.load = load_now();
+  // What was measured before counts first; then each batch in turn, round by round.
+  const std::vector<std::int64_t> sizes = batches_of(options);
+  for (const KeptRound& round : options.kept.rounds) {
+    if (std::find(sizes.begin(), sizes.end(), round.batch) == sizes.end())
+      return not_kept_by_us(options.kept, round.passes.empty() ? 0 : round.passes.front().line,
+                            fmt::format("no batch of {} is asked for", round.batch));
+  }
+  std::vector<BatchSamples>& batches = measured.batches;
+  batches.reserve(sizes.size());
+  for (const std::int64_t batch : sizes) {
+    batches.push_back(no_samples(stages, batch, options));
+    if (auto wrong = restore(options.kept, batches.back())) return *wrong;
+  }
+  for (BatchSamples& samples : batches) {
+    const auto is_over = [&] {
+      return samples.is_done() || seconds(samples.measured) >= options.most_seconds;
+    };
+    // Rounds of all, and between them one of each crew.
+    std::vector<Crew> crews = crews_left(samples, options.devices);
+    if (is_over() && crews.empty()) continue;
+    Rounds rounds(devices, network, stages, options, samples);
+    const auto walk = [&](const Crew& crew) -> std::optional<Diagnostic> {
+      const KeptRound round = rounds.walk(crew);
+      measured.interrupted = rounds.is_interrupted();
+      return options.keep && !round.passes.empty() ? options.keep(round) : std::nullopt;
+    };
+    while (!is_over() || !crews.empty()) {
+      if (!is_over()) {
+        if (auto trouble = walk(everybody(options.devices))) return *trouble;
+      }
+      if (!crews.empty() && !measured.interrupted) {
+        if (auto trouble = walk(crews.front())) return *trouble;
+        crews.erase(crews.begin());
+      }
+      if (measured.interrupted) return measured;
+    }
+    measured.clock = rounds.clock();
+  }
+  return measured;
+}
+
+Result<Calibration> calibration_of(const CalibrationDevices& devices, const Network& network,
+                                   const Mark& mark, const CalibrationOptions& options,
+                                   const Measured& measured) {
+  Calibration calibration;
+  Model& model = calibration.model;
+  model.name = network.name;
+  model.graph = graph_of(network);
+  std::int64_t dropped = 0;
+  std::string missing;
+  for (const BatchSamples& samples : measured.batches) {
+    if (const auto what = samples.missing()) {
+      missing = *what;
+      calibration.left_out.push_back(
+          fmt::format("micro-batches of {} samples are left out: {}", samples.batch, missing));
+      continue;
+    }
+    model.profile.measurements.push_back(measurement_of(network, samples));
+    model.profile.blocks = blocks_of(samples);
+    add_slowdown(network, samples, calibration);
+    calibration.passes += samples.passes();
+    dropped += samples.dropped();
+    calibration.drift = std::max(calibration.drift, samples.drift());
+    calibration.noise = std::max(calibration.noise, samples.noise());
+  }
+  if (model.profile.measurements.empty()) {
+    return input_error(mark, fmt::format("too much other work on this machine: {}", missing),
+                       "try again when it is quiet, or with more time");
+  }
+  if (model.profile.measurements.size() > 1) model.profile.blocks.clear();  // of which batch?
+  calibration.dropped = static_cast<double>(dropped) /
+                        static_cast<double>(std::max<std::int64_t>(calibration.passes, 1));
+  auto& provenance = model.profile.provenance;
+  provenance = devices.provenance(options.devices);
+  provenance["source"] = "measured";
+  provenance["backend"] = devices.backend();
+  provenance["host"] = host_name();
+  provenance["system"] = system_name();
+  provenance["compiler"] = compiler_name();
+  provenance["optimizer"] = name(options.optimizer);
+  provenance["seed"] = std::to_string(options.seed);
+  provenance["passes"] = std::to_string(calibration.passes);
+  provenance["dropped"] = fmt::format("{:.4f}", calibration.dropped);
+  provenance["drift"] = fmt::format("{:.4f}", calibration.drift);
+  provenance["noise"] = fmt::format("{:.4f}", calibration.noise);
+  if (measured.clock) provenance["clock"] = fmt::format("{:.0f} MHz", *measured.clock);
+  if (measured.load) provenance["load"] = fmt::format("{:.2f}", *measured.load);
+  return calibration;
+}
+
+}  // namespace plumbline

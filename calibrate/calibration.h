@@ -1,0 +1,161 @@
+// Timing the layers of a network on devices of any kind.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calibrate/calibration_file.h"
+#include "calibrate/clock.h"
+#include "calibrate/pass_samples.h"
+#include "calibrate/stage_layout.h"
+#include "models/diagnostic.h"
+#include "models/network.h"
+#include "models/optimizer_kind.h"
+#include "models/profile.h"
+
+namespace plumbline {
+
+struct CalibrationOptions {
+  std::vector<std::int64_t> batches = {8};  ///< Samples of a micro-batch; each is measured.
+  /// Devices that work at the same time, each on its part of the network: neighbours are busy, as
+  /// they will be.
+  std::uint32_t devices = 1;
+  OptimizerKind optimizer = OptimizerKind::gradient_descent;  ///< Whose updates are timed.
+  double least_seconds = 1;  ///< Measured for each batch, after the warm-up.
+  double most_seconds = 20;  ///< The noise decides between the two.
+  std::uint64_t seed = 1;
+  bool slowdown = true;  ///< Also with fewer devices at work, where there are several.
+  /// Told now and then: what is measured, and the share of the most time that has passed.
+  std::function<void(const std::string& what, double share)> progress;
+
+  /// What an earlier calibration of the same head has measured: it counts as if this one had.
+  KeptCalibration kept;
+  /// Given each round while nothing is measured; what it returns ends the calibration.
+  std::function<std::optional<Diagnostic>(const KeptRound&)> keep;
+  /// Asked now and then; true ends the calibration after the passes under way.
+  std::function<bool()> interrupted;
+};
+
+/// What was measured, here and by an earlier calibration that was kept.
+struct Measured {
+  bool interrupted = false;           ///< Then not all of it.
+  std::vector<BatchSamples> batches;  ///< Ascending.
+  std::optional<double> load;         ///< The load average of the last minute, at the start.
+  std::optional<double>
+      clock;  ///< Of the devices at work, in MHz; nothing where that is not known.
+};
+
+/// What a calibration found besides the profile.
+struct Calibration {
+  Model model;                        ///< Layers and profile, provenance included.
+  std::vector<std::string> left_out;  ///< A sentence for each batch without a result.
+  double dropped = 0;  ///< The share of passes in which other work took the device away.
+  double drift =
+      0;  ///< Largest relative change of a stage's pass from the first half to the second.
+  double noise = 0;  ///< Largest relative half-width of a 95 % interval of a stage's pass.
+  std::int64_t passes = 0;
+  /// By kind of layer: the factors of its time with 0, 1, ... neighbours at work, against all at
+  /// work. Empty where it was not measured.
+  std::map<std::string, std::vector<double>> slowdown;
+};
+
+/// A smaller change by neighbours is not told from the noise, and does not go into the profile.
+inline constexpr double kLeastSlowdown = 0.01;
+
+/// The devices of one calibration, each with its layers, for micro-batches of one size. They walk
+/// in rounds: start(), count_from(), go_on() again and again, stop().
+class Walkers {
+ public:
+  virtual ~Walkers() = default;
+
+  /// How long they walk before passes count: at the very first, and after a pause.
+  virtual RealTime warm_up(bool is_first) const = 0;
+  /// These devices begin to walk, the others rest; passes are added to the samples (by device, of
+  /// all), which outlive the walk. `before` was measured earlier.
+  virtual void start(const std::vector<std::uint32_t>& devices, Duration before,
+                     std::vector<StageSamples>& samples) = 0;
+  /// Passes count from this time on, which is now.
+  virtual void count_from(RealTime time) = 0;
+  /// Lets some 20 ms pass.
+  virtual void go_on() = 0;
+  /// All rest.
+  virtual void stop() = 0;
+
+  // To be asked at any time, of those that walk.
+
+  /// Whether more passes are not worth their time, for any device.
+  virtual bool all_done() const = 0;
+  /// The turns of the device that has had the fewest since they count.
+  virtual std::size_t least_turns() const = 0;
+  /// Of devices at work, in MHz, where that is known.
+  virtual std::optional<double> clock() const { return std::nullopt; }
+
+  /// What a device has added to its samples since start(). Requires: all rest.
+  virtual const std::vector<PassTimes>& walked(std::uint32_t device) const = 0;
+};
+
+/// Devices of one kind that networks can be calibrated on.
+class CalibrationDevices {
+ public:
+  virtual ~CalibrationDevices() = default;
+
+  virtual std::string_view backend() const = 0;
+  /// Why they do not run this network, if so.
+  virtual std::optional<Diagnostic> refuse_network(const Network& network,
+                                                   const Mark& mark) const = 0;
+  /// Why there are not so many, if so.
+  virtual std::optional<Diagnostic> refuse_count(std::uint32_t devices, const Mark& mark) const = 0;
+  /// Of all of them, where that is known.
+  virtual std::optional<Bytes> available_memory() const = 0;
+  /// What decides their times, by name: "processor", "library".
+  virtual CalibrationHead head() const = 0;
+  /// What a profile says of them, `devices` of which were busy.
+  virtual std::map<std::string, std::string> provenance(std::uint32_t devices) const = 0;
+  /// Allocates. All that is given outlives the walkers. Errors: an exception.
+  virtual std::unique_ptr<Walkers> walkers(const Network& network, const StageLayers& stages,
+                                           const CalibrationOptions& options,
+                                           std::int64_t batch) = 0;
+  /// What ops and hand-overs cost by themselves in a run on these devices. After the walks.
+  virtual Overheads overheads() = 0;
+};
+
+/// The batches of the options, ascending, each once.
+std::vector<std::int64_t> batches_of(const CalibrationOptions& options);
+
+/// What decides the times of a calibration on these devices by `tool`: version and commit.
+CalibrationHead calibration_head(const CalibrationDevices& devices, const Network& network,
+                                 const CalibrationOptions& options, std::string_view tool);
+
+/// Why these devices cannot calibrate so, if that is so, told before anything is allocated: a
+/// network that they do not run; more devices than layers, or than there are (no device); more
+/// than the memory holds (infeasible).
+std::optional<Diagnostic> refuse_calibration(const CalibrationDevices& devices,
+                                             const Network& network, const Mark& mark,
+                                             const CalibrationOptions& options);
+
+/// Times F, B, I and W of every layer where it will stand: each device walks the layers of its
+/// stage in order, forward and backward in turn as in a steady pipeline, over as many buffers as
+/// micro-batches are in flight, with its neighbours busy; differences of stamps between layers add
+/// up to the pass. Means are trimmed. It measures in rounds of some seconds; between two of them
+/// all devices rest. With the largest batch there are rounds in between in which only some of the
+/// devices work: what neighbours cost.
+/// Errors: those of refuse_calibration and of `keep`; kept passes that are not of this network.
+Result<Measured> measure_layers(CalibrationDevices& devices, const Network& network,
+                                const Mark& mark, const CalibrationOptions& options);
+
+/// What that says: a measurement for each batch that has a clean pass of every kind; the others are
+/// left out. The provenance tells devices, options and quality. A kind of layer whose time depends
+/// on the number of neighbours at work (by kLeastSlowdown or more) has its factors in the profile.
+/// Requires: at least one batch. Errors: every batch is left out.
+Result<Calibration> calibration_of(const CalibrationDevices& devices, const Network& network,
+                                   const Mark& mark, const CalibrationOptions& options,
+                                   const Measured& measured);
+
+}  // namespace plumbline

@@ -1,0 +1,17 @@
+// The cuda backend on a driver that is at hand: this machine's, or a test's.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <memory>
+
+#include "calibrate/cuda/driver.h"
+#include "calibrate/cuda_backend.h"
+
+namespace plumbline {
+
+/// As cuda_backend(scenario, options), on this driver.
+Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
+                                                  const Scenario& scenario,
+                                                  const CudaOptions& options);
+
+}  // namespace plumbline

@@ -1,0 +1,238 @@
+// Walkers of all devices, fed by one thread.
+// SPDX-License-Identifier: MIT
+#include "calibrate/cuda/calibration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "calibrate/cuda/device_products.h"
+#include "calibrate/cuda/devices.h"
+#include "calibrate/cuda/layer.h"
+#include "calibrate/cuda/walker.h"
+
+namespace plumbline {
+namespace {
+
+/// After a pause between two rounds.
+constexpr RealTime kShortWarmUp = 200'000'000;
+constexpr RealTime kMoment = 20'000'000;
+constexpr std::uint32_t kHandOvers = 200;
+
+class CudaWalkers : public Walkers {
+ public:
+  CudaWalkers(CudaDevices& devices, DeviceProducts& products, const Network& network,
+              const StageLayers& stages, const CalibrationOptions& options, std::int64_t batch,
+              RealTime warm_up, std::vector<double>& gaps)
+      : devices_(devices), warm_up_(warm_up), gaps_(gaps) {
+    for (std::uint32_t device = 0; device < stages.size(); ++device) {
+      use(device);
+      const CudaWalk walk{stages[device].first, stages[device].second, batch,
+                          options.devices,      options.optimizer,     options.seed};
+      walkers_.push_back(std::make_unique<CudaWalker>(devices.driver(), devices.all()[device],
+                                                      products[device], network, walk));
+    }
+  }
+
+  RealTime warm_up(bool is_first) const override {
+    return is_first ? warm_up_ : std::min(warm_up_, kShortWarmUp);
+  }
+  void start(const std::vector<std::uint32_t>& devices, Duration before,
+             std::vector<StageSamples>& samples) override {
+    walking_ = devices;
+    for (const std::uint32_t device : walking_) walkers_[device]->start(before, samples[device]);
+  }
+  void count_from(RealTime time) override {
+    for (const std::uint32_t device : walking_) walkers_[device]->count_from(time);
+  }
+  void go_on() override {
+    const RealTime end = now() + kMoment;
+    while (now() < end) {
+      bool any = false;
+      for (const std::uint32_t device : walking_) {
+        use(device);
+        any = walkers_[device]->go_on() || any;
+      }
+      if (!any) std::this_thread::yield();
+    }
+  }
+  void stop() override {
+    gaps_.clear();
+    for (const std::uint32_t device : walking_) {
+      use(device);
+      walkers_[device]->stop();
+      const std::vector<double>& own = walkers_[device]->gaps();
+      gaps_.insert(gaps_.end(), own.begin(), own.end());
+    }
+  }
+  bool all_done() const override {
+    return std::all_of(walking_.begin(), walking_.end(),
+                       [&](std::uint32_t device) { return walkers_[device]->is_done(); });
+  }
+  std::size_t least_turns() const override {
+    std::size_t least = walkers_[walking_.front()]->turns();
+    for (const std::uint32_t device : walking_) least = std::min(least, walkers_[device]->turns());
+    return least;
+  }
+  const std::vector<PassTimes>& walked(std::uint32_t device) const override {
+    return walkers_[device]->walked();
+  }
+
+ private:
+  void use(std::uint32_t device) {
+    PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, devices_.all()[device].context);
+  }
+
+  CudaDevices& devices_;
+  RealTime warm_up_;
+  std::vector<double>& gaps_;
+  std::vector<std::unique_ptr<CudaWalker>> walkers_;
+  std::vector<std::uint32_t> walking_;
+};
+
+class CudaCalibration : public CalibrationDevices {
+ public:
+  CudaCalibration(std::unique_ptr<CudaDriver> driver, std::unique_ptr<CudaDevices> devices,
+                  const CudaCalibrationOptions& options)
+      : driver_(std::move(driver)),
+        devices_(std::move(devices)),
+        options_(options),
+        products_(std::make_unique<DeviceProducts>(*devices_, options.own_products)) {}
+
+  std::string_view backend() const override { return "cuda"; }
+  std::optional<Diagnostic> refuse_network(const Network& network,
+                                           const Mark& mark) const override {
+    return refuse_for_cuda(network, mark);
+  }
+  std::optional<Diagnostic> refuse_count(std::uint32_t, const Mark&) const override {
+    return std::nullopt;  // they are open
+  }
+  std::optional<Bytes> available_memory() const override {
+    Bytes sum;
+    for (const CudaDevice& device : devices_->all()) {
+      std::size_t free = 0;
+      std::size_t total = 0;
+      PLUMBLINE_CUDA(*driver_, cuCtxSetCurrent, device.context);
+      PLUMBLINE_CUDA(*driver_, cuMemGetInfo, &free, &total);
+      sum += Bytes{static_cast<std::int64_t>(free)};
+      if (devices_->split()) break;  // they share it
+    }
+    return sum;
+  }
+  CalibrationHead head() const override {
+    return {{"gpu", printable(devices_->name())},
+            {"sms", std::to_string(devices_->all().front().sms)},
+            {"split", devices_->split() ? "yes" : "no"},
+            {"driver", driver_version()},
+            {"library", products_->name()}};
+  }
+  std::map<std::string, std::string> provenance(std::uint32_t devices) const override {
+    std::map<std::string, std::string> all = {{"device", devices_->name()},
+                                              {"sms", std::to_string(devices_->all().front().sms)},
+                                              {"driver", driver_version()},
+                                              {"library", products_->name()},
+                                              {"busy_devices", std::to_string(devices)}};
+    if (devices_->split()) all["split"] = "SMs of one GPU; memory and its bandwidth are shared";
+    if (!products_->missing().empty()) all["library_missing"] = printable(products_->missing());
+    return all;
+  }
+  std::unique_ptr<Walkers> walkers(const Network& network, const StageLayers& stages,
+                                   const CalibrationOptions& options, std::int64_t batch) override {
+    return std::make_unique<CudaWalkers>(*devices_, *products_, network, stages, options, batch,
+                                         static_cast<RealTime>(options_.warm_up_seconds * 1e9),
+                                         gaps_);
+  }
+  /// `per_op` is the median gap between two passes that were enqueued ahead; `hand_over` what an
+  /// event takes from one device to the next, over many in a ring.
+  Overheads overheads() override {
+    Overheads overheads;
+    if (!gaps_.empty()) {
+      const auto middle = gaps_.begin() + static_cast<std::ptrdiff_t>(gaps_.size() / 2);
+      std::nth_element(gaps_.begin(), middle, gaps_.end());
+      overheads.per_op = round_up(std::max(0.0, *middle));
+    }
+    overheads.hand_over = hand_over();
+    return overheads;
+  }
+
+ private:
+  std::string driver_version() const {
+    int version = 0;
+    PLUMBLINE_CUDA(*driver_, cuDriverGetVersion, &version);
+    return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
+  }
+
+  Duration hand_over() {
+    const auto& all = devices_->all();
+    if (all.size() < 2) return {};
+    const auto use = [&](std::size_t device) {
+      PLUMBLINE_CUDA(*driver_, cuCtxSetCurrent, all[device].context);
+    };
+    std::vector<CudaEvents> signals;
+    for (std::size_t device = 0; device < all.size(); ++device) {
+      use(device);
+      signals.emplace_back(*driver_, 1, CU_EVENT_DISABLE_TIMING);
+    }
+    use(0);
+    const CudaEvents timing(*driver_, 2, CU_EVENT_DEFAULT);
+    float milliseconds = 0;
+    for (int round = 0; round < 2; ++round) {  // the first one warms up
+      use(0);
+      PLUMBLINE_CUDA(*driver_, cuEventRecord, timing[0], all[0].compute);
+      for (std::uint32_t i = 0; i < kHandOvers; ++i) {
+        const std::size_t from = i % all.size();
+        const std::size_t to = (i + 1) % all.size();
+        use(from);
+        PLUMBLINE_CUDA(*driver_, cuEventRecord, signals[from][0], all[from].compute);
+        use(to);
+        PLUMBLINE_CUDA(*driver_, cuStreamWaitEvent, all[to].compute, signals[from][0], 0);
+      }
+      // Back to the first, wherever the ring stopped.
+      const std::size_t last = kHandOvers % all.size();
+      use(last);
+      PLUMBLINE_CUDA(*driver_, cuEventRecord, signals[last][0], all[last].compute);
+      use(0);
+      if (last != 0)
+        PLUMBLINE_CUDA(*driver_, cuStreamWaitEvent, all[0].compute, signals[last][0], 0);
+      PLUMBLINE_CUDA(*driver_, cuEventRecord, timing[1], all[0].compute);
+      PLUMBLINE_CUDA(*driver_, cuStreamSynchronize, all[0].compute);
+      PLUMBLINE_CUDA(*driver_, cuEventElapsedTime, &milliseconds, timing[0], timing[1]);
+    }
+    return round_up(double{milliseconds} * 1e6 / kHandOvers);
+  }
+
+  std::unique_ptr<CudaDriver> driver_;  // before all that calls it
+  std::unique_ptr<CudaDevices> devices_;
+  CudaCalibrationOptions options_;
+  std::unique_ptr<DeviceProducts> products_;
+  std::vector<double> gaps_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(
+    const CudaDriver& driver, std::uint32_t devices, const CudaCalibrationOptions& options) {
+  auto own_driver = std::make_unique<CudaDriver>(driver);
+  try {
+    auto opened = open_cuda_devices(*own_driver, devices, options.one_gpu);
+    if (!opened) return opened.problems();
+    return std::unique_ptr<CalibrationDevices>(
+        std::make_unique<CudaCalibration>(std::move(own_driver), *std::move(opened), options));
+  } catch (const std::runtime_error& error) {  // of the driver, of a library
+    Diagnostic lost = input_error({}, error.what());
+    lost.fault = Fault::no_device;
+    return lost;
+  }
+}
+
+Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(
+    std::uint32_t devices, const CudaCalibrationOptions& options) {
+  const auto driver = load_cuda_driver();
+  if (!driver) return driver.problems();
+  return cuda_calibration_devices(*driver, devices, options);
+}
+
+}  // namespace plumbline

@@ -1,0 +1,17 @@
+// Calibrating on a driver that is at hand: this machine's, or a test's.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "calibrate/cuda/driver.h"
+#include "calibrate/cuda_calibration.h"
+
+namespace plumbline {
+
+/// As cuda_calibration_devices(devices, options), on this driver.
+Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(
+    const CudaDriver& driver, std::uint32_t devices, const CudaCalibrationOptions& options);
+
+}  // namespace plumbline

@@ -1,0 +1,169 @@
+// Matrix products by cuBLASLt, found at run time. SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cublasLt.h>
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "calibrate/cuda/products.h"
+#include "calibrate/cuda/queue.h"
+#include "calibrate/cuda/scratch.h"
+#include "models/diagnostic.h"
+
+/// Every function of the library that is called.
+#define PLUMBLINE_CUBLASLT_CALLS(CALL)       \
+  CALL(cublasLtCreate)                       \
+  CALL(cublasLtDestroy)                      \
+  CALL(cublasLtGetStatusName)                \
+  CALL(cublasLtGetStatusString)              \
+  CALL(cublasLtGetVersion)                   \
+  CALL(cublasLtMatmul)                       \
+  CALL(cublasLtMatmulDescCreate)             \
+  CALL(cublasLtMatmulDescDestroy)            \
+  CALL(cublasLtMatmulDescSetAttribute)       \
+  CALL(cublasLtMatrixLayoutCreate)           \
+  CALL(cublasLtMatrixLayoutDestroy)          \
+  CALL(cublasLtMatrixLayoutSetAttribute)     \
+  CALL(cublasLtMatmulPreferenceCreate)       \
+  CALL(cublasLtMatmulPreferenceDestroy)      \
+  CALL(cublasLtMatmulPreferenceSetAttribute) \
+  CALL(cublasLtMatmulAlgoGetHeuristic)       \
+  CALL(cublasLtMatmulAlgoCheck)
+
+namespace plumbline {
+
+/// The library's functions.
+struct CublasLt {
+#define PLUMBLINE_CUBLASLT_MEMBER(call) decltype(&::call) call = nullptr;
+  PLUMBLINE_CUBLASLT_CALLS(PLUMBLINE_CUBLASLT_MEMBER)
+#undef PLUMBLINE_CUBLASLT_MEMBER
+};
+
+/// From a library's path, or its name, which is looked for as the dynamic linker does; it stays
+/// loaded. Errors (no device): it cannot be loaded; it lacks a function.
+Result<CublasLt> load_cublaslt(const std::string& path);
+
+/// A call has failed where it should not.
+class CublasLtError : public std::runtime_error {
+ public:
+  /// `cublasLtMatmul: CUBLAS_STATUS_NOT_SUPPORTED, the functionality is not supported, for ...`.
+  CublasLtError(const CublasLt& library, std::string_view call, cublasStatus_t status,
+                std::string_view product = "");
+  cublasStatus_t status() const { return status_; }
+
+ private:
+  cublasStatus_t status_;
+};
+
+/// What an algorithm is chosen for: all of a product but where its operands are and by what it is
+/// multiplied.
+struct ProductShape {
+  ElementType type = ElementType::fp32;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t depth = 0;
+  std::int64_t batch = 1;
+  struct Operand {
+    std::int64_t stride = 0;
+    std::int64_t step = 0;  ///< 0 where there is one product.
+    bool turned = false;
+    /// In bytes, at most 16: of its first element and of all that lie strides and steps behind it.
+    std::uint32_t alignment = 0;
+
+    friend auto operator<=>(const Operand&, const Operand&) = default;
+  };
+  Operand a;
+  Operand b;
+  Operand c;
+  bool adds = false;      ///< beta is not 0.
+  std::uint32_t sms = 0;  ///< Of the device.
+
+  friend auto operator<=>(const ProductShape&, const ProductShape&) = default;
+};
+
+ProductShape shape_of(ElementType type, const CudaProduct& product, std::uint32_t sms);
+/// `bf16 512x1024x768 a 768/0@16 b 768/0t@16 c 1024/0@16 sms 32`, with `+` before `c` where it adds
+/// and `*12` behind the extents (rows x columns x depth) for a batch.
+std::string to_text(const ProductShape& shape);
+
+/// A matrix as the library is told of it: column-major, extents of its memory.
+struct ColumnMajor {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t leading = 0;
+  bool turned = false;  ///< The library turns it.
+
+  friend bool operator==(const ColumnMajor&, const ColumnMajor&) = default;
+};
+
+/// A row-major matrix is, column by column, its transpose, and C^T = B'^T A'^T: so B is the first
+/// operand, and nothing is turned but what the product says.
+struct ColumnMajorProduct {
+  ColumnMajor first;   ///< B.
+  ColumnMajor second;  ///< A.
+  ColumnMajor result;  ///< C.
+};
+ColumnMajorProduct column_major(const ProductShape& shape);
+
+/// An algorithm as text, to be stored: 128 hexadecimal digits; and back, nothing where it is none.
+std::string to_text(const cublasLtMatmulAlgo_t& algorithm);
+std::optional<cublasLtMatmulAlgo_t> algorithm_from(std::string_view text);
+
+/// The products of one device. For each shape the best few algorithms by the library's own estimate
+/// are timed, and the fastest stays; sums are fp32 (of operands rounded to tf32 where the type is
+/// that). Has a workspace of its own, so its products stand on one stream.
+class CublasLtProducts : public CudaProducts {
+ public:
+  /// Requires: the device's context current; the driver outlives it. Errors: CublasLtError.
+  CublasLtProducts(const CudaDriver& driver, const CublasLt& library);
+  ~CublasLtProducts() override;
+  CublasLtProducts(const CublasLtProducts&) = delete;
+  CublasLtProducts& operator=(const CublasLtProducts&) = delete;
+
+  /// Waits for the device. Errors: CublasLtError, where no algorithm runs; CudaError.
+  void prepare(const CudaQueue& queue, ElementType type, const CudaProduct& product) override;
+  /// Requires: a product of the same shape was prepared, with operands aligned alike. Errors:
+  /// CublasLtError.
+  void multiply(const CudaQueue& queue, ElementType type, const CudaProduct& product) override;
+  /// "cublasLt 13.1.0".
+  std::string_view name() const override { return name_; }
+
+  /// Algorithms by shape, both as text.
+  using Choices = std::map<std::string, std::string>;
+  /// What was chosen, of all shapes that were prepared.
+  const Choices& choices() const { return choices_; }
+  /// Shapes prepared from now on get these instead of being timed. What is no algorithm, or does
+  /// not run here, is chosen anew.
+  void take(const Choices& choices) { taken_ = choices; }
+
+ private:
+  class Plan;
+
+  void enqueue(const CudaQueue& queue, const Plan& plan, const CudaProduct& product,
+               const cublasLtMatmulAlgo_t& algorithm) const;
+  cublasLtMatmulAlgo_t chosen(const CudaQueue& queue, const Plan& plan, const CudaProduct& product);
+  double time_of(const CudaQueue& queue, const Plan& plan, const CudaProduct& product,
+                 const cublasLtMatmulAlgo_t& algorithm) const;
+
+  CublasLt library_;
+  cublasLtHandle_t handle_ = nullptr;
+  CudaScratch workspace_;
+  std::string name_;
+  std::map<ProductShape, std::unique_ptr<Plan>> plans_;
+  Choices choices_;
+  Choices taken_;
+};
+
+/// The products of the device whose context is current, by the library at `path`. Errors (no
+/// device): those of load_cublaslt; the library does not start.
+Result<std::unique_ptr<CublasLtProducts>> cublaslt_products(const CudaDriver& driver,
+                                                            const std::string& path);
+
+}  // namespace plumbline

@@ -1,0 +1,217 @@
+// Opens GPUs, or splits one. SPDX-License-Identifier: MIT
+#include "calibrate/cuda/devices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "calibrate/cuda/kernel_image.h"
+#include "calibrate/cuda/split.h"
+
+namespace plumbline {
+namespace {
+
+Diagnostic no_device(std::string message, std::string help = "") {
+  Diagnostic diagnostic;
+  diagnostic.message = std::move(message);
+  diagnostic.help = std::move(help);
+  diagnostic.fault = Fault::no_device;
+  return diagnostic;
+}
+
+/// A context is current while this lives; then the one before is again.
+class ContextScope {
+ public:
+  ContextScope(const CudaDriver& driver, CUcontext context) : driver_(driver) {
+    PLUMBLINE_CUDA(driver_, cuCtxPushCurrent, context);
+  }
+  ~ContextScope() {
+    CUcontext popped = nullptr;
+    driver_.cuCtxPopCurrent(&popped);
+  }
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+
+ private:
+  const CudaDriver& driver_;
+};
+
+/// Opens step by step and closes in the opposite order, from whatever step it has come to.
+class OpenDevices final : public CudaDevices {
+ public:
+  explicit OpenDevices(const CudaDriver& driver) : driver_(driver) {}
+  ~OpenDevices() override { close(); }
+
+  const CudaDriver& driver() const override { return driver_; }
+  std::vector<CudaDevice>& all() override { return devices_; }
+  std::string name() const override { return name_; }
+  bool split() const override { return !greens_.empty(); }
+
+  /// GPUs 0 to count - 1. Errors: CudaError.
+  void open_whole(std::uint32_t count);
+  /// GPU 0 in `count` groups. Errors: no device; CudaError.
+  Result<SmSplit> open_split(std::uint32_t count);
+
+ private:
+  CUdevice gpu(int ordinal) const;
+  /// Its primary context, which close() releases.
+  CUcontext retain(CUdevice gpu);
+  /// Requires: the device stands in devices_ with its context.
+  void open_streams(CudaDevice& device, CUgreenCtx green) const;
+  void reach_each_other() const;
+  void close() noexcept;
+
+  const CudaDriver& driver_;
+  std::vector<CUdevice> retained_;
+  std::vector<CUgreenCtx> greens_;  ///< Parallel to devices_, or empty.
+  std::vector<CudaDevice> devices_;
+  std::string name_;
+};
+
+CUdevice OpenDevices::gpu(int ordinal) const {
+  CUdevice gpu = 0;
+  PLUMBLINE_CUDA(driver_, cuDeviceGet, &gpu, ordinal);
+  return gpu;
+}
+
+CUcontext OpenDevices::retain(CUdevice gpu) {
+  CUcontext context = nullptr;
+  retained_.reserve(retained_.size() + 1);  // nothing can fail between the two
+  PLUMBLINE_CUDA(driver_, cuDevicePrimaryCtxRetain, &context, gpu);
+  retained_.push_back(gpu);
+  return context;
+}
+
+void OpenDevices::open_streams(CudaDevice& device, CUgreenCtx green) const {
+  const ContextScope scope(driver_, device.context);
+  for (CUstream* stream : {&device.compute, &device.send}) {
+    if (green != nullptr) {
+      PLUMBLINE_CUDA(driver_, cuGreenCtxStreamCreate, stream, green, CU_STREAM_NON_BLOCKING, 0);
+    } else {
+      PLUMBLINE_CUDA(driver_, cuStreamCreate, stream, CU_STREAM_NON_BLOCKING);
+    }
+  }
+  device.kernels = std::make_unique<CudaKernels>(driver_, cuda_kernel_image());
+}
+
+void OpenDevices::reach_each_other() const {
+  for (const CudaDevice& from : devices_) {
+    const ContextScope scope(driver_, from.context);
+    for (const CudaDevice& to : devices_) {
+      int can = 0;
+      if (from.ordinal == to.ordinal) continue;
+      PLUMBLINE_CUDA(driver_, cuDeviceCanAccessPeer, &can, gpu(from.ordinal), gpu(to.ordinal));
+      if (can == 0) continue;  // the driver then copies by way of the host
+      const CUresult result = driver_.cuCtxEnablePeerAccess(to.context, 0);
+      if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+        check_cuda(driver_, "cuCtxEnablePeerAccess", result);
+    }
+  }
+}
+
+void OpenDevices::open_whole(std::uint32_t count) {
+  devices_.reserve(count);
+  std::set<std::string> names;
+  for (int ordinal = 0; ordinal < static_cast<int>(count); ++ordinal) {
+    const CUdevice device = gpu(ordinal);
+    int sms = 0;
+    PLUMBLINE_CUDA(driver_, cuDeviceGetAttribute, &sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                   device);
+    char name[256] = "";
+    PLUMBLINE_CUDA(driver_, cuDeviceGetName, name, static_cast<int>(sizeof name), device);
+    if (names.insert(name).second) name_ += (name_.empty() ? "" : ", ") + std::string(name);
+    devices_.emplace_back();
+    devices_.back().ordinal = ordinal;
+    devices_.back().sms = static_cast<std::uint32_t>(sms);
+    devices_.back().context = retain(device);
+    open_streams(devices_.back(), nullptr);
+  }
+  reach_each_other();
+}
+
+Result<SmSplit> OpenDevices::open_split(std::uint32_t count) {
+  const CUdevice device = gpu(0);
+  char name[256] = "";
+  PLUMBLINE_CUDA(driver_, cuDeviceGetName, name, static_cast<int>(sizeof name), device);
+  name_ = name;
+  CUdevResource whole{};
+  PLUMBLINE_CUDA(driver_, cuDeviceGetDevResource, device, &whole, CU_DEV_RESOURCE_TYPE_SM);
+  auto split = split_sms(
+      {whole.sm.smCount, whole.sm.minSmPartitionSize, whole.sm.smCoscheduledAlignment}, count);
+  if (!split) return split;
+  std::vector<CUdevResource> groups(count);
+  unsigned given = count;
+  PLUMBLINE_CUDA(driver_, cuDevSmResourceSplitByCount, groups.data(), &given, &whole, nullptr, 0,
+                 split->sms);
+  if (given < count) {
+    return no_device(
+        fmt::format("the driver gives {} group{} of {} SMs, not the {} that were asked for", given,
+                    given == 1 ? "" : "s", split->sms, count),
+        "take fewer devices");
+  }
+  // The primary context first: else each green context would start and end it anew.
+  retain(device);
+  devices_.reserve(count);
+  greens_.reserve(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    CUdevResourceDesc description = nullptr;
+    PLUMBLINE_CUDA(driver_, cuDevResourceGenerateDesc, &description, &groups[i], 1);
+    CUgreenCtx green = nullptr;
+    PLUMBLINE_CUDA(driver_, cuGreenCtxCreate, &green, description, device,
+                   CU_GREEN_CTX_DEFAULT_STREAM);
+    greens_.push_back(green);
+    devices_.emplace_back();
+    CUdevResource mine{};
+    PLUMBLINE_CUDA(driver_, cuGreenCtxGetDevResource, green, &mine, CU_DEV_RESOURCE_TYPE_SM);
+    devices_.back().sms = mine.sm.smCount;
+    PLUMBLINE_CUDA(driver_, cuCtxFromGreenCtx, &devices_.back().context, green);
+    open_streams(devices_.back(), green);
+  }
+  return split;
+}
+
+void OpenDevices::close() noexcept {
+  // A context that is about to go must not stay current.
+  CUcontext current = nullptr;
+  driver_.cuCtxGetCurrent(&current);
+  const bool is_ours = std::any_of(devices_.begin(), devices_.end(), [&](const CudaDevice& device) {
+    return current != nullptr && device.context == current;
+  });
+  if (is_ours) driver_.cuCtxSetCurrent(nullptr);
+  for (auto device = devices_.rbegin(); device != devices_.rend(); ++device) {
+    if (device->context == nullptr) continue;
+    driver_.cuCtxPushCurrent(device->context);
+    device->kernels.reset();
+    for (CUstream stream : {device->send, device->compute})
+      if (stream != nullptr) driver_.cuStreamDestroy(stream);
+    CUcontext popped = nullptr;
+    driver_.cuCtxPopCurrent(&popped);
+  }
+  for (auto green = greens_.rbegin(); green != greens_.rend(); ++green)
+    driver_.cuGreenCtxDestroy(*green);
+  for (auto gpu = retained_.rbegin(); gpu != retained_.rend(); ++gpu)
+    driver_.cuDevicePrimaryCtxRelease(*gpu);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CudaDevices>> open_cuda_devices(const CudaDriver& driver,
+                                                       std::uint32_t count, bool one_gpu) {
+  try {
+    auto devices = std::make_unique<OpenDevices>(driver);
+    int gpus = 0;
+    PLUMBLINE_CUDA(driver, cuDeviceGetCount, &gpus);
+    if (count == 1 || (!one_gpu && count <= static_cast<std::uint32_t>(gpus))) {
+      devices->open_whole(count);
+    } else if (const auto split = devices->open_split(count); !split) {
+      return split.problems();
+    }
+    return std::unique_ptr<CudaDevices>(std::move(devices));
+  } catch (const CudaError& error) {
+    return no_device(error.what());
+  }
+}
+
+}  // namespace plumbline

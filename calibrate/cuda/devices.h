@@ -1,0 +1,47 @@
+// CUDA devices: whole GPUs, or one GPU split into groups of SMs that work side by side.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "calibrate/cuda/driver.h"
+#include "calibrate/cuda/queue.h"
+#include "models/diagnostic.h"
+
+namespace plumbline {
+
+/// One device of a pipeline. All that it enqueues runs on its SMs only.
+struct CudaDevice {
+  int ordinal = 0;  ///< Of the GPU.
+  std::uint32_t sms = 0;
+  CUcontext context = nullptr;  ///< Of its green context, or the GPU's primary one.
+  CUstream compute = nullptr;
+  CUstream send = nullptr;  ///< Copies to other devices.
+  std::unique_ptr<CudaKernels> kernels;
+};
+
+/// Opened devices; closes them at the end, when no thread has one of their contexts current but the
+/// one that closes them. The driver outlives them.
+class CudaDevices {
+ public:
+  virtual ~CudaDevices() = default;
+
+  virtual const CudaDriver& driver() const = 0;
+  virtual std::vector<CudaDevice>& all() = 0;
+  /// "NVIDIA H100 80GB HBM3", for provenance.
+  virtual std::string name() const = 0;
+  /// Whether they are parts of one GPU.
+  virtual bool split() const = 0;
+};
+
+/// `count` devices: as many GPUs where there are so many (and `one_gpu` is not asked for), else GPU
+/// 0 split into `count` groups of SMs by green contexts. One device is the whole GPU 0. The calling
+/// thread's context stays what it is. Requires: count > 0. Errors (no device): a GPU too small for
+/// the split, or a driver that splits it otherwise, with the numbers; a driver call that fails.
+Result<std::unique_ptr<CudaDevices>> open_cuda_devices(const CudaDriver& driver,
+                                                       std::uint32_t count, bool one_gpu);
+
+}  // namespace plumbline

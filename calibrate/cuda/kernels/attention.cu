@@ -1,0 +1,61 @@
+// The softmax between the two products of attention. SPDX-License-Identifier: MIT
+#include "calibrate/cuda/kernels/element.h"
+
+namespace plumbline::kernels {
+
+/// How many keys the query of this block sees: itself and those before it where causal.
+__device__ inline long long keys_seen(long long tokens, int causal) {
+  return causal != 0 ? blockIdx.x % tokens + 1 : tokens;
+}
+
+/// Turns scores [heads, queries, keys] into probabilities in place and writes the logsumexp of each
+/// row; what is not seen becomes 0. A block for each row; queries = keys = tokens.
+template <class T>
+__device__ void attention_softmax(T* scores, float* logsumexp, long long tokens, int causal) {
+  T* row = scores + blockIdx.x * tokens;
+  const long long seen = keys_seen(tokens, causal);
+  float largest = to_float(row[0]);
+  for (long long i = threadIdx.x; i < seen; i += blockDim.x) {
+    const float score = to_float(row[i]);
+    largest = score > largest ? score : largest;
+  }
+  largest = block_maximum(largest);
+  float sum = 0;
+  for (long long i = threadIdx.x; i < seen; i += blockDim.x)
+    sum += expf(to_float(row[i]) - largest);
+  sum = block_sum(sum);
+  const float share = 1.0F / sum;
+  for (long long i = threadIdx.x; i < tokens; i += blockDim.x)
+    store(row[i], i < seen ? expf(to_float(row[i]) - largest) * share : 0.0F);
+  if (threadIdx.x == 0) logsumexp[blockIdx.x] = largest + logf(sum);
+}
+
+/// The backward, from the same scores: turns them into the probabilities P again, and the gradient
+/// of P into that of the scores, P (dP - sum(P dP)), each in place. A block for each row.
+template <class T>
+__device__ void attention_softmax_gradient(T* scores, T* gradient, const float* logsumexp,
+                                           long long tokens, int causal) {
+  T* row = scores + blockIdx.x * tokens;
+  T* row_gradient = gradient + blockIdx.x * tokens;
+  const long long seen = keys_seen(tokens, causal);
+  const float normalizer = logsumexp[blockIdx.x];
+  float sum = 0;
+  for (long long i = threadIdx.x; i < seen; i += blockDim.x)
+    sum += expf(to_float(row[i]) - normalizer) * to_float(row_gradient[i]);
+  sum = block_sum(sum);
+  for (long long i = threadIdx.x; i < tokens; i += blockDim.x) {
+    const float p = i < seen ? expf(to_float(row[i]) - normalizer) : 0.0F;
+    store(row[i], p);
+    store(row_gradient[i], i < seen ? p * (to_float(row_gradient[i]) - sum) : 0.0F);
+  }
+}
+
+}  // namespace plumbline::kernels
+
+PLUMBLINE_KERNEL(attention_softmax,
+                 (Element * scores, float* logsumexp, long long tokens, int causal),
+                 (scores, logsumexp, tokens, causal))
+PLUMBLINE_KERNEL(attention_softmax_gradient,
+                 (Element * scores, Element* gradient, const float* logsumexp, long long tokens,
+                  int causal),
+                 (scores, gradient, logsumexp, tokens, causal))

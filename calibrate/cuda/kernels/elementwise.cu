@@ -1,0 +1,108 @@
+// Element by element: activations, biases, constants, conversions. SPDX-License-Identifier: MIT
+#include "calibrate/cuda/kernels/element.h"
+
+namespace plumbline::kernels {
+
+template <class T>
+__device__ void fill(T* y, float value, long long count) {
+  for (long long i = grid_first(); i < count; i += grid_step()) store(y[i], value);
+}
+
+/// Numbers in [-1, 1) that look random: operands for products that are timed.
+template <class T>
+__device__ void noise(T* y, unsigned seed, long long count) {
+  for (long long i = grid_first(); i < count; i += grid_step()) {
+    // Two rounds of a multiplicative hash with 32 bits (lowbias32, Wellons 2018).
+    unsigned x = static_cast<unsigned>(i) + seed;
+    x = (x ^ (x >> 16)) * 0x7feb352dU;
+    x = (x ^ (x >> 15)) * 0x846ca68bU;
+    x ^= x >> 16;
+    store(y[i], static_cast<float>(x >> 8) * (2.0F / 16777216.0F) - 1.0F);
+  }
+}
+
+template <class T>
+__device__ void from_fp32(T* y, const float* x, long long count) {
+  for (long long i = grid_first(); i < count; i += grid_step()) store(y[i], x[i]);
+}
+
+template <class T>
+__device__ void to_fp32(float* y, const T* x, long long count) {
+  for (long long i = grid_first(); i < count; i += grid_step()) y[i] = to_float(x[i]);
+}
+
+/// Each of `rows` rows becomes the bias, and the skip's row with it where there is one: what a
+/// product is added to.
+template <class T>
+__device__ void bias_rows(T* y, const T* bias, const T* skip, long long rows, long long columns) {
+  for (long long i = grid_first(); i < rows * columns; i += grid_step()) {
+    const float b = to_float(bias[i % columns]);
+    store(y[i], skip == nullptr ? b : b + to_float(skip[i]));
+  }
+}
+
+template <class T>
+__device__ void relu(T* y, const T* x, long long count) {
+  for (long long i = grid_first(); i < count; i += grid_step()) {
+    const float value = to_float(x[i]);
+    store(y[i], value > 0 ? value : 0.0F);
+  }
+}
+
+/// From the output; it may be in place.
+template <class T>
+__device__ void relu_gradient(T* x_gradient, const T* y_gradient, const T* y, long long count) {
+  for (long long i = grid_first(); i < count; i += grid_step())
+    store(x_gradient[i], to_float(y[i]) > 0 ? to_float(y_gradient[i]) : 0.0F);
+}
+
+// The tanh form (Hendrycks and Gimpel 2016): 0.5 (1 + tanh(u)) = 1 / (1 + exp(-2 u)) with
+// u = sqrt(2/pi) (x + 0.044715 x^3).
+constexpr float kGeluFactor = 0.797884561F;  // sqrt(2 / pi)
+constexpr float kGeluCube = 0.044715F;
+
+__device__ inline float gelu_share(float x) {
+  const float u = kGeluFactor * (x + kGeluCube * x * x * x);
+  return 1.0F / (1.0F + expf(-2.0F * u));
+}
+
+template <class T>
+__device__ void gelu(T* y, const T* x, long long count) {
+  for (long long i = grid_first(); i < count; i += grid_step()) {
+    const float value = to_float(x[i]);
+    store(y[i], value * gelu_share(value));
+  }
+}
+
+/// It may be in place.
+template <class T>
+__device__ void gelu_gradient(T* x_gradient, const T* y_gradient, const T* x, long long count) {
+  for (long long i = grid_first(); i < count; i += grid_step()) {
+    const float value = to_float(x[i]);
+    const float share = gelu_share(value);
+    const float u_slope = kGeluFactor * (1.0F + 3.0F * kGeluCube * value * value);
+    const float slope = share + 2.0F * value * share * (1.0F - share) * u_slope;
+    store(x_gradient[i], to_float(y_gradient[i]) * slope);
+  }
+}
+
+}  // namespace plumbline::kernels
+
+PLUMBLINE_KERNEL(fill, (Element * y, float value, long long count), (y, value, count))
+PLUMBLINE_KERNEL(noise, (Element * y, unsigned seed, long long count), (y, seed, count))
+PLUMBLINE_KERNEL(bias_rows,
+                 (Element * y, const Element* bias, const Element* skip, long long rows,
+                  long long columns),
+                 (y, bias, skip, rows, columns))
+PLUMBLINE_KERNEL(relu, (Element * y, const Element* x, long long count), (y, x, count))
+PLUMBLINE_KERNEL(relu_gradient,
+                 (Element * x_gradient, const Element* y_gradient, const Element* y,
+                  long long count),
+                 (x_gradient, y_gradient, y, count))
+PLUMBLINE_KERNEL(gelu, (Element * y, const Element* x, long long count), (y, x, count))
+PLUMBLINE_KERNEL(gelu_gradient,
+                 (Element * x_gradient, const Element* y_gradient, const Element* x,
+                  long long count),
+                 (x_gradient, y_gradient, x, count))
+PLUMBLINE_KERNEL(from_fp32, (Element * y, const float* x, long long count), (y, x, count))
+PLUMBLINE_KERNEL(to_fp32, (float* y, const Element* x, long long count), (y, x, count))

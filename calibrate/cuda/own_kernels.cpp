@@ -1,0 +1,274 @@
+// Grids, blocks and arguments of the own kernels. SPDX-License-Identifier: MIT
+#include "calibrate/cuda/own_kernels.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "models/bug.h"
+
+namespace plumbline::cuda {
+namespace {
+
+constexpr std::int64_t kThreads = 256;
+/// Blocks along the second and third extent of a grid.
+constexpr std::int64_t kMostBlocks = 65535;
+
+struct Blocks {
+  std::int64_t x = 1;
+  std::int64_t y = 1;
+  std::int64_t z = 1;
+};
+
+/// The arguments have the kernel's very types; `long long` where it counts.
+template <class... Arguments>
+void launch(const CudaQueue& queue, std::string_view kernel, const Blocks& blocks,
+            std::int64_t threads, std::int64_t shared_floats, Arguments... arguments) {
+  void* pointers[] = {&arguments...};
+  PLUMBLINE_CUDA(*queue.driver, cuLaunchKernel, (*queue.kernels)[kernel],
+                 static_cast<unsigned>(blocks.x), static_cast<unsigned>(blocks.y),
+                 static_cast<unsigned>(blocks.z), static_cast<unsigned>(threads), 1, 1,
+                 static_cast<unsigned>(shared_floats * 4), queue.stream, pointers, nullptr);
+}
+
+using Count = long long;
+
+std::string named(std::string_view kernel, ElementType type) {
+  return "plumbline_" + std::string(kernel) + (type == ElementType::bf16 ? "_bf16" : "_f32");
+}
+
+std::int64_t divided_up(std::int64_t count, std::int64_t parts) {
+  return (count + parts - 1) / parts;
+}
+
+/// For a loop over the grid: a few blocks for each SM take turns with all elements.
+template <class... Arguments>
+void launch_over(const CudaQueue& queue, std::string_view kernel, std::int64_t count,
+                 Arguments... arguments) {
+  constexpr std::int64_t kBlocksOfSm = 16;
+  const std::int64_t most = std::max<std::int64_t>(queue.sms, 1) * kBlocksOfSm;
+  launch(queue, kernel, {std::clamp<std::int64_t>(divided_up(count, kThreads), 1, most)}, kThreads,
+         0, arguments...);
+}
+
+/// A block for each row, whole warps of threads, with a float of shared memory for each.
+template <class... Arguments>
+void launch_rows(const CudaQueue& queue, std::string_view kernel, const Rows& shape,
+                 Arguments... arguments) {
+  const std::int64_t threads = std::min(divided_up(shape.columns, 32) * 32, kThreads);
+  launch(queue, kernel, {shape.rows}, threads, threads, arguments...);
+}
+
+// Column sums: chunks of rows by the shape alone, so that the order of a sum is.
+
+constexpr std::int64_t kMostChunks = 64;
+constexpr std::int64_t kLeastChunk = 64;  // rows
+constexpr std::int64_t kColumnsOfBlock = 32;
+
+std::int64_t chunk_of(const Rows& shape) {
+  return std::max(divided_up(shape.rows, kMostChunks), kLeastChunk);
+}
+
+std::int64_t chunks_of(const Rows& shape) { return divided_up(shape.rows, chunk_of(shape)); }
+
+Blocks blocks_of_columns(const Rows& shape) {
+  return {divided_up(shape.columns, kColumnsOfBlock), chunks_of(shape)};
+}
+
+void add_partial_sums(const CudaQueue& queue, ElementType type, CUdeviceptr sums,
+                      CUdeviceptr partial, const Rows& shape) {
+  launch_over(queue, named("add_partial_sums", type), shape.columns, sums, partial,
+              Count(chunks_of(shape)), Count(shape.columns));
+}
+
+/// As in kernels/update.cu.
+struct Members {
+  static constexpr std::size_t kMost = 32;
+
+  CUdeviceptr gradients[kMost];
+  int count;
+};
+
+Members members_of(const std::vector<CUdeviceptr>& gradients) {
+  PLUMBLINE_CHECK(!gradients.empty() && gradients.size() <= Members::kMost, gradients.size());
+  Members members{};
+  std::copy(gradients.begin(), gradients.end(), members.gradients);
+  members.count = static_cast<int>(gradients.size());
+  return members;
+}
+
+/// As in kernels/product.cu.
+struct ProductShape {
+  Count rows, columns, depth, batch;
+  Count a_stride, a_step, b_stride, b_step, c_stride, c_step;
+  int a_turned, b_turned;
+  float alpha, beta;
+};
+
+}  // namespace
+
+// Element by element.
+
+void fill(const CudaQueue& queue, ElementType type, CUdeviceptr y, float value,
+          std::int64_t count) {
+  launch_over(queue, named("fill", type), count, y, value, Count(count));
+}
+
+void noise(const CudaQueue& queue, ElementType type, CUdeviceptr y, std::uint32_t seed,
+           std::int64_t count) {
+  launch_over(queue, named("noise", type), count, y, unsigned(seed), Count(count));
+}
+
+void from_fp32(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr x,
+               std::int64_t count) {
+  launch_over(queue, named("from_fp32", type), count, y, x, Count(count));
+}
+
+void to_fp32(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr x,
+             std::int64_t count) {
+  launch_over(queue, named("to_fp32", type), count, y, x, Count(count));
+}
+
+void bias_rows(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr bias,
+               CUdeviceptr skip, const Rows& shape) {
+  launch_over(queue, named("bias_rows", type), shape.elements(), y, bias, skip, Count(shape.rows),
+              Count(shape.columns));
+}
+
+void relu(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr x,
+          std::int64_t count) {
+  launch_over(queue, named("relu", type), count, y, x, Count(count));
+}
+
+void relu_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr x_gradient,
+                   CUdeviceptr y_gradient, CUdeviceptr y, std::int64_t count) {
+  launch_over(queue, named("relu_gradient", type), count, x_gradient, y_gradient, y, Count(count));
+}
+
+void gelu(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr x,
+          std::int64_t count) {
+  launch_over(queue, named("gelu", type), count, y, x, Count(count));
+}
+
+void gelu_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr x_gradient,
+                   CUdeviceptr y_gradient, CUdeviceptr x, std::int64_t count) {
+  launch_over(queue, named("gelu_gradient", type), count, x_gradient, y_gradient, x, Count(count));
+}
+
+// Rows and columns.
+
+void layer_norm(const CudaQueue& queue, ElementType type, CUdeviceptr y, const Normed& normed,
+                CUdeviceptr scale, CUdeviceptr shift, const Rows& shape) {
+  launch_rows(queue, named("layer_norm", type), shape, y, normed.mean, normed.rstd, normed.input,
+              scale, shift, Count(shape.columns));
+}
+
+void layer_norm_input_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr x_gradient,
+                               CUdeviceptr y_gradient, CUdeviceptr skip, const Normed& normed,
+                               CUdeviceptr scale, const Rows& shape) {
+  launch_rows(queue, named("layer_norm_input_gradient", type), shape, x_gradient, y_gradient, skip,
+              normed.input, normed.mean, normed.rstd, scale, Count(shape.columns));
+}
+
+std::int64_t partial_floats(const Rows& shape) { return chunks_of(shape) * shape.columns; }
+
+void add_column_sums(const CudaQueue& queue, ElementType type, CUdeviceptr sums, CUdeviceptr x,
+                     const Rows& shape, CUdeviceptr partial) {
+  launch(queue, named("column_partial_sums", type), blocks_of_columns(shape), kThreads, kThreads,
+         partial, x, Count(shape.rows), Count(shape.columns), Count(chunk_of(shape)));
+  add_partial_sums(queue, type, sums, partial, shape);
+}
+
+void add_scale_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr gradient,
+                        CUdeviceptr y_gradient, const Normed& normed, const Rows& shape,
+                        CUdeviceptr partial) {
+  launch(queue, named("scale_partial_sums", type), blocks_of_columns(shape), kThreads, kThreads,
+         partial, y_gradient, normed.input, normed.mean, normed.rstd, Count(shape.rows),
+         Count(shape.columns), Count(chunk_of(shape)));
+  add_partial_sums(queue, type, gradient, partial, shape);
+}
+
+// Attention.
+
+void attention_softmax(const CudaQueue& queue, ElementType type, CUdeviceptr scores,
+                       CUdeviceptr logsumexp, std::int64_t heads, std::int64_t tokens,
+                       bool causal) {
+  launch_rows(queue, named("attention_softmax", type), {heads * tokens, tokens}, scores, logsumexp,
+              Count(tokens), int(causal));
+}
+
+void attention_softmax_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr scores,
+                                CUdeviceptr gradient, CUdeviceptr logsumexp, std::int64_t heads,
+                                std::int64_t tokens, bool causal) {
+  launch_rows(queue, named("attention_softmax_gradient", type), {heads * tokens, tokens}, scores,
+              gradient, logsumexp, Count(tokens), int(causal));
+}
+
+// The ends of a network.
+
+void lookup(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr ids,
+            CUdeviceptr table, CUdeviceptr positions, std::int64_t tokens, const Rows& shape) {
+  launch_rows(queue, named("lookup", type), shape, y, ids, table, positions, Count(tokens),
+              Count(shape.columns));
+}
+
+void add_lookup_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr table_gradient,
+                         CUdeviceptr y_gradient, CUdeviceptr ids, const Rows& shape) {
+  const std::int64_t threads = std::min(divided_up(shape.columns, 32) * 32, kThreads);
+  launch(queue, named("lookup_gradient", type), {shape.rows, divided_up(shape.columns, threads)},
+         threads, threads, table_gradient, y_gradient, ids, Count(shape.rows),
+         Count(shape.columns));
+}
+
+void softmax_loss(const CudaQueue& queue, ElementType type, CUdeviceptr logits,
+                  CUdeviceptr row_losses, CUdeviceptr labels, const Rows& shape) {
+  launch_rows(queue, named("softmax_loss", type), shape, logits, row_losses, labels,
+              Count(shape.columns));
+}
+
+void sample_losses(const CudaQueue& queue, CUdeviceptr losses, CUdeviceptr row_losses,
+                   std::int64_t samples, std::int64_t rows_of_sample) {
+  launch_rows(queue, "plumbline_sample_losses", {samples, rows_of_sample}, losses, row_losses,
+              Count(rows_of_sample));
+}
+
+void logits_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr gradient,
+                     CUdeviceptr probabilities, CUdeviceptr loss_weights, CUdeviceptr labels,
+                     const Rows& shape, std::int64_t rows_of_sample, std::int64_t first) {
+  launch_rows(queue, named("logits_gradient", type), shape, gradient, probabilities, loss_weights,
+              labels, Count(shape.columns), Count(rows_of_sample), Count(first));
+}
+
+// Updates.
+
+void descend(const CudaQueue& queue, ElementType type, CUdeviceptr after, CUdeviceptr before,
+             const std::vector<CUdeviceptr>& gradients, double rate, std::int64_t count) {
+  launch_over(queue, named("descend", type), count, after, before, members_of(gradients),
+              float(rate), Count(count));
+}
+
+void count_step(const CudaQueue& queue, CUdeviceptr steps) {
+  launch(queue, "plumbline_count_step", {}, 1, 0, steps);
+}
+
+void descend_with_moments(const CudaQueue& queue, ElementType type, CUdeviceptr after,
+                          CUdeviceptr before, const std::vector<CUdeviceptr>& gradients,
+                          CUdeviceptr first_moment, CUdeviceptr second_moment, CUdeviceptr steps,
+                          double rate, std::int64_t count) {
+  launch_over(queue, named("descend_with_moments", type), count, after, before,
+              members_of(gradients), first_moment, second_moment, steps, float(rate), Count(count));
+}
+
+void product(const CudaQueue& queue, ElementType type, const CudaProduct& p) {
+  constexpr std::int64_t kTile = 64;
+  constexpr std::int64_t kSharedFloats = 2 * 16 * 65;
+  const ProductShape shape{p.rows,     p.columns,  p.depth,  p.batch,    p.a.stride,
+                           p.a.step,   p.b.stride, p.b.step, p.c.stride, p.c.step,
+                           p.a.turned, p.b.turned, p.alpha,  p.beta};
+  launch(queue, named("product", type),
+         {divided_up(p.columns, kTile), std::min(divided_up(p.rows, kTile), kMostBlocks),
+          std::min(p.batch, kMostBlocks)},
+         kThreads, kSharedFloats, p.a.data, p.b.data, p.c.data, shape);
+}
+
+}  // namespace plumbline::cuda

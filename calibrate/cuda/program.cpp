@@ -1,0 +1,689 @@
+// One walk over the graph, with a clock for each stream that says what is known to have ended.
+// SPDX-License-Identifier: MIT
+#include "calibrate/cuda/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "calibrate/ledger.h"
+#include "models/bug.h"
+
+namespace plumbline {
+namespace {
+
+/// Of each stream: the newest step known to have ended, plus one.
+using Clock = std::vector<std::uint32_t>;
+
+/// A block that somebody holds; who used it last, on each stream.
+struct Lease {
+  std::uint32_t block = 0;
+  std::map<std::uint32_t, std::uint32_t> used;  ///< By stream: the newest step, plus one.
+};
+
+/// The free blocks of one slot and size.
+struct Shelf {
+  std::vector<Lease> free;
+};
+
+using Shelves = std::map<std::pair<std::uint32_t, std::size_t>, Shelf>;
+/// Goes back to its shelf when nobody holds it.
+using Held = std::shared_ptr<Lease>;
+
+/// A micro-batch between its F and its last backward on one stage.
+struct InFlight {
+  Held input;
+  Held output;
+  Held kept;
+  Held left;
+  Held output_gradient;
+};
+
+/// The gradients of one update, apart for each device of the stage.
+struct Round {
+  std::vector<Held> own;                    ///< By member.
+  std::vector<std::vector<Held>> gathered;  ///< By member: those of the others, by member.
+  bool is_reduced = false;
+  std::size_t updated = 0;
+};
+
+/// A stage on one slot while the program is written.
+struct Writing {
+  std::vector<InFlight> in_flight;
+  std::map<std::uint32_t, std::uint32_t> weights;  ///< By version: the piece.
+  std::vector<std::uint32_t> free_weights;
+};
+
+class Writer {
+ public:
+  Writer(const RunPlan& plan, const std::vector<StageBytes>& sizes, const DeviceOrders& orders,
+         const CudaProgramRules& rules)
+      : plan_(plan),
+        graph_(plan.graph),
+        sizes_(sizes),
+        orders_(orders),
+        rules_(rules),
+        streams_(2 * plan.graph.slots()),
+        clocks_(streams_, Clock(streams_, 0)),
+        due_(streams_),
+        sources_(graph_.size()),
+        joins_(graph_.size(), nullptr),
+        copies_(plan.pipeline.copies),
+        rounds_(graph_.stage_slots.size()) {
+    for (const Join& join : graph_.joins) joins_[join.node] = &join;
+    program_.step_of.assign(graph_.size(), kNone32);
+    program_.first_step_of.assign(graph_.size(), kNone32);
+    index_.assign(graph_.stage_slots.size(), std::vector<std::uint32_t>(graph_.slots(), kNone32));
+    for (std::uint32_t s = 0; s < graph_.stage_slots.size(); ++s) {
+      for (const std::uint32_t slot : graph_.stage_slots[s]) {
+        index_[s][slot] = static_cast<std::uint32_t>(program_.stages.size());
+        program_.stages.push_back({s, slot, 1, 0});
+        Writing writing;
+        writing.in_flight.resize(graph_.micro_batches);
+        writing.weights[0] = 0;
+        writing_.push_back(std::move(writing));
+      }
+    }
+    ledgers_.reserve(graph_.slots());
+    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) ledgers_.emplace_back(plan, slot);
+    const std::size_t places = index_.size() * graph_.micro_batches * copies_;
+    inputs_.resize(places);
+    output_gradients_.resize(places);
+  }
+
+  CudaProgramOrFailure write() {
+    RunFailure failure;
+    if (!write_nodes(failure)) return {std::nullopt, std::move(failure)};
+    // Rounds that no update has taken: their gradients are zero again for the next iteration.
+    for (auto& of_stage : rounds_) {
+      for (auto& [number, round] : of_stage) {
+        for (const Held& own : round.own) {
+          if (own) leftover_.push_back(own->block);
+        }
+      }
+    }
+    mark_leftovers();
+    for (std::uint32_t on = 0; on < program_.stages.size(); ++on)
+      program_.stages[on].last_weights = writing_[on].weights.rbegin()->second;
+    for (const CudaStep& step : program_.steps) {
+      for (const std::uint32_t before : step.waits) program_.steps[before].signals = true;
+    }
+    return {std::move(program_), {}};
+  }
+
+ private:
+  // ---- the order ----
+
+  /// Takes nodes in the order of the graph, each as soon as it can be: all that it waits for has
+  /// been taken, and it is the next one of its device. Returns false where something stays.
+  bool write_nodes(RunFailure& failure) {
+    // Where each node stands in its device's order.
+    std::vector<std::uint32_t> next(graph_.slots(), 0);
+    std::vector<bool> taken(graph_.size(), false);
+    const auto is_next = [&](std::uint32_t slot, std::uint32_t node) {
+      return next[slot] < orders_[slot].size() && orders_[slot][next[slot]] == node;
+    };
+    const auto holds = [&](std::uint32_t node) {
+      const Node& n = graph_.nodes[node];
+      if (n.resource < graph_.slots() && !is_next(n.resource, node)) return false;
+      return n.second >= graph_.slots() || n.second == n.resource || is_next(n.second, node);
+    };
+    const auto lacks = [&](std::uint32_t node) -> std::optional<std::uint32_t> {
+      const std::uint32_t after = graph_.nodes[node].after;
+      if (after != graph_.size() && !taken[after]) return after;
+      if (joins_[node]) {
+        for (const std::uint32_t one : joins_[node]->after) {
+          if (!taken[one]) return one;
+        }
+      }
+      return std::nullopt;
+    };
+    std::vector<std::vector<std::uint32_t>> consumers(graph_.size());
+    for (std::uint32_t node = 0; node < graph_.size(); ++node) {
+      if (graph_.nodes[node].after != graph_.size())
+        consumers[graph_.nodes[node].after].push_back(node);
+      if (joins_[node]) {
+        for (const std::uint32_t one : joins_[node]->after) consumers[one].push_back(node);
+      }
+    }
+    std::set<std::uint32_t> ready;
+    const auto look_at = [&](std::uint32_t node) {
+      if (!taken[node] && holds(node) && !lacks(node)) ready.insert(node);
+    };
+    for (std::uint32_t node = 0; node < graph_.size(); ++node) look_at(node);
+    program_.order.reserve(graph_.size());
+    while (!ready.empty()) {
+      const std::uint32_t node = *ready.begin();
+      ready.erase(ready.begin());
+      try {
+        write_node(node);
+      } catch (const std::exception& error) {
+        fail_at(node, error.what(), next, taken, failure);
+        return false;
+      }
+      taken[node] = true;
+      program_.order.push_back(node);
+      for (const std::uint32_t slot : {graph_.nodes[node].resource, graph_.nodes[node].second}) {
+        if (slot >= graph_.slots() || !is_next(slot, node)) continue;
+        if (++next[slot] < orders_[slot].size()) look_at(orders_[slot][next[slot]]);
+      }
+      for (const std::uint32_t consumer : consumers[node]) look_at(consumer);
+    }
+    if (program_.order.size() == graph_.size()) return true;
+    failure.stands = stands(next, lacks);
+    const bool any_waits = std::any_of(
+        failure.stands.begin(), failure.stands.end(),
+        [](const DeviceStand& stand) { return stand.state == DeviceStand::State::waits; });
+    if (any_waits) {
+      failure.kind = RunFailure::Kind::deadlock;
+      failure.message = "deadlock: every device waits for another, and nothing is under way";
+    } else {
+      const auto left = std::find(taken.begin(), taken.end(), false) - taken.begin();
+      failure.kind = RunFailure::Kind::incomplete;
+      failure.message = fmt::format("all devices have ended, but {} was never run",
+                                    to_text(graph_.activities[static_cast<std::size_t>(left)]));
+    }
+    return false;
+  }
+
+  template <class Lacks>
+  std::vector<DeviceStand> stands(const std::vector<std::uint32_t>& next, Lacks&& lacks) const {
+    std::vector<DeviceStand> all(graph_.slots());
+    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
+      if (next[slot] >= orders_[slot].size()) continue;  // done
+      const std::uint32_t node = orders_[slot][next[slot]];
+      all[slot].state = DeviceStand::State::waits;
+      all[slot].node = node;
+      all[slot].waits_for = lacks(node).value_or(node);
+    }
+    return all;
+  }
+
+  void fail_at(std::uint32_t node, const char* why, const std::vector<std::uint32_t>& next,
+               const std::vector<bool>& taken, RunFailure& failure) const {
+    failure.stands = stands(next, [&](std::uint32_t of) -> std::optional<std::uint32_t> {
+      const std::uint32_t after = graph_.nodes[of].after;
+      if (after != graph_.size() && !taken[after]) return after;
+      return std::nullopt;
+    });
+    const std::uint32_t slot = graph_.nodes[node].resource;
+    failure.kind = RunFailure::Kind::failed;
+    failure.message = fmt::format("device {} failed at {}: {}", graph_.devices[slot].value,
+                                  to_text(graph_.activities[node]), why);
+    failure.stands[slot] = {DeviceStand::State::failed, node, std::nullopt};
+  }
+
+  // ---- waiting ----
+
+  static std::uint32_t compute(std::uint32_t slot) { return 2 * slot; }
+  static std::uint32_t send(std::uint32_t slot) { return 2 * slot + 1; }
+  static std::uint32_t stream_of(const CudaStep& step) {
+    return 2 * step.slot + (step.sends ? 1 : 0);
+  }
+
+  /// The steps that a node waits for, besides those of its own stream.
+  std::vector<std::uint32_t> needs_of(std::uint32_t node) const {
+    std::vector<std::uint32_t> steps;
+    const auto add = [&](std::uint32_t one) {
+      steps.insert(steps.end(), sources_[one].begin(), sources_[one].end());
+    };
+    if (graph_.nodes[node].after != graph_.size()) add(graph_.nodes[node].after);
+    if (joins_[node]) {
+      for (const std::uint32_t one : joins_[node]->after) add(one);
+    }
+    return steps;
+  }
+
+  /// The last step of each stream among them.
+  std::vector<std::uint32_t> newest(const std::vector<std::uint32_t>& steps) const {
+    std::map<std::uint32_t, std::uint32_t> by_stream;
+    for (const std::uint32_t step : steps) {
+      std::uint32_t& last =
+          by_stream.try_emplace(stream_of(program_.steps[step]), step).first->second;
+      last = std::max(last, step);
+    }
+    std::vector<std::uint32_t> last;
+    last.reserve(by_stream.size());
+    for (const auto& [stream, step] : by_stream) last.push_back(step);
+    return last;
+  }
+
+  /// Lets the stream wait for the steps before whatever comes next on it.
+  void wait(std::uint32_t stream, const std::vector<std::uint32_t>& steps) {
+    due_[stream].insert(due_[stream].end(), steps.begin(), steps.end());
+  }
+
+  /// The waits of the next step of a stream: those that are not known by others to be over.
+  std::vector<std::uint32_t> take_waits(std::uint32_t stream) {
+    std::vector<std::uint32_t> steps = newest(std::exchange(due_[stream], {}));
+    std::sort(steps.rbegin(), steps.rend());  // the newest knows the most
+    Clock& clock = clocks_[stream];
+    std::vector<std::uint32_t> waits;
+    for (const std::uint32_t step : steps) {
+      const std::uint32_t other = stream_of(program_.steps[step]);
+      if (other == stream || clock[other] > step) continue;
+      waits.push_back(step);
+      const Clock& known = ends_[step];
+      for (std::uint32_t s = 0; s < streams_; ++s) clock[s] = std::max(clock[s], known[s]);
+    }
+    std::sort(waits.begin(), waits.end());
+    return waits;
+  }
+
+  /// Appends a step whose waits were taken.
+  std::uint32_t append(CudaStep step) {
+    const auto number = static_cast<std::uint32_t>(program_.steps.size());
+    const std::uint32_t stream = stream_of(step);
+    clocks_[stream][stream] = number + 1;
+    ends_.push_back(clocks_[stream]);
+    program_.steps.push_back(std::move(step));
+    return number;
+  }
+
+  // ---- memory ----
+
+  /// A block of a slot that the next step of `stream` may write: one whose users are all known to
+  /// have ended, or a new one.
+  Held take(std::uint32_t slot, std::size_t bytes, std::uint32_t stream,
+            bool is_gradients = false) {
+    if (bytes == 0) return nullptr;
+    Shelf& shelf = (is_gradients ? gradient_shelves_ : shelves_)[{slot, bytes}];
+    const Clock& clock = clocks_[stream];
+    auto found = std::find_if(shelf.free.begin(), shelf.free.end(), [&](const Lease& lease) {
+      return std::all_of(lease.used.begin(), lease.used.end(),
+                         [&](const auto& use) { return clock[use.first] >= use.second; });
+    });
+    auto* lease = new Lease;
+    if (found != shelf.free.end()) {
+      lease->block = found->block;
+      shelf.free.erase(found);
+    } else {
+      lease->block = static_cast<std::uint32_t>(program_.blocks.size());
+      program_.blocks.push_back({slot, bytes, is_gradients});
+    }
+    return {lease, [&shelf](Lease* back) {
+              shelf.free.push_back(std::move(*back));
+              delete back;
+            }};
+  }
+
+  static std::uint32_t number(const Held& held) { return held ? held->block : kNone32; }
+
+  void used(std::uint32_t step, std::initializer_list<const Held*> all) {
+    const std::uint32_t stream = stream_of(program_.steps[step]);
+    for (const Held* held : all) {
+      if (*held) (*held)->used[stream] = step + 1;
+    }
+  }
+
+  Held& place(std::vector<Held>& of, std::uint32_t stage, std::uint32_t m, std::uint32_t slot) {
+    return of[(std::size_t{stage} * graph_.micro_batches + m) * copies_ + slot % copies_];
+  }
+
+  // ---- nodes ----
+
+  void write_node(std::uint32_t node) {
+    const Activity& activity = graph_.activities[node];
+    switch (activity.kind) {
+      case ActivityKind::activation_transfer:
+      case ActivityKind::gradient_transfer:
+        return write_transfer(node);
+      case ActivityKind::all_reduce:
+        return write_hop(node);
+      case ActivityKind::all_reduce_begin:
+        sources_[node] = newest(needs_of(node));
+        return reduce(node);
+      case ActivityKind::all_reduce_step:
+      case ActivityKind::all_reduce_end:
+      case ActivityKind::flush:
+      case ActivityKind::overhead:
+        sources_[node] = newest(needs_of(node));
+        return;
+      default:
+        return write_compute(node);
+    }
+  }
+
+  void write_transfer(std::uint32_t node) {
+    const Activity& activity = graph_.activities[node];
+    const std::uint32_t from = graph_.sender(node);
+    const std::uint32_t to = graph_.receiver(node);
+    const std::uint32_t s = activity.stage.value;
+    const std::uint32_t m = activity.micro_batch.value;
+    const bool up = activity.kind == ActivityKind::activation_transfer;
+    Held& there = place(up ? inputs_ : output_gradients_, s, m, to);
+    PLUMBLINE_CHECK(there != nullptr, to_text(activity));
+    const std::uint32_t stream = graph_.blocking ? compute(from) : send(from);
+    wait(stream, needs_of(node));
+    if (graph_.blocking && last_[compute(to)] != kNone32) {
+      wait(stream, {last_[compute(to)]});
+    }
+    if (graph_.blocking) wait(stream, due_[compute(to)]);
+    CudaStep step;
+    step.kind = CudaStep::Kind::copy;
+    step.node = node;
+    step.slot = from;
+    step.sends = !graph_.blocking;
+    step.waits = take_waits(stream);
+    Held arrived = take(to, program_.blocks[there->block].bytes, stream);
+    step.from = number(there);
+    step.to = number(arrived);
+    const std::uint32_t done = append(std::move(step));
+    last_[stream] = done;
+    used(done, {&there, &arrived});
+    there = std::move(arrived);
+    program_.step_of[node] = done;
+    sources_[node] = {done};
+    if (graph_.blocking) wait(compute(to), {done});
+  }
+
+  void write_compute(std::uint32_t node) {
+    const Activity& activity = graph_.activities[node];
+    const std::uint32_t slot = graph_.nodes[node].resource;
+    const std::uint32_t stream = compute(slot);
+    wait(stream, needs_of(node));
+    Ledger& ledger = ledgers_[slot];
+    const std::uint32_t version = ledger.version_of(node);
+    const std::uint32_t oldest = ledger.oldest_needed(node);
+    ledger.begin(node, time_++);
+    if (activity.kind == ActivityKind::backward_part) {
+      sources_[node] = newest(due_[stream]);
+      if (last_[stream] != kNone32) sources_[node].push_back(last_[stream]);
+    } else {
+      CudaStep step;
+      step.node = node;
+      step.slot = slot;
+      step.on = index_[activity.stage.value][slot];
+      step.micro_batch = activity.micro_batch.value;
+      step.sample = activity.micro_batch.value * copies_ + slot % copies_;
+      if (activity.kind == ActivityKind::update) {
+        write_update(std::move(step), version, oldest);
+      } else {
+        write_pass(std::move(step), activity.kind, version);
+      }
+      last_[stream] = program_.step_of[node];
+      sources_[node] = {last_[stream]};
+    }
+    ledger.end(node, time_++);
+  }
+
+  void write_pass(CudaStep step, ActivityKind kind, std::uint32_t version) {
+    const std::uint32_t s = program_.stages[step.on].stage;
+    const std::uint32_t m = step.micro_batch;
+    const std::uint32_t slot = step.slot;
+    const std::uint32_t stream = compute(slot);
+    const StageBytes& bytes = sizes_[s];
+    const bool is_first = s == 0;
+    const bool is_last = s + 1 == sizes_.size();
+    Writing& writing = writing_[step.on];
+    InFlight& one = writing.in_flight[m];
+    step.waits = take_waits(stream);
+    const auto found = writing.weights.find(version);
+    PLUMBLINE_CHECK(found != writing.weights.end(), s, version);
+    step.weights = found->second;
+    const auto make_room = [&] {
+      if (!is_last) one.output = take(slot, bytes.output, stream);
+      one.kept = take(slot, bytes.kept, stream);
+    };
+    Held down;
+    Held gradients;
+    if (kind == ActivityKind::forward) {
+      step.kind = CudaStep::Kind::forward;
+      if (!is_first) one.input = std::move(place(inputs_, s, m, slot));
+      make_room();
+    } else {
+      if (rules_.recompute && kind != ActivityKind::backward_weight) {
+        step.makes_again = true;
+        make_room();
+      }
+      if (!is_last && !one.output_gradient)
+        one.output_gradient = std::move(place(output_gradients_, s, m, slot));
+      gradients = gradients_of(s, m, slot, stream);
+      if (kind == ActivityKind::backward) {
+        step.kind = CudaStep::Kind::backward;
+      } else if (kind == ActivityKind::backward_input) {
+        step.kind = CudaStep::Kind::backward_input;
+        one.left = take(slot, bytes.left, stream);
+      } else {
+        step.kind = CudaStep::Kind::backward_weight;
+      }
+      if (!is_first && kind != ActivityKind::backward_weight)
+        down = take(slot, bytes.input, stream);
+    }
+    PLUMBLINE_CHECK(is_first || one.input != nullptr, s, m);
+    step.input = number(one.input);
+    step.output = number(one.output);
+    step.kept = number(one.kept);
+    step.left = number(one.left);
+    step.output_gradient = number(one.output_gradient);
+    step.input_gradient = number(down);
+    step.gradients = number(gradients);
+    const std::uint32_t node = step.node;
+    const std::uint32_t done = append(std::move(step));
+    program_.step_of[node] = done;
+    used(done,
+         {&one.input, &one.output, &one.kept, &one.left, &one.output_gradient, &down, &gradients});
+    if (down) place(output_gradients_, s - 1, m, slot) = std::move(down);
+    if (kind == ActivityKind::forward) {
+      if (!is_last) place(inputs_, s + 1, m, slot) = one.output;
+      if (rules_.recompute) {
+        one.output = nullptr;
+        one.kept = nullptr;
+      }
+    }
+    if (kind == ActivityKind::backward || kind == ActivityKind::backward_weight) one = {};
+  }
+
+  // ---- gradients ----
+
+  /// The micro-batches that one update of a stage covers.
+  std::uint32_t round_length(std::uint32_t stage) const {
+    if (!graph_.asynchronous()) return graph_.micro_batches / plan_.pipeline.mini_batches;
+    return rules_.updates.round_length(
+        static_cast<std::uint32_t>(graph_.stage_slots[stage].size()));
+  }
+
+  std::size_t member(std::uint32_t stage, std::uint32_t slot) const {
+    const auto& slots = graph_.stage_slots[stage];
+    return static_cast<std::size_t>(std::find(slots.begin(), slots.end(), slot) - slots.begin());
+  }
+
+  Round& round_of(std::uint32_t stage, std::uint32_t m) {
+    Round& round = rounds_[stage][m / round_length(stage)];
+    round.own.resize(graph_.stage_slots[stage].size());
+    round.gathered.resize(round.own.size());
+    return round;
+  }
+
+  /// Where a device adds the gradients of a micro-batch.
+  Held gradients_of(std::uint32_t stage, std::uint32_t m, std::uint32_t slot,
+                    std::uint32_t stream) {
+    Held& own = round_of(stage, m).own[member(stage, slot)];
+    if (!own) own = take(slot, sizes_[stage].parameters, stream, /*is_gradients=*/true);
+    return own;
+  }
+
+  /// Sends the gradients of all members of a round to all others, where the first of its
+  /// all-reduces begins: all their backwards have been taken then.
+  void reduce(std::uint32_t node) {
+    const Activity& activity = graph_.activities[node];
+    Round& round = round_of(activity.stage.value, activity.micro_batch.value);
+    if (!round.is_reduced) gather(round, node, sources_[node]);
+  }
+
+  void gather(Round& round, std::uint32_t node, std::vector<std::uint32_t> made) {
+    round.is_reduced = true;
+    const std::uint32_t s = graph_.activities[node].stage.value;
+    // Parts of a backward end before their gradients are there, so the ends are asked themselves.
+    for (const Held& own : round.own) {
+      if (!own) continue;
+      for (const auto& [stream, use] : own->used) made.push_back(use - 1);
+    }
+    const auto& slots = graph_.stage_slots[s];
+    for (auto& gathered : round.gathered) gathered.resize(slots.size());
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      if (!round.own[i]) continue;  // a replica may have had no micro-batch
+      const std::uint32_t stream = send(slots[i]);
+      for (std::size_t j = 0; j < slots.size(); ++j) {
+        if (j == i) continue;
+        wait(stream, made);
+        CudaStep step;
+        step.kind = CudaStep::Kind::copy;
+        step.node = node;  // until its hop comes
+        step.slot = slots[i];
+        step.sends = true;
+        step.waits = take_waits(stream);
+        Held there = take(slots[j], sizes_[s].parameters, stream);
+        step.from = number(round.own[i]);
+        step.to = number(there);
+        const std::uint32_t done = append(std::move(step));
+        last_[stream] = done;
+        used(done, {&round.own[i], &there});
+        round.gathered[j][i] = std::move(there);
+        sent_[{node, slots[i]}].push_back(done);
+      }
+    }
+  }
+
+  void write_hop(std::uint32_t node) {
+    sources_[node] = newest(needs_of(node));
+    const auto found = sent_.find({graph_.nodes[node].after, graph_.sender(node)});
+    if (found == sent_.end()) return;
+    const std::vector<std::uint32_t> steps = std::move(found->second);
+    sent_.erase(found);  // of several hops of one member the first one carries all
+    for (const std::uint32_t step : steps) program_.steps[step].node = node;
+    program_.first_step_of[node] = steps.front();
+    program_.step_of[node] = steps.back();
+    sources_[node].push_back(steps.back());
+  }
+
+  void write_update(CudaStep step, std::uint32_t version, std::uint32_t oldest) {
+    const std::uint32_t s = program_.stages[step.on].stage;
+    const std::uint32_t stream = compute(step.slot);
+    Writing& writing = writing_[step.on];
+    const auto number_of_round = step.micro_batch / round_length(s);
+    const auto found = rounds_[s].find(number_of_round);
+    PLUMBLINE_CHECK(found != rounds_[s].end(), s, step.micro_batch);
+    Round& round = found->second;
+    const std::size_t self = member(s, step.slot);
+    if (round.own.size() > 1 && !round.is_reduced) gather(round, step.node, {});
+    // Whatever the graph says, the others' gradients are there before they are added.
+    for (const Held& other : round.gathered[self]) {
+      if (!other) continue;
+      for (const auto& [from, use] : other->used) wait(stream, {use - 1});
+    }
+    step.waits = take_waits(stream);
+    step.kind = CudaStep::Kind::update;
+    std::vector<Held> all;
+    for (std::size_t i = 0; i < round.own.size(); ++i) {
+      const Held& held = i == self ? round.own[i] : round.gathered[self][i];
+      if (!held) continue;
+      step.members.push_back(number(held));
+      all.push_back(held);
+    }
+    const Held own = std::exchange(round.own[self], nullptr);
+    step.gradients = number(own);
+    step.clears = own != nullptr;
+    // Its own gradients become zero, so those who read them have to have read them.
+    if (own) {
+      std::vector<std::uint32_t> readers;
+      for (const auto& [from, use] : own->used) {
+        if (from != stream) readers.push_back(use - 1);
+      }
+      wait(stream, readers);
+      const std::vector<std::uint32_t> more = take_waits(stream);
+      step.waits.insert(step.waits.end(), more.begin(), more.end());
+    }
+    const std::uint32_t before = version - 1;
+    const auto old = writing.weights.find(before);
+    PLUMBLINE_CHECK(old != writing.weights.end(), s, before);
+    step.weights = old->second;
+    if (oldest >= version) {
+      step.made = step.weights;
+      writing.weights.erase(old);
+    } else {
+      step.made = new_weights(step.on);
+    }
+    writing.weights[version] = step.made;
+    const auto needed = writing.weights.lower_bound(std::min(oldest, version));
+    for (auto gone = writing.weights.begin(); gone != needed; ++gone)
+      writing.free_weights.push_back(gone->second);
+    writing.weights.erase(writing.weights.begin(), needed);
+    const std::uint32_t node = step.node;
+    const std::uint32_t done = append(std::move(step));
+    program_.step_of[node] = done;
+    for (const Held& held : all) used(done, {&held});
+    for (Held& other : round.gathered[self]) other = nullptr;
+    if (++round.updated == round.own.size()) rounds_[s].erase(found);
+  }
+
+  std::uint32_t new_weights(std::uint32_t on) {
+    std::vector<std::uint32_t>& free = writing_[on].free_weights;
+    if (free.empty()) return program_.stages[on].weights++;
+    const std::uint32_t piece = free.back();
+    free.pop_back();
+    return piece;
+  }
+
+  /// The last backward that adds to gradients which nobody takes clears them behind it.
+  void mark_leftovers() {
+    for (const std::uint32_t block : leftover_) {
+      for (std::size_t i = program_.steps.size(); i-- > 0;) {
+        if (program_.steps[i].gradients != block) continue;
+        program_.steps[i].clears = true;
+        break;
+      }
+    }
+  }
+
+  const RunPlan& plan_;
+  const OpGraph& graph_;
+  const std::vector<StageBytes>& sizes_;
+  const DeviceOrders& orders_;
+  const CudaProgramRules& rules_;
+  std::uint32_t streams_;
+  CudaProgram program_;
+  Shelves shelves_;  // before all that may hold a block
+  Shelves gradient_shelves_;
+  std::vector<Clock> clocks_;  ///< Of each stream: before its next step.
+  std::vector<Clock> ends_;    ///< Of each step: at its end.
+  std::vector<std::vector<std::uint32_t>> due_;
+  std::vector<std::vector<std::uint32_t>> sources_;  ///< Of each node: the steps that end it.
+  std::vector<const Join*> joins_;
+  std::uint32_t copies_;
+  std::vector<std::vector<std::uint32_t>> index_;  ///< [stage][slot], in CudaProgram::stages.
+  std::vector<Writing> writing_;
+  std::vector<Ledger> ledgers_;
+  RealTime time_ = 0;
+  std::vector<Held> inputs_;
+  std::vector<Held> output_gradients_;
+  std::vector<std::map<std::uint32_t, Round>> rounds_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> sent_;
+  std::vector<std::uint32_t> leftover_;
+  std::vector<std::uint32_t> last_ = std::vector<std::uint32_t>(streams_, kNone32);
+};
+
+}  // namespace
+
+std::size_t CudaProgram::bytes_of(std::uint32_t slot, const std::vector<StageBytes>& sizes) const {
+  std::size_t bytes = 0;
+  for (const Block& block : blocks) bytes += block.slot == slot ? block.bytes : 0;
+  for (const StageOnSlot& on : stages)
+    bytes += on.slot == slot ? on.weights * sizes[on.stage].parameters : 0;
+  return bytes;
+}
+
+CudaProgramOrFailure cuda_program(const RunPlan& plan, const std::vector<StageBytes>& sizes,
+                                  const DeviceOrders& orders, const CudaProgramRules& rules) {
+  PLUMBLINE_CHECK(
+      orders.size() == plan.graph.slots() && sizes.size() == plan.graph.stage_slots.size(),
+      orders.size(), sizes.size());
+  return Writer(plan, sizes, orders, rules).write();
+}
+
+}  // namespace plumbline

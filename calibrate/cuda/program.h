@@ -1,0 +1,129 @@
+// An op graph as work for streams: what is enqueued where, in which memory, behind which events.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibrate/run_plan.h"
+#include "calibrate/run_record.h"
+#include "schedules/weight_versions.h"
+
+namespace plumbline {
+
+/// None of something that is numbered.
+inline constexpr std::uint32_t kNone32 = std::numeric_limits<std::uint32_t>::max();
+
+/// What a stage's tensors take on a device, in bytes.
+struct StageBytes {
+  std::size_t parameters = 0;
+  std::size_t input = 0;  ///< 0 for ids.
+  std::size_t output = 0;
+  std::size_t kept = 0;
+  std::size_t left = 0;
+};
+
+/// A stage on one slot. Its weights are numbered pieces of `parameters` bytes; an iteration begins
+/// with the newest version in number 0.
+struct StageOnSlot {
+  std::uint32_t stage = 0;
+  std::uint32_t slot = 0;
+  std::uint32_t weights = 1;       ///< How many pieces it needs.
+  std::uint32_t last_weights = 0;  ///< Where the newest version is after an iteration.
+};
+
+/// One thing that is enqueued. Numbers of blocks are indices into CudaProgram::blocks; kNone32 = it
+/// has none.
+struct CudaStep {
+  enum class Kind : std::uint8_t {
+    forward,
+    backward,
+    backward_input,
+    backward_weight,
+    update,
+    copy
+  };
+
+  Kind kind = Kind::forward;
+  std::uint32_t node = 0;            ///< Of the graph.
+  std::uint32_t slot = 0;            ///< On whose stream it stands.
+  bool sends = false;                ///< On its send stream; else on the compute stream.
+  bool signals = false;              ///< Others wait for it: an event is recorded behind it.
+  bool clears = false;               ///< An update: `gradients` become zero behind it.
+  bool makes_again = false;          ///< A backward: what F kept is computed again before it.
+  std::vector<std::uint32_t> waits;  ///< Steps of other streams, before it.
+
+  std::uint32_t on = 0;           ///< Of a pass or an update: index into CudaProgram::stages.
+  std::uint32_t micro_batch = 0;  ///< In the run.
+  std::uint32_t sample = 0;       ///< The micro-batch's number in the data set.
+  std::uint32_t weights = 0;      ///< The piece that is read.
+  std::uint32_t made = 0;         ///< Of an update: the piece that is written; may be the same.
+  std::uint32_t input = kNone32;
+  std::uint32_t output =
+      kNone32;  ///< Of the last stage: none, as losses have a place of their own.
+  std::uint32_t kept = kNone32;
+  std::uint32_t left = kNone32;  ///< Of a split backward.
+  std::uint32_t output_gradient = kNone32;
+  std::uint32_t input_gradient = kNone32;
+  std::uint32_t gradients = kNone32;
+  std::vector<std::uint32_t> members;  ///< Of an update: the gradients that are added, in order.
+
+  std::uint32_t from = kNone32;  ///< Of a copy.
+  std::uint32_t to = kNone32;
+};
+
+/// One iteration of a run. Invariants: a step comes after all that it waits for; each piece of
+/// memory is used again only by a step that is known to come after all its users, through waits
+/// that are there anyway: nothing ever waits for memory, as in a prediction. Blocks of gradients
+/// are zero whenever nobody holds them. After the iteration all blocks are free again.
+///
+/// It knows no device: the same program runs on any.
+struct CudaProgram {
+  struct Block {
+    std::uint32_t slot = 0;
+    std::size_t bytes = 0;
+    bool is_gradients = false;
+  };
+
+  std::vector<CudaStep> steps;
+  std::vector<StageOnSlot> stages;
+  std::vector<Block> blocks;
+  /// Of each node: the step that does it; kNone32 for moments, for parts of a backward, and for
+  /// hops of an all-reduce after the first phase.
+  std::vector<std::uint32_t> step_of;
+  /// Of each hop of an all-reduce that moves something: the first of its steps; step_of is the
+  /// last.
+  std::vector<std::uint32_t> first_step_of;
+  /// The order in which the nodes were taken: that of the graph, unless a fault was planted.
+  std::vector<std::uint32_t> order;
+
+  /// The bytes of all blocks and weights of a slot.
+  std::size_t bytes_of(std::uint32_t slot, const std::vector<StageBytes>& sizes) const;
+};
+
+/// Why there is no program: the failure that the run ends with.
+struct CudaProgramOrFailure {
+  std::optional<CudaProgram> program;
+  RunFailure failure;
+};
+
+struct CudaProgramRules {
+  bool recompute = false;
+  UpdateRule updates;
+};
+
+/// Lays the plan out. Transfers that overlap are copies on the sender's send stream; blocking ones
+/// stand on the sender's compute stream and wait for the receiver's, which waits for them. In an
+/// all-reduce every member sends its gradients to every other one, and all add them in the same
+/// order when they update: replicas stay equal bit by bit. A backward that is cut into parts is
+/// done in the last one. Weight versions are those of the ledger.
+/// Requires: orders for every slot. Errors: orders that wait for each other (deadlock), an op whose
+/// operands are not there (failed).
+CudaProgramOrFailure cuda_program(const RunPlan& plan, const std::vector<StageBytes>& sizes,
+                                  const DeviceOrders& orders, const CudaProgramRules& rules);
+
+}  // namespace plumbline

@@ -1,0 +1,535 @@
+// Iterations on streams: enqueuing, waiting, reading events back, and giving up.
+// SPDX-License-Identifier: MIT
+#include "calibrate/cuda/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <exception>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "calibrate/clock.h"
+#include "calibrate/cuda/events.h"
+#include "calibrate/cuda/left_behind.h"
+#include "calibrate/ledger.h"
+#include "models/bug.h"
+#include "sim/release.h"
+
+namespace plumbline {
+namespace {
+
+/// The host runs ahead of the devices for no longer than this.
+constexpr std::int64_t kLongestGate = 500'000'000;
+/// Questions come without a pause for so long after progress.
+constexpr RealTime kEager = 1'000'000;
+
+/// A device has not come on for too long.
+struct Hang {
+  std::uint32_t slot = 0;
+  RealTime for_so_long = 0;
+};
+
+/// One run from its program to its record.
+class Rig {
+ public:
+  Rig(CudaDevices& devices, DeviceProducts& products, const CudaTraining& training,
+      const RunPlan& plan, CudaProgram program, const RunOptions& options)
+      : devices_(devices),
+        driver_(devices.driver()),
+        plan_(plan),
+        graph_(plan.graph),
+        program_(std::move(program)),
+        options_(options),
+        trainer_(devices, products, training, plan, program_),
+        on_device_(plan.graph.slots()) {
+    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) ledgers_.emplace_back(plan, slot);
+    for (std::uint32_t i = 0; i < program_.steps.size(); ++i) {
+      const CudaStep& step = program_.steps[i];
+      if (!step.sends) on_device_[step.slot].steps.push_back(i);
+    }
+    if (options_.most_iterations == 0) options_.most_iterations = 2 * options_.iterations;
+  }
+  ~Rig() { forget_errors(); }
+  Rig(const Rig&) = delete;
+  Rig& operator=(const Rig&) = delete;
+
+  RunResult run() {
+    try {
+      for (at_slot_ = 0; at_slot_ < graph_.slots(); ++at_slot_) prepare(at_slot_);
+      at_slot_ = 0;
+      is_prepared_ = true;
+      return measure();
+    } catch (const Hang& hang) {
+      is_abandoned_ = true;
+      return hung(hang);
+    } catch (const std::exception& error) {
+      return failed(error.what());
+    }
+  }
+
+  bool is_abandoned() const { return is_abandoned_; }
+
+  /// After a run that went well.
+  std::vector<std::vector<float>> parameters() {
+    std::vector<std::vector<float>> all;
+    for (std::uint32_t s = 0; s < graph_.stage_slots.size(); ++s) {
+      use(graph_.stage_slots[s].front());
+      all.push_back(trainer_.parameters(s));
+    }
+    return all;
+  }
+  const std::vector<double>& losses() const { return losses_; }
+
+  /// What the books say beside what was allocated, of the device where they differ the most.
+  std::string memory_remark(const RunRecord& record) const {
+    double worst = -1;
+    std::string text;
+    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
+      const auto booked =
+          static_cast<double>(record.iterations.front().memory[slot].peak.sum().count);
+      const auto allocated = static_cast<double>(trainer_.allocated(slot));
+      const double off = std::abs(allocated - booked) / std::max(booked, 1.0);
+      if (off <= worst) continue;
+      worst = off;
+      text =
+          fmt::format("device {} allocated {:.1f} MiB for tensors of which its books hold {:.1f}",
+                      graph_.devices[slot].value, allocated / 0x1p20, booked / 0x1p20);
+    }
+    return text;
+  }
+
+ private:
+  struct OnDevice {
+    std::vector<std::uint32_t> steps;  ///< Of its compute stream, in order.
+    std::size_t ended = 0;             ///< So many of them are known to have ended.
+    CudaEvents timing;                 ///< Origin, start, end of the iteration.
+    CudaEvents joins;                  ///< Start; ends of the two streams.
+  };
+  enum Timing : std::uint8_t { origin, start, end, timings };
+  enum Joins : std::uint8_t { started, compute_ended, send_ended, joins };
+
+  // ---- what is there before the first iteration ----
+
+  void use(std::uint32_t slot) {
+    at_slot_ = slot;
+    PLUMBLINE_CUDA(driver_, cuCtxSetCurrent, device(slot).context);
+  }
+  CudaDevice& device(std::uint32_t slot) { return devices_.all()[slot]; }
+  CUstream stream_of(const CudaStep& step) {
+    return step.sends ? device(step.slot).send : device(step.slot).compute;
+  }
+
+  void prepare(std::uint32_t slot) {
+    use(slot);
+    trainer_.prepare(slot);
+    OnDevice& mine = on_device_[slot];
+    mine.timing = CudaEvents(driver_, timings, CU_EVENT_DEFAULT);
+    mine.joins = CudaEvents(driver_, joins, CU_EVENT_DISABLE_TIMING);
+    signals_.resize(program_.steps.size());
+    told_.resize(program_.steps.size());
+    for (std::size_t i = 0; i < program_.steps.size(); ++i) {
+      const CudaStep& step = program_.steps[i];
+      if (step.slot != slot) continue;
+      if (step.signals) signals_[i] = CudaEvents(driver_, 1, CU_EVENT_DISABLE_TIMING);
+      told_[i] = CudaEvents(driver_, 2, CU_EVENT_DEFAULT);
+    }
+    if (slot == 0) gate_times_ = CudaScratch(driver_, 2 * sizeof(std::uint64_t));
+  }
+
+  // ---- iterations ----
+
+  RunResult measure() {
+    RunRecord record;
+    for (std::uint32_t i = 0; i < options_.warm_up; ++i) {
+      execute(/*tells=*/i + 1 == options_.warm_up);
+      tell_progress();
+    }
+    const std::uint32_t wanted = std::min(options_.iterations, options_.most_iterations);
+    while (record.iterations.size() < wanted) {
+      execute(/*tells=*/false);
+      const Duration untold = time_of_iteration();
+      execute(/*tells=*/true);
+      record.iterations.push_back(read_back());
+      record.iterations.back().untold = untold;
+      tell_progress();
+    }
+    return record;
+  }
+
+  void tell_progress() {
+    ++iterations_done_;
+    if (options_.progress)
+      options_.progress(iterations_done_, options_.warm_up + options_.iterations);
+  }
+
+  /// One iteration, from the first call to the end of all work.
+  void execute(bool tells) {
+    for (OnDevice& one : on_device_) one.ended = 0;
+    std::int64_t& enqueuing = enqueuing_[tells ? 1 : 0];
+    begin(enqueuing);
+    const RealTime before = now();
+    for (std::uint32_t i = 0; i < program_.steps.size(); ++i) enqueue(i, tells);
+    // The shortest, as a closed gate may hold the host back too, where the driver's queues are
+    // full.
+    const std::int64_t took = (now() - before) * 5 / 4 + 50'000;
+    enqueuing = std::min(enqueuing == 0 ? kLongestGate : enqueuing, took);
+    at_step_.reset();
+    finish();
+    watch();
+    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
+      use(slot);
+      trainer_.bring_losses(slot);
+      PLUMBLINE_CUDA(driver_, cuStreamSynchronize, device(slot).compute);
+    }
+    trainer_.end_iteration();
+    losses_.push_back(trainer_.mean_loss());
+  }
+
+  /// All streams wait for one event; then each device notes the time.
+  void begin(std::int64_t gate_time) {
+    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
+      use(slot);
+      const CudaDevice& mine = device(slot);
+      const CudaEvents& timing = on_device_[slot].timing;
+      const CUevent all_start = on_device_[0].joins[started];
+      if (slot == 0) {
+        gate(gate_time);
+        PLUMBLINE_CUDA(driver_, cuEventRecord, all_start, mine.compute);
+        PLUMBLINE_CUDA(driver_, cuEventRecord, timing[start], mine.compute);
+      } else {
+        PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, mine.compute, all_start, 0);
+      }
+      PLUMBLINE_CUDA(driver_, cuEventRecord, timing[origin], mine.compute);
+      PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, mine.send, all_start, 0);
+    }
+  }
+
+  /// Holds the first device back while the host enqueues.
+  void gate(std::int64_t gate_time) {
+    if (gate_time == 0) return;
+    auto nanoseconds = static_cast<unsigned long long>(gate_time);
+    CUdeviceptr times = gate_times_.data();
+    void* arguments[] = {&nanoseconds, &times};
+    PLUMBLINE_CUDA(driver_, cuLaunchKernel, (*device(0).kernels)["plumbline_spin"], 1, 1, 1, 1, 1,
+                   1, 0, device(0).compute, arguments, nullptr);
+  }
+
+  void enqueue(std::uint32_t i, bool tells) {
+    const CudaStep& step = program_.steps[i];
+    use(step.slot);
+    at_step_ = i;
+    const CUstream stream = stream_of(step);
+    for (const std::uint32_t before : step.waits)
+      PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, stream, signals_[before][0], 0);
+    if (tells) PLUMBLINE_CUDA(driver_, cuEventRecord, told_[i][0], stream);
+    trainer_.enqueue(step);
+    if (tells) PLUMBLINE_CUDA(driver_, cuEventRecord, told_[i][1], stream);
+    if (step.signals) PLUMBLINE_CUDA(driver_, cuEventRecord, signals_[i][0], stream);
+  }
+
+  /// The first device notes when all streams have ended.
+  void finish() {
+    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
+      use(slot);
+      const CudaEvents& own = on_device_[slot].joins;
+      PLUMBLINE_CUDA(driver_, cuEventRecord, own[compute_ended], device(slot).compute);
+      PLUMBLINE_CUDA(driver_, cuEventRecord, own[send_ended], device(slot).send);
+    }
+    use(0);
+    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
+      const CudaEvents& own = on_device_[slot].joins;
+      if (slot > 0)
+        PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, device(0).compute, own[compute_ended], 0);
+      PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, device(0).compute, own[send_ended], 0);
+    }
+    PLUMBLINE_CUDA(driver_, cuEventRecord, on_device_[0].timing[end], device(0).compute);
+  }
+
+  Duration time_of_iteration() {
+    return between(on_device_[0].timing[start], on_device_[0].timing[end]);
+  }
+
+  Duration between(CUevent first, CUevent second) {
+    float milliseconds = 0;
+    PLUMBLINE_CUDA(driver_, cuEventElapsedTime, &milliseconds, first, second);
+    return Duration{std::llround(double{milliseconds} * 1e6)};
+  }
+
+  // ---- waiting ----
+
+  bool has_ended(CUevent event) {
+    const CUresult result = driver_.cuEventQuery(event);
+    if (result == CUDA_ERROR_NOT_READY) return false;
+    check_cuda(driver_, "cuEventQuery", result);
+    return true;
+  }
+
+  /// Asks until all has ended.
+  void watch() {
+    RealTime progress = now();
+    while (true) {
+      bool any = false;
+      for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
+        use(slot);
+        any = come_on(slot) || any;
+      }
+      use(0);
+      if (has_ended(on_device_[0].timing[end])) break;
+      if (any) progress = now();
+      const RealTime still = now() - progress;
+      if (still > kEager) {
+        look_for_hang(still);
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      }
+    }
+    for (OnDevice& one : on_device_) one.ended = one.steps.size();
+  }
+
+  /// Looks how far a device has come; returns whether that is further than before.
+  bool come_on(std::uint32_t slot) {
+    OnDevice& mine = on_device_[slot];
+    const std::size_t before = mine.ended;
+    for (std::size_t i = mine.ended; i < mine.steps.size(); ++i) {
+      if (!program_.steps[mine.steps[i]].signals) continue;
+      if (!has_ended(signals_[mine.steps[i]][0])) break;
+      mine.ended = i + 1;
+    }
+    return mine.ended > before;
+  }
+
+  void look_for_hang(RealTime still) {
+    const auto patience =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(options_.patience).count();
+    if (still <= patience) return;
+    // The device that stands at the longest op is not late yet.
+    RealTime longest = 0;
+    std::uint32_t late = 0;
+    const std::vector<DeviceStand> all = stands();
+    for (std::uint32_t slot = 0; slot < all.size(); ++slot) {
+      if (all[slot].state != DeviceStand::State::runs) continue;
+      const RealTime hold = graph_.cost(all[slot].node).hold.count();
+      if (hold < longest) continue;
+      longest = hold;
+      late = slot;
+    }
+    if (still > patience + 20 * longest) throw Hang{late, still};
+  }
+
+  // ---- what was measured ----
+
+  MeasuredIteration read_back() {
+    MeasuredIteration measured;
+    Trace& trace = measured.trace;
+    trace.spans.resize(graph_.size());
+    std::vector<SimTime> on_stream(graph_.slots());
+    std::vector<const Join*> joins_of(graph_.size(), nullptr);
+    for (const Join& join : graph_.joins) joins_of[join.node] = &join;
+    for (const std::uint32_t node : program_.order) {
+      // Two devices' clocks may differ by a little: nothing begins before what it waited for.
+      SimTime released;
+      const auto after = [&](std::uint32_t one) {
+        released = std::max(released, trace.spans[one].end);
+      };
+      if (graph_.nodes[node].after != graph_.size()) after(graph_.nodes[node].after);
+      if (joins_of[node]) {
+        for (const std::uint32_t one : joins_of[node]->after) after(one);
+      }
+      for (const std::uint32_t resource :
+           {graph_.nodes[node].resource, graph_.nodes[node].second}) {
+        if (resource < graph_.slots()) released = std::max(released, on_stream[resource]);
+      }
+      Span& span = trace.spans[node];
+      span = {released, released, kNobody};
+      if (const std::uint32_t last = program_.step_of[node]; last != kNone32) {
+        const std::uint32_t first =
+            program_.first_step_of[node] == kNone32 ? last : program_.first_step_of[node];
+        const std::uint32_t slot = program_.steps[last].slot;
+        use(slot);
+        const CUevent own_origin = on_device_[slot].timing[origin];
+        span.begin = std::max(released, SimTime{between(own_origin, told_[first][0])});
+        span.end = std::max(span.begin, SimTime{between(own_origin, told_[last][1])});
+      }
+      for (const std::uint32_t resource :
+           {graph_.nodes[node].resource, graph_.nodes[node].second}) {
+        if (resource < graph_.slots()) on_stream[resource] = span.end;
+      }
+    }
+    attribute_releases(graph_, trace);
+    for (std::uint32_t node = 0; node < graph_.size(); ++node) {
+      if (is_compute(graph_.activities[node].kind))
+        measured.hand_over += trace.spans[node].begin - released(graph_, trace, node);
+    }
+    measured.memory = books_of(trace);
+    return measured;
+  }
+
+  /// What the ledgers say of an iteration that has ended.
+  std::vector<DeviceMemory> books_of(const Trace& trace) {
+    for (Ledger& ledger : ledgers_) ledger.restart();
+    const auto ns = [](SimTime time) { return time.time_since_epoch().count(); };
+    for (const std::uint32_t node : program_.order) {
+      const Span& span = trace.spans[node];
+      const ActivityKind kind = graph_.activities[node].kind;
+      if (is_transfer(kind)) {
+        ledgers_[graph_.receiver(node)].receives(node, ns(span.begin));
+        ledgers_[graph_.sender(node)].has_sent(node, ns(span.end));
+      } else if (is_compute(kind)) {
+        Ledger& ledger = ledgers_[graph_.nodes[node].resource];
+        ledger.version_of(node);
+        ledger.begin(node, ns(span.begin));
+        ledger.end(node, ns(span.end));
+      }
+    }
+    std::vector<DeviceMemory> memory;
+    memory.reserve(ledgers_.size());
+    for (const Ledger& ledger : ledgers_) memory.push_back(ledger.peak());
+    return memory;
+  }
+
+  // ---- when it goes wrong ----
+
+  /// Where every device was when it was last looked at.
+  std::vector<DeviceStand> stands() const {
+    std::vector<DeviceStand> all(graph_.slots());
+    std::vector<bool> ended(program_.steps.size(), false);
+    for (const OnDevice& one : on_device_) {
+      for (std::size_t i = 0; i < one.ended; ++i) ended[one.steps[i]] = true;
+    }
+    for (std::uint32_t slot = 0; slot < all.size(); ++slot) {
+      const OnDevice& mine = on_device_[slot];
+      if (!is_prepared_) all[slot].state = DeviceStand::State::starts;
+      if (!is_prepared_ || mine.ended == mine.steps.size()) continue;
+      const CudaStep& step = program_.steps[mine.steps[mine.ended]];
+      all[slot].state = DeviceStand::State::runs;
+      all[slot].node = step.node;
+      for (const std::uint32_t before : step.waits) {
+        const CudaStep& other = program_.steps[before];
+        if (other.sends || ended[before]) continue;
+        all[slot].state = DeviceStand::State::waits;
+        all[slot].waits_for = other.node;
+        break;
+      }
+      // A copy is on its way when what it copies is there.
+      for (const std::uint32_t before : step.waits) {
+        const CudaStep& copy = program_.steps[before];
+        if (!copy.sends || all[slot].state == DeviceStand::State::waits) continue;
+        const bool on_its_way =
+            std::all_of(copy.waits.begin(), copy.waits.end(),
+                        [&](std::uint32_t one) { return program_.steps[one].sends || ended[one]; });
+        if (on_its_way) continue;
+        all[slot].state = DeviceStand::State::waits;
+        all[slot].waits_for = copy.node;
+      }
+    }
+    return all;
+  }
+
+  RunFailure failed(const std::string& why) {
+    RunFailure failure;
+    failure.kind = RunFailure::Kind::failed;
+    failure.stands = stands();
+    const std::uint32_t slot = std::min(at_slot_, graph_.slots() - 1);
+    DeviceStand& stand = failure.stands[slot];
+    if (at_step_) stand.node = program_.steps[*at_step_].node;
+    const bool at_op = at_step_ || stand.state == DeviceStand::State::runs ||
+                       stand.state == DeviceStand::State::waits;
+    if (at_op) {
+      failure.message = fmt::format("device {} failed at {}: {}", graph_.devices[slot].value,
+                                    to_text(graph_.activities[stand.node]), why);
+      stand = {DeviceStand::State::failed, stand.node, std::nullopt};
+    } else {
+      failure.message = fmt::format("device {} failed: {}", graph_.devices[slot].value, why);
+    }
+    return failure;
+  }
+
+  RunFailure hung(const Hang& hang) const {
+    RunFailure failure;
+    failure.kind = RunFailure::Kind::hung;
+    failure.stands = stands();
+    const std::uint32_t node = failure.stands[hang.slot].node;
+    failure.message =
+        fmt::format("device {} hangs: {} has run for {:.1f} s, and {:.6g} s were predicted",
+                    graph_.devices[hang.slot].value, to_text(graph_.activities[node]),
+                    static_cast<double>(hang.for_so_long) / 1e9, seconds(graph_.cost(node).hold));
+    return failure;
+  }
+
+  /// What is enqueued must end before its memory goes; errors have been told.
+  void forget_errors() {
+    for (CudaDevice& one : devices_.all()) {
+      driver_.cuCtxSetCurrent(one.context);
+      driver_.cuStreamSynchronize(one.compute);
+      driver_.cuStreamSynchronize(one.send);
+    }
+  }
+
+  CudaDevices& devices_;
+  const CudaDriver& driver_;
+  const RunPlan plan_;
+  const OpGraph& graph_;
+  const CudaProgram program_;
+  RunOptions options_;
+  CudaTrainer trainer_;
+  std::vector<OnDevice> on_device_;
+  std::vector<Ledger> ledgers_;
+  std::vector<CudaEvents> signals_;  ///< Of each step that others wait for.
+  std::vector<CudaEvents> told_;     ///< Of each step: begin and end.
+  CudaScratch gate_times_;
+  std::array<std::int64_t, 2>
+      enqueuing_{};  ///< How long the gate stays closed; [1] where it tells.
+  std::vector<double> losses_;
+  std::uint32_t iterations_done_ = 0;
+  bool is_prepared_ = false;
+  bool is_abandoned_ = false;
+  std::uint32_t at_slot_ = 0;
+  std::optional<std::uint32_t> at_step_;  ///< That is being enqueued.
+};
+
+/// The context that was current comes back.
+class OwnContext {
+ public:
+  explicit OwnContext(const CudaDriver& driver) : driver_(driver) {
+    driver_.cuCtxGetCurrent(&before_);
+  }
+  ~OwnContext() { driver_.cuCtxSetCurrent(before_); }
+  OwnContext(const OwnContext&) = delete;
+  OwnContext& operator=(const OwnContext&) = delete;
+
+ private:
+  const CudaDriver& driver_;
+  CUcontext before_ = nullptr;
+};
+
+}  // namespace
+
+CudaRun run_on_cuda(CudaDevices& devices, DeviceProducts& products, const CudaTraining& training,
+                    const RunPlan& plan, const DeviceOrders& orders, const RunOptions& options) {
+  PLUMBLINE_CHECK(devices.all().size() == plan.graph.slots() && options.iterations > 0,
+                  devices.all().size(), plan.graph.slots(), options.iterations);
+  CudaRun run;
+  auto laid_out = cuda_program(plan, stage_bytes(plan, training), orders,
+                               {training.recompute, training.updates});
+  if (!laid_out.program) {
+    run.result = std::move(laid_out.failure);
+    return run;
+  }
+  const OwnContext own(devices.driver());
+  auto rig = std::make_unique<Rig>(devices, products, training, plan, *std::move(laid_out.program),
+                                   options);
+  run.result = rig->run();
+  run.learnt.losses = rig->losses();
+  run.abandoned = rig->is_abandoned();
+  if (run.abandoned) leave_behind(std::move(rig));
+  if (const auto* record = std::get_if<RunRecord>(&run.result)) {
+    run.learnt.parameters = rig->parameters();
+    run.remarks.push_back(rig->memory_remark(*record));
+  }
+  return run;
+}
+
+}  // namespace plumbline

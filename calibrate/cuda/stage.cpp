@@ -1,0 +1,202 @@
+// Binding tensors and enqueuing the layers.
+// SPDX-License-Identifier: MIT
+#include "calibrate/cuda/stage.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "calibrate/cuda/own_kernels.h"
+#include "models/bug.h"
+
+namespace plumbline {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+
+void stamp(const CudaQueue& queue, CudaStamps stamps, std::size_t i) {
+  if (!stamps.empty()) PLUMBLINE_CUDA(*queue.driver, cuEventRecord, stamps[i], queue.stream);
+}
+
+/// Rounded to the nearest, ties to even.
+std::uint16_t bf16_of(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return static_cast<std::uint16_t>((bits + 0x7fffU + (bits >> 16U & 1U)) >> 16U);
+}
+
+}  // namespace
+
+std::vector<std::byte> as_elements(ElementType type, const float* values, std::size_t count) {
+  std::vector<std::byte> elements(count * static_cast<std::size_t>(bytes_of(type)));
+  if (type != ElementType::bf16) {
+    if (count > 0) std::memcpy(elements.data(), values, elements.size());
+    return elements;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint16_t bits = bf16_of(values[i]);
+    std::memcpy(elements.data() + 2 * i, &bits, sizeof(bits));
+  }
+  return elements;
+}
+
+std::vector<float> as_floats(ElementType type, const std::vector<std::byte>& elements) {
+  std::vector<float> values(elements.size() / static_cast<std::size_t>(bytes_of(type)));
+  if (type != ElementType::bf16) {
+    if (!values.empty()) std::memcpy(values.data(), elements.data(), elements.size());
+    return values;
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, elements.data() + 2 * i, sizeof(bits));
+    values[i] = std::bit_cast<float>(std::uint32_t{bits} << 16U);
+  }
+  return values;
+}
+
+StageLayout CudaStage::layout_of(const Network& network, std::size_t first, std::size_t last,
+                                 std::int64_t batch) {
+  return {network, first, last, batch, kAlignment};
+}
+
+CudaStage::CudaStage(const CudaQueue& queue, const Network& network, std::size_t first,
+                     std::size_t last, std::int64_t batch)
+    : type_(network.element),
+      layout_(layout_of(network, first, last, batch)),
+      scratch_(*queue.driver, layout_.scratch()),
+      layers_(layout_.layers()) {
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const NetworkLayer& layer = *layout_[i].layer;
+    layers_[i].kernels = cuda_layer(queue, layer, type_, batch);
+    CudaCall& call = layers_[i].call;
+    call.kept.resize(layer.kept.size());
+    call.left.resize(layer.left_for_weights.size());
+    call.parameters.resize(layer.parameters.size());
+    call.gradients.resize(layer.parameters.size());
+  }
+}
+
+std::int64_t CudaStage::parameter_elements() const {
+  return static_cast<std::int64_t>(layout_.parameters()) / bytes_of(type_);
+}
+
+std::vector<std::byte> CudaStage::initial_parameters(std::uint64_t seed) const {
+  const std::vector<float> values = layout_.initial_values(seed);
+  return as_elements(type_, values.data(), values.size());
+}
+
+void CudaStage::bind(const CudaStageTensors& tensors, std::size_t i) {
+  const StageLayout::OfLayer& placed = layout_[i];
+  CudaCall& call = layers_[i].call;
+  const bool last = i + 1 == layers_.size();
+  call.input = i == 0 ? tensors.input : tensors.kept + layout_[i - 1].output;
+  call.ids = i == 0 ? tensors.ids : 0;
+  call.labels = last ? tensors.labels : 0;
+  call.output = last ? tensors.output : tensors.kept + placed.output;
+  for (std::size_t k = 0; k < placed.kept.size(); ++k) call.kept[k] = tensors.kept + placed.kept[k];
+  for (std::size_t p = 0; p < placed.parameters.size(); ++p)
+    call.parameters[p] = tensors.parameters + placed.parameters[p];
+}
+
+void CudaStage::bind_backward(const CudaStageTensors& tensors, std::size_t i, bool split) {
+  bind(tensors, i);
+  const StageLayout::OfLayer& placed = layout_[i];
+  CudaCall& call = layers_[i].call;
+  const CUdeviceptr block = split ? tensors.left : scratch_.data();
+  const auto gradient_of = [&](std::size_t layer) {
+    return block + (split ? layout_[layer].gradient : layout_[layer].turn);
+  };
+  call.output_gradient = i + 1 == layers_.size() ? tensors.output_gradient : gradient_of(i + 1);
+  call.input_gradient = i == 0 ? tensors.input_gradient : gradient_of(i);
+  const auto& left = split ? placed.left : placed.scratch;
+  for (std::size_t k = 0; k < left.size(); ++k) call.left[k] = block + left[k];
+  for (std::size_t p = 0; p < placed.parameters.size(); ++p)
+    call.gradients[p] = tensors.gradients + placed.parameters[p];
+}
+
+void CudaStage::forward(const CudaQueue& queue, const CudaStageTensors& tensors,
+                        CudaStamps stamps) {
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    stamp(queue, stamps, i);
+    bind(tensors, i);
+    layers_[i].kernels->forward(queue, layers_[i].call);
+  }
+  stamp(queue, stamps, layers_.size());
+}
+
+template <class Visit>
+void CudaStage::from_the_end(const CudaQueue& queue, CudaStamps stamps, Visit&& visit) {
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    stamp(queue, stamps, layers_.size() - 1 - i);
+    visit(i);
+  }
+  stamp(queue, stamps, layers_.size());
+}
+
+void CudaStage::backward(const CudaQueue& queue, const CudaStageTensors& tensors,
+                         CudaStamps stamps) {
+  from_the_end(queue, stamps, [&](std::size_t i) {
+    bind_backward(tensors, i, /*split=*/false);
+    layers_[i].kernels->backward_input(queue, layers_[i].call);
+    layers_[i].kernels->backward_weight(queue, layers_[i].call);
+  });
+}
+
+void CudaStage::backward_input(const CudaQueue& queue, const CudaStageTensors& tensors,
+                               CudaStamps stamps) {
+  from_the_end(queue, stamps, [&](std::size_t i) {
+    bind_backward(tensors, i, /*split=*/true);
+    layers_[i].kernels->backward_input(queue, layers_[i].call);
+  });
+}
+
+void CudaStage::backward_weight(const CudaQueue& queue, const CudaStageTensors& tensors,
+                                CudaStamps stamps) {
+  from_the_end(queue, stamps, [&](std::size_t i) {
+    bind_backward(tensors, i, /*split=*/true);
+    layers_[i].kernels->backward_weight(queue, layers_[i].call);
+  });
+}
+
+CudaOptimizer::CudaOptimizer(const CudaQueue& queue, OptimizerKind kind, ElementType type,
+                             std::int64_t elements, double rate)
+    : kind_(kind), type_(type), elements_(elements), rate_(rate) {
+  if (kind == OptimizerKind::gradient_descent) return;
+  const auto zero = [&](CudaScratch& memory, std::int64_t floats) {
+    const std::size_t bytes = static_cast<std::size_t>(floats) * sizeof(float);
+    memory = CudaScratch(*queue.driver, bytes);
+    if (bytes > 0)
+      PLUMBLINE_CUDA(*queue.driver, cuMemsetD8Async, memory.data(), 0, bytes, queue.stream);
+  };
+  zero(first_moment_, elements);
+  zero(second_moment_, elements);
+  zero(steps_, cuda::kStepFloats);
+}
+
+void CudaOptimizer::step(const CudaQueue& queue) {
+  if (kind_ == OptimizerKind::adam) cuda::count_step(queue, steps_.data());
+}
+
+void CudaOptimizer::update(const CudaQueue& queue, std::int64_t first, std::int64_t last,
+                           const std::vector<CUdeviceptr>& gradients, CUdeviceptr before,
+                           CUdeviceptr after) {
+  if (first == last) return;
+  const auto element = static_cast<CUdeviceptr>(first * bytes_of(type_));
+  const auto moment = static_cast<CUdeviceptr>(first) * sizeof(float);
+  std::vector<CUdeviceptr> members = gradients;
+  for (CUdeviceptr& member : members) member += element;
+  if (kind_ == OptimizerKind::gradient_descent) {
+    cuda::descend(queue, type_, after + element, before + element, members, rate_, last - first);
+  } else {
+    cuda::descend_with_moments(queue, type_, after + element, before + element, members,
+                               first_moment_.data() + moment, second_moment_.data() + moment,
+                               steps_.data(), rate_, last - first);
+  }
+}
+
+std::size_t CudaOptimizer::bytes() const {
+  if (kind_ == OptimizerKind::gradient_descent) return 0;
+  return (2 * static_cast<std::size_t>(elements_) + static_cast<std::size_t>(cuda::kStepFloats)) *
+         sizeof(float);
+}
+
+}  // namespace plumbline

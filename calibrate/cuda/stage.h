@@ -1,0 +1,115 @@
+// One stage of a network on one CUDA device: the kernels of its layers, and where their tensors
+// stand. SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "calibrate/cuda/layer.h"
+#include "calibrate/cuda/queue.h"
+#include "calibrate/cuda/scratch.h"
+#include "calibrate/stage_layout.h"
+#include "models/network.h"
+#include "models/optimizer_kind.h"
+
+namespace plumbline {
+
+/// The tensors of one micro-batch on its way through a stage; pointers of the device. Sizes are
+/// told by CudaStage::layout().
+struct CudaStageTensors {
+  CUdeviceptr input = 0;   ///< Not where the stage begins with an embedding.
+  CUdeviceptr ids = 0;     ///< Where it does.
+  CUdeviceptr labels = 0;  ///< Where it ends with a head.
+  CUdeviceptr output = 0;  ///< Of its last layer.
+  CUdeviceptr kept = 0;    ///< The outputs of the other layers, and what all keep for the backward.
+  CUdeviceptr left = 0;    ///< What I leaves for W; not for a full backward.
+  CUdeviceptr output_gradient = 0;
+  CUdeviceptr input_gradient = 0;  ///< 0 = not wanted.
+  CUdeviceptr parameters = 0;
+  CUdeviceptr gradients = 0;  ///< Added to.
+};
+
+/// Events that are recorded before each layer of a pass, in the order in which it takes them, and
+/// behind the last one; none = no layer is timed.
+using CudaStamps = std::span<const CUevent>;
+
+/// Layers first..last of a network. Passes only enqueue, so they can be captured into a graph; they
+/// share scratch, so they stand on one stream.
+class CudaStage {
+ public:
+  /// Requires: the queue's context is current, here and in the passes. Errors: CudaError.
+  CudaStage(const CudaQueue& queue, const Network& network, std::size_t first, std::size_t last,
+            std::int64_t batch);
+
+  /// In steps of 256 bytes, as the device's allocator gives them.
+  static StageLayout layout_of(const Network& network, std::size_t first, std::size_t last,
+                               std::int64_t batch);
+
+  const StageLayout& layout() const { return layout_; }
+  std::int64_t parameter_elements() const;
+  /// The layers' starting values as the device holds them: those of the CPU's stage, rounded.
+  std::vector<std::byte> initial_parameters(std::uint64_t seed) const;
+
+  void forward(const CudaQueue& queue, const CudaStageTensors& tensors, CudaStamps stamps = {});
+  /// I and W of each layer in turn, the last layer first.
+  void backward(const CudaQueue& queue, const CudaStageTensors& tensors, CudaStamps stamps = {});
+  void backward_input(const CudaQueue& queue, const CudaStageTensors& tensors,
+                      CudaStamps stamps = {});
+  void backward_weight(const CudaQueue& queue, const CudaStageTensors& tensors,
+                       CudaStamps stamps = {});
+
+ private:
+  struct Bound {
+    std::unique_ptr<CudaLayer> kernels;
+    CudaCall call;
+  };
+
+  void bind(const CudaStageTensors& tensors, std::size_t i);
+  /// Sets the call's gradients and left tensors.
+  void bind_backward(const CudaStageTensors& tensors, std::size_t i, bool split);
+  template <class Visit>
+  void from_the_end(const CudaQueue& queue, CudaStamps stamps, Visit&& visit);
+
+  ElementType type_;
+  StageLayout layout_;
+  CudaScratch scratch_;  ///< Of a full backward.
+  std::vector<Bound> layers_;
+};
+
+/// Numbers as a tensor of the device holds them.
+std::vector<std::byte> as_elements(ElementType type, const float* values, std::size_t count);
+/// And back.
+std::vector<float> as_floats(ElementType type, const std::vector<std::byte>& elements);
+
+/// The optimizer's state of one stage on one device.
+class CudaOptimizer {
+ public:
+  /// Errors: CudaError.
+  CudaOptimizer(const CudaQueue& queue, OptimizerKind kind, ElementType type, std::int64_t elements,
+                double rate);
+
+  /// Counts a step; update() is enqueued for all parameters after it.
+  void step(const CudaQueue& queue);
+  /// Elements first..last-1: the sum of all members' gradients, in their order, is applied to
+  /// `before`; `after` may be the same memory. Pointers are those of element 0.
+  void update(const CudaQueue& queue, std::int64_t first, std::int64_t last,
+              const std::vector<CUdeviceptr>& gradients, CUdeviceptr before, CUdeviceptr after);
+
+  /// Bytes of its state.
+  std::size_t bytes() const;
+
+ private:
+  OptimizerKind kind_;
+  ElementType type_;
+  std::int64_t elements_;
+  double rate_;
+  CudaScratch first_moment_;
+  CudaScratch second_moment_;
+  CudaScratch steps_;
+};
+
+}  // namespace plumbline

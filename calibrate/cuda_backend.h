@@ -1,0 +1,52 @@
+// The cuda backend: every device a GPU or a part of one, every op the kernels of its stage's
+// layers. SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "calibrate/backend.h"
+#include "models/diagnostic.h"
+#include "sim/scenario.h"
+
+// Nothing of CUDA is included here: the command line looks the same in builds without it.
+
+namespace plumbline {
+
+struct CudaOptions {
+  double learning_rate = 0.01;
+  std::uint64_t seed = 1;
+  /// Parts of one GPU, even where there are as many GPUs as devices.
+  bool one_gpu = false;
+  /// Matrix products by our own kernel, even where cuBLASLt is installed.
+  bool own_products = false;
+};
+
+/// What a run on the cuda backend has learnt, to look at after it.
+struct CudaResults {
+  /// The mean loss of a sample in each iteration that was executed: warm-up, then each measured
+  /// one twice, first alone and then with events that tell its trace.
+  std::vector<double> losses;
+  /// The newest weights of each stage, of its first device; each tensor without the gaps between
+  /// them, layer by layer.
+  std::vector<std::vector<float>> parameters;
+};
+
+/// Trains the scenario's network as the cpu backend does, with the same data, starting weights and
+/// updates. One thread enqueues each iteration in the order of the op graph; see run_on_cuda.
+class CudaBackend : public Backend {
+ public:
+  /// Valid after a run.
+  virtual CudaResults results() const = 0;
+};
+
+/// Errors: the model is no network, or one that is refused for cuda; links of the cluster that set
+/// a latency or a bandwidth, as tensors go at the speed of a copy here; a stage with more than 32
+/// replicas; those of plan_pipeline; no driver, no device, a GPU too small to be split so, a build
+/// without CUDA (no device).
+Result<std::unique_ptr<CudaBackend>> cuda_backend(const Scenario& scenario,
+                                                  const CudaOptions& options);
+
+}  // namespace plumbline

@@ -1,0 +1,28 @@
+// What stands for the cuda backend in builds without it. SPDX-License-Identifier: MIT
+#include "calibrate/cuda_backend.h"
+#include "calibrate/cuda_calibration.h"
+
+namespace plumbline {
+namespace {
+
+Diagnostic missing_cuda() {
+  Diagnostic missing =
+      input_error({}, "this build has no cuda backend: it was made without a CUDA toolkit",
+                  "install CUDA 13.0 or later (nvcc and cuda.h), then configure anew and build; or "
+                  "take --backend cpu");
+  missing.fault = Fault::no_device;
+  return missing;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CudaBackend>> cuda_backend(const Scenario&, const CudaOptions&) {
+  return missing_cuda();
+}
+
+Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(
+    std::uint32_t, const CudaCalibrationOptions&) {
+  return missing_cuda();
+}
+
+}  // namespace plumbline

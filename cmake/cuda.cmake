@@ -1,0 +1,32 @@
+# The CUDA backend, where a toolkit is installed: kernels by nvcc into one fat binary, everything else by the
+# host's compiler. Nothing of CUDA is linked: drivers and libraries are found when the program runs.
+# SPDX-License-Identifier: MIT
+
+find_program(PLUMBLINE_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin /usr/local/cuda/bin)
+if(PLUMBLINE_NVCC)
+  get_filename_component(plumbline_nvcc_real ${PLUMBLINE_NVCC} REALPATH)
+  get_filename_component(plumbline_toolkit ${plumbline_nvcc_real}/../.. ABSOLUTE)
+  execute_process(COMMAND ${PLUMBLINE_NVCC} --version OUTPUT_VARIABLE plumbline_nvcc_says ERROR_QUIET)
+  string(REGEX MATCH "release ([0-9]+)" plumbline_nvcc_release "${plumbline_nvcc_says}")
+  set(PLUMBLINE_CUDA_RELEASE ${CMAKE_MATCH_1})
+endif()
+find_path(PLUMBLINE_CUDA_INCLUDE cuda.h HINTS ${plumbline_toolkit}/include
+          ${plumbline_toolkit}/targets/x86_64-linux/include)
+
+# plumbline_cuda_kernels(OUTPUT SOURCE...): OUTPUT is compiled from the sources, each of which is one module's part.
+# Machine code for the H100 (sm_90), and PTX from which the driver makes it for any device since the A100.
+function(plumbline_cuda_kernels output)
+  set(all ${CMAKE_CURRENT_BINARY_DIR}/cuda_kernels.cu)
+  set(text "")
+  set(sources "")
+  foreach(source IN LISTS ARGN)
+    string(APPEND text "#include \"${source}\"\n")
+    list(APPEND sources ${PROJECT_SOURCE_DIR}/${source})
+  endforeach()
+  file(CONFIGURE OUTPUT ${all} CONTENT "${text}" @ONLY)
+  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/calibrate/cuda/kernels/*.h)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${PLUMBLINE_NVCC} -fatbin -std=c++17 -O3 -I ${PROJECT_SOURCE_DIR} -Werror all-warnings
+            -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=compute_80 -o ${output} ${all}
+    DEPENDS ${sources} ${headers} ${all} VERBATIM)
+endfunction()

@@ -1,0 +1,155 @@
+// The proof of devices, on fake drivers that keep to the split and on some that do not.
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "calibrate/cuda/check.h"
+#include "tests/support/fake_cuda.h"
+
+namespace plumbline {
+namespace {
+
+TEST_CASE("cuda: devices that keep to their SMs and work together pass, and all is told") {
+  FakeCuda fake;
+  const auto check = check_cuda_devices(fake.driver(), 4, false);
+  REQUIRE(check);
+  CHECK(check->failures.empty());
+  CHECK(check->text ==
+        "driver      for CUDA 13.0\n"
+        "GPU 0       Fake H100, 132 SMs, 1.0 GiB, compute capability 9.0\n"
+        "device 0    32 SMs of GPU 0; kernels seen on 32, of graphs on 32\n"
+        "device 1    32 SMs of GPU 0; kernels seen on 32, of graphs on 32\n"
+        "device 2    32 SMs of GPU 0; kernels seen on 32, of graphs on 32\n"
+        "device 3    32 SMs of GPU 0; kernels seen on 32, of graphs on 32\n"
+        "overlap     5.00 of 5 ms\n");
+  CHECK(fake.faults().empty());
+  CHECK(fake.live().empty());
+}
+
+TEST_CASE("cuda: a whole GPU passes by itself, several without a joint clock") {
+  FakeOptions options;
+  options.gpus = {FakeGpu{}, FakeGpu{"Fake A100", 108, 4, 2}};
+  FakeCuda fake(options);
+  const auto one = check_cuda_devices(fake.driver(), 1, false);
+  REQUIRE(one);
+  CHECK(one->failures.empty());
+  const auto two = check_cuda_devices(fake.driver(), 2, false);
+  REQUIRE(two);
+  CHECK(two->failures.empty());
+  CHECK(two->text ==
+        "driver      for CUDA 13.0\n"
+        "GPU 0       Fake H100, 132 SMs, 1.0 GiB, compute capability 9.0\n"
+        "GPU 1       Fake A100, 108 SMs, 1.0 GiB, compute capability 9.0\n"
+        "device 0    132 SMs of GPU 0; kernels seen on 132, of graphs on 132\n"
+        "device 1    108 SMs of GPU 1; kernels seen on 108, of graphs on 108\n"
+        "overlap     not looked at: each GPU has a clock of its own\n");
+}
+
+TEST_CASE("cuda: kernels on SMs that are not the device's are found") {
+  FakeOptions options;
+  options.leaves_partitions = true;
+  FakeCuda fake(options);
+  const auto check = check_cuda_devices(fake.driver(), 2, false);
+  REQUIRE(check);
+  CHECK(check->failures ==
+        std::vector<std::string>{"device 0 has 64 SMs, but its kernels ran on 132",
+                                 "device 1 has 64 SMs, but its kernels ran on 132",
+                                 "devices 0 and 1 share 132 SMs (0, 1, 2, 3, ...)"});
+}
+
+TEST_CASE("cuda: a device that overlaps another is found, even where the counts are right") {
+  FakeCuda fake;
+  FakeKernel where{{8, 8}, {}, {}};
+  where.run = [](const FakeLaunch& launch) {
+    std::uint32_t* sms = *static_cast<std::uint32_t**>(launch.arguments[0]);
+    const unsigned first = launch.first_sm == 0 ? 0 : launch.first_sm - 2;
+    for (unsigned block = 0; block < launch.grid[0]; ++block)
+      sms[block] = first + block % launch.sms;
+  };
+  fake.add({{"plumbline_where", where}});
+  const auto check = check_cuda_devices(fake.driver(), 2, false);
+  REQUIRE(check);
+  CHECK(check->failures == std::vector<std::string>{"devices 0 and 1 share 2 SMs (62, 63)"});
+}
+
+TEST_CASE("cuda: graphs that leave their device's SMs are found") {
+  FakeOptions options;
+  options.graphs_leave_partitions = true;
+  FakeCuda fake(options);
+  const auto check = check_cuda_devices(fake.driver(), 2, false);
+  REQUIRE(check);
+  CHECK(check->failures ==
+        std::vector<std::string>{"a graph captured on device 0 ran on 68 SMs that its kernels do "
+                                 "not run on (64, 65, 66, 67, ...)",
+                                 "a graph captured on device 1 ran on 68 SMs that its kernels do "
+                                 "not run on (0, 1, 2, 3, ...)"});
+}
+
+TEST_CASE("cuda: devices that wait for each other are found") {
+  FakeOptions options;
+  options.one_at_a_time = true;
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    options.seed = seed;
+    FakeCuda fake(options);
+    const auto check = check_cuda_devices(fake.driver(), 2, false);
+    REQUIRE(check);
+    REQUIRE(check->failures.size() == 1);
+    const std::string& text = check->failures[0];
+    const bool either =
+        text ==
+            "the devices do not work at the same time: each spun for 5 ms, but device 1 began "
+            "0.00 ms after device 0 had ended" ||
+        text ==
+            "the devices do not work at the same time: each spun for 5 ms, but device 0 began "
+            "0.00 ms after device 1 had ended";
+    CHECK_MESSAGE(either, text);
+  }
+}
+
+TEST_CASE("cuda: a kernel that writes nothing proves nothing") {
+  FakeCuda fake;
+  FakeKernel where{{8, 8}, {}, {}};
+  fake.add({{"plumbline_where", where}});
+  const auto check = check_cuda_devices(fake.driver(), 2, false);
+  REQUIRE(check);
+  CHECK(check->failures.size() == 1);
+}
+
+TEST_CASE("cuda: whatever call fails in the proof, its name is told and nothing stays behind") {
+  for (const char* const call :
+       {"cuMemAlloc", "cuLaunchKernel", "cuMemsetD32Async", "cuMemcpyDtoHAsync",
+        "cuStreamSynchronize", "cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiate",
+        "cuGraphLaunch", "cuDeviceTotalMem"}) {
+    for (int nth = 1; nth <= 2; ++nth) {
+      CAPTURE(std::string(call));
+      CAPTURE(nth);
+      FakeCuda fake;
+      fake.fail(call, nth, CUDA_ERROR_LAUNCH_FAILED);
+      std::string said;
+      try {
+        static_cast<void>(check_cuda_devices(fake.driver(), 2, false));
+      } catch (const CudaError& error) {
+        said = error.what();
+      }
+      // The GPU is asked for its memory once.
+      if (call == std::string("cuDeviceTotalMem") && nth == 2) continue;
+      CHECK(said ==
+            std::string(call) +
+                ": unspecified launch failure (CUDA_ERROR_LAUNCH_FAILED); the device is lost to "
+                "this process: run again, and look at nvidia-smi if it comes back");
+      CHECK(fake.live() == std::string());
+    }
+  }
+}
+
+TEST_CASE("cuda: every library has a line, whether it is found or not") {
+  const std::string text = cuda_library_text();
+  for (const char* const name : {"cuBLASLt", "cuDNN", "NCCL"})
+    CHECK(text.find(name) != std::string::npos);
+}
+
+}  // namespace
+}  // namespace plumbline

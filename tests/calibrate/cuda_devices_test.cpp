@@ -1,0 +1,166 @@
+// Opening and splitting GPUs, on a fake driver. SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <array>
+
+#include "calibrate/cuda/devices.h"
+#include "tests/support/fake_cuda.h"
+
+namespace plumbline {
+namespace {
+
+FakeOptions gpus(std::size_t count) {
+  FakeOptions options;
+  options.gpus.assign(count, FakeGpu{});
+  return options;
+}
+
+TEST_CASE("cuda: one GPU is split into as many devices as asked for, and closed again") {
+  FakeCuda fake;
+  {
+    const auto opened = open_cuda_devices(fake.driver(), 4, false);
+    REQUIRE(opened);
+    CudaDevices& devices = **opened;
+    CHECK(devices.split());
+    CHECK(devices.name() == "Fake H100");
+    REQUIRE(devices.all().size() == 4);
+    for (const CudaDevice& device : devices.all()) {
+      CHECK(device.ordinal == 0);
+      CHECK(device.sms == 32);
+      CHECK(device.compute != device.send);
+      CHECK((*device.kernels)["plumbline_where"] != nullptr);
+      CHECK_THROWS_WITH_AS((*device.kernels)["nothing"],
+                           "cuModuleGetFunction nothing: named symbol not found "
+                           "(CUDA_ERROR_NOT_FOUND)",
+                           CudaError);
+    }
+    CHECK(fake.live() == "1 primary context, 4 green contexts, 4 modules, 8 streams");
+  }
+  CHECK(fake.live().empty());
+  CHECK(fake.faults().empty());
+}
+
+TEST_CASE("cuda: one device is the whole GPU") {
+  FakeCuda fake;
+  for (const bool one_gpu : {false, true}) {
+    const auto opened = open_cuda_devices(fake.driver(), 1, one_gpu);
+    REQUIRE(opened);
+    CHECK_FALSE((*opened)->split());
+    CHECK((*opened)->all()[0].sms == 132);
+  }
+  CHECK(fake.live().empty());
+}
+
+TEST_CASE("cuda: as many GPUs as devices are each taken whole, and reach each other") {
+  FakeCuda fake(gpus(2));
+  {
+    const auto opened = open_cuda_devices(fake.driver(), 2, false);
+    REQUIRE(opened);
+    CHECK_FALSE((*opened)->split());
+    CHECK((*opened)->name() == "Fake H100");
+    CHECK((*opened)->all()[1].ordinal == 1);
+    CHECK((*opened)->all()[1].sms == 132);
+    CHECK(fake.calls("cuCtxEnablePeerAccess") == 2);
+  }
+  {
+    const auto split = open_cuda_devices(fake.driver(), 2, true);
+    REQUIRE(split);
+    CHECK((*split)->split());
+  }
+  {
+    const auto more = open_cuda_devices(fake.driver(), 3, false);
+    REQUIRE(more);
+    CHECK((*more)->split());
+  }
+  CHECK(fake.live().empty());
+  CHECK(fake.faults().empty());
+}
+
+TEST_CASE("cuda: GPUs that do not reach each other are opened all the same") {
+  FakeOptions options = gpus(2);
+  options.peers = false;
+  FakeCuda fake(options);
+  CHECK(open_cuda_devices(fake.driver(), 2, false));
+  CHECK(fake.calls("cuCtxEnablePeerAccess") == 0);
+}
+
+TEST_CASE("cuda: opening leaves the thread's context, closing does not leave a dead one") {
+  FakeCuda fake;
+  const CudaDriver& driver = fake.driver();
+  CUcontext mine = nullptr;
+  CUcontext current = nullptr;
+  PLUMBLINE_CUDA(driver, cuDevicePrimaryCtxRetain, &mine, 0);
+  PLUMBLINE_CUDA(driver, cuCtxSetCurrent, mine);
+  {
+    const auto opened = open_cuda_devices(driver, 2, true);
+    REQUIRE(opened);
+    PLUMBLINE_CUDA(driver, cuCtxGetCurrent, &current);
+    CHECK(current == mine);
+    PLUMBLINE_CUDA(driver, cuCtxSetCurrent, (*opened)->all()[1].context);
+  }
+  PLUMBLINE_CUDA(driver, cuCtxGetCurrent, &current);
+  CHECK(current == nullptr);
+  CHECK(fake.faults().empty());
+}
+
+TEST_CASE("cuda: a split that the GPU has no room for says so") {
+  FakeCuda fake;
+  const auto opened = open_cuda_devices(fake.driver(), 17, false);
+  REQUIRE_FALSE(opened);
+  CHECK(opened.problems()[0].message == "the GPU has 132 SMs, too few for 17 groups of 8 or more");
+  CHECK(opened.problems()[0].fault == Fault::no_device);
+  CHECK(fake.live().empty());
+}
+
+TEST_CASE("cuda: a driver that gives fewer groups is refused, with the numbers") {
+  FakeOptions options;
+  options.most_groups = 7;
+  FakeCuda fake(options);
+  const auto opened = open_cuda_devices(fake.driver(), 8, false);
+  REQUIRE_FALSE(opened);
+  CHECK(opened.problems()[0].message ==
+        "the driver gives 7 groups of 16 SMs, not the 8 that were asked for");
+  CHECK(fake.live().empty());
+}
+
+TEST_CASE("cuda: whatever call fails while devices are opened, nothing stays behind") {
+  constexpr std::array kCalls = {"cuDeviceGetCount",         "cuDeviceGet",
+                                 "cuDeviceGetName",          "cuDeviceGetAttribute",
+                                 "cuDeviceGetDevResource",   "cuDevSmResourceSplitByCount",
+                                 "cuDevicePrimaryCtxRetain", "cuDevResourceGenerateDesc",
+                                 "cuGreenCtxCreate",         "cuGreenCtxGetDevResource",
+                                 "cuCtxFromGreenCtx",        "cuCtxPushCurrent",
+                                 "cuGreenCtxStreamCreate",   "cuStreamCreate",
+                                 "cuModuleLoadData",         "cuDeviceCanAccessPeer",
+                                 "cuCtxEnablePeerAccess"};
+  for (const char* const call : kCalls) {
+    int failures = 0;
+    for (const bool one_gpu : {false, true}) {
+      for (int nth = 1; nth <= 8; ++nth) {
+        CAPTURE(std::string(call));
+        CAPTURE(nth);
+        CAPTURE(one_gpu);
+        FakeCuda fake(gpus(2));
+        fake.fail(call, nth, CUDA_ERROR_OUT_OF_MEMORY);
+        {
+          const auto opened = open_cuda_devices(fake.driver(), 2, one_gpu);
+          if (!opened) {
+            ++failures;
+            CHECK(opened.problems()[0].message ==
+                  std::string(call) +
+                      ": out of memory (CUDA_ERROR_OUT_OF_MEMORY); take fewer or smaller "
+                      "micro-batches, or more devices");
+            CHECK(opened.problems()[0].fault == Fault::no_device);
+          }
+        }
+        CHECK(fake.live().empty());
+        CHECK(fake.faults().empty());
+      }
+    }
+    CAPTURE(std::string(call));
+    CHECK(failures > 0);
+  }
+}
+
+}  // namespace
+}  // namespace plumbline

@@ -1,0 +1,480 @@
+// Pipelines on CUDA devices that train, without a GPU: a driver that lives in the test runs the
+// real kernels' sources, in an order that an adversary picks. SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "calibrate/cpu_backend.h"
+#include "calibrate/cpu_layer.h"
+#include "calibrate/cuda/backend.h"
+#include "calibrate/cuda/program.h"
+#include "calibrate/real_run.h"
+#include "calibrate/stage_layout.h"
+#include "models/network_reader.h"
+#include "sim/idle.h"
+#include "sim/predict.h"
+#include "tests/support/emulated_kernels.h"
+#include "tests/support/fake_cuda.h"
+
+namespace plumbline::test {
+namespace {
+
+const char* const kMlp =
+    "version: 1\nkind: network\ninput: {shape: [12]}\nlayers:\n"
+    "  - {kind: linear, features: 24}\n  - {kind: relu}\n  - {kind: linear, features: 20}\n"
+    "  - {kind: gelu}\n  - {kind: layer_norm}\n  - {kind: linear, features: 16}\n"
+    "  - {kind: head, classes: 4}\n";
+const char* const kGpt =
+    "version: 1\nkind: network\ninput: {tokens: 4, vocabulary: 11}\nlayers:\n"
+    "  - {kind: embedding, features: 8, positions: true}\n"
+    "  - {repeat: 1, layers: [{kind: attention_block, heads: 2}, {kind: mlp_block}]}\n"
+    "  - {kind: head}\n";
+
+const char* const kTiny =
+    "version: 1\nkind: network\ninput: {shape: [6]}\nlayers:\n"
+    "  - {kind: linear, features: 5}\n  - {kind: relu}\n"
+    "  - {kind: head, classes: 3, norm: false}\n";
+
+/// A scenario that runs a network; its times are invented, as nothing here depends on them.
+Scenario scenario_of(const char* network_text, const std::string& rest) {
+  const auto network =
+      parse_network(std::make_shared<const Source>(Source{"n.network.yaml", network_text, ""}));
+  REQUIRE(network);
+  std::string layers;
+  for (const NetworkLayer& layer : network->layers) {
+    layers += "    - {name: " + layer.name +
+              ", forward: 20 us, backward_input: 20 us, backward_weight: 20 us, output: 1 KiB, "
+              "activation: 1 KiB, parameters: 1 KiB}\n";
+  }
+  const std::string text =
+      "version: 1\nname: test\nmodel:\n  batch: 3\n  layers:\n" + layers + rest;
+  auto scenario = parse_scenario(std::make_shared<const Source>(Source{"s.yaml", text, ""}), {});
+  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+  scenario->network = std::make_shared<const Network>(*network);
+  return *std::move(scenario);
+}
+
+std::string devices(int count, const std::string& schedule, const std::string& more = "") {
+  return "cluster: {devices: " + std::to_string(count) + "}\nschedule: {" + schedule + "}\n" + more;
+}
+
+/// The driver of a test, with all kernels.
+class Fake {
+ public:
+  explicit Fake(FakeOptions options = {}) : cuda(std::move(options)) {
+    cuda.add(emulated_kernels());
+  }
+
+  FakeCuda cuda;
+};
+
+RunOptions few(std::uint32_t iterations, std::uint32_t warm_up = 0) {
+  RunOptions options;
+  options.warm_up = warm_up;
+  options.iterations = iterations;
+  options.most_iterations = iterations;
+  return options;
+}
+
+CudaOptions own(double rate = 0.05) {
+  CudaOptions options;
+  options.learning_rate = rate;
+  options.own_products = true;
+  return options;
+}
+
+struct Trained {
+  std::vector<float> parameters;  ///< Layer by layer.
+  std::vector<double> losses;
+  std::vector<std::string> faults;
+  std::string live;
+  RealRun run;
+};
+
+/// Every measured iteration is executed twice.
+Trained train(const Scenario& scenario, FakeOptions fake_options = {}, std::uint32_t iterations = 1,
+              double rate = 0.05) {
+  Fake fake(std::move(fake_options));
+  Trained trained;
+  {
+    auto backend = cuda_backend(fake.cuda.driver(), scenario, own(rate));
+    REQUIRE_MESSAGE(backend, (backend ? "" : to_text(backend.problems())));
+    auto run = run_scenario(scenario, **backend, few(iterations));
+    REQUIRE_MESSAGE(run, (run ? "" : to_text(run.problems())));
+    trained.run = *std::move(run);
+    const CudaResults results = (*backend)->results();
+    trained.losses = results.losses;
+    for (const auto& stage : results.parameters)
+      trained.parameters.insert(trained.parameters.end(), stage.begin(), stage.end());
+  }
+  trained.faults = fake.cuda.faults();
+  trained.live = fake.cuda.live();
+  return trained;
+}
+
+bool bit_equal(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
+  double worst = 0;
+  double scale = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    worst = std::max(worst, std::abs(double{a[i]} - double{b[i]}));
+    scale = std::max(scale, std::abs(double{a[i]}));
+  }
+  return worst / scale;
+}
+
+void check_clean(const Trained& trained) {
+  CHECK(trained.faults == std::vector<std::string>{});
+  CHECK(trained.live == "");
+}
+
+/// What the cpu backend makes of it, in so many executions; nothing in builds without it.
+struct OnCpu {
+  std::vector<float> parameters;
+  std::vector<double> losses;
+};
+std::optional<OnCpu> on_cpu(const Scenario& scenario, std::uint32_t executions,
+                            double rate = 0.05) {
+  if (cpu_library().empty()) return std::nullopt;
+  CpuOptions options;
+  options.learning_rate = rate;
+  auto backend = cpu_backend(scenario, options);
+  REQUIRE(backend);
+  RunOptions run_options = few(executions);
+  run_options.clean_below = 1e9;
+  const auto run = run_scenario(scenario, **backend, run_options);
+  REQUIRE_MESSAGE(run, (run ? "" : to_text(run.problems())));
+  const CpuResults results = (*backend)->results();
+  OnCpu trained;
+  trained.losses = results.losses;
+  // Without the gaps between tensors.
+  const auto pipeline = plan_pipeline(scenario, true);
+  REQUIRE(pipeline);
+  for (std::size_t s = 0; s < results.parameters.size(); ++s) {
+    const auto& layers = pipeline->partition.stages[s].layers;
+    const StageLayout layout(*scenario.network, layers.front().value, layers.back().value,
+                             scenario.micro_batch_size, 64);
+    for (std::size_t i = 0; i < layout.layers(); ++i) {
+      for (std::size_t p = 0; p < layout[i].parameters.size(); ++p) {
+        const auto first = results.parameters[s].begin() +
+                           static_cast<std::ptrdiff_t>(layout[i].parameters[p] / sizeof(float));
+        trained.parameters.insert(trained.parameters.end(), first,
+                                  first + layout[i].layer->parameters[p].shape.elements());
+      }
+    }
+  }
+  return trained;
+}
+
+void check_as_on_cpu(const Scenario& scenario, const Trained& trained, double rate = 0.05) {
+  const auto cpu = on_cpu(scenario, static_cast<std::uint32_t>(trained.losses.size()), rate);
+  if (!cpu) return;
+  CHECK(largest_difference(cpu->parameters, trained.parameters) < 1e-4);
+  REQUIRE(cpu->losses.size() == trained.losses.size());
+  for (std::size_t i = 0; i < cpu->losses.size(); ++i)
+    CHECK(trained.losses[i] == doctest::Approx(cpu->losses[i]).epsilon(1e-4));
+}
+
+TEST_CASE("cuda: a synchronous pipeline makes bit by bit the weights of one device") {
+  for (const char* network : {kMlp, kGpt}) {
+    const Scenario one = scenario_of(network, devices(1, "name: gpipe, micro_batches: 4"));
+    const Trained alone = train(one);
+    check_clean(alone);
+    CHECK(alone.losses.size() == 2);
+    check_as_on_cpu(one, alone);
+    for (const char* schedule : {"naive", "gpipe", "1f1b", "eager-1f1b", "delayed-backward"}) {
+      for (const int count : {2, 4}) {
+        if (network == kGpt && (count == 4 || schedule[0] == 'n' || schedule[0] == 'e')) continue;
+        CAPTURE(network);
+        CAPTURE(schedule);
+        CAPTURE(count);
+        const Trained together = train(scenario_of(
+            network, devices(count, std::string("name: ") + schedule + ", micro_batches: 4")));
+        CHECK(bit_equal(alone.parameters, together.parameters));
+        CHECK(alone.losses == together.losses);
+        check_clean(together);
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda: GPUs of their own and parts of one make the same bits") {
+  const Scenario scenario = scenario_of(kMlp, devices(3, "name: 1f1b, micro_batches: 4"));
+  FakeOptions several;
+  several.gpus.assign(3, FakeGpu{});
+  const Trained whole = train(scenario, several);
+  check_clean(whole);
+  CHECK(bit_equal(whole.parameters, train(scenario).parameters));
+}
+
+TEST_CASE("cuda: blocking transfers, several mini-batches, Adam and recomputation change no bit") {
+  for (const char* more : {", transfers: blocking", ", mini_batches: 2", ", recompute: full"}) {
+    for (const char* adam : {"", "training: {optimizer_state: 2.0}\n"}) {
+      CAPTURE(more);
+      CAPTURE(adam);
+      const std::string schedule = std::string("name: 1f1b, micro_batches: 3") + more;
+      const char* const network = adam[0] == '\0' ? kMlp : kTiny;
+      const Trained alone = train(scenario_of(network, devices(1, schedule, adam)));
+      const Trained together = train(scenario_of(network, devices(3, schedule, adam)));
+      check_clean(together);
+      CHECK(bit_equal(alone.parameters, together.parameters));
+      CHECK(alone.losses == together.losses);
+    }
+  }
+}
+
+TEST_CASE("cuda: split backwards and several stages on a device make the weights of one device") {
+  const auto ordered = [](const char* network, const std::string& csv) {
+    const std::string path = "cuda-order.csv";
+    std::ofstream(path) << csv;
+    return scenario_of(network, "cluster: {devices: 2}\nschedule: {file: " + path + "}\n");
+  };
+  for (const char* network : {kMlp, kGpt}) {
+    const Trained alone = train(scenario_of(network, devices(1, "name: gpipe, micro_batches: 3")));
+    const Trained split = train(ordered(network,
+                                        "0F0,0F1,0I0,0F2,0I1,0W0,0I2,0W1,0W2\n"
+                                        "1F0,1I0,1W0,1F1,1I1,1W1,1F2,1I2,1W2\n"));
+    check_clean(split);
+    CHECK(largest_difference(alone.parameters, split.parameters) < 1e-6);
+    const Trained chunks = train(ordered(network,
+                                         "0F0,0F1,2F0,2B0,0F2,2F1,2B1,0B0,2F2,2B2,0B1,0B2\n"
+                                         "1F0,1F1,3F0,3B0,1B0,1F2,3F1,3B1,1B1,3F2,3B2,1B2\n"));
+    check_clean(chunks);
+    CHECK(bit_equal(alone.parameters, chunks.parameters));
+  }
+}
+
+TEST_CASE("cuda: replicas and copies make the weights of one device but for the order of sums") {
+  for (const char* network : {kTiny, kMlp}) {
+    const Trained alone = train(scenario_of(network, devices(1, "name: gpipe, micro_batches: 6")));
+    const auto check = [&](const std::string& rest) {
+      CAPTURE(rest);
+      const Trained together = train(scenario_of(network, rest));
+      check_clean(together);
+      CHECK(largest_difference(alone.parameters, together.parameters) < 1e-5);
+    };
+    check(devices(3, "name: 1f1b, micro_batches: 6", "plan: {stages: 2, replicas: [2, 1]}\n"));
+    check(devices(4, "name: 1f1b, micro_batches: 3", "plan: {stages: 2, data_parallel: 2}\n"));
+    check(devices(3, "name: data-parallel, micro_batches: 2"));
+  }
+}
+
+TEST_CASE("cuda: an asynchronous run makes the weights that the cpu backend makes") {
+  for (const char* weights : {"stash", "vertical-sync", "none", "two"}) {
+    CAPTURE(weights);
+    const Scenario scenario = scenario_of(
+        kTiny,
+        devices(3, std::string("name: pipedream, micro_batches: 4, mini_batches: 3, weights: ") +
+                       weights));
+    const Trained trained = train(scenario);
+    check_clean(trained);
+    check_as_on_cpu(scenario, trained);
+  }
+  const Scenario replicated = scenario_of(kTiny, devices(3, "name: pipedream, micro_batches: 4",
+                                                         "plan: {stages: 2, replicas: [2, 1]}\n"));
+  const Trained trained = train(replicated);
+  check_clean(trained);
+  check_as_on_cpu(replicated, trained);
+}
+
+TEST_CASE("cuda: no order that streams leave free changes a bit") {
+  const std::string replicas = "plan: {stages: 2, replicas: [2, 1]}\n";
+  const std::string richest = devices(3, "name: 1f1b, micro_batches: 4, mini_batches: 2", replicas);
+  for (const std::string& rest :
+       {richest, devices(3, "name: 1f1b, micro_batches: 3"),
+        devices(3, "name: gpipe, micro_batches: 3, transfers: blocking"),
+        devices(3, "name: 1f1b, micro_batches: 3, recompute: full"),
+        devices(3, "name: pipedream, micro_batches: 3, weights: stash"),
+        devices(3, "name: pipedream, micro_batches: 4, weights: two", replicas)}) {
+    CAPTURE(rest);
+    const Scenario scenario = scenario_of(kTiny, rest);
+    const Trained first = train(scenario);
+    const std::uint64_t seeds = rest == richest ? 20 : 5;
+    for (std::uint64_t seed = 2; seed <= seeds; ++seed) {
+      CAPTURE(seed);
+      FakeOptions options;
+      options.seed = seed;
+      if (seed % 2 == 0) options.gpus.assign(3, FakeGpu{});
+      const Trained again = train(scenario, options);
+      CHECK(bit_equal(first.parameters, again.parameters));
+      CHECK(first.losses == again.losses);
+      check_clean(again);
+    }
+  }
+}
+
+TEST_CASE("cuda: the trace obeys the graph, and the books are those of its times") {
+  for (const std::string& rest :
+       {devices(3, "name: 1f1b, micro_batches: 4"),
+        devices(3, "name: gpipe, micro_batches: 4, transfers: blocking"),
+        devices(4, "name: 1f1b, micro_batches: 4", "plan: {stages: 2, data_parallel: 2}\n"),
+        devices(2, "name: data-parallel, micro_batches: 3"),
+        devices(3, "name: pipedream, micro_batches: 6, weights: stash")}) {
+    CAPTURE(rest);
+    const Scenario scenario = scenario_of(kTiny, rest);
+    const Trained trained = train(scenario, {}, 2);
+    const RealRun& run = trained.run;
+    CHECK(run.iterations.size() == 2);
+    CHECK(run.clean == 2);
+    for (const MeasuredIteration& iteration : run.iterations) {
+      REQUIRE(iteration.untold);
+      CHECK(iteration.untold->count() > 0);
+      const OpGraph& graph = run.outcome.graph;
+      REQUIRE(iteration.trace.spans.size() == graph.size());
+      for (std::uint32_t node = 0; node < graph.size(); ++node) {
+        CAPTURE(to_text(graph.activities[node]));
+        const Span& span = iteration.trace.spans[node];
+        CHECK(span.end >= span.begin);
+        if (graph.nodes[node].after != graph.size())
+          CHECK(span.begin >= iteration.trace.spans[graph.nodes[node].after].end);
+        const ActivityKind kind = graph.activities[node].kind;
+        if (is_op(kind) || is_transfer(kind)) CHECK(span.end > span.begin);
+      }
+      for (const Join& join : graph.joins) {
+        for (const std::uint32_t before : join.after)
+          CHECK(iteration.trace.spans[join.node].begin >= iteration.trace.spans[before].end);
+      }
+      const auto steps =
+          memory_steps(graph, iteration.trace, run.outcome.pipeline.costs,
+                       run.outcome.pipeline.schedule.shape.positions, run.outcome.memory_rules);
+      const auto expected =
+          measure_memory(graph, run.outcome.pipeline.costs, run.outcome.memory_rules, steps);
+      for (std::size_t slot = 0; slot < expected.size(); ++slot) {
+        CHECK(iteration.memory[slot].peak.activations + iteration.memory[slot].peak.buffers ==
+              expected[slot].peak.activations + expected[slot].peak.buffers);
+      }
+    }
+    CHECK(run.outcome.iteration_time_s == run.times_s[run.shown]);
+  }
+}
+
+TEST_CASE("cuda: an iteration takes what its kernels take on the driver's clock") {
+  // On one device all stands on one stream: what one kernel takes longer, the iteration does.
+  const Scenario scenario = scenario_of(kTiny, devices(1, "name: gpipe, micro_batches: 3"));
+  const auto untold = [&](std::uint64_t relu) {
+    Fake fake;
+    fake.cuda.set_duration("plumbline_relu_f32", relu);
+    auto backend = cuda_backend(fake.cuda.driver(), scenario, own());
+    REQUIRE(backend);
+    const auto run = run_scenario(scenario, **backend, few(2, 1));
+    REQUIRE(run);
+    for (const MeasuredIteration& iteration : run->iterations) {
+      const Metrics metrics =
+          measure(run->outcome.graph, iteration.trace, run->outcome.pipeline.steady_window);
+      CHECK(*iteration.untold == metrics.makespan);
+    }
+    return run->iterations.back().untold->count();
+  };
+  CHECK(untold(6000) == untold(1000) + 3 * 5000);
+}
+
+std::string problem_of(FakeCuda& fake, const Scenario& scenario, RunOptions options = few(1)) {
+  auto backend = cuda_backend(fake.driver(), scenario, own());
+  if (!backend) return to_text(backend.problems());
+  const auto run = run_scenario(scenario, **backend, options);
+  return run ? "" : to_text(run.problems());
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("cuda: memory that runs out ends the run before its first iteration") {
+  const Scenario scenario = scenario_of(kMlp, devices(2, "name: 1f1b, micro_batches: 4"));
+  Fake fake;
+  auto backend = cuda_backend(fake.cuda.driver(), scenario, own());
+  REQUIRE(backend);
+  fake.cuda.fail("cuMemAlloc", 30, CUDA_ERROR_OUT_OF_MEMORY);
+  const auto run = run_scenario(scenario, **backend, few(1));
+  REQUIRE_FALSE(run);
+  const std::string text = to_text(run.problems());
+  CAPTURE(text);
+  CHECK(contains(text, " failed: cuMemAlloc: "));
+  CHECK(contains(text, "take fewer or smaller micro-batches, or more devices"));
+  CHECK(contains(text, "has not begun"));
+  CHECK(run.problems().front().fault == Fault::infeasible);
+  backend->reset();
+  CHECK(fake.cuda.live() == "");
+}
+
+TEST_CASE("cuda: a device that is lost ends the run with where every device stood") {
+  const Scenario scenario = scenario_of(kTiny, devices(2, "name: 1f1b, micro_batches: 4"));
+  // While work is enqueued, and while it is waited for.
+  const std::vector<std::pair<const char*, int>> places = {
+      {"cuLaunchKernel", 20}, {"cuEventRecord", 15}, {"cuStreamWaitEvent", 9}, {"cuEventQuery", 2}};
+  for (const auto& [call, nth] : places) {
+    CAPTURE(call);
+    Fake fake;
+    auto backend = cuda_backend(fake.cuda.driver(), scenario, own());
+    REQUIRE(backend);
+    RunOptions options = few(3, 1);
+    options.progress = [&, &name = call, &n = nth](std::uint32_t done, std::uint32_t) {
+      if (done == 1) fake.cuda.fail(name, n, CUDA_ERROR_LAUNCH_FAILED, /*lost=*/true);
+    };
+    const auto run = run_scenario(scenario, **backend, options);
+    REQUIRE_FALSE(run);
+    const std::string text = to_text(run.problems());
+    CAPTURE(text);
+    CHECK(contains(text, std::string(call) + ": "));
+    CHECK(contains(text, "the device is lost to this process"));
+    CHECK(contains(text, " failed at "));
+    CHECK(contains(text, "\n  device 0: "));
+    CHECK(contains(text, "\n  device 1: "));
+    CHECK_FALSE(contains(text, "has not begun"));
+  }
+}
+
+TEST_CASE("cuda: a device that makes no progress is told, and left behind") {
+  const Scenario scenario = scenario_of(kTiny, devices(2, "name: 1f1b, micro_batches: 4"));
+  Fake fake;
+  static const CudaDriver* asked = nullptr;
+  static std::atomic<int> answers{0};
+  asked = &fake.cuda.driver();
+  answers = 0;
+  CudaDriver driver = *asked;
+  driver.cuEventQuery = [](CUevent event) {
+    return ++answers > 6 ? CUDA_ERROR_NOT_READY : asked->cuEventQuery(event);
+  };
+  auto backend = cuda_backend(driver, scenario, own());
+  REQUIRE(backend);
+  RunOptions options = few(2);
+  options.patience = std::chrono::milliseconds(200);
+  const auto run = run_scenario(scenario, **backend, options);
+  REQUIRE_FALSE(run);
+  const std::string text = to_text(run.problems());
+  CAPTURE(text);
+  CHECK(contains(text, " hangs: "));
+  CHECK(contains(text, " has run for 0."));
+  CHECK(contains(text, "\n  device 1: "));
+  backend->reset();
+  CHECK(fake.cuda.live() != "");
+}
+
+TEST_CASE("cuda: what is not run is told") {
+  Scenario scenario = scenario_of(kMlp, devices(2, "name: 1f1b, micro_batches: 4"));
+  Fake fake;
+  CHECK(problem_of(fake.cuda, scenario) == "");
+  Scenario slow =
+      scenario_of(kMlp,
+                  "cluster: {devices: 2, link: {bandwidth: 1 GB/s}}\nschedule: {name: gpipe, "
+                  "micro_batches: 2}\n");
+  CHECK(contains(problem_of(fake.cuda, slow), "the cluster's links set a bandwidth or a latency"));
+  scenario.network = nullptr;
+  CHECK(contains(problem_of(fake.cuda, scenario), "the cuda backend executes networks"));
+}
+
+}  // namespace
+}  // namespace plumbline::test

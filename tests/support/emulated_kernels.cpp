@@ -1,0 +1,280 @@
+// Blocks of threads that take turns on one thread of the host. SPDX-License-Identifier: MIT
+#include "tests/support/emulated_kernels.h"
+
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "models/bug.h"
+#include "models/random.h"
+#include "tests/support/cuda_emulation.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace plumbline::test::emulation {
+namespace {
+
+/// A stack with a thread of the block on it. The sanitizers are told of every switch.
+class Fiber {
+ public:
+  Fiber() : stack_(std::make_unique_for_overwrite<char[]>(kStackBytes)) {
+#if defined(__SANITIZE_THREAD__)
+    sanitizer_fiber_ = __tsan_create_fiber(0);
+#endif
+  }
+  ~Fiber() {
+#if defined(__SANITIZE_THREAD__)
+    __tsan_destroy_fiber(sanitizer_fiber_);
+#endif
+  }
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  /// The next enter() runs `body` from its start; it ends with leave(true).
+  void start(void (*body)()) {
+    getcontext(&own_);
+    own_.uc_stack.ss_sp = stack_.get();
+    own_.uc_stack.ss_size = kStackBytes;
+    own_.uc_link = nullptr;
+    makecontext(&own_, body, 0);
+  }
+
+  /// From the scheduler: runs until leave().
+  void enter() {
+#if defined(__SANITIZE_ADDRESS__)
+    void* fake_stack = nullptr;
+    __sanitizer_start_switch_fiber(&fake_stack, stack_.get(), kStackBytes);
+#endif
+#if defined(__SANITIZE_THREAD__)
+    scheduler_fiber_ = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(sanitizer_fiber_, 0);
+#endif
+    swapcontext(&scheduler_, &own_);
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
+#endif
+  }
+
+  /// From the fiber, first of all.
+  void entered() {
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack_, &scheduler_stack_bytes_);
+#endif
+  }
+
+  /// From the fiber: back to the scheduler, for good where `last`.
+  void leave(bool last) {
+#if defined(__SANITIZE_ADDRESS__)
+    void* fake_stack = nullptr;
+    __sanitizer_start_switch_fiber(last ? nullptr : &fake_stack, scheduler_stack_,
+                                   scheduler_stack_bytes_);
+#endif
+#if defined(__SANITIZE_THREAD__)
+    __tsan_switch_to_fiber(scheduler_fiber_, 0);
+#endif
+    swapcontext(&own_, &scheduler_);
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(fake_stack, &scheduler_stack_, &scheduler_stack_bytes_);
+#endif
+    static_cast<void>(last);
+  }
+
+  unsigned thread = 0;  ///< That it runs.
+
+ private:
+  static constexpr std::size_t kStackBytes = 128 * 1024;
+
+  std::unique_ptr<char[]> stack_;
+  ucontext_t own_{};
+  ucontext_t scheduler_{};
+#if defined(__SANITIZE_ADDRESS__)
+  const void* scheduler_stack_ = nullptr;
+  std::size_t scheduler_stack_bytes_ = 0;
+#endif
+#if defined(__SANITIZE_THREAD__)
+  void* sanitizer_fiber_ = nullptr;
+  void* scheduler_fiber_ = nullptr;
+#endif
+};
+
+/// Runs blocks; one for each thread of the host. A fiber runs one thread of the block after the
+/// other until one waits at a barrier, so a kernel without barriers needs one fiber.
+class Scheduler {
+ public:
+  void run_block(const std::function<void()>& body, std::vector<unsigned> order) {
+    body_ = &body;
+    order_ = std::move(order);
+    next_ = 0;
+    finished_ = 0;
+    waiting_.clear();
+    for (std::size_t used = 0; next_ < order_.size(); ++used) {
+      if (used == fibers_.size()) fibers_.push_back(std::make_unique<Fiber>());
+      fibers_[used]->start(&Scheduler::run_fiber);
+      enter(fibers_[used].get());
+    }
+    while (!waiting_.empty()) {
+      PLUMBLINE_CHECK(finished_ == 0, "threads have left while others wait at a barrier",
+                      finished_);
+      for (Fiber* fiber : std::exchange(waiting_, {})) enter(fiber);
+    }
+    PLUMBLINE_CHECK(finished_ == order_.size(), finished_, order_.size());
+  }
+
+  void wait_at_barrier() {
+    waiting_.push_back(current_);
+    current_->leave(false);
+  }
+
+  Place place;
+
+ private:
+  static void run_fiber();
+
+  void enter(Fiber* fiber) {
+    current_ = fiber;
+    set_thread(fiber->thread);
+    fiber->enter();
+  }
+  void set_thread(unsigned thread) {
+    const Extent3& extent = place.threads;
+    place.thread = {thread % extent.x, thread / extent.x % extent.y, thread / extent.x / extent.y};
+  }
+
+  const std::function<void()>* body_ = nullptr;
+  std::vector<unsigned> order_;  ///< Of the threads.
+  std::size_t next_ = 0;         ///< Of them to begin.
+  std::size_t finished_ = 0;
+  std::vector<Fiber*> waiting_;
+  Fiber* current_ = nullptr;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+};
+
+Scheduler& scheduler() {
+  thread_local Scheduler of_this_thread;
+  return of_this_thread;
+}
+
+void Scheduler::run_fiber() {
+  Scheduler& self = scheduler();
+  Fiber* fiber = self.current_;
+  fiber->entered();
+  while (self.next_ < self.order_.size()) {
+    fiber->thread = self.order_[self.next_++];
+    self.set_thread(fiber->thread);
+    (*self.body_)();
+    ++self.finished_;
+  }
+  fiber->leave(true);
+}
+
+/// 0 .. count - 1, shuffled (Fisher and Yates 1938).
+std::vector<unsigned> shuffled(unsigned count, std::uint64_t seed) {
+  std::vector<unsigned> order(count);
+  for (unsigned i = 0; i < count; ++i) order[i] = i;
+  for (unsigned i = count; i > 1; --i) {
+    const auto other = static_cast<unsigned>(random_uniform(seed, i) * i);
+    std::swap(order[i - 1], order[other]);
+  }
+  return order;
+}
+
+}  // namespace
+
+const Place& place() { return scheduler().place; }
+void barrier() { scheduler().wait_at_barrier(); }
+
+namespace {
+
+/// The most that a launch gets without asking for more: 48 KiB.
+constexpr std::size_t kSharedFloats = 12288;
+
+FakeKernels& table() {
+  static FakeKernels kernels;
+  return kernels;
+}
+
+void run_grid(const FakeLaunch& launch, const std::function<void()>& body);
+
+template <class... Arguments, std::size_t... places>
+FakeKernel emulated(void (*kernel)(Arguments...), std::index_sequence<places...>) {
+  return {{sizeof(Arguments)...},
+          [kernel](const FakeLaunch& launch) {
+            std::tuple<Arguments...> arguments;
+            (std::memcpy(&std::get<places>(arguments), launch.arguments[places], sizeof(Arguments)),
+             ...);
+            run_grid(launch, [&] { std::apply(kernel, arguments); });
+          },
+          {}};
+}
+
+struct Named {
+  template <class... Arguments>
+  Named(const char* name, void (*kernel)(Arguments...)) {
+    table()[name] = emulated(kernel, std::index_sequence_for<Arguments...>());
+  }
+};
+
+}  // namespace
+}  // namespace plumbline::test::emulation
+
+#define PLUMBLINE_KERNEL_NAMED(name) \
+  static const ::plumbline::test::emulation::Named named_##name(#name, &name);
+
+#include "calibrate/cuda/kernels/attention.cu"
+#include "calibrate/cuda/kernels/elementwise.cu"
+#include "calibrate/cuda/kernels/embedding.cu"
+#include "calibrate/cuda/kernels/loss.cu"
+#include "calibrate/cuda/kernels/norm.cu"
+#include "calibrate/cuda/kernels/product.cu"
+#include "calibrate/cuda/kernels/update.cu"
+
+namespace plumbline::kernels {
+__thread float shared[test::emulation::kSharedFloats];
+}
+
+namespace plumbline::test::emulation {
+namespace {
+
+void run_grid(const FakeLaunch& launch, const std::function<void()>& body) {
+  thread_local std::uint64_t launches = 0;
+  const std::uint64_t seed = ++launches;
+  PLUMBLINE_CHECK(launch.shared_bytes <= sizeof(kernels::shared), launch.shared_bytes);
+  const unsigned blocks = launch.grid[0] * launch.grid[1] * launch.grid[2];
+  const unsigned threads = launch.block[0] * launch.block[1] * launch.block[2];
+  PLUMBLINE_CHECK(blocks > 0 && threads > 0 && threads <= 1024 && launch.grid[1] < 65536 &&
+                      launch.grid[2] < 65536,
+                  blocks, threads, launch.grid[1], launch.grid[2]);
+  const std::vector<unsigned> thread_order = shuffled(threads, seed);
+  Place& place = scheduler().place;
+  place.threads = {launch.block[0], launch.block[1], launch.block[2]};
+  place.blocks = {launch.grid[0], launch.grid[1], launch.grid[2]};
+  for (const unsigned block : shuffled(blocks, seed)) {
+    const Extent3& extent = place.blocks;
+    place.block = {block % extent.x, block / extent.x % extent.y, block / extent.x / extent.y};
+    std::memset(kernels::shared, 0xff, sizeof(kernels::shared));  // not a number
+    scheduler().run_block(body, thread_order);
+    const auto* bytes = reinterpret_cast<const unsigned char*>(kernels::shared);
+    const bool intact = std::all_of(bytes + launch.shared_bytes, bytes + sizeof(kernels::shared),
+                                    [](unsigned char byte) { return byte == 0xff; });
+    PLUMBLINE_CHECK(intact, "shared memory past what was asked for", launch.shared_bytes);
+  }
+}
+
+}  // namespace
+}  // namespace plumbline::test::emulation
+
+namespace plumbline::test {
+
+const FakeKernels& emulated_kernels() { return emulation::table(); }
+
+}  // namespace plumbline::test
