@@ -275,7 +275,9 @@ void CublasLtProducts::multiply(const CudaQueue& queue, ElementType type,
 
 void CublasLtProducts::enqueue(const CudaQueue& queue, const Plan& plan, const CudaProduct& product,
                                const cublasLtMatmulAlgo_t& algorithm) const {
-  const auto memory = [](CUdeviceptr data) { return reinterpret_cast<void*>(data); };
+  const auto memory = [](CUdeviceptr data) {
+    return reinterpret_cast<void*>(data);  // NOLINT(performance-no-int-to-ptr): as CUDA has it
+  };
   check(library_, "cublasLtMatmul",
         library_.cublasLtMatmul(handle_, plan.product, &product.alpha, memory(product.b.data),
                                 plan.first, memory(product.a.data), plan.second, &product.beta,

@@ -41,6 +41,7 @@ namespace plumbline {
 
 /// The library's functions.
 struct CublasLt {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration
 #define PLUMBLINE_CUBLASLT_MEMBER(call) decltype(&::call) call = nullptr;
   PLUMBLINE_CUBLASLT_CALLS(PLUMBLINE_CUBLASLT_MEMBER)
 #undef PLUMBLINE_CUBLASLT_MEMBER

@@ -261,7 +261,7 @@ void descend_with_moments(const CudaQueue& queue, ElementType type, CUdeviceptr 
 
 void product(const CudaQueue& queue, ElementType type, const CudaProduct& p) {
   constexpr std::int64_t kTile = 64;
-  constexpr std::int64_t kSharedFloats = 2 * 16 * 65;
+  constexpr std::int64_t kSharedFloats = std::int64_t{2} * 16 * 65;
   const ProductShape shape{p.rows,     p.columns,  p.depth,  p.batch,    p.a.stride,
                            p.a.step,   p.b.stride, p.b.step, p.c.stride, p.c.step,
                            p.a.turned, p.b.turned, p.alpha,  p.beta};

@@ -40,7 +40,6 @@ class Rig {
       const RunPlan& plan, CudaProgram program, const RunOptions& options)
       : devices_(devices),
         driver_(devices.driver()),
-        plan_(plan),
         graph_(plan.graph),
         program_(std::move(program)),
         options_(options),
@@ -470,7 +469,6 @@ class Rig {
 
   CudaDevices& devices_;
   const CudaDriver& driver_;
-  const RunPlan plan_;
   const OpGraph& graph_;
   const CudaProgram program_;
   RunOptions options_;
@@ -524,11 +522,11 @@ CudaRun run_on_cuda(CudaDevices& devices, DeviceProducts& products, const CudaTr
   run.result = rig->run();
   run.learnt.losses = rig->losses();
   run.abandoned = rig->is_abandoned();
-  if (run.abandoned) leave_behind(std::move(rig));
   if (const auto* record = std::get_if<RunRecord>(&run.result)) {
     run.learnt.parameters = rig->parameters();
     run.remarks.push_back(rig->memory_remark(*record));
   }
+  if (run.abandoned) leave_behind(std::move(rig));
   return run;
 }
 

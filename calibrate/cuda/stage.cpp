@@ -180,7 +180,7 @@ void CudaOptimizer::update(const CudaQueue& queue, std::int64_t first, std::int6
                            const std::vector<CUdeviceptr>& gradients, CUdeviceptr before,
                            CUdeviceptr after) {
   if (first == last) return;
-  const auto element = static_cast<CUdeviceptr>(first * bytes_of(type_));
+  const auto element = static_cast<CUdeviceptr>(first) * static_cast<CUdeviceptr>(bytes_of(type_));
   const auto moment = static_cast<CUdeviceptr>(first) * sizeof(float);
   std::vector<CUdeviceptr> members = gradients;
   for (CUdeviceptr& member : members) member += element;
