@@ -302,9 +302,10 @@ void add_slowdown(const Network& network, const BatchSamples& samples, Calibrati
     return;
   }
   calibration.slowdown = *std::move(factors);
+  const double least = calibration.least_slowdown();
   for (const auto& [kind, list] : calibration.slowdown) {
-    const bool tells = std::any_of(list.begin(), list.end(),
-                                   [](double f) { return std::abs(f - 1) >= kLeastSlowdown; });
+    const bool tells =
+        std::any_of(list.begin(), list.end(), [&](double f) { return std::abs(f - 1) >= least; });
     if (tells) calibration.model.profile.slowdown[kind] = list;
   }
 }
@@ -320,6 +321,8 @@ LayerGraph graph_of(const Network& network) {
 }
 
 }  // namespace
+
+double Calibration::least_slowdown() const { return std::max({0.01, drift, 2 * noise}); }
 
 std::vector<std::int64_t> batches_of(const CalibrationOptions& options) {
   std::vector<std::int64_t> batches = options.batches;
@@ -426,11 +429,11 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
     }
     model.profile.measurements.push_back(measurement_of(network, samples));
     model.profile.blocks = blocks_of(samples);
-    add_slowdown(network, samples, calibration);
     calibration.passes += samples.passes();
     dropped += samples.dropped();
     calibration.drift = std::max(calibration.drift, samples.drift());
     calibration.noise = std::max(calibration.noise, samples.noise());
+    add_slowdown(network, samples, calibration);  // of the last batch, when all noise is known
   }
   if (model.profile.measurements.empty()) {
     return input_error(mark, fmt::format("too much other work on this machine: {}", missing),

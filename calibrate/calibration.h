@@ -64,10 +64,11 @@ struct Calibration {
   /// By kind of layer: the factors of its time with 0, 1, ... neighbours at work, against all at
   /// work. Empty where it was not measured.
   std::map<std::string, std::vector<double>> slowdown;
-};
 
-/// A smaller change by neighbours is not told from the noise, and does not go into the profile.
-inline constexpr double kLeastSlowdown = 0.01;
+  /// A smaller relative change by neighbours is not told from what this machine does by itself, and
+  /// does not go into the profile: 1 %, the drift, or twice the noise, whichever is the most.
+  double least_slowdown() const;
+};
 
 /// The devices of one calibration, each with its layers, for micro-batches of one size. They walk
 /// in rounds: start(), count_from(), go_on() again and again, stop().
@@ -152,8 +153,8 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
 
 /// What that says: a measurement for each batch that has a clean pass of every kind; the others are
 /// left out. The provenance tells devices, options and quality. A kind of layer whose time depends
-/// on the number of neighbours at work (by kLeastSlowdown or more) has its factors in the profile.
-/// Requires: at least one batch. Errors: every batch is left out.
+/// on the number of neighbours at work (by least_slowdown() or more) has its factors in the
+/// profile. Requires: at least one batch. Errors: every batch is left out.
 Result<Calibration> calibration_of(const CalibrationDevices& devices, const Network& network,
                                    const Mark& mark, const CalibrationOptions& options,
                                    const Measured& measured);

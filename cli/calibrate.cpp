@@ -146,9 +146,12 @@ std::string neighbours_line(const Calibration& calibration) {
     most = factors.front() - 1;
     kind = name;
   }
-  if (std::abs(most) < kLeastSlowdown)
-    return fmt::format("  neighbours change no kind of layer's time by {} or more\n",
-                       percent(kLeastSlowdown));
+  const double least = calibration.least_slowdown();
+  if (std::abs(most) < least) {
+    return fmt::format(
+        "  neighbours change no kind of layer's time by {} or more, which would tell\n",
+        percent(least));
+  }
   return fmt::format("  neighbours at rest make layers of kind {} take {} {}, the most of all\n",
                      kind, percent(std::abs(most)), most < 0 ? "less" : "longer");
 }

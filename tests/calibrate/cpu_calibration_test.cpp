@@ -232,7 +232,9 @@ StageSamples made_stage(std::size_t layers, std::int64_t ns) {
   limits.most_samples = 100;
   limits.most_time = std::chrono::seconds(1);
   StageSamples stage(layers, limits);
-  for (const Pass pass : kAllPasses) stage.add({pass, std::vector<std::int64_t>(layers, ns)}, {});
+  for (const Pass pass : kAllPasses) {
+    for (int i = 0; i < 2; ++i) stage.add({pass, std::vector<std::int64_t>(layers, ns)}, {});
+  }
   return stage;
 }
 
@@ -267,6 +269,17 @@ TEST_CASE("the slow-down of a kind is its time with fewer neighbours against tha
       std::make_shared<const Source>(Source{"made.profile.yaml", profile_yaml(made->model), ""}));
   REQUIRE(read_back);
   is(read_back->profile.slowdown.at("relu"), {0.8, 0.9, 0.95, 1});
+
+  // Nor does what is less than the noise and the drift of the calibration.
+  auto drifting = measured;
+  StageSamples& last = drifting.batches[0].stages[3];
+  for (int i = 0; i < 4; ++i) last.add({Pass::forward, {i < 2 ? 1000 : 1120}}, {});
+  const auto rough = calibration_of(network, {}, {}, drifting);
+  REQUIRE(rough);
+  CHECK(rough->least_slowdown() == doctest::Approx(2 * rough->noise));
+  CHECK(rough->noise > rough->drift / 2);
+  CHECK(rough->slowdown.at("linear").front() == doctest::Approx(0.9));
+  CHECK_FALSE(rough->model.profile.slowdown.contains("linear"));
 
   samples.beside[1][2] = StageSamples(1, {});
   const auto without = calibration_of(network, {}, {}, measured);
