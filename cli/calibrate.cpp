@@ -136,24 +136,17 @@ int tell_interrupted(const CalibrationFile& file, std::size_t passes) {
   return ExitCode::interrupted;
 }
 
-/// A line on what fewer neighbours change; "" where that was not measured.
+/// A line on what neighbours at rest change; "" where that was not measured.
 std::string neighbours_line(const Calibration& calibration) {
   if (calibration.slowdown.empty()) return "";
-  std::string kind;
   double most = 0;
-  for (const auto& [name, factors] : calibration.slowdown) {
-    if (std::abs(factors.front() - 1) <= std::abs(most)) continue;
-    most = factors.front() - 1;
-    kind = name;
+  for (const auto& [kind, factors] : calibration.slowdown) {
+    if (std::abs(factors.front() - 1) > std::abs(most)) most = factors.front() - 1;
   }
-  const double least = calibration.least_slowdown();
-  if (std::abs(most) < least) {
-    return fmt::format(
-        "  neighbours change no kind of layer's time by {} or more, which would tell\n",
-        percent(least));
-  }
-  return fmt::format("  neighbours at rest make layers of kind {} take {} {}, the most of all\n",
-                     kind, percent(std::abs(most)), most < 0 ? "less" : "longer");
+  return fmt::format(
+      "  neighbours {} at most: what a kind of layer takes longer while they rest; "
+      "kept from {} on\n",
+      percent(most), percent(calibration.least_slowdown()));
 }
 
 int report(const std::string& output, const Calibration& calibration, std::string_view device) {
