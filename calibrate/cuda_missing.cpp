@@ -1,6 +1,7 @@
 // What stands for the cuda backend in builds without it. SPDX-License-Identifier: MIT
 #include "calibrate/cuda_backend.h"
 #include "calibrate/cuda_calibration.h"
+#include "calibrate/cuda_check.h"
 
 namespace plumbline {
 namespace {
@@ -24,5 +25,9 @@ Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(
     std::uint32_t, const CudaCalibrationOptions&) {
   return missing_cuda();
 }
+
+std::optional<Diagnostic> refuse_cuda() { return missing_cuda(); }
+
+Result<CudaCheck> check_cuda_here(std::uint32_t) { return missing_cuda(); }
 
 }  // namespace plumbline

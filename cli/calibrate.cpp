@@ -16,9 +16,9 @@
 #include "calibrate/calibration_file.h"
 #include "calibrate/cpu_calibration.h"
 #include "calibrate/cuda_calibration.h"
+#include "calibrate/cuda_check.h"
 #include "cli/command.h"
 #include "cli/commit.h"
-#include "cli/cuda.h"
 #include "cli/interrupt.h"
 #include "cli/real.h"
 #include "models/network_reader.h"
@@ -186,6 +186,17 @@ Result<Measured> measure(CalibrationDevices& devices, const Network& network,
   }
 }
 
+/// `--check`: prints the devices, the libraries and what was proven; what is wrong on stderr.
+int check(std::uint32_t devices) {
+  const auto proof = check_cuda_here(devices);
+  if (!proof) return fail(proof.problems());
+  const int written = write_output(proof->text, "");
+  if (written != ExitCode::done) return written;
+  for (const std::string& failure : proof->failures)
+    std::fputs(fmt::format("error: {}\n", failure).c_str(), stderr);
+  return proof->failures.empty() ? ExitCode::done : ExitCode::check_failed;
+}
+
 int calibrate(Arguments arguments) {
   // Everything that can be wrong is told before anything is measured.
   CalibrationOptions& options = arguments.options;
@@ -194,7 +205,7 @@ int calibrate(Arguments arguments) {
   options.optimizer =
       arguments.optimizer == "adam" ? OptimizerKind::adam : OptimizerKind::gradient_descent;
   if (const auto wrong = refuse(arguments)) return fail({*wrong});
-  if (arguments.check) return check_cuda(options.devices);
+  if (arguments.check) return check(options.devices);
   const auto network = read_network(arguments.network);
   if (!network) return fail(network.problems());
   if (const int trouble = try_output(arguments.output); trouble != ExitCode::done) return trouble;

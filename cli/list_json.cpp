@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "calibrate/cpu_layer.h"
-#include "cli/cuda.h"
+#include "calibrate/cuda_check.h"
 #include "models/device_presets.h"
 #include "schedules/generators.h"
 

@@ -64,7 +64,7 @@ code=$?
 [[ $message != *'without oneDNN'* ]] || skip 'this build has no oneDNN'
 expect "a batch that no memory holds is exit 4" 4 $code
 expect "and names both sizes and what would fit" \
-  "error: micro-batches of 1000000000 samples take 260.9 TiB of memory on 1 device, and <size> are available
+  "error: micro-batches of 1000000000 samples take 268.3 TiB of memory on 1 device, and <size> are available
   help: --batch <n> is about the largest that fits" \
   "$(sed -E 's/[0-9.]+ [A-Za-z]+ are available/<size> are available/; s/--batch [0-9]+/--batch <n>/' <<< "$message")"
 if (($(nproc) < 17)); then

@@ -300,4 +300,24 @@ std::string cuda_library_text() {
   return text;
 }
 
+std::optional<Diagnostic> refuse_cuda() {
+  const auto driver = load_cuda_driver();
+  if (!driver) return driver.problems().front();
+  return std::nullopt;
+}
+
+Result<CudaCheck> check_cuda_here(std::uint32_t devices) {
+  const auto driver = load_cuda_driver();
+  if (!driver) return driver.problems();
+  try {
+    auto check = check_cuda_devices(*driver, devices, /*one_gpu=*/false);
+    if (check) check->text += cuda_library_text();
+    return check;
+  } catch (const CudaError& error) {
+    Diagnostic wrong = input_error({}, error.what());
+    wrong.fault = Fault::no_device;
+    return wrong;
+  }
+}
+
 }  // namespace plumbline

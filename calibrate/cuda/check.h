@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "calibrate/cuda/devices.h"
+#include "calibrate/cuda_check.h"
 
 namespace plumbline {
 
@@ -37,12 +38,6 @@ inline constexpr std::uint64_t kSpinNanoseconds = 5'000'000;
 /// that are not the device's; devices of one GPU that spend less than half of the joint spin
 /// together. Errors: CudaError.
 CudaProof prove_cuda_devices(CudaDevices& devices);
-
-/// What `calibrate --backend cuda --check` tells of the devices.
-struct CudaCheck {
-  std::string text;                   ///< GPUs, driver, split, what was proven.
-  std::vector<std::string> failures;  ///< Of the proof.
-};
 
 /// Opens `count` devices as open_cuda_devices does, and proves them. Errors: those of
 /// open_cuda_devices; CudaError.
