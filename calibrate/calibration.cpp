@@ -322,7 +322,7 @@ LayerGraph graph_of(const Network& network) {
 
 }  // namespace
 
-double Calibration::least_slowdown() const { return std::max({0.01, drift, 2 * noise}); }
+double Calibration::least_slowdown() const { return std::max({0.01, 2 * drift, 2 * noise}); }
 
 std::vector<std::int64_t> batches_of(const CalibrationOptions& options) {
   std::vector<std::int64_t> batches = options.batches;

@@ -66,7 +66,7 @@ struct Calibration {
   std::map<std::string, std::vector<double>> slowdown;
 
   /// A smaller relative change by neighbours is not told from what this machine does by itself, and
-  /// does not go into the profile: 1 %, the drift, or twice the noise, whichever is the most.
+  /// does not go into the profile: 1 %, twice the drift, or twice the noise, whichever is the most.
   double least_slowdown() const;
 };
 
