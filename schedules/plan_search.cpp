@@ -54,8 +54,10 @@ class Search {
     for (std::uint32_t f = 0; f < size; ++f) {
       work_.push_back((sums_.forward[f] + sums_.backward[f] + sums_.update[f]).count());
       crossing_.push_back(static_cast<double>(sums_.crossing[f].count));
-      // A hair less, so that rounding skips nothing.
-      const double least = static_cast<double>(work_.back()) / bounds.period_ns * (1 - 1e-9);
+      // A hair less, so that rounding skips nothing; no work needs no device, even where a period
+      // is zero.
+      const double least =
+          work_.back() == 0 ? 0 : static_cast<double>(work_.back()) / bounds.period_ns * (1 - 1e-9);
       devices_in_front_.push_back(static_cast<std::uint32_t>(
           std::min(std::ceil(least), static_cast<double>(space.positions) + 1)));
     }

@@ -31,3 +31,13 @@ need() {
   "${as_root[@]}" apt-get update -qq
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
+
+# need_clang: Clang with its sanitizers and its fuzzer, whose runtime is a package of its own where Clang was installed
+# without what it recommends.
+need_clang() {
+  need clang
+  local major runtime
+  major=$(clang++ -dumpversion | cut -d. -f1)
+  runtime=$(clang++ -print-file-name=libclang_rt.fuzzer-"$(uname -m)".a)
+  [ -e "$runtime" ] || need "libclang-rt-$major-dev"
+}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # scripts/validate-gpu: without a GPU it says so; rehearsed on cores it keeps to its budget and goes on where it stopped.
 # SPDX-License-Identifier: MIT
-# Usage: tests/validate_gpu.sh BINARY      exit code 77: nothing runs on the cores of this machine or build
+# Usage: tests/validate_gpu.sh BINARY      exit code 77: nothing runs on the cores of this machine or build, or other work keeps them
 set -u
 export LC_ALL=C
 binary=$(realpath -e -- "${1:?usage: tests/validate_gpu.sh BINARY}") || exit 2
@@ -41,6 +41,11 @@ if [[ $("$binary" list backends --json) != *'"available": true'*'"available": tr
   exit 1
 fi
 call --rehearse -o "$work/r" --budget 1
+if says 'too much other work on this machine'; then
+  echo "skipped: other work keeps this machine from measuring ($passed passed, $failed failed before that)"
+  [ "$failed" -eq 0 ] && exit 77
+  exit 1
+fi
 check 'the first call measures' test -f "$work/r/mlp-2.profile.yaml"
 [ -f "$work/r/mlp-2.json" ] || check 'and tells what its budget did not hold' says 'left for the next call: validate-mlp-2'
 check 'which is no failure' test "$code" -eq 0

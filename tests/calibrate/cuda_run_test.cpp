@@ -416,7 +416,8 @@ TEST_CASE("cuda: a device that is lost ends the run with where every device stoo
   const std::vector<std::pair<const char*, int>> places = {
       {"cuLaunchKernel", 20}, {"cuEventRecord", 15}, {"cuStreamWaitEvent", 9}, {"cuEventQuery", 2}};
   for (const auto& [call, nth] : places) {
-    CAPTURE(call);
+    const std::string place = call;
+    CAPTURE(place);
     Fake fake;
     auto backend = cuda_backend(fake.cuda.driver(), scenario, own());
     REQUIRE(backend);

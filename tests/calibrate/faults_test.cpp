@@ -17,15 +17,12 @@
 #include "sim/predict.h"
 #include "tests/support/builders.h"
 #include "tests/support/subject.h"
+#include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kRuns = 250;
-#else
-constexpr std::uint64_t kRuns = 1'250;
-#endif
+constexpr std::uint64_t kRuns = trials(1'250);
 constexpr std::uint64_t kHangs = 10;
 /// A run shall end within a second; the machine that tests may be busy.
 constexpr double kLongest_s = 2;

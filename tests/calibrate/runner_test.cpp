@@ -16,15 +16,10 @@
 #include "sim/release.h"
 #include "tests/support/builders.h"
 #include "tests/support/subject.h"
+#include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSlowed = true;  // by a sanitizer: times are not compared
-#else
-constexpr bool kSlowed = false;
-#endif
 
 Subject subject_of(const std::string& text) {
   return Subject(parse_scenario(text_source("runner.yaml", text), {}), /*for_run=*/true);
@@ -418,7 +413,7 @@ TEST_CASE("a measured op takes its time times its factor") {
       const auto least = std::llround(static_cast<double>(subject.graph.cost(node).hold.count()) *
                                       noise_factor(options, i, node));
       CHECK((span.end - span.begin).count() >= least);
-      if (record.iterations[i].clean && !kSlowed)
+      if (record.iterations[i].clean && !kSanitized)
         CHECK((span.end - span.begin).count() <= least + 200'000);
     }
   }
@@ -476,7 +471,7 @@ std::vector<Point> matrix() {
   for (const ScheduleRule& rule : schedule_rules()) {
     for (const int devices : {2, 4, 8}) {
       for (const int micro_batches : {2, 4, 8, 16}) {
-        if (kSlowed && micro_batches > 2) continue;
+        if (kSanitized && micro_batches > 2) continue;
         const bool whole = rule.whole_model;
         const std::string text = fmt::format(
             "version: 1\nmodel:\n  uniform: {{layers: {}, forward: 1 ms, backward: 1 ms, "
@@ -527,7 +522,7 @@ TEST_CASE("waiters do not take the cores from the ops that they wait for") {
       REQUIRE(real);
       best = std::min(best, *std::min_element(real->times_s.begin(), real->times_s.end()));
     }
-    if (!kSlowed) CHECK(best < 2 * prediction->iteration_time_s);
+    if (!kSanitized) CHECK(best < 2 * prediction->iteration_time_s);
   }
 }
 
@@ -556,7 +551,7 @@ TEST_CASE("devices that wait slow each other down as predicted") {
       best = std::min(best, *std::min_element(real->times_s.begin(), real->times_s.end()));
     }
     CHECK(best > 0.99 * prediction->iteration_time_s);
-    if (!kSlowed && best > 1.03 * prediction->iteration_time_s)
+    if (!kSanitized && best > 1.03 * prediction->iteration_time_s)
       MESSAGE(fmt::format("inconclusive: {:.3f} of what was predicted",
                           best / prediction->iteration_time_s));
   }
@@ -568,9 +563,9 @@ TEST_CASE("runs of every schedule take as long as predicted") {
   std::vector<double> errors;
   for (const Point& point : points) {
     CAPTURE(point.what);
-    if (!point.conclusive || kSlowed) {
+    if (!point.conclusive || kSanitized) {
       ++inconclusive;
-      if (!kSlowed)
+      if (!kSanitized)
         MESSAGE(fmt::format("inconclusive: {}, error {:.2f} %", point.what, 100 * point.error));
       continue;
     }

@@ -10,22 +10,22 @@ namespace plumbline {
 namespace {
 
 TEST_CASE("times are read exactly") {
-  for (const auto& [text, ns] : {std::pair{"1.25 ms", 1'250'000LL},
-                                 {"0 s", 0LL},
-                                 {"3us", 3'000LL},
-                                 {"3 \u00b5s", 3'000LL},
-                                 {"0.1 ns", 0LL},
-                                 {"0.5 ns", 1LL},
-                                 {"2 min", 120'000'000'000LL},
-                                 {"1e-3 s", 1'000'000LL},
-                                 {"18.522 ms", 18'522'000LL},
-                                 {".5 s", 500'000'000LL},
-                                 {"1e6 s", 1'000'000'000'000'000LL},
-                                 {"0.1234567890123456789 s", 123'456'789LL}}) {
-    CAPTURE(text);
-    const auto parsed = parse_duration(text);
+  for (const auto& known : {std::pair{"1.25 ms", 1'250'000LL},
+                            {"0 s", 0LL},
+                            {"3us", 3'000LL},
+                            {"3 \u00b5s", 3'000LL},
+                            {"0.1 ns", 0LL},
+                            {"0.5 ns", 1LL},
+                            {"2 min", 120'000'000'000LL},
+                            {"1e-3 s", 1'000'000LL},
+                            {"18.522 ms", 18'522'000LL},
+                            {".5 s", 500'000'000LL},
+                            {"1e6 s", 1'000'000'000'000'000LL},
+                            {"0.1234567890123456789 s", 123'456'789LL}}) {
+    CAPTURE(known.first);
+    const auto parsed = parse_duration(known.first);
     REQUIRE_MESSAGE(parsed.value, parsed.problem);
-    CHECK(parsed.value->count() == ns);
+    CHECK(parsed.value->count() == known.second);
   }
 }
 

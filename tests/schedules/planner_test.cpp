@@ -625,8 +625,9 @@ TEST_CASE("uncompressed states are those of the original program") {
       {"resnet101", 410}, {"resnext50", 240},   {"resnext101", 410},  {"densenet121", 430},
       {"gnmt", 99},       {"gnmt_large", 1495}, {"squeezenet1_0", 99}};
   for (const auto& [profile, count] : states) {
-    CAPTURE(profile);
-    const auto model = read_pipedream_graph(std::string(folder) + "/" + profile + "/graph.txt");
+    const std::string file = std::string(folder) + "/" + profile + "/graph.txt";
+    CAPTURE(file);
+    const auto model = read_pipedream_graph(file);
     REQUIRE(model);
     const auto found =
         published_frontiers(model->graph, model->profile.measurements[0].layers, kMostFrontiers);

@@ -1,6 +1,7 @@
 // Closed forms that hold to the tick over all small shapes.
 // SPDX-License-Identifier: MIT
 #include "tests/support/builders.h"
+#include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
@@ -19,15 +20,15 @@ template <class Check>
 void over_small_shapes(const std::string& schedule, Check&& check) {
   for (std::uint32_t p = 1; p <= kMostStages; ++p) {
     for (std::uint32_t m = 1; m <= kMostMicroBatches; ++m) {
-      for (const auto& [f, b] :
+      for (const std::pair<int, int>& times :
            {std::pair{10, 20}, std::pair{7, 7}, std::pair{9, 4}, std::pair{0, 3}}) {
-        TestPipeline pipeline = equal_stages(p, nanoseconds(f), nanoseconds(b));
+        TestPipeline pipeline =
+            equal_stages(p, nanoseconds(times.first), nanoseconds(times.second));
         pipeline.micro_batches = m;
         pipeline.schedule = schedule;
         CAPTURE(p);
         CAPTURE(m);
-        CAPTURE(f);
-        CAPTURE(b);
+        INFO("F ", times.first, " ns, B ", times.second, " ns");
         check(pipeline);
       }
     }
@@ -105,7 +106,7 @@ TEST_CASE("eager 1F1B with latency c pays 2c(p-1) while 2c <= f+b") {
 }
 
 TEST_CASE("GPipe with uneven stages takes sum f + sum b + (m-1)(max f + max b)") {
-  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
+  for (std::uint64_t seed = 1; seed <= trials(600); ++seed) {
     Dice dice(seed);
     TestPipeline t = equal_stages(static_cast<std::uint32_t>(dice.roll(1, 7)), {}, {});
     Duration sum{}, most_forward{}, most_backward{};
@@ -160,8 +161,8 @@ TEST_CASE(
 }
 
 TEST_CASE("closed_form answers exactly where it claims to hold") {
-  int answered = 0;
-  for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
+  std::uint64_t answered = 0;
+  for (std::uint64_t seed = 1; seed <= trials(2000); ++seed) {
     Dice dice(seed);
     TestPipeline t = equal_stages(static_cast<std::uint32_t>(dice.roll(1, 6)),
                                   nanoseconds(dice.roll(1, 9)), nanoseconds(dice.roll(1, 9)));
@@ -183,7 +184,7 @@ TEST_CASE("closed_form answers exactly where it claims to hold") {
     CHECK(metrics.bubble_fraction() == doctest::Approx(form->bubble_fraction).epsilon(1e-12));
     CHECK(metrics.bubble_overhead() == doctest::Approx(form->bubble_overhead).epsilon(1e-12));
   }
-  CHECK(answered > 1000);
+  CHECK(answered > trials(1000));
 }
 
 TEST_CASE(
@@ -212,8 +213,7 @@ TEST_CASE(
     for (Duration& f : t.forward) f *= 2;
     for (Duration& b : t.backward) b *= 2;
     t.link.latency = nanoseconds(5);
-    CAPTURE(schedule);
-    CAPTURE(stages);
+    INFO(t.schedule, " over ", t.forward.size(), " stages");
     CHECK(makespan_of(t) == nanoseconds(2 * end));
   }
 }
@@ -232,7 +232,7 @@ TEST_CASE("the published bubble of 1F1B with 8 stages and 24 micro-batches is 0.
 }
 
 TEST_CASE("PipeDream without replicas runs at the pace of its slowest stage") {
-  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+  for (std::uint64_t seed = 1; seed <= trials(100); ++seed) {
     Dice dice(seed);
     TestPipeline t =
         equal_stages(static_cast<std::uint32_t>(dice.roll(1, 6)), nanoseconds(10), nanoseconds(20));

@@ -89,7 +89,8 @@ TEST_CASE("what is no result is refused") {
   CHECK(problem("{\"schema_version\": 1}") ==
         "no result: 'schedule' is missing or of another type");
   const auto json = nlohmann::ordered_json::parse(to_json(*outcome_of("worked-example"), "0"));
-  for (const auto& [key, value] : json.items()) {
+  for (const auto& entry : json.items()) {
+    const std::string& key = entry.key();
     if (key == "tool" || key == "scenario" || key == "notes" || key == "all_reduces" ||
         key == "transfers" || key == "formula" || key == "period_s" || key == "makespan_s" ||
         key == "operations" || key == "device_count" || key == "bubble_overhead")

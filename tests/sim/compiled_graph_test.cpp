@@ -4,6 +4,7 @@
 
 #include "sim/simulate.h"
 #include "tests/support/random_pipeline.h"
+#include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
@@ -53,7 +54,7 @@ void check_lanes(const OpGraph& graph, const CostIndex& index, Dice& dice) {
 }
 
 TEST_CASE("every lane of a compiled graph is the longest path with its costs, to the tick") {
-  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= trials(1000); ++seed) {
     CAPTURE(seed);
     const OpGraph graph = graph_of(random_pipeline(seed));
     Dice dice(seed);

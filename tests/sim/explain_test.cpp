@@ -6,6 +6,7 @@
 #include "sim/explain_report.h"
 #include "tests/support/examples.h"
 #include "tests/support/random_pipeline.h"
+#include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
@@ -55,7 +56,7 @@ TEST_CASE("the waits of a device are its idle time, cause by cause, and somebody
 }
 
 TEST_CASE("slack is how much longer an activity may take: a little more makes the run longer") {
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= trials(60); ++seed) {
     CAPTURE(seed);
     OpGraph graph = graph_of(random_pipeline(seed));
     const Trace trace = longest_path(graph);

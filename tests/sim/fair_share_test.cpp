@@ -7,6 +7,7 @@
 #include <map>
 
 #include "tests/support/builders.h"
+#include "tests/support/trials.h"
 
 namespace plumbline {
 namespace {
@@ -106,7 +107,7 @@ TEST_CASE("two pipelines' worth of stages behind one card contend, and the engin
 }
 
 TEST_CASE("levels without contention run exactly as flat links") {
-  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::trials(100); ++seed) {
     test::Dice dice(seed);
     test::TestPipeline t =
         test::equal_stages(2, nanoseconds(dice.roll(1, 50)), nanoseconds(dice.roll(1, 50)));

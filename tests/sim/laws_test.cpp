@@ -2,6 +2,7 @@
 // path. SPDX-License-Identifier: MIT
 #include "schedules/replay.h"
 #include "tests/support/random_pipeline.h"
+#include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 TEST_CASE("events and the longest path give the same trace to the tick") {
-  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= trials(3000); ++seed) {
     const OpGraph graph = graph_of(random_pipeline(seed));
     const Trace by_events = simulate(graph);
     const Trace by_path = longest_path(graph);
@@ -21,7 +22,7 @@ TEST_CASE("events and the longest path give the same trace to the tick") {
 
 TEST_CASE(
     "an activity starts when the last thing it waits for ends, and released_by names that thing") {
-  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+  for (std::uint64_t seed = 1; seed <= trials(500); ++seed) {
     const OpGraph graph = graph_of(random_pipeline(seed));
     const Trace trace = simulate(graph);
     CAPTURE(seed);
@@ -40,7 +41,7 @@ TEST_CASE(
 }
 
 TEST_CASE("busy and idle add up to the makespan on every device, and idle to its causes") {
-  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= trials(1000); ++seed) {
     const TestPipeline t = random_pipeline(seed);
     const OpGraph graph = graph_of(t);
     const Metrics metrics = measure(graph, simulate(graph), steady_window(replicas_of(t)));
@@ -62,7 +63,7 @@ TEST_CASE("busy and idle add up to the makespan on every device, and idle to its
 }
 
 TEST_CASE("doubling every duration doubles the makespan exactly") {
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= trials(300); ++seed) {
     OpGraph graph = graph_of(random_pipeline(seed));
     const Duration once = makespan(graph, simulate(graph));
     for (Cost& cost : graph.costs) {
@@ -75,7 +76,7 @@ TEST_CASE("doubling every duration doubles the makespan exactly") {
 }
 
 TEST_CASE("a synchronous run of k mini-batches takes k times one") {
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= trials(300); ++seed) {
     TestPipeline t = random_pipeline(seed);
     if (t.schedule == "pipedream") continue;
     t.options.mini_batches = 1;
@@ -88,7 +89,7 @@ TEST_CASE("a synchronous run of k mini-batches takes k times one") {
 TEST_CASE(
     "the makespan is at least every device's work and every micro-batch's way through the "
     "pipeline") {
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= trials(300); ++seed) {
     const TestPipeline t = random_pipeline(seed);
     Duration way{};
     for (std::size_t s = 0; s < t.forward.size(); ++s) way += t.forward[s] + t.backward[s];

@@ -8,6 +8,7 @@
 
 #include "sim/predict.h"
 #include "tests/support/builders.h"
+#include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
@@ -67,7 +68,7 @@ Case random_case(std::uint64_t seed) {
 double time_of(const Case& c) { return predicted(c.text()).iteration_time_s; }
 
 TEST_CASE("what a lever gains is the finite difference, up to where the next path takes over") {
-  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+  for (std::uint64_t seed = 1; seed <= trials(150); ++seed) {
     CAPTURE(seed);
     const Case c = random_case(seed);
     const Outcome outcome = predicted(c.text());

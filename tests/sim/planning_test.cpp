@@ -6,6 +6,7 @@
 
 #include "sim/predict.h"
 #include "tests/support/builders.h"
+#include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
@@ -35,7 +36,7 @@ std::string random_scenario(std::uint64_t seed) {
 
 TEST_CASE("no simulated plan beats the formula, needs more memory than it says, or the winner") {
   std::uint64_t replicated = 0;
-  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+  for (std::uint64_t seed = 1; seed <= trials(100); ++seed) {
     const std::string text = random_scenario(seed);
     CAPTURE(text);
     const auto scenario = parse_scenario(text_source("random.yaml", text), {});
@@ -55,7 +56,7 @@ TEST_CASE("no simulated plan beats the formula, needs more memory than it says, 
       }
     }
   }
-  CHECK(replicated > 100);
+  CHECK(replicated > trials(100));
 }
 
 TEST_CASE("a settled scenario runs the winner, and a written plan is read as the same one") {

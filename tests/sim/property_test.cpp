@@ -8,15 +8,12 @@
 #include "sim/report.h"
 #include "sim/sweep.h"
 #include "tests/support/builders.h"
+#include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr std::uint64_t kScenarios = 2'000;
-#else
-constexpr std::uint64_t kScenarios = 10'000;
-#endif
+constexpr std::uint64_t kScenarios = trials(10'000);
 
 /// Writes scenarios that keep all rules of the contract.
 class Author {

@@ -8,6 +8,7 @@
 #include "sim/levers.h"
 #include "sim/predict.h"
 #include "tests/support/random_pipeline.h"
+#include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
@@ -125,7 +126,7 @@ class PlainRun {
 TEST_CASE("the engine takes the pace that a plain simulation in real numbers takes") {
   std::size_t changed = 0;
   std::size_t compared = 0;
-  for (std::uint64_t seed = 1; compared < 150; ++seed) {
+  for (std::uint64_t seed = 1; compared < trials(150); ++seed) {
     TestPipeline pipeline = random_pipeline(seed);
     for (auto* times : {&pipeline.forward, &pipeline.backward}) {
       for (Duration& time : *times) time *= 1000;
@@ -157,7 +158,7 @@ TEST_CASE("the engine takes the pace that a plain simulation in real numbers tak
     CHECK(worst < 0.5 * graph.size() + 1);  // each end is rounded to the ns
     changed += makespan(graph, trace) != before ? 1 : 0;
   }
-  CHECK(changed > 100);
+  CHECK(changed > trials(100));
 }
 
 TEST_CASE("by hand: one op at a time, all at all times, and a neighbour that comes in between") {

@@ -13,6 +13,7 @@
 #include "sim/sweep_file.h"
 #include "sim/sweep_report.h"
 #include "tests/support/builders.h"
+#include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
@@ -182,7 +183,7 @@ TEST_CASE("the bubble of an asynchronous run is the steady one") {
 }
 
 TEST_CASE("the Pareto front is that of comparing all with all") {
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= trials(300); ++seed) {
     Dice dice(seed);
     std::vector<SweepRow> rows;
     const std::int64_t count = dice.roll(0, 30);

@@ -14,10 +14,10 @@
 #include "models/random.h"
 #include "tests/support/cuda_emulation.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(PLUMBLINE_SANITIZED_ADDRESS)
 #include <sanitizer/common_interface_defs.h>
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if defined(PLUMBLINE_SANITIZED_THREAD)
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -28,12 +28,12 @@ namespace {
 class Fiber {
  public:
   Fiber() : stack_(std::make_unique_for_overwrite<char[]>(kStackBytes)) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(PLUMBLINE_SANITIZED_THREAD)
     sanitizer_fiber_ = __tsan_create_fiber(0);
 #endif
   }
   ~Fiber() {
-#if defined(__SANITIZE_THREAD__)
+#if defined(PLUMBLINE_SANITIZED_THREAD)
     __tsan_destroy_fiber(sanitizer_fiber_);
 #endif
   }
@@ -51,39 +51,39 @@ class Fiber {
 
   /// From the scheduler: runs until leave().
   void enter() {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(PLUMBLINE_SANITIZED_ADDRESS)
     void* fake_stack = nullptr;
     __sanitizer_start_switch_fiber(&fake_stack, stack_.get(), kStackBytes);
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if defined(PLUMBLINE_SANITIZED_THREAD)
     scheduler_fiber_ = __tsan_get_current_fiber();
     __tsan_switch_to_fiber(sanitizer_fiber_, 0);
 #endif
     swapcontext(&scheduler_, &own_);
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(PLUMBLINE_SANITIZED_ADDRESS)
     __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
 #endif
   }
 
   /// From the fiber, first of all.
   void entered() {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(PLUMBLINE_SANITIZED_ADDRESS)
     __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack_, &scheduler_stack_bytes_);
 #endif
   }
 
   /// From the fiber: back to the scheduler, for good where `last`.
   void leave(bool last) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(PLUMBLINE_SANITIZED_ADDRESS)
     void* fake_stack = nullptr;
     __sanitizer_start_switch_fiber(last ? nullptr : &fake_stack, scheduler_stack_,
                                    scheduler_stack_bytes_);
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if defined(PLUMBLINE_SANITIZED_THREAD)
     __tsan_switch_to_fiber(scheduler_fiber_, 0);
 #endif
     swapcontext(&own_, &scheduler_);
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(PLUMBLINE_SANITIZED_ADDRESS)
     __sanitizer_finish_switch_fiber(fake_stack, &scheduler_stack_, &scheduler_stack_bytes_);
 #endif
     static_cast<void>(last);
@@ -97,11 +97,11 @@ class Fiber {
   std::unique_ptr<char[]> stack_;
   ucontext_t own_{};
   ucontext_t scheduler_{};
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(PLUMBLINE_SANITIZED_ADDRESS)
   const void* scheduler_stack_ = nullptr;
   std::size_t scheduler_stack_bytes_ = 0;
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if defined(PLUMBLINE_SANITIZED_THREAD)
   void* sanitizer_fiber_ = nullptr;
   void* scheduler_fiber_ = nullptr;
 #endif
