@@ -39,10 +39,11 @@ StageLayers cut(const Network& network, std::uint32_t stages) {
   return ranges;
 }
 
-/// Devices that work together while the others rest.
+/// Devices that walk, and how many of them work at the same time.
 struct Crew {
   std::vector<std::uint32_t> devices;
-  std::uint32_t neighbours() const { return static_cast<std::uint32_t>(devices.size() - 1); }
+  std::uint32_t at_once = 1;
+  std::uint32_t neighbours() const { return at_once - 1; }
 };
 
 /// The numbers of neighbours that are measured besides all: 0, 1, 3, 7, ...; what lies between them
@@ -53,23 +54,29 @@ std::vector<std::uint32_t> neighbour_counts(std::uint32_t devices) {
   return counts;
 }
 
-/// Crews in which every device works once with each of these numbers of neighbours.
-std::vector<Crew> crews_of(std::uint32_t devices) {
-  std::vector<Crew> crews;
-  for (const std::uint32_t neighbours : neighbour_counts(devices)) {
-    for (std::uint32_t first = 0; first < devices; first += neighbours + 1) {
-      Crew crew;
-      for (std::uint32_t i = 0; i <= neighbours; ++i) crew.devices.push_back((first + i) % devices);
-      crews.push_back(std::move(crew));
-    }
-  }
-  return crews;
+/// `count` devices from `first` on.
+Crew crew_of(std::uint32_t first, std::uint32_t count, std::uint32_t devices) {
+  Crew crew;
+  crew.at_once = count;
+  for (std::uint32_t i = 0; i < count; ++i) crew.devices.push_back((first + i) % devices);
+  return crew;
 }
 
-Crew everybody(std::uint32_t devices) {
-  Crew crew;
-  for (std::uint32_t device = 0; device < devices; ++device) crew.devices.push_back(device);
-  return crew;
+Crew everybody(std::uint32_t devices) { return crew_of(0, devices, devices); }
+
+/// Crews in which every device works once with each of these numbers of neighbours.
+std::vector<Crew> crews_of(std::uint32_t devices, bool takes_turns) {
+  std::vector<Crew> crews;
+  for (const std::uint32_t neighbours : neighbour_counts(devices)) {
+    if (takes_turns) {
+      crews.push_back(everybody(devices));
+      crews.back().at_once = neighbours + 1;
+      continue;
+    }
+    for (std::uint32_t first = 0; first < devices; first += neighbours + 1)
+      crews.push_back(crew_of(first, neighbours + 1, devices));
+  }
+  return crews;
 }
 
 BatchSamples no_samples(const StageLayers& stages, std::int64_t batch,
@@ -129,10 +136,10 @@ std::optional<Diagnostic> restore(const KeptCalibration& kept, BatchSamples& sam
 }
 
 /// The crews whose devices have not all been measured with so many neighbours.
-std::vector<Crew> crews_left(const BatchSamples& samples, std::uint32_t devices) {
+std::vector<Crew> crews_left(const BatchSamples& samples, std::vector<Crew> all) {
   std::vector<Crew> left;
   if (samples.beside.empty()) return left;
-  for (Crew& crew : crews_of(devices)) {
+  for (Crew& crew : all) {
     const auto& stages = samples.beside.at(crew.neighbours());
     const bool is_done = std::all_of(crew.devices.begin(), crew.devices.end(),
                                      [&](std::uint32_t d) { return !stages[d].missing(); });
@@ -153,9 +160,9 @@ class Rounds {
   /// Lets the crew walk for a round, or until the noise is small, the time is over, or it is
   /// interrupted.
   KeptRound walk(const Crew& crew) {
-    const bool is_all = crew.devices.size() == samples_.stages.size();
+    const bool is_all = crew.at_once == samples_.stages.size();
     const Duration before = is_all ? samples_.measured : Duration{};
-    walkers_->start(crew.devices, before,
+    walkers_->start(crew.devices, crew.at_once, before,
                     is_all ? samples_.stages : samples_.beside.at(crew.neighbours()));
     const RealTime begin = now();
     while (now() - begin < walkers_->warm_up(is_first_) && !is_interrupted()) walkers_->go_on();
@@ -163,7 +170,10 @@ class Rounds {
     is_first_ = false;
     const RealTime start = now();
     walkers_->count_from(start);
-    while (!is_over(before + Duration{now() - start}, now() - start)) {
+    // Whoever takes turns works for a part of the time.
+    const RealTime round_time =
+        kRound * static_cast<RealTime>(crew.devices.size()) / static_cast<RealTime>(crew.at_once);
+    while (!is_over(before + Duration{now() - start}, now() - start, round_time)) {
       walkers_->go_on();
       tell(crew, before + Duration{now() - start});
     }
@@ -188,18 +198,18 @@ class Rounds {
   std::optional<double> clock() const { return clock_; }
 
  private:
-  bool is_over(Duration measured, RealTime passed) const {
+  bool is_over(Duration measured, RealTime passed, RealTime round_time) const {
     if (seconds(measured) >= options_.most_seconds) return true;
     if (is_interrupted() || walkers_->all_done()) return true;
-    return passed >= kRound && walkers_->least_turns() >= kLeastTurns;
+    return passed >= round_time && walkers_->least_turns() >= kLeastTurns;
   }
 
   void tell(const Crew& crew, Duration measured) const {
     if (!options_.progress) return;
-    const bool is_all = crew.devices.size() == samples_.stages.size();
+    const bool is_all = crew.at_once == samples_.stages.size();
     options_.progress(
         fmt::format("micro-batches of {}{}", samples_.batch,
-                    is_all ? std::string() : fmt::format(", {} at work", crew.devices.size())),
+                    is_all ? std::string() : fmt::format(", {} at work", crew.at_once)),
         std::min(1.0, seconds(measured) / options_.most_seconds));
   }
 
@@ -388,7 +398,7 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
       return samples.is_done() || seconds(samples.measured) >= options.most_seconds;
     };
     // Rounds of all, and between them one of each crew.
-    std::vector<Crew> crews = crews_left(samples, options.devices);
+    std::vector<Crew> crews = crews_left(samples, crews_of(options.devices, devices.takes_turns()));
     if (is_over() && crews.empty()) continue;
     Rounds rounds(devices, network, stages, options, samples);
     const auto walk = [&](const Crew& crew) -> std::optional<Diagnostic> {

@@ -78,10 +78,11 @@ class Walkers {
 
   /// How long they walk before passes count: at the very first, and after a pause.
   virtual RealTime warm_up(bool is_first) const = 0;
-  /// These devices begin to walk, the others rest; passes are added to the samples (by device, of
-  /// all), which outlive the walk. `before` was measured earlier.
-  virtual void start(const std::vector<std::uint32_t>& devices, Duration before,
-                     std::vector<StageSamples>& samples) = 0;
+  /// These devices begin to walk, `at_once` of them at a time, pass by pass in turn; the others
+  /// rest. Passes are added to the samples (by device, of all), which outlive the walk. `before`
+  /// was measured earlier. Requires: all at once, unless the devices take turns.
+  virtual void start(const std::vector<std::uint32_t>& devices, std::uint32_t at_once,
+                     Duration before, std::vector<StageSamples>& samples) = 0;
   /// Passes count from this time on, which is now.
   virtual void count_from(RealTime time) = 0;
   /// Lets some 20 ms pass.
@@ -108,6 +109,9 @@ class CalibrationDevices {
   virtual ~CalibrationDevices() = default;
 
   virtual std::string_view backend() const = 0;
+  /// Whether some of them at work means that all take turns, as in a pipeline, where a device finds
+  /// its caches as the others left them; otherwise the others rest.
+  virtual bool takes_turns() const { return false; }
   /// Why they do not run this network, if so.
   virtual std::optional<Diagnostic> refuse_network(const Network& network,
                                                    const Mark& mark) const = 0;

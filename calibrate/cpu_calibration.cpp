@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <thread>
 
 #include "calibrate/cpu_backend.h"
@@ -35,21 +34,22 @@ class CpuWalkers : public Walkers {
   ~CpuWalkers() override { CpuWalkers::stop(); }
 
   RealTime warm_up(bool is_first) const override { return is_first ? kWarmUp : kShortWarmUp; }
-  void start(const std::vector<std::uint32_t>& devices, Duration before,
+  void start(const std::vector<std::uint32_t>& devices, std::uint32_t at_once, Duration before,
              std::vector<StageSamples>& samples) override {
-    measuring_ = 0;
-    stop_ = false;
+    walk_.measuring = 0;
+    walk_.stop = false;
+    walk_.turns.restart(at_once);
     walking_ = devices;
     threads_.reserve(devices.size());
     for (const std::uint32_t device : devices) {
       walkers_[device]->start(before, samples[device]);
-      threads_.emplace_back([this, device] { walkers_[device]->walk(measuring_, stop_); });
+      threads_.emplace_back([this, device] { walkers_[device]->walk(walk_); });
     }
   }
-  void count_from(RealTime time) override { measuring_ = time; }
+  void count_from(RealTime time) override { walk_.measuring = time; }
   void go_on() override { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
   void stop() override {
-    stop_ = true;
+    walk_.stop = true;
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
   }
@@ -70,14 +70,14 @@ class CpuWalkers : public Walkers {
  private:
   std::vector<std::unique_ptr<Walker>> walkers_;
   std::vector<std::uint32_t> walking_;
-  std::atomic<RealTime> measuring_{0};
-  std::atomic<bool> stop_{false};
+  Walk walk_;
   std::vector<std::thread> threads_;
 };
 
 class Cores : public CalibrationDevices {
  public:
   std::string_view backend() const override { return "cpu"; }
+  bool takes_turns() const override { return true; }
   std::optional<Diagnostic> refuse_network(const Network& network,
                                            const Mark& mark) const override {
     return refuse_for_cpu(network, mark);

@@ -50,30 +50,30 @@ void Walker::start(Duration before, StageSamples& samples) {
   is_done_ = samples.is_done();
 }
 
-void Walker::walk(const std::atomic<RealTime>& measuring, const std::atomic<bool>& stop) {
+void Walker::walk(Walk& with) {
   use_one_thread();
   pin_to_core(task_.device, task_.devices);
   wake_exactly();
   const std::size_t window = slots_.size();
-  for (; !stop.load(std::memory_order_relaxed); ++turn_) {
-    const RealTime counts = measuring.load(std::memory_order_relaxed);
-    take(Pass::forward, counts,
+  for (; !with.stop.load(std::memory_order_relaxed); ++turn_) {
+    const RealTime counts = with.measuring.load(std::memory_order_relaxed);
+    take(with, Pass::forward, counts,
          [&](Stamps* stamps) { stage_.forward(tensors(turn_ % window), stamps); });
     if (turn_ + 1 < window) continue;
     const std::size_t oldest = (turn_ + 1) % window;
     if (turn_ % 4 == 3) {
-      take(Pass::backward_input, counts,
+      take(with, Pass::backward_input, counts,
            [&](Stamps* stamps) { stage_.backward_input(tensors(oldest), stamps); });
-      take(Pass::backward_weight, counts,
+      take(with, Pass::backward_weight, counts,
            [&](Stamps* stamps) { stage_.backward_weight(tensors(oldest), stamps); });
     } else {
-      take(Pass::backward, counts, [&](Stamps* stamps) {
+      take(with, Pass::backward, counts, [&](Stamps* stamps) {
         StageTensors t = tensors(oldest);
         t.left = scratch_.data();  // one for all micro-batches, as in a run
         stage_.backward(t, stamps);
       });
     }
-    if (turn_ % 8 == 7) take(Pass::update, counts, [&](Stamps* stamps) { update(stamps); });
+    if (turn_ % 8 == 7) take(with, Pass::update, counts, [&](Stamps* stamps) { update(stamps); });
     is_done_.store(samples_->is_done(), std::memory_order_relaxed);
     if (counts != 0) turns_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -108,11 +108,15 @@ void Walker::update(Stamps* stamps) {
 }
 
 template <class Body>
-void Walker::take(Pass pass, RealTime counts, Body&& body) {
+void Walker::take(Walk& with, Pass pass, RealTime counts, Body&& body) {
   stamps_.clear();
+  RealTime& last = last_[static_cast<std::size_t>(pass)];
+  if (!with.turns.begin(last, with.stop)) return;
   const RealTime cpu_before = thread_cpu_time();
   body(&stamps_);
   const RealTime cpu = thread_cpu_time() - cpu_before;
+  with.turns.end();
+  last = stamps_.back() - stamps_.front();
   if (counts == 0 || !samples_->takes(pass)) return;
   PassTimes times{pass, {}};
   if (!is_contaminated({Duration{stamps_.back() - stamps_.front()}, Duration{cpu}})) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include "calibrate/optimizer.h"
 #include "calibrate/pass_samples.h"
 #include "calibrate/training_data.h"
+#include "calibrate/turns.h"
 #include "models/network.h"
 
 namespace plumbline {
@@ -29,6 +31,13 @@ struct WalkerTask {
   std::uint64_t seed = 1;
 };
 
+/// What the walkers of one walk share.
+struct Walk {
+  Turns turns;                         ///< One for each pass.
+  std::atomic<RealTime> measuring{0};  ///< Passes count from then on; 0 = not yet.
+  std::atomic<bool> stop{false};
+};
+
 /// Forward and backward in turn as in a steady pipeline, over one buffer more than there are
 /// devices; every fourth backward is I and then W; an update follows every eighth forward. It goes
 /// on where it stopped: weights and buffers stay.
@@ -38,8 +47,8 @@ class Walker {
 
   /// Comes before each walk: passes will be added to `samples`. `before` was measured earlier.
   void start(Duration before, StageSamples& samples);
-  /// Walks until `stop`; passes count from the time at which `measuring` is set on.
-  void walk(const std::atomic<RealTime>& measuring, const std::atomic<bool>& stop);
+  /// Walks until it is over.
+  void walk(Walk& with);
 
   // To be asked at any time.
 
@@ -59,7 +68,7 @@ class Walker {
   StageTensors tensors(std::size_t slot);
   void update(Stamps* stamps);
   template <class Body>
-  void take(Pass pass, RealTime counts, Body&& body);
+  void take(Walk& with, Pass pass, RealTime counts, Body&& body);
 
   WalkerTask task_;
   StageSamples* samples_ = nullptr;  ///< Of the last walk.
@@ -77,6 +86,7 @@ class Walker {
   std::size_t turn_ = 0;
   Duration before_{};
   std::vector<PassTimes> walked_;
+  std::array<RealTime, kAllPasses.size()> last_{};  ///< What each pass took the last time.
   std::atomic<bool> is_done_{false};
   std::atomic<std::size_t> turns_{0};
 };

@@ -40,7 +40,7 @@ class CudaWalkers : public Walkers {
   RealTime warm_up(bool is_first) const override {
     return is_first ? warm_up_ : std::min(warm_up_, kShortWarmUp);
   }
-  void start(const std::vector<std::uint32_t>& devices, Duration before,
+  void start(const std::vector<std::uint32_t>& devices, std::uint32_t /*at_once*/, Duration before,
              std::vector<StageSamples>& samples) override {
     walking_ = devices;
     for (const std::uint32_t device : walking_) walkers_[device]->start(before, samples[device]);
