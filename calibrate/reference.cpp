@@ -353,8 +353,8 @@ NamedList backward_weight(const Head& head, const WeightPass& pass) {
 // Pictures.
 
 /// A window over pictures of a shape, one sample each.
-reference::Window window_over(const Shape& picture, std::int64_t samples, std::int64_t kernel,
-                              std::int64_t stride, std::int64_t padding) {
+reference::Window reference_window(const Shape& picture, std::int64_t samples, std::int64_t kernel,
+                                   std::int64_t stride, std::int64_t padding) {
   const std::vector<std::int64_t>& extents = picture.extents;
   PLUMBLINE_CHECK(extents.size() == 3, extents.size());
   return {samples, extents[0], extents[1], extents[2], kernel, stride, padding};
@@ -369,7 +369,7 @@ std::int64_t area_of(const Shape& picture) {
 // conv2d
 
 reference::Window window_of(const Conv2d& conv, const ReferenceCall& call) {
-  return window_over(call.layer.input, call.batch, conv.kernel, conv.stride, conv.padding);
+  return reference_window(call.layer.input, call.batch, conv.kernel, conv.stride, conv.padding);
 }
 
 ForwardMade forward(const Conv2d& conv, const ForwardPass& pass) {
@@ -397,7 +397,7 @@ NamedList backward_weight(const Conv2d& conv, const WeightPass& pass) {
 // max_pool
 
 reference::Window window_of(const MaxPool& pool, const ReferenceCall& call) {
-  return window_over(call.layer.input, call.batch, pool.kernel, pool.stride, pool.padding);
+  return reference_window(call.layer.input, call.batch, pool.kernel, pool.stride, pool.padding);
 }
 
 ForwardMade forward(const MaxPool& pool, const ForwardPass& pass) {
@@ -466,9 +466,9 @@ struct ResidualShape {
 ResidualShape residual_shape(const ResidualBlock& block, const ReferenceCall& call) {
   const Shape& input = call.layer.input;
   const Shape& output = call.layer.output;
-  return {window_over(input, call.batch, 3, block.stride, 1),
-          window_over(output, call.batch, 3, 1, 1),
-          window_over(input, call.batch, 1, block.stride, 0),
+  return {reference_window(input, call.batch, 3, block.stride, 1),
+          reference_window(output, call.batch, 3, 1, 1),
+          reference_window(input, call.batch, 1, block.stride, 0),
           block.stride != 1 || block.channels != input.extents[0], area_of(output)};
 }
 

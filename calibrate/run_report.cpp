@@ -15,8 +15,6 @@
 namespace plumbline {
 namespace {
 
-std::string time_text(double time_s) { return to_text(round_up(time_s * 1e9)); }
-
 /// "+12 us", "-3.4 ms", "0 s".
 std::string difference_text(double time_s) {
   const double size = std::abs(time_s);

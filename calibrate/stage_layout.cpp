@@ -12,9 +12,9 @@ namespace plumbline {
 namespace {
 
 /// A block that grows.
-class Block {
+class Region {
  public:
-  explicit Block(std::size_t alignment) : alignment_(alignment) {}
+  explicit Region(std::size_t alignment) : alignment_(alignment) {}
 
   std::size_t place(std::size_t bytes) {
     const std::size_t at = size_;
@@ -61,7 +61,7 @@ StageLayout::StageLayout(const Network& network, std::size_t first, std::size_t 
     layers_[i].layer = &network.layers[first + i];
     layers_[i].number = first + i;
   }
-  Block parameters(alignment), kept(alignment), left(alignment), scratch(alignment);
+  Region parameters(alignment), kept(alignment), left(alignment), scratch(alignment);
   std::size_t widest = 0;  // of the gradients between layers
   for (std::size_t i = 1; i < layers_.size(); ++i)
     widest = std::max(widest, sizes.of(layers_[i].layer->input));
@@ -77,7 +77,7 @@ StageLayout::StageLayout(const Network& network, std::size_t first, std::size_t 
     for (const KeptTensor& tensor : layer.kept) placed.kept.push_back(kept.place(sizes.of(tensor)));
     if (i > 0) placed.gradient = left.place(sizes.of(layer.input));
     placed.turn = turns[i % 2];
-    Block own = scratch;  // the layers' own scratch takes turns too
+    Region own = scratch;  // the layers' own scratch takes turns too
     for (const KeptTensor& tensor : layer.left_for_weights) {
       placed.left.push_back(left.place(sizes.of(tensor)));
       placed.scratch.push_back(own.place(sizes.of(tensor)));

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMostBytes = 100'000'000;
 constexpr std::size_t kMostRuns = 16;
 
-struct Arguments {
+struct CompareArguments {
   std::vector<std::string> what;
   std::string output;
   bool json = false;
@@ -92,7 +92,7 @@ std::vector<std::string> sources_of(const std::vector<std::string>& paths,
   return sources;
 }
 
-int compare(const Arguments& arguments) {
+int compare(const CompareArguments& arguments) {
   std::vector<std::string> paths;
   std::vector<std::string> axes;
   for (const std::string& argument : arguments.what)
@@ -129,7 +129,7 @@ int compare(const Arguments& arguments) {
 }  // namespace
 
 void add_compare(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<CompareArguments>();
   CLI::App* command = app.add_subcommand(
       "compare", "runs side by side, and why one is faster; key=a,b for several");
   command

@@ -12,7 +12,7 @@
 namespace plumbline {
 namespace {
 
-struct Arguments : ScenarioArguments {
+struct ExplainArguments : ScenarioArguments {
   bool json = false;
   std::string op;
   std::optional<std::uint32_t> device;
@@ -27,7 +27,7 @@ Diagnostic no_such_op(const Outcome& p, const std::string& name) {
   return wrong;
 }
 
-int explain_one(const Arguments& arguments) {
+int explain_one(const ExplainArguments& arguments) {
   const auto scenario = load_scenario(arguments);
   if (!scenario) return fail(scenario.problems());
   const auto prediction = predict(*scenario);
@@ -61,7 +61,7 @@ int explain_one(const Arguments& arguments) {
 }  // namespace
 
 void add_explain(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ExplainArguments>();
   CLI::App* command =
       app.add_subcommand("explain", "critical path, causes of idle time, what to speed up first");
   add_scenario_arguments(*command, *arguments);

@@ -17,7 +17,7 @@
 namespace plumbline {
 namespace {
 
-struct Arguments {
+struct HuggingFaceArguments {
   std::string config;
   std::string output;
   std::string dtype = "bf16";
@@ -26,7 +26,7 @@ struct Arguments {
 };
 
 /// What the written profile is called: as asked for, else as the file, which is mostly config.json.
-std::string model_name(const Arguments& arguments, const TransformerShape& shape) {
+std::string model_name(const HuggingFaceArguments& arguments, const TransformerShape& shape) {
   if (!arguments.name.empty()) return arguments.name;
   const std::string stem = printable(std::filesystem::path(arguments.config).stem().string());
   return stem == "config" ? shape.family : stem;
@@ -88,7 +88,7 @@ std::string kind_table(const Model& model) {
   return table.print();
 }
 
-std::string summary(const Arguments& arguments, const TransformerProfile& profile,
+std::string summary(const HuggingFaceArguments& arguments, const TransformerProfile& profile,
                     const TransformerShape& shape) {
   const TransformerOptions& options = arguments.options;
   std::string text = fmt::format(
@@ -102,7 +102,7 @@ std::string summary(const Arguments& arguments, const TransformerProfile& profil
   return text;
 }
 
-int import_huggingface(Arguments& arguments) {
+int import_huggingface(HuggingFaceArguments& arguments) {
   arguments.options.dtype = number_format(arguments.dtype);
   const auto shape = read_huggingface(arguments.config);
   if (!shape) return fail(shape.problems());
@@ -118,7 +118,7 @@ int import_huggingface(Arguments& arguments) {
 }  // namespace
 
 void add_import_huggingface(CLI::App& import, int& exit_code) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<HuggingFaceArguments>();
   CLI::App* command = import.add_subcommand(
       "huggingface", "the layers of a transformer from its config.json, with estimated costs");
   command->add_option("config", arguments->config, "config.json of a Hugging Face model")

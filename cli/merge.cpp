@@ -10,13 +10,13 @@
 namespace plumbline {
 namespace {
 
-struct Arguments : SweepOptions {
+struct MergeArguments : SweepOptions {
   std::vector<std::string> files;
   std::string output;
   std::string command_line;
 };
 
-int merge_files(const Arguments& arguments) {
+int merge_files(const MergeArguments& arguments) {
   auto selection = read_selection(arguments);
   if (!selection) return fail(selection.problems());
   if (const int code = try_output(arguments.report); code != ExitCode::done) return code;
@@ -42,7 +42,7 @@ int merge_files(const Arguments& arguments) {
 }  // namespace
 
 void add_merge(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<MergeArguments>();
   CLI::App* command =
       app.add_subcommand("merge", "put the shards of a sweep together, as if it had been one run");
   command->add_option("files", arguments->files, "results of sweep --shard i/n")

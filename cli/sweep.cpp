@@ -22,7 +22,7 @@
 namespace plumbline {
 namespace {
 
-struct Arguments : ScenarioArguments, SweepOptions {
+struct SweepArguments : ScenarioArguments, SweepOptions {
   unsigned jobs = 0;
   std::string shard;
   bool resume = false;
@@ -56,7 +56,7 @@ Result<Shard> parse_shard(const std::string& text) {
 }
 
 /// Errors: options that do not go together.
-std::optional<Diagnostic> refuse_options(const Arguments& arguments) {
+std::optional<Diagnostic> refuse_options(const SweepArguments& arguments) {
   if (arguments.resume && arguments.output.empty()) {
     return usage("--resume without -o", "only with -o FILE rows are kept, in FILE.partial");
   }
@@ -139,7 +139,7 @@ std::optional<Diagnostic> evaluate_all(const Sweep& sweep, unsigned jobs, SweepR
   return failure;
 }
 
-int sweep_all(const Arguments& arguments) {
+int sweep_all(const SweepArguments& arguments) {
   if (const auto wrong = refuse_options(arguments)) return fail({*wrong});
   auto selection = read_selection(arguments);
   if (!selection) return fail(selection.problems());
@@ -202,7 +202,7 @@ int sweep_all(const Arguments& arguments) {
 }  // namespace
 
 void add_sweep(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<SweepArguments>();
   CLI::App* command =
       app.add_subcommand("sweep", "predict every combination: key=1,2,4 key='range(4, 65, 4)'");
   add_scenario_arguments(*command, *arguments);

@@ -17,7 +17,7 @@
 namespace plumbline {
 namespace {
 
-struct Arguments : ScenarioArguments, RealArguments {
+struct ValidateArguments : ScenarioArguments, RealArguments {
   double tolerance = 0.05;
   bool json = false;
   std::string trace;
@@ -35,7 +35,7 @@ std::optional<Diagnostic> refuse_several(const std::string& option, const std::s
   return wrong;
 }
 
-int validate_all(const Arguments& arguments) {
+int validate_all(const ValidateArguments& arguments) {
   if (const auto wrong = refuse_backend(arguments.backend)) return fail({*wrong});
   // What stands without a '=' is one more scenario.
   std::vector<std::string> paths = {arguments.scenario};
@@ -110,7 +110,7 @@ int validate_all(const Arguments& arguments) {
 }  // namespace
 
 void add_validate(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ValidateArguments>();
   CLI::App* command = app.add_subcommand(
       "validate", "predict and run, and print the one beside the other; key=a,b,c for several");
   add_scenario_arguments(*command, *arguments);

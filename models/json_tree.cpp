@@ -11,7 +11,7 @@
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kDeepest = 100;
+constexpr std::size_t kDeepestJson = 100;
 
 /// The text, byte by byte; all copies tell how far the parser is.
 class CountingIterator {
@@ -47,9 +47,9 @@ class CountingIterator {
 };
 
 /// Builds the tree; each handler says whether parsing goes on.
-class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
+class JsonTreeBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
-  TreeBuilder(std::shared_ptr<const Source> source, const std::size_t& read)
+  JsonTreeBuilder(std::shared_ptr<const Source> source, const std::size_t& read)
       : source_(std::move(source)), read_(read) {}
 
   YamlNode take() { return std::move(root_); }
@@ -137,8 +137,9 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool open(YamlNode::Kind kind) {
     YamlNode node = make(kind);
     node.mark.length = 1;
-    if (stack_.size() == kDeepest)
-      return stop(input_error(node.mark, fmt::format("nested deeper than {} levels", kDeepest)));
+    if (stack_.size() == kDeepestJson)
+      return stop(
+          input_error(node.mark, fmt::format("nested deeper than {} levels", kDeepestJson)));
     stack_.push_back(std::move(node));
     return true;
   }
@@ -176,7 +177,7 @@ Result<YamlNode> parse_json(const std::shared_ptr<const Source>& source) {
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
     return input_error({source}, "is empty");
   std::size_t read = 0;
-  TreeBuilder builder(source, read);
+  JsonTreeBuilder builder(source, read);
   const char* begin = text.data();
   const bool done =
       nlohmann::json::sax_parse(CountingIterator(begin, begin, &read),

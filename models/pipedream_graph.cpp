@@ -24,7 +24,7 @@ struct Piece {
   std::size_t column;  ///< From 0.
 };
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_blanks(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t");
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
@@ -62,7 +62,7 @@ class GraphParser {
       std::string_view text = rest.substr(0, end);
       rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
       if (!text.empty() && text.back() == '\r') text.remove_suffix(1);
-      if (trimmed(text).empty()) continue;
+      if (without_blanks(text).empty()) continue;
       if (problems_.size() > 100) break;
       line_ = line;
       if (text.front() == '\t') {
@@ -112,8 +112,8 @@ class GraphParser {
                                parts.size()),
                    "an edge line begins with a tab");
     }
-    const std::string id(trimmed(parts[0].text));
-    const std::string_view description = trimmed(parts[1].text);
+    const std::string id(without_blanks(parts[0].text));
+    const std::string_view description = without_blanks(parts[1].text);
     if (const auto found = nodes_.find(id); found != nodes_.end()) {
       return error(parts[0], fmt::format("the node '{}' stands here a second time", clipped(id)),
                    fmt::format("the first is on line {}", found->second.line));
@@ -156,7 +156,7 @@ class GraphParser {
         {"parameter_size", {&fields.parameters, 1}}};
     for (const Piece& field : split(part, ", ")) {
       const std::size_t equals = field.text.find('=');
-      const auto found = wanted.find(trimmed(field.text.substr(0, equals)));
+      const auto found = wanted.find(without_blanks(field.text.substr(0, equals)));
       if (equals == std::string_view::npos || found == wanted.end()) {
         error(field, fmt::format("'{}' is no field of a node", clipped(field.text)),
               "the fields are forward_compute_time, backward_compute_time, activation_size, "
@@ -179,14 +179,14 @@ class GraphParser {
 
   /// A number, or a list of them "[1.0; 2.0]" that stands for its sum, times `scale`.
   std::optional<std::int64_t> read_number(Piece value, std::string_view name, double scale) {
-    std::string_view text = trimmed(value.text);
+    std::string_view text = without_blanks(value.text);
     std::vector<Piece> parts = {{text, value.column}};
     if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
       parts = split({text.substr(1, text.size() - 2), value.column + 1}, "; ");
     }
     double sum = 0;
     for (const Piece& part : parts) {
-      const Parsed<double> number = parse_real(trimmed(part.text));
+      const Parsed<double> number = parse_real(without_blanks(part.text));
       if (!number.value) {
         error(part, fmt::format("{} is '{}', which {}", name, clipped(part.text), number.problem));
         return std::nullopt;
@@ -206,10 +206,10 @@ class GraphParser {
     if (ends.size() != 2) return error({text, 0}, "an edge line reads: tab, from, ' -- ', to");
     std::optional<LayerId> layers[2];
     for (int i = 0; i < 2; ++i) {
-      const auto found = nodes_.find(std::string(trimmed(ends[i].text)));
+      const auto found = nodes_.find(std::string(without_blanks(ends[i].text)));
       if (found == nodes_.end()) {
         return error(ends[i], fmt::format("the edge names '{}', which is no node",
-                                          clipped(trimmed(ends[i].text))));
+                                          clipped(without_blanks(ends[i].text))));
       }
       layers[i] = found->second.layer;
     }

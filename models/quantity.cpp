@@ -262,6 +262,8 @@ std::string to_text(Duration d) {
   return fmt::format("{:.0f} s", ns / 1e9);
 }
 
+std::string time_text(double seconds) { return to_text(round_up(seconds * 1e9)); }
+
 std::string to_text(Bytes b) {
   const auto count = static_cast<double>(b.count);
   constexpr std::array names = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

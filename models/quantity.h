@@ -55,6 +55,8 @@ Parsed<double> parse_real(std::string_view text);
 
 /// For people, four significant digits: "33 ms", "1.25 us", "0 s".
 std::string to_text(Duration d);
+/// The same of seconds, to the nanosecond.
+std::string time_text(double seconds);
 
 /// For people, in powers of 1024: "1.5 GiB", "0 B".
 std::string to_text(Bytes b);

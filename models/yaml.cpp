@@ -28,9 +28,9 @@ std::size_t count_nodes(const YamlNode& node) {
 }
 
 /// Builds the tree from the parser's events. Throws a Diagnostic where the document is refused.
-class TreeBuilder : public YAML::EventHandler {
+class YamlTreeBuilder : public YAML::EventHandler {
  public:
-  explicit TreeBuilder(std::shared_ptr<const Source> source) : source_(std::move(source)) {}
+  explicit YamlTreeBuilder(std::shared_ptr<const Source> source) : source_(std::move(source)) {}
 
   YamlNode take() { return std::move(root_); }
   bool empty() const { return !done_ || root_.kind == YamlNode::Kind::null; }
@@ -227,7 +227,7 @@ std::optional<Diagnostic> refuse_bytes(const std::shared_ptr<const Source>& sour
 
 Result<YamlNode> parse_yaml(const std::shared_ptr<const Source>& source) {
   if (auto refused = refuse_bytes(source)) return *refused;
-  TreeBuilder builder(source);
+  YamlTreeBuilder builder(source);
   try {
     std::istringstream stream(source->text);
     YAML::Parser parser(stream);
@@ -235,7 +235,7 @@ Result<YamlNode> parse_yaml(const std::shared_ptr<const Source>& source) {
     if (builder.wrong_key()) return *builder.wrong_key();
     if (builder.empty()) return input_error({source}, "is empty");
     YamlNode root = builder.take();
-    TreeBuilder second(source);
+    YamlTreeBuilder second(source);
     parser.HandleNextDocument(second);
     if (!second.empty()) {
       return input_error(second.take().mark, "a second YAML document stands here",

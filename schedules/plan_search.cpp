@@ -15,7 +15,7 @@
 namespace plumbline {
 namespace {
 
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kNoLabel = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint32_t kManyInputs = 1U << 30U;
 
 /// The stages from one on to the end, and what they leave for those in front.
@@ -23,10 +23,10 @@ struct Label {
   double period = 0;  ///< So far.
   double card = 0;    ///< Bytes on the card of the group where the next stage may go on.
   double traffic = 0;
-  std::uint32_t next = kNone;  ///< The label behind.
-  std::uint32_t last = 0;      ///< The frontier behind its first stage.
-  std::uint32_t replicas = 0;  ///< Of its first stage.
-  std::uint32_t position = 0;  ///< The lowest of its first stage.
+  std::uint32_t next = kNoLabel;  ///< The label behind.
+  std::uint32_t last = 0;         ///< The frontier behind its first stage.
+  std::uint32_t replicas = 0;     ///< Of its first stage.
+  std::uint32_t position = 0;     ///< The lowest of its first stage.
   std::uint32_t devices = 0;
   std::uint32_t stages = 0;
   std::uint32_t inputs = kManyInputs;  ///< That one replica of its first stage has room for.

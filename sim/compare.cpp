@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto kDependency = static_cast<std::size_t>(IdleCause::dependency);
 
-std::string time_text(double time_s) { return to_text(round_up(std::abs(time_s) * 1e9)); }
+std::string length_text(double time_s) { return time_text(std::abs(time_s)); }
 
 /// A part of what an iteration is for a device on average.
 struct Share {
@@ -58,7 +58,7 @@ std::string reason(const ComparedRun& fast, const ComparedRun& slow) {
   std::vector<std::string> reasons;
   for (const Share& share : shares(fast, slow)) {
     if (std::abs(left) <= 0.1 * std::abs(difference) || share.saved_s == 0) break;
-    reasons.push_back(fmt::format(fmt::runtime(share.text), time_text(share.saved_s),
+    reasons.push_back(fmt::format(fmt::runtime(share.text), length_text(share.saved_s),
                                   share.saved_s > 0 ? "less" : "more"));
     left -= share.saved_s;
   }
@@ -172,7 +172,7 @@ std::string verdict(const std::vector<ComparedRun>& runs) {
   constexpr double same_within = 1e-9;
   if (std::abs(fast.speed() - slow.speed()) <= same_within * fast.speed()) {
     return fmt::format("{} and {} are as fast as each other ({}){}", fast.title, slow.title,
-                       time_text(fast.iteration_time_s),
+                       length_text(fast.iteration_time_s),
                        memory.empty() ? "" : fmt::format(", but {} {}", fast.title, memory));
   }
   const double factor = fast.speed() / slow.speed();
@@ -182,8 +182,8 @@ std::string verdict(const std::vector<ComparedRun>& runs) {
       slow.title);
   const double samples = slow.samples() > 0 ? fast.samples() / slow.samples() : 1;
   const ComparedRun as_many = of_samples(slow, samples);
-  text += fmt::format(" ({} instead of {} {})", time_text(fast.iteration_time_s),
-                      time_text(as_many.iteration_time_s),
+  text += fmt::format(" ({} instead of {} {})", length_text(fast.iteration_time_s),
+                      length_text(as_many.iteration_time_s),
                       std::abs(samples - 1) < same_within ? "an iteration" : "for as many samples");
   if (fast.devices.size() != slow.devices.size()) {
     text += fmt::format(", on {} devices instead of {}", fast.devices.size(), slow.devices.size());

@@ -15,24 +15,24 @@ namespace plumbline {
 namespace {
 
 /// In the order in which their code may run.
-constexpr std::string_view kModules[] = {"format.js",
-                                         "codec.js",
-                                         "run.js",
-                                         "density.js",
-                                         "window.js",
-                                         "hash.js",
-                                         "describe.js",
-                                         "dom.js",
-                                         "page.js",
-                                         "palette.js",
-                                         "paint.js",
-                                         "stage.js",
-                                         "timeline.js",
-                                         "charts.js",
-                                         "legend.js",
-                                         "compare_parts.js",
-                                         "compare_timelines.js",
-                                         "compare_main.js"};
+constexpr std::string_view kCompareModules[] = {"format.js",
+                                                "codec.js",
+                                                "run.js",
+                                                "density.js",
+                                                "window.js",
+                                                "hash.js",
+                                                "describe.js",
+                                                "dom.js",
+                                                "page.js",
+                                                "palette.js",
+                                                "paint.js",
+                                                "stage.js",
+                                                "timeline.js",
+                                                "charts.js",
+                                                "legend.js",
+                                                "compare_parts.js",
+                                                "compare_timelines.js",
+                                                "compare_main.js"};
 
 }  // namespace
 
@@ -62,7 +62,7 @@ std::string html_report(const std::vector<ComparedRun>& runs,
       "\"layouts\":[{}]}}",
       script_text(version), script_text(command), texts_json(sources),
       script_json(to_json(runs, version)), limits, layouts);
-  return page_file({"compare.html", kModules, std::move(facts), std::move(columns)});
+  return page_file({"compare.html", kCompareModules, std::move(facts), std::move(columns)});
 }
 
 }  // namespace plumbline

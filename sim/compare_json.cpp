@@ -5,17 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/compare.h"
+#include "sim/json_value.h"
 #include "sim/uncertainty.h"
 
 namespace plumbline {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 Json percentiles(const Uncertainty& u) {
   return {{"samples", u.iteration_times_s.size()},

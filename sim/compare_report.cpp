@@ -15,8 +15,6 @@ namespace {
 
 constexpr std::size_t kMostDevicesShown = 8;
 
-std::string time_text(double time_s) { return to_text(round_up(time_s * 1e9)); }
-
 /// How far `value` is from the first run's; "" where that is 0.
 std::string relative(double value, double first) {
   if (value == first) return "same";

@@ -3,18 +3,14 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/explain_report.h"
+#include "sim/json_value.h"
 
 namespace plumbline {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-double at(SimTime time) { return seconds(time.time_since_epoch()); }
-
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
+double at_s(SimTime time) { return seconds(time.time_since_epoch()); }
 
 Json segment(const Outcome& p, const PathSegment& s, double whole) {
   const auto device = [&](std::uint32_t slot) { return p.graph.devices[slot].value; };
@@ -25,8 +21,8 @@ Json segment(const Outcome& p, const PathSegment& s, double whole) {
   }
   Json activities = Json::array();
   for (const std::uint32_t node : s.nodes) activities.push_back(to_text(p.graph.activities[node]));
-  return {{"begin_s", at(s.begin)},
-          {"end_s", at(s.end)},
+  return {{"begin_s", at_s(s.begin)},
+          {"end_s", at_s(s.end)},
           {"share", whole > 0 ? seconds(s.length()) / whole : 0.0},
           {"place", std::move(place)},
           {"activities", std::move(activities)}};
@@ -61,7 +57,7 @@ Json wait(const Outcome& p, const Wait& w) {
   Json link = nullptr;
   if (w.transfer != kNobody)
     link = {device(p.graph.sender(w.transfer)), device(p.graph.receiver(w.transfer))};
-  return {{"device", device(w.slot)},   {"begin_s", at(w.begin)},        {"end_s", at(w.end)},
+  return {{"device", device(w.slot)},   {"begin_s", at_s(w.begin)},      {"end_s", at_s(w.end)},
           {"next", name_of(w.next)},    {"culprit", name_of(w.culprit)}, {"link", std::move(link)},
           {"causes", std::move(parts)}, {"text", to_text(p.graph, w)}};
 }
@@ -91,7 +87,7 @@ std::string to_json(const Outcome& p, const Explanation& e, const std::string& v
       {"schedule", p.pipeline.schedule.name},
       {"iteration_time_s", p.iteration_time_s},
       {"critical_path",
-       {{"begin_s", at(e.path_begin())}, {"length_s", whole}, {"segments", std::move(path)}}},
+       {{"begin_s", at_s(e.path_begin())}, {"length_s", whole}, {"segments", std::move(path)}}},
       {"exact", e.levers.exact},
       {"levers", std::move(levers)},
       {"stages", std::move(stages)},

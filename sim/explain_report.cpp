@@ -20,8 +20,6 @@ constexpr std::size_t kShownWaits = 8;
 constexpr std::size_t kShownSteps = 8;
 
 std::string at(SimTime time) { return to_text(time.time_since_epoch()); }
-std::string time_text(double time_s) { return to_text(round_up(time_s * 1e9)); }
-
 std::string device_name(const OpGraph& graph, std::uint32_t slot) {
   return std::to_string(graph.devices[slot].value);
 }

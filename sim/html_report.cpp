@@ -15,7 +15,7 @@ namespace plumbline {
 namespace {
 
 /// In the order in which their code may run.
-constexpr std::string_view kModules[] = {
+constexpr std::string_view kRunModules[] = {
     "format.js",   "codec.js",  "run.js",    "density.js", "window.js", "hash.js",
     "describe.js", "dom.js",    "page.js",   "palette.js", "paint.js",  "stage.js",
     "timeline.js", "legend.js", "charts.js", "tables.js",  "main.js"};
@@ -41,7 +41,7 @@ std::string html_report(const Scenario& scenario, const std::vector<TracedRun>& 
       script_text(scenario.source->name), script_text(scenario.source->text),
       texts_json(origin.overrides), figures_json(origin.figures), texts_json(origin.remarks),
       run_list);
-  return page_file({"run.html", kModules, std::move(facts), std::move(columns)});
+  return page_file({"run.html", kRunModules, std::move(facts), std::move(columns)});
 }
 
 }  // namespace plumbline

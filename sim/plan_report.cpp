@@ -9,8 +9,6 @@
 namespace plumbline {
 namespace {
 
-std::string time_text(double time_s) { return to_text(round_up(time_s * 1e9)); }
-
 /// 0,1,2,5 as "0-2,5".
 std::string ranges(const std::vector<DeviceId>& devices) {
   std::string text;
@@ -48,18 +46,18 @@ std::string warm_ups(const PlanCandidate& plan) {
   return fmt::format("{}", fmt::join(depths, ","));
 }
 
-std::string difference(double simulated_s, double formula_s) {
+std::string against_formula(double simulated_s, double formula_s) {
   const std::string text = fmt::format("{:+.2f} %", 100 * (simulated_s / formula_s - 1));
   return text == "-0.00 %" ? "+0.00 %" : text;
 }
 
 std::string candidate_table(const Planning& planning) {
   Table table;
-  table.row({"config", "warm-up", "by formula", "simulated", "difference", "bottleneck"});
+  table.row({"config", "warm-up", "by formula", "simulated", "against_formula", "bottleneck"});
   for (const SimulatedPlan& plan : planning.ranked) {
     const double formula = plan.candidate.period_s;
     table.row({plan.candidate.config(), warm_ups(plan.candidate), time_text(formula),
-               time_text(plan.time_s), formula > 0 ? difference(plan.time_s, formula) : "-",
+               time_text(plan.time_s), formula > 0 ? against_formula(plan.time_s, formula) : "-",
                to_text(plan.candidate.bottleneck) + (plan.fits ? "" : "; does not fit")});
   }
   return table.print();

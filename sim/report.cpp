@@ -16,8 +16,6 @@ std::string plural(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : (noun.ends_with("ch") ? "es" : "s"));
 }
 
-std::string time_text(double time_s) { return to_text(round_up(time_s * 1e9)); }
-
 std::string device_name(const Outcome& p, std::size_t slot) {
   return std::to_string(p.graph.devices[slot].value);
 }

@@ -33,8 +33,6 @@ std::string numbers(const Values& values) {
   return fmt::format("[{}]", fmt::join(values, ","));
 }
 
-std::string time_text(double time_s) { return to_text(round_up(time_s * 1e9)); }
-
 std::string points(double fraction) { return fmt::format("{:.2f} points", 100 * fraction); }
 
 /// What a run has that the formula does not know: the idle time that it does not count, largest

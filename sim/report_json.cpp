@@ -2,17 +2,13 @@
 // SPDX-License-Identifier: MIT
 #include <nlohmann/json.hpp>
 
+#include "sim/json_value.h"
 #include "sim/report.h"
 
 namespace plumbline {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 Json causes(const IdleByCause& idle) {
   Json json;

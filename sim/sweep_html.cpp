@@ -14,13 +14,13 @@ namespace plumbline {
 namespace {
 
 /// In the order in which their code may run.
-constexpr std::string_view kModules[] = {
+constexpr std::string_view kSweepModules[] = {
     "format.js", "codec.js",       "dom.js",         "page.js",      "palette.js",
     "scale.js",  "sweep.js",       "sweep_hash.js",  "marks.js",     "plot.js",
     "grid.js",   "sweep_plots.js", "sweep_point.js", "sweep_main.js"};
 
 template <class T>
-std::string or_null(const std::optional<T>& value) {
+std::string text_or_null(const std::optional<T>& value) {
   return value ? fmt::format("{}", *value) : "null";
 }
 
@@ -49,12 +49,12 @@ std::string row_array(const SweepRow& row, Texts& reasons, Texts& estimates) {
     text += fmt::format("{}{}", i == 0 ? "" : ",", estimates.number(row.estimated[i]));
   text += ']';
   if (const auto& n = row.numbers) {
-    text +=
-        fmt::format(",{},{},{},{},{},{},{},{},{},{},{}", n->iteration_time_s,
-                    or_null(n->throughput_samples_per_s), n->bubble_fraction, n->bubble_overhead,
-                    or_null(n->steady_bubble_fraction), or_null(n->formula_bubble_fraction),
-                    n->communication_stall_fraction, n->peak_memory_bytes, n->peak_memory_device,
-                    or_null(n->fits), or_null(n->memory_limit_bytes));
+    text += fmt::format(",{},{},{},{},{},{},{},{},{},{},{}", n->iteration_time_s,
+                        text_or_null(n->throughput_samples_per_s), n->bubble_fraction,
+                        n->bubble_overhead, text_or_null(n->steady_bubble_fraction),
+                        text_or_null(n->formula_bubble_fraction), n->communication_stall_fraction,
+                        n->peak_memory_bytes, n->peak_memory_device, text_or_null(n->fits),
+                        text_or_null(n->memory_limit_bytes));
   }
   return text + ']';
 }
@@ -92,7 +92,7 @@ std::string html_report(const SweepReport& report, const std::string& command,
       script_text(result.scenario), script_text(version), script_text(command),
       script_text(result.file), script_text(question(report)), result.points, texts_json(said),
       axes_json(result));
-  return page_file({"sweep.html", kModules, std::move(facts), std::move(rows)});
+  return page_file({"sweep.html", kSweepModules, std::move(facts), std::move(rows)});
 }
 
 }  // namespace plumbline

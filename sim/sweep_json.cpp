@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/quantity.h"
+#include "sim/json_value.h"
 #include "sim/sweep_file.h"
 #include "sim/sweep_report.h"
 
@@ -16,11 +17,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kResultKind = "sweep";
 constexpr std::string_view kPartialKind = "interrupted sweep";
-
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 template <class T>
 std::optional<T> optional_of(const Json& json) {

@@ -15,7 +15,6 @@
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kLanes = CompiledGraph::kLanes;
 constexpr std::size_t kOpKinds = 5;  // F, B, I, W, U
 
 /// Mean and variance of a time that is a sum.
@@ -142,17 +141,18 @@ std::vector<double> sample_side_by_side(const Sampler& sampler, const IterationC
   std::vector<std::int64_t> rows;
   std::vector<double> times;
   times.reserve(samples);
-  for (std::uint32_t first = 0; first < samples; first += kLanes) {
-    const std::size_t lanes = std::min<std::size_t>(kLanes, samples - first);
+  for (std::uint32_t first = 0; first < samples; first += CompiledGraph::kLanes) {
+    const std::size_t lanes = std::min<std::size_t>(CompiledGraph::kLanes, samples - first);
     for (std::size_t lane = 0; lane < lanes; ++lane) {
-      sampler.sample(
-          first + static_cast<std::uint32_t>(lane),
-          [&](std::uint32_t node, std::int64_t hold) { tables.hold[node * kLanes + lane] = hold; });
+      sampler.sample(first + static_cast<std::uint32_t>(lane),
+                     [&](std::uint32_t node, std::int64_t hold) {
+                       tables.hold[node * CompiledGraph::kLanes + lane] = hold;
+                     });
     }
     compiled.evaluate(tables, workspace, rows);
     for (std::size_t lane = 0; lane < lanes; ++lane) {
-      times.push_back(
-          clock.iteration_time_s(static_cast<double>(clock.length(rows.data() + lane, kLanes))));
+      times.push_back(clock.iteration_time_s(
+          static_cast<double>(clock.length(rows.data() + lane, CompiledGraph::kLanes))));
     }
   }
   return times;

@@ -18,7 +18,7 @@ namespace plumbline {
 namespace {
 
 /// After a pause between two rounds.
-constexpr RealTime kShortWarmUp = 200'000'000;
+constexpr RealTime kShortestWarmUp = 200'000'000;
 constexpr RealTime kMoment = 20'000'000;
 constexpr std::uint32_t kHandOvers = 200;
 
@@ -38,7 +38,7 @@ class CudaWalkers : public Walkers {
   }
 
   RealTime warm_up(bool is_first) const override {
-    return is_first ? warm_up_ : std::min(warm_up_, kShortWarmUp);
+    return is_first ? warm_up_ : std::min(warm_up_, kShortestWarmUp);
   }
   void start(const std::vector<std::uint32_t>& devices, std::uint32_t /*at_once*/, Duration before,
              std::vector<StageSamples>& samples) override {

@@ -12,7 +12,7 @@
 namespace plumbline {
 namespace {
 
-Diagnostic no_device(std::string message, std::string help) {
+Diagnostic no_driver(std::string message, std::string help) {
   Diagnostic diagnostic;
   diagnostic.message = std::move(message);
   diagnostic.help = std::move(help);
@@ -44,7 +44,7 @@ std::string_view advice(CUresult result) {
 Result<CudaDriver> load_cuda_driver() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) {
-    return no_device("there is no CUDA driver on this machine (libcuda.so.1 is not found)",
+    return no_driver("there is no CUDA driver on this machine (libcuda.so.1 is not found)",
                      "install NVIDIA's driver, or take --backend cpu");
   }
   CudaDriver driver;
@@ -60,7 +60,7 @@ Result<CudaDriver> load_cuda_driver() {
   if (!missing.empty()) {
     int version = 0;
     if (driver.cuDriverGetVersion != nullptr) driver.cuDriverGetVersion(&version);
-    return no_device(
+    return no_driver(
         fmt::format("the CUDA driver ({}.{}) is too old: it lacks {}{}", version / 1000,
                     version % 1000 / 10, missing.front(),
                     missing.size() > 1 ? fmt::format(" and {} more", missing.size() - 1) : ""),
@@ -71,14 +71,14 @@ Result<CudaDriver> load_cuda_driver() {
   // whatever SMs they run on. The driver reads this once, here.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   if (const CUresult result = driver.cuInit(0); result != CUDA_SUCCESS) {
-    return no_device(cuda_failure(driver, "cuInit", result),
+    return no_driver(cuda_failure(driver, "cuInit", result),
                      "look whether nvidia-smi shows the device");
   }
   int devices = 0;
   if (const CUresult result = driver.cuDeviceGetCount(&devices); result != CUDA_SUCCESS)
-    return no_device(cuda_failure(driver, "cuDeviceGetCount", result), "");
+    return no_driver(cuda_failure(driver, "cuDeviceGetCount", result), "");
   if (devices == 0) {
-    return no_device("the CUDA driver shows no device",
+    return no_driver("the CUDA driver shows no device",
                      "look at CUDA_VISIBLE_DEVICES, or take --backend cpu");
   }
   return driver;

@@ -45,7 +45,7 @@ struct InFlight {
 };
 
 /// The gradients of one update, apart for each device of the stage.
-struct Round {
+struct GradientRound {
   std::vector<Held> own;                    ///< By member.
   std::vector<std::vector<Held>> gathered;  ///< By member: those of the others, by member.
   bool is_reduced = false;
@@ -493,8 +493,8 @@ class Writer {
     return static_cast<std::size_t>(std::find(slots.begin(), slots.end(), slot) - slots.begin());
   }
 
-  Round& round_of(std::uint32_t stage, std::uint32_t m) {
-    Round& round = rounds_[stage][m / round_length(stage)];
+  GradientRound& round_of(std::uint32_t stage, std::uint32_t m) {
+    GradientRound& round = rounds_[stage][m / round_length(stage)];
     round.own.resize(graph_.stage_slots[stage].size());
     round.gathered.resize(round.own.size());
     return round;
@@ -512,11 +512,11 @@ class Writer {
   /// all-reduces begins: all their backwards have been taken then.
   void reduce(std::uint32_t node) {
     const Activity& activity = graph_.activities[node];
-    Round& round = round_of(activity.stage.value, activity.micro_batch.value);
+    GradientRound& round = round_of(activity.stage.value, activity.micro_batch.value);
     if (!round.is_reduced) gather(round, node, sources_[node]);
   }
 
-  void gather(Round& round, std::uint32_t node, std::vector<std::uint32_t> made) {
+  void gather(GradientRound& round, std::uint32_t node, std::vector<std::uint32_t> made) {
     round.is_reduced = true;
     const std::uint32_t s = graph_.activities[node].stage.value;
     // Parts of a backward end before their gradients are there, so the ends are asked themselves.
@@ -569,7 +569,7 @@ class Writer {
     const auto number_of_round = step.micro_batch / round_length(s);
     const auto found = rounds_[s].find(number_of_round);
     PLUMBLINE_CHECK(found != rounds_[s].end(), s, step.micro_batch);
-    Round& round = found->second;
+    GradientRound& round = found->second;
     const std::size_t self = member(s, step.slot);
     if (round.own.size() > 1 && !round.is_reduced) gather(round, step.node, {});
     // Whatever the graph says, the others' gradients are there before they are added.
@@ -662,7 +662,7 @@ class Writer {
   RealTime time_ = 0;
   std::vector<Held> inputs_;
   std::vector<Held> output_gradients_;
-  std::vector<std::map<std::uint32_t, Round>> rounds_;
+  std::vector<std::map<std::uint32_t, GradientRound>> rounds_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> sent_;
   std::vector<std::uint32_t> leftover_;
   std::vector<std::uint32_t> last_ = std::vector<std::uint32_t>(streams_, kNone32);

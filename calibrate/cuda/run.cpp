@@ -34,10 +34,10 @@ struct Hang {
 };
 
 /// One run from its program to its record.
-class Rig {
+class CudaRig {
  public:
-  Rig(CudaDevices& devices, DeviceProducts& products, const CudaTraining& training,
-      const RunPlan& plan, CudaProgram program, const RunOptions& options)
+  CudaRig(CudaDevices& devices, DeviceProducts& products, const CudaTraining& training,
+          const RunPlan& plan, CudaProgram program, const RunOptions& options)
       : devices_(devices),
         driver_(devices.driver()),
         graph_(plan.graph),
@@ -52,9 +52,9 @@ class Rig {
     }
     if (options_.most_iterations == 0) options_.most_iterations = 2 * options_.iterations;
   }
-  ~Rig() { forget_errors(); }
-  Rig(const Rig&) = delete;
-  Rig& operator=(const Rig&) = delete;
+  ~CudaRig() { forget_errors(); }
+  CudaRig(const CudaRig&) = delete;
+  CudaRig& operator=(const CudaRig&) = delete;
 
   RunResult run() {
     try {
@@ -517,8 +517,8 @@ CudaRun run_on_cuda(CudaDevices& devices, DeviceProducts& products, const CudaTr
     return run;
   }
   const OwnContext own(devices.driver());
-  auto rig = std::make_unique<Rig>(devices, products, training, plan, *std::move(laid_out.program),
-                                   options);
+  auto rig = std::make_unique<CudaRig>(devices, products, training, plan,
+                                       *std::move(laid_out.program), options);
   run.result = rig->run();
   run.learnt.losses = rig->losses();
   run.abandoned = rig->is_abandoned();

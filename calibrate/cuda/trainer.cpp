@@ -10,7 +10,7 @@ namespace plumbline {
 namespace {
 
 /// As the blocks of a stage.
-constexpr std::size_t kAlignment = 256;
+constexpr std::size_t kSampleAlignment = 256;
 
 /// The micro-batches of one mini-batch, or 1 in an asynchronous run.
 std::uint32_t mini_batch_of(const RunPlan& plan) {
@@ -73,7 +73,7 @@ CudaTrainer::CudaTrainer(CudaDevices& devices, DeviceProducts& products,
   sample_bytes_ =
       numbers * (network.input.vocabulary ? sizeof(std::int32_t)
                                           : static_cast<std::size_t>(bytes_of(network.element)));
-  sample_stride_ = (sample_bytes_ + kAlignment - 1) / kAlignment * kAlignment;
+  sample_stride_ = (sample_bytes_ + kSampleAlignment - 1) / kSampleAlignment * kSampleAlignment;
   const Shape& rows = network.layers.back().input;
   label_bytes_ = batch * sizeof(std::int32_t) *
                  (rows.extents.size() > 1 ? static_cast<std::size_t>(rows.extents.front()) : 1);
