@@ -53,7 +53,7 @@ std::string against_formula(double simulated_s, double formula_s) {
 
 std::string candidate_table(const Planning& planning) {
   Table table;
-  table.row({"config", "warm-up", "by formula", "simulated", "against_formula", "bottleneck"});
+  table.row({"config", "warm-up", "by formula", "simulated", "difference", "bottleneck"});
   for (const SimulatedPlan& plan : planning.ranked) {
     const double formula = plan.candidate.period_s;
     table.row({plan.candidate.config(), warm_ups(plan.candidate), time_text(formula),

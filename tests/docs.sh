@@ -29,6 +29,7 @@ cores='--devices ([0-9]+)'
 too_busy='error: too much other work on this machine'
 left_out='samples are left out: '
 nothing_clean='nothing clean was measured'
+disturbed='predicted +disturbed'
 number_only='^[[:space:]]*-?[0-9]+(\.[0-9]+)?[[:space:]]*$'
 update=${PLUMBLINE_UPDATE_GOLDEN:-}
 require_cpu=${PLUMBLINE_DOCS_REQUIRE_CPU:-}
@@ -138,7 +139,8 @@ finish_command() {  # PLACE
     names_one_of "$command" "${measured_files[@]}" || rm -f -- "${files[@]/%/.partial}"  # of a test that was killed
     for ((tries = 1; ; tries++)); do
       actual=$(run "$command")
-      [[ $actual == *"$too_busy"* || $actual == *"$left_out"* || $actual == *"$nothing_clean"* ]] || break
+      [[ $actual == *"$too_busy"* || $actual == *"$left_out"* || $actual == *"$nothing_clean"* ||
+        $actual =~ $disturbed ]] || break
       ((tries < 6)) || { reason='other work has the cores' && break; }
       sleep 2
     done
