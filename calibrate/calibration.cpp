@@ -21,6 +21,8 @@ constexpr RealTime kRound = 2'000'000'000;
 /// Of every device in a round, where they take longer than it: then all kinds of passes are in it.
 constexpr std::size_t kLeastTurns = 8;
 constexpr std::size_t kMostSamples = 20'000;
+/// A clock that falls further than to this share is told.
+constexpr double kSteadyClock = 0.97;
 
 /// The layers of each device: as equal in FLOPs as a chain can be cut.
 StageLayers cut(const Network& network, std::uint32_t stages) {
@@ -123,7 +125,7 @@ std::optional<Diagnostic> restore(const KeptCalibration& kept, BatchSamples& sam
         return not_kept_by_us(kept, pass.line, fmt::format("there is no device {}", pass.device));
       StageSamples& stage = (*stages)[pass.device];
       const std::size_t times = pass.times.layers.size();
-      if (times != 0 && times != stage.layers()) {
+      if (times > 1 && times != stage.layers()) {
         return not_kept_by_us(
             kept, pass.line,
             fmt::format("this pass has the times of {} layers, and device {} has {}", times,
@@ -166,7 +168,10 @@ class Rounds {
                     is_all ? samples_.stages : samples_.beside.at(crew.neighbours()));
     const RealTime begin = now();
     while (now() - begin < walkers_->warm_up(is_first_) && !is_interrupted()) walkers_->go_on();
-    if (is_first_) clock_ = walkers_->clock();
+    if (is_first_) {
+      clock_ = walkers_->clock();
+      if (is_all) note_clock(clock_);
+    }
     is_first_ = false;
     const RealTime start = now();
     walkers_->count_from(start);
@@ -177,6 +182,7 @@ class Rounds {
       walkers_->go_on();
       tell(crew, before + Duration{now() - start});
     }
+    if (is_all) note_clock(walkers_->clock());  // fewer may go faster
     walkers_->stop();
     KeptRound round;
     round.batch = samples_.batch;
@@ -196,12 +202,20 @@ class Rounds {
   bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
   /// Of the devices at work, in MHz.
   std::optional<double> clock() const { return clock_; }
+  /// The slowest at the end of a round, as a share of the fastest.
+  double least_clock() const { return fastest_ > 0 ? slowest_ / fastest_ : 1; }
 
  private:
   bool is_over(Duration measured, RealTime passed, RealTime round_time) const {
     if (seconds(measured) >= options_.most_seconds) return true;
     if (is_interrupted() || walkers_->all_done()) return true;
     return passed >= round_time && walkers_->least_turns() >= kLeastTurns;
+  }
+
+  void note_clock(std::optional<double> mhz) {
+    if (!walkers_->measures_clock() || !mhz) return;
+    fastest_ = std::max(fastest_, *mhz);
+    slowest_ = slowest_ == 0 ? *mhz : std::min(slowest_, *mhz);
   }
 
   void tell(const Crew& crew, Duration measured) const {
@@ -218,16 +232,48 @@ class Rounds {
   std::unique_ptr<Walkers> walkers_;
   bool is_first_ = true;
   std::optional<double> clock_;
+  double fastest_ = 0;
+  double slowest_ = 0;
 };
+
+/// The times of a stage's layers in one kind of pass, taken back to what the pass takes as one
+/// piece, where that was measured.
+std::vector<MeasuredTime> times_of(const StageSamples& stage, Pass pass) {
+  std::vector<MeasuredTime> times;
+  times.reserve(stage.layers());
+  std::vector<double> means;
+  means.reserve(stage.layers());
+  for (std::size_t i = 0; i < stage.layers(); ++i) {
+    times.push_back(measured_time(stage.of_layer(pass, i)));
+    means.push_back(static_cast<double>(times.back().mean.count()));
+  }
+  if (stage.piece(pass).empty()) return times;
+  const auto piece = static_cast<double>(measured_time(stage.piece(pass)).mean.count());
+  const std::vector<double> factors = closing_factors(means, piece);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const auto close = [&](Duration time) {
+      return Duration{std::llround(static_cast<double>(time.count()) * factors[i])};
+    };
+    MeasuredTime& time = times[i];
+    time.mean = close(time.mean);
+    for (std::optional<Duration>* one : {&time.median, &time.q1, &time.q3}) {
+      if (*one) *one = close(**one);
+    }
+  }
+  return times;
+}
 
 Measurement measurement_of(const Network& network, const BatchSamples& samples) {
   Measurement measurement;
   measurement.batch = samples.batch;
   measurement.layers.reserve(network.layers.size());
   for (const StageSamples& stage : samples.stages) {
+    std::array<std::vector<MeasuredTime>, kAllPasses.size()> times;
+    for (const Pass pass : kAllPasses)
+      times[static_cast<std::size_t>(pass)] = times_of(stage, pass);
     for (std::size_t i = 0; i < stage.layers(); ++i) {
       const NetworkLayer& layer = network.layers[measurement.layers.size()];
-      const auto time = [&](Pass pass) { return measured_time(stage.of_layer(pass, i)); };
+      const auto time = [&](Pass pass) { return times[static_cast<std::size_t>(pass)][i]; };
       LayerCosts costs;
       costs.forward = time(Pass::forward);
       costs.backward = time(Pass::backward);
@@ -250,11 +296,29 @@ std::vector<Block> blocks_of(const BatchSamples& samples) {
   for (const StageSamples& stage : samples.stages) {
     Block block;
     for (std::size_t i = 0; i < stage.layers(); ++i) block.layers.push_back({next++});
-    block.forward = measured_time(stage.whole(Pass::forward)).mean;
-    block.backward = measured_time(stage.whole(Pass::backward)).mean;
+    const auto time = [&](Pass pass) {
+      return measured_time(stage.piece(pass).empty() ? stage.whole(pass) : stage.piece(pass)).mean;
+    };
+    block.forward = time(Pass::forward);
+    block.backward = time(Pass::backward);
     blocks.push_back(std::move(block));
   }
   return blocks;
+}
+
+/// How much longer F and B take as pieces than their layers add up to: the largest share, with its
+/// sign. Nothing where no pass was timed as a piece.
+std::optional<double> closure_of(const BatchSamples& samples) {
+  std::optional<double> worst;
+  for (const StageSamples& stage : samples.stages) {
+    for (const Pass pass : {Pass::forward, Pass::backward}) {
+      if (stage.piece(pass).empty()) continue;
+      const auto mean = [](const std::vector<double>& all) { return measured_time(all).mean; };
+      const auto off = closure(mean(stage.piece(pass)), {mean(stage.whole(pass))});
+      if (off && std::abs(*off) >= std::abs(worst.value_or(0))) worst = off;
+    }
+  }
+  return worst;
 }
 
 /// The time of F and B of each kind of layer, in ns.
@@ -417,6 +481,7 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
       if (measured.interrupted) return measured;
     }
     measured.clock = rounds.clock();
+    measured.least_clock = std::min(measured.least_clock, rounds.least_clock());
   }
   return measured;
 }
@@ -439,6 +504,9 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
     }
     model.profile.measurements.push_back(measurement_of(network, samples));
     model.profile.blocks = blocks_of(samples);
+    if (const auto off = closure_of(samples);
+        off && std::abs(*off) >= std::abs(calibration.closure.value_or(0)))
+      calibration.closure = off;
     calibration.passes += samples.passes();
     dropped += samples.dropped();
     calibration.drift = std::max(calibration.drift, samples.drift());
@@ -465,6 +533,14 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
   provenance["dropped"] = fmt::format("{:.4f}", calibration.dropped);
   provenance["drift"] = fmt::format("{:.4f}", calibration.drift);
   provenance["noise"] = fmt::format("{:.4f}", calibration.noise);
+  if (calibration.closure) provenance["closure"] = fmt::format("{:+.4f}", *calibration.closure);
+  if (measured.least_clock < kSteadyClock) {
+    calibration.left_out.push_back(fmt::format(
+        "the devices' clock fell by {:.1f} % while it was measured: they are too hot or "
+        "draw too much power, and the times are of no one clock",
+        100 * (1 - measured.least_clock)));
+    provenance["clock_fell"] = fmt::format("{:.4f}", 1 - measured.least_clock);
+  }
   if (measured.clock) provenance["clock"] = fmt::format("{:.0f} MHz", *measured.clock);
   if (measured.load) provenance["load"] = fmt::format("{:.2f}", *measured.load);
   return calibration;

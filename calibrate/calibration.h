@@ -50,6 +50,8 @@ struct Measured {
   std::optional<double> load;         ///< The load average of the last minute, at the start.
   std::optional<double>
       clock;  ///< Of the devices at work, in MHz; nothing where that is not known.
+  /// The slowest that was measured while all devices work, as a share of the fastest.
+  double least_clock = 1;
 };
 
 /// What a calibration found besides the profile.
@@ -61,6 +63,10 @@ struct Calibration {
       0;  ///< Largest relative change of a stage's pass from the first half to the second.
   double noise = 0;  ///< Largest relative half-width of a 95 % interval of a stage's pass.
   std::int64_t passes = 0;
+  /// How much longer a stage's pass takes as one piece than its layers, timed one by one, add up
+  /// to: the largest relative difference, with its sign. The profile's layers are taken back to the
+  /// piece. Nothing where layers add up by the way they are timed.
+  std::optional<double> closure;
   /// By kind of layer: the factors of its time with 0, 1, ... neighbours at work, against all at
   /// work. Empty where it was not measured.
   std::map<std::string, std::vector<double>> slowdown;
@@ -96,8 +102,10 @@ class Walkers {
   virtual bool all_done() const = 0;
   /// The turns of the device that has had the fewest since they count.
   virtual std::size_t least_turns() const = 0;
-  /// Of devices at work, in MHz, where that is known.
-  virtual std::optional<double> clock() const { return std::nullopt; }
+  /// Of devices at work, in MHz, where that is known; of the slowest where it is measured.
+  virtual std::optional<double> clock() { return std::nullopt; }
+  /// Whether that is measured on the devices that work.
+  virtual bool measures_clock() const { return false; }
 
   /// What a device has added to its samples since start(). Requires: all rest.
   virtual const std::vector<PassTimes>& walked(std::uint32_t device) const = 0;

@@ -62,7 +62,7 @@ class CpuWalkers : public Walkers {
     for (const std::uint32_t device : walking_) least = std::min(least, walkers_[device]->turns());
     return least;
   }
-  std::optional<double> clock() const override { return clock_now(); }
+  std::optional<double> clock() override { return clock_now(); }
   const std::vector<PassTimes>& walked(std::uint32_t device) const override {
     return walkers_[device]->walked();
   }

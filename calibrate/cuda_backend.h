@@ -20,8 +20,10 @@ struct CudaOptions {
   std::uint64_t seed = 1;
   /// Parts of one GPU, even where there are as many GPUs as devices.
   bool one_gpu = false;
-  /// Matrix products by our own kernel, even where cuBLASLt is installed.
-  bool own_products = false;
+  /// Products and convolutions by our own kernels, even where cuBLASLt and cuDNN are installed.
+  bool own_kernels = false;
+  /// An op's kernels are launched as one graph where that works; else one by one.
+  bool graphs = true;
 };
 
 /// What a run on the cuda backend has learnt, to look at after it.
@@ -35,17 +37,18 @@ struct CudaResults {
 };
 
 /// Trains the scenario's network as the cpu backend does, with the same data, starting weights and
-/// updates. One thread enqueues each iteration in the order of the op graph; see run_on_cuda.
+/// updates; a model that is known by its times alone runs as kernels that spin for them. One thread
+/// enqueues each iteration in the order of the op graph; see run_on_cuda.
 class CudaBackend : public Backend {
  public:
   /// Valid after a run.
   virtual CudaResults results() const = 0;
 };
 
-/// Errors: the model is no network, or one that is refused for cuda; links of the cluster that set
-/// a latency or a bandwidth, as tensors go at the speed of a copy here; a stage with more than 32
-/// replicas; those of plan_pipeline; no driver, no device, a GPU too small to be split so, a build
-/// without CUDA (no device).
+/// Errors: a network that is refused for cuda; links of the cluster that set a latency or a
+/// bandwidth, together with replicas or on an outer level; a stage with more than 32 replicas;
+/// those of plan_pipeline; no driver, no device, a GPU too small to be split so, a build without
+/// CUDA (no device).
 Result<std::unique_ptr<CudaBackend>> cuda_backend(const Scenario& scenario,
                                                   const CudaOptions& options);
 

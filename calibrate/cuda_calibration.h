@@ -14,18 +14,18 @@ namespace plumbline {
 
 struct CudaCalibrationOptions {
   bool one_gpu = false;  ///< As CudaOptions, as the next.
-  bool own_products = false;
+  bool own_kernels = false;
+  bool graphs = true;
   double warm_up_seconds =
       2;  ///< At the load of the measurement, until clocks and heat are steady.
 };
 
-/// So many devices, opened. One thread enqueues the walks of all some turns ahead, with an event
-/// before every layer: their differences are the layers' times, on the device, and add up to the
-/// pass. Kernels are launched one by one, so a layer whose kernels are shorter than their launches
-/// is measured with the launches. Nothing else runs on the devices, and no pass is dropped; a
-/// device that hangs is not noticed. Errors (no device): no driver, too few devices, a build
-/// without CUDA.
+/// So many devices, opened for this network, which outlives them. One thread enqueues the walks of
+/// all some turns ahead, half of the passes with an event before every layer, whose differences are
+/// the layers' times on the device, and half as one piece, as in a run. Layers and pieces are
+/// graphs where these work. Nothing else runs on the devices, and no pass is dropped; a device that
+/// hangs is not noticed. Errors (no device): no driver, too few devices, a build without CUDA.
 Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(
-    std::uint32_t devices, const CudaCalibrationOptions& options);
+    const Network& network, std::uint32_t devices, const CudaCalibrationOptions& options);
 
 }  // namespace plumbline

@@ -22,7 +22,7 @@ Result<std::unique_ptr<CudaBackend>> cuda_backend(const Scenario&, const CudaOpt
 }
 
 Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(
-    std::uint32_t, const CudaCalibrationOptions&) {
+    const Network&, std::uint32_t, const CudaCalibrationOptions&) {
   return missing_cuda();
 }
 

@@ -26,8 +26,12 @@ void StageSamples::add(const PassTimes& times, Duration elapsed) {
     if (rule) rule->drop(elapsed);
     return;
   }
-  PLUMBLINE_CHECK(times.layers.size() == layers_, times.layers.size(), layers_);
   OfKind& kind = kinds_[static_cast<std::size_t>(times.pass)];
+  if (times.layers.size() == 1 && layers_ > 1) {
+    kind.piece.push_back(static_cast<double>(times.layers.front()));
+    return;
+  }
+  PLUMBLINE_CHECK(times.layers.size() == layers_, times.layers.size(), layers_);
   std::int64_t whole = 0;
   for (std::size_t i = 0; i < layers_; ++i) {
     whole += times.layers[i];

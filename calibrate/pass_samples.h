@@ -23,7 +23,7 @@ inline constexpr std::array<Pass, 5> kAllPasses = {
 /// F, B, I, W, U.
 constexpr char letter(Pass pass) { return "FBIWU"[static_cast<std::size_t>(pass)]; }
 
-/// One pass. Its layers' times add up to it.
+/// One pass. Its layers' times add up to it; or it was timed as one piece, which makes one time.
 struct PassTimes {
   Pass pass = Pass::forward;
   std::vector<std::int64_t> layers;  ///< ns, in the order of the layers; empty = it was dropped.
@@ -38,7 +38,7 @@ class StageSamples {
   /// `layers` of the stage; `limits` hold for F and for B.
   StageSamples(std::size_t layers, const StopLimits& limits);
 
-  /// `elapsed` is the time measured for so far. Requires: as many times as layers, or none.
+  /// `elapsed` is the time measured for so far. Requires: as many times as layers, one, or none.
   void add(const PassTimes& times, Duration elapsed);
 
   std::size_t layers() const { return layers_; }
@@ -52,6 +52,8 @@ class StageSamples {
     return of(pass).of_layer[layer];
   }
   const std::vector<double>& whole(Pass pass) const { return of(pass).whole; }
+  /// ns of clean passes that were timed as one piece; empty where the layers' sum is that, too.
+  const std::vector<double>& piece(Pass pass) const { return of(pass).piece; }
 
   std::int64_t passes() const { return passes_; }  ///< Dropped ones included.
   std::int64_t dropped() const { return dropped_; }
@@ -66,6 +68,7 @@ class StageSamples {
   struct OfKind {
     std::vector<std::vector<double>> of_layer;
     std::vector<double> whole;
+    std::vector<double> piece;
   };
 
   const OfKind& of(Pass pass) const { return kinds_[static_cast<std::size_t>(pass)]; }

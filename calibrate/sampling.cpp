@@ -222,6 +222,24 @@ std::optional<double> closure(Duration block, const std::vector<Duration>& layer
   return relative_difference(static_cast<double>(sum.count()), static_cast<double>(block.count()));
 }
 
+std::vector<double> closing_factors(const std::vector<double>& layers, double piece) {
+  const double sum = std::accumulate(layers.begin(), layers.end(), 0.0);
+  if (sum <= 0 || piece <= 0) return std::vector<double>(layers.size(), 1.0);
+  constexpr double kLeastShare = 0.1;
+  const auto timed = std::count_if(layers.begin(), layers.end(), [](double t) { return t > 0; });
+  const double each = (sum - piece) / static_cast<double>(timed);
+  std::vector<double> closed;
+  closed.reserve(layers.size());
+  for (const double time : layers)
+    closed.push_back(time > 0 ? std::max(time - each, kLeastShare * time) : 0.0);
+  const double rest = piece / std::accumulate(closed.begin(), closed.end(), 0.0);
+  std::vector<double> factors;
+  factors.reserve(layers.size());
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    factors.push_back(layers[i] > 0 ? closed[i] * rest / layers[i] : 1.0);
+  return factors;
+}
+
 BlockClosure closure(const Block& block, const Measurement& measurement) {
   std::vector<Duration> forward;
   std::vector<Duration> backward;

@@ -141,6 +141,12 @@ std::optional<double> drift(const std::vector<double>& earlier, const std::vecto
 /// 1. Nothing where the sum is 0.
 std::optional<double> closure(Duration block, const std::vector<Duration>& layers);
 
+/// By what the times of layers, timed one by one, are multiplied so that they add up to what they
+/// take as one piece. To time a layer costs the same for each, so each gives the same time back (or
+/// gets it), down to a tenth of it at least; what is left then is shared as the times are. All 1
+/// where nothing can be shared. Requires: none below 0.
+std::vector<double> closing_factors(const std::vector<double>& layers, double piece);
+
 /// The closure of the forward and of the full backward.
 struct BlockClosure {
   std::optional<double> forward;

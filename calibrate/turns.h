@@ -8,8 +8,9 @@
 
 namespace plumbline {
 
-/// Lets so many threads work at once, first come, first served. Those that wait do it as devices
-/// wait in a run: asleep as long as nothing can be expected.
+/// Lets so many threads work at once, first come, first served; every begin() that returned true is
+/// followed by end(). Those that wait do it as devices wait in a run: asleep as long as nothing can
+/// be expected.
 class Turns {
  public:
   /// Requires: nobody waits or works.
@@ -21,6 +22,7 @@ class Turns {
 
   /// Waits for a turn, which will take about `expected`. Returns false where `stop` was set.
   bool begin(RealTime expected, const std::atomic<bool>& stop) {
+    if (stop.load(std::memory_order_relaxed)) return false;
     const std::uint64_t mine = taken_.fetch_add(1, std::memory_order_relaxed);
     while (free_.load(std::memory_order_acquire) <= mine) {
       if (stop.load(std::memory_order_relaxed)) return false;

@@ -38,6 +38,7 @@ struct Arguments {
   bool resume = false;
   bool check = false;
   bool one_gpu = false;
+  bool graphs = true;
   bool least_is_given = false;
   CalibrationOptions options;
 };
@@ -166,11 +167,13 @@ int report(const std::string& output, const Calibration& calibration, std::strin
       "");
 }
 
-Result<std::unique_ptr<CalibrationDevices>> devices_of(const Arguments& arguments) {
+Result<std::unique_ptr<CalibrationDevices>> devices_of(const Arguments& arguments,
+                                                       const Network& network) {
   if (arguments.backend == "cpu") return cpu_devices();
   CudaCalibrationOptions options;
   options.one_gpu = arguments.one_gpu;
-  return cuda_calibration_devices(arguments.options.devices, options);
+  options.graphs = arguments.graphs;
+  return cuda_calibration_devices(network, arguments.options.devices, options);
 }
 
 /// measure_layers, with a device that fails under way as an error.
@@ -209,7 +212,7 @@ int calibrate(Arguments arguments) {
   const auto network = read_network(arguments.network);
   if (!network) return fail(network.problems());
   if (const int trouble = try_output(arguments.output); trouble != ExitCode::done) return trouble;
-  const auto devices = devices_of(arguments);
+  const auto devices = devices_of(arguments, *network);
   if (!devices) return fail(devices.problems());
   const CalibrationHead head = calibration_head(
       **devices, *network, options, fmt::format("plumbline {}, commit {}", kVersion, commit()));
@@ -315,6 +318,9 @@ void add_calibrate(CLI::App& app, int& exit_code) {
                     "go on with what an interrupted calibration has kept beside -o FILE");
   command->add_flag("--one-gpu", arguments->one_gpu,
                     "cuda: parts of one GPU, even where there are enough of them");
+  command->add_flag_callback(
+      "--no-graphs", [arguments] { arguments->graphs = false; },
+      "cuda: launch kernels one by one, not as a graph for each pass");
   command->add_flag("--check", arguments->check,
                     "cuda: prove that --devices parts of a GPU keep to themselves and work at the "
                     "same time; measures nothing");

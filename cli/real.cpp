@@ -63,6 +63,9 @@ void add_real_arguments(CLI::App& command, RealArguments& arguments) {
       ->type_name("RATE");
   command.add_flag("--one-gpu", arguments.cuda.one_gpu,
                    "cuda: parts of one GPU, even where there are enough of them");
+  command.add_flag_callback(
+      "--no-graphs", [&arguments] { arguments.cuda.graphs = false; },
+      "cuda: launch kernels one by one, not as a graph for each op");
 }
 
 std::optional<Diagnostic> refuse_backend(const std::string& name) {

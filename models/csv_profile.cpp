@@ -14,13 +14,13 @@
 #include "models/csv.h"
 #include "models/model_checks.h"
 #include "models/quantity.h"
+#include "models/section_reader.h"
 
 namespace plumbline {
 namespace {
 
 constexpr std::size_t kLargestTable = std::size_t{64} << 20U;
-constexpr std::size_t kMostProblems = 100;     // beyond, no further row is read
-constexpr std::size_t kLongestValue = 10'000;  // that a profile may hold
+constexpr std::size_t kMostProblems = 100;  // beyond, no further row is read
 constexpr std::string_view kExample =
     "such as: layer,forward,backward,output,activation,parameters";
 
@@ -272,7 +272,7 @@ class TableReader {
 
   std::string text(Column column) {
     if (is_empty(column)) return "";
-    if (field(column)->text.size() > kLongestValue) {
+    if (field(column)->text.size() > kLongestText) {
       error(field(column)->mark,
             fmt::format("{} is longer than 10,000 bytes", kColumns[column].name));
       return "";

@@ -6,6 +6,8 @@
 
 #include <string_view>
 
+#include "models/section_reader.h"
+
 namespace plumbline {
 
 void refuse_cycle(const LayerGraph& graph, const std::function<Mark(const LayerEdge&)>& mark_of,
@@ -37,11 +39,11 @@ bool is_utf8(std::string_view text) {
 
 void refuse_unwritable(std::string_view what, std::string_view text, const Mark& mark,
                        Diagnostics& problems) {
-  constexpr std::size_t longest = 10'000;  // that the reader of profiles takes
-  if (text.size() <= longest && is_utf8(text)) return;
+  if (text.size() <= kLongestText && is_utf8(text)) return;
   problems.push_back(input_error(
-      mark, fmt::format("{} '{}' {}", what, clipped(text),
-                        text.size() > longest ? "is longer than 10,000 bytes" : "is no UTF-8")));
+      mark,
+      fmt::format("{} '{}' {}", what, clipped(text),
+                  text.size() > kLongestText ? "is longer than 10,000 bytes" : "is no UTF-8")));
 }
 
 }  // namespace

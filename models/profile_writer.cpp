@@ -14,12 +14,12 @@
 #include "models/bug.h"
 #include "models/diagnostic.h"
 #include "models/model_checks.h"
+#include "models/section_reader.h"
 
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kWidth = 120;           // of a line that may be broken
-constexpr std::size_t kLongestText = 10'000;  // that the reader takes as a value
+constexpr std::size_t kWidth = 120;  // of a line that may be broken
 /// YAML 1.2, section 7.4.2: a key in one line has at most 1024 characters.
 constexpr std::size_t kLongestPlainKey = 1'000;
 

@@ -35,7 +35,7 @@ std::optional<T> scalar(const YamlNode& node, const std::string& path, Diagnosti
 }
 
 Parsed<std::string> parse_text(std::string_view text) {
-  if (text.size() > 10'000) return {std::nullopt, "is longer than 10,000 bytes"};
+  if (text.size() > kLongestText) return {std::nullopt, "is longer than 10,000 bytes"};
   return {std::string(text), ""};
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,9 @@
 #include "models/yaml.h"
 
 namespace plumbline {
+
+/// The bytes of a text that stands as a value, at most.
+inline constexpr std::size_t kLongestText = 10'000;
 
 /// Reads the keys of one map strictly: what is missing, of a wrong type or out of range, and what
 /// nobody asked for, is added to the diagnostics; reading goes on, so that all errors are told at

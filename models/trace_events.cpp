@@ -22,13 +22,13 @@
 #include <unordered_map>
 
 #include "models/model_checks.h"
+#include "models/section_reader.h"
 #include "models/units.h"
 
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kMostNames = 10'000;         // that are counted for messages
-constexpr std::size_t kLongestLayerName = 10'000;  // of a layer: what a profile may hold
+constexpr std::size_t kMostNames = 10'000;  // that are counted for messages
 constexpr std::string_view kStep = "ProfilerStep#";
 
 /// How often names occur; those that come after kMostNames others are not counted.
@@ -37,7 +37,7 @@ class NameCounter {
   void add(const std::string& name) {
     if (const auto found = counts_.find(name); found != counts_.end()) {
       ++found->second;
-    } else if (counts_.size() < kMostNames && name.size() <= kLongestLayerName) {
+    } else if (counts_.size() < kMostNames && name.size() <= kLongestText) {
       counts_.emplace(name, 1);
     }
   }
@@ -253,7 +253,7 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
     const auto [at, is_new] =
         layers_.emplace(name, static_cast<std::uint32_t>(found_.layers.size()));
     if (!is_new) return at->second;
-    if (name.size() > kLongestLayerName) {
+    if (name.size() > kLongestText) {
       stop(fmt::format("the layer '{}' has a name longer than 10,000 bytes", clipped(name)));
       return std::nullopt;
     }

@@ -48,7 +48,7 @@ constexpr std::array kBounded = {
               return std::optional(static_cast<double>(n.peak_memory_bytes));
             }}};
 
-std::string condition_part(std::string_view text) {
+std::string without_spaces(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return std::string(text);
@@ -119,7 +119,7 @@ Result<Condition> parse_condition(const std::string& text) {
                                    : fmt::format("'{}' is no comparison", clipped(operation)),
                  "one of < <= > >= ==, such as 'peak_memory_bytes < 80 GB'");
   }
-  const std::string key = condition_part(std::string_view(text).substr(0, at));
+  const std::string key = without_spaces(std::string_view(text).substr(0, at));
   std::vector<std::string> names;
   names.reserve(kBounded.size());
   for (const Bounded& bounded : kBounded) names.emplace_back(bounded.name);
@@ -130,7 +130,7 @@ Result<Condition> parse_condition(const std::string& text) {
     return wrong(0, key.size(), fmt::format("'{}' is no number of a row", clipped(key)), help);
   }
   const std::string value =
-      end == std::string::npos ? "" : condition_part(std::string_view(text).substr(end));
+      end == std::string::npos ? "" : without_spaces(std::string_view(text).substr(end));
   const Parsed<double> bound = parse_bound(key, value);
   if (!bound.value) {
     return wrong(

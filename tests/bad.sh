@@ -29,7 +29,7 @@ for file in tests/bad/*.yaml tests/bad/*.args; do
   [[ $case == *"$filter"* ]] || continue
   arguments=(check "$file")
   [[ $file == *.args ]] && mapfile -t arguments <"$file"
-  timeout 10 "$binary" ${arguments[@]+"${arguments[@]}"} </dev/null >/dev/null 2>"$got"
+  timeout 60 "$binary" ${arguments[@]+"${arguments[@]}"} </dev/null >/dev/null 2>"$got"
   code=$?
   echo "exit $code" >>"$got"
   expected=tests/bad/$case.err

@@ -55,7 +55,7 @@ check 'and does the rest' test -f "$work/r/mlp-2.json"
 check 'without a failure' test "$code" -eq 0
 call --rehearse -o "$work/r" --budget 1
 check 'a third one has nothing to do' says 'validate-mlp-2: kept'
-for name in machine.txt mlp-2.json mlp-2.profile.yaml mlp-2.yaml mlp.network.yaml validate-mlp-2.txt; do
+for name in machine.txt spin-2.json spin-2.yaml mlp-2.json mlp-2.profile.yaml mlp-2.yaml mlp.network.yaml validate-mlp-2.txt; do
   check "the archive holds $name" grep -qx "r/$name" <(tar -tzf "$work/r.tar.gz")
 done
 cd "$work" && rm -rf r && tar -xzf r.tar.gz

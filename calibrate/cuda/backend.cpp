@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
-#include "calibrate/cuda/device_products.h"
+#include "calibrate/cuda/check.h"
+#include "calibrate/cuda/device_libraries.h"
 #include "calibrate/cuda/devices.h"
 #include "calibrate/cuda/layer.h"
 #include "calibrate/cuda/left_behind.h"
@@ -40,31 +42,40 @@ class CudaBackendOnNetwork : public CudaBackend {
         devices_(std::move(devices)),
         scenario_(scenario),
         options_(options),
-        products_(std::make_unique<DeviceProducts>(*devices_, options.own_products)) {}
+        libraries_(scenario.network ? std::make_unique<DeviceLibraries>(
+                                          *devices_, *scenario.network, options.own_kernels)
+                                    : nullptr),
+        launching_(options.graphs ? launching_on(*devices_) : CudaLaunching{false, "--no-graphs"}) {
+  }
 
   std::string_view name() const override { return "cuda"; }
   std::string device_text() const override {
     const auto& all = devices_->all();
-    const std::string products = products_->name();
-    if (devices_->split()) {
-      return fmt::format("{} SMs each of one {}, products by {}", all.front().sms, devices_->name(),
-                         products);
-    }
-    return fmt::format("{} each, products by {}", devices_->name(), products);
+    const std::string by =
+        libraries_ ? "with " + libraries_->name() : "kernels that spin for the modelled time";
+    if (devices_->split())
+      return fmt::format("{} SMs each of one {}, {}", all.front().sms, devices_->name(), by);
+    return fmt::format("{} each, {}", devices_->name(), by);
   }
   bool has_own_overheads() const override { return true; }
   std::vector<std::string> remarks() const override { return remarks_; }
 
   RunResult run(const RunPlan& plan, const DeviceOrders& orders,
                 const RunOptions& options) override {
-    CudaRun run =
-        run_on_cuda(*devices_, *products_, training_of(scenario_, options_), plan, orders, options);
+    CudaRun run = run_on_cuda(*devices_, libraries_.get(), launching_,
+                              training_of(scenario_, options_), plan, orders, options);
     results_ = std::move(run.learnt);
     remarks_ = std::move(run.remarks);
-    if (!products_->missing().empty()) {
+    if (libraries_)
+      remarks_.insert(remarks_.end(), libraries_->missing().begin(), libraries_->missing().end());
+    if (!libraries_ && plan.graph.rates_change()) {
+      remarks_.emplace_back(
+          "the slow-down by neighbours is predicted and not spun: ops take the time that they have "
+          "alone");
+    }
+    if (!launching_.replays) {
       remarks_.push_back(fmt::format(
-          "matrix products are those of a plain kernel, far from the device's speed: {}",
-          products_->missing()));
+          "kernels are launched one by one, not as a graph for each op: {}", launching_.why_not));
     }
     if (!results_.losses.empty()) {
       remarks_.push_back(fmt::format("loss {:.4g} in the first iteration, {:.4g} after {}",
@@ -75,7 +86,7 @@ class CudaBackendOnNetwork : public CudaBackend {
       auto left = std::make_unique<Left>();
       left->driver = std::move(driver_);
       left->devices = std::move(devices_);
-      left->products = std::move(products_);
+      left->libraries = std::move(libraries_);
       leave_behind(std::move(left));
     }
     return std::move(run.result);
@@ -87,29 +98,41 @@ class CudaBackendOnNetwork : public CudaBackend {
   struct Left {
     std::unique_ptr<CudaDriver> driver;
     std::unique_ptr<CudaDevices> devices;
-    std::unique_ptr<DeviceProducts> products;
+    std::unique_ptr<DeviceLibraries> libraries;
   };
 
   std::unique_ptr<CudaDriver> driver_;  // before all that calls it
   std::unique_ptr<CudaDevices> devices_;
   Scenario scenario_;
   CudaOptions options_;
-  std::unique_ptr<DeviceProducts> products_;
+  std::unique_ptr<DeviceLibraries> libraries_;  ///< Null where no network is trained.
+  CudaLaunching launching_;
   CudaResults results_;
   std::vector<std::string> remarks_;
 };
 
-/// Links whose latency or bandwidth is set cannot be had: a copy takes what it takes.
-std::optional<Diagnostic> refuse_links(const Scenario& scenario) {
-  for (const Level& level : scenario.cluster.levels) {
-    const bool is_crossed =
-        level.size > 1 && (level.link.bandwidth || level.link.latency.count() > 0);
-    if (!is_crossed) continue;
+/// Links that are set are kept between two devices, and only there: not by gradients that replicas
+/// hand each other, and not by a card that several devices share.
+std::optional<Diagnostic> refuse_links(const Scenario& scenario, const Pipeline& pipeline) {
+  const auto is_set = [](const Level& level) {
+    return level.size > 1 && (level.link.bandwidth || level.link.latency > Duration{});
+  };
+  const auto& levels = scenario.cluster.levels;
+  if (std::none_of(levels.begin(), levels.end(), is_set)) return std::nullopt;
+  const bool is_replicated =
+      pipeline.copies > 1 || std::any_of(pipeline.replicas.begin(), pipeline.replicas.end(),
+                                         [](std::uint32_t replicas) { return replicas > 1; });
+  if (is_replicated) {
     return input_error(scenario.cluster_mark,
-                       "the cluster's links set a bandwidth or a latency, and the cuda backend "
-                       "sends tensors at the speed of the devices' own copies",
-                       "leave latency and bandwidth out of the links to run on cuda, or take "
-                       "--backend cpu, which keeps them");
+                       "the cluster's links set a bandwidth or a latency, which the cuda backend "
+                       "does not keep where replicas add up their gradients",
+                       "leave both out, take a plan without replicas, or take --backend cpu");
+  }
+  if (std::any_of(levels.begin() + 1, levels.end(), is_set)) {
+    return input_error(scenario.cluster_mark,
+                       "the cluster's outer levels set a bandwidth or a latency, and the cuda "
+                       "backend has no network cards that devices share",
+                       "leave both out there, take one level, or take --backend cpu");
   }
   return std::nullopt;
 }
@@ -119,16 +142,12 @@ std::optional<Diagnostic> refuse_links(const Scenario& scenario) {
 Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
                                                   const Scenario& scenario,
                                                   const CudaOptions& options) {
-  if (!scenario.network) {
-    return input_error(
-        scenario.model_mark,
-        "the cuda backend executes networks, and the model is known by its times alone",
-        "model: {network: FILE, profile: FILE}; --backend synthetic runs any model");
+  if (scenario.network) {
+    if (auto refused = refuse_for_cuda(*scenario.network, scenario.model_mark)) return *refused;
   }
-  if (auto refused = refuse_for_cuda(*scenario.network, scenario.model_mark)) return *refused;
-  if (auto refused = refuse_links(scenario)) return *refused;
   const auto pipeline = plan_pipeline(scenario, /*for_run=*/true);
   if (!pipeline) return pipeline.problems();
+  if (auto refused = refuse_links(scenario, *pipeline)) return *refused;
   for (const std::uint32_t replicas : pipeline->replicas) {
     const std::uint32_t members = replicas * pipeline->copies;
     if (members <= kMostMembers) continue;

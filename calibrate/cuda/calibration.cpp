@@ -9,39 +9,43 @@
 #include <thread>
 #include <utility>
 
-#include "calibrate/cuda/device_products.h"
+#include "calibrate/cuda/check.h"
+#include "calibrate/cuda/device_libraries.h"
 #include "calibrate/cuda/devices.h"
 #include "calibrate/cuda/layer.h"
 #include "calibrate/cuda/walker.h"
+#include "models/bug.h"
 
 namespace plumbline {
 namespace {
 
-/// After a pause between two rounds.
-constexpr RealTime kShortestWarmUp = 200'000'000;
+/// At most, between two rounds.
+constexpr RealTime kWarmUpAfterPause = 200'000'000;
 constexpr RealTime kMoment = 20'000'000;
 constexpr std::uint32_t kHandOvers = 200;
 
 class CudaWalkers : public Walkers {
  public:
-  CudaWalkers(CudaDevices& devices, DeviceProducts& products, const Network& network,
-              const StageLayers& stages, const CalibrationOptions& options, std::int64_t batch,
-              RealTime warm_up, std::vector<double>& gaps)
+  CudaWalkers(CudaDevices& devices, DeviceLibraries& libraries, CudaLaunching& launching,
+              const Network& network, const StageLayers& stages, const CalibrationOptions& options,
+              std::int64_t batch, RealTime warm_up, std::vector<double>& gaps)
       : devices_(devices), warm_up_(warm_up), gaps_(gaps) {
     for (std::uint32_t device = 0; device < stages.size(); ++device) {
       use(device);
       const CudaWalk walk{stages[device].first, stages[device].second, batch,
                           options.devices,      options.optimizer,     options.seed};
-      walkers_.push_back(std::make_unique<CudaWalker>(devices.driver(), devices.all()[device],
-                                                      products[device], network, walk));
+      const CudaDevice& on = devices.all()[device];
+      walkers_.push_back(std::make_unique<CudaWalker>(libraries.queue(device, on.compute),
+                                                      on.context, network, walk, launching));
     }
   }
 
   RealTime warm_up(bool is_first) const override {
-    return is_first ? warm_up_ : std::min(warm_up_, kShortestWarmUp);
+    return is_first ? warm_up_ : std::min(warm_up_, kWarmUpAfterPause);
   }
-  void start(const std::vector<std::uint32_t>& devices, std::uint32_t /*at_once*/, Duration before,
+  void start(const std::vector<std::uint32_t>& devices, std::uint32_t at_once, Duration before,
              std::vector<StageSamples>& samples) override {
+    PLUMBLINE_CHECK(at_once == devices.size(), at_once, devices.size());
     walking_ = devices;
     for (const std::uint32_t device : walking_) walkers_[device]->start(before, samples[device]);
   }
@@ -77,6 +81,20 @@ class CudaWalkers : public Walkers {
     for (const std::uint32_t device : walking_) least = std::min(least, walkers_[device]->turns());
     return least;
   }
+  bool measures_clock() const override { return true; }
+  std::optional<double> clock() override {
+    for (const std::uint32_t device : walking_) {
+      use(device);
+      walkers_[device]->count_cycles();
+    }
+    std::optional<double> slowest;
+    for (const std::uint32_t device : walking_) {
+      use(device);
+      const double mhz = walkers_[device]->clock();
+      slowest = std::min(slowest.value_or(mhz), mhz);
+    }
+    return slowest;
+  }
   const std::vector<PassTimes>& walked(std::uint32_t device) const override {
     return walkers_[device]->walked();
   }
@@ -96,11 +114,13 @@ class CudaWalkers : public Walkers {
 class CudaCalibration : public CalibrationDevices {
  public:
   CudaCalibration(std::unique_ptr<CudaDriver> driver, std::unique_ptr<CudaDevices> devices,
-                  const CudaCalibrationOptions& options)
+                  const Network& network, const CudaCalibrationOptions& options)
       : driver_(std::move(driver)),
         devices_(std::move(devices)),
         options_(options),
-        products_(std::make_unique<DeviceProducts>(*devices_, options.own_products)) {}
+        libraries_(std::make_unique<DeviceLibraries>(*devices_, network, options.own_kernels)),
+        launching_(options.graphs ? launching_on(*devices_) : CudaLaunching{false, "--no-graphs"}) {
+  }
 
   std::string_view backend() const override { return "cuda"; }
   std::optional<Diagnostic> refuse_network(const Network& network,
@@ -127,23 +147,29 @@ class CudaCalibration : public CalibrationDevices {
             {"sms", std::to_string(devices_->all().front().sms)},
             {"split", devices_->split() ? "yes" : "no"},
             {"driver", driver_version()},
-            {"library", products_->name()}};
+            {"library", libraries_->name()},
+            {"launches", launching_.replays ? "graphs" : "kernels"}};
   }
   std::map<std::string, std::string> provenance(std::uint32_t devices) const override {
     std::map<std::string, std::string> all = {{"device", devices_->name()},
                                               {"sms", std::to_string(devices_->all().front().sms)},
                                               {"driver", driver_version()},
-                                              {"library", products_->name()},
+                                              {"library", libraries_->name()},
                                               {"busy_devices", std::to_string(devices)}};
     if (devices_->split()) all["split"] = "SMs of one GPU; memory and its bandwidth are shared";
-    if (!products_->missing().empty()) all["library_missing"] = printable(products_->missing());
+    all["launches"] = launching_.replays ? "a graph for each pass"
+                                         : printable("one by one: " + launching_.why_not);
+    for (const std::string& one : libraries_->missing()) {
+      std::string& text = all["library_missing"];
+      text += text.empty() ? printable(one) : "; " + printable(one);
+    }
     return all;
   }
   std::unique_ptr<Walkers> walkers(const Network& network, const StageLayers& stages,
                                    const CalibrationOptions& options, std::int64_t batch) override {
-    return std::make_unique<CudaWalkers>(*devices_, *products_, network, stages, options, batch,
-                                         static_cast<RealTime>(options_.warm_up_seconds * 1e9),
-                                         gaps_);
+    return std::make_unique<CudaWalkers>(
+        *devices_, *libraries_, launching_, network, stages, options, batch,
+        static_cast<RealTime>(options_.warm_up_seconds * 1e9), gaps_);
   }
   /// `per_op` is the median gap between two passes that were enqueued ahead; `hand_over` what an
   /// event takes from one device to the next, over many in a ring.
@@ -207,20 +233,22 @@ class CudaCalibration : public CalibrationDevices {
   std::unique_ptr<CudaDriver> driver_;  // before all that calls it
   std::unique_ptr<CudaDevices> devices_;
   CudaCalibrationOptions options_;
-  std::unique_ptr<DeviceProducts> products_;
+  std::unique_ptr<DeviceLibraries> libraries_;
+  CudaLaunching launching_;
   std::vector<double> gaps_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(
-    const CudaDriver& driver, std::uint32_t devices, const CudaCalibrationOptions& options) {
+    const CudaDriver& driver, const Network& network, std::uint32_t devices,
+    const CudaCalibrationOptions& options) {
   auto own_driver = std::make_unique<CudaDriver>(driver);
   try {
     auto opened = open_cuda_devices(*own_driver, devices, options.one_gpu);
     if (!opened) return opened.problems();
-    return std::unique_ptr<CalibrationDevices>(
-        std::make_unique<CudaCalibration>(std::move(own_driver), *std::move(opened), options));
+    return std::unique_ptr<CalibrationDevices>(std::make_unique<CudaCalibration>(
+        std::move(own_driver), *std::move(opened), network, options));
   } catch (const std::runtime_error& error) {  // of the driver, of a library
     Diagnostic lost = input_error({}, error.what());
     lost.fault = Fault::no_device;
@@ -229,10 +257,10 @@ Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(
 }
 
 Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(
-    std::uint32_t devices, const CudaCalibrationOptions& options) {
+    const Network& network, std::uint32_t devices, const CudaCalibrationOptions& options) {
   const auto driver = load_cuda_driver();
   if (!driver) return driver.problems();
-  return cuda_calibration_devices(*driver, devices, options);
+  return cuda_calibration_devices(*driver, network, devices, options);
 }
 
 }  // namespace plumbline

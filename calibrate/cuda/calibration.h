@@ -10,8 +10,9 @@
 
 namespace plumbline {
 
-/// As cuda_calibration_devices(devices, options), on this driver.
+/// As cuda_calibration_devices(network, devices, options), on this driver.
 Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(
-    const CudaDriver& driver, std::uint32_t devices, const CudaCalibrationOptions& options);
+    const CudaDriver& driver, const Network& network, std::uint32_t devices,
+    const CudaCalibrationOptions& options);
 
 }  // namespace plumbline

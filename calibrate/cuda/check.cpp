@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "calibrate/cuda/libraries.h"
+#include "calibrate/cuda/recording.h"
 
 namespace plumbline {
 namespace {
@@ -20,34 +21,6 @@ namespace {
 constexpr std::uint32_t kBlocks = 1024;
 constexpr std::uint32_t kThreads = 64;
 constexpr long long kCycles = 200'000;
-
-/// What a stream is given goes into a graph while this lives. It ends at once where something
-/// throws: this thread can free no memory, of no device, while it is open.
-class Capture {
- public:
-  Capture(const CudaDriver& driver, CUstream stream) : driver_(driver), stream_(stream) {
-    PLUMBLINE_CUDA(driver_, cuStreamBeginCapture, stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-  }
-  ~Capture() {
-    CUgraph graph = nullptr;
-    if (is_open_) driver_.cuStreamEndCapture(stream_, &graph);
-    if (graph != nullptr) driver_.cuGraphDestroy(graph);
-  }
-  Capture(const Capture&) = delete;
-  Capture& operator=(const Capture&) = delete;
-
-  CUgraph end() {
-    CUgraph graph = nullptr;
-    PLUMBLINE_CUDA(driver_, cuStreamEndCapture, stream_, &graph);
-    is_open_ = false;
-    return graph;
-  }
-
- private:
-  const CudaDriver& driver_;
-  CUstream stream_;
-  bool is_open_ = true;
-};
 
 /// One device under proof: its context is current where its members are called. What it holds goes
 /// back at its end.
@@ -80,13 +53,14 @@ class Subject {
   std::set<std::uint32_t> seen_of_graph() {
     enter();
     forget();
-    {
-      Capture capture(driver_, device_.compute);
+    // With the other kinds of nodes that passes have.
+    const CudaRecording graph(driver_, device_.compute, [&] {
       launch_where();
-      graph_ = capture.end();
-    }
-    PLUMBLINE_CUDA(driver_, cuGraphInstantiate, &exec_, graph_, 0);
-    PLUMBLINE_CUDA(driver_, cuGraphLaunch, exec_, device_.compute);
+      PLUMBLINE_CUDA(driver_, cuMemsetD8Async, times_, 0, sizeof(std::uint64_t), device_.compute);
+      PLUMBLINE_CUDA(driver_, cuMemcpyDtoDAsync, times_ + sizeof(std::uint64_t), times_,
+                     sizeof(std::uint64_t), device_.compute);
+    });
+    graph.replay(device_.compute);
     return read_places();
   }
   void begin_spin() {
@@ -128,8 +102,6 @@ class Subject {
   }
   void release() noexcept {
     driver_.cuCtxSetCurrent(device_.context);
-    if (exec_ != nullptr) driver_.cuGraphExecDestroy(exec_);
-    if (graph_ != nullptr) driver_.cuGraphDestroy(graph_);
     if (times_ != 0) driver_.cuMemFree(times_);
     if (places_ != 0) driver_.cuMemFree(places_);
     driver_.cuCtxSetCurrent(nullptr);
@@ -139,8 +111,6 @@ class Subject {
   CudaDevice& device_;
   CUdeviceptr places_ = 0;
   CUdeviceptr times_ = 0;
-  CUgraph graph_ = nullptr;
-  CUgraphExec exec_ = nullptr;
 };
 
 using Sms = std::set<std::uint32_t>;
@@ -156,6 +126,14 @@ std::string counted_sms(std::size_t count) {
   return fmt::format("{} SM{}", count, count == 1 ? "" : "s");
 }
 
+/// Of those that ran in a graph, the SMs that no kernel launched by itself ran on.
+std::vector<std::uint32_t> strange_to(const Sms& seen, const Sms& graph) {
+  std::vector<std::uint32_t> strange;
+  std::set_difference(graph.begin(), graph.end(), seen.begin(), seen.end(),
+                      std::back_inserter(strange));
+  return strange;
+}
+
 void judge_places(const CudaDevices& devices, const std::vector<CudaDevice>& all,
                   CudaProof& proof) {
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -164,9 +142,7 @@ void judge_places(const CudaDevices& devices, const std::vector<CudaDevice>& all
       proof.failures.push_back(fmt::format("device {} has {}, but its kernels ran on {}", i,
                                            counted_sms(all[i].sms), seen.size()));
     }
-    std::vector<std::uint32_t> strange;
-    std::set_difference(proof.devices[i].graph.begin(), proof.devices[i].graph.end(), seen.begin(),
-                        seen.end(), std::back_inserter(strange));
+    const std::vector<std::uint32_t> strange = strange_to(seen, proof.devices[i].graph);
     if (!strange.empty()) {
       proof.failures.push_back(
           fmt::format("a graph captured on device {} ran on {} that its kernels do not run on ({})",
@@ -268,6 +244,24 @@ CudaProof prove_cuda_devices(CudaDevices& devices) {
   }
   if (devices.split()) judge_overlap(proof);
   return proof;
+}
+
+CudaLaunching launching_on(CudaDevices& devices) {
+  CudaLaunching launching;
+  if (!devices.split()) return launching;
+  for (std::size_t i = 0; i < devices.all().size() && launching.replays; ++i) {
+    Subject subject(devices.driver(), devices.all()[i]);
+    std::vector<std::uint32_t> strange;
+    launching.try_to(devices.driver(), [&] {
+      const Sms seen = subject.seen();
+      strange = strange_to(seen, subject.seen_of_graph());
+    });
+    if (strange.empty()) continue;
+    launching.replays = false;
+    launching.why_not = fmt::format("graphs leave the SMs of device {} for {} others ({})", i,
+                                    strange.size(), some_of(strange));
+  }
+  return launching;
 }
 
 Result<CudaCheck> check_cuda_devices(const CudaDriver& driver, std::uint32_t count, bool one_gpu) {

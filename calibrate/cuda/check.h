@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "calibrate/cuda/devices.h"
+#include "calibrate/cuda/recording.h"
 #include "calibrate/cuda_check.h"
 
 namespace plumbline {
@@ -38,6 +39,10 @@ inline constexpr std::uint64_t kSpinNanoseconds = 5'000'000;
 /// that are not the device's; devices of one GPU that spend less than half of the joint spin
 /// together. Errors: CudaError.
 CudaProof prove_cuda_devices(CudaDevices& devices);
+
+/// Whether passes can be recorded and replayed on these devices: the graphs of parts of a GPU are
+/// looked at, as they might leave their part. Errors: CudaError.
+CudaLaunching launching_on(CudaDevices& devices);
 
 /// Opens `count` devices as open_cuda_devices does, and proves them. Errors: those of
 /// open_cuda_devices; CudaError.

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "calibrate/cuda/libraries.h"
+#include "calibrate/cuda/timing.h"
 #include "models/bug.h"
 
 namespace plumbline {
@@ -20,13 +22,8 @@ namespace {
 constexpr std::size_t kWorkspaceBytes = 32 << 20;
 constexpr int kMostAlgorithms = 8;
 
-Diagnostic no_library(std::string message) {
-  Diagnostic diagnostic;
-  diagnostic.message = std::move(message);
-  diagnostic.help = "install cuBLAS of CUDA 13, or name the file of libcublasLt.so.13";
-  diagnostic.fault = Fault::no_device;
-  return diagnostic;
-}
+constexpr std::string_view kCublasLtHelp =
+    "install cuBLAS of CUDA 13, or name the file of libcublasLt.so.13";
 
 /// Throws unless the call went well.
 void check(const CublasLt& library, std::string_view call, cublasStatus_t status,
@@ -48,48 +45,22 @@ cublasComputeType_t compute_type(ElementType type) {
   return type == ElementType::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
-/// Events of a timing; destroyed at its end.
-class Event {
- public:
-  explicit Event(const CudaDriver& driver) : driver_(driver) {
-    PLUMBLINE_CUDA(driver_, cuEventCreate, &event_, CU_EVENT_DEFAULT);
-  }
-  ~Event() { driver_.cuEventDestroy(event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-
-  void record(CUstream stream) const { PLUMBLINE_CUDA(driver_, cuEventRecord, event_, stream); }
-  /// Waits for this one. In milliseconds.
-  double since(const Event& begin) const {
-    PLUMBLINE_CUDA(driver_, cuEventSynchronize, event_);
-    float milliseconds = 0;
-    PLUMBLINE_CUDA(driver_, cuEventElapsedTime, &milliseconds, begin.event_, event_);
-    return static_cast<double>(milliseconds);
-  }
-
- private:
-  const CudaDriver& driver_;
-  CUevent event_ = nullptr;
-};
-
 }  // namespace
 
 // The library.
 
 Result<CublasLt> load_cublaslt(const std::string& path) {
-  void* loaded = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (loaded == nullptr) {
-    const char* why = dlerror();
-    return no_library(fmt::format("cuBLASLt cannot be loaded: {}", why == nullptr ? path : why));
-  }
+  const auto loaded = open_cuda_library("cuBLASLt", path, kCublasLtHelp);
+  if (!loaded) return loaded.problems();
   CublasLt library;
   std::string missing;
-#define PLUMBLINE_CUBLASLT_LOAD(call)                                            \
-  library.call = reinterpret_cast<decltype(library.call)>(dlsym(loaded, #call)); \
+#define PLUMBLINE_CUBLASLT_LOAD(call)                                             \
+  library.call = reinterpret_cast<decltype(library.call)>(dlsym(*loaded, #call)); \
   if (library.call == nullptr && missing.empty()) missing = #call;
   PLUMBLINE_CUBLASLT_CALLS(PLUMBLINE_CUBLASLT_LOAD)
 #undef PLUMBLINE_CUBLASLT_LOAD
-  if (!missing.empty()) return no_library(fmt::format("'{}' lacks {}", path, missing));
+  if (!missing.empty())
+    return no_cuda_library(fmt::format("'{}' lacks {}", path, missing), kCublasLtHelp);
   return library;
 }
 
@@ -334,7 +305,8 @@ cublasLtMatmulAlgo_t CublasLtProducts::chosen(const CudaQueue& queue, const Plan
   for (int i = 0; i < count; ++i) {
     if (found[i].state != CUBLAS_STATUS_SUCCESS) continue;
     try {
-      const double time = time_of(queue, plan, product, found[i].algo);
+      const double time =
+          median_milliseconds(queue, [&] { enqueue(queue, plan, product, found[i].algo); });
       if (time < least) {
         least = time;
         best = &found[i].algo;
@@ -348,33 +320,6 @@ cublasLtMatmulAlgo_t CublasLtProducts::chosen(const CudaQueue& queue, const Plan
   return *best;
 }
 
-/// The median of several, after some that do not count; in milliseconds.
-double CublasLtProducts::time_of(const CudaQueue& queue, const Plan& plan,
-                                 const CudaProduct& product,
-                                 const cublasLtMatmulAlgo_t& algorithm) const {
-  constexpr int kWarmUps = 3;
-  constexpr std::size_t kSamples = 9;
-  constexpr std::size_t kFewestSamples = 3;
-  constexpr double kEnough = 50;  // ms
-  // Several at a time, as the clock of events is coarse beside a small product.
-  constexpr int kTogether = 4;
-  const Event begin(*queue.driver);
-  const Event end(*queue.driver);
-  for (int i = 0; i < kWarmUps; ++i) enqueue(queue, plan, product, algorithm);
-  std::vector<double> times;
-  double all = 0;
-  while (times.size() < kSamples && (times.size() < kFewestSamples || all < kEnough)) {
-    begin.record(queue.stream);
-    for (int i = 0; i < kTogether; ++i) enqueue(queue, plan, product, algorithm);
-    end.record(queue.stream);
-    times.push_back(end.since(begin) / kTogether);
-    all += times.back() * kTogether;
-  }
-  const auto middle = times.begin() + std::ssize(times) / 2;
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
-}
-
 Result<std::unique_ptr<CublasLtProducts>> cublaslt_products(const CudaDriver& driver,
                                                             const std::string& path) {
   const Result<CublasLt> library = load_cublaslt(path);
@@ -382,7 +327,8 @@ Result<std::unique_ptr<CublasLtProducts>> cublaslt_products(const CudaDriver& dr
   try {
     return std::make_unique<CublasLtProducts>(driver, *library);
   } catch (const CublasLtError& error) {
-    return no_library(fmt::format("cuBLASLt does not start on this device: {}", error.what()));
+    return no_cuda_library(fmt::format("cuBLASLt does not start on this device: {}", error.what()),
+                           kCublasLtHelp);
   }
 }
 

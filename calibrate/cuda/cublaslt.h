@@ -150,8 +150,6 @@ class CublasLtProducts : public CudaProducts {
   void enqueue(const CudaQueue& queue, const Plan& plan, const CudaProduct& product,
                const cublasLtMatmulAlgo_t& algorithm) const;
   cublasLtMatmulAlgo_t chosen(const CudaQueue& queue, const Plan& plan, const CudaProduct& product);
-  double time_of(const CudaQueue& queue, const Plan& plan, const CudaProduct& product,
-                 const cublasLtMatmulAlgo_t& algorithm) const;
 
   CublasLt library_;
   cublasLtHandle_t handle_ = nullptr;

@@ -21,6 +21,9 @@ Diagnostic no_device(std::string message, std::string help = "") {
   return diagnostic;
 }
 
+/// Of a stream; the driver takes the nearest that there is.
+constexpr int kMostUrgent = -1000;
+
 /// A context is current while this lives; then the one before is again.
 class ContextScope {
  public:
@@ -48,6 +51,10 @@ class OpenDevices final : public CudaDevices {
   std::vector<CudaDevice>& all() override { return devices_; }
   std::string name() const override { return name_; }
   bool split() const override { return !greens_.empty(); }
+  CUstream new_urgent_stream(std::size_t device) const override {
+    const ContextScope scope(driver_, devices_[device].context);
+    return new_stream(split() ? greens_[device] : nullptr, kMostUrgent);
+  }
 
   /// GPUs 0 to count - 1. Errors: CudaError.
   void open_whole(std::uint32_t count);
@@ -58,8 +65,10 @@ class OpenDevices final : public CudaDevices {
   CUdevice gpu(int ordinal) const;
   /// Its primary context, which close() releases.
   CUcontext retain(CUdevice gpu);
+  /// Of the current context, or of the green one.
+  CUstream new_stream(CUgreenCtx green, int priority) const;
   /// Requires: the device stands in devices_ with its context.
-  void open_streams(CudaDevice& device, CUgreenCtx green) const;
+  void open_work(CudaDevice& device, CUgreenCtx green) const;
   void reach_each_other() const;
   void close() noexcept;
 
@@ -84,15 +93,20 @@ CUcontext OpenDevices::retain(CUdevice gpu) {
   return context;
 }
 
-void OpenDevices::open_streams(CudaDevice& device, CUgreenCtx green) const {
-  const ContextScope scope(driver_, device.context);
-  for (CUstream* stream : {&device.compute, &device.send}) {
-    if (green != nullptr) {
-      PLUMBLINE_CUDA(driver_, cuGreenCtxStreamCreate, stream, green, CU_STREAM_NON_BLOCKING, 0);
-    } else {
-      PLUMBLINE_CUDA(driver_, cuStreamCreate, stream, CU_STREAM_NON_BLOCKING);
-    }
+CUstream OpenDevices::new_stream(CUgreenCtx green, int priority) const {
+  CUstream stream = nullptr;
+  if (green != nullptr) {
+    PLUMBLINE_CUDA(driver_, cuGreenCtxStreamCreate, &stream, green, CU_STREAM_NON_BLOCKING,
+                   priority);
+  } else {
+    PLUMBLINE_CUDA(driver_, cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, priority);
   }
+  return stream;
+}
+
+void OpenDevices::open_work(CudaDevice& device, CUgreenCtx green) const {
+  const ContextScope scope(driver_, device.context);
+  device.compute = new_stream(green, 0);
   device.kernels = std::make_unique<CudaKernels>(driver_, cuda_kernel_image());
 }
 
@@ -126,7 +140,7 @@ void OpenDevices::open_whole(std::uint32_t count) {
     devices_.back().ordinal = ordinal;
     devices_.back().sms = static_cast<std::uint32_t>(sms);
     devices_.back().context = retain(device);
-    open_streams(devices_.back(), nullptr);
+    open_work(devices_.back(), nullptr);
   }
   reach_each_other();
 }
@@ -167,7 +181,7 @@ Result<SmSplit> OpenDevices::open_split(std::uint32_t count) {
     PLUMBLINE_CUDA(driver_, cuGreenCtxGetDevResource, green, &mine, CU_DEV_RESOURCE_TYPE_SM);
     devices_.back().sms = mine.sm.smCount;
     PLUMBLINE_CUDA(driver_, cuCtxFromGreenCtx, &devices_.back().context, green);
-    open_streams(devices_.back(), green);
+    open_work(devices_.back(), green);
   }
   return split;
 }
@@ -184,8 +198,7 @@ void OpenDevices::close() noexcept {
     if (device->context == nullptr) continue;
     driver_.cuCtxPushCurrent(device->context);
     device->kernels.reset();
-    for (CUstream stream : {device->send, device->compute})
-      if (stream != nullptr) driver_.cuStreamDestroy(stream);
+    if (device->compute != nullptr) driver_.cuStreamDestroy(device->compute);
     CUcontext popped = nullptr;
     driver_.cuCtxPopCurrent(&popped);
   }

@@ -19,9 +19,13 @@ struct CudaDevice {
   std::uint32_t sms = 0;
   CUcontext context = nullptr;  ///< Of its green context, or the GPU's primary one.
   CUstream compute = nullptr;
-  CUstream send = nullptr;  ///< Copies to other devices.
   std::unique_ptr<CudaKernels> kernels;
 };
+
+/// For own kernels on one of the device's streams; without libraries.
+inline CudaQueue bare_queue(const CudaDriver& driver, const CudaDevice& device, CUstream stream) {
+  return {&driver, device.kernels.get(), nullptr, nullptr, stream, device.sms};
+}
 
 /// Opened devices; closes them at the end, when no thread has one of their contexts current but the
 /// one that closes them. The driver outlives them.
@@ -35,6 +39,9 @@ class CudaDevices {
   virtual std::string name() const = 0;
   /// Whether they are parts of one GPU.
   virtual bool split() const = 0;
+  /// One more stream of a device, whose kernels go before those that wait on the compute stream.
+  /// The caller destroys it. Errors: CudaError.
+  virtual CUstream new_urgent_stream(std::size_t device) const = 0;
 };
 
 /// `count` devices: as many GPUs where there are so many (and `one_gpu` is not asked for), else GPU

@@ -40,7 +40,7 @@
   CALL(cuGreenCtxGetDevResource)    \
   CALL(cuGreenCtxStreamCreate)      \
   CALL(cuCtxFromGreenCtx)           \
-  CALL(cuStreamCreate)              \
+  CALL(cuStreamCreateWithPriority)  \
   CALL(cuStreamDestroy)             \
   CALL(cuStreamSynchronize)         \
   CALL(cuStreamQuery)               \

@@ -21,7 +21,9 @@ class CudaEvents {
     events_.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
       CUevent event = nullptr;
-      PLUMBLINE_CUDA(driver, cuEventCreate, &event, flags);
+      const CUresult result = driver.cuEventCreate(&event, flags);
+      if (result != CUDA_SUCCESS) destroy();
+      check_cuda(driver, "cuEventCreate", result);
       events_.push_back(event);
     }
   }
@@ -33,15 +35,17 @@ class CudaEvents {
   }
   CudaEvents(const CudaEvents&) = delete;
   CudaEvents& operator=(const CudaEvents&) = delete;
-  ~CudaEvents() {
-    for (const CUevent event : events_) driver_->cuEventDestroy(event);
-  }
+  ~CudaEvents() { destroy(); }
 
   CUevent operator[](std::size_t i) const { return events_[i]; }
   CUevent back() const { return events_.back(); }
   std::span<const CUevent> all() const { return events_; }
 
  private:
+  void destroy() noexcept {
+    for (const CUevent event : events_) driver_->cuEventDestroy(event);
+  }
+
   const CudaDriver* driver_ = nullptr;
   std::vector<CUevent> events_;
 };

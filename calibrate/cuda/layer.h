@@ -46,8 +46,7 @@ class CudaLayer {
   virtual void backward_weight(const CudaQueue& queue, const CudaCall& call) = 0;
 };
 
-/// Why the cuda backend does not run this network, if so: a kind of layer that it has no kernels
-/// for, no head at the end.
+/// Why the cuda backend does not run this network, if so: no head at the end.
 std::optional<Diagnostic> refuse_for_cuda(const Network& network, const Mark& mark);
 
 /// Allocates scratch and makes products ready. Requires: a layer that refuse_for_cuda lets pass,

@@ -39,8 +39,11 @@ void prepare_product(const LayerSite& site, CudaProduct p) {
   const auto operand = [&](CudaProduct::Operand& of, std::int64_t rows, std::int64_t columns) {
     const std::int64_t elements =
         of.turned ? spanned(of, columns, rows, p.batch) : spanned(of, rows, columns, p.batch);
-    CudaScratch memory = site.scratch(elements);
-    of.data = memory.data();
+    // Scratch is aligned to more than any product asks for.
+    constexpr CUdeviceptr aligned_to = 16;
+    const CUdeviceptr behind = of.data % aligned_to;
+    CudaScratch memory = site.scratch(elements + static_cast<std::int64_t>(aligned_to));
+    of.data = memory.data() + behind;
     noise(site.queue, site.type, of.data, static_cast<std::uint32_t>(elements), elements);
     return memory;
   };

@@ -53,7 +53,8 @@ inline CUdeviceptr advanced(CUdeviceptr data, std::int64_t elements, ElementType
 }
 
 /// Makes a product ready that a layer will ask for; its operands are made for the while of it.
-/// Their pointers are replaced, in all else it is the product that multiply() will see.
+/// Their pointers are replaced by others that are aligned alike, to 16 bytes at most; in all else
+/// it is the product that multiply() will see.
 void prepare_product(const LayerSite& site, CudaProduct product);
 
 /// y = x W^T + b of x [rows, inputs] and W [outputs, inputs].
@@ -64,6 +65,8 @@ class Dense {
 
   /// Makes the products of all passes ready. `bias`: whether forward() gets one.
   void prepare(const LayerSite& site, bool bias) const;
+  /// Only that of weight_gradient().
+  void prepare_weight(const LayerSite& site) const { prepare_product(site, weight_product()); }
 
   /// Without a bias where that is 0. The skip [rows, outputs] is added unless it is 0; it needs a
   /// bias beside it.
@@ -138,5 +141,10 @@ std::unique_ptr<CudaLayer> make_layer(const MlpBlock& settings, const LayerSite&
 std::unique_ptr<CudaLayer> make_layer(const AttentionBlock& settings, const LayerSite& site);
 std::unique_ptr<CudaLayer> make_layer(const Embedding& settings, const LayerSite& site);
 std::unique_ptr<CudaLayer> make_layer(const Head& settings, const LayerSite& site);
+std::unique_ptr<CudaLayer> make_layer(const Conv2d& settings, const LayerSite& site);
+std::unique_ptr<CudaLayer> make_layer(const MaxPool& settings, const LayerSite& site);
+std::unique_ptr<CudaLayer> make_layer(const BatchNorm& settings, const LayerSite& site);
+std::unique_ptr<CudaLayer> make_layer(const ResidualBlock& settings, const LayerSite& site);
+std::unique_ptr<CudaLayer> make_layer(const Lstm& settings, const LayerSite& site);
 
 }  // namespace plumbline::cuda

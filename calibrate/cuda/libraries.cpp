@@ -205,4 +205,21 @@ std::string cuda_library_version(std::uint64_t number) {
   return fmt::format("{}.{}.{}", number / 10'000, number / 100 % 100, number % 100);
 }
 
+Diagnostic no_cuda_library(std::string message, std::string_view help) {
+  Diagnostic diagnostic;
+  diagnostic.message = std::move(message);
+  diagnostic.help = help;
+  diagnostic.fault = Fault::no_device;
+  return diagnostic;
+}
+
+Result<void*> open_cuda_library(std::string_view name, const std::string& path,
+                                std::string_view help) {
+  void* const loaded = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (loaded != nullptr) return loaded;
+  const char* const why = dlerror();
+  return no_cuda_library(fmt::format("{} cannot be loaded: {}", name, why == nullptr ? path : why),
+                         help);
+}
+
 }  // namespace plumbline

@@ -63,6 +63,13 @@ Result<CudaLibrary> load_cuda_library(const CudaLibraryKind& kind,
 /// The same at cuda_library_places(getenv).
 Result<CudaLibrary> load_cuda_library(const CudaLibraryKind& kind);
 
+/// Opens the file at a path, or of a name that the loader looks for; it stays open. Errors (no
+/// device): it cannot be loaded.
+Result<void*> open_cuda_library(std::string_view name, const std::string& path,
+                                std::string_view help);
+/// There is no such library, or not as it should be.
+Diagnostic no_cuda_library(std::string message, std::string_view help);
+
 /// What a version number says: 130100 of cuBLASLt is 13.1.0, 91900 of cuDNN 9.19.0, 22809 of NCCL
 /// 2.28.9.
 std::string cuda_library_version(std::uint64_t number);

@@ -2,62 +2,12 @@
 #include "calibrate/cuda/own_kernels.h"
 
 #include <algorithm>
-#include <string>
-#include <string_view>
 
+#include "calibrate/cuda/launch.h"
 #include "models/bug.h"
 
 namespace plumbline::cuda {
 namespace {
-
-constexpr std::int64_t kThreads = 256;
-/// Blocks along the second and third extent of a grid.
-constexpr std::int64_t kMostBlocks = 65535;
-
-struct Blocks {
-  std::int64_t x = 1;
-  std::int64_t y = 1;
-  std::int64_t z = 1;
-};
-
-/// The arguments have the kernel's very types; `long long` where it counts.
-template <class... Arguments>
-void launch(const CudaQueue& queue, std::string_view kernel, const Blocks& blocks,
-            std::int64_t threads, std::int64_t shared_floats, Arguments... arguments) {
-  void* pointers[] = {&arguments...};
-  PLUMBLINE_CUDA(*queue.driver, cuLaunchKernel, (*queue.kernels)[kernel],
-                 static_cast<unsigned>(blocks.x), static_cast<unsigned>(blocks.y),
-                 static_cast<unsigned>(blocks.z), static_cast<unsigned>(threads), 1, 1,
-                 static_cast<unsigned>(shared_floats * 4), queue.stream, pointers, nullptr);
-}
-
-using Count = long long;
-
-std::string named(std::string_view kernel, ElementType type) {
-  return "plumbline_" + std::string(kernel) + (type == ElementType::bf16 ? "_bf16" : "_f32");
-}
-
-std::int64_t divided_up(std::int64_t count, std::int64_t parts) {
-  return (count + parts - 1) / parts;
-}
-
-/// For a loop over the grid: a few blocks for each SM take turns with all elements.
-template <class... Arguments>
-void launch_over(const CudaQueue& queue, std::string_view kernel, std::int64_t count,
-                 Arguments... arguments) {
-  constexpr std::int64_t kBlocksOfSm = 16;
-  const std::int64_t most = std::max<std::int64_t>(queue.sms, 1) * kBlocksOfSm;
-  launch(queue, kernel, {std::clamp<std::int64_t>(divided_up(count, kThreads), 1, most)}, kThreads,
-         0, arguments...);
-}
-
-/// A block for each row, whole warps of threads, with a float of shared memory for each.
-template <class... Arguments>
-void launch_rows(const CudaQueue& queue, std::string_view kernel, const Rows& shape,
-                 Arguments... arguments) {
-  const std::int64_t threads = std::min(divided_up(shape.columns, 32) * 32, kThreads);
-  launch(queue, kernel, {shape.rows}, threads, threads, arguments...);
-}
 
 // Column sums: chunks of rows by the shape alone, so that the order of a sum is.
 
@@ -153,6 +103,11 @@ void gelu(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr x
 void gelu_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr x_gradient,
                    CUdeviceptr y_gradient, CUdeviceptr x, std::int64_t count) {
   launch_over(queue, named("gelu_gradient", type), count, x_gradient, y_gradient, x, Count(count));
+}
+
+void add(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr x,
+         std::int64_t count) {
+  launch_over(queue, named("add", type), count, y, x, Count(count));
 }
 
 // Rows and columns.
@@ -260,15 +215,11 @@ void descend_with_moments(const CudaQueue& queue, ElementType type, CUdeviceptr 
 }
 
 void product(const CudaQueue& queue, ElementType type, const CudaProduct& p) {
-  constexpr std::int64_t kTile = 64;
-  constexpr std::int64_t kSharedFloats = std::int64_t{2} * 16 * 65;
   const ProductShape shape{p.rows,     p.columns,  p.depth,  p.batch,    p.a.stride,
                            p.a.step,   p.b.stride, p.b.step, p.c.stride, p.c.step,
                            p.a.turned, p.b.turned, p.alpha,  p.beta};
-  launch(queue, named("product", type),
-         {divided_up(p.columns, kTile), std::min(divided_up(p.rows, kTile), kMostBlocks),
-          std::min(p.batch, kMostBlocks)},
-         kThreads, kSharedFloats, p.a.data, p.b.data, p.c.data, shape);
+  launch_tiles(queue, named("product", type), {p.rows, p.columns}, p.batch, p.a.data, p.b.data,
+               p.c.data, shape);
 }
 
 }  // namespace plumbline::cuda

@@ -45,6 +45,9 @@ void gelu(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr x
           std::int64_t count);
 void gelu_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr x_gradient,
                    CUdeviceptr y_gradient, CUdeviceptr x, std::int64_t count);
+/// Adds x to y.
+void add(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr x,
+         std::int64_t count);
 
 // Rows and columns.
 

@@ -68,14 +68,12 @@ class Writer {
         sizes_(sizes),
         orders_(orders),
         rules_(rules),
-        streams_(2 * plan.graph.slots()),
-        clocks_(streams_, Clock(streams_, 0)),
-        due_(streams_),
         sources_(graph_.size()),
         joins_(graph_.size(), nullptr),
         copies_(plan.pipeline.copies),
         rounds_(graph_.stage_slots.size()) {
     for (const Join& join : graph_.joins) joins_[join.node] = &join;
+    make_streams();
     program_.step_of.assign(graph_.size(), kNone32);
     program_.first_step_of.assign(graph_.size(), kNone32);
     index_.assign(graph_.stage_slots.size(), std::vector<std::uint32_t>(graph_.slots(), kNone32));
@@ -117,6 +115,29 @@ class Writer {
   }
 
  private:
+  void make_streams() {
+    auto& streams = program_.streams;
+    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) streams.push_back({slot, false});
+    const auto add = [&](std::uint32_t slot) {
+      streams.push_back({slot, true});
+      return static_cast<std::uint32_t>(streams.size() - 1);
+    };
+    for (std::uint32_t node = 0; node < graph_.size(); ++node) {
+      if (graph_.blocking || !is_transfer(graph_.activities[node].kind)) continue;
+      const std::uint32_t channel = graph_.nodes[node].resource;
+      if (!channels_.contains(channel)) channels_[channel] = add(graph_.sender(node));
+    }
+    for (const auto& slots : graph_.stage_slots) {
+      if (slots.size() < 2) continue;
+      for (const std::uint32_t slot : slots) {
+        if (!gathering_.contains(slot)) gathering_[slot] = add(slot);
+      }
+    }
+    clocks_.assign(streams.size(), Clock(streams.size(), 0));
+    due_.resize(streams.size());
+    last_.assign(streams.size(), kNone32);
+  }
+
   // ---- the order ----
 
   /// Takes nodes in the order of the graph, each as soon as it can be: all that it waits for has
@@ -220,11 +241,8 @@ class Writer {
 
   // ---- waiting ----
 
-  static std::uint32_t compute(std::uint32_t slot) { return 2 * slot; }
-  static std::uint32_t send(std::uint32_t slot) { return 2 * slot + 1; }
-  static std::uint32_t stream_of(const CudaStep& step) {
-    return 2 * step.slot + (step.sends ? 1 : 0);
-  }
+  static std::uint32_t compute(std::uint32_t slot) { return slot; }
+  static std::uint32_t stream_of(const CudaStep& step) { return step.stream; }
 
   /// The steps that a node waits for, besides those of its own stream.
   std::vector<std::uint32_t> needs_of(std::uint32_t node) const {
@@ -269,7 +287,7 @@ class Writer {
       if (other == stream || clock[other] > step) continue;
       waits.push_back(step);
       const Clock& known = ends_[step];
-      for (std::uint32_t s = 0; s < streams_; ++s) clock[s] = std::max(clock[s], known[s]);
+      for (std::size_t s = 0; s < clock.size(); ++s) clock[s] = std::max(clock[s], known[s]);
     }
     std::sort(waits.begin(), waits.end());
     return waits;
@@ -358,7 +376,8 @@ class Writer {
     const bool up = activity.kind == ActivityKind::activation_transfer;
     Held& there = place(up ? inputs_ : output_gradients_, s, m, to);
     PLUMBLINE_CHECK(there != nullptr, to_text(activity));
-    const std::uint32_t stream = graph_.blocking ? compute(from) : send(from);
+    const std::uint32_t stream =
+        graph_.blocking ? compute(from) : channels_.at(graph_.nodes[node].resource);
     wait(stream, needs_of(node));
     if (graph_.blocking && last_[compute(to)] != kNone32) {
       wait(stream, {last_[compute(to)]});
@@ -368,6 +387,7 @@ class Writer {
     step.kind = CudaStep::Kind::copy;
     step.node = node;
     step.slot = from;
+    step.stream = stream;
     step.sends = !graph_.blocking;
     step.waits = take_waits(stream);
     Held arrived = take(to, program_.blocks[there->block].bytes, stream);
@@ -398,6 +418,7 @@ class Writer {
       CudaStep step;
       step.node = node;
       step.slot = slot;
+      step.stream = stream;
       step.on = index_[activity.stage.value][slot];
       step.micro_batch = activity.micro_batch.value;
       step.sample = activity.micro_batch.value * copies_ + slot % copies_;
@@ -528,7 +549,7 @@ class Writer {
     for (auto& gathered : round.gathered) gathered.resize(slots.size());
     for (std::size_t i = 0; i < slots.size(); ++i) {
       if (!round.own[i]) continue;  // a replica may have had no micro-batch
-      const std::uint32_t stream = send(slots[i]);
+      const std::uint32_t stream = gathering_.at(slots[i]);
       for (std::size_t j = 0; j < slots.size(); ++j) {
         if (j == i) continue;
         wait(stream, made);
@@ -536,6 +557,7 @@ class Writer {
         step.kind = CudaStep::Kind::copy;
         step.node = node;  // until its hop comes
         step.slot = slots[i];
+        step.stream = stream;
         step.sends = true;
         step.waits = take_waits(stream);
         Held there = take(slots[j], sizes_[s].parameters, stream);
@@ -646,9 +668,10 @@ class Writer {
   const std::vector<StageBytes>& sizes_;
   const DeviceOrders& orders_;
   const CudaProgramRules& rules_;
-  std::uint32_t streams_;
   CudaProgram program_;
-  Shelves shelves_;  // before all that may hold a block
+  std::map<std::uint32_t, std::uint32_t> channels_;   ///< By resource: the stream.
+  std::map<std::uint32_t, std::uint32_t> gathering_;  ///< By slot: the stream.
+  Shelves shelves_;                                   // before all that may hold a block
   Shelves gradient_shelves_;
   std::vector<Clock> clocks_;  ///< Of each stream: before its next step.
   std::vector<Clock> ends_;    ///< Of each step: at its end.
@@ -665,7 +688,7 @@ class Writer {
   std::vector<std::map<std::uint32_t, GradientRound>> rounds_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> sent_;
   std::vector<std::uint32_t> leftover_;
-  std::vector<std::uint32_t> last_ = std::vector<std::uint32_t>(streams_, kNone32);
+  std::vector<std::uint32_t> last_;  ///< Of each stream: its newest step.
 };
 
 }  // namespace

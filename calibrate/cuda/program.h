@@ -50,8 +50,9 @@ struct CudaStep {
 
   Kind kind = Kind::forward;
   std::uint32_t node = 0;            ///< Of the graph.
-  std::uint32_t slot = 0;            ///< On whose stream it stands.
-  bool sends = false;                ///< On its send stream; else on the compute stream.
+  std::uint32_t slot = 0;            ///< On one of whose streams it stands.
+  std::uint32_t stream = 0;          ///< Which: index into CudaProgram::streams.
+  bool sends = false;                ///< On a stream for sending; else on the compute stream.
   bool signals = false;              ///< Others wait for it: an event is recorded behind it.
   bool clears = false;               ///< An update: `gradients` become zero behind it.
   bool makes_again = false;          ///< A backward: what F kept is computed again before it.
@@ -89,7 +90,15 @@ struct CudaProgram {
     bool is_gradients = false;
   };
 
+  /// The compute streams of the slots in order; then those on which they send: one for each channel
+  /// that carries transfers, one for the gradients of a slot that go to other members.
+  struct Stream {
+    std::uint32_t slot = 0;
+    bool sends = false;
+  };
+
   std::vector<CudaStep> steps;
+  std::vector<Stream> streams;
   std::vector<StageOnSlot> stages;
   std::vector<Block> blocks;
   /// Of each node: the step that does it; kNone32 for moments, for parts of a backward, and for
@@ -116,7 +125,7 @@ struct CudaProgramRules {
   UpdateRule updates;
 };
 
-/// Lays the plan out. Transfers that overlap are copies on the sender's send stream; blocking ones
+/// Lays the plan out. Transfers that overlap are copies on a stream of their channel; blocking ones
 /// stand on the sender's compute stream and wait for the receiver's, which waits for them. In an
 /// all-reduce every member sends its gradients to every other one, and all add them in the same
 /// order when they update: replicas stay equal bit by bit. A backward that is cut into parts is

@@ -11,6 +11,7 @@
 
 namespace plumbline {
 
+class CudaConvolutions;
 class CudaProducts;
 
 /// The own kernels, loaded into one context.
@@ -36,7 +37,8 @@ class CudaKernels {
 struct CudaQueue {
   const CudaDriver* driver = nullptr;
   const CudaKernels* kernels = nullptr;
-  CudaProducts* products = nullptr;  ///< Matrix products on this device.
+  CudaProducts* products = nullptr;          ///< Matrix products on this device.
+  CudaConvolutions* convolutions = nullptr;  ///< Null where no layer has any.
   CUstream stream = nullptr;
   std::uint32_t sms = 0;  ///< That its kernels run on.
 };

@@ -14,7 +14,11 @@
 
 #include "calibrate/clock.h"
 #include "calibrate/cuda/events.h"
+#include "calibrate/cuda/lanes.h"
+#include "calibrate/cuda/launch.h"
 #include "calibrate/cuda/left_behind.h"
+#include "calibrate/cuda/range.h"
+#include "calibrate/cuda/spinner.h"
 #include "calibrate/ledger.h"
 #include "models/bug.h"
 #include "sim/release.h"
@@ -33,22 +37,35 @@ struct Hang {
   RealTime for_so_long = 0;
 };
 
+std::unique_ptr<CudaWork> work_of(CudaDevices& devices, DeviceLibraries* libraries,
+                                  const CudaTraining& training, const RunPlan& plan,
+                                  const CudaProgram& program) {
+  if (training.network == nullptr) return std::make_unique<CudaSpinner>(devices, plan.graph);
+  return std::make_unique<CudaTrainer>(devices, *libraries, training, plan, program);
+}
+
 /// One run from its program to its record.
 class CudaRig {
  public:
-  CudaRig(CudaDevices& devices, DeviceProducts& products, const CudaTraining& training,
-          const RunPlan& plan, CudaProgram program, const RunOptions& options)
+  CudaRig(CudaDevices& devices, DeviceLibraries* libraries, CudaLaunching& launching,
+          const CudaTraining& training, const RunPlan& plan, CudaProgram program,
+          const RunOptions& options)
       : devices_(devices),
+        launching_(launching),
         driver_(devices.driver()),
         graph_(plan.graph),
         program_(std::move(program)),
         options_(options),
-        trainer_(devices, products, training, plan, program_),
+        lanes_(devices, program_),
+        paces_(devices, plan.graph, program_, lanes_),
+        work_(work_of(devices, libraries, training, plan, program_)),
         on_device_(plan.graph.slots()) {
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) ledgers_.emplace_back(plan, slot);
+    names_.reserve(program_.steps.size());
     for (std::uint32_t i = 0; i < program_.steps.size(); ++i) {
       const CudaStep& step = program_.steps[i];
       if (!step.sends) on_device_[step.slot].steps.push_back(i);
+      names_.push_back(to_text(graph_.activities[step.node]));
     }
     if (options_.most_iterations == 0) options_.most_iterations = 2 * options_.iterations;
   }
@@ -77,11 +94,21 @@ class CudaRig {
     std::vector<std::vector<float>> all;
     for (std::uint32_t s = 0; s < graph_.stage_slots.size(); ++s) {
       use(graph_.stage_slots[s].front());
-      all.push_back(trainer_.parameters(s));
+      all.push_back(work_->parameters(s));
     }
     return all;
   }
   const std::vector<double>& losses() const { return losses_; }
+
+  /// Streams beyond the connections to a GPU share them, and then wait for each other.
+  std::string streams_remark() const {
+    constexpr std::size_t kConnections = 32;  // as load_cuda_driver asks for
+    if (!devices_.split() || lanes_.size() <= kConnections) return "";
+    return fmt::format(
+        "{} streams share the {} connections to the GPU: some wait for others although they need "
+        "not; fewer devices, or links without a latency, take fewer",
+        lanes_.size(), kConnections);
+  }
 
   /// What the books say beside what was allocated, of the device where they differ the most.
   std::string memory_remark(const RunRecord& record) const {
@@ -90,7 +117,9 @@ class CudaRig {
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
       const auto booked =
           static_cast<double>(record.iterations.front().memory[slot].peak.sum().count);
-      const auto allocated = static_cast<double>(trainer_.allocated(slot));
+      const auto bytes = work_->allocated(slot);
+      if (!bytes) return "";
+      const auto allocated = static_cast<double>(*bytes);
       const double off = std::abs(allocated - booked) / std::max(booked, 1.0);
       if (off <= worst) continue;
       worst = off;
@@ -106,10 +135,8 @@ class CudaRig {
     std::vector<std::uint32_t> steps;  ///< Of its compute stream, in order.
     std::size_t ended = 0;             ///< So many of them are known to have ended.
     CudaEvents timing;                 ///< Origin, start, end of the iteration.
-    CudaEvents joins;                  ///< Start; ends of the two streams.
   };
   enum Timing : std::uint8_t { origin, start, end, timings };
-  enum Joins : std::uint8_t { started, compute_ended, send_ended, joins };
 
   // ---- what is there before the first iteration ----
 
@@ -118,16 +145,12 @@ class CudaRig {
     PLUMBLINE_CUDA(driver_, cuCtxSetCurrent, device(slot).context);
   }
   CudaDevice& device(std::uint32_t slot) { return devices_.all()[slot]; }
-  CUstream stream_of(const CudaStep& step) {
-    return step.sends ? device(step.slot).send : device(step.slot).compute;
-  }
 
   void prepare(std::uint32_t slot) {
     use(slot);
-    trainer_.prepare(slot);
+    work_->prepare(slot);
     OnDevice& mine = on_device_[slot];
     mine.timing = CudaEvents(driver_, timings, CU_EVENT_DEFAULT);
-    mine.joins = CudaEvents(driver_, joins, CU_EVENT_DISABLE_TIMING);
     signals_.resize(program_.steps.size());
     told_.resize(program_.steps.size());
     for (std::size_t i = 0; i < program_.steps.size(); ++i) {
@@ -136,6 +159,7 @@ class CudaRig {
       if (step.signals) signals_[i] = CudaEvents(driver_, 1, CU_EVENT_DISABLE_TIMING);
       told_[i] = CudaEvents(driver_, 2, CU_EVENT_DEFAULT);
     }
+    if (slot == 0) started_ = CudaEvents(driver_, 1, CU_EVENT_DISABLE_TIMING);
     if (slot == 0) gate_times_ = CudaScratch(driver_, 2 * sizeof(std::uint64_t));
   }
 
@@ -168,6 +192,7 @@ class CudaRig {
   /// One iteration, from the first call to the end of all work.
   void execute(bool tells) {
     for (OnDevice& one : on_device_) one.ended = 0;
+    record();
     std::int64_t& enqueuing = enqueuing_[tells ? 1 : 0];
     begin(enqueuing);
     const RealTime before = now();
@@ -181,70 +206,83 @@ class CudaRig {
     watch();
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
       use(slot);
-      trainer_.bring_losses(slot);
+      work_->bring_losses(slot);
       PLUMBLINE_CUDA(driver_, cuStreamSynchronize, device(slot).compute);
     }
-    trainer_.end_iteration();
-    losses_.push_back(trainer_.mean_loss());
+    has_run_[work_->phase()] = true;
+    work_->end_iteration();
+    if (const auto loss = work_->mean_loss()) losses_.push_back(*loss);
+  }
+
+  /// Records the ops of this phase once it has run: then nothing is loaded any more.
+  void record() {
+    auto& recorded = recordings_[work_->phase()];
+    if (!launching_.replays || !recorded.empty() || !has_run_[work_->phase()]) return;
+    const bool is_recorded = launching_.try_to(driver_, [&] {
+      recorded.resize(program_.steps.size());
+      for (std::uint32_t i = 0; i < program_.steps.size(); ++i) {
+        const CudaStep& step = program_.steps[i];
+        if (step.kind == CudaStep::Kind::copy) continue;  // one call anyway
+        use(step.slot);
+        at_step_ = i;
+        const CUstream stream = lanes_[step.stream];
+        recorded[i] = CudaRecording(driver_, stream, [&] { work_->enqueue(step, stream); });
+      }
+    });
+    at_step_.reset();
+    if (is_recorded) return;
+    for (auto& of_phase : recordings_) of_phase.clear();
+  }
+
+  const CudaRecording* recording_of(std::uint32_t step) const {
+    const auto& recorded = recordings_[work_->phase()];
+    return recorded.empty() || !recorded[step] ? nullptr : &recorded[step];
   }
 
   /// All streams wait for one event; then each device notes the time.
   void begin(std::int64_t gate_time) {
+    use(0);
+    gate(gate_time);
+    PLUMBLINE_CUDA(driver_, cuEventRecord, started_[0], device(0).compute);
+    PLUMBLINE_CUDA(driver_, cuEventRecord, on_device_[0].timing[start], device(0).compute);
+    lanes_.start_behind(started_[0]);
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
       use(slot);
-      const CudaDevice& mine = device(slot);
-      const CudaEvents& timing = on_device_[slot].timing;
-      const CUevent all_start = on_device_[0].joins[started];
-      if (slot == 0) {
-        gate(gate_time);
-        PLUMBLINE_CUDA(driver_, cuEventRecord, all_start, mine.compute);
-        PLUMBLINE_CUDA(driver_, cuEventRecord, timing[start], mine.compute);
-      } else {
-        PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, mine.compute, all_start, 0);
-      }
-      PLUMBLINE_CUDA(driver_, cuEventRecord, timing[origin], mine.compute);
-      PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, mine.send, all_start, 0);
+      PLUMBLINE_CUDA(driver_, cuEventRecord, on_device_[slot].timing[origin], device(slot).compute);
     }
   }
 
   /// Holds the first device back while the host enqueues.
   void gate(std::int64_t gate_time) {
     if (gate_time == 0) return;
-    auto nanoseconds = static_cast<unsigned long long>(gate_time);
-    CUdeviceptr times = gate_times_.data();
-    void* arguments[] = {&nanoseconds, &times};
-    PLUMBLINE_CUDA(driver_, cuLaunchKernel, (*device(0).kernels)["plumbline_spin"], 1, 1, 1, 1, 1,
-                   1, 0, device(0).compute, arguments, nullptr);
+    cuda::launch(bare_queue(driver_, device(0), device(0).compute), "plumbline_spin", {}, 1, 0,
+                 static_cast<unsigned long long>(gate_time), gate_times_.data());
   }
 
   void enqueue(std::uint32_t i, bool tells) {
     const CudaStep& step = program_.steps[i];
+    std::optional<CudaRange> range;
+    if (tells) range.emplace(names_[i].c_str());
     use(step.slot);
     at_step_ = i;
-    const CUstream stream = stream_of(step);
+    const CUstream stream = lanes_[step.stream];
     for (const std::uint32_t before : step.waits)
       PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, stream, signals_[before][0], 0);
     if (tells) PLUMBLINE_CUDA(driver_, cuEventRecord, told_[i][0], stream);
-    trainer_.enqueue(step);
-    if (tells) PLUMBLINE_CUDA(driver_, cuEventRecord, told_[i][1], stream);
-    if (step.signals) PLUMBLINE_CUDA(driver_, cuEventRecord, signals_[i][0], stream);
+    paces_.begin(i);
+    if (const CudaRecording* recorded = recording_of(i)) {
+      recorded->replay(stream);
+    } else {
+      work_->enqueue(step, stream);
+    }
+    const CUstream arrived = paces_.end(i);
+    if (tells) PLUMBLINE_CUDA(driver_, cuEventRecord, told_[i][1], arrived);
+    if (step.signals) PLUMBLINE_CUDA(driver_, cuEventRecord, signals_[i][0], arrived);
   }
 
   /// The first device notes when all streams have ended.
   void finish() {
-    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
-      use(slot);
-      const CudaEvents& own = on_device_[slot].joins;
-      PLUMBLINE_CUDA(driver_, cuEventRecord, own[compute_ended], device(slot).compute);
-      PLUMBLINE_CUDA(driver_, cuEventRecord, own[send_ended], device(slot).send);
-    }
-    use(0);
-    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
-      const CudaEvents& own = on_device_[slot].joins;
-      if (slot > 0)
-        PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, device(0).compute, own[compute_ended], 0);
-      PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, device(0).compute, own[send_ended], 0);
-    }
+    lanes_.join();
     PLUMBLINE_CUDA(driver_, cuEventRecord, on_device_[0].timing[end], device(0).compute);
   }
 
@@ -459,24 +497,26 @@ class CudaRig {
   }
 
   /// What is enqueued must end before its memory goes; errors have been told.
-  void forget_errors() {
-    for (CudaDevice& one : devices_.all()) {
-      driver_.cuCtxSetCurrent(one.context);
-      driver_.cuStreamSynchronize(one.compute);
-      driver_.cuStreamSynchronize(one.send);
-    }
-  }
+  void forget_errors() { lanes_.drain(); }
 
   CudaDevices& devices_;
+  CudaLaunching& launching_;
   const CudaDriver& driver_;
   const OpGraph& graph_;
   const CudaProgram program_;
   RunOptions options_;
-  CudaTrainer trainer_;
+  CudaLanes lanes_;
+  CudaPaces paces_;
+  std::unique_ptr<CudaWork> work_;
+  CudaEvents started_;
   std::vector<OnDevice> on_device_;
   std::vector<Ledger> ledgers_;
+  std::vector<std::string> names_;   ///< Of each step, as its slice of the trace.
   std::vector<CudaEvents> signals_;  ///< Of each step that others wait for.
   std::vector<CudaEvents> told_;     ///< Of each step: begin and end.
+  /// By phase: of each step, where its ops are replayed.
+  std::array<std::vector<CudaRecording>, 2> recordings_;
+  std::array<bool, 2> has_run_{};  ///< By phase.
   CudaScratch gate_times_;
   std::array<std::int64_t, 2>
       enqueuing_{};  ///< How long the gate stays closed; [1] where it tells.
@@ -505,8 +545,9 @@ class OwnContext {
 
 }  // namespace
 
-CudaRun run_on_cuda(CudaDevices& devices, DeviceProducts& products, const CudaTraining& training,
-                    const RunPlan& plan, const DeviceOrders& orders, const RunOptions& options) {
+CudaRun run_on_cuda(CudaDevices& devices, DeviceLibraries* libraries, CudaLaunching& launching,
+                    const CudaTraining& training, const RunPlan& plan, const DeviceOrders& orders,
+                    const RunOptions& options) {
   PLUMBLINE_CHECK(devices.all().size() == plan.graph.slots() && options.iterations > 0,
                   devices.all().size(), plan.graph.slots(), options.iterations);
   CudaRun run;
@@ -517,14 +558,27 @@ CudaRun run_on_cuda(CudaDevices& devices, DeviceProducts& products, const CudaTr
     return run;
   }
   const OwnContext own(devices.driver());
-  auto rig = std::make_unique<CudaRig>(devices, products, training, plan,
-                                       *std::move(laid_out.program), options);
+  std::unique_ptr<CudaRig> rig;
+  try {
+    rig = std::make_unique<CudaRig>(devices, libraries, launching, training, plan,
+                                    *std::move(laid_out.program), options);
+  } catch (const CudaError& error) {
+    RunFailure failure;
+    failure.kind = RunFailure::Kind::failed;
+    failure.message = fmt::format("no streams or memory for the run: {}", error.what());
+    failure.stands.assign(plan.graph.slots(), {DeviceStand::State::starts, 0, std::nullopt});
+    run.result = std::move(failure);
+    return run;
+  }
   run.result = rig->run();
   run.learnt.losses = rig->losses();
   run.abandoned = rig->is_abandoned();
   if (const auto* record = std::get_if<RunRecord>(&run.result)) {
     run.learnt.parameters = rig->parameters();
-    run.remarks.push_back(rig->memory_remark(*record));
+    const std::string memory = rig->memory_remark(*record);
+    for (const std::string& remark : {memory, rig->streams_remark()}) {
+      if (!remark.empty()) run.remarks.push_back(remark);
+    }
   }
   if (run.abandoned) leave_behind(std::move(rig));
   return run;

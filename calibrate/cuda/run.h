@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/cuda/device_products.h"
+#include "calibrate/cuda/device_libraries.h"
 #include "calibrate/cuda/devices.h"
+#include "calibrate/cuda/recording.h"
 #include "calibrate/cuda/trainer.h"
 #include "calibrate/cuda_backend.h"
 #include "calibrate/run_plan.h"
@@ -25,18 +26,22 @@ struct CudaRun {
   bool abandoned = false;
 };
 
-/// Executes the plan on the devices, one for each slot. Each measured iteration is executed twice:
+/// Executes the plan on the devices, one for each slot; without a network, and then without
+/// libraries, ops are kernels that spin for their time. Each measured iteration is executed twice:
 /// first alone, between one event at the start and one at the end (`untold`); then with events
 /// around every op, which tell the trace. Events are read against one that every device records at
 /// the start of the iteration. Devices begin together, behind a kernel that waits for as long as
 /// enqueuing an iteration takes, as far as the driver's queues let the host run ahead.
-/// Nothing else runs on the devices, so all iterations count as clean.
+/// Nothing else runs on the devices, so all iterations count as clean. Where `launching` replays,
+/// an op's kernels are one graph, but for the first iteration of each phase, which runs them one by
+/// one so that all they need is loaded; where they cannot be recorded, it says so afterwards.
 ///
 /// The thread waits by asking, so a device that makes no progress for the patience of the options
 /// and 20 times the predicted time of the op that it is at is told as a hang; a driver call that
 /// does not return is not. Requires: as many devices as slots. No context is
 /// left current that was not.
-CudaRun run_on_cuda(CudaDevices& devices, DeviceProducts& products, const CudaTraining& training,
-                    const RunPlan& plan, const DeviceOrders& orders, const RunOptions& options);
+CudaRun run_on_cuda(CudaDevices& devices, DeviceLibraries* libraries, CudaLaunching& launching,
+                    const CudaTraining& training, const RunPlan& plan, const DeviceOrders& orders,
+                    const RunOptions& options);
 
 }  // namespace plumbline

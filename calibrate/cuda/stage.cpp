@@ -12,12 +12,6 @@
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kAlignment = 256;
-
-void stamp(const CudaQueue& queue, CudaStamps stamps, std::size_t i) {
-  if (!stamps.empty()) PLUMBLINE_CUDA(*queue.driver, cuEventRecord, stamps[i], queue.stream);
-}
-
 /// Rounded to the nearest, ties to even.
 std::uint16_t bf16_of(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -55,7 +49,7 @@ std::vector<float> as_floats(ElementType type, const std::vector<std::byte>& ele
 
 StageLayout CudaStage::layout_of(const Network& network, std::size_t first, std::size_t last,
                                  std::int64_t batch) {
-  return {network, first, last, batch, kAlignment};
+  return {network, first, last, batch, kCudaAlignment};
 }
 
 CudaStage::CudaStage(const CudaQueue& queue, const Network& network, std::size_t first,
@@ -113,48 +107,25 @@ void CudaStage::bind_backward(const CudaStageTensors& tensors, std::size_t i, bo
     call.gradients[p] = tensors.gradients + placed.parameters[p];
 }
 
-void CudaStage::forward(const CudaQueue& queue, const CudaStageTensors& tensors,
-                        CudaStamps stamps) {
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    stamp(queue, stamps, i);
-    bind(tensors, i);
-    layers_[i].kernels->forward(queue, layers_[i].call);
+void CudaStage::walk(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors) {
+  for (std::size_t place = 0; place < layers_.size(); ++place)
+    walk_layer(queue, pass, tensors, layer_at(pass, place));
+}
+
+void CudaStage::walk_layer(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors,
+                           std::size_t layer) {
+  const bool split = pass == Pass::backward_input || pass == Pass::backward_weight;
+  CudaLayer& kernels = *layers_[layer].kernels;
+  const CudaCall& call = layers_[layer].call;
+  if (pass == Pass::forward) {
+    bind(tensors, layer);
+    kernels.forward(queue, call);
+    return;
   }
-  stamp(queue, stamps, layers_.size());
-}
-
-template <class Visit>
-void CudaStage::from_the_end(const CudaQueue& queue, CudaStamps stamps, Visit&& visit) {
-  for (std::size_t i = layers_.size(); i-- > 0;) {
-    stamp(queue, stamps, layers_.size() - 1 - i);
-    visit(i);
-  }
-  stamp(queue, stamps, layers_.size());
-}
-
-void CudaStage::backward(const CudaQueue& queue, const CudaStageTensors& tensors,
-                         CudaStamps stamps) {
-  from_the_end(queue, stamps, [&](std::size_t i) {
-    bind_backward(tensors, i, /*split=*/false);
-    layers_[i].kernels->backward_input(queue, layers_[i].call);
-    layers_[i].kernels->backward_weight(queue, layers_[i].call);
-  });
-}
-
-void CudaStage::backward_input(const CudaQueue& queue, const CudaStageTensors& tensors,
-                               CudaStamps stamps) {
-  from_the_end(queue, stamps, [&](std::size_t i) {
-    bind_backward(tensors, i, /*split=*/true);
-    layers_[i].kernels->backward_input(queue, layers_[i].call);
-  });
-}
-
-void CudaStage::backward_weight(const CudaQueue& queue, const CudaStageTensors& tensors,
-                                CudaStamps stamps) {
-  from_the_end(queue, stamps, [&](std::size_t i) {
-    bind_backward(tensors, i, /*split=*/true);
-    layers_[i].kernels->backward_weight(queue, layers_[i].call);
-  });
+  PLUMBLINE_CHECK(pass != Pass::update, layer);
+  bind_backward(tensors, layer, split);
+  if (pass != Pass::backward_weight) kernels.backward_input(queue, call);
+  if (pass != Pass::backward_input) kernels.backward_weight(queue, call);
 }
 
 CudaOptimizer::CudaOptimizer(const CudaQueue& queue, OptimizerKind kind, ElementType type,

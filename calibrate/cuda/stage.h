@@ -4,19 +4,23 @@
 
 #include <cuda.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "calibrate/cuda/layer.h"
 #include "calibrate/cuda/queue.h"
 #include "calibrate/cuda/scratch.h"
+#include "calibrate/pass_samples.h"
 #include "calibrate/stage_layout.h"
 #include "models/network.h"
 #include "models/optimizer_kind.h"
 
 namespace plumbline {
+
+/// Of every tensor, in bytes.
+inline constexpr std::size_t kCudaAlignment = 256;
 
 /// The tensors of one micro-batch on its way through a stage; pointers of the device. Sizes are
 /// told by CudaStage::layout().
@@ -32,10 +36,6 @@ struct CudaStageTensors {
   CUdeviceptr parameters = 0;
   CUdeviceptr gradients = 0;  ///< Added to.
 };
-
-/// Events that are recorded before each layer of a pass, in the order in which it takes them, and
-/// behind the last one; none = no layer is timed.
-using CudaStamps = std::span<const CUevent>;
 
 /// Layers first..last of a network. Passes only enqueue, so they can be captured into a graph; they
 /// share scratch, so they stand on one stream.
@@ -54,13 +54,16 @@ class CudaStage {
   /// The layers' starting values as the device holds them: those of the CPU's stage, rounded.
   std::vector<std::byte> initial_parameters(std::uint64_t seed) const;
 
-  void forward(const CudaQueue& queue, const CudaStageTensors& tensors, CudaStamps stamps = {});
-  /// I and W of each layer in turn, the last layer first.
-  void backward(const CudaQueue& queue, const CudaStageTensors& tensors, CudaStamps stamps = {});
-  void backward_input(const CudaQueue& queue, const CudaStageTensors& tensors,
-                      CudaStamps stamps = {});
-  void backward_weight(const CudaQueue& queue, const CudaStageTensors& tensors,
-                       CudaStamps stamps = {});
+  /// Every layer in turn; backwards begin at the last one, and a full one is I and W of each.
+  /// Requires: no update.
+  void walk(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors);
+  /// The layer that comes at `place` in a pass.
+  std::size_t layer_at(Pass pass, std::size_t place) const {
+    return pass == Pass::forward ? place : layers_.size() - 1 - place;
+  }
+  /// That layer alone.
+  void walk_layer(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors,
+                  std::size_t layer);
 
  private:
   struct Bound {
@@ -71,8 +74,6 @@ class CudaStage {
   void bind(const CudaStageTensors& tensors, std::size_t i);
   /// Sets the call's gradients and left tensors.
   void bind_backward(const CudaStageTensors& tensors, std::size_t i, bool split);
-  template <class Visit>
-  void from_the_end(const CudaQueue& queue, CudaStamps stamps, Visit&& visit);
 
   ElementType type_;
   StageLayout layout_;

@@ -9,8 +9,19 @@
 namespace plumbline {
 namespace {
 
-/// As the blocks of a stage.
-constexpr std::size_t kSampleAlignment = 256;
+Pass pass_of(CudaStep::Kind kind) {
+  switch (kind) {
+    case CudaStep::Kind::forward:
+      return Pass::forward;
+    case CudaStep::Kind::backward:
+      return Pass::backward;
+    case CudaStep::Kind::backward_input:
+      return Pass::backward_input;
+    default:
+      PLUMBLINE_CHECK(kind == CudaStep::Kind::backward_weight, static_cast<int>(kind));
+      return Pass::backward_weight;
+  }
+}
 
 /// The micro-batches of one mini-batch, or 1 in an asynchronous run.
 std::uint32_t mini_batch_of(const RunPlan& plan) {
@@ -34,19 +45,13 @@ float loss_weight(const RunPlan& plan, const CudaTraining& training, std::uint32
 
 }  // namespace
 
-CudaQueue queue_of(const CudaDriver& driver, const CudaDevice& device, CudaProducts& products,
-                   CUstream stream) {
-  CudaQueue queue;
-  queue.driver = &driver;
-  queue.kernels = device.kernels.get();
-  queue.products = &products;
-  queue.stream = stream;
-  queue.sms = device.sms;
-  return queue;
-}
-
 std::vector<StageBytes> stage_bytes(const RunPlan& plan, const CudaTraining& training) {
   std::vector<StageBytes> all;
+  if (training.network == nullptr) {
+    all.assign(plan.pipeline.partition.stages.size(),
+               {kCudaAlignment, kCudaAlignment, kCudaAlignment, kCudaAlignment, kCudaAlignment});
+    return all;
+  }
   for (const auto& stage : plan.pipeline.partition.stages) {
     const StageLayout layout = CudaStage::layout_of(*training.network, stage.layers.front().value,
                                                     stage.layers.back().value, training.batch);
@@ -56,11 +61,11 @@ std::vector<StageBytes> stage_bytes(const RunPlan& plan, const CudaTraining& tra
   return all;
 }
 
-CudaTrainer::CudaTrainer(CudaDevices& devices, DeviceProducts& products,
+CudaTrainer::CudaTrainer(CudaDevices& devices, DeviceLibraries& libraries,
                          const CudaTraining& training, const RunPlan& plan,
                          const CudaProgram& program)
     : devices_(devices),
-      products_(products),
+      libraries_(libraries),
       training_(training),
       plan_(plan),
       program_(program),
@@ -73,7 +78,7 @@ CudaTrainer::CudaTrainer(CudaDevices& devices, DeviceProducts& products,
   sample_bytes_ =
       numbers * (network.input.vocabulary ? sizeof(std::int32_t)
                                           : static_cast<std::size_t>(bytes_of(network.element)));
-  sample_stride_ = (sample_bytes_ + kSampleAlignment - 1) / kSampleAlignment * kSampleAlignment;
+  sample_stride_ = (sample_bytes_ + kCudaAlignment - 1) / kCudaAlignment * kCudaAlignment;
   const Shape& rows = network.layers.back().input;
   label_bytes_ = batch * sizeof(std::int32_t) *
                  (rows.extents.size() > 1 ? static_cast<std::size_t>(rows.extents.front()) : 1);
@@ -89,9 +94,8 @@ CudaTrainer::~CudaTrainer() {
   if (!devices_.all().empty()) devices_.driver().cuCtxSetCurrent(devices_.all().front().context);
 }
 
-CudaQueue CudaTrainer::queue(std::uint32_t slot, bool sends) const {
-  const CudaDevice& device = devices_.all()[slot];
-  return queue_of(devices_.driver(), device, products_[slot], sends ? device.send : device.compute);
+CudaQueue CudaTrainer::on_compute(std::uint32_t slot) const {
+  return libraries_.queue(slot, devices_.all()[slot].compute);
 }
 
 CudaScratch CudaTrainer::uploaded(std::uint32_t slot, const void* data, std::size_t bytes) {
@@ -125,11 +129,11 @@ void CudaTrainer::prepare_stage(std::uint32_t on) {
   OnSlot& mine = on_[on];
   const Network& network = *training_.network;
   const auto& layers = plan_.pipeline.partition.stages[place.stage].layers;
-  const CudaQueue on_compute = queue(place.slot, /*sends=*/false);
-  mine.stage = std::make_unique<CudaStage>(on_compute, network, layers.front().value,
+  const CudaQueue on_stream = on_compute(place.slot);
+  mine.stage = std::make_unique<CudaStage>(on_stream, network, layers.front().value,
                                            layers.back().value, training_.batch);
   mine.optimizer =
-      std::make_unique<CudaOptimizer>(on_compute, training_.optimizer, network.element,
+      std::make_unique<CudaOptimizer>(on_stream, training_.optimizer, network.element,
                                       mine.stage->parameter_elements(), training_.learning_rate);
   const std::vector<std::byte> parameters = mine.stage->initial_parameters(training_.seed);
   for (std::uint32_t piece = 0; piece < place.weights; ++piece) {
@@ -161,12 +165,12 @@ void CudaTrainer::prepare_stage(std::uint32_t on) {
       uploaded(place.slot, mine.host_losses.data(), mine.host_losses.size() * sizeof(float));
 }
 
-void CudaTrainer::enqueue(const CudaStep& step) {
+void CudaTrainer::enqueue(const CudaStep& step, CUstream stream) {
   switch (step.kind) {
     case CudaStep::Kind::update:
       return enqueue_update(step);
     case CudaStep::Kind::copy:
-      return enqueue_copy(step);
+      return enqueue_copy(step, stream);
     default:
       return enqueue_pass(step);
   }
@@ -174,7 +178,7 @@ void CudaTrainer::enqueue(const CudaStep& step) {
 
 void CudaTrainer::enqueue_pass(const CudaStep& step) {
   OnSlot& mine = on_[step.on];
-  const CudaQueue on_compute = queue(step.slot, /*sends=*/false);
+  const CudaQueue on_stream = on_compute(step.slot);
   const std::uint32_t stage = program_.stages[step.on].stage;
   const std::size_t sample = step.sample % data_.micro_batches();
   CudaStageTensors t;
@@ -196,32 +200,17 @@ void CudaTrainer::enqueue_pass(const CudaStep& step) {
   t.input_gradient = block(step.input_gradient);
   t.parameters = mine.weights[mine.pieces[step.weights]].data();
   t.gradients = block(step.gradients);
-  if (step.makes_again) mine.stage->forward(on_compute, t);
-  switch (step.kind) {
-    case CudaStep::Kind::forward:
-      mine.stage->forward(on_compute, t);
-      break;
-    case CudaStep::Kind::backward:
-      mine.stage->backward(on_compute, t);
-      break;
-    case CudaStep::Kind::backward_input:
-      mine.stage->backward_input(on_compute, t);
-      break;
-    case CudaStep::Kind::backward_weight:
-      mine.stage->backward_weight(on_compute, t);
-      break;
-    default:
-      PLUMBLINE_CHECK(false, static_cast<int>(step.kind));
-  }
+  if (step.makes_again) mine.stage->walk(on_stream, Pass::forward, t);
+  mine.stage->walk(on_stream, pass_of(step.kind), t);
   if (step.clears) {
     PLUMBLINE_CUDA(devices_.driver(), cuMemsetD8Async, t.gradients, 0,
-                   program_.blocks[step.gradients].bytes, on_compute.stream);
+                   program_.blocks[step.gradients].bytes, on_stream.stream);
   }
 }
 
 void CudaTrainer::enqueue_update(const CudaStep& step) {
   OnSlot& mine = on_[step.on];
-  const CudaQueue on_compute = queue(step.slot, /*sends=*/false);
+  const CudaQueue on_stream = on_compute(step.slot);
   std::vector<CUdeviceptr> members;
   members.reserve(step.members.size());
   for (const std::uint32_t member : step.members) members.push_back(block(member));
@@ -229,20 +218,19 @@ void CudaTrainer::enqueue_update(const CudaStep& step) {
   const CUdeviceptr after = mine.weights[mine.pieces[step.made]].data();
   const std::int64_t elements = mine.stage->parameter_elements();
   if (elements == 0) return;
-  mine.optimizer->step(on_compute);
-  mine.optimizer->update(on_compute, 0, elements, members, before, after);
+  mine.optimizer->step(on_stream);
+  mine.optimizer->update(on_stream, 0, elements, members, before, after);
   if (step.clears) {
     PLUMBLINE_CUDA(devices_.driver(), cuMemsetD8Async, block(step.gradients), 0,
-                   program_.blocks[step.gradients].bytes, on_compute.stream);
+                   program_.blocks[step.gradients].bytes, on_stream.stream);
   }
 }
 
-void CudaTrainer::enqueue_copy(const CudaStep& step) {
+void CudaTrainer::enqueue_copy(const CudaStep& step, CUstream stream) {
   const CudaProgram::Block& from = program_.blocks[step.from];
   const CudaProgram::Block& to = program_.blocks[step.to];
   const CudaDevice& sender = devices_.all()[from.slot];
   const CudaDevice& receiver = devices_.all()[to.slot];
-  const CUstream stream = step.sends ? sender.send : sender.compute;
   if (sender.ordinal == receiver.ordinal) {
     PLUMBLINE_CUDA(devices_.driver(), cuMemcpyDtoDAsync, block(step.to), block(step.from),
                    from.bytes, stream);
@@ -253,8 +241,14 @@ void CudaTrainer::enqueue_copy(const CudaStep& step) {
 }
 
 void CudaTrainer::end_iteration() {
+  phase_ = is_alternating() ? 1 - phase_ : 0;
   for (std::size_t on = 0; on < on_.size(); ++on)
     std::swap(on_[on].pieces[0], on_[on].pieces[program_.stages[on].last_weights]);
+}
+
+bool CudaTrainer::is_alternating() const {
+  return std::any_of(program_.stages.begin(), program_.stages.end(),
+                     [](const StageOnSlot& stage) { return stage.last_weights != 0; });
 }
 
 void CudaTrainer::bring_losses(std::uint32_t slot) {
@@ -267,7 +261,7 @@ void CudaTrainer::bring_losses(std::uint32_t slot) {
   }
 }
 
-double CudaTrainer::mean_loss() const {
+std::optional<double> CudaTrainer::mean_loss() const {
   const auto batch = static_cast<std::size_t>(training_.batch);
   double all = 0;
   for (const auto& [on, micro_batch] : made_losses_) {
@@ -305,7 +299,7 @@ std::vector<float> CudaTrainer::parameters(std::uint32_t stage) {
   return dense;
 }
 
-std::size_t CudaTrainer::allocated(std::uint32_t slot) const {
+std::optional<std::size_t> CudaTrainer::allocated(std::uint32_t slot) const {
   std::size_t bytes = 0;
   for (const CudaProgram::Block& block : program_.blocks)
     bytes += block.slot == slot ? block.bytes : 0;

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/walker.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "calibrate/cuda/launch.h"
 #include "models/random.h"
 
 namespace plumbline {
@@ -16,17 +18,18 @@ constexpr std::size_t kMostGaps = 10'000;
 
 }  // namespace
 
-CudaWalker::CudaWalker(const CudaDriver& driver, const CudaDevice& device, CudaProducts& products,
-                       const Network& network, const CudaWalk& walk)
-    : driver_(driver),
-      context_(device.context),
-      queue_{&driver, device.kernels.get(), &products, device.compute, device.sms},
+CudaWalker::CudaWalker(const CudaQueue& queue, CUcontext context, const Network& network,
+                       const CudaWalk& walk, CudaLaunching& launching)
+    : driver_(*queue.driver),
+      context_(context),
+      queue_(queue),
       network_(network),
       walk_(walk),
       stage_(queue_, network, walk.first, walk.last, walk.batch),
       is_first_(walk.first == 0),
       is_last_(walk.last + 1 == network.layers.size()),
-      optimizer_(queue_, walk.optimizer, network.element, stage_.parameter_elements(), 1e-6) {
+      optimizer_(queue_, walk.optimizer, network.element, stage_.parameter_elements(), 1e-6),
+      launching_(launching) {
   const StageLayout& layout = stage_.layout();
   const std::vector<std::byte> parameters = stage_.initial_parameters(walk.seed);
   parameters_ = uploaded(parameters.data(), parameters.size());
@@ -50,16 +53,16 @@ CudaWalker::CudaWalker(const CudaDriver& driver, const CudaDevice& device, CudaP
       slot.input = uploaded(elements.data(), elements.size());
     } else {
       slot.input = filled(layout.input(), seed, 1);
-      slot.input_gradient = CudaScratch(driver, layout.input());
+      slot.input_gradient = CudaScratch(driver_, layout.input());
     }
     if (is_last_) {
       slot.labels = uploaded(data.labels(i), labels * sizeof(std::int32_t));
     } else {
       slot.output_gradient = filled(layout.output(), seed + 1, 1e-3);
     }
-    slot.output = CudaScratch(driver, layout.output());
-    slot.kept = CudaScratch(driver, layout.kept());
-    slot.left = CudaScratch(driver, layout.left());
+    slot.output = CudaScratch(driver_, layout.output());
+    slot.kept = CudaScratch(driver_, layout.kept());
+    slot.left = CudaScratch(driver_, layout.left());
     slots_.push_back(std::move(slot));
   }
 }
@@ -106,15 +109,11 @@ void CudaWalker::start(Duration before, StageSamples& samples) {
   counts_ = 0;
   turns_ = 0;
   walked_.clear();
-  has_last_ = false;
 }
 
 bool CudaWalker::go_on() {
   bool any = read();
-  while (ahead_ < kTurnsAhead) {
-    enqueue_turn();
-    any = true;
-  }
+  while (ahead_ < kTurnsAhead && enqueue_turn()) any = true;
   return any;
 }
 
@@ -123,96 +122,163 @@ void CudaWalker::stop() {
   read();
 }
 
-void CudaWalker::enqueue_turn() {
-  const std::size_t window = slots_.size();
-  enqueue(Pass::forward,
-          [&](CudaStamps stamps) { stage_.forward(queue_, tensors(turn_ % window), stamps); });
-  if (turn_ + 1 >= window) {
-    const std::size_t oldest = (turn_ + 1) % window;
-    if (turn_ % 4 == 3) {
-      enqueue(Pass::backward_input,
-              [&](CudaStamps stamps) { stage_.backward_input(queue_, tensors(oldest), stamps); });
-      enqueue(Pass::backward_weight,
-              [&](CudaStamps stamps) { stage_.backward_weight(queue_, tensors(oldest), stamps); });
-    } else {
-      enqueue(Pass::backward,
-              [&](CudaStamps stamps) { stage_.backward(queue_, tensors(oldest), stamps); });
-    }
-    if (turn_ % 8 == 7) enqueue(Pass::update, [&](CudaStamps stamps) { update(stamps); });
-  }
+/// Not where something of it is still to be read.
+bool CudaWalker::enqueue_turn() {
+  const std::vector<Task> all = tasks();
+  if (std::any_of(all.begin(), all.end(), [](const Task& task) { return task.walkable->is_held; }))
+    return false;
+  for (const Task& task : all) enqueue(task);
   pending_.back().ends_turn = true;
   ++ahead_;
   ++turn_;
+  return true;
 }
 
-template <class Body>
-void CudaWalker::enqueue(Pass pass, Body&& body) {
-  Pending pending;
-  pending.pass = pass;
-  pending.counts = counts_ != 0;
-  if (free_.empty()) {
-    pending.stamps = CudaEvents(driver_, stage_.layout().layers() + 1, CU_EVENT_DEFAULT);
+std::vector<CudaWalker::Task> CudaWalker::tasks() {
+  const std::size_t window = slots_.size();
+  const std::size_t oldest = (turn_ + 1) % window;
+  std::vector<Task> all;
+  const auto add = [&](Pass pass, std::size_t slot) {
+    all.push_back({pass, slot, &walkable(pass, slot)});
+  };
+  add(Pass::forward, turn_ % window);
+  if (turn_ + 1 < window) return all;
+  if (turn_ % 4 == 3) {
+    add(Pass::backward_input, oldest);
+    add(Pass::backward_weight, oldest);
   } else {
-    pending.stamps = std::move(free_.back());
-    free_.pop_back();
+    add(Pass::backward, oldest);
   }
-  body(pending.stamps.all());
-  pending_.push_back(std::move(pending));
+  if (turn_ % 8 == 7) add(Pass::update, 0);
+  return all;
 }
 
-void CudaWalker::update(CudaStamps stamps) {
+/// The next one of this kind: all buffers layer by layer, then all as pieces.
+CudaWalker::Walkable& CudaWalker::walkable(Pass pass, std::size_t slot) {
+  const std::size_t layers = stage_.layout().layers();
+  const bool is_piece =
+      layers > 1 && passes_[static_cast<std::size_t>(pass)] / slots_.size() % 2 == 1;
+  const auto [at, is_new] = walkables_.try_emplace({pass, slot, is_piece});
+  Walkable& found = at->second;
+  if (is_new) {
+    found.is_piece = is_piece;
+    found.stamps = CudaEvents(driver_, is_piece ? 2 : layers + 1, CU_EVENT_DEFAULT);
+  }
+  return found;
+}
+
+void CudaWalker::enqueue(const Task& task) {
+  Walkable& walkable = *task.walkable;
+  if (walkable.has_run && walkable.graphs.empty() && launching_.replays) record(task);
+  const std::size_t parts = walkable.parts();
+  for (std::size_t part = 0; part < parts; ++part) {
+    PLUMBLINE_CUDA(driver_, cuEventRecord, walkable.stamps[part], queue_.stream);
+    if (walkable.graphs.empty()) {
+      walk(task, part);
+    } else {
+      walkable.graphs[part].replay(queue_.stream);
+    }
+  }
+  PLUMBLINE_CUDA(driver_, cuEventRecord, walkable.stamps[parts], queue_.stream);
+  walkable.has_run = true;
+  walkable.is_held = true;
+  ++passes_[static_cast<std::size_t>(task.pass)];
+  Pending pending;
+  pending.pass = task.pass;
+  pending.walkable = &walkable;
+  // The first time, which is no graph yet, does not count.
+  pending.counts = counts_ != 0 && (!launching_.replays || !walkable.graphs.empty());
+  pending_.push_back(pending);
+}
+
+/// The layer at a place of the pass, or the piece.
+void CudaWalker::walk(const Task& task, std::size_t place) {
+  const bool is_piece = task.walkable->is_piece;
+  if (task.pass == Pass::update) {
+    const std::size_t last = is_piece ? stage_.layout().layers() : place + 1;
+    for (std::size_t i = place; i < last; ++i) update(i);
+  } else if (is_piece) {
+    stage_.walk(queue_, task.pass, tensors(task.slot));
+  } else {
+    stage_.walk_layer(queue_, task.pass, tensors(task.slot), stage_.layer_at(task.pass, place));
+  }
+}
+
+void CudaWalker::record(const Task& task) {
+  std::vector<CudaRecording> graphs;
+  const std::size_t parts = task.walkable->parts();
+  graphs.reserve(parts);
+  const bool is_recorded = launching_.try_to(driver_, [&] {
+    for (std::size_t part = 0; part < parts; ++part)
+      graphs.emplace_back(driver_, queue_.stream, [&] { walk(task, part); });
+  });
+  if (is_recorded) task.walkable->graphs = std::move(graphs);
+}
+
+void CudaWalker::update(std::size_t layer) {
   const StageLayout& layout = stage_.layout();
   const std::int64_t element = bytes_of(network_.element);
-  for (std::size_t i = 0; i < layout.layers(); ++i) {
-    PLUMBLINE_CUDA(driver_, cuEventRecord, stamps[i], queue_.stream);
-    if (i == 0 && layout.parameters() > 0) optimizer_.step(queue_);
-    const auto [first, last] = layout.parameters_of(i);
-    if (first == last) continue;
-    optimizer_.update(queue_, static_cast<std::int64_t>(first) / element,
-                      static_cast<std::int64_t>(last) / element, {gradients_.data()},
-                      parameters_.data(), parameters_.data());
-    PLUMBLINE_CUDA(driver_, cuMemsetD8Async, gradients_.data() + first, 0, last - first,
-                   queue_.stream);
-  }
-  PLUMBLINE_CUDA(driver_, cuEventRecord, stamps[layout.layers()], queue_.stream);
+  if (layer == 0 && layout.parameters() > 0) optimizer_.step(queue_);
+  const auto [first, last] = layout.parameters_of(layer);
+  if (first == last) return;
+  optimizer_.update(queue_, static_cast<std::int64_t>(first) / element,
+                    static_cast<std::int64_t>(last) / element, {gradients_.data()},
+                    parameters_.data(), parameters_.data());
+  PLUMBLINE_CUDA(driver_, cuMemsetD8Async, gradients_.data() + first, 0, last - first,
+                 queue_.stream);
 }
 
 bool CudaWalker::read() {
   bool any = false;
   while (!pending_.empty()) {
-    const CUresult result = driver_.cuEventQuery(pending_.front().stamps.back());
+    const CUresult result = driver_.cuEventQuery(pending_.front().walkable->stamps.back());
     if (result == CUDA_ERROR_NOT_READY) break;
     check_cuda(driver_, "cuEventQuery", result);
-    Pending pending = std::move(pending_.front());
+    const Pending pending = pending_.front();
     pending_.pop_front();
     if (pending.ends_turn) {
       --ahead_;
       if (pending.counts) ++turns_;
     }
-    take(std::move(pending));
+    take(pending);
     any = true;
   }
   return any;
 }
 
-void CudaWalker::take(Pending pending) {
-  const CudaEvents& stamps = pending.stamps;
-  if (pending.counts && has_last_ && gaps_.size() < kMostGaps)
-    gaps_.push_back(between(last_stamps_.back(), stamps[0]));
+void CudaWalker::take(const Pending& pending) {
+  Walkable& walkable = *pending.walkable;
+  const CudaEvents& stamps = walkable.stamps;
+  if (pending.counts && last_ != nullptr && last_->is_whole() && walkable.is_whole() &&
+      gaps_.size() < kMostGaps)
+    gaps_.push_back(between(last_->stamps.back(), stamps[0]));
   if (pending.counts && samples_->takes(pending.pass)) {
-    const std::size_t layers = stage_.layout().layers();
-    const bool backwards = pending.pass != Pass::forward && pending.pass != Pass::update;
-    PassTimes times{pending.pass, std::vector<std::int64_t>(layers)};
-    for (std::size_t i = 0; i < layers; ++i) {
-      times.layers[backwards ? layers - 1 - i : i] =
+    const std::size_t parts = walkable.parts();
+    PassTimes times{pending.pass, std::vector<std::int64_t>(parts)};
+    for (std::size_t i = 0; i < parts; ++i) {
+      const bool is_turned = !walkable.is_piece && pending.pass != Pass::update;
+      times.layers[is_turned ? stage_.layer_at(pending.pass, i) : i] =
           std::llround(between(stamps[i], stamps[i + 1]));
     }
     samples_->add(times, before_ + Duration{now() - counts_});
     walked_.push_back(std::move(times));
   }
-  if (has_last_) free_.push_back(std::move(last_stamps_));
-  last_stamps_ = std::move(pending.stamps);
-  has_last_ = true;
+  if (last_ != nullptr) last_->is_held = false;
+  last_ = &walkable;
+}
+
+void CudaWalker::count_cycles() {
+  constexpr unsigned long long kNanoseconds = 200'000;
+  if (counted_.data() == 0) counted_ = CudaScratch(driver_, 2 * sizeof(std::uint64_t));
+  cuda::launch(queue_, "plumbline_count_cycles", {}, 1, 0, kNanoseconds, counted_.data());
+}
+
+double CudaWalker::clock() {
+  std::uint64_t counted[2] = {};
+  PLUMBLINE_CUDA(driver_, cuMemcpyDtoHAsync, counted, counted_.data(), sizeof counted,
+                 queue_.stream);
+  PLUMBLINE_CUDA(driver_, cuStreamSynchronize, queue_.stream);
+  return static_cast<double>(counted[0]) * 1e3 / static_cast<double>(counted[1]);
 }
 
 double CudaWalker::between(CUevent first, CUevent second) const {

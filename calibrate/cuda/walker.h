@@ -4,15 +4,18 @@
 
 #include <cuda.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "calibrate/clock.h"
-#include "calibrate/cuda/devices.h"
 #include "calibrate/cuda/events.h"
-#include "calibrate/cuda/products.h"
+#include "calibrate/cuda/queue.h"
+#include "calibrate/cuda/recording.h"
 #include "calibrate/cuda/stage.h"
 #include "calibrate/pass_samples.h"
 #include "calibrate/training_data.h"
@@ -32,14 +35,17 @@ struct CudaWalk {
 };
 
 /// Forward and backward in turn, as Walker of cpu_walker.h: over one buffer more than there are
-/// devices; every fourth backward is I and then W; an update follows every eighth forward. Turns
-/// are enqueued ahead, and their times read when they have ended. All calls come from one thread,
-/// with the device's context current; the destructor makes it so.
+/// devices; every fourth backward is I and then W; an update follows every eighth forward. Passes
+/// of a kind are now timed layer by layer, and now as one piece, as in a run. Where `launching`
+/// replays, a layer, or a piece, is a graph once it has run. Turns are enqueued ahead, and their
+/// times read when they have ended. All calls come from one thread, with the device's context
+/// current; the destructor makes it so.
 class CudaWalker {
  public:
-  /// Allocates. All that is given outlives it. Errors: CudaError.
-  CudaWalker(const CudaDriver& driver, const CudaDevice& device, CudaProducts& products,
-             const Network& network, const CudaWalk& walk);
+  /// Allocates. What the queue points to outlives it, and so do the network and `launching`, which
+  /// is told where something cannot be recorded. Errors: CudaError.
+  CudaWalker(const CudaQueue& queue, CUcontext context, const Network& network,
+             const CudaWalk& walk, CudaLaunching& launching);
   ~CudaWalker();
   CudaWalker(const CudaWalker&) = delete;
   CudaWalker& operator=(const CudaWalker&) = delete;
@@ -56,34 +62,59 @@ class CudaWalker {
   /// Waits for all that is enqueued, and reads it.
   void stop();
 
+  /// Enqueues 0.2 ms in which cycles are counted.
+  void count_cycles();
+  /// Waits for that; in MHz.
+  double clock();
+
   bool is_done() const { return samples_->is_done(); }
   std::size_t turns() const { return turns_; }
   const std::vector<PassTimes>& walked() const { return walked_; }
-  /// From the end of a pass to the begin of the next one that was enqueued before that end, ns; the
-  /// latest of them.
+  /// From the end of a piece to the begin of the next one that was enqueued before that end, ns;
+  /// the latest of them.
   const std::vector<double>& gaps() const { return gaps_; }
 
  private:
   struct Slot {
     CudaScratch input, output, kept, left, output_gradient, input_gradient, labels;
   };
+  /// A pass over one buffer, timed in one of the two ways.
+  struct Walkable {
+    bool is_piece = false;
+    CudaEvents stamps;                  ///< Before each layer and at the end; of a piece: two.
+    std::vector<CudaRecording> graphs;  ///< Of each layer, in order, or of the piece.
+    bool has_run = false;
+    bool is_held = false;  ///< Its stamps are still to be read.
+
+    std::size_t parts() const { return stamps.all().size() - 1; }
+    bool is_whole() const { return parts() == 1; }
+  };
   /// A pass on its way.
   struct Pending {
     Pass pass = Pass::forward;
-    CudaEvents stamps;
+    Walkable* walkable = nullptr;
     bool counts = false;
     bool ends_turn = false;
+  };
+  /// What a turn enqueues.
+  struct Task {
+    Pass pass = Pass::forward;
+    std::size_t slot = 0;
+    Walkable* walkable = nullptr;
   };
 
   CudaStageTensors tensors(std::size_t slot) const;
   CudaScratch filled(std::size_t bytes, std::uint64_t seed, double scale) const;
   CudaScratch uploaded(const void* data, std::size_t bytes) const;
-  void enqueue_turn();
-  template <class Body>
-  void enqueue(Pass pass, Body&& body);
-  void update(CudaStamps stamps);
+  bool enqueue_turn();
+  std::vector<Task> tasks();
+  Walkable& walkable(Pass pass, std::size_t slot);
+  void enqueue(const Task& task);
+  void walk(const Task& task, std::size_t place);
+  void record(const Task& task);
+  void update(std::size_t layer);
   bool read();
-  void take(Pending pending);
+  void take(const Pending& pending);
   double between(CUevent first, CUevent second) const;
 
   const CudaDriver& driver_;
@@ -101,9 +132,12 @@ class CudaWalker {
   CudaScratch loss_weights_;
   std::vector<Slot> slots_;
   std::deque<Pending> pending_;
-  std::vector<CudaEvents> free_;  ///< Stamps that nobody uses.
-  CudaEvents last_stamps_;        ///< Of the pass that was read last.
-  bool has_last_ = false;
+  CudaLaunching& launching_;
+  CudaScratch counted_;  ///< Cycles and nanoseconds.
+  /// By pass, buffer and whether it is timed as a piece.
+  std::map<std::tuple<Pass, std::size_t, bool>, Walkable> walkables_;
+  std::array<std::size_t, kAllPasses.size()> passes_{};  ///< Enqueued, of each kind.
+  Walkable* last_ = nullptr;                             ///< Of the pass that was read last.
   std::size_t turn_ = 0;
   std::size_t ahead_ = 0;  ///< Turns that are enqueued and not read.
   std::size_t turns_ = 0;

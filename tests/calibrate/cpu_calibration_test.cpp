@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 
 #include "calibrate/calibration_memory.h"
@@ -289,6 +290,71 @@ TEST_CASE("the slow-down of a kind is its time with fewer neighbours against tha
   CHECK(without->left_out.front().find("slow-down") != std::string::npos);
 }
 
+/// Devices that only note who walks with whom.
+class NotingDevices : public CalibrationDevices {
+ public:
+  /// The devices of a walk, and how many of them at once.
+  using Walked = std::pair<std::vector<std::uint32_t>, std::uint32_t>;
+
+  explicit NotingDevices(bool takes_turns) : takes_turns_(takes_turns) {}
+  const std::vector<Walked>& walked() const { return walked_; }
+
+  std::string_view backend() const override { return "noting"; }
+  bool takes_turns() const override { return takes_turns_; }
+  std::optional<Diagnostic> refuse_network(const Network&, const Mark&) const override {
+    return {};
+  }
+  std::optional<Diagnostic> refuse_count(std::uint32_t, const Mark&) const override { return {}; }
+  std::optional<Bytes> available_memory() const override { return {}; }
+  CalibrationHead head() const override { return {}; }
+  std::map<std::string, std::string> provenance(std::uint32_t) const override { return {}; }
+  Overheads overheads() override { return {}; }
+  std::unique_ptr<Walkers> walkers(const Network&, const StageLayers&, const CalibrationOptions&,
+                                   std::int64_t) override {
+    return std::make_unique<Noting>(walked_);
+  }
+
+ private:
+  class Noting : public Walkers {
+   public:
+    explicit Noting(std::vector<Walked>& walked) : walked_(walked) {}
+    RealTime warm_up(bool) const override { return 0; }
+    void start(const std::vector<std::uint32_t>& devices, std::uint32_t at_once, Duration,
+               std::vector<StageSamples>&) override {
+      walked_.emplace_back(devices, at_once);
+    }
+    void count_from(RealTime) override {}
+    void go_on() override {}
+    void stop() override {}
+    bool all_done() const override { return true; }
+    std::size_t least_turns() const override { return 1; }
+    const std::vector<PassTimes>& walked(std::uint32_t) const override { return none_; }
+
+   private:
+    std::vector<Walked>& walked_;
+    std::vector<PassTimes> none_;
+  };
+
+  bool takes_turns_;
+  std::vector<Walked> walked_;
+};
+
+TEST_CASE("with four devices all walk, and between that one and two at a time, or in crews") {
+  CalibrationOptions options = quick();
+  options.devices = 4;
+  options.most_seconds = 1e-9;  // one round of all, then the crews that are left
+  const NotingDevices::Walked all = {{0, 1, 2, 3}, 4};
+  NotingDevices in_turns(true);
+  REQUIRE(measure_layers(in_turns, small_network(), {}, options));
+  CHECK(in_turns.walked() ==
+        std::vector<NotingDevices::Walked>{all, {{0, 1, 2, 3}, 1}, {{0, 1, 2, 3}, 2}});
+  NotingDevices in_crews(false);
+  REQUIRE(measure_layers(in_crews, small_network(), {}, options));
+  CHECK(in_crews.walked() ==
+        std::vector<NotingDevices::Walked>{
+            all, {{0}, 1}, {{1}, 1}, {{2}, 1}, {{3}, 1}, {{0, 1}, 2}, {{2, 3}, 2}});
+}
+
 TEST_CASE("with two devices both are also measured taking turns, with the largest batch, once") {
   if (!has_backend()) return;
   if (usable_cores() < 2) {
@@ -313,10 +379,14 @@ TEST_CASE("with two devices both are also measured taking turns, with the larges
   CHECK(in_turns[0].neighbours == 0U);
   CHECK(in_turns[0].batch == 8);
   std::array<std::int64_t, 2> passes{};
-  for (const KeptPass& pass : in_turns[0].passes) ++passes.at(pass.device);
+  Duration at_work{};
+  for (const KeptPass& pass : in_turns[0].passes) {
+    ++passes.at(pass.device);
+    for (const std::int64_t ns : pass.times.layers) at_work += Duration{ns};
+  }
+  CHECK(at_work <= in_turns[0].measured);  // one after the other
   for (std::uint32_t device = 0; device < 2; ++device)
     CHECK(measured->batches[1].beside.at(0)[device].passes() == passes[device]);
-  // A turn for a turn, but for passes that are not counted because there are enough of them.
   CHECK(passes[0] > 0);
   CHECK(passes[1] > 0);
   for (const StageSamples& stage : measured->batches[1].beside.at(0)) {

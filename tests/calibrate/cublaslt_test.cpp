@@ -208,28 +208,9 @@ struct FakeProducts {
   CublasLt functions = fake_library();
   HostDevice device;
   CublasLtProducts products{device.driver, functions};
-  CudaQueue queue{&device.driver, &device.kernels, &products, nullptr, 24};
+  CudaQueue queue{&device.driver, &device.kernels, &products, nullptr, nullptr, 24};
 
-  FakeProducts() {
-    device.driver.cuEventCreate = [](CUevent* event, unsigned) {
-      *event = reinterpret_cast<CUevent>(new double(0));
-      return CUDA_SUCCESS;
-    };
-    device.driver.cuEventDestroy = [](CUevent event) {
-      delete reinterpret_cast<double*>(event);
-      return CUDA_SUCCESS;
-    };
-    device.driver.cuEventRecord = [](CUevent event, CUstream) {
-      *reinterpret_cast<double*>(event) = library.clock;
-      return CUDA_SUCCESS;
-    };
-    device.driver.cuEventSynchronize = [](CUevent) { return CUDA_SUCCESS; };
-    device.driver.cuEventElapsedTime = [](float* milliseconds, CUevent begin, CUevent end) {
-      *milliseconds =
-          static_cast<float>(*reinterpret_cast<double*>(end) - *reinterpret_cast<double*>(begin));
-      return CUDA_SUCCESS;
-    };
-  }
+  FakeProducts() { test::note_events_by(library.clock, device.driver); }
 
   void prepare(const CudaProduct& product, ElementType type = ElementType::fp32) {
     products.prepare(queue, type, product);
@@ -371,9 +352,11 @@ TEST_CASE("cublaslt: a shape knows how its operands are aligned") {
   CHECK(alignment(256, 64, 33, 1) == 16);  // one product takes no step
 }
 
-TEST_CASE("cublaslt: layers by the library make what the reference makes") {
+/// A layer whose products are all the library's; none is asked for that was not prepared.
+void check_layer(const LayerSettings& settings, const test::Extents& extents) {
   FakeProducts fake;
-  const NetworkLayer layer = test::derived(AttentionBlock{2, true}, {5, 6});
+  const NetworkLayer layer = test::derived(settings, extents);
+  CAPTURE(kind_name(settings));
   constexpr std::int64_t kBatch = 2;
   test::Numbers numbers(5);
   const auto random = [&](std::int64_t count) {
@@ -400,8 +383,9 @@ TEST_CASE("cublaslt: layers by the library make what the reference makes") {
   for (const KeptTensor& tensor : layer.left_for_weights) call.left.push_back(added(made(tensor)));
   const std::int64_t elements = kBatch * layer.input.elements();
   Stored input = random(elements);
-  Stored output(ElementType::fp32, elements);
-  Stored output_gradient = random(elements);
+  const std::int64_t outputs = kBatch * layer.output.elements();
+  Stored output(ElementType::fp32, outputs);
+  Stored output_gradient = random(outputs);
   Stored input_gradient(ElementType::fp32, elements);
   call.input = input.data();
   call.output = output.data();
@@ -417,6 +401,13 @@ TEST_CASE("cublaslt: layers by the library make what the reference makes") {
       test::run_reference(layer, kBatch, parameters, input.values(), {}, output_gradient.values());
   CHECK(difference(output.floats(), expected.forward.output) < 1e-5);
   CHECK(difference(input_gradient.floats(), expected.backward.input_gradient) < 1e-5);
+  CHECK(fake.products.choices().size() > 0);
+}
+
+TEST_CASE("cublaslt: layers by the library make what the reference makes") {
+  check_layer(AttentionBlock{2, true}, {5, 6});
+  check_layer(Lstm{3, true}, {5, 3});  // rows of 12 bytes: products begin at odd places
+  check_layer(Lstm{4, false}, {2, 6});
 }
 
 // The real one, as far as it goes without a device.

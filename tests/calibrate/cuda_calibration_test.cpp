@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "calibrate/cuda/calibration.h"
+#include "calibrate/sampling.h"
 #include "models/network_reader.h"
 #include "tests/support/emulated_kernels.h"
 #include "tests/support/fake_cuda.h"
@@ -29,7 +30,7 @@ Network small_network() {
 
 CudaCalibrationOptions own() {
   CudaCalibrationOptions options;
-  options.own_products = true;
+  options.own_kernels = true;
   options.warm_up_seconds = 0.01;
   return options;
 }
@@ -54,7 +55,7 @@ TEST_CASE("cuda: a calibration finds the times of the kernels, exactly") {
   fake.set_duration("plumbline_gelu_gradient_f32", 13'000);
   const Network network = small_network();
   {
-    auto devices = cuda_calibration_devices(fake.driver(), 2, own());
+    auto devices = cuda_calibration_devices(fake.driver(), network, 2, own());
     REQUIRE(devices);
     const CalibrationOptions options = short_time(2, {2, 3});
     REQUIRE_FALSE(refuse_calibration(**devices, network, {}, options));
@@ -97,11 +98,81 @@ TEST_CASE("cuda: a calibration finds the times of the kernels, exactly") {
   CHECK(fake.live() == "");
 }
 
+TEST_CASE("cuda: a clock that falls while it is measured is told") {
+  const Network network = small_network();
+  const auto calibrated = [&](double from, double to) {
+    FakeOptions options;
+    // Two devices are asked after the warm-up and at the end of each round.
+    const auto asked = std::make_shared<int>(0);
+    options.clock = [=](std::uint64_t) { return (*asked)++ < 2 ? from : to; };
+    FakeCuda fake(options);
+    fake.add(emulated_kernels());
+    auto devices = cuda_calibration_devices(fake.driver(), network, 2, own());
+    REQUIRE(devices);
+    CalibrationOptions two = short_time(2, {2});
+    const auto measured = measure_layers(**devices, network, {}, two);
+    REQUIRE_MESSAGE(measured, (measured ? "" : to_text(measured.problems())));
+    auto calibration = calibration_of(**devices, network, {}, two, *measured);
+    REQUIRE(calibration);
+    return *std::move(calibration);
+  };
+  const Calibration steady = calibrated(1980, 1960);
+  CHECK(steady.left_out.empty());
+  CHECK(steady.model.profile.provenance.count("clock") == 1);
+  CHECK(steady.model.profile.provenance.count("clock_fell") == 0);
+  const Calibration fell = calibrated(2000, 1800);
+  REQUIRE(fell.left_out.size() == 1);
+  CHECK(fell.left_out.front().find("the devices' clock fell by 10.0 % while it was measured") == 0);
+  CHECK(fell.model.profile.provenance.at("clock") == "2000 MHz");
+  CHECK(fell.model.profile.provenance.at("clock_fell") == "0.1000");
+}
+
+TEST_CASE("cuda: layers are taken back to what their pass takes as one graph") {
+  const Network network = small_network();
+  FakeOptions slow;
+  slow.graph_nanoseconds = 400;
+  const auto profile_of = [&](const FakeOptions& fake_options, bool graphs) {
+    FakeCuda fake(fake_options);
+    fake.add(emulated_kernels());
+    fake.set_duration("plumbline_relu_f32", 7000);
+    fake.set_duration("plumbline_gelu_f32", 11'000);
+    CudaCalibrationOptions with = own();
+    with.graphs = graphs;
+    auto devices = cuda_calibration_devices(fake.driver(), network, 1, with);
+    REQUIRE(devices);
+    const CalibrationOptions options = short_time(1, {2});
+    const auto measured = measure_layers(**devices, network, {}, options);
+    REQUIRE_MESSAGE(measured, (measured ? "" : to_text(measured.problems())));
+    const auto calibration = calibration_of(**devices, network, {}, options, *measured);
+    REQUIRE(calibration);
+    return calibration->model.profile;
+  };
+  const Profile bare = profile_of({}, true);
+  CHECK(bare.provenance.at("launches") == "a graph for each pass");
+  CHECK(bare.provenance.at("closure") == "+0.0000");
+  CHECK(ns(bare.measurements[0].layers[1].forward.mean) == 7000);
+  // Each of the four layers is measured with 400 ns of its graph, of which the pass has one.
+  const Profile closed = profile_of(slow, true);
+  CHECK(closed.provenance.at("closure").front() == '-');
+  for (std::size_t i = 0; i < 4; ++i) {
+    const LayerCosts& with = closed.measurements[0].layers[i];
+    const LayerCosts& without = bare.measurements[0].layers[i];
+    CHECK(std::abs(ns(with.forward.mean) - (ns(without.forward.mean) + 100)) <= 1);
+    CHECK(std::abs(ns(with.backward.mean) - (ns(without.backward.mean) + 100)) <= 1);
+  }
+  const Block& block = closed.blocks.front();
+  CHECK(ns(block.forward) == ns(bare.blocks.front().forward) + 400);
+  CHECK(std::abs(closure(block, closed.measurements[0]).forward.value_or(1)) < 1e-3);
+  const Profile one_by_one = profile_of(slow, false);
+  CHECK(one_by_one.provenance.at("launches") == "one by one: --no-graphs");
+  CHECK(ns(one_by_one.measurements[0].layers[1].forward.mean) == 7000);
+}
+
 TEST_CASE("cuda: a calibration that was interrupted goes on where it stopped") {
   FakeCuda fake;
   fake.add(emulated_kernels());
   const Network network = small_network();
-  auto devices = cuda_calibration_devices(fake.driver(), 1, own());
+  auto devices = cuda_calibration_devices(fake.driver(), network, 1, own());
   REQUIRE(devices);
   CalibrationOptions options = short_time(1, {2});
   const CalibrationHead head = calibration_head(**devices, network, options, "plumbline 1");
@@ -134,7 +205,7 @@ TEST_CASE("cuda: what cannot be calibrated is told") {
   FakeCuda fake(small);
   fake.add(emulated_kernels());
   const Network network = small_network();
-  const auto devices = cuda_calibration_devices(fake.driver(), 1, own());
+  const auto devices = cuda_calibration_devices(fake.driver(), network, 1, own());
   REQUIRE(devices);
   const auto large = refuse_calibration(**devices, network, {}, short_time(1, {100'000}));
   REQUIRE(large);
@@ -143,7 +214,7 @@ TEST_CASE("cuda: what cannot be calibrated is told") {
   const auto many = refuse_calibration(**devices, network, {}, short_time(5, {1}));
   REQUIRE(many);
   CHECK(many->message == "5 devices, but the network 'n' has 4 layers");
-  const auto none = cuda_calibration_devices(fake.driver(), 1000, own());
+  const auto none = cuda_calibration_devices(fake.driver(), network, 1000, own());
   REQUIRE_FALSE(none);
   CHECK(none.problems().front().fault == Fault::no_device);
 }

@@ -27,14 +27,17 @@ TEST_CASE("cuda: one GPU is split into as many devices as asked for, and closed 
     for (const CudaDevice& device : devices.all()) {
       CHECK(device.ordinal == 0);
       CHECK(device.sms == 32);
-      CHECK(device.compute != device.send);
+      CHECK(device.compute != nullptr);
       CHECK((*device.kernels)["plumbline_where"] != nullptr);
       CHECK_THROWS_WITH_AS((*device.kernels)["nothing"],
                            "cuModuleGetFunction nothing: named symbol not found "
                            "(CUDA_ERROR_NOT_FOUND)",
                            CudaError);
     }
-    CHECK(fake.live() == "1 primary context, 4 green contexts, 4 modules, 8 streams");
+    CHECK(fake.live() == "1 primary context, 4 green contexts, 4 modules, 4 streams");
+    const CUstream more = devices.new_urgent_stream(2);
+    CHECK(fake.live() == "1 primary context, 4 green contexts, 4 modules, 5 streams");
+    CHECK(fake.driver().cuStreamDestroy(more) == CUDA_SUCCESS);
   }
   CHECK(fake.live().empty());
   CHECK(fake.faults().empty());
@@ -130,7 +133,7 @@ TEST_CASE("cuda: whatever call fails while devices are opened, nothing stays beh
                                  "cuDevicePrimaryCtxRetain", "cuDevResourceGenerateDesc",
                                  "cuGreenCtxCreate",         "cuGreenCtxGetDevResource",
                                  "cuCtxFromGreenCtx",        "cuCtxPushCurrent",
-                                 "cuGreenCtxStreamCreate",   "cuStreamCreate",
+                                 "cuGreenCtxStreamCreate",   "cuStreamCreateWithPriority",
                                  "cuModuleLoadData",         "cuDeviceCanAccessPeer",
                                  "cuCtxEnablePeerAccess"};
   for (const char* const call : kCalls) {

@@ -50,7 +50,7 @@ std::vector<std::uint32_t> blocks_of(const CudaStep& step) {
 /// Of each step: all that has ended when it begins, by streams and waits alone.
 std::vector<std::vector<bool>> known_before(const CudaProgram& program) {
   std::vector<std::vector<bool>> known(program.steps.size());
-  std::map<std::pair<std::uint32_t, bool>, std::uint32_t> last;
+  std::map<std::uint32_t, std::uint32_t> last;
   for (std::uint32_t i = 0; i < program.steps.size(); ++i) {
     const CudaStep& step = program.steps[i];
     known[i].assign(program.steps.size(), false);
@@ -59,10 +59,10 @@ std::vector<std::vector<bool>> known_before(const CudaProgram& program) {
         known[i][j] = known[i][j] || known[from][j];
       known[i][from] = true;
     };
-    const auto found = last.find({step.slot, step.sends});
+    const auto found = last.find(step.stream);
     if (found != last.end()) learn(found->second);
     for (const std::uint32_t before : step.waits) learn(before);
-    last[{step.slot, step.sends}] = i;
+    last[step.stream] = i;
   }
   return known;
 }

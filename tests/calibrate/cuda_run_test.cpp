@@ -39,6 +39,15 @@ const char* const kGpt =
     "  - {repeat: 1, layers: [{kind: attention_block, heads: 2}, {kind: mlp_block}]}\n"
     "  - {kind: head}\n";
 
+const char* const kPictures =
+    "version: 1\nkind: network\ninput: {shape: [2, 6, 5]}\nlayers:\n"
+    "  - {kind: conv2d, channels: 3, padding: 1}\n  - {kind: batch_norm}\n  - {kind: relu}\n"
+    "  - {kind: max_pool}\n  - {kind: residual_block, channels: 4, stride: 2}\n"
+    "  - {kind: flatten}\n  - {kind: head, classes: 3, norm: false}\n";
+const char* const kSentences =
+    "version: 1\nkind: network\ninput: {tokens: 4, vocabulary: 7}\nlayers:\n"
+    "  - {kind: embedding, features: 6}\n  - {kind: lstm, hidden: 5}\n"
+    "  - {kind: lstm, hidden: 5, residual: true}\n  - {kind: head, classes: 7}\n";
 const char* const kTiny =
     "version: 1\nkind: network\ninput: {shape: [6]}\nlayers:\n"
     "  - {kind: linear, features: 5}\n  - {kind: relu}\n"
@@ -88,7 +97,7 @@ RunOptions few(std::uint32_t iterations, std::uint32_t warm_up = 0) {
 CudaOptions own(double rate = 0.05) {
   CudaOptions options;
   options.learning_rate = rate;
-  options.own_products = true;
+  options.own_kernels = true;
   return options;
 }
 
@@ -120,6 +129,12 @@ Trained train(const Scenario& scenario, FakeOptions fake_options = {}, std::uint
   trained.live = fake.cuda.live();
   return trained;
 }
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::int64_t ns(Duration time) { return time.count(); }
 
 bool bit_equal(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
@@ -189,7 +204,7 @@ void check_as_on_cpu(const Scenario& scenario, const Trained& trained, double ra
 }
 
 TEST_CASE("cuda: a synchronous pipeline makes bit by bit the weights of one device") {
-  for (const char* network : {kMlp, kGpt}) {
+  for (const char* network : {kMlp, kGpt, kPictures, kSentences}) {
     const Scenario one = scenario_of(network, devices(1, "name: gpipe, micro_batches: 4"));
     const Trained alone = train(one);
     check_clean(alone);
@@ -197,7 +212,8 @@ TEST_CASE("cuda: a synchronous pipeline makes bit by bit the weights of one devi
     check_as_on_cpu(one, alone);
     for (const char* schedule : {"naive", "gpipe", "1f1b", "eager-1f1b", "delayed-backward"}) {
       for (const int count : {2, 4}) {
-        if (network == kGpt && (count == 4 || schedule[0] == 'n' || schedule[0] == 'e')) continue;
+        const bool slow = network != kMlp;
+        if (slow && (count == 4 || schedule[0] == 'n' || schedule[0] == 'e')) continue;
         CAPTURE(network);
         CAPTURE(schedule);
         CAPTURE(count);
@@ -242,7 +258,7 @@ TEST_CASE("cuda: split backwards and several stages on a device make the weights
     std::ofstream(path) << csv;
     return scenario_of(network, "cluster: {devices: 2}\nschedule: {file: " + path + "}\n");
   };
-  for (const char* network : {kMlp, kGpt}) {
+  for (const char* network : {kMlp, kGpt, kPictures, kSentences}) {
     const Trained alone = train(scenario_of(network, devices(1, "name: gpipe, micro_batches: 3")));
     const Trained split = train(ordered(network,
                                         "0F0,0F1,0I0,0F2,0I1,0W0,0I2,0W1,0W2\n"
@@ -279,7 +295,8 @@ TEST_CASE("cuda: an asynchronous run makes the weights that the cpu backend make
         kTiny,
         devices(3, std::string("name: pipedream, micro_batches: 4, mini_batches: 3, weights: ") +
                        weights));
-    const Trained trained = train(scenario);
+    // Each op is replayed from the third execution on, or the second.
+    const Trained trained = train(scenario, {}, /*iterations=*/3);
     check_clean(trained);
     check_as_on_cpu(scenario, trained);
   }
@@ -361,6 +378,82 @@ TEST_CASE("cuda: the trace obeys the graph, and the books are those of its times
   }
 }
 
+TEST_CASE("cuda: links keep their latency and bandwidth to the nanosecond of the device's clock") {
+  const auto with_link = [](int count, const std::string& link, const std::string& schedule) {
+    return scenario_of(kTiny, "cluster: {devices: " + std::to_string(count) + ", link: {" + link +
+                                  "}}\nschedule: {" + schedule + "}\n");
+  };
+  const std::string both = "latency: 30 us, bandwidth: 100 MB/s";
+  const std::vector<Scenario> scenarios = {
+      with_link(3, both, "name: 1f1b, micro_batches: 4"),
+      with_link(2, both, "name: gpipe, micro_batches: 4"),
+      with_link(2, "latency: 30 us", "name: gpipe, micro_batches: 4"),
+      with_link(2, "bandwidth: 1 MB/s", "name: 1f1b, micro_batches: 4"),
+      with_link(3, both, "name: gpipe, micro_batches: 4, transfers: blocking")};
+  const Trained alone = train(scenario_of(kTiny, devices(1, "name: gpipe, micro_batches: 4")));
+  for (const Scenario& scenario : scenarios) {
+    const Trained trained = train(scenario);
+    check_clean(trained);
+    CHECK(bit_equal(trained.parameters, alone.parameters));
+    const OpGraph& graph = trained.run.outcome.graph;
+    const Trace& trace = trained.run.iterations.front().trace;
+    std::map<std::uint32_t, SimTime> free;  // by channel
+    std::size_t transfers = 0;
+    for (std::uint32_t node = 0; node < graph.size(); ++node) {
+      if (!is_transfer(graph.activities[node].kind)) continue;
+      CAPTURE(to_text(graph.activities[node]));
+      ++transfers;
+      const Cost& cost = graph.cost(node);
+      const Span& span = trace.spans[node];
+      // A copy of the fake device is faster than either.
+      CHECK((span.end - span.begin).count() == (cost.hold + cost.latency).count());
+      if (graph.blocking) continue;
+      const std::uint32_t channel = graph.nodes[node].resource;
+      const SimTime begin = std::max(trace.spans[graph.nodes[node].after].end, free[channel]);
+      CHECK(span.begin.time_since_epoch().count() == begin.time_since_epoch().count());
+      free[channel] = span.end - cost.latency;
+    }
+    CHECK(transfers > 0);
+  }
+}
+
+TEST_CASE("cuda: a model known by its times runs as predicted, to the nanosecond") {
+  for (const std::string& rest :
+       {devices(3, "name: 1f1b, micro_batches: 5"), devices(2, "name: naive, micro_batches: 2"),
+        devices(4, "name: eager-1f1b, micro_batches: 6"),
+        devices(3, "name: pipedream, micro_batches: 6"),
+        std::string("cluster: {devices: 3, link: {latency: 7 us, bandwidth: 100 MB/s}}\n"
+                    "schedule: {name: 1f1b, micro_batches: 5}\n"),
+        std::string("cluster: {devices: 3, link: {latency: 7 us, bandwidth: 100 MB/s}}\n"
+                    "schedule: {name: gpipe, micro_batches: 4, transfers: blocking}\n")}) {
+    CAPTURE(rest);
+    Scenario scenario = scenario_of(kMlp, rest);
+    scenario.network = nullptr;
+    Fake fake;
+    {
+      auto backend = cuda_backend(fake.cuda.driver(), scenario, {});
+      REQUIRE_MESSAGE(backend, (backend ? "" : to_text(backend.problems())));
+      CHECK(contains((*backend)->device_text(), "kernels that spin for the modelled time"));
+      const auto run = run_scenario(scenario, **backend, few(2, 1));
+      REQUIRE_MESSAGE(run, (run ? "" : to_text(run.problems())));
+      const auto predicted = predict(scenario);
+      REQUIRE(predicted);
+      for (const MeasuredIteration& iteration : run->iterations) {
+        REQUIRE(iteration.trace.spans.size() == predicted->trace.spans.size());
+        CHECK(ns(*iteration.untold) == ns(predicted->metrics.makespan));
+        for (std::uint32_t node = 0; node < predicted->graph.size(); ++node) {
+          CAPTURE(to_text(predicted->graph.activities[node]));
+          CHECK(ns(iteration.trace.spans[node].end.time_since_epoch()) ==
+                ns(predicted->trace.spans[node].end.time_since_epoch()));
+        }
+      }
+      CHECK((*backend)->results().losses.empty());
+    }
+    CHECK(fake.cuda.faults() == std::vector<std::string>{});
+    CHECK(fake.cuda.live() == "");
+  }
+}
+
 TEST_CASE("cuda: an iteration takes what its kernels take on the driver's clock") {
   // On one device all stands on one stream: what one kernel takes longer, the iteration does.
   const Scenario scenario = scenario_of(kTiny, devices(1, "name: gpipe, micro_batches: 3"));
@@ -381,15 +474,77 @@ TEST_CASE("cuda: an iteration takes what its kernels take on the driver's clock"
   CHECK(untold(6000) == untold(1000) + 3 * 5000);
 }
 
+/// A run of two iterations, executed twice each; what it says, and how often the driver was asked.
+struct Launched {
+  std::vector<float> parameters;
+  std::vector<std::string> remarks;
+  int graphs = 0;
+  int kernels = 0;
+};
+
+Launched launched(const Scenario& scenario, const FakeOptions& fake_options, bool graphs,
+                  CUresult capture = CUDA_SUCCESS) {
+  Fake fake(fake_options);
+  CudaOptions options = own();
+  options.graphs = graphs;
+  auto backend = cuda_backend(fake.cuda.driver(), scenario, options);
+  REQUIRE(backend);
+  Launched made;
+  made.graphs = -fake.cuda.calls("cuGraphLaunch");
+  made.kernels = -fake.cuda.calls("cuLaunchKernel");
+  if (capture != CUDA_SUCCESS) fake.cuda.fail("cuStreamBeginCapture", 3, capture);
+  const auto run = run_scenario(scenario, **backend, few(2));
+  REQUIRE_MESSAGE(run, (run ? "" : to_text(run.problems())));
+  made.graphs += fake.cuda.calls("cuGraphLaunch");
+  made.kernels += fake.cuda.calls("cuLaunchKernel");
+  made.remarks = (*backend)->remarks();
+  for (const auto& stage : (*backend)->results().parameters)
+    made.parameters.insert(made.parameters.end(), stage.begin(), stage.end());
+  backend->reset();
+  CHECK(fake.cuda.faults() == std::vector<std::string>{});
+  CHECK(fake.cuda.live() == "");
+  return made;
+}
+
+bool tells(const Launched& run, std::string_view part) {
+  return std::any_of(run.remarks.begin(), run.remarks.end(), [&](const std::string& remark) {
+    return remark.find(part) != std::string::npos;
+  });
+}
+
+TEST_CASE("cuda: an op is one launch after its first execution, where graphs can be had") {
+  const Scenario scenario = scenario_of(kTiny, devices(2, "name: 1f1b, micro_batches: 3"));
+  const Launched one_by_one = launched(scenario, {}, false);
+  CHECK(one_by_one.graphs == 0);
+  CHECK(tells(one_by_one,
+              "kernels are launched one by one, not as a graph for each op: "
+              "--no-graphs"));
+  const Launched replayed = launched(scenario, {}, true);
+  // Three more executions of F and B of three micro-batches and an update, on two devices.
+  CHECK(replayed.graphs == 3 * 2 * (2 * 3 + 1));
+  CHECK_FALSE(tells(replayed, "one by one"));
+  // The first execution and the recording, instead of four executions; and the gates.
+  CHECK(replayed.kernels < one_by_one.kernels * 6 / 10);
+  CHECK(bit_equal(replayed.parameters, one_by_one.parameters));
+
+  FakeOptions leaving;
+  leaving.graphs_leave_partitions = true;
+  const Launched left = launched(scenario, leaving, true);
+  CHECK(left.graphs == 0);
+  CHECK(tells(left, "graphs leave the SMs of device 0 for "));
+  CHECK(bit_equal(left.parameters, one_by_one.parameters));
+
+  const Launched refused = launched(scenario, {}, true, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  CHECK(refused.graphs == 0);
+  CHECK(tells(refused, "cuStreamBeginCapture: "));
+  CHECK(bit_equal(refused.parameters, one_by_one.parameters));
+}
+
 std::string problem_of(FakeCuda& fake, const Scenario& scenario, RunOptions options = few(1)) {
   auto backend = cuda_backend(fake.driver(), scenario, own());
   if (!backend) return to_text(backend.problems());
   const auto run = run_scenario(scenario, **backend, options);
   return run ? "" : to_text(run.problems());
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST_CASE("cuda: memory that runs out ends the run before its first iteration") {
@@ -465,16 +620,18 @@ TEST_CASE("cuda: a device that makes no progress is told, and left behind") {
 }
 
 TEST_CASE("cuda: what is not run is told") {
-  Scenario scenario = scenario_of(kMlp, devices(2, "name: 1f1b, micro_batches: 4"));
   Fake fake;
-  CHECK(problem_of(fake.cuda, scenario) == "");
-  Scenario slow =
+  const Scenario replicated =
       scenario_of(kMlp,
-                  "cluster: {devices: 2, link: {bandwidth: 1 GB/s}}\nschedule: {name: gpipe, "
-                  "micro_batches: 2}\n");
-  CHECK(contains(problem_of(fake.cuda, slow), "the cluster's links set a bandwidth or a latency"));
-  scenario.network = nullptr;
-  CHECK(contains(problem_of(fake.cuda, scenario), "the cuda backend executes networks"));
+                  "cluster: {devices: 3, link: {bandwidth: 1 GB/s}}\nschedule: {name: 1f1b, "
+                  "micro_batches: 2}\nplan: {stages: 2, replicas: [2, 1]}\n");
+  CHECK(contains(problem_of(fake.cuda, replicated),
+                 "which the cuda backend does not keep where replicas add up their gradients"));
+  const Scenario shared =
+      scenario_of(kMlp,
+                  "cluster: {levels: [{name: server, size: 2}, {name: rack, size: 2, bandwidth: 1 "
+                  "GB/s}]}\nschedule: {name: 1f1b, micro_batches: 4}\n");
+  CHECK(contains(problem_of(fake.cuda, shared), "has no network cards that devices share"));
 }
 
 }  // namespace

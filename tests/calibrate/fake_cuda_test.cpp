@@ -4,7 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -33,8 +38,8 @@ class Bench {
     PLUMBLINE_CUDA(driver, cuCtxSetCurrent, context);
     PLUMBLINE_CUDA(driver, cuModuleLoadData, &module, "");
     PLUMBLINE_CUDA(driver, cuModuleGetFunction, &function, module, "push");
-    PLUMBLINE_CUDA(driver, cuStreamCreate, &one, CU_STREAM_NON_BLOCKING);
-    PLUMBLINE_CUDA(driver, cuStreamCreate, &two, CU_STREAM_NON_BLOCKING);
+    PLUMBLINE_CUDA(driver, cuStreamCreateWithPriority, &one, CU_STREAM_NON_BLOCKING, 0);
+    PLUMBLINE_CUDA(driver, cuStreamCreateWithPriority, &two, CU_STREAM_NON_BLOCKING, 0);
     PLUMBLINE_CUDA(driver, cuMemAlloc, &memory, sizeof(int));
     PLUMBLINE_CUDA(driver, cuMemsetD32Async, memory, 0, 1, one);
     PLUMBLINE_CUDA(driver, cuStreamSynchronize, one);
@@ -300,6 +305,27 @@ TEST_CASE("fake cuda: the kernels' context must be that of the stream, and curre
   PLUMBLINE_CUDA(bench.driver, cuCtxSetCurrent, nullptr);
   CHECK_THROWS_AS(bench.push(bench.one, 1), CudaError);
   CHECK(bench.fake.faults().size() == 1);
+}
+
+TEST_CASE("the stand-ins for kernels that need a device take the arguments of the real ones") {
+  std::ifstream file("calibrate/cuda/kernels/spin.cu");
+  const std::string source{std::istreambuf_iterator<char>(file), {}};
+  const std::regex kernel("__global__ void (plumbline_\\w+)\\(([^)]*)\\)");
+  std::map<std::string, std::vector<std::size_t>> real;
+  for (std::sregex_iterator found(source.begin(), source.end(), kernel), last; found != last;
+       ++found) {
+    std::vector<std::size_t>& sizes = real[(*found)[1]];
+    std::stringstream parameters((*found)[2]);
+    for (std::string one; std::getline(parameters, one, ',');) {
+      const bool is_wide =
+          one.find('*') != std::string::npos || one.find("long long") != std::string::npos;
+      sizes.push_back(is_wide ? 8 : 4);
+    }
+  }
+  std::map<std::string, std::vector<std::size_t>> stand_ins;
+  for (const auto& [name, one] : proof_kernels({})) stand_ins[name] = one.sizes;
+  CHECK(real.size() >= 5);
+  CHECK(stand_ins == real);
 }
 
 }  // namespace

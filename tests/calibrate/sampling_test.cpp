@@ -461,6 +461,32 @@ TEST_CASE("a measured link holds its fit and its table by size") {
   CHECK_FALSE(measured_link("copy", {{{1000}, Duration{600}}}));
 }
 
+TEST_CASE("layers give back what it cost to time them, each the same, or get it") {
+  using Times = std::vector<double>;
+  const auto closed = [](const Times& layers, double piece) {
+    Times made = closing_factors(layers, piece);
+    for (std::size_t i = 0; i < layers.size(); ++i) made[i] *= layers[i];
+    return made;
+  };
+  const auto check = [](const Times& found, const Times& expected) {
+    REQUIRE(found.size() == expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i)
+      CHECK(found[i] == doctest::Approx(expected[i]).epsilon(1e-12));
+  };
+  check(closed({10, 20, 30}, 60), {10, 20, 30});
+  check(closed({10, 20, 30}, 54), {8, 18, 28});
+  check(closed({10, 20, 30}, 66), {12, 22, 32});
+  check(closed({10, 0, 30}, 36), {8, 0, 28});  // what takes no time has nothing to give
+  // The first would give more than it has: it keeps a tenth, and all are made to fit.
+  const Times narrow = closed({1, 20, 30}, 45);
+  CHECK(narrow[0] + narrow[1] + narrow[2] == doctest::Approx(45));
+  CHECK(narrow[0] > 0);
+  CHECK(narrow[0] < 0.11);
+  check(closing_factors({5, 5}, 0), {1, 1});
+  check(closing_factors({0, 0}, 7), {1, 1});
+  CHECK(closing_factors({}, 7).empty());
+}
+
 TEST_CASE("a block closes with its layers, or tells by how much it does not") {
   CHECK(*closure(milliseconds(105), {milliseconds(40), milliseconds(60)}) == doctest::Approx(0.05));
   CHECK(*closure(milliseconds(90), {milliseconds(100)}) == doctest::Approx(-0.1));

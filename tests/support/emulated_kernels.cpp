@@ -231,10 +231,13 @@ struct Named {
   static const ::plumbline::test::emulation::Named named_##name(#name, &name);
 
 #include "calibrate/cuda/kernels/attention.cu"
+#include "calibrate/cuda/kernels/convolution.cu"
 #include "calibrate/cuda/kernels/elementwise.cu"
 #include "calibrate/cuda/kernels/embedding.cu"
 #include "calibrate/cuda/kernels/loss.cu"
+#include "calibrate/cuda/kernels/lstm.cu"
 #include "calibrate/cuda/kernels/norm.cu"
+#include "calibrate/cuda/kernels/picture.cu"
 #include "calibrate/cuda/kernels/product.cu"
 #include "calibrate/cuda/kernels/update.cu"
 

@@ -23,8 +23,9 @@ T argument(const FakeLaunch& launch, std::size_t index) {
   return value;
 }
 
-/// calibrate/cuda/kernels/spin.cu, on a device that has a clock and SMs.
-FakeKernels proof_kernels() {
+}  // namespace
+
+FakeKernels proof_kernels(const FakeOptions& options) {
   FakeKernel spin{{8, 8}, {}, {}};
   spin.duration = [](const FakeLaunch& launch) { return argument<std::uint64_t>(launch, 0); };
   spin.run = [](const FakeLaunch& launch) {
@@ -38,17 +39,36 @@ FakeKernels proof_kernels() {
     for (unsigned block = 0; block < launch.grid[0]; ++block)
       sm_of_block[block] = launch.first_sm + block % launch.sms;
   };
-  return {{"plumbline_spin", spin}, {"plumbline_where", where}};
+  FakeKernel note{{8}, {}, {}};
+  note.duration = [](const FakeLaunch&) { return std::uint64_t{0}; };
+  note.run = [](const FakeLaunch& launch) { *argument<std::uint64_t*>(launch, 0) = launch.begin; };
+  FakeKernel wait{{8, 8}, {}, {}};
+  wait.duration = [](const FakeLaunch& launch) {
+    const std::uint64_t end =
+        *argument<const std::uint64_t*>(launch, 0) + argument<std::uint64_t>(launch, 1);
+    return end - std::min(end, launch.begin);
+  };
+  FakeKernel count{{8, 8}, {}, {}};
+  count.duration = [](const FakeLaunch& launch) { return argument<std::uint64_t>(launch, 0); };
+  count.run = [clock = options.clock](const FakeLaunch& launch) {
+    auto* const counted = argument<std::uint64_t*>(launch, 1);
+    counted[1] = argument<std::uint64_t>(launch, 0);
+    const double mhz = clock == nullptr ? 2000 : clock(launch.begin);
+    counted[0] = static_cast<std::uint64_t>(mhz * static_cast<double>(counted[1]) / 1000);
+  };
+  return {{"plumbline_spin", spin},
+          {"plumbline_count_cycles", count},
+          {"plumbline_where", where},
+          {"plumbline_note_time", note},
+          {"plumbline_wait_since", wait}};
 }
-
-}  // namespace
 
 FakeCuda::State* fake_cuda_state() { return the_state; }
 
 FakeCuda::State::State(FakeOptions given)
     : options(std::move(given)),
       generation(++generations),
-      kernels(proof_kernels()),
+      kernels(proof_kernels(options)),
       works(options.seed, options.one_at_a_time) {
   for (std::size_t gpu = 0; gpu < options.gpus.size(); ++gpu) {
     primaries.push_back(std::make_unique<FakeContext>());

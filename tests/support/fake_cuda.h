@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -28,6 +29,9 @@ struct FakeOptions {
   std::uint64_t seed = 1;  ///< Of the adversary.
   std::uint64_t kernel_nanoseconds = 1000;
   std::uint64_t copy_nanoseconds = 500;  ///< And one more for every 64 bytes; memset too.
+  std::uint64_t graph_nanoseconds = 0;   ///< Of a graph by itself, before its first node.
+  /// Of the SMs at a time of the fake clock, in MHz; null = 2000.
+  std::function<double(std::uint64_t)> clock = nullptr;
   // What a driver could do wrong:
   unsigned most_groups = 1024;           ///< A split gives so many groups at most.
   bool leaves_partitions = false;        ///< Kernels run on all SMs, whatever their context.
@@ -45,6 +49,9 @@ struct FakeExecution {
   std::uint64_t end = 0;
 };
 
+/// calibrate/cuda/kernels/spin.cu, on a device that has a clock and SMs.
+FakeKernels proof_kernels(const FakeOptions& options);
+
 /// Holds the state behind the functions of driver(); one at a time. Work is enqueued and runs only
 /// when something is waited for or asked about, and then in an order that the seed picks among all
 /// that streams, events and graphs leave free: where an event is missing, some seed shows it.
@@ -54,7 +61,7 @@ struct FakeExecution {
 /// waiting. Streams do not compete.
 ///
 /// Device memory is host memory that begins as NaN (0xFF), so ASan sees overruns and use after
-/// free. plumbline_spin and plumbline_where are there; others are added. What CUDA forbids is
+/// free. Those of proof_kernels() are there; others are added. What CUDA forbids is
 /// answered as CUDA answers it, and told by faults().
 class FakeCuda {
  public:

@@ -50,8 +50,12 @@ CUresult end_capture(FakeCuda::State& s, FakeStream& origin, CUgraph* graph) {
 
 /// Puts all nodes between what the stream has and what it gets.
 void launch(FakeCuda::State& s, FakeExec& exec, FakeStream& stream) {
+  FakeTask by_itself = s.task(stream, "");
+  by_itself.act = [takes = s.options.graph_nanoseconds](const FakeTask&, std::uint64_t) {
+    return takes;
+  };
   const FakeWorkPointer begin =
-      s.works.add(s.task(stream, ""), stream.lane, {stream.last, exec.last});
+      s.works.add(std::move(by_itself), stream.lane, {stream.last, exec.last});
   std::vector<FakeWorkPointer> works;
   for (const FakeNode& node : exec.nodes) {
     FakeTask task = node.task;

@@ -53,8 +53,8 @@ CUresult wait_in_capture(FakeCuda::State& s, FakeStream& stream, const FakeEvent
 }
 
 void add_stream_calls(CudaDriver& driver) {
-  driver.cuStreamCreate = [](CUstream* stream, unsigned) -> CUresult {
-    PLUMBLINE_FAKE_CALL(cuStreamCreate);
+  driver.cuStreamCreateWithPriority = [](CUstream* stream, unsigned, int) -> CUresult {
+    PLUMBLINE_FAKE_CALL(cuStreamCreateWithPriority);
     return make_stream(s, stream, s.current());
   };
   driver.cuGreenCtxStreamCreate = [](CUstream* stream, CUgreenCtx handle, unsigned flags,

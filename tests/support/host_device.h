@@ -11,6 +11,7 @@
 #include <new>
 #include <vector>
 
+#include "calibrate/cuda/own_convolutions.h"
 #include "calibrate/cuda/own_products.h"
 #include "calibrate/cuda/products.h"
 #include "calibrate/cuda/queue.h"
@@ -55,13 +56,38 @@ inline CudaDriver host_driver() {
   return driver;
 }
 
-/// A queue of that device with own products.
+/// A queue of that device with own products and convolutions.
 struct HostDevice {
   CudaDriver driver = host_driver();
   CudaKernels kernels{driver, nullptr};
   std::unique_ptr<CudaProducts> products = own_products();
-  CudaQueue queue{&driver, &kernels, products.get(), nullptr, 1};
+  std::unique_ptr<CudaConvolutions> convolutions = own_convolutions();
+  CudaQueue queue{&driver, &kernels, products.get(), convolutions.get(), nullptr, 1};
 };
+
+/// Events of the driver note what this clock says, in ms. Of one driver at a time.
+inline void note_events_by(const double& clock, CudaDriver& driver) {
+  static const double* of_events = nullptr;
+  of_events = &clock;
+  driver.cuEventCreate = [](CUevent* event, unsigned) {
+    *event = reinterpret_cast<CUevent>(new double(0));
+    return CUDA_SUCCESS;
+  };
+  driver.cuEventDestroy = [](CUevent event) {
+    delete reinterpret_cast<double*>(event);
+    return CUDA_SUCCESS;
+  };
+  driver.cuEventRecord = [](CUevent event, CUstream) {
+    *reinterpret_cast<double*>(event) = *of_events;
+    return CUDA_SUCCESS;
+  };
+  driver.cuEventSynchronize = [](CUevent) { return CUDA_SUCCESS; };
+  driver.cuEventElapsedTime = [](float* milliseconds, CUevent begin, CUevent end) {
+    *milliseconds =
+        static_cast<float>(*reinterpret_cast<double*>(end) - *reinterpret_cast<double*>(begin));
+    return CUDA_SUCCESS;
+  };
+}
 
 /// The nearest bfloat16, ties to even, by arithmetic of its own: 8 significant bits.
 inline float rounded_to_bf16(float x) {

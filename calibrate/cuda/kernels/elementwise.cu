@@ -41,6 +41,13 @@ __device__ void bias_rows(T* y, const T* bias, const T* skip, long long rows, lo
   }
 }
 
+/// Adds x to y.
+template <class T>
+__device__ void add(T* y, const T* x, long long count) {
+  for (long long i = grid_first(); i < count; i += grid_step())
+    store(y[i], to_float(y[i]) + to_float(x[i]));
+}
+
 template <class T>
 __device__ void relu(T* y, const T* x, long long count) {
   for (long long i = grid_first(); i < count; i += grid_step()) {
@@ -94,6 +101,7 @@ PLUMBLINE_KERNEL(bias_rows,
                  (Element * y, const Element* bias, const Element* skip, long long rows,
                   long long columns),
                  (y, bias, skip, rows, columns))
+PLUMBLINE_KERNEL(add, (Element * y, const Element* x, long long count), (y, x, count))
 PLUMBLINE_KERNEL(relu, (Element * y, const Element* x, long long count), (y, x, count))
 PLUMBLINE_KERNEL(relu_gradient,
                  (Element * x_gradient, const Element* y_gradient, const Element* y,

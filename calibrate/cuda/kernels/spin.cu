@@ -16,6 +16,42 @@ __global__ void plumbline_spin(unsigned long long nanoseconds, unsigned long lon
   }
 }
 
+/// The device's global clock now. One thread, as the next.
+__global__ void plumbline_note_time(unsigned long long* time) {
+  unsigned long long now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  *time = now;
+}
+
+/// Ends when `nanoseconds` have passed since then; at once where they have.
+__global__ void plumbline_wait_since(const unsigned long long* since,
+                                     unsigned long long nanoseconds) {
+  const unsigned long long end = *since + nanoseconds;
+  unsigned long long now;
+  while (true) {
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    if (now >= end) break;
+    if (end - now > 2000) __nanosleep(500);
+  }
+}
+
+/// Cycles of its SM, and the nanoseconds of the device's global clock that they took: `nanoseconds`
+/// of them, from one tick of that clock to another. One thread.
+__global__ void plumbline_count_cycles(unsigned long long nanoseconds,
+                                       unsigned long long* counted) {
+  unsigned long long before, begin, now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(before));
+  do {
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+  } while (begin == before);
+  const long long first = clock64();
+  do {
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  } while (now - begin < nanoseconds);
+  counted[0] = static_cast<unsigned long long>(clock64() - first);
+  counted[1] = now - begin;
+}
+
 /// Each block stays for `cycles` and writes the number of the SM that it ran on.
 __global__ void plumbline_where(unsigned* sm_of_block, long long cycles) {
   unsigned sm;

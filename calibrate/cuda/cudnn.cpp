@@ -1,0 +1,324 @@
+// Descriptors, algorithms and their times. SPDX-License-Identifier: MIT
+#include "calibrate/cuda/cudnn.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "calibrate/cuda/libraries.h"
+#include "calibrate/cuda/own_convolutions.h"
+#include "calibrate/cuda/own_kernels.h"
+#include "calibrate/cuda/timing.h"
+#include "models/bug.h"
+
+namespace plumbline {
+namespace {
+
+/// Algorithms with larger workspaces are tried only where no other runs.
+constexpr std::size_t kLikedWorkspace = std::size_t{256} << 20;
+constexpr int kMostEstimates = 16;
+
+constexpr std::size_t kForwardPass = 0;
+constexpr std::size_t kInputPass = 1;
+constexpr std::size_t kWeightPass = 2;
+constexpr std::size_t kConvolutionPasses = 3;
+constexpr std::array<const char*, kConvolutionPasses> kPassCalls = {
+    "cudnnConvolutionForward", "cudnnConvolutionBackwardData", "cudnnConvolutionBackwardFilter"};
+
+constexpr std::string_view kCudnnHelp =
+    "install cuDNN 9 for CUDA 13, or name the folder of libcudnn.so.9 in "
+    "PLUMBLINE_CUDA_LIBRARIES";
+
+int math_for(ElementType type) {
+  if (type == ElementType::fp32) return cudnn::kFmaMath;
+  return type == ElementType::tf32 ? cudnn::kDefaultMath : cudnn::kTensorOpMath;
+}
+
+void* memory_at(CUdeviceptr data) {
+  return reinterpret_cast<void*>(data);  // NOLINT(performance-no-int-to-ptr): as CUDA has it
+}
+
+}  // namespace
+
+// The library.
+
+Result<Cudnn> load_cudnn(const std::string& path) {
+  const auto loaded = open_cuda_library("cuDNN", path, kCudnnHelp);
+  if (!loaded) return loaded.problems();
+  Cudnn library{};
+  std::string missing;
+#define PLUMBLINE_CUDNN_LOAD(call)                                                        \
+  library.call = reinterpret_cast<decltype(library.call)>(dlsym(*loaded, "cudnn" #call)); \
+  if (library.call == nullptr && missing.empty()) missing = "cudnn" #call;
+  PLUMBLINE_CUDNN_CALLS(PLUMBLINE_CUDNN_LOAD)
+#undef PLUMBLINE_CUDNN_LOAD
+  if (!missing.empty())
+    return no_cuda_library(fmt::format("'{}' lacks {}", path, missing), kCudnnHelp);
+  return library;
+}
+
+CudnnError::CudnnError(const Cudnn& library, std::string_view call, cudnn::Status status,
+                       std::string_view convolution)
+    : std::runtime_error(
+          fmt::format("{}: {}", call, library.GetErrorString(status)) +
+          (convolution.empty() ? std::string() : fmt::format(", for {}", convolution))),
+      status_(status) {}
+
+std::string to_text(ElementType type, const CudaConvolution& c) {
+  return fmt::format("{} {}x{}x{}x{} to {}, kernel {}, stride {}, padding {}", name(type),
+                     c.samples, c.inputs, c.height, c.width, c.outputs, c.kernel, c.stride,
+                     c.padding);
+}
+
+// Plans.
+
+/// The descriptors of a shape, and the algorithms that were chosen for it.
+class CudnnConvolutions::Plan {
+ public:
+  Plan(const Cudnn& library, ElementType type, const CudaConvolution& shape)
+      : text(to_text(type, shape)), library_(library) {
+    try {
+      create(type, shape);
+    } catch (...) {
+      destroy();
+      throw;
+    }
+  }
+  ~Plan() { destroy(); }
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  void check(std::string_view call, cudnn::Status status) const {
+    if (status != cudnn::kSuccess) throw CudnnError(library_, call, status, text);
+  }
+
+  const std::string text;
+  cudnn::Tensor x = nullptr;
+  cudnn::Tensor y = nullptr;
+  cudnn::Filter weight = nullptr;
+  cudnn::Convolution convolution = nullptr;
+  /// Of each pass; nothing where none runs: then it is a plain kernel.
+  std::array<std::optional<Choice>, kConvolutionPasses> choices{};
+
+ private:
+  void create(ElementType type, const CudaConvolution& c) {
+    const int element = type == ElementType::bf16 ? cudnn::kBf16 : cudnn::kFloat;
+    const auto whole = [&](std::int64_t extent) {
+      PLUMBLINE_CHECK(extent <= std::numeric_limits<int>::max(), text, extent);
+      return static_cast<int>(extent);
+    };
+    const auto tensor = [&](cudnn::Tensor& made, std::int64_t channels, std::int64_t height,
+                            std::int64_t width) {
+      check("cudnnCreateTensorDescriptor", library_.CreateTensorDescriptor(&made));
+      check("cudnnSetTensor4dDescriptor",
+            library_.SetTensor4dDescriptor(made, cudnn::kNchw, element, whole(c.samples),
+                                           whole(channels), whole(height), whole(width)));
+    };
+    tensor(x, c.inputs, c.height, c.width);
+    tensor(y, c.outputs, c.places(c.height), c.places(c.width));
+    check("cudnnCreateFilterDescriptor", library_.CreateFilterDescriptor(&weight));
+    check("cudnnSetFilter4dDescriptor",
+          library_.SetFilter4dDescriptor(weight, element, cudnn::kNchw, whole(c.outputs),
+                                         whole(c.inputs), whole(c.kernel), whole(c.kernel)));
+    check("cudnnCreateConvolutionDescriptor", library_.CreateConvolutionDescriptor(&convolution));
+    check("cudnnSetConvolution2dDescriptor",
+          library_.SetConvolution2dDescriptor(convolution, whole(c.padding), whole(c.padding),
+                                              whole(c.stride), whole(c.stride), 1, 1,
+                                              cudnn::kCrossCorrelation, cudnn::kFloat));
+  }
+  void destroy() {
+    if (x != nullptr) library_.DestroyTensorDescriptor(x);
+    if (y != nullptr) library_.DestroyTensorDescriptor(y);
+    if (weight != nullptr) library_.DestroyFilterDescriptor(weight);
+    if (convolution != nullptr) library_.DestroyConvolutionDescriptor(convolution);
+  }
+
+  const Cudnn& library_;
+};
+
+// Convolutions.
+
+CudnnConvolutions::CudnnConvolutions(const Cudnn& library)
+    : library_(library), plain_(own_convolutions()) {
+  const cudnn::Status status = library_.Create(&handle_);
+  if (status != cudnn::kSuccess) throw CudnnError(library_, "cudnnCreate", status);
+  name_ = "cuDNN " + cuda_library_version(library_.GetVersion());
+}
+
+CudnnConvolutions::~CudnnConvolutions() {
+  plans_.clear();
+  library_.Destroy(handle_);
+}
+
+void CudnnConvolutions::prepare(const CudaQueue& queue, ElementType type,
+                                const CudaConvolution& shape) {
+  if (plans_.contains({type, shape})) return;
+  auto plan = std::make_unique<Plan>(library_, type, shape);
+  const auto operand = [&](std::int64_t elements) {
+    CudaScratch memory(*queue.driver, static_cast<std::size_t>(elements * bytes_of(type)));
+    cuda::noise(queue, type, memory.data(), static_cast<std::uint32_t>(elements), elements);
+    return memory;
+  };
+  const CudaScratch x = operand(shape.input_elements());
+  const CudaScratch weight = operand(shape.weights());
+  const CudaScratch y = operand(shape.output_elements());
+  for (std::size_t pass = 0; pass < kConvolutionPasses; ++pass)
+    choose(queue, type, *plan, pass, {x.data(), weight.data(), y.data()});
+  const bool all = std::all_of(plan->choices.begin(), plan->choices.end(),
+                               [](const auto& choice) { return choice.has_value(); });
+  if (!all) {
+    plain_->prepare(queue, type, shape);
+    if (name_.find(" and plain kernels") == std::string::npos) name_ += " and plain kernels";
+  }
+  // What still runs on the operands ends before they are freed.
+  PLUMBLINE_CUDA(*queue.driver, cuStreamSynchronize, queue.stream);
+  plans_.emplace(std::pair(type, shape), std::move(plan));
+}
+
+/// What makes the same bits every time, the fastest of those that run. In fp32 nothing is rounded
+/// to less, else an algorithm has the kind of arithmetic that it was estimated with.
+void CudnnConvolutions::choose(const CudaQueue& queue, ElementType type, Plan& plan,
+                               std::size_t pass, const Operands& operands) {
+  std::array<cudnn::AlgorithmEstimate, kMostEstimates> found{};
+  int count = 0;
+  plan.check("cudnnSetConvolutionMathType",
+             library_.SetConvolutionMathType(plan.convolution, math_for(type)));
+  switch (pass) {
+    case kForwardPass:
+      plan.check(
+          "cudnnGetConvolutionForwardAlgorithm_v7",
+          library_.GetConvolutionForwardAlgorithm_v7(handle_, plan.x, plan.weight, plan.convolution,
+                                                     plan.y, kMostEstimates, &count, found.data()));
+      break;
+    case kInputPass:
+      plan.check("cudnnGetConvolutionBackwardDataAlgorithm_v7",
+                 library_.GetConvolutionBackwardDataAlgorithm_v7(
+                     handle_, plan.weight, plan.y, plan.convolution, plan.x, kMostEstimates, &count,
+                     found.data()));
+      break;
+    default:
+      plan.check("cudnnGetConvolutionBackwardFilterAlgorithm_v7",
+                 library_.GetConvolutionBackwardFilterAlgorithm_v7(
+                     handle_, plan.x, plan.y, plan.convolution, plan.weight, kMostEstimates, &count,
+                     found.data()));
+  }
+  std::vector<cudnn::AlgorithmEstimate> fit(found.begin(), found.begin() + count);
+  fit.erase(std::remove_if(fit.begin(), fit.end(),
+                           [](const cudnn::AlgorithmEstimate& estimate) {
+                             return estimate.status != cudnn::kSuccess ||
+                                    estimate.determinism != cudnn::kDeterministic;
+                           }),
+            fit.end());
+  std::stable_sort(fit.begin(), fit.end(),
+                   [](const auto& one, const auto& other) { return one.memory < other.memory; });
+  double least = std::numeric_limits<double>::infinity();
+  for (const cudnn::AlgorithmEstimate& estimate : fit) {
+    if (estimate.memory > kLikedWorkspace && plan.choices[pass]) break;
+    const Choice choice{estimate.algorithm,
+                        type == ElementType::fp32 ? cudnn::kFmaMath : estimate.math,
+                        estimate.memory};
+    try {
+      make_room(queue, estimate.memory);
+      // All add to what is there, as all have to be able to.
+      const double time = median_milliseconds(
+          queue, [&] { enqueue(queue, plan, pass, choice, operands, /*adds=*/true); });
+      if (time >= least) continue;
+      least = time;
+      plan.choices[pass] = choice;
+    } catch (const CudnnError&) {  // estimates promise more than runs
+    } catch (const CudaError& error) {
+      if (error.result() != CUDA_ERROR_OUT_OF_MEMORY) throw;
+    }
+  }
+  // One that got no room has left less than those that stay need.
+  if (const auto& choice = plan.choices[pass]) needed_ = std::max(needed_, choice->memory);
+  make_room(queue, needed_);
+}
+
+void CudnnConvolutions::make_room(const CudaQueue& queue, std::size_t bytes) {
+  if (bytes <= workspace_bytes_) return;
+  PLUMBLINE_CUDA(*queue.driver, cuStreamSynchronize, queue.stream);
+  workspace_ = {};
+  workspace_bytes_ = 0;
+  workspace_ = CudaScratch(*queue.driver, bytes);
+  workspace_bytes_ = bytes;
+}
+
+void CudnnConvolutions::enqueue(const CudaQueue& queue, const Plan& plan, std::size_t pass,
+                                const Choice& choice, const Operands& operands, bool adds) const {
+  const float alpha = 1;
+  const float beta = adds ? 1 : 0;
+  void* const x = memory_at(operands.x);
+  void* const y = memory_at(operands.y);
+  void* const weight = memory_at(operands.weight);
+  void* const workspace = memory_at(workspace_.data());
+  plan.check("cudnnSetStream", library_.SetStream(handle_, queue.stream));
+  plan.check("cudnnSetConvolutionMathType",
+             library_.SetConvolutionMathType(plan.convolution, choice.math));
+  cudnn::Status status = cudnn::kSuccess;
+  switch (pass) {
+    case kForwardPass:
+      status = library_.ConvolutionForward(handle_, &alpha, plan.x, x, plan.weight, weight,
+                                           plan.convolution, choice.algorithm, workspace,
+                                           workspace_bytes_, &beta, plan.y, y);
+      break;
+    case kInputPass:
+      status = library_.ConvolutionBackwardData(handle_, &alpha, plan.weight, weight, plan.y, y,
+                                                plan.convolution, choice.algorithm, workspace,
+                                                workspace_bytes_, &beta, plan.x, x);
+      break;
+    default:
+      status = library_.ConvolutionBackwardFilter(handle_, &alpha, plan.x, x, plan.y, y,
+                                                  plan.convolution, choice.algorithm, workspace,
+                                                  workspace_bytes_, &beta, plan.weight, weight);
+  }
+  plan.check(kPassCalls[pass], status);
+}
+
+const CudnnConvolutions::Plan& CudnnConvolutions::plan_of(ElementType type,
+                                                          const CudaConvolution& shape) const {
+  const auto plan = plans_.find({type, shape});
+  PLUMBLINE_CHECK(plan != plans_.end(), "a convolution that was not prepared",
+                  to_text(type, shape));
+  return *plan->second;
+}
+
+void CudnnConvolutions::forward(const CudaQueue& queue, ElementType type,
+                                const CudaConvolution& shape, CUdeviceptr y, CUdeviceptr x,
+                                CUdeviceptr weight, bool adds) {
+  const Plan& plan = plan_of(type, shape);
+  if (const auto& choice = plan.choices[kForwardPass]) {
+    enqueue(queue, plan, kForwardPass, *choice, {x, weight, y}, adds);
+  } else {
+    plain_->forward(queue, type, shape, y, x, weight, adds);
+  }
+}
+
+void CudnnConvolutions::input_gradient(const CudaQueue& queue, ElementType type,
+                                       const CudaConvolution& shape, CUdeviceptr x_gradient,
+                                       CUdeviceptr y_gradient, CUdeviceptr weight, bool adds) {
+  const Plan& plan = plan_of(type, shape);
+  if (const auto& choice = plan.choices[kInputPass]) {
+    enqueue(queue, plan, kInputPass, *choice, {x_gradient, weight, y_gradient}, adds);
+  } else {
+    plain_->input_gradient(queue, type, shape, x_gradient, y_gradient, weight, adds);
+  }
+}
+
+void CudnnConvolutions::weight_gradient(const CudaQueue& queue, ElementType type,
+                                        const CudaConvolution& shape, CUdeviceptr weight_gradient,
+                                        CUdeviceptr y_gradient, CUdeviceptr x) {
+  const Plan& plan = plan_of(type, shape);
+  if (const auto& choice = plan.choices[kWeightPass]) {
+    enqueue(queue, plan, kWeightPass, *choice, {x, weight_gradient, y_gradient}, /*adds=*/true);
+  } else {
+    plain_->weight_gradient(queue, type, shape, weight_gradient, y_gradient, x);
+  }
+}
+
+}  // namespace plumbline

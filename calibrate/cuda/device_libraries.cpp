@@ -1,0 +1,84 @@
+// Choosing products and convolutions. SPDX-License-Identifier: MIT
+#include "calibrate/cuda/device_libraries.h"
+
+#include <algorithm>
+#include <optional>
+#include <variant>
+
+#include "calibrate/cuda/cublaslt.h"
+#include "calibrate/cuda/cudnn.h"
+#include "calibrate/cuda/libraries.h"
+#include "calibrate/cuda/own_convolutions.h"
+#include "calibrate/cuda/own_products.h"
+
+namespace plumbline {
+namespace {
+
+bool has_convolutions(const Network& network) {
+  return std::any_of(network.layers.begin(), network.layers.end(), [](const NetworkLayer& layer) {
+    return std::holds_alternative<Conv2d>(layer.settings) ||
+           std::holds_alternative<ResidualBlock>(layer.settings);
+  });
+}
+
+/// The library's functions; nothing where it is not there, and why: a sentence that begins with
+/// what is our own now.
+template <class Functions>
+std::optional<Functions> found_or_told(const CudaLibraryKind& kind,
+                                       Result<Functions> (*load)(const std::string&),
+                                       const std::string& what, std::vector<std::string>& missing) {
+  const auto library = load_cuda_library(kind);
+  const Result<Functions> functions =
+      library ? load(library->path) : Result<Functions>(library.problems());
+  if (functions) return *functions;
+  missing.push_back(what + " are those of a plain kernel, far from the device's speed: " +
+                    functions.problems().front().message);
+  return std::nullopt;
+}
+
+}  // namespace
+
+DeviceLibraries::DeviceLibraries(CudaDevices& devices, const Network& network, bool own)
+    : devices_(devices) {
+  const bool convolves = has_convolutions(network);
+  std::optional<CublasLt> cublaslt;
+  std::optional<Cudnn> cudnn;
+  if (!own) cublaslt = found_or_told(kCublasLt, &load_cublaslt, "matrix products", missing_);
+  if (!own && convolves) cudnn = found_or_told(kCudnn, &load_cudnn, "convolutions", missing_);
+  for (const CudaDevice& device : devices.all()) {
+    PLUMBLINE_CUDA(devices.driver(), cuCtxSetCurrent, device.context);
+    OfDevice mine;
+    mine.products =
+        cublaslt ? std::make_unique<CublasLtProducts>(devices.driver(), *cublaslt) : own_products();
+    if (convolves) {
+      mine.convolutions = cudnn ? std::make_unique<CudnnConvolutions>(*cudnn) : own_convolutions();
+    }
+    of_device_.push_back(std::move(mine));
+  }
+}
+
+DeviceLibraries::~DeviceLibraries() {
+  for (std::size_t i = 0; i < of_device_.size(); ++i) {
+    devices_.driver().cuCtxSetCurrent(devices_.all()[i].context);
+    of_device_[i] = {};
+  }
+}
+
+CudaQueue DeviceLibraries::queue(std::size_t device, CUstream stream) const {
+  CudaQueue queue = bare_queue(devices_.driver(), devices_.all()[device], stream);
+  queue.products = of_device_[device].products.get();
+  queue.convolutions = of_device_[device].convolutions.get();
+  return queue;
+}
+
+std::string DeviceLibraries::name() const {
+  const OfDevice& first = of_device_.front();
+  std::string text(first.products->name());
+  if (first.convolutions) {
+    text += ", ";
+    text += first.convolutions->name();
+  }
+  return text;
+}
+
+}  // namespace plumbline

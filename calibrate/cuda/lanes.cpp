@@ -1,0 +1,142 @@
+// Forking, joining, and kernels that wait for a time. SPDX-License-Identifier: MIT
+#include "calibrate/cuda/lanes.h"
+
+#include <map>
+
+#include "calibrate/cuda/launch.h"
+
+namespace plumbline {
+CudaLanes::CudaLanes(CudaDevices& devices, const CudaProgram& program) : devices_(devices) {
+  lanes_.reserve(program.streams.size());
+  try {
+    for (const CudaProgram::Stream& stream : program.streams) {
+      if (stream.sends) {
+        add(stream.slot);
+      } else {
+        push(stream.slot, devices.all()[stream.slot].compute, /*is_own=*/false);
+      }
+    }
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+CudaLanes::~CudaLanes() { close(); }
+
+void CudaLanes::close() noexcept {
+  for (Lane& lane : lanes_) {
+    devices_.driver().cuCtxSetCurrent(devices_.all()[lane.slot].context);
+    lane.ended = {};
+    if (lane.is_own) devices_.driver().cuStreamDestroy(lane.stream);
+  }
+}
+
+void CudaLanes::use(std::uint32_t slot) const {
+  PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, devices_.all()[slot].context);
+}
+
+std::size_t CudaLanes::add(std::uint32_t slot) {
+  push(slot, devices_.new_urgent_stream(slot), /*is_own=*/true);
+  return lanes_.size() - 1;
+}
+
+void CudaLanes::push(std::uint32_t slot, CUstream stream, bool is_own) {
+  lanes_.push_back({slot, stream, is_own, {}});
+  use(slot);
+  lanes_.back().ended = CudaEvents(devices_.driver(), 1, CU_EVENT_DISABLE_TIMING);
+}
+
+void CudaLanes::start_behind(CUevent event) {
+  for (std::size_t i = 1; i < lanes_.size(); ++i) {
+    use(lanes_[i].slot);
+    PLUMBLINE_CUDA(devices_.driver(), cuStreamWaitEvent, lanes_[i].stream, event, 0);
+  }
+}
+
+void CudaLanes::join() {
+  for (std::size_t i = 1; i < lanes_.size(); ++i) {
+    use(lanes_[i].slot);
+    PLUMBLINE_CUDA(devices_.driver(), cuEventRecord, lanes_[i].ended[0], lanes_[i].stream);
+  }
+  use(lanes_.front().slot);
+  for (std::size_t i = 1; i < lanes_.size(); ++i) {
+    PLUMBLINE_CUDA(devices_.driver(), cuStreamWaitEvent, lanes_.front().stream, lanes_[i].ended[0],
+                   0);
+  }
+}
+
+void CudaLanes::drain() noexcept {
+  for (const Lane& lane : lanes_) {
+    devices_.driver().cuCtxSetCurrent(devices_.all()[lane.slot].context);
+    devices_.driver().cuStreamSynchronize(lane.stream);
+  }
+}
+
+CudaPaces::CudaPaces(CudaDevices& devices, const OpGraph& graph, const CudaProgram& program,
+                     CudaLanes& lanes)
+    : devices_(devices),
+      graph_(graph),
+      program_(program),
+      lanes_(lanes),
+      times_(graph.slots()),
+      paces_(program.steps.size()) {
+  const auto is_paced = [&](std::uint32_t step) {
+    return program.steps[step].kind == CudaStep::Kind::copy &&
+           is_transfer(graph.activities[program.steps[step].node].kind) &&
+           (hold(step) > Duration{} || latency(step) > Duration{});
+  };
+  for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) {
+    std::vector<std::uint32_t> mine;
+    for (std::uint32_t step = 0; step < program.steps.size(); ++step) {
+      if (program.steps[step].slot == slot && is_paced(step)) mine.push_back(step);
+    }
+    if (mine.empty()) continue;
+    const CudaDriver& driver = devices.driver();
+    PLUMBLINE_CUDA(driver, cuCtxSetCurrent, devices.all()[slot].context);
+    times_[slot] = CudaScratch(driver, mine.size() * sizeof(std::uint64_t));
+    std::map<std::uint32_t, std::size_t> arrivals;  // by the stream that they are sent on
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      Pace& pace = paces_[mine[i]];
+      pace.began = times_[slot].data() + i * sizeof(std::uint64_t);
+      pace.flies = latency(mine[i]) > Duration{};
+      if (!pace.flies) continue;
+      const std::uint32_t stream = program.steps[mine[i]].stream;
+      if (!arrivals.contains(stream)) arrivals[stream] = lanes.add(slot);
+      pace.lane = arrivals[stream];
+      PLUMBLINE_CUDA(driver, cuCtxSetCurrent, devices.all()[slot].context);
+      pace.sent = CudaEvents(driver, 1, CU_EVENT_DISABLE_TIMING);
+    }
+  }
+}
+
+void CudaPaces::begin(std::uint32_t step) {
+  const CUdeviceptr began = paces_[step].began;
+  if (began == 0) return;
+  const CudaStep& copy = program_.steps[step];
+  const CudaDevice& sender = devices_.all()[copy.slot];
+  cuda::launch(bare_queue(devices_.driver(), sender, lanes_[copy.stream]), "plumbline_note_time",
+               {}, 1, 0, began);
+}
+
+CUstream CudaPaces::end(std::uint32_t step) {
+  const Pace& pace = paces_[step];
+  const CudaStep& copy = program_.steps[step];
+  const CUstream stream = lanes_[copy.stream];
+  if (pace.began == 0) return stream;
+  if (hold(step) > Duration{}) wait_on(copy.slot, stream, pace.began, hold(step));
+  if (!pace.flies) return stream;
+  const CUstream arrivals = lanes_[pace.lane];
+  PLUMBLINE_CUDA(devices_.driver(), cuEventRecord, pace.sent[0], stream);
+  PLUMBLINE_CUDA(devices_.driver(), cuStreamWaitEvent, arrivals, pace.sent[0], 0);
+  wait_on(copy.slot, arrivals, pace.began, hold(step) + latency(step));
+  return arrivals;
+}
+
+void CudaPaces::wait_on(std::uint32_t slot, CUstream stream, CUdeviceptr since,
+                        Duration time) const {
+  cuda::launch(bare_queue(devices_.driver(), devices_.all()[slot], stream), "plumbline_wait_since",
+               {}, 1, 0, since, static_cast<unsigned long long>(time.count()));
+}
+
+}  // namespace plumbline

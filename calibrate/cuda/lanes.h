@@ -1,0 +1,94 @@
+// The streams that a program runs on, and links that keep their set speed.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "calibrate/cuda/devices.h"
+#include "calibrate/cuda/events.h"
+#include "calibrate/cuda/program.h"
+#include "calibrate/cuda/scratch.h"
+#include "schedules/op_graph.h"
+
+namespace plumbline {
+
+/// Streams that begin together and end together. Those of a program come first, in its order; the
+/// compute streams are the devices' own. Nothing is enqueued on them when they are destroyed.
+class CudaLanes {
+ public:
+  /// What is given outlives them. Errors: CudaError.
+  CudaLanes(CudaDevices& devices, const CudaProgram& program);
+  ~CudaLanes();
+  CudaLanes(const CudaLanes&) = delete;
+  CudaLanes& operator=(const CudaLanes&) = delete;
+
+  CUstream operator[](std::size_t lane) const { return lanes_[lane].stream; }
+  std::size_t size() const { return lanes_.size(); }
+  /// One more, on a device. Errors: CudaError.
+  std::size_t add(std::uint32_t slot);
+
+  /// All but lane 0 wait for the event.
+  void start_behind(CUevent event);
+  /// Lane 0 waits for all others.
+  void join();
+  /// Waits for the end of all; errors are not told.
+  void drain() noexcept;
+
+ private:
+  struct Lane {
+    std::uint32_t slot = 0;
+    CUstream stream = nullptr;
+    bool is_own = false;
+    CudaEvents ended;
+  };
+
+  void push(std::uint32_t slot, CUstream stream, bool is_own);
+  void close() noexcept;
+  void use(std::uint32_t slot) const;
+
+  CudaDevices& devices_;
+  std::vector<Lane> lanes_;
+};
+
+/// Transfers whose links have a set bandwidth or latency: a kernel notes the time before the copy,
+/// another one ends when the link would have let the next transfer in, and a third, on a lane for
+/// arrivals, when this one would have arrived. A copy that takes longer than its link says is not
+/// sped up. The kernels are one thread each, on the sender.
+class CudaPaces {
+ public:
+  /// What is given outlives them. Errors: CudaError.
+  CudaPaces(CudaDevices& devices, const OpGraph& graph, const CudaProgram& program,
+            CudaLanes& lanes);
+
+  /// Before the step's work on its stream. Errors: CudaError, as the next.
+  void begin(std::uint32_t step);
+  /// Behind it; returns the stream on which it has arrived.
+  CUstream end(std::uint32_t step);
+
+ private:
+  struct Pace {
+    CUdeviceptr began = 0;  ///< Where the time is noted, in ns; 0 = it is not held.
+    bool flies = false;     ///< It arrives later than it lets the next one in.
+    std::size_t lane = 0;   ///< Then: of its arrival.
+    CudaEvents sent;        ///< Then.
+  };
+
+  Duration hold(std::uint32_t step) const { return graph_.cost(program_.steps[step].node).hold; }
+  Duration latency(std::uint32_t step) const {
+    return graph_.cost(program_.steps[step].node).latency;
+  }
+  void wait_on(std::uint32_t slot, CUstream stream, CUdeviceptr since, Duration time) const;
+
+  CudaDevices& devices_;
+  const OpGraph& graph_;
+  const CudaProgram& program_;
+  CudaLanes& lanes_;
+  std::vector<CudaScratch> times_;  ///< By slot: all that are noted there.
+  std::vector<Pace> paces_;         ///< By step.
+};
+
+}  // namespace plumbline

@@ -1,0 +1,38 @@
+// One launch for each op. SPDX-License-Identifier: MIT
+#include "calibrate/cuda/spinner.h"
+
+#include "calibrate/cuda/launch.h"
+
+namespace plumbline {
+
+CudaSpinner::CudaSpinner(CudaDevices& devices, const OpGraph& graph)
+    : devices_(devices), graph_(graph), times_(graph.slots()) {
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    if (graph.activities[node].kind == ActivityKind::backward_part)
+      of_parts_[place_of(node)] += graph.cost(node).hold;
+  }
+}
+
+/// Slot, stage and micro-batch.
+CudaSpinner::Place CudaSpinner::place_of(std::uint32_t node) const {
+  const Activity& activity = graph_.activities[node];
+  return {graph_.nodes[node].resource, activity.stage.value, activity.micro_batch.value};
+}
+
+void CudaSpinner::prepare(std::uint32_t slot) {
+  times_[slot] = CudaScratch(devices_.driver(), 2 * sizeof(std::uint64_t));
+}
+
+void CudaSpinner::enqueue(const CudaStep& step, CUstream stream) {
+  if (step.kind == CudaStep::Kind::copy) return;
+  Duration time = graph_.cost(step.node).hold;
+  if (step.kind == CudaStep::Kind::backward) {
+    if (const auto parts = of_parts_.find(place_of(step.node)); parts != of_parts_.end())
+      time += parts->second;
+  }
+  const CudaDevice& device = devices_.all()[step.slot];
+  cuda::launch(bare_queue(devices_.driver(), device, stream), "plumbline_spin", {device.sms}, 64, 0,
+               static_cast<unsigned long long>(time.count()), times_[step.slot].data());
+}
+
+}  // namespace plumbline

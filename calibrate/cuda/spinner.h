@@ -1,0 +1,38 @@
+// Kernels that take the times that a model says, on CUDA devices.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "calibrate/cuda/devices.h"
+#include "calibrate/cuda/scratch.h"
+#include "calibrate/cuda/work.h"
+#include "schedules/op_graph.h"
+
+namespace plumbline {
+
+/// Each op is a kernel that keeps all SMs of its device for the time that the graph gives the op,
+/// by the device's clock. Nothing is computed and nothing is copied: links hold their channels. It
+/// shows what of a difference between run and prediction is not the kernels'.
+class CudaSpinner : public CudaWork {
+ public:
+  /// What is given outlives it.
+  CudaSpinner(CudaDevices& devices, const OpGraph& graph);
+
+  void prepare(std::uint32_t slot) override;
+  void enqueue(const CudaStep& step, CUstream stream) override;
+
+ private:
+  using Place = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
+
+  Place place_of(std::uint32_t node) const;
+
+  CudaDevices& devices_;
+  const OpGraph& graph_;
+  std::vector<CudaScratch> times_;      ///< By slot: where the kernel notes its own.
+  std::map<Place, Duration> of_parts_;  ///< Of a backward's earlier parts, which its last one does.
+};
+
+}  // namespace plumbline

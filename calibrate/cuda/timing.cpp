@@ -1,0 +1,39 @@
+// Samples between two events. SPDX-License-Identifier: MIT
+#include "calibrate/cuda/timing.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "calibrate/cuda/events.h"
+
+namespace plumbline {
+
+double median_milliseconds(const CudaQueue& queue, const std::function<void()>& enqueue) {
+  constexpr int kWarmUps = 3;
+  constexpr std::size_t kSamples = 9;
+  constexpr std::size_t kFewestSamples = 3;
+  constexpr double kEnough = 50;  // ms
+  // Several at a time, as the clock of events is coarse beside something small.
+  constexpr int kTogether = 4;
+  const CudaDriver& driver = *queue.driver;
+  const CudaEvents events(driver, 2, CU_EVENT_DEFAULT);
+  for (int i = 0; i < kWarmUps; ++i) enqueue();
+  std::vector<double> times;
+  double all = 0;
+  while (times.size() < kSamples && (times.size() < kFewestSamples || all < kEnough)) {
+    PLUMBLINE_CUDA(driver, cuEventRecord, events[0], queue.stream);
+    for (int i = 0; i < kTogether; ++i) enqueue();
+    PLUMBLINE_CUDA(driver, cuEventRecord, events[1], queue.stream);
+    PLUMBLINE_CUDA(driver, cuEventSynchronize, events[1]);
+    float milliseconds = 0;
+    PLUMBLINE_CUDA(driver, cuEventElapsedTime, &milliseconds, events[0], events[1]);
+    times.push_back(double{milliseconds} / kTogether);
+    all += double{milliseconds};
+  }
+  const auto middle = times.begin() + std::ssize(times) / 2;
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+}  // namespace plumbline
