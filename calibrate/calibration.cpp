@@ -207,9 +207,11 @@ class Rounds {
 
  private:
   bool is_over(Duration measured, RealTime passed, RealTime round_time) const {
-    if (seconds(measured) >= options_.most_seconds) return true;
     if (is_interrupted() || walkers_->all_done()) return true;
-    return passed >= round_time && walkers_->least_turns() >= kLeastTurns;
+    const std::size_t turns = walkers_->least_turns();
+    // However late it got: a round without passes tells nothing and cannot be kept.
+    if (seconds(measured) >= options_.most_seconds && turns >= 1) return true;
+    return passed >= round_time && turns >= kLeastTurns;
   }
 
   void note_clock(std::optional<double> mhz) {

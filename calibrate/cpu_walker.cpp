@@ -116,10 +116,12 @@ void Walker::take(Walk& with, Pass pass, RealTime counts, Body&& body) {
   body(&stamps_);
   const RealTime cpu = thread_cpu_time() - cpu_before;
   with.turns.end();
-  last = stamps_.back() - stamps_.front();
+  const RealTime wall = stamps_.back() - stamps_.front();
+  const bool is_clean = !is_contaminated({Duration{wall}, Duration{cpu}});
+  if (is_clean) last = wall;  // one that was interrupted would let the others oversleep
   if (counts == 0 || !samples_->takes(pass)) return;
   PassTimes times{pass, {}};
-  if (!is_contaminated({Duration{stamps_.back() - stamps_.front()}, Duration{cpu}})) {
+  if (is_clean) {
     const std::size_t layers = stage_.layers();
     const bool backwards = pass != Pass::forward && pass != Pass::update;
     times.layers.resize(layers);

@@ -12,6 +12,8 @@
 #include <iterator>
 #include <string>
 
+#include "tests/support/temporary_folder.h"
+
 namespace plumbline::test {
 namespace {
 
@@ -38,23 +40,6 @@ std::string problem(const std::string& text) {
   const auto kept = parse(text);
   return kept ? "" : to_text(kept.problems().front());
 }
-
-/// A folder that goes away with its files.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "plumblineXXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 std::string read_text(const std::string& path) {
   std::ifstream file(path);
@@ -215,12 +200,12 @@ TEST_CASE("a kept calibration of something else is refused with both values") {
 }
 
 TEST_CASE("a file of rounds is made, refused, gone on with behind its last whole line, removed") {
-  const Folder folder;
-  const std::string path = folder.file("out.yaml.partial");
+  const TemporaryFolder folder;
+  const std::string path = folder["out.yaml.partial"];
   const KeptRound round = round_of(8, 10);
   const std::string text = file_text(calibration_round_text(round));
   {
-    CalibrationFile file(folder.file("out.yaml"));
+    CalibrationFile file(folder["out.yaml"]);
     CHECK(file.path() == path);
     CHECK_FALSE(file.refuse_existing());
     CHECK_FALSE(file.holds_something());
@@ -230,7 +215,7 @@ TEST_CASE("a file of rounds is made, refused, gone on with behind its last whole
   }
   std::ofstream(path, std::ios::app) << "8 0 F 1";
   {
-    CalibrationFile file(folder.file("out.yaml"));
+    CalibrationFile file(folder["out.yaml"]);
     const auto refused = file.refuse_existing();
     REQUIRE(refused);
     CHECK(to_text(*refused) ==
@@ -243,7 +228,7 @@ TEST_CASE("a file of rounds is made, refused, gone on with behind its last whole
     CHECK((*kept)->passes() == 3);
     CHECK((*kept)->cut_line == 9);
     CHECK(read_text(path) == text + "8 0 F 1");  // not changed yet
-    CalibrationFile second(folder.file("out.yaml"));
+    CalibrationFile second(folder["out.yaml"]);
     const auto taken = second.resume();
     REQUIRE_FALSE(taken);
     CHECK(taken.problems().front().message == "another calibration is writing it");
@@ -254,14 +239,14 @@ TEST_CASE("a file of rounds is made, refused, gone on with behind its last whole
     file.remove();
     CHECK_FALSE(std::filesystem::exists(path));
   }
-  CalibrationFile file(folder.file("out.yaml"));
+  CalibrationFile file(folder["out.yaml"]);
   const auto nothing = file.resume();
   REQUIRE(nothing);
   CHECK_FALSE(*nothing);
 }
 
 TEST_CASE("a round that cannot be written whole leaves the file as it was") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const KeptRound round = round_of(8, 10);
   const std::string text = file_text(calibration_round_text(round));
   rlimit before{};
@@ -271,7 +256,7 @@ TEST_CASE("a round that cannot be written whole leaves the file as it was") {
     REQUIRE(setrlimit(RLIMIT_FSIZE, &now) == 0);
   };
   auto* const handler = std::signal(SIGXFSZ, SIG_IGN);
-  CalibrationFile file(folder.file("out.yaml"));
+  CalibrationFile file(folder["out.yaml"]);
   limit(text.size() - 5);
   const auto none = file.append(kHead, round);
   limit(text.size() + 5);
@@ -293,7 +278,7 @@ TEST_CASE("a round that cannot be written whole leaves the file as it was") {
   CHECK(read_text(file.path()) == text);
   CHECK_FALSE(file.append(kHead, round));
   CHECK(read_text(file.path()) == text + calibration_round_text(round));
-  CalibrationFile nowhere(folder.file("no/such/out.yaml"));
+  CalibrationFile nowhere(folder["no/such/out.yaml"]);
   const auto missing = nowhere.append(kHead, round);
   REQUIRE(missing);
   CHECK(missing->message == "cannot be written: No such file or directory");

@@ -91,7 +91,18 @@ TEST_CASE("a calibration times every pass of every layer, and its profile can be
 
 TEST_CASE("the layers of a calibrated stage add up to its pass") {
   if (!has_backend()) return;
-  const auto calibration = calibrate(small_network(), quick());
+  const auto measured = measure_layers(small_network(), {}, quick());
+  REQUIRE(measured);
+  const StageSamples& stage = measured->batches.at(0).stages.at(0);
+  for (const Pass pass : kAllPasses) {
+    for (std::size_t i = 0; i < stage.whole(pass).size(); ++i) {
+      double layers = 0;
+      for (std::size_t layer = 0; layer < stage.layers(); ++layer)
+        layers += stage.of_layer(pass, layer)[i];
+      CHECK(layers == stage.whole(pass)[i]);
+    }
+  }
+  const auto calibration = calibration_of(small_network(), {}, quick(), *measured);
   if (!calibration) {
     MESSAGE("inconclusive: " << calibration.problems().front().message);
     return;
@@ -104,11 +115,12 @@ TEST_CASE("the layers of a calibrated stage add up to its pass") {
       all += seconds(time(layer).mean);
     return all;
   };
-  // The stamps telescope, so sums differ from the whole by their trimming alone.
+  // The stamps telescope, so sums differ from the whole by their trimming alone: little, unless the
+  // machine has other work.
   const double forward = sum([](const LayerCosts& layer) { return layer.forward; });
   const double backward = sum([](const LayerCosts& layer) { return layer.backward; });
-  CHECK(forward / seconds(profile.blocks[0].forward) == doctest::Approx(1).epsilon(0.1));
-  CHECK(backward / seconds(profile.blocks[0].backward) == doctest::Approx(1).epsilon(0.1));
+  CHECK(forward / seconds(profile.blocks[0].forward) == doctest::Approx(1).epsilon(0.3));
+  CHECK(backward / seconds(profile.blocks[0].backward) == doctest::Approx(1).epsilon(0.3));
 }
 
 TEST_CASE("more devices than cores or layers, and networks that do not run, are refused") {

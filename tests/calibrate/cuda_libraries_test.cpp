@@ -1,48 +1,26 @@
 // The search for CUDA's libraries, in made-up folders and on this machine.
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 
 #include "calibrate/cuda/libraries.h"
+#include "tests/support/temporary_folder.h"
 
 namespace plumbline {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder of its own, gone at the end.
-class Tree {
+/// A tree of folders as systems have them.
+class Tree : public test::TemporaryFolder {
  public:
-  Tree() {
-    std::string pattern = (fs::temp_directory_path() / "plumbline_libraries_XXXXXX").string();
-    root_ = fs::canonical(mkdtemp(pattern.data()));
-  }
-  ~Tree() {
-    std::error_code error;
-    fs::remove_all(root_, error);
-  }
-  Tree(const Tree&) = delete;
-  Tree& operator=(const Tree&) = delete;
-
-  std::string operator[](const char* path) const { return (root_ / path).string(); }
-  void folder(const char* path) const { fs::create_directories(root_ / path); }
-  void file(const char* path, const char* text) const {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text;
-  }
+  void folder(const char* name) const { fs::create_directories((*this)[name]); }
   void link(const char* from, const char* to) const {
-    fs::create_directories((root_ / from).parent_path());
-    fs::create_symlink(root_ / to, root_ / from);
+    fs::create_directories(fs::path((*this)[from]).parent_path());
+    fs::create_symlink((*this)[to], (*this)[from]);
   }
-  std::string root() const { return root_.string(); }
-
- private:
-  fs::path root_;
 };
 
 std::vector<LibraryPlace> places(const Tree& tree, const std::map<std::string, std::string>& set) {
@@ -51,7 +29,7 @@ std::vector<LibraryPlace> places(const Tree& tree, const std::map<std::string, s
         const auto found = set.find(name);
         return found == set.end() ? nullptr : found->second.c_str();
       },
-      tree.root());
+      tree.path());
 }
 
 TEST_CASE(

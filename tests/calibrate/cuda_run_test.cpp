@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,6 +23,7 @@
 #include "sim/predict.h"
 #include "tests/support/emulated_kernels.h"
 #include "tests/support/fake_cuda.h"
+#include "tests/support/temporary_folder.h"
 
 namespace plumbline::test {
 namespace {
@@ -254,9 +254,9 @@ TEST_CASE("cuda: blocking transfers, several mini-batches, Adam and recomputatio
 
 TEST_CASE("cuda: split backwards and several stages on a device make the weights of one device") {
   const auto ordered = [](const char* network, const std::string& csv) {
-    const std::string path = "cuda-order.csv";
-    std::ofstream(path) << csv;
-    return scenario_of(network, "cluster: {devices: 2}\nschedule: {file: " + path + "}\n");
+    const TemporaryFolder folder;
+    return scenario_of(network, "cluster: {devices: 2}\nschedule: {file: " +
+                                    folder.file("order.csv", csv) + "}\n");
   };
   for (const char* network : {kMlp, kGpt, kPictures, kSentences}) {
     const Trained alone = train(scenario_of(network, devices(1, "name: gpipe, micro_batches: 3")));

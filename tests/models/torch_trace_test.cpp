@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "tests/support/builders.h"
+#include "tests/support/temporary_folder.h"
 
 namespace plumbline {
 namespace {
@@ -354,16 +355,9 @@ TEST_CASE("sizes come from a table beside the trace") {
 
 /// A file that is gone at the end of the test.
 struct ScratchFile {
-  explicit ScratchFile(const std::string& bytes)
-      : path((std::filesystem::temp_directory_path() /
-              fmt::format("plumbline-trace-{}.gz", static_cast<const void*>(this)))
-                 .string()) {
-    std::ofstream(path, std::ios::binary) << bytes;
-  }
-  ~ScratchFile() { std::filesystem::remove(path); }
-  ScratchFile(const ScratchFile&) = delete;
-  ScratchFile& operator=(const ScratchFile&) = delete;
+  explicit ScratchFile(const std::string& bytes) : path(folder.file("trace.gz", bytes)) {}
 
+  test::TemporaryFolder folder;
   std::string path;
 };
 

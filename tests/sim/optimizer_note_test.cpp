@@ -2,28 +2,25 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "sim/scenario.h"
 #include "tests/support/builders.h"
+#include "tests/support/temporary_folder.h"
 
 namespace plumbline::test {
 namespace {
 
 /// The notes of a scenario with a profile of this provenance.
 std::vector<std::string> notes(const std::string& provenance, const std::string& training) {
-  const std::string path =
-      (std::filesystem::temp_directory_path() / "plumbline-optimizer-note.profile.yaml").string();
-  std::ofstream(path) << "version: 1\nkind: profile\nprovenance: {" << provenance
-                      << "}\nbatch: 1\nlayers:\n  - {name: a, forward: 1 ms, backward: 1 ms}\n";
+  const TemporaryFolder folder;
+  const std::string path = folder.file(
+      "p.profile.yaml", "version: 1\nkind: profile\nprovenance: {" + provenance +
+                            "}\nbatch: 1\nlayers:\n  - {name: a, forward: 1 ms, backward: 1 ms}\n");
   const auto scenario =
       parse_scenario(text_source("s.yaml", "version: 1\nmodel: {profile: " + path +
                                                "}\ncluster: {devices: 1}\nschedule: {name: gpipe, "
                                                "micro_batches: 1}\n" +
                                                training),
                      {});
-  std::filesystem::remove(path);
   REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
   return scenario->notes;
 }

@@ -1,13 +1,12 @@
 // Neighbours that slow each other down: by hand, against a plain reference, and through a scenario.
 // SPDX-License-Identifier: MIT
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 
 #include "models/profile_reader.h"
 #include "sim/levers.h"
 #include "sim/predict.h"
 #include "tests/support/random_pipeline.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/trials.h"
 
 namespace plumbline::test {
@@ -205,12 +204,7 @@ TEST_CASE("a list that ends early goes on with its last factor, and zero takes n
 
 class ProfileFile {
  public:
-  explicit ProfileFile(const std::string& text)
-      : path_(
-            (std::filesystem::temp_directory_path() / "plumbline_slowdown.profile.yaml").string()) {
-    std::ofstream(path_) << text;
-  }
-  ~ProfileFile() { std::filesystem::remove(path_); }
+  explicit ProfileFile(const std::string& text) : path_(folder_.file("slow.profile.yaml", text)) {}
 
   Outcome predict(const std::string& rest) const {
     const auto scenario = parse_scenario(
@@ -222,6 +216,7 @@ class ProfileFile {
   }
 
  private:
+  TemporaryFolder folder_;
   std::string path_;
 };
 

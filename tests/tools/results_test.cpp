@@ -3,9 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 
+#include "tests/support/temporary_folder.h"
 #include "tools/markdown.h"
 #include "tools/page.h"
 #include "tools/result_file.h"
@@ -105,10 +104,8 @@ TEST_CASE("what is written is read back, and written again to the byte") {
   file.is_short = true;
   file.calibration = {{"noise", "0.01"}};
   const std::string text = to_json(file);
-  const auto path = std::filesystem::temp_directory_path() / "plumbline_results_test.json";
-  std::ofstream(path) << text;
-  const auto read = read_result(path.string());
-  std::filesystem::remove(path);
+  const TemporaryFolder folder;
+  const auto read = read_result(folder.file("result.json", text));
   REQUIRE_MESSAGE(read, (read ? "" : to_text(read.problems())));
   CHECK(to_json(*read) == text);
   CHECK(validation_page({*read}) == validation_page({file}));
