@@ -386,6 +386,28 @@ void add_slowdown(const Network& network, const BatchSamples& samples, Calibrati
   }
 }
 
+/// Powers of four about what layers hand on, with room for batches that are not measured: from a
+/// quarter of the smallest to 16 times the largest.
+std::vector<Bytes> transfer_sizes(const Network& network, const CalibrationOptions& options) {
+  constexpr std::int64_t kLeast = 1 << 10;
+  constexpr std::int64_t kMost = 1 << 28;
+  const std::vector<std::int64_t> batches = batches_of(options);
+  std::int64_t least = kMost;
+  std::int64_t most = kLeast;
+  for (const NetworkLayer& layer : network.layers) {
+    if (&layer == &network.layers.back()) break;  // it hands nothing on
+    least = std::min(least, output_bytes(network, layer, batches.front()).count / 4);
+    most = std::max(most, output_bytes(network, layer, batches.back()).count);
+  }
+  std::vector<Bytes> sizes;
+  for (std::int64_t size = kLeast; size <= kMost; size *= 4) {
+    if (size * 4 <= least) continue;
+    sizes.push_back(Bytes{size});
+    if (size / 16 >= most) break;
+  }
+  return sizes;
+}
+
 LayerGraph graph_of(const Network& network) {
   std::vector<Layer> layers;
   layers.reserve(network.layers.size());
@@ -546,6 +568,12 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
   if (measured.clock) provenance["clock"] = fmt::format("{:.0f} MHz", *measured.clock);
   if (measured.load) provenance["load"] = fmt::format("{:.2f}", *measured.load);
   return calibration;
+}
+
+void measure_between(CalibrationDevices& devices, const Network& network,
+                     const CalibrationOptions& options, Profile& profile) {
+  profile.overheads = devices.overheads();
+  profile.links = devices.links(transfer_sizes(network, options), profile.overheads->hand_over);
 }
 
 }  // namespace plumbline

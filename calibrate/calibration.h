@@ -137,6 +137,12 @@ class CalibrationDevices {
                                            std::int64_t batch) = 0;
   /// What ops and hand-overs cost by themselves in a run on these devices. After the walks.
   virtual Overheads overheads() = 0;
+  /// The links between them, measured with tensors of these ascending sizes; the first is what lies
+  /// between neighbours in a run. `hand_over` is what a prediction adds to each transfer.
+  virtual std::vector<MeasuredLink> links(const std::vector<Bytes>& /*sizes*/,
+                                          Duration /*hand_over*/) {
+    return {};
+  }
 };
 
 /// The batches of the options, ascending, each once.
@@ -170,5 +176,11 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
 Result<Calibration> calibration_of(const CalibrationDevices& devices, const Network& network,
                                    const Mark& mark, const CalibrationOptions& options,
                                    const Measured& measured);
+
+/// Puts what belongs to no layer into the profile, after the walks: the overheads of a run on these
+/// devices, and their links, by sizes about those that the network's layers hand on. Errors: an
+/// exception of the devices.
+void measure_between(CalibrationDevices& devices, const Network& network,
+                     const CalibrationOptions& options, Profile& profile);
 
 }  // namespace plumbline

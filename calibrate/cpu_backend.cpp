@@ -118,10 +118,10 @@ class Store {
     return 1.0F / static_cast<float>(batch_ * round_length(stage) * copies_);
   }
 
-  /// Where a device adds the gradients of a micro-batch: with the first one of a round `fresh`,
-  /// which is zero, becomes that place.
+  /// Where a device adds the gradients of a micro-batch; with the first one of a round there is
+  /// none yet, and `fresh`, which is zero, becomes it.
   Shared gradients(std::uint32_t stage, std::uint32_t iteration, std::uint32_t micro_batch,
-                   std::uint32_t slot, Shared& fresh) {
+                   std::uint32_t slot, Shared fresh) {
     const std::lock_guard lock(round_mutexes_[stage]);
     auto& rounds = rounds_[stage];
     while (!rounds.empty() && rounds.begin()->first.first < iteration) rounds.erase(rounds.begin());
@@ -335,8 +335,10 @@ class StageOnDevice {
   }
 
   Shared gradients(const Task& task, std::uint32_t m) {
+    Shared sum = store_.gradients(stage_, task.iteration, m, slot_, nullptr);
+    if (sum) return sum;
     if (!fresh_gradients_) clear_gradients();  // a round before the last one is updated
-    return store_.gradients(stage_, task.iteration, m, slot_, fresh_gradients_);
+    return store_.gradients(stage_, task.iteration, m, slot_, std::move(fresh_gradients_));
   }
 
   /// Makes ready where the next round is added up. It is a part of every update.
@@ -387,10 +389,17 @@ class StageOnDevice {
     for (const Shared& member : members) {
       if (member) gradients.push_back(member->data());  // a replica may have had no micro-batch
     }
+    // Gradients that nobody else reads are cleared while the caches hold them, and serve again.
+    const bool again = !fresh_gradients_ && members.size() == 1 && members.front();
     optimizer_.step();
-    optimizer_.update(0, kernels_.parameter_floats(), gradients, old_weights, made->data());
+    for (std::size_t i = 0; i < kernels_.layers(); ++i) {
+      const auto [first, last] = kernels_.parameters_of(i);
+      optimizer_.update(first, last, gradients, old_weights, made->data());
+      if (again) std::fill(members[0]->data() + first, members[0]->data() + last, 0.0F);
+    }
     weights_[task.version] = std::move(made);
     if (in_place) weights_.erase(before);
+    if (again) fresh_gradients_ = members.front();
     if (!fresh_gradients_) clear_gradients();
     weights_.erase(weights_.begin(), weights_.lower_bound(std::min(task.oldest, task.version)));
     store_.tell_weights(stage_, slot_, weights_.rbegin()->second, kernels_.parameter_floats());

@@ -17,6 +17,7 @@
 #include "calibrate/cpu_calibration.h"
 #include "calibrate/cuda_calibration.h"
 #include "calibrate/cuda_check.h"
+#include "calibrate/sampling.h"
 #include "cli/command.h"
 #include "cli/commit.h"
 #include "cli/interrupt.h"
@@ -150,6 +151,18 @@ std::string neighbours_line(const Calibration& calibration) {
       percent(most), percent(calibration.least_slowdown()));
 }
 
+std::string link_lines(const Profile& profile) {
+  std::string lines;
+  for (const MeasuredLink& link : profile.links) {
+    const auto fit = fit_link(link.table);
+    lines += fmt::format("  link      {}: {} and {}, at most {} off any of {} sizes\n", link.kind,
+                         to_text(link.latency),
+                         link.bandwidth ? to_text(*link.bandwidth) : "any bandwidth",
+                         percent(fit ? fit->largest_residual : 0), link.table.size());
+  }
+  return lines;
+}
+
 int report(const std::string& output, const Calibration& calibration, std::string_view device) {
   const Profile& profile = calibration.model.profile;
   return write_output(
@@ -158,12 +171,13 @@ int report(const std::string& output, const Calibration& calibration, std::strin
                   "  noise     {} at most: half the 95 % interval of a stage's pass\n"
                   "  drift     {} at most, from the first half to the second\n"
                   "  overheads {} an op, {} a hand-over\n"
-                  "{}",
+                  "{}{}",
                   output, calibration.model.graph.size(), profile.measurements.size(),
                   profile.measurements.size() == 1 ? "" : "s", calibration.passes,
                   percent(calibration.dropped), device, percent(calibration.noise),
                   percent(calibration.drift), to_text(profile.overheads->per_op),
-                  to_text(profile.overheads->hand_over), neighbours_line(calibration)),
+                  to_text(profile.overheads->hand_over), link_lines(profile),
+                  neighbours_line(calibration)),
       "");
 }
 
@@ -176,6 +190,12 @@ Result<std::unique_ptr<CalibrationDevices>> devices_of(const Arguments& argument
   return cuda_calibration_devices(network, arguments.options.devices, options);
 }
 
+Diagnostic failed_device(const std::runtime_error& error) {
+  Diagnostic failed = input_error({}, error.what());
+  failed.fault = Fault::infeasible;
+  return failed;
+}
+
 /// measure_layers, with a device that fails under way as an error.
 Result<Measured> measure(CalibrationDevices& devices, const Network& network,
                          const CalibrationOptions& options) {
@@ -183,9 +203,18 @@ Result<Measured> measure(CalibrationDevices& devices, const Network& network,
   try {
     return measure_layers(devices, network, {}, options);
   } catch (const std::runtime_error& error) {
-    Diagnostic failed = input_error({}, error.what());
-    failed.fault = Fault::infeasible;
-    return failed;
+    return failed_device(error);
+  }
+}
+
+/// measure_between, with a device that fails under way as an error.
+std::optional<Diagnostic> measure_rest(CalibrationDevices& devices, const Network& network,
+                                       const CalibrationOptions& options, Profile& profile) {
+  try {
+    measure_between(devices, network, options, profile);
+    return std::nullopt;
+  } catch (const std::runtime_error& error) {
+    return failed_device(error);
   }
 }
 
@@ -250,7 +279,8 @@ int calibrate(Arguments arguments) {
     return fail(calibration.problems());
   }
   Profile& profile = calibration->model.profile;
-  profile.overheads = (*devices)->overheads();
+  if (const auto failed = measure_rest(**devices, *network, options, profile))
+    return fail({*failed});  // the kept passes stay
   if (InterruptGuard::interrupted()) return tell_interrupted(file, passes);
   // Write; the kept passes go when the profile is there.
   for (const std::string& sentence : calibration->left_out)

@@ -469,6 +469,7 @@ class ScenarioReader {
                      "only a profile with links does");
       scenario_.cluster.levels.front().link = {profile.links.front().latency,
                                                profile.links.front().bandwidth};
+      scenario_.link_measured = true;
       if (profile.links.size() > 1) {
         scenario_.notes.push_back(
             fmt::format("the profile holds {} links; the first, '{}', is taken",

@@ -22,6 +22,12 @@ namespace {
 /// Pointers of one kernel's arguments.
 constexpr std::uint32_t kMostMembers = 32;
 
+/// Whether copies are held to the cluster's links: not where these are those that were measured
+/// and tensors are really copied.
+bool keeps_links(const Scenario& scenario) {
+  return !scenario.link_measured || scenario.network == nullptr;
+}
+
 CudaTraining training_of(const Scenario& scenario, const CudaOptions& options) {
   CudaTraining training;
   training.network = scenario.network.get();
@@ -31,6 +37,7 @@ CudaTraining training_of(const Scenario& scenario, const CudaOptions& options) {
   training.seed = options.seed;
   training.recompute = scenario.schedule.recompute;
   training.updates = scenario.schedule.updates;
+  training.keeps_links = keeps_links(scenario);
   return training;
 }
 
@@ -118,6 +125,7 @@ std::optional<Diagnostic> refuse_links(const Scenario& scenario, const Pipeline&
     return level.size > 1 && (level.link.bandwidth || level.link.latency > Duration{});
   };
   const auto& levels = scenario.cluster.levels;
+  if (!keeps_links(scenario)) return std::nullopt;
   if (std::none_of(levels.begin(), levels.end(), is_set)) return std::nullopt;
   const bool is_replicated =
       pipeline.copies > 1 || std::any_of(pipeline.replicas.begin(), pipeline.replicas.end(),

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "calibrate/cuda/check.h"
+#include "calibrate/cuda/crossings.h"
 #include "calibrate/cuda/device_libraries.h"
 #include "calibrate/cuda/devices.h"
 #include "calibrate/cuda/layer.h"
@@ -22,7 +23,6 @@ namespace {
 /// At most, between two rounds.
 constexpr RealTime kWarmUpAfterPause = 200'000'000;
 constexpr RealTime kMoment = 20'000'000;
-constexpr std::uint32_t kHandOvers = 200;
 
 class CudaWalkers : public Walkers {
  public:
@@ -171,8 +171,7 @@ class CudaCalibration : public CalibrationDevices {
         *devices_, *libraries_, launching_, network, stages, options, batch,
         static_cast<RealTime>(options_.warm_up_seconds * 1e9), gaps_);
   }
-  /// `per_op` is the median gap between two passes that were enqueued ahead; `hand_over` what an
-  /// event takes from one device to the next, over many in a ring.
+  /// `per_op` is the median gap between two passes that were enqueued ahead.
   Overheads overheads() override {
     Overheads overheads;
     if (!gaps_.empty()) {
@@ -180,8 +179,11 @@ class CudaCalibration : public CalibrationDevices {
       std::nth_element(gaps_.begin(), middle, gaps_.end());
       overheads.per_op = round_up(std::max(0.0, *middle));
     }
-    overheads.hand_over = hand_over();
+    overheads.hand_over = measure_cuda_hand_over(*devices_);
     return overheads;
+  }
+  std::vector<MeasuredLink> links(const std::vector<Bytes>& sizes, Duration hand_over) override {
+    return measure_cuda_links(*devices_, sizes, hand_over);
   }
 
  private:
@@ -189,45 +191,6 @@ class CudaCalibration : public CalibrationDevices {
     int version = 0;
     PLUMBLINE_CUDA(*driver_, cuDriverGetVersion, &version);
     return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
-  }
-
-  Duration hand_over() {
-    const auto& all = devices_->all();
-    if (all.size() < 2) return {};
-    const auto use = [&](std::size_t device) {
-      PLUMBLINE_CUDA(*driver_, cuCtxSetCurrent, all[device].context);
-    };
-    std::vector<CudaEvents> signals;
-    for (std::size_t device = 0; device < all.size(); ++device) {
-      use(device);
-      signals.emplace_back(*driver_, 1, CU_EVENT_DISABLE_TIMING);
-    }
-    use(0);
-    const CudaEvents timing(*driver_, 2, CU_EVENT_DEFAULT);
-    float milliseconds = 0;
-    for (int round = 0; round < 2; ++round) {  // the first one warms up
-      use(0);
-      PLUMBLINE_CUDA(*driver_, cuEventRecord, timing[0], all[0].compute);
-      for (std::uint32_t i = 0; i < kHandOvers; ++i) {
-        const std::size_t from = i % all.size();
-        const std::size_t to = (i + 1) % all.size();
-        use(from);
-        PLUMBLINE_CUDA(*driver_, cuEventRecord, signals[from][0], all[from].compute);
-        use(to);
-        PLUMBLINE_CUDA(*driver_, cuStreamWaitEvent, all[to].compute, signals[from][0], 0);
-      }
-      // Back to the first, wherever the ring stopped.
-      const std::size_t last = kHandOvers % all.size();
-      use(last);
-      PLUMBLINE_CUDA(*driver_, cuEventRecord, signals[last][0], all[last].compute);
-      use(0);
-      if (last != 0)
-        PLUMBLINE_CUDA(*driver_, cuStreamWaitEvent, all[0].compute, signals[last][0], 0);
-      PLUMBLINE_CUDA(*driver_, cuEventRecord, timing[1], all[0].compute);
-      PLUMBLINE_CUDA(*driver_, cuStreamSynchronize, all[0].compute);
-      PLUMBLINE_CUDA(*driver_, cuEventElapsedTime, &milliseconds, timing[0], timing[1]);
-    }
-    return round_up(double{milliseconds} * 1e6 / kHandOvers);
   }
 
   std::unique_ptr<CudaDriver> driver_;  // before all that calls it

@@ -74,13 +74,14 @@ void CudaLanes::drain() noexcept {
 }
 
 CudaPaces::CudaPaces(CudaDevices& devices, const OpGraph& graph, const CudaProgram& program,
-                     CudaLanes& lanes)
+                     CudaLanes& lanes, bool keeps_links)
     : devices_(devices),
       graph_(graph),
       program_(program),
       lanes_(lanes),
       times_(graph.slots()),
       paces_(program.steps.size()) {
+  if (!keeps_links) return;
   const auto is_paced = [&](std::uint32_t step) {
     return program.steps[step].kind == CudaStep::Kind::copy &&
            is_transfer(graph.activities[program.steps[step].node].kind) &&

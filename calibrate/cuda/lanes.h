@@ -60,9 +60,9 @@ class CudaLanes {
 /// sped up. The kernels are one thread each, on the sender.
 class CudaPaces {
  public:
-  /// What is given outlives them. Errors: CudaError.
+  /// What is given outlives them. Without `keeps_links` nothing is held. Errors: CudaError.
   CudaPaces(CudaDevices& devices, const OpGraph& graph, const CudaProgram& program,
-            CudaLanes& lanes);
+            CudaLanes& lanes, bool keeps_links);
 
   /// Before the step's work on its stream. Errors: CudaError, as the next.
   void begin(std::uint32_t step);

@@ -57,7 +57,7 @@ class CudaRig {
         program_(std::move(program)),
         options_(options),
         lanes_(devices, program_),
-        paces_(devices, plan.graph, program_, lanes_),
+        paces_(devices, plan.graph, program_, lanes_, training.keeps_links),
         work_(work_of(devices, libraries, training, plan, program_)),
         on_device_(plan.graph.slots()) {
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) ledgers_.emplace_back(plan, slot);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "calibrate/cuda/copy.h"
 #include "models/bug.h"
 
 namespace plumbline {
@@ -229,15 +230,8 @@ void CudaTrainer::enqueue_update(const CudaStep& step) {
 void CudaTrainer::enqueue_copy(const CudaStep& step, CUstream stream) {
   const CudaProgram::Block& from = program_.blocks[step.from];
   const CudaProgram::Block& to = program_.blocks[step.to];
-  const CudaDevice& sender = devices_.all()[from.slot];
-  const CudaDevice& receiver = devices_.all()[to.slot];
-  if (sender.ordinal == receiver.ordinal) {
-    PLUMBLINE_CUDA(devices_.driver(), cuMemcpyDtoDAsync, block(step.to), block(step.from),
-                   from.bytes, stream);
-  } else {
-    PLUMBLINE_CUDA(devices_.driver(), cuMemcpyPeerAsync, block(step.to), receiver.context,
-                   block(step.from), sender.context, from.bytes, stream);
-  }
+  copy_between(devices_.driver(), {devices_.all()[from.slot], block(step.from)},
+               {devices_.all()[to.slot], block(step.to)}, from.bytes, stream);
 }
 
 void CudaTrainer::end_iteration() {

@@ -31,6 +31,7 @@ struct CudaTraining {
   std::uint64_t seed = 1;
   bool recompute = false;
   UpdateRule updates;
+  bool keeps_links = true;  ///< Copies take as long as the plan says, or else what they take.
 };
 
 /// What each stage of the plan takes on a device; a token of each where there is no network.

@@ -195,8 +195,7 @@ void CudaWalker::enqueue(const Task& task) {
 void CudaWalker::walk(const Task& task, std::size_t place) {
   const bool is_piece = task.walkable->is_piece;
   if (task.pass == Pass::update) {
-    const std::size_t last = is_piece ? stage_.layout().layers() : place + 1;
-    for (std::size_t i = place; i < last; ++i) update(i);
+    update(place, is_piece ? stage_.layout().layers() : place + 1);
   } else if (is_piece) {
     stage_.walk(queue_, task.pass, tensors(task.slot));
   } else {
@@ -215,11 +214,13 @@ void CudaWalker::record(const Task& task) {
   if (is_recorded) task.walkable->graphs = std::move(graphs);
 }
 
-void CudaWalker::update(std::size_t layer) {
+/// As a run updates a whole stage.
+void CudaWalker::update(std::size_t from, std::size_t to) {
   const StageLayout& layout = stage_.layout();
   const std::int64_t element = bytes_of(network_.element);
-  if (layer == 0 && layout.parameters() > 0) optimizer_.step(queue_);
-  const auto [first, last] = layout.parameters_of(layer);
+  if (from == 0 && layout.parameters() > 0) optimizer_.step(queue_);
+  const std::size_t first = layout.parameters_of(from).first;
+  const std::size_t last = layout.parameters_of(to - 1).second;
   if (first == last) return;
   optimizer_.update(queue_, static_cast<std::int64_t>(first) / element,
                     static_cast<std::int64_t>(last) / element, {gradients_.data()},

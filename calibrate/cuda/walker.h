@@ -112,7 +112,8 @@ class CudaWalker {
   void enqueue(const Task& task);
   void walk(const Task& task, std::size_t place);
   void record(const Task& task);
-  void update(std::size_t layer);
+  /// The layers from one to before another.
+  void update(std::size_t from, std::size_t to);
   bool read();
   void take(const Pending& pending);
   double between(CUevent first, CUevent second) const;

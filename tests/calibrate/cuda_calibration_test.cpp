@@ -93,6 +93,16 @@ TEST_CASE("cuda: a calibration finds the times of the kernels, exactly") {
     const Overheads overheads = (*devices)->overheads();
     CHECK(overheads.per_op == Duration{});
     CHECK(overheads.hand_over == Duration{});
+    Profile between;
+    measure_between(**devices, network, options, between);
+    CHECK(between.overheads->hand_over == Duration{});
+    REQUIRE(between.links.size() == 2);
+    CHECK(between.links.front().kind == "copy");
+    // Its layers hand on a few bytes: from the smallest size on.
+    const TransferTable& table = between.links.front().table;
+    CHECK(table.front().first == Bytes{1 << 10});
+    CHECK(table.size() == 3);
+    for (const auto& [size, time] : table) CHECK(ns(time) == 500 + size.count / 64);
   }
   CHECK(fake.faults() == std::vector<std::string>{});
   CHECK(fake.live() == "");

@@ -15,15 +15,18 @@
 #include "calibrate/cpu_backend.h"
 #include "calibrate/cpu_layer.h"
 #include "calibrate/cuda/backend.h"
+#include "calibrate/cuda/calibration.h"
 #include "calibrate/cuda/program.h"
 #include "calibrate/real_run.h"
 #include "calibrate/stage_layout.h"
 #include "models/network_reader.h"
+#include "models/profile_writer.h"
 #include "sim/idle.h"
 #include "sim/predict.h"
 #include "tests/support/emulated_kernels.h"
 #include "tests/support/fake_cuda.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
@@ -414,6 +417,73 @@ TEST_CASE("cuda: links keep their latency and bandwidth to the nanosecond of the
       free[channel] = span.end - cost.latency;
     }
     CHECK(transfers > 0);
+  }
+}
+
+/// A scenario whose profile was calibrated on the driver, with a plan of two stages.
+Scenario calibrated(const CudaDriver& driver, const char* network_text,
+                    const std::string& schedule) {
+  const auto network =
+      parse_network(std::make_shared<const Source>(Source{"n.network.yaml", network_text, ""}));
+  REQUIRE(network);
+  CudaCalibrationOptions cuda;
+  cuda.own_kernels = true;
+  cuda.warm_up_seconds = 0.001;
+  auto on = cuda_calibration_devices(driver, *network, 2, cuda);
+  REQUIRE(on);
+  CalibrationOptions options;
+  options.devices = 2;
+  options.batches = {3};
+  options.least_seconds = 0.1;
+  options.most_seconds = 20;  // it is precise at once: kernels take a set time
+  options.slowdown = false;
+  const auto measured = measure_layers(**on, *network, {}, options);
+  REQUIRE(measured);
+  auto calibration = calibration_of(**on, *network, {}, options, *measured);
+  REQUIRE_MESSAGE(calibration, (calibration ? "" : to_text(calibration.problems())));
+  measure_between(**on, *network, options, calibration->model.profile);
+  const std::vector<Block>& blocks = calibration->model.profile.blocks;
+  REQUIRE(blocks.size() == 2);
+  const TemporaryFolder folder;
+  const std::string text =
+      "version: 1\nmodel: {network: " + folder.file("n.network.yaml", network_text) +
+      ", profile: " + folder.file("n.profile.yaml", profile_yaml(calibration->model)) +
+      "}\ncluster: {devices: 2, link: measured}\nplan: {partition: [" +
+      std::to_string(blocks[0].layers.size()) + ", " + std::to_string(blocks[1].layers.size()) +
+      "]}\nschedule: {" + schedule + "}\noverhead: measured\n";
+  auto scenario = parse_scenario(std::make_shared<const Source>(Source{"s.yaml", text, ""}), {});
+  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+  return *std::move(scenario);
+}
+
+TEST_CASE("cuda: what was calibrated predicts the run, updates and measured links included") {
+  const auto check = [](const char* network, const std::string& schedule) {
+    CAPTURE(network);
+    CAPTURE(schedule);
+    FakeOptions slow_copies;
+    slow_copies.copy_nanoseconds = 700;
+    Fake fake(slow_copies);
+    const Scenario scenario = calibrated(fake.cuda.driver(), network, schedule);
+    REQUIRE(scenario.link_measured);
+    auto backend = cuda_backend(fake.cuda.driver(), scenario, own());
+    REQUIRE_MESSAGE(backend, (backend ? "" : to_text(backend.problems())));
+    fake.cuda.clear_executions();
+    const auto run = run_scenario(scenario, **backend, few(2, 2));
+    REQUIRE_MESSAGE(run, (run ? "" : to_text(run.problems())));
+    for (const FakeExecution& one : fake.cuda.executions())
+      CHECK(one.what != "plumbline_wait_since");  // copies are as fast as they are
+    const auto predicted = predict(scenario);
+    REQUIRE(predicted);
+    const double off = static_cast<double>(run->iterations.back().untold->count()) -
+                       predicted->iteration_time_s * 1e9;
+    // A prediction rounds every time up.
+    CHECK(std::abs(off) <= static_cast<double>(predicted->graph.size()));
+  };
+  for (const char* schedule : {"naive", "gpipe", "1f1b", "delayed-backward"})
+    check(kMlp, std::string("name: ") + schedule + ", micro_batches: 4");
+  for (const char* network : {kGpt, kPictures, kSentences}) {
+    if (kSanitized) break;  // a minute with sanitizers, which see the same in other cases
+    check(network, "name: 1f1b, micro_batches: 3");
   }
 }
 

@@ -1,0 +1,271 @@
+// Rings of events, and copies back and forth, each behind a kernel that lets the host run ahead.
+// SPDX-License-Identifier: MIT
+#include "calibrate/cuda/crossings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "calibrate/clock.h"
+#include "calibrate/cuda/copy.h"
+#include "calibrate/cuda/events.h"
+#include "calibrate/cuda/launch.h"
+#include "calibrate/cuda/scratch.h"
+#include "calibrate/sampling.h"
+
+namespace plumbline {
+namespace {
+
+constexpr std::uint32_t kHandOvers = 200;
+constexpr std::uint32_t kCopies = 32;  // an even number: they end where they began
+constexpr int kRounds = 5;
+/// The device waits for the host no longer than this.
+constexpr std::int64_t kLongestWait = 100'000'000;
+
+void use(CudaDevices& devices, std::size_t device) {
+  PLUMBLINE_CUDA(devices.driver(), cuCtxSetCurrent, devices.all()[device].context);
+}
+
+/// A stream and the device that it belongs to.
+struct On {
+  std::size_t device;
+  CUstream stream;
+};
+
+/// The second stream waits for what the first has so far.
+void signal(CudaDevices& devices, On first, CUevent event, On second) {
+  use(devices, first.device);
+  PLUMBLINE_CUDA(devices.driver(), cuEventRecord, event, first.stream);
+  use(devices, second.device);
+  PLUMBLINE_CUDA(devices.driver(), cuStreamWaitEvent, second.stream, event, 0);
+}
+
+/// Times what is enqueued, by the clock of one device.
+class Stopwatch {
+ public:
+  Stopwatch(CudaDevices& devices, std::size_t device) : devices_(devices), device_(device) {
+    use(devices_, device_);
+    events_ = CudaEvents(devices_.driver(), 2, CU_EVENT_DEFAULT);
+    waited_ = CudaScratch(devices_.driver(), 2 * sizeof(std::uint64_t));
+  }
+
+  /// The median time of the work, in ns. It begins behind the device's compute stream, and its end
+  /// is waited for there.
+  double time(const std::function<void()>& enqueue) {
+    std::int64_t wait = time_once(enqueue, 0).first;  // the first one warms up
+    std::vector<double> times;
+    times.reserve(kRounds);
+    for (int round = 0; round < kRounds; ++round) {
+      const auto [enqueuing, took] = time_once(enqueue, wait);
+      wait = std::min(wait, enqueuing);
+      times.push_back(took);
+    }
+    std::sort(times.begin(), times.end());
+    return times[kRounds / 2];
+  }
+
+ private:
+  /// How long the host enqueued, with a reserve, and what the work took; behind a kernel of `wait`.
+  std::pair<std::int64_t, double> time_once(const std::function<void()>& enqueue,
+                                            std::int64_t wait) {
+    const CudaDriver& driver = devices_.driver();
+    const CudaDevice& device = devices_.all()[device_];
+    use(devices_, device_);
+    if (wait > 0) {
+      cuda::launch(bare_queue(driver, device, device.compute), "plumbline_spin", {}, 1, 0,
+                   static_cast<unsigned long long>(wait), waited_.data());
+    }
+    const RealTime before = now();
+    PLUMBLINE_CUDA(driver, cuEventRecord, events_[0], device.compute);
+    enqueue();
+    use(devices_, device_);
+    PLUMBLINE_CUDA(driver, cuEventRecord, events_[1], device.compute);
+    const std::int64_t enqueuing = std::min((now() - before) * 5 / 4 + 50'000, kLongestWait);
+    PLUMBLINE_CUDA(driver, cuStreamSynchronize, device.compute);
+    float milliseconds = 0;
+    PLUMBLINE_CUDA(driver, cuEventElapsedTime, &milliseconds, events_[0], events_[1]);
+    return {enqueuing, double{milliseconds} * 1e6};
+  }
+
+  CudaDevices& devices_;
+  std::size_t device_;
+  CudaEvents events_;
+  CudaScratch waited_;
+};
+
+/// Pinned memory of the host.
+class HostBuffer {
+ public:
+  HostBuffer(const CudaDriver& driver, std::size_t bytes) : driver_(driver) {
+    PLUMBLINE_CUDA(driver, cuMemHostAlloc, &data_, bytes, CU_MEMHOSTALLOC_PORTABLE);
+  }
+  ~HostBuffer() { driver_.cuMemFreeHost(data_); }
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
+
+  void* data() const { return data_; }
+
+ private:
+  const CudaDriver& driver_;
+  void* data_ = nullptr;
+};
+
+/// Two devices that send each other tensors.
+class Pair {
+ public:
+  /// Takes memory for the largest size that there is memory for, and drops those beyond it.
+  Pair(CudaDevices& devices, std::size_t first, std::vector<Bytes>& sizes)
+      : devices_(devices), ends_{End{first}, End{first + 1}} {
+    try {
+      for (End& end : ends_) {
+        use(devices_, end.device);
+        end.stream = devices_.new_urgent_stream(end.device);
+        end.events = CudaEvents(devices_.driver(), 2, CU_EVENT_DISABLE_TIMING);
+      }
+      while (!sizes.empty() && !take(sizes.back())) sizes.pop_back();
+    } catch (...) {
+      close();
+      throw;
+    }
+  }
+  ~Pair() { close(); }
+  Pair(const Pair&) = delete;
+  Pair& operator=(const Pair&) = delete;
+
+  /// Copies back and forth; with a host, each in two halves through its memory.
+  void enqueue(std::size_t bytes, const HostBuffer* host) {
+    const CudaDriver& driver = devices_.driver();
+    for (std::uint32_t i = 0; i < kCopies; ++i) {
+      const End& from = ends_[i % 2];
+      const End& to = ends_[(i + 1) % 2];
+      const CudaDevice& sender = devices_.all()[from.device];
+      const CudaDevice& receiver = devices_.all()[to.device];
+      const On sending{from.device, from.stream};
+      const On received{to.device, receiver.compute};
+      signal(devices_, {from.device, sender.compute}, from.events[made], sending);
+      use(devices_, from.device);
+      if (host == nullptr) {
+        copy_between(driver, {sender, from.memory.data()}, {receiver, to.memory.data()}, bytes,
+                     from.stream);
+        signal(devices_, sending, from.events[sent], received);
+        continue;
+      }
+      PLUMBLINE_CUDA(driver, cuMemcpyDtoHAsync, host->data(), from.memory.data(), bytes,
+                     from.stream);
+      const On receiving{to.device, to.stream};
+      signal(devices_, sending, from.events[sent], receiving);
+      PLUMBLINE_CUDA(driver, cuMemcpyHtoDAsync, to.memory.data(), host->data(), bytes, to.stream);
+      signal(devices_, receiving, to.events[sent], received);
+    }
+  }
+
+ private:
+  struct End {
+    explicit End(std::size_t on) : device(on) {}
+
+    std::size_t device;
+    CUstream stream = nullptr;
+    CudaEvents events;
+    CudaScratch memory;
+  };
+  enum Event : std::uint8_t { made, sent };
+
+  bool take(Bytes size) {
+    try {
+      for (End& end : ends_) {
+        use(devices_, end.device);
+        end.memory = {};  // before the next one is there
+        end.memory = CudaScratch(devices_.driver(), static_cast<std::size_t>(size.count));
+      }
+      return true;
+    } catch (const CudaError& error) {
+      if (error.result() != CUDA_ERROR_OUT_OF_MEMORY) throw;
+      return false;
+    }
+  }
+
+  void close() noexcept {
+    for (End& end : ends_) {
+      devices_.driver().cuCtxSetCurrent(devices_.all()[end.device].context);
+      if (end.stream != nullptr) devices_.driver().cuStreamDestroy(end.stream);
+      end.events = {};
+      end.memory = {};
+    }
+  }
+
+  CudaDevices& devices_;
+  std::array<End, 2> ends_;
+};
+
+/// Times of all sizes, without the hand-over that a prediction adds to each transfer.
+std::optional<MeasuredLink> timed_link(CudaDevices& devices, std::size_t first, std::string kind,
+                                       std::vector<Bytes> sizes, Duration hand_over,
+                                       bool through_host) {
+  Pair pair(devices, first, sizes);
+  if (sizes.size() < 2) return std::nullopt;
+  std::optional<HostBuffer> host;
+  use(devices, first);
+  if (through_host) host.emplace(devices.driver(), static_cast<std::size_t>(sizes.back().count));
+  Stopwatch stopwatch(devices, first);
+  TransferTable table;
+  table.reserve(sizes.size());
+  for (const Bytes size : sizes) {
+    const double all = stopwatch.time(
+        [&] { pair.enqueue(static_cast<std::size_t>(size.count), host ? &*host : nullptr); });
+    const Duration one{std::llround(all / kCopies)};
+    table.emplace_back(size, std::max(one - hand_over, Duration{1}));
+  }
+  return measured_link(std::move(kind), std::move(table));
+}
+
+}  // namespace
+
+Duration measure_cuda_hand_over(CudaDevices& devices) {
+  const auto& all = devices.all();
+  if (all.size() < 2) return {};
+  std::vector<CudaEvents> signals;
+  signals.reserve(all.size());
+  for (std::size_t device = 0; device < all.size(); ++device) {
+    use(devices, device);
+    signals.emplace_back(devices.driver(), 1, CU_EVENT_DISABLE_TIMING);
+  }
+  // Whole rounds: the ring ends where it began.
+  const std::size_t count = (kHandOvers + all.size() - 1) / all.size() * all.size();
+  Stopwatch stopwatch(devices, 0);
+  const double time = stopwatch.time([&] {
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t from = i % all.size();
+      const std::size_t to = (i + 1) % all.size();
+      signal(devices, {from, all[from].compute}, signals[from][0], {to, all[to].compute});
+    }
+  });
+  return round_up(time / static_cast<double>(count));
+}
+
+std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, const std::vector<Bytes>& sizes,
+                                             Duration hand_over) {
+  std::vector<MeasuredLink> links;
+  if (devices.all().size() < 2) return links;
+  const std::size_t pairs = devices.split() ? 1 : devices.all().size() - 1;
+  const auto add = [&](std::size_t first, std::string kind, bool through_host) {
+    auto link = timed_link(devices, first, std::move(kind), sizes, hand_over, through_host);
+    if (link) links.push_back(*std::move(link));
+  };
+  for (std::size_t first = 0; first < pairs; ++first) {
+    add(first, devices.split() ? std::string("copy") : fmt::format("peer {}-{}", first, first + 1),
+        /*through_host=*/false);
+  }
+  std::stable_sort(links.begin(), links.end(), [](const MeasuredLink& a, const MeasuredLink& b) {
+    return a.table.back().second > b.table.back().second;
+  });
+  add(0, "host", /*through_host=*/true);
+  return links;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,25 @@
+// What it takes to get from one CUDA device to the next.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <vector>
+
+#include "calibrate/cuda/devices.h"
+#include "models/profile.h"
+
+namespace plumbline {
+
+/// What an event takes from one device to the next, over many in a ring of all; 0 for one device.
+/// Nothing else is at work, as in the next. Errors: CudaError.
+Duration measure_cuda_hand_over(CudaDevices& devices);
+
+/// What tensors of these sizes take between two devices beyond a hand-over: sent back and forth as
+/// in a run, on a stream of the sender's own behind what made them, and waited for by the receiver.
+/// One link "copy" where all devices are parts of one GPU; else one for each two neighbours, "peer
+/// 0-1", the slowest first. Then "host": the same between the first two through pinned memory of
+/// the host, which no run does. Sizes for which there is no memory are left out; with fewer than
+/// two sizes or devices there are no links. Requires: ascending sizes. Errors: CudaError.
+std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, const std::vector<Bytes>& sizes,
+                                             Duration hand_over);
+
+}  // namespace plumbline

@@ -1,0 +1,117 @@
+// What it takes from device to device, on a driver whose copies take 500 ns and one for each 64
+// bytes. SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "calibrate/cuda/crossings.h"
+#include "calibrate/cuda/devices.h"
+#include "calibrate/sampling.h"
+#include "tests/support/emulated_kernels.h"
+#include "tests/support/fake_cuda.h"
+
+namespace plumbline::test {
+namespace {
+
+const std::vector<Bytes> kSizes = {Bytes{1 << 10}, Bytes{1 << 14}, Bytes{1 << 18}, Bytes{1 << 20}};
+
+/// The links of so many devices of a driver, and what the driver had to say against it.
+std::vector<MeasuredLink> links_of(const FakeOptions& options, std::uint32_t count,
+                                   Duration hand_over = {}, bool one_gpu = false) {
+  FakeCuda fake(options);
+  fake.add(emulated_kernels());
+  std::vector<MeasuredLink> links;
+  {
+    const auto devices = open_cuda_devices(fake.driver(), count, one_gpu);
+    REQUIRE(devices);
+    links = measure_cuda_links(**devices, kSizes, hand_over);
+    CHECK(measure_cuda_hand_over(**devices) == Duration{});
+  }
+  CHECK(fake.faults() == std::vector<std::string>{});
+  CHECK(fake.live() == "");
+  return links;
+}
+
+std::vector<std::string> kinds(const std::vector<MeasuredLink>& links) {
+  std::vector<std::string> kinds;
+  kinds.reserve(links.size());
+  for (const MeasuredLink& link : links) kinds.push_back(link.kind);
+  return kinds;
+}
+
+TEST_CASE("cuda: links between parts of a GPU take what copies take, and twice that by the host") {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    FakeOptions options;
+    options.seed = seed;
+    const auto links = links_of(options, 4);
+    REQUIRE(kinds(links) == std::vector<std::string>{"copy", "host"});
+    for (std::size_t i = 0; i < kSizes.size(); ++i) {
+      const std::int64_t once = 500 + kSizes[i].count / 64;
+      CHECK(links[0].table[i] == std::pair{kSizes[i], Duration{once}});
+      CHECK(links[1].table[i] == std::pair{kSizes[i], Duration{2 * once}});
+    }
+    CHECK(links[0].latency == Duration{500});
+    REQUIRE(links[0].bandwidth);
+    CHECK(static_cast<double>(links[0].bandwidth->count) == doctest::Approx(64e9));
+    CHECK(links[1].latency == Duration{1000});
+    REQUIRE(links[1].bandwidth);
+    CHECK(static_cast<double>(links[1].bandwidth->count) == doctest::Approx(32e9));
+  }
+}
+
+TEST_CASE("cuda: a hand-over that predictions add is not a part of a link") {
+  const auto links = links_of({}, 2, Duration{100});
+  REQUIRE(links.size() == 2);
+  CHECK(links[0].latency == Duration{400});
+  const auto huge = links_of({}, 2, Duration{1'000'000'000});
+  REQUIRE(huge.size() == 2);
+  for (const auto& [size, time] : huge[0].table) CHECK(time == Duration{1});  // never nothing
+}
+
+TEST_CASE("cuda: each two neighbouring GPUs have a link of their own, one device has none") {
+  FakeOptions options;
+  options.gpus.assign(3, FakeGpu{});
+  const auto links = links_of(options, 3);
+  CHECK(kinds(links) == std::vector<std::string>{"peer 0-1", "peer 1-2", "host"});
+  CHECK(links[0].latency == Duration{500});
+  CHECK(kinds(links_of(options, 3, {}, true)) == std::vector<std::string>{"copy", "host"});
+  CHECK(links_of({}, 1).empty());
+}
+
+TEST_CASE("cuda: sizes for which there is no memory are left out of a link") {
+  FakeOptions options;
+  options.gpus.front().memory = 1 << 20;  // two tensors of 256 KiB, not of 1 MiB
+  const auto links = links_of(options, 2);
+  REQUIRE(links.size() == 2);
+  CHECK(links[0].table.size() == 3);
+  CHECK(links[0].table.back().first == kSizes[2]);
+  options.gpus.front().memory = 10'000;  // one size is no line
+  CHECK(links_of(options, 2).empty());
+}
+
+TEST_CASE("cuda: a call that fails while links are measured is told, and nothing is left") {
+  FakeCuda fake;
+  fake.add(emulated_kernels());
+  {
+    const auto devices = open_cuda_devices(fake.driver(), 2, false);
+    REQUIRE(devices);
+    for (const char* call : {"cuStreamCreateWithPriority", "cuGreenCtxStreamCreate", "cuMemAlloc",
+                             "cuMemHostAlloc", "cuMemcpyDtoDAsync", "cuEventElapsedTime"}) {
+      CAPTURE(call);
+      const int before = fake.calls(call);
+      fake.fail(call, 1, CUDA_ERROR_UNKNOWN);
+      try {
+        const auto links = measure_cuda_links(**devices, kSizes, {});
+        CHECK(fake.calls(call) == before);  // it is not called at all
+      } catch (const CudaError& error) {
+        CHECK(std::string(error.what()).find(call) == 0);
+      }
+    }
+  }
+  CHECK(fake.live() == "");
+}
+
+}  // namespace
+}  // namespace plumbline::test
