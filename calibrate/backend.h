@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -70,6 +71,9 @@ class Backend {
   /// Whether gaps between ops, hand-overs and the ends of iterations cost time by themselves here;
   /// if not, the scenario's `overhead` is added.
   virtual bool has_own_overheads() const = 0;
+  /// What a profile that is measured on the devices of the last run says of them; nothing where
+  /// their times are not measured.
+  virtual std::map<std::string, std::string> provenance() const { return {}; }
   /// What a run has to say after it: "loss 2.31 in the first iteration, 0.43 in the last".
   virtual std::vector<std::string> remarks() const { return {}; }
 

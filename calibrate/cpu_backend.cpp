@@ -12,6 +12,7 @@
 #include "calibrate/cpu_core.h"
 #include "calibrate/cpu_stage.h"
 #include "calibrate/matrix_product.h"
+#include "calibrate/machine.h"
 #include "calibrate/optimizer.h"
 #include "calibrate/training_data.h"
 #include "models/bug.h"
@@ -478,6 +479,9 @@ class CpuBackendOnNetwork : public CpuBackend {
       workers.push_back(std::make_unique<CpuWorker>(store_, slot));
     return workers;
   }
+  std::map<std::string, std::string> provenance() const override {
+    return cpu_provenance(devices_);
+  }
   std::vector<std::string> remarks() const override {
     std::vector<std::string> remarks;
     const std::vector<double> losses = results().losses;
@@ -505,6 +509,14 @@ class CpuBackendOnNetwork : public CpuBackend {
 };
 
 }  // namespace
+
+std::map<std::string, std::string> cpu_provenance(std::uint32_t busy) {
+  return {{"backend", "cpu"},
+          {"device", printable(processor_name())},
+          {"library", cpu_library()},
+          {"cores", std::to_string(usable_cores())},
+          {"busy_cores", std::to_string(busy)}};
+}
 
 std::optional<Diagnostic> refuse_for_cpu(const Network& network, const Mark& mark) {
   if (cpu_library().empty()) {

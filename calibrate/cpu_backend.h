@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "calibrate/backend.h"
@@ -40,6 +42,9 @@ class CpuBackend : public Backend {
   /// Valid after a run.
   virtual CpuResults results() const = 0;
 };
+
+/// What decides the times of so many cores at work, as a profile's provenance tells it.
+std::map<std::string, std::string> cpu_provenance(std::uint32_t busy);
 
 /// Why the cpu backend does not run this network, if so: it is not fp32, or does not end in a head;
 /// or no oneDNN is in this build (no device).

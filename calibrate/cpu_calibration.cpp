@@ -99,10 +99,7 @@ class Cores : public CalibrationDevices {
             {"library", cpu_library()}};
   }
   std::map<std::string, std::string> provenance(std::uint32_t devices) const override {
-    return {{"device", processor_name()},
-            {"library", cpu_library()},
-            {"cores", std::to_string(usable_cores())},
-            {"busy_cores", std::to_string(devices)}};
+    return cpu_provenance(devices);
   }
   std::unique_ptr<Walkers> walkers(const Network& network, const StageLayers& stages,
                                    const CalibrationOptions& options, std::int64_t batch) override {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "calibrate/elsewhere.h"
 #include "sim/idle.h"
 #include "sim/predict.h"
 
@@ -107,7 +108,10 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
   real.backend = backend.name();
   real.device = backend.device_text();
   real.cores = usable_cores();
-  real.remarks = backend.remarks();
+  if (auto elsewhere = measured_elsewhere(scenario.model.profile, backend.provenance()))
+    real.remarks.push_back(*std::move(elsewhere));
+  const std::vector<std::string> own = backend.remarks();
+  real.remarks.insert(real.remarks.end(), own.begin(), own.end());
   return real;
 }
 

@@ -24,7 +24,7 @@ struct RealRun {
   std::string backend;
   std::string device;
   unsigned cores = 1;
-  std::vector<std::string> remarks;  ///< Of the backend.
+  std::vector<std::string> remarks;  ///< Of the profile beside these devices, and of the backend.
 
   /// From the release of an op to its begin in the shown iteration, for each F, B, I and W.
   double hand_over_per_op_s() const;

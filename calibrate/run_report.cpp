@@ -49,7 +49,7 @@ std::string how_measured(const RealRun& run) {
       backend_text(run), run.clean, run.iterations.size(), time_text(time.median),
       time_text(time.q1), time_text(time.q3), time_text(time.least), time_text(time.most),
       per_op_hand_over(run));
-  for (const std::string& remark : run.remarks) text += fmt::format("  training     {}\n", remark);
+  for (const std::string& remark : run.remarks) text += fmt::format("  remark       {}\n", remark);
   if (run.clean == 0) {
     text +=
         "note: no iteration was clean: other work kept the devices from running, so the times tell "

@@ -12,6 +12,7 @@
 #include "calibrate/cuda/devices.h"
 #include "calibrate/cuda/layer.h"
 #include "calibrate/cuda/left_behind.h"
+#include "calibrate/cuda/provenance.h"
 #include "calibrate/cuda/run.h"
 #include "models/bug.h"
 #include "sim/predict.h"
@@ -65,6 +66,10 @@ class CudaBackendOnNetwork : public CudaBackend {
     return fmt::format("{} each, {}", devices_->name(), by);
   }
   bool has_own_overheads() const override { return true; }
+  std::map<std::string, std::string> provenance() const override {
+    if (!libraries_) return {};
+    return cuda_provenance(*devices_, *libraries_, launching_);
+  }
   std::vector<std::string> remarks() const override { return remarks_; }
 
   RunResult run(const RunPlan& plan, const DeviceOrders& orders,

@@ -14,6 +14,7 @@
 #include "calibrate/cuda/device_libraries.h"
 #include "calibrate/cuda/devices.h"
 #include "calibrate/cuda/layer.h"
+#include "calibrate/cuda/provenance.h"
 #include "calibrate/cuda/walker.h"
 #include "models/bug.h"
 
@@ -146,23 +147,13 @@ class CudaCalibration : public CalibrationDevices {
     return {{"gpu", printable(devices_->name())},
             {"sms", std::to_string(devices_->all().front().sms)},
             {"split", devices_->split() ? "yes" : "no"},
-            {"driver", driver_version()},
+            {"driver", cuda_driver_version(*driver_)},
             {"library", libraries_->name()},
             {"launches", launching_.replays ? "graphs" : "kernels"}};
   }
   std::map<std::string, std::string> provenance(std::uint32_t devices) const override {
-    std::map<std::string, std::string> all = {{"device", devices_->name()},
-                                              {"sms", std::to_string(devices_->all().front().sms)},
-                                              {"driver", driver_version()},
-                                              {"library", libraries_->name()},
-                                              {"busy_devices", std::to_string(devices)}};
-    if (devices_->split()) all["split"] = "SMs of one GPU; memory and its bandwidth are shared";
-    all["launches"] = launching_.replays ? "a graph for each pass"
-                                         : printable("one by one: " + launching_.why_not);
-    for (const std::string& one : libraries_->missing()) {
-      std::string& text = all["library_missing"];
-      text += text.empty() ? printable(one) : "; " + printable(one);
-    }
+    auto all = cuda_provenance(*devices_, *libraries_, launching_);
+    all["busy_devices"] = std::to_string(devices);
     return all;
   }
   std::unique_ptr<Walkers> walkers(const Network& network, const StageLayers& stages,
@@ -187,12 +178,6 @@ class CudaCalibration : public CalibrationDevices {
   }
 
  private:
-  std::string driver_version() const {
-    int version = 0;
-    PLUMBLINE_CUDA(*driver_, cuDriverGetVersion, &version);
-    return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
-  }
-
   std::unique_ptr<CudaDriver> driver_;  // before all that calls it
   std::unique_ptr<CudaDevices> devices_;
   CudaCalibrationOptions options_;

@@ -472,6 +472,8 @@ TEST_CASE("cuda: what was calibrated predicts the run, updates and measured link
     REQUIRE_MESSAGE(run, (run ? "" : to_text(run.problems())));
     for (const FakeExecution& one : fake.cuda.executions())
       CHECK(one.what != "plumbline_wait_since");  // copies are as fast as they are
+    for (const std::string& remark : run->remarks)
+      CHECK(remark.find("measured elsewhere") == std::string::npos);
     const auto predicted = predict(scenario);
     REQUIRE(predicted);
     const double off = static_cast<double>(run->iterations.back().untold->count()) -
@@ -485,6 +487,18 @@ TEST_CASE("cuda: what was calibrated predicts the run, updates and measured link
     if (kSanitized) break;  // a minute with sanitizers, which see the same in other cases
     check(network, "name: 1f1b, micro_batches: 3");
   }
+}
+
+TEST_CASE("cuda: a profile of other parts of a GPU than a run's is told") {
+  Fake fake;
+  Scenario scenario = calibrated(fake.cuda.driver(), kTiny, "name: gpipe, micro_batches: 2");
+  scenario.model.profile.provenance["sms"] = "132";
+  auto backend = cuda_backend(fake.cuda.driver(), scenario, own());
+  REQUIRE_MESSAGE(backend, (backend ? "" : to_text(backend.problems())));
+  const auto run = run_scenario(scenario, **backend, few(1));
+  REQUIRE_MESSAGE(run, (run ? "" : to_text(run.problems())));
+  REQUIRE_FALSE(run->remarks.empty());
+  CHECK(run->remarks.front() == "the profile was measured elsewhere: sms 132, here 64");
 }
 
 TEST_CASE("cuda: a model known by its times runs as predicted, to the nanosecond") {
