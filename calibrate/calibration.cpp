@@ -488,6 +488,8 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
     // Rounds of all, and between them one of each crew.
     std::vector<Crew> crews = crews_left(samples, crews_of(options.devices, devices.takes_turns()));
     if (is_over() && crews.empty()) continue;
+    measured.interrupted = options.interrupted && options.interrupted();
+    if (measured.interrupted) return measured;  // between two sizes: no round of the next one
     Rounds rounds(devices, network, stages, options, samples);
     const auto walk = [&](const Crew& crew) -> std::optional<Diagnostic> {
       const KeptRound round = rounds.walk(crew);
@@ -572,6 +574,7 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
 
 void measure_between(CalibrationDevices& devices, const Network& network,
                      const CalibrationOptions& options, Profile& profile) {
+  profile.algorithms = devices.algorithms();
   profile.overheads = devices.overheads();
   profile.links = devices.links(transfer_sizes(network, options), profile.overheads->hand_over);
 }

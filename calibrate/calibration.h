@@ -137,6 +137,8 @@ class CalibrationDevices {
                                            std::int64_t batch) = 0;
   /// What ops and hand-overs cost by themselves in a run on these devices. After the walks.
   virtual Overheads overheads() = 0;
+  /// What their libraries were measured with, for a run to take. After the walks.
+  virtual std::map<std::string, std::string> algorithms() const { return {}; }
   /// The links between them, measured with tensors of these ascending sizes; the first is what lies
   /// between neighbours in a run. `hand_over` is what a prediction adds to each transfer.
   virtual std::vector<MeasuredLink> links(const std::vector<Bytes>& /*sizes*/,
@@ -177,9 +179,9 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
                                    const Mark& mark, const CalibrationOptions& options,
                                    const Measured& measured);
 
-/// Puts what belongs to no layer into the profile, after the walks: the overheads of a run on these
-/// devices, and their links, by sizes about those that the network's layers hand on. Errors: an
-/// exception of the devices.
+/// Puts what belongs to no layer into the profile, after the walks: the algorithms of libraries,
+/// the overheads of a run on these devices, and their links, by sizes about those that the
+/// network's layers hand on. Errors: an exception of the devices.
 void measure_between(CalibrationDevices& devices, const Network& network,
                      const CalibrationOptions& options, Profile& profile);
 

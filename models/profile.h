@@ -79,6 +79,8 @@ struct MeasuredLink {
 /// schedule.
 struct Profile {
   std::map<std::string, std::string> provenance;
+  /// That a library was measured with, by what it computed: a run takes the same.
+  std::map<std::string, std::string> algorithms;
   std::vector<Measurement> measurements;
   std::vector<Block> blocks;
   std::optional<Overheads> overheads;

@@ -77,6 +77,17 @@ const SectionFormat& slowdown_format() {
   return slowdown;
 }
 
+const SectionFormat& algorithms_format() {
+  static const SectionFormat algorithms = {
+      .name = "algorithms",
+      .text =
+          "For what a library computes, the algorithm that it was measured with, as it is "
+          "written by calibrate.",
+      .keys = {},
+      .other_keys = {text()}};
+  return algorithms;
+}
+
 const SectionFormat& profile_format() {
   static const SectionFormat profile = {
       .name = "profile",
@@ -108,7 +119,10 @@ const SectionFormat& profile_format() {
                {"links",
                 {list({section(&measured_link_format)})},
                 "Links that were measured; the first is what `link: measured` takes."},
-               {"slowdown", {section(&slowdown_format)}, "How neighbours slow a layer down."}},
+               {"slowdown", {section(&slowdown_format)}, "How neighbours slow a layer down."},
+               {"algorithms",
+                {section(&algorithms_format)},
+                "What libraries were measured with; a run on such devices takes the same."}},
       .exactly_one = {"layers", "measurements"},
       .excludes = {{"measurements", "batch"}}};
   return profile;

@@ -13,5 +13,6 @@ const SectionFormat& measurement_format();
 const SectionFormat& block_format();
 const SectionFormat& measured_link_format();
 const SectionFormat& slowdown_format();
+const SectionFormat& algorithms_format();
 
 }  // namespace plumbline

@@ -105,6 +105,7 @@ class ProfileReader {
     }
     read_links(file);
     read_slowdown(file);
+    read_algorithms(file);
     file.finish();
     if (!problems_.empty()) return problems_;
     return std::move(model_);
@@ -245,6 +246,16 @@ class ProfileReader {
       }
       section.finish();
       model_.profile.links.push_back(std::move(link));
+    }
+  }
+
+  void read_algorithms(SectionReader& file) {
+    const YamlNode* node = file.child("algorithms");
+    if (!node) return;
+    const SectionReader checked(*node, "algorithms", algorithms_format(), problems_);
+    for (const YamlNode::Entry& entry : node->entries) {
+      if (auto text = read_text(entry.value, "algorithms." + entry.key, problems_))
+        model_.profile.algorithms[entry.key] = *text;
     }
   }
 

@@ -231,13 +231,14 @@ class ProfileWriter {
     if (!model_.name.empty()) text_ += fmt::format("model: {}\n", checked_scalar(model_.name));
     if (model_.profile.dtype)
       text_ += fmt::format("dtype: {}\n", plumbline::name_of(*model_.profile.dtype));
-    write_provenance();
+    write_texts("provenance", model_.profile.provenance);
     write_measurements();
     write_edges();
     write_blocks();
     write_overheads();
     write_links();
     write_slowdown();
+    write_texts("algorithms", model_.profile.algorithms);
     return std::move(text_);
   }
 
@@ -273,10 +274,10 @@ class ProfileWriter {
     return fmt::format("  ? {}\n  : ", written);
   }
 
-  void write_provenance() {
-    if (model_.profile.provenance.empty()) return;
-    text_ += "provenance:\n";
-    for (const auto& [key, value] : model_.profile.provenance)
+  void write_texts(std::string_view section, const std::map<std::string, std::string>& texts) {
+    if (texts.empty()) return;
+    text_ += fmt::format("{}:\n", section);
+    for (const auto& [key, value] : texts)
       text_ += fmt::format("{}{}\n", block_key(key), scalar(clipped_value(value)));
   }
 

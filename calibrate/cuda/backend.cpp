@@ -29,6 +29,17 @@ bool keeps_links(const Scenario& scenario) {
   return !scenario.link_measured || scenario.network == nullptr;
 }
 
+/// Whether the profile's algorithms are those of these GPUs and libraries. A library's name may
+/// grow while it is used.
+bool is_measured_with(const Profile& profile, const CudaDevices& devices,
+                      const DeviceLibraries& libraries) {
+  const auto device = profile.provenance.find("device");
+  const auto library = profile.provenance.find("library");
+  return device != profile.provenance.end() && library != profile.provenance.end() &&
+         device->second == printable(devices.name()) &&
+         library->second.starts_with(libraries.name());
+}
+
 CudaTraining training_of(const Scenario& scenario, const CudaOptions& options) {
   CudaTraining training;
   training.network = scenario.network.get();
@@ -54,6 +65,8 @@ class CudaBackendOnNetwork : public CudaBackend {
                                           *devices_, *scenario.network, options.own_kernels)
                                     : nullptr),
         launching_(options.graphs ? launching_on(*devices_) : CudaLaunching{false, "--no-graphs"}) {
+    if (libraries_ && is_measured_with(scenario.model.profile, *devices_, *libraries_))
+      libraries_->take(scenario.model.profile.algorithms);
   }
 
   std::string_view name() const override { return "cuda"; }

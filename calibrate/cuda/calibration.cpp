@@ -173,6 +173,7 @@ class CudaCalibration : public CalibrationDevices {
     overheads.hand_over = measure_cuda_hand_over(*devices_);
     return overheads;
   }
+  std::map<std::string, std::string> algorithms() const override { return libraries_->choices(); }
   std::vector<MeasuredLink> links(const std::vector<Bytes>& sizes, Duration hand_over) override {
     return measure_cuda_links(*devices_, sizes, hand_over);
   }

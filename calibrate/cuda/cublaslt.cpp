@@ -213,8 +213,9 @@ class CublasLtProducts::Plan {
 
 // Products.
 
-CublasLtProducts::CublasLtProducts(const CudaDriver& driver, const CublasLt& library)
-    : library_(library), workspace_(driver, kWorkspaceBytes) {
+CublasLtProducts::CublasLtProducts(const CudaDriver& driver, const CublasLt& library,
+                                   CudaChoices& choices)
+    : library_(library), workspace_(driver, kWorkspaceBytes), choices_(choices) {
   check(library_, "cublasLtCreate", library_.cublasLtCreate(&handle_));
   const std::size_t version = library_.cublasLtGetVersion();
   name_ = fmt::format("cublasLt {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
@@ -260,7 +261,7 @@ void CublasLtProducts::enqueue(const CudaQueue& queue, const Plan& plan, const C
 
 cublasLtMatmulAlgo_t CublasLtProducts::chosen(const CudaQueue& queue, const Plan& plan,
                                               const CudaProduct& product) {
-  if (const auto taken = taken_.find(to_text(plan.shape)); taken != taken_.end()) {
+  if (const auto taken = choices_.find(to_text(plan.shape)); taken != choices_.end()) {
     const auto algorithm = algorithm_from(taken->second);
     cublasLtMatmulHeuristicResult_t result{};
     if (algorithm &&
@@ -318,18 +319,6 @@ cublasLtMatmulAlgo_t CublasLtProducts::chosen(const CudaQueue& queue, const Plan
   if (best == nullptr)
     throw CublasLtError(library_, "no algorithm runs", last, to_text(plan.shape));
   return *best;
-}
-
-Result<std::unique_ptr<CublasLtProducts>> cublaslt_products(const CudaDriver& driver,
-                                                            const std::string& path) {
-  const Result<CublasLt> library = load_cublaslt(path);
-  if (!library) return library.problems();
-  try {
-    return std::make_unique<CublasLtProducts>(driver, *library);
-  } catch (const CublasLtError& error) {
-    return no_cuda_library(fmt::format("cuBLASLt does not start on this device: {}", error.what()),
-                           kCublasLtHelp);
-  }
 }
 
 }  // namespace plumbline

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "calibrate/cuda/choices.h"
 #include "calibrate/cuda/products.h"
 #include "calibrate/cuda/queue.h"
 #include "calibrate/cuda/scratch.h"
@@ -122,8 +123,9 @@ std::optional<cublasLtMatmulAlgo_t> algorithm_from(std::string_view text);
 /// that). Has a workspace of its own, so its products stand on one stream.
 class CublasLtProducts : public CudaProducts {
  public:
-  /// Requires: the device's context current; the driver outlives it. Errors: CublasLtError.
-  CublasLtProducts(const CudaDriver& driver, const CublasLt& library);
+  /// Choices, by shape, that are no algorithms, or do not run here, are made anew. Requires: the
+  /// device's context current; driver and choices outlive it. Errors: CublasLtError.
+  CublasLtProducts(const CudaDriver& driver, const CublasLt& library, CudaChoices& choices);
   ~CublasLtProducts() override;
   CublasLtProducts(const CublasLtProducts&) = delete;
   CublasLtProducts& operator=(const CublasLtProducts&) = delete;
@@ -135,14 +137,6 @@ class CublasLtProducts : public CudaProducts {
   void multiply(const CudaQueue& queue, ElementType type, const CudaProduct& product) override;
   /// "cublasLt 13.1.0".
   std::string_view name() const override { return name_; }
-
-  /// Algorithms by shape, both as text.
-  using Choices = std::map<std::string, std::string>;
-  /// What was chosen, of all shapes that were prepared.
-  const Choices& choices() const { return choices_; }
-  /// Shapes prepared from now on get these instead of being timed. What is no algorithm, or does
-  /// not run here, is chosen anew.
-  void take(const Choices& choices) { taken_ = choices; }
 
  private:
   class Plan;
@@ -156,13 +150,7 @@ class CublasLtProducts : public CudaProducts {
   CudaScratch workspace_;
   std::string name_;
   std::map<ProductShape, std::unique_ptr<Plan>> plans_;
-  Choices choices_;
-  Choices taken_;
+  CudaChoices& choices_;
 };
-
-/// The products of the device whose context is current, by the library at `path`. Errors (no
-/// device): those of load_cublaslt; the library does not start.
-Result<std::unique_ptr<CublasLtProducts>> cublaslt_products(const CudaDriver& driver,
-                                                            const std::string& path);
 
 }  // namespace plumbline

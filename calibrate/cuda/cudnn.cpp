@@ -39,6 +39,17 @@ int math_for(ElementType type) {
   return type == ElementType::tf32 ? cudnn::kDefaultMath : cudnn::kTensorOpMath;
 }
 
+/// Of one pass, for choices.
+std::string key_of(const std::string& convolution, std::size_t pass, std::uint32_t sms) {
+  constexpr std::array<std::string_view, kConvolutionPasses> names = {"forward", "input gradient",
+                                                                      "weight gradient"};
+  return fmt::format("{} of {}, {} SMs", names[pass], convolution, sms);
+}
+
+std::string text_of(const cudnn::AlgorithmEstimate& estimate) {
+  return fmt::format("algorithm {}, math {}", estimate.algorithm, estimate.math);
+}
+
 void* memory_at(CUdeviceptr data) {
   return reinterpret_cast<void*>(data);  // NOLINT(performance-no-int-to-ptr): as CUDA has it
 }
@@ -143,8 +154,8 @@ class CudnnConvolutions::Plan {
 
 // Convolutions.
 
-CudnnConvolutions::CudnnConvolutions(const Cudnn& library)
-    : library_(library), plain_(own_convolutions()) {
+CudnnConvolutions::CudnnConvolutions(const Cudnn& library, CudaChoices& choices)
+    : library_(library), plain_(own_convolutions()), choices_(choices) {
   const cudnn::Status status = library_.Create(&handle_);
   if (status != cudnn::kSuccess) throw CudnnError(library_, "cudnnCreate", status);
   name_ = "cuDNN " + cuda_library_version(library_.GetVersion());
@@ -167,8 +178,10 @@ void CudnnConvolutions::prepare(const CudaQueue& queue, ElementType type,
   const CudaScratch x = operand(shape.input_elements());
   const CudaScratch weight = operand(shape.weights());
   const CudaScratch y = operand(shape.output_elements());
-  for (std::size_t pass = 0; pass < kConvolutionPasses; ++pass)
-    choose(queue, type, *plan, pass, {x.data(), weight.data(), y.data()});
+  for (std::size_t pass = 0; pass < kConvolutionPasses; ++pass) {
+    const Operands operands{x.data(), weight.data(), y.data()};
+    choose(queue, type, *plan, pass, operands);
+  }
   const bool all = std::all_of(plan->choices.begin(), plan->choices.end(),
                                [](const auto& choice) { return choice.has_value(); });
   if (!all) {
@@ -214,6 +227,13 @@ void CudnnConvolutions::choose(const CudaQueue& queue, ElementType type, Plan& p
                                     estimate.determinism != cudnn::kDeterministic;
                            }),
             fit.end());
+  // One that was chosen before is the only one, if it is still among them.
+  const std::string key = key_of(plan.text, pass, queue.sms);
+  const auto known = choices_.find(key);
+  const auto chosen = std::find_if(fit.begin(), fit.end(), [&](const auto& estimate) {
+    return known != choices_.end() && text_of(estimate) == known->second;
+  });
+  if (chosen != fit.end()) fit = {*chosen};
   std::stable_sort(fit.begin(), fit.end(),
                    [](const auto& one, const auto& other) { return one.memory < other.memory; });
   double least = std::numeric_limits<double>::infinity();
@@ -230,6 +250,7 @@ void CudnnConvolutions::choose(const CudaQueue& queue, ElementType type, Plan& p
       if (time >= least) continue;
       least = time;
       plan.choices[pass] = choice;
+      choices_[key] = text_of(estimate);
     } catch (const CudnnError&) {  // estimates promise more than runs
     } catch (const CudaError& error) {
       if (error.result() != CUDA_ERROR_OUT_OF_MEMORY) throw;

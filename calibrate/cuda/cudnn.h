@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "calibrate/cuda/choices.h"
 #include "calibrate/cuda/convolutions.h"
 #include "calibrate/cuda/queue.h"
 #include "calibrate/cuda/scratch.h"
@@ -142,8 +143,9 @@ std::string to_text(ElementType type, const CudaConvolution& shape);
 /// stream.
 class CudnnConvolutions : public CudaConvolutions {
  public:
-  /// Requires: the device's context current. Errors: CudnnError.
-  explicit CudnnConvolutions(const Cudnn& library);
+  /// Choices, by pass, shape and number of SMs, that the library does not offer are made anew.
+  /// Requires: the device's context current; the choices outlive it. Errors: CudnnError.
+  CudnnConvolutions(const Cudnn& library, CudaChoices& choices);
   ~CudnnConvolutions() override;
   CudnnConvolutions(const CudnnConvolutions&) = delete;
   CudnnConvolutions& operator=(const CudnnConvolutions&) = delete;
@@ -184,6 +186,7 @@ class CudnnConvolutions : public CudaConvolutions {
   cudnn::Handle handle_ = nullptr;
   std::string name_;
   std::unique_ptr<CudaConvolutions> plain_;
+  CudaChoices& choices_;
   CudaScratch workspace_;
   std::size_t workspace_bytes_ = 0;
   std::size_t needed_ = 0;  ///< Bytes of it, by what was chosen.

@@ -48,10 +48,12 @@ DeviceLibraries::DeviceLibraries(CudaDevices& devices, const Network& network, b
   for (const CudaDevice& device : devices.all()) {
     PLUMBLINE_CUDA(devices.driver(), cuCtxSetCurrent, device.context);
     OfDevice mine;
-    mine.products =
-        cublaslt ? std::make_unique<CublasLtProducts>(devices.driver(), *cublaslt) : own_products();
+    mine.products = cublaslt
+                        ? std::make_unique<CublasLtProducts>(devices.driver(), *cublaslt, choices_)
+                        : own_products();
     if (convolves) {
-      mine.convolutions = cudnn ? std::make_unique<CudnnConvolutions>(*cudnn) : own_convolutions();
+      mine.convolutions =
+          cudnn ? std::make_unique<CudnnConvolutions>(*cudnn, choices_) : own_convolutions();
     }
     of_device_.push_back(std::move(mine));
   }

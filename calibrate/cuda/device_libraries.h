@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/cuda/choices.h"
 #include "calibrate/cuda/convolutions.h"
 #include "calibrate/cuda/devices.h"
 #include "calibrate/cuda/products.h"
@@ -21,6 +22,10 @@ class DeviceLibraries {
  public:
   /// `own` asks for our own in any case. Errors: CudaError; CublasLtError; CudnnError.
   DeviceLibraries(CudaDevices& devices, const Network& network, bool own);
+  /// Takes the algorithms that a profile was measured with.
+  void take(const CudaChoices& choices) { choices_ = choices; }
+  /// The algorithms that were chosen so far, or taken: devices with as many SMs share them.
+  const CudaChoices& choices() const { return choices_; }
   ~DeviceLibraries();
   DeviceLibraries(const DeviceLibraries&) = delete;
   DeviceLibraries& operator=(const DeviceLibraries&) = delete;
@@ -39,6 +44,7 @@ class DeviceLibraries {
   };
 
   CudaDevices& devices_;
+  CudaChoices choices_;
   std::vector<OfDevice> of_device_;
   std::vector<std::string> missing_;
 };

@@ -207,7 +207,8 @@ CublasLt fake_library() {
 struct FakeProducts {
   CublasLt functions = fake_library();
   HostDevice device;
-  CublasLtProducts products{device.driver, functions};
+  CudaChoices choices;
+  CublasLtProducts products{device.driver, functions, choices};
   CudaQueue queue{&device.driver, &device.kernels, &products, nullptr, nullptr, 24};
 
   FakeProducts() { test::note_events_by(library.clock, device.driver); }
@@ -285,20 +286,20 @@ TEST_CASE("cublaslt: a shape for which nothing runs is an error that names it") 
 }
 
 TEST_CASE("cublaslt: choices are stored and taken back without timing") {
-  CublasLtProducts::Choices choices;
+  CudaChoices choices;
   const ProductCase c = product_case(ElementType::fp32, product_of(2, 3, 4), 0, 0);
   {
     FakeProducts fake;
     library.times = {3, 1};
     fake.prepare(c.product);
-    choices = fake.products.choices();
+    choices = fake.choices;
   }
   REQUIRE(choices.size() == 1);
   CHECK(choices.begin()->second == "0000000000000001" + std::string(112, '0'));
   const auto ran_with = [&](const std::string& text) {
     FakeProducts fake;
     library.times = {1, 3};
-    fake.products.take({{choices.begin()->first, text}});
+    fake.choices = {{choices.begin()->first, text}};
     fake.prepare(c.product);
     const bool timed = !library.ran.empty();
     library.ran.clear();
@@ -392,16 +393,16 @@ void check_layer(const LayerSettings& settings, const test::Extents& extents) {
   call.output_gradient = output_gradient.data();
   call.input_gradient = input_gradient.data();
   const auto kernels = cuda_layer(fake.queue, layer, ElementType::fp32, kBatch);
-  const std::size_t shapes = fake.products.choices().size();
+  const std::size_t shapes = fake.choices.size();
   kernels->forward(fake.queue, call);
   kernels->backward_input(fake.queue, call);
   kernels->backward_weight(fake.queue, call);
-  CHECK(fake.products.choices().size() == shapes);
+  CHECK(fake.choices.size() == shapes);
   const test::ReferencePasses expected =
       test::run_reference(layer, kBatch, parameters, input.values(), {}, output_gradient.values());
   CHECK(difference(output.floats(), expected.forward.output) < 1e-5);
   CHECK(difference(input_gradient.floats(), expected.backward.input_gradient) < 1e-5);
-  CHECK(fake.products.choices().size() > 0);
+  CHECK(!fake.choices.empty());
 }
 
 TEST_CASE("cublaslt: layers by the library make what the reference makes") {
@@ -427,7 +428,8 @@ TEST_CASE("cublaslt: a library that does not start is told of") {
   HostDevice device;
   const CublasLt functions = fake_library();
   library.starts = false;
-  CHECK_THROWS_WITH_AS(CublasLtProducts(device.driver, functions),
+  CudaChoices choices;
+  CHECK_THROWS_WITH_AS(CublasLtProducts(device.driver, functions, choices),
                        "cublasLtCreate: CUBLAS_STATUS, it is not to be", CublasLtError);
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -280,7 +281,9 @@ Cudnn fake_cudnn_library() {
 struct FakeConvolutions {
   Cudnn functions = fake_cudnn_library();
   HostDevice device;
-  std::unique_ptr<CudnnConvolutions> convolutions = std::make_unique<CudnnConvolutions>(functions);
+  CudaChoices choices;
+  std::unique_ptr<CudnnConvolutions> convolutions =
+      std::make_unique<CudnnConvolutions>(functions, choices);
 
   FakeConvolutions() {
     device.queue.convolutions = convolutions.get();
@@ -439,6 +442,29 @@ TEST_CASE(
   CHECK(fake_cudnn.ran.back() == 1);
 }
 
+TEST_CASE("cudnn: choices are taken back where the library still offers them") {
+  const auto ran_with = [](const CudaChoices& choices) {
+    FakeConvolutions fake;
+    fake.choices = choices;
+    fake_cudnn.offers = {{.milliseconds = 1}, {.milliseconds = 3}};
+    fake.prepare(kSomeShape);
+    const auto timed = fake_cudnn.ran;
+    return std::pair(fake.choices, std::set<int>(timed.begin(), timed.end()));
+  };
+  const auto [chosen, timed] = ran_with({});
+  REQUIRE(chosen.size() == 3);
+  CHECK(timed == std::set<int>{0, 1});
+  CudaChoices others = chosen;
+  for (auto& [key, algorithm] : others) {
+    CHECK(algorithm == "algorithm 0, math 0");
+    algorithm = "algorithm 1, math 0";
+  }
+  CHECK(ran_with(others) == std::pair(others, std::set<int>{1}));  // although it is slower
+  CudaChoices strange = chosen;
+  for (auto& [key, algorithm] : strange) algorithm = "algorithm 7, math 0";
+  CHECK(ran_with(strange) == std::pair(chosen, std::set<int>{0, 1}));
+}
+
 TEST_CASE("cudnn: what it makes is destroyed; a library that does not start is told") {
   {
     FakeConvolutions fake;
@@ -449,7 +475,9 @@ TEST_CASE("cudnn: what it makes is destroyed; a library that does not start is t
   }
   const Cudnn functions = fake_cudnn_library();
   fake_cudnn.starts = false;
-  CHECK_THROWS_WITH_AS(CudnnConvolutions{functions}, "cudnnCreate: CUDNN_STATUS", CudnnError);
+  CudaChoices choices;
+  CHECK_THROWS_WITH_AS(CudnnConvolutions(functions, choices), "cudnnCreate: CUDNN_STATUS",
+                       CudnnError);
 }
 
 TEST_CASE("cudnn: a file that is not there, and one that is another library") {

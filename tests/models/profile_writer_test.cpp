@@ -76,6 +76,7 @@ std::string difference(const Model& a, const Model& b) {
   if (a.profile.overheads && !equal(*a.profile.overheads, *b.profile.overheads)) return "overheads";
   if (!equal(a.profile.links, b.profile.links)) return "links";
   if (a.profile.slowdown != b.profile.slowdown) return "slowdown";
+  if (a.profile.algorithms != b.profile.algorithms) return "algorithms";
   return "";
 }
 
@@ -225,6 +226,7 @@ class ModelMaker {
       for (std::uint32_t layer = 0; layer < size; ++layer) measurement.layers.push_back(costs());
     }
     for (std::int64_t i = below(4); i > 0; --i) model.profile.provenance[text()] = text();
+    for (std::int64_t i = below(4); i > 0; --i) model.profile.algorithms[text()] = text();
     for (std::int64_t i = below(3); i > 0; --i) {
       Block& block = model.profile.blocks.emplace_back();
       for (std::int64_t k = below(4); k > 0; --k)
@@ -361,6 +363,7 @@ TEST_CASE("a profile is written as people would write it") {
                           BytesPerSecond{11'234'567'890},
                           {{{1024}, Duration{4100}}, {{1 << 20}, microseconds{95}}}}};
   model.profile.slowdown = {{"linear", {1, 1.03, 1.125}}};
+  model.profile.algorithms = {{"fp32 8x16x16*1", "0000000700000000"}};
   CHECK(profile_yaml(model) == R"(version: 1
 kind: profile
 model: mlp
@@ -381,6 +384,8 @@ links:
   - {kind: copy, latency: 4 us, bandwidth: 11.23456789 GB/s, table: [[1 KiB, 4.1 us], [1 MiB, 95 us]]}
 slowdown:
   linear: [1, 1.03, 1.125]
+algorithms:
+  "fp32 8x16x16*1": "0000000700000000"
 )");
   CHECK(difference(read_back(model), model) == "");
 }
@@ -425,6 +430,7 @@ TEST_CASE("a text that YAML could misread comes back as it was, wherever it stan
     model.profile.blocks = {{{{0}, {1}}, {}, {}}};
     model.profile.links.emplace_back().kind = text;
     model.profile.slowdown[text] = {1, 2};
+    model.profile.algorithms = {{text, text}};
     LayerGraph graph;
     graph.add_layer({text, text, {}});
     graph.add_layer({"other", "", {}});
