@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
 
 #include "calibrate/calibration_memory.h"
@@ -160,8 +161,8 @@ class Rounds {
         walkers_(devices.walkers(network, stages, options, samples.batch)) {}
 
   /// Lets the crew walk for a round, or until the noise is small, the time is over, or it is
-  /// interrupted.
-  KeptRound walk(const Crew& crew) {
+  /// interrupted; so many turns in any case, as a round without passes tells nothing.
+  KeptRound walk(const Crew& crew, std::size_t least_turns = 1) {
     const bool is_all = crew.at_once == samples_.stages.size();
     const Duration before = is_all ? samples_.measured : Duration{};
     walkers_->start(crew.devices, crew.at_once, before,
@@ -178,7 +179,7 @@ class Rounds {
     // Whoever takes turns works for a part of the time.
     const RealTime round_time =
         kRound * static_cast<RealTime>(crew.devices.size()) / static_cast<RealTime>(crew.at_once);
-    while (!is_over(before + Duration{now() - start}, now() - start, round_time)) {
+    while (!is_over(before + Duration{now() - start}, now() - start, round_time, least_turns)) {
       walkers_->go_on();
       tell(crew, before + Duration{now() - start});
     }
@@ -206,11 +207,12 @@ class Rounds {
   double least_clock() const { return fastest_ > 0 ? slowest_ / fastest_ : 1; }
 
  private:
-  bool is_over(Duration measured, RealTime passed, RealTime round_time) const {
-    if (is_interrupted() || walkers_->all_done()) return true;
+  bool is_over(Duration measured, RealTime passed, RealTime round_time,
+               std::size_t least_turns) const {
+    if (is_interrupted()) return true;
     const std::size_t turns = walkers_->least_turns();
-    // However late it got: a round without passes tells nothing and cannot be kept.
-    if (seconds(measured) >= options_.most_seconds && turns >= 1) return true;
+    if (turns < least_turns) return false;
+    if (walkers_->all_done() || seconds(measured) >= options_.most_seconds) return true;
     return passed >= round_time && turns >= kLeastTurns;
   }
 
@@ -239,15 +241,18 @@ class Rounds {
 };
 
 /// The times of a stage's layers in one kind of pass, taken back to what the pass takes as one
-/// piece, where that was measured.
-std::vector<MeasuredTime> times_of(const StageSamples& stage, Pass pass) {
+/// piece, where that was measured; `first` is its first layer. Updates are those of layers with
+/// parameters: what between the stamps of others passes is none.
+std::vector<MeasuredTime> times_of(const Network& network, const StageSamples& stage,
+                                   std::size_t first, Pass pass) {
   std::vector<MeasuredTime> times;
   times.reserve(stage.layers());
   std::vector<double> means;
   means.reserve(stage.layers());
   for (std::size_t i = 0; i < stage.layers(); ++i) {
     times.push_back(measured_time(stage.of_layer(pass, i)));
-    means.push_back(static_cast<double>(times.back().mean.count()));
+    const bool counts = pass != Pass::update || network.layers[first + i].parameter_count() > 0;
+    means.push_back(counts ? static_cast<double>(times.back().mean.count()) : 0);
   }
   if (stage.piece(pass).empty()) return times;
   const auto piece = static_cast<double>(measured_time(stage.piece(pass)).mean.count());
@@ -272,7 +277,8 @@ Measurement measurement_of(const Network& network, const BatchSamples& samples) 
   for (const StageSamples& stage : samples.stages) {
     std::array<std::vector<MeasuredTime>, kAllPasses.size()> times;
     for (const Pass pass : kAllPasses)
-      times[static_cast<std::size_t>(pass)] = times_of(stage, pass);
+      times[static_cast<std::size_t>(pass)] =
+          times_of(network, stage, measurement.layers.size(), pass);
     for (std::size_t i = 0; i < stage.layers(); ++i) {
       const NetworkLayer& layer = network.layers[measurement.layers.size()];
       const auto time = [&](Pass pass) { return times[static_cast<std::size_t>(pass)][i]; };
@@ -390,7 +396,7 @@ void add_slowdown(const Network& network, const BatchSamples& samples, Calibrati
 /// quarter of the smallest to 16 times the largest.
 std::vector<Bytes> transfer_sizes(const Network& network, const CalibrationOptions& options) {
   constexpr std::int64_t kLeast = 1 << 10;
-  constexpr std::int64_t kMost = 1 << 28;
+  constexpr std::int64_t kMost = 1 << 26;
   const std::vector<std::int64_t> batches = batches_of(options);
   std::int64_t least = kMost;
   std::int64_t most = kLeast;
@@ -481,23 +487,33 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
     batches.push_back(no_samples(stages, batch, options));
     if (auto wrong = restore(options.kept, batches.back())) return *wrong;
   }
+  auto told = options.kept.algorithms();
+  devices.take_algorithms(told);
+  bool has_walked = false;
   for (BatchSamples& samples : batches) {
     const auto is_over = [&] {
       return samples.is_done() || seconds(samples.measured) >= options.most_seconds;
     };
     // Rounds of all, and between them one of each crew.
     std::vector<Crew> crews = crews_left(samples, crews_of(options.devices, devices.takes_turns()));
-    if (is_over() && crews.empty()) continue;
+    bool still_learns = devices.learns_overheads() && !has_walked && &samples == &batches.back();
+    if (is_over() && crews.empty() && !still_learns) continue;
+    has_walked = true;
     measured.interrupted = options.interrupted && options.interrupted();
     if (measured.interrupted) return measured;  // between two sizes: no round of the next one
     Rounds rounds(devices, network, stages, options, samples);
     const auto walk = [&](const Crew& crew) -> std::optional<Diagnostic> {
-      const KeptRound round = rounds.walk(crew);
+      KeptRound round = rounds.walk(crew, still_learns ? 4 * (options.devices + 1) : 1);
+      still_learns = false;
+      const auto given = devices.algorithms();
+      std::set_difference(given.begin(), given.end(), told.begin(), told.end(),
+                          std::inserter(round.algorithms, round.algorithms.end()));
+      told = given;
       measured.interrupted = rounds.is_interrupted();
       return options.keep && !round.passes.empty() ? options.keep(round) : std::nullopt;
     };
-    while (!is_over() || !crews.empty()) {
-      if (!is_over()) {
+    while (!is_over() || !crews.empty() || still_learns) {
+      if (!is_over() || still_learns) {
         if (auto trouble = walk(everybody(options.devices))) return *trouble;
       }
       if (!crews.empty() && !measured.interrupted) {

@@ -137,8 +137,12 @@ class CalibrationDevices {
                                            std::int64_t batch) = 0;
   /// What ops and hand-overs cost by themselves in a run on these devices. After the walks.
   virtual Overheads overheads() = 0;
-  /// What their libraries were measured with, for a run to take. After the walks.
+  /// What their libraries have been given so far, by what they compute; a run takes the same.
   virtual std::map<std::string, std::string> algorithms() const { return {}; }
+  /// Libraries are given these where they compute the same. Before the walks.
+  virtual void take_algorithms(const std::map<std::string, std::string>& /*algorithms*/) {}
+  /// Whether overheads() knows only what walks have shown.
+  virtual bool learns_overheads() const { return false; }
   /// The links between them, measured with tensors of these ascending sizes; the first is what lies
   /// between neighbours in a run. `hand_over` is what a prediction adds to each transfer.
   virtual std::vector<MeasuredLink> links(const std::vector<Bytes>& /*sizes*/,

@@ -55,6 +55,7 @@ class Parser {
       if (auto wrong = line_ == "resumed"                 ? resumed()
                        : line_.starts_with("round ")      ? round()
                        : line_.starts_with("neighbours ") ? neighbours()
+                       : line_.starts_with("algorithm ")  ? algorithm()
                                                           : pass()) {
         return *wrong;
       }
@@ -129,6 +130,15 @@ class Parser {
       return not_a_number(line_.substr(word_at_), "number of neighbours");
     close_round();
     open_.neighbours = static_cast<std::uint32_t>(*count);
+    return std::nullopt;
+  }
+
+  std::optional<Diagnostic> algorithm() {
+    word();
+    const std::size_t colon = line_.find(": ", at_);
+    if (colon == std::string_view::npos)
+      return error(at_, "this is no 'algorithm WHAT: WHICH'", kDelete);
+    open_.algorithms[std::string(line_.substr(at_, colon - at_))] = line_.substr(colon + 2);
     return std::nullopt;
   }
 
@@ -237,6 +247,14 @@ Duration KeptCalibration::measured() const {
   return all;
 }
 
+std::map<std::string, std::string> KeptCalibration::algorithms() const {
+  std::map<std::string, std::string> all;
+  for (const KeptRound& round : rounds) {
+    for (const auto& [what, which] : round.algorithms) all[what] = which;
+  }
+  return all;
+}
+
 std::string calibration_head_text(const CalibrationHead& head) {
   std::string text = fmt::format("{}\n", kFormat);
   for (const auto& [key, value] : head) text += fmt::format("{}: {}\n", key, value);
@@ -246,6 +264,8 @@ std::string calibration_head_text(const CalibrationHead& head) {
 std::string calibration_round_text(const KeptRound& round) {
   std::string text;
   if (round.neighbours) text = fmt::format("neighbours {}\n", *round.neighbours);
+  for (const auto& [what, which] : round.algorithms)
+    text += fmt::format("algorithm {}: {}\n", what, which);
   for (const KeptPass& pass : round.passes) {
     text += fmt::format("{} {} {}", round.batch, pass.device, letter(pass.times.pass));
     if (pass.times.layers.empty()) text += " -";

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,8 @@ struct KeptRound {
   std::vector<KeptPass> passes;  ///< Of each device in the order of time.
   /// So many other devices worked beside each; nothing = all of them.
   std::optional<std::uint32_t> neighbours;
+  /// That libraries were given for the first time, by what they compute.
+  std::map<std::string, std::string> algorithms;
 };
 
 /// A file that was read.
@@ -46,12 +49,14 @@ struct KeptCalibration {
 
   std::size_t passes() const;
   Duration measured() const;
+  std::map<std::string, std::string> algorithms() const;  ///< Of all rounds.
 };
 
 // The text: a line that names the format, the head as `key: value`, a line that begins with
 // `passes:`, then `BATCH DEVICE KIND NS NS ...` for a pass (a `-` for the times of one that was
 // dropped), `round BATCH NS` after the passes of a round and `neighbours K` before them where only
-// K other devices worked beside each, `resumed` where a calibration went on.
+// K other devices worked beside each, `algorithm WHAT: WHICH` before the passes of the first round
+// that used it, `resumed` where a calibration went on.
 
 /// What a file begins with.
 std::string calibration_head_text(const CalibrationHead& head);

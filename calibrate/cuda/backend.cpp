@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "calibrate/cuda/check.h"
+#include "calibrate/cuda/cudnn.h"
 #include "calibrate/cuda/device_libraries.h"
 #include "calibrate/cuda/devices.h"
 #include "calibrate/cuda/layer.h"
@@ -29,15 +30,21 @@ bool keeps_links(const Scenario& scenario) {
   return !scenario.link_measured || scenario.network == nullptr;
 }
 
-/// Whether the profile's algorithms are those of these GPUs and libraries. A library's name may
-/// grow while it is used.
+/// Whether the profile's algorithms are those of these GPUs and libraries.
 bool is_measured_with(const Profile& profile, const CudaDevices& devices,
                       const DeviceLibraries& libraries) {
-  const auto device = profile.provenance.find("device");
-  const auto library = profile.provenance.find("library");
-  return device != profile.provenance.end() && library != profile.provenance.end() &&
-         device->second == printable(devices.name()) &&
-         library->second.starts_with(libraries.name());
+  const auto told = [&](const std::string& name) {
+    const auto found = profile.provenance.find(name);
+    return found == profile.provenance.end() ? std::string_view() : found->second;
+  };
+  std::string_view library = told("library");
+  if (library.ends_with(kAndPlainKernels)) library.remove_suffix(kAndPlainKernels.size());
+  return told("device") == printable(devices.name()) && library == libraries.name();
+}
+
+/// The most devices that share the gradients of a stage.
+std::uint32_t most_members(const Pipeline& pipeline) {
+  return pipeline.copies * *std::max_element(pipeline.replicas.begin(), pipeline.replicas.end());
 }
 
 CudaTraining training_of(const Scenario& scenario, const CudaOptions& options) {
@@ -97,6 +104,11 @@ class CudaBackendOnNetwork : public CudaBackend {
       remarks_.emplace_back(
           "the slow-down by neighbours is predicted and not spun: ops take the time that they have "
           "alone");
+    }
+    if (libraries_ && most_members(plan.pipeline) > 2) {
+      remarks_.emplace_back(
+          "replicas send their gradients whole to each other, which is more than the ring that is "
+          "predicted");
     }
     if (!launching_.replays) {
       remarks_.push_back(fmt::format(

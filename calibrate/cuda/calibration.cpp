@@ -174,6 +174,10 @@ class CudaCalibration : public CalibrationDevices {
     return overheads;
   }
   std::map<std::string, std::string> algorithms() const override { return libraries_->choices(); }
+  void take_algorithms(const std::map<std::string, std::string>& algorithms) override {
+    libraries_->take(algorithms);
+  }
+  bool learns_overheads() const override { return true; }
   std::vector<MeasuredLink> links(const std::vector<Bytes>& sizes, Duration hand_over) override {
     return measure_cuda_links(*devices_, sizes, hand_over);
   }

@@ -23,7 +23,8 @@ namespace plumbline {
 namespace {
 
 constexpr std::uint32_t kHandOvers = 200;
-constexpr std::uint32_t kCopies = 32;  // an even number: they end where they began
+constexpr std::uint32_t kMostCopies = 32;  // an even number: they end where they began
+constexpr std::size_t kMostCopied = std::size_t{1} << 29;
 constexpr int kRounds = 5;
 /// The device waits for the host no longer than this.
 constexpr std::int64_t kLongestWait = 100'000'000;
@@ -138,10 +139,10 @@ class Pair {
   Pair(const Pair&) = delete;
   Pair& operator=(const Pair&) = delete;
 
-  /// Copies back and forth; with a host, each in two halves through its memory.
-  void enqueue(std::size_t bytes, const HostBuffer* host) {
+  /// Copies back and forth, so often; with a host, each in two halves through its memory.
+  void enqueue(std::size_t bytes, std::uint32_t copies, const HostBuffer* host) {
     const CudaDriver& driver = devices_.driver();
-    for (std::uint32_t i = 0; i < kCopies; ++i) {
+    for (std::uint32_t i = 0; i < copies; ++i) {
       const End& from = ends_[i % 2];
       const End& to = ends_[(i + 1) % 2];
       const CudaDevice& sender = devices_.all()[from.device];
@@ -203,6 +204,12 @@ class Pair {
   std::array<End, 2> ends_;
 };
 
+/// An even number that takes no long time.
+std::uint32_t copies_of(std::size_t bytes) {
+  const std::size_t pairs = std::clamp<std::size_t>(kMostCopied / bytes / 2, 1, kMostCopies / 2);
+  return static_cast<std::uint32_t>(2 * pairs);
+}
+
 /// Times of all sizes, without the hand-over that a prediction adds to each transfer.
 std::optional<MeasuredLink> timed_link(CudaDevices& devices, std::size_t first, std::string kind,
                                        std::vector<Bytes> sizes, Duration hand_over,
@@ -216,9 +223,11 @@ std::optional<MeasuredLink> timed_link(CudaDevices& devices, std::size_t first, 
   TransferTable table;
   table.reserve(sizes.size());
   for (const Bytes size : sizes) {
-    const double all = stopwatch.time(
-        [&] { pair.enqueue(static_cast<std::size_t>(size.count), host ? &*host : nullptr); });
-    const Duration one{std::llround(all / kCopies)};
+    const auto bytes = static_cast<std::size_t>(size.count);
+    const std::uint32_t copies = copies_of(bytes);
+    const double all =
+        stopwatch.time([&] { pair.enqueue(bytes, copies, host ? &*host : nullptr); });
+    const Duration one{std::llround(all / copies)};
     table.emplace_back(size, std::max(one - hand_over, Duration{1}));
   }
   return measured_link(std::move(kind), std::move(table));
@@ -261,10 +270,16 @@ std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, const std::ve
     add(first, devices.split() ? std::string("copy") : fmt::format("peer {}-{}", first, first + 1),
         /*through_host=*/false);
   }
-  std::stable_sort(links.begin(), links.end(), [](const MeasuredLink& a, const MeasuredLink& b) {
-    return a.table.back().second > b.table.back().second;
+  std::size_t common = sizes.size();  // all have measured so many
+  for (const MeasuredLink& link : links) common = std::min(common, link.table.size());
+  std::stable_sort(links.begin(), links.end(), [&](const MeasuredLink& a, const MeasuredLink& b) {
+    return a.table[common - 1].second > b.table[common - 1].second;
   });
-  add(0, "host", /*through_host=*/true);
+  try {
+    add(0, "host", /*through_host=*/true);
+  } catch (const CudaError& error) {  // as much pinned memory is not to be had everywhere
+    if (error.result() != CUDA_ERROR_OUT_OF_MEMORY) throw;
+  }
   return links;
 }
 

@@ -268,8 +268,13 @@ cublasLtMatmulAlgo_t CublasLtProducts::chosen(const CudaQueue& queue, const Plan
         library_.cublasLtMatmulAlgoCheck(handle_, plan.product, plan.first, plan.second,
                                          plan.result, plan.result, &*algorithm,
                                          &result) == CUBLAS_STATUS_SUCCESS &&
-        result.workspaceSize <= kWorkspaceBytes)
-      return *algorithm;
+        result.workspaceSize <= kWorkspaceBytes) {
+      try {
+        enqueue(queue, plan, product, *algorithm);  // the check does not promise that it runs
+        return *algorithm;
+      } catch (const CublasLtError&) {  // then it is chosen anew
+      }
+    }
   }
 
   cublasLtMatmulPreference_t made = nullptr;

@@ -186,7 +186,7 @@ void CudnnConvolutions::prepare(const CudaQueue& queue, ElementType type,
                                [](const auto& choice) { return choice.has_value(); });
   if (!all) {
     plain_->prepare(queue, type, shape);
-    if (name_.find(" and plain kernels") == std::string::npos) name_ += " and plain kernels";
+    if (!name_.ends_with(kAndPlainKernels)) name_ += kAndPlainKernels;
   }
   // What still runs on the operands ends before they are freed.
   PLUMBLINE_CUDA(*queue.driver, cuStreamSynchronize, queue.stream);
@@ -227,15 +227,13 @@ void CudnnConvolutions::choose(const CudaQueue& queue, ElementType type, Plan& p
                                     estimate.determinism != cudnn::kDeterministic;
                            }),
             fit.end());
-  // One that was chosen before is the only one, if it is still among them.
-  const std::string key = key_of(plan.text, pass, queue.sms);
-  const auto known = choices_.find(key);
-  const auto chosen = std::find_if(fit.begin(), fit.end(), [&](const auto& estimate) {
-    return known != choices_.end() && text_of(estimate) == known->second;
-  });
-  if (chosen != fit.end()) fit = {*chosen};
   std::stable_sort(fit.begin(), fit.end(),
                    [](const auto& one, const auto& other) { return one.memory < other.memory; });
+  // What was chosen before comes first, and is the only one if it still runs.
+  std::string& chosen = choices_[key_of(plan.text, pass, queue.sms)];
+  const std::string known = chosen;
+  std::stable_partition(fit.begin(), fit.end(),
+                        [&](const auto& estimate) { return text_of(estimate) == known; });
   double least = std::numeric_limits<double>::infinity();
   for (const cudnn::AlgorithmEstimate& estimate : fit) {
     if (estimate.memory > kLikedWorkspace && plan.choices[pass]) break;
@@ -250,12 +248,14 @@ void CudnnConvolutions::choose(const CudaQueue& queue, ElementType type, Plan& p
       if (time >= least) continue;
       least = time;
       plan.choices[pass] = choice;
-      choices_[key] = text_of(estimate);
+      chosen = text_of(estimate);
+      if (chosen == known) break;
     } catch (const CudnnError&) {  // estimates promise more than runs
     } catch (const CudaError& error) {
       if (error.result() != CUDA_ERROR_OUT_OF_MEMORY) throw;
     }
   }
+  if (!plan.choices[pass]) choices_.erase(key_of(plan.text, pass, queue.sms));
   // One that got no room has left less than those that stay need.
   if (const auto& choice = plan.choices[pass]) needed_ = std::max(needed_, choice->memory);
   make_room(queue, needed_);

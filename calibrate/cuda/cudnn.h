@@ -117,6 +117,9 @@ namespace plumbline {
 
 using Cudnn = cudnn::Functions;
 
+/// What the name of convolutions ends in where a pass has come to a kernel of our own.
+inline constexpr std::string_view kAndPlainKernels = " and plain kernels";
+
 /// From a library's path, or its name, which is looked for as the dynamic linker does; it stays
 /// loaded. Errors (no device): it cannot be loaded; it lacks a function.
 Result<Cudnn> load_cudnn(const std::string& path);

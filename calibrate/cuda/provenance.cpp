@@ -20,7 +20,7 @@ std::map<std::string, std::string> cuda_provenance(CudaDevices& devices,
                                             {"driver", cuda_driver_version(devices.driver())},
                                             {"library", libraries.name()},
                                             {"busy_devices", std::to_string(devices.all().size())}};
-  if (devices.split()) all["split"] = "SMs of one GPU; memory and its bandwidth are shared";
+  all["split"] = devices.split() ? "SMs of one GPU; memory and its bandwidth are shared" : "none";
   all["launches"] =
       launching.replays ? "a graph for each pass" : printable("one by one: " + launching.why_not);
   for (const std::string& one : libraries.missing()) {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <string>
 
 #include "tests/support/temporary_folder.h"
@@ -103,6 +104,29 @@ TEST_CASE("a round with fewer neighbours says how many, and the next one is of a
   CHECK(problem(file_text("neighbours x\n")).find("'x' is no number of neighbours") !=
         std::string::npos);
   CHECK(problem(file_text("neighbours 1 2\n")).find("is no number of neighbours") !=
+        std::string::npos);
+}
+
+TEST_CASE("algorithms stand before the passes of the round that used them first") {
+  KeptRound first = round_of(8, 5);
+  first.neighbours = 1;
+  first.algorithms = {{"fp32 2x3x4*5, of all", "0007: 1"}, {"forward", ""}};
+  KeptRound second = round_of(8, 7);
+  second.algorithms = {{"forward", "other"}, {"more", "x"}};
+  const std::string text =
+      file_text(calibration_round_text(first) + calibration_round_text(second));
+  CHECK(text.find("\nneighbours 1\nalgorithm forward: \nalgorithm fp32 2x3x4*5, of all: 0007: "
+                  "1\n8 0 F") != std::string::npos);
+  const auto kept = parse(text);
+  REQUIRE_MESSAGE(kept, problem(text));
+  REQUIRE(kept->rounds.size() == 2);
+  CHECK(kept->rounds[0].algorithms == first.algorithms);
+  CHECK(kept->rounds[0].neighbours == 1U);
+  CHECK(kept->rounds[1].algorithms == second.algorithms);
+  CHECK(kept->algorithms() ==
+        std::map<std::string, std::string>{
+            {"fp32 2x3x4*5, of all", "0007: 1"}, {"forward", "other"}, {"more", "x"}});
+  CHECK(problem(file_text("algorithm alone\n")).find("this is no 'algorithm WHAT: WHICH'") !=
         std::string::npos);
 }
 

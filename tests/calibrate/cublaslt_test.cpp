@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "calibrate/cuda/layer.h"
@@ -296,17 +297,20 @@ TEST_CASE("cublaslt: choices are stored and taken back without timing") {
   }
   REQUIRE(choices.size() == 1);
   CHECK(choices.begin()->second == "0000000000000001" + std::string(112, '0'));
-  const auto ran_with = [&](const std::string& text) {
+  // How often it was run to be chosen, more than once where it was timed; and which one stays.
+  const auto ran_with = [&](const std::string& text, std::set<int> broken = {}) {
     FakeProducts fake;
     library.times = {1, 3};
+    library.broken = std::move(broken);
     fake.choices = {{choices.begin()->first, text}};
     fake.prepare(c.product);
-    const bool timed = !library.ran.empty();
+    const bool timed = library.ran.size() > 1;
     library.ran.clear();
     fake.products.multiply(fake.queue, ElementType::fp32, c.product);
     return std::pair(timed, library.ran.back());
   };
   CHECK(ran_with(choices.begin()->second) == std::pair(false, 1));
+  CHECK(ran_with(choices.begin()->second, {1}) == std::pair(true, 0));
   // What is no algorithm, or none here, is chosen anew.
   CHECK(ran_with("0000000000000007" + std::string(112, '0')) == std::pair(true, 0));
   CHECK(ran_with("1") == std::pair(true, 0));

@@ -206,6 +206,11 @@ TEST_CASE("cuda: a calibration that was interrupted goes on where it stopped") {
   REQUIRE(second);
   CHECK_FALSE(second->interrupted);
   CHECK(second->batches.front().passes() > static_cast<std::int64_t>(rounds.front().passes.size()));
+  // Where all is kept it walks a little all the same: what gaps cost is not kept.
+  options.kept.rounds = rounds;
+  const auto third = measure_layers(**devices, network, {}, options);
+  REQUIRE(third);
+  CHECK(third->batches.front().passes() > second->batches.front().passes());
 }
 
 TEST_CASE("cuda: what cannot be calibrated is told") {

@@ -443,10 +443,10 @@ TEST_CASE(
 }
 
 TEST_CASE("cudnn: choices are taken back where the library still offers them") {
-  const auto ran_with = [](const CudaChoices& choices) {
+  const auto ran_with = [](const CudaChoices& choices, bool second_runs = true) {
     FakeConvolutions fake;
     fake.choices = choices;
-    fake_cudnn.offers = {{.milliseconds = 1}, {.milliseconds = 3}};
+    fake_cudnn.offers = {{.milliseconds = 1}, {.milliseconds = 3, .runs = second_runs}};
     fake.prepare(kSomeShape);
     const auto timed = fake_cudnn.ran;
     return std::pair(fake.choices, std::set<int>(timed.begin(), timed.end()));
@@ -460,6 +460,7 @@ TEST_CASE("cudnn: choices are taken back where the library still offers them") {
     algorithm = "algorithm 1, math 0";
   }
   CHECK(ran_with(others) == std::pair(others, std::set<int>{1}));  // although it is slower
+  CHECK(ran_with(others, /*second_runs=*/false).first == chosen);
   CudaChoices strange = chosen;
   for (auto& [key, algorithm] : strange) algorithm = "algorithm 7, math 0";
   CHECK(ran_with(strange) == std::pair(chosen, std::set<int>{0, 1}));
