@@ -207,7 +207,7 @@ TEST_CASE("what cannot be kept ends a calibration, and so do kept passes of othe
 
   const auto problem = [&](std::int64_t batch, const KeptPass& pass) {
     options.kept.source = std::make_shared<const Source>(Source{"p.partial", "a\nb\n", ""});
-    options.kept.rounds = {{batch, Duration{1}, {pass}, {}}};
+    options.kept.rounds = {{batch, Duration{1}, {pass}, {}, {}}};
     const auto refused = measure_layers(network, {}, options);
     REQUIRE_FALSE(refused);
     return to_text(refused.problems().front());
