@@ -251,6 +251,20 @@ StageSamples made_stage(std::size_t layers, std::int64_t ns) {
   return stage;
 }
 
+TEST_CASE("the updates of a stage add up to its piece, and layers without parameters have none") {
+  const Network network = small_network();  // linear, relu, linear, gelu, head
+  Measured measured;
+  measured.batches = {made_samples(8, 40)};
+  StageSamples& stage = measured.batches[0].stages[0];
+  for (int i = 0; i < 2; ++i) stage.add({Pass::update, {75}}, {});
+  const auto made = calibration_of(network, {}, {}, measured);
+  REQUIRE(made);
+  const auto& layers = made->model.profile.measurements.front().layers;
+  REQUIRE(layers.size() == 5);
+  for (const std::size_t with : {0, 2, 4}) CHECK(layers[with].update.mean == Duration{25});
+  for (const std::size_t without : {1, 3}) CHECK(layers[without].update.mean == Duration{});
+}
+
 TEST_CASE("the slow-down of a kind is its time with fewer neighbours against that with all") {
   const Network network = small_network();  // linear, relu | linear, gelu | head
   Measured measured;
