@@ -18,9 +18,6 @@
 namespace plumbline {
 namespace {
 
-constexpr RealTime kRound = 2'000'000'000;
-/// Of every device in a round, where they take longer than it: then all kinds of passes are in it.
-constexpr std::size_t kLeastTurns = 8;
 constexpr std::size_t kMostSamples = 20'000;
 /// A clock that falls further than to this share is told.
 constexpr double kSteadyClock = 0.97;
@@ -141,7 +138,6 @@ std::optional<Diagnostic> restore(const KeptCalibration& kept, BatchSamples& sam
 /// The crews whose devices have not all been measured with so many neighbours.
 std::vector<Crew> crews_left(const BatchSamples& samples, std::vector<Crew> all) {
   std::vector<Crew> left;
-  if (samples.beside.empty()) return left;
   for (Crew& crew : all) {
     const auto& stages = samples.beside.at(crew.neighbours());
     const bool is_done = std::all_of(crew.devices.begin(), crew.devices.end(),
@@ -177,8 +173,8 @@ class Rounds {
     const RealTime start = now();
     walkers_->count_from(start);
     // Whoever takes turns works for a part of the time.
-    const RealTime round_time =
-        kRound * static_cast<RealTime>(crew.devices.size()) / static_cast<RealTime>(crew.at_once);
+    const auto round_time = static_cast<RealTime>(
+        options_.round_seconds * 1e9 * static_cast<double>(crew.devices.size()) / crew.at_once);
     while (!is_over(before + Duration{now() - start}, now() - start, round_time, least_turns)) {
       walkers_->go_on();
       tell(crew, before + Duration{now() - start});
@@ -213,7 +209,7 @@ class Rounds {
     const std::size_t turns = walkers_->least_turns();
     if (turns < least_turns) return false;
     if (walkers_->all_done() || seconds(measured) >= options_.most_seconds) return true;
-    return passed >= round_time && turns >= kLeastTurns;
+    return passed >= round_time && turns >= walkers_->cycle();
   }
 
   void note_clock(std::optional<double> mhz) {
@@ -491,11 +487,15 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
   devices.take_algorithms(told);
   bool has_walked = false;
   for (BatchSamples& samples : batches) {
+    std::uint32_t rounds_walked = 0;
     const auto is_over = [&] {
+      if (options.one_more_round) return rounds_walked > 0;
       return samples.is_done() || seconds(samples.measured) >= options.most_seconds;
     };
     // Rounds of all, and between them one of each crew.
-    std::vector<Crew> crews = crews_left(samples, crews_of(options.devices, devices.takes_turns()));
+    std::vector<Crew> crews;
+    if (!samples.beside.empty()) crews = crews_of(options.devices, devices.takes_turns());
+    if (!options.one_more_round) crews = crews_left(samples, std::move(crews));
     bool still_learns = devices.learns_overheads() && !has_walked && &samples == &batches.back();
     if (is_over() && crews.empty() && !still_learns) continue;
     has_walked = true;
@@ -515,6 +515,7 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
     while (!is_over() || !crews.empty() || still_learns) {
       if (!is_over() || still_learns) {
         if (auto trouble = walk(everybody(options.devices))) return *trouble;
+        ++rounds_walked;
       }
       if (!crews.empty() && !measured.interrupted) {
         if (auto trouble = walk(crews.front())) return *trouble;
@@ -586,6 +587,12 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
   if (measured.clock) provenance["clock"] = fmt::format("{:.0f} MHz", *measured.clock);
   if (measured.load) provenance["load"] = fmt::format("{:.2f}", *measured.load);
   return calibration;
+}
+
+Diagnostic failed_device(const std::runtime_error& error) {
+  Diagnostic failed = input_error({}, error.what());
+  failed.fault = Fault::infeasible;
+  return failed;
 }
 
 void measure_between(CalibrationDevices& devices, const Network& network,

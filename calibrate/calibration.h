@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +32,11 @@ struct CalibrationOptions {
   double least_seconds = 1;  ///< Measured for each batch, after the warm-up.
   double most_seconds = 20;  ///< The noise decides between the two.
   std::uint64_t seed = 1;
-  bool slowdown = true;  ///< Also with fewer devices at work, where there are several.
+  double round_seconds = 2;  ///< Between two pauses, where there are clean passes enough.
+  bool slowdown = true;      ///< Also with fewer devices at work, where there are several.
+  /// One round, and one with each number of fewer devices at work, whatever the noise and the times
+  /// above say and an earlier calibration has.
+  bool one_more_round = false;
   /// Told now and then: what is measured, and the share of the most time that has passed.
   std::function<void(const std::string& what, double share)> progress;
 
@@ -102,6 +107,8 @@ class Walkers {
   virtual bool all_done() const = 0;
   /// The turns of the device that has had the fewest since they count.
   virtual std::size_t least_turns() const = 0;
+  /// So many turns in a row have every kind of pass in every way in which it is timed.
+  virtual std::size_t cycle() const { return 8; }
   /// Of devices at work, in MHz, where that is known; of the slowest where it is measured.
   virtual std::optional<double> clock() { return std::nullopt; }
   /// Whether that is measured on the devices that work.
@@ -182,6 +189,9 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
 Result<Calibration> calibration_of(const CalibrationDevices& devices, const Network& network,
                                    const Mark& mark, const CalibrationOptions& options,
                                    const Measured& measured);
+
+/// What a calibration ends with when a device fails under way (infeasible).
+Diagnostic failed_device(const std::runtime_error& error);
 
 /// Puts what belongs to no layer into the profile, after the walks: the algorithms of libraries,
 /// the overheads of a run on these devices, and their links, by sizes about those that the

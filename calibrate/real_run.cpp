@@ -3,6 +3,7 @@
 #include "calibrate/real_run.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "calibrate/elsewhere.h"
@@ -32,6 +33,12 @@ std::size_t median_of(const std::vector<double>& times, const std::vector<std::s
 double RealRun::hand_over_per_op_s() const {
   const auto ops = static_cast<double>(std::max<std::int64_t>(outcome.metrics.operations, 1));
   return seconds(iterations[shown].hand_over) / ops;
+}
+
+double RealRun::spread_of_rounds() const {
+  if (rounds_s.empty() || outcome.iteration_time_s <= 0) return 0;
+  const auto [least, most] = std::minmax_element(rounds_s.begin(), rounds_s.end());
+  return (*most - *least) / 2 / outcome.iteration_time_s;
 }
 
 Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
@@ -105,6 +112,7 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
     real.outcome.throughput_samples_per_s =
         real.outcome.samples_per_iteration() / real.outcome.iteration_time_s;
   }
+  real.rounds_s = {real.outcome.iteration_time_s};
   real.backend = backend.name();
   real.device = backend.device_text();
   real.cores = usable_cores();
@@ -113,6 +121,40 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
   const std::vector<std::string> own = backend.remarks();
   real.remarks.insert(real.remarks.end(), own.begin(), own.end());
   return real;
+}
+
+RealRun together(std::vector<RealRun> rounds) {
+  const bool any_clean =
+      std::any_of(rounds.begin(), rounds.end(), [](const RealRun& run) { return run.clean > 0; });
+  std::vector<double> times;
+  std::vector<std::size_t> counted;
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    times.push_back(rounds[i].outcome.iteration_time_s);
+    if (rounds[i].clean > 0 || !any_clean) counted.push_back(i);
+  }
+  const std::size_t middle = median_of(times, counted);
+  RealRun all;
+  std::vector<double> clean_times;
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    RealRun& one = rounds[i];
+    if (i == middle) {
+      all.shown = all.iterations.size() + one.shown;
+      all.outcome = std::move(one.outcome);
+      all.backend = std::move(one.backend);
+      all.device = std::move(one.device);
+      all.cores = one.cores;
+      all.remarks = std::move(one.remarks);
+    }
+    for (std::size_t k = 0; k < one.iterations.size(); ++k) {
+      if (one.iterations[k].clean || !any_clean) clean_times.push_back(one.times_s[k]);
+    }
+    std::move(one.iterations.begin(), one.iterations.end(), std::back_inserter(all.iterations));
+    all.times_s.insert(all.times_s.end(), one.times_s.begin(), one.times_s.end());
+    all.clean += one.clean;
+  }
+  for (const std::size_t i : counted) all.rounds_s.push_back(times[i]);
+  all.time_s = statistics_of(std::move(clean_times));
+  return all;
 }
 
 }  // namespace plumbline

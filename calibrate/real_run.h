@@ -21,6 +21,8 @@ struct RealRun {
   Statistics time_s;            ///< Of the clean iterations; of all where none was.
   std::size_t shown = 0;        ///< The iteration of `outcome`.
   std::size_t clean = 0;
+  /// The iteration time of each round, of those with a clean iteration; of all where none has.
+  std::vector<double> rounds_s;
   std::string backend;
   std::string device;
   unsigned cores = 1;
@@ -28,10 +30,17 @@ struct RealRun {
 
   /// From the release of an op to its begin in the shown iteration, for each F, B, I and W.
   double hand_over_per_op_s() const;
+  /// Half the distance of the fastest and the slowest round, relative to the time of `outcome`:
+  /// what a run changes by when it is repeated. 0 for one round.
+  double spread_of_rounds() const;
 };
 
 /// Plans, lowers and runs. Errors: those of
 /// plan_pipeline and lower; a run that was given up (infeasible), with where every device stood.
 Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend, const RunOptions& options);
+
+/// Runs of one scenario as one: all their iterations, and the outcome of the round in the middle
+/// (the lower of two), of those with a clean iteration. Requires: at least one.
+RealRun together(std::vector<RealRun> rounds);
 
 }  // namespace plumbline

@@ -31,6 +31,7 @@ Json measured(const RealRun& run) {
           {"clean_iterations", run.clean},
           {"shown_iteration", run.shown},
           {"time_s", statistics(run.time_s)},
+          {"rounds_s", run.rounds_s},
           {"hand_over_per_op_s", run.hand_over_per_op_s()},
           {"iterations", std::move(iterations)}};
 }
@@ -81,10 +82,15 @@ Json point_json(const ValidationPoint& point) {
       {"throughput_samples_per_s", pair(throughput(p), if_clean(throughput(m)))},
       {"bubble_fraction", pair(p.metrics.bubble_fraction(), if_clean(m.metrics.bubble_fraction()))},
       {"idle_by_cause_s", pair(idle(p), if_clean(idle(m)))},
-      {"error_by_cause_s", if_clean({{"compute", v.shares.compute_s},
-                                     {"transfer", v.shares.transfer_s},
-                                     {"hand_over", v.shares.hand_over_s},
-                                     {"waiting", v.shares.waiting_s}})},
+      {"timed_again", v.again_s ? Json{{"iteration_time_s", *v.again_s},
+                                       {"error", if_clean(v.again_error().value_or(0))}}
+                                : Json(nullptr)},
+      {"error_by_cause_s",
+       if_clean({{"profile", v.again_s ? Json(v.shares.profile_s) : Json(nullptr)},
+                 {"compute", v.shares.compute_s},
+                 {"transfer", v.shares.transfer_s},
+                 {"hand_over", v.shares.hand_over_s},
+                 {"waiting", v.shares.waiting_s}})},
       {"op_start_error_s", if_clean({{"median", v.starts.median_s},
                                      {"p95", v.starts.p95_s},
                                      {"most", v.starts.most_s},

@@ -75,8 +75,13 @@ std::string verdict_text(const Validation& v) {
       return fmt::format("SAME: {}; the measurement's own noise is {}", off, percent(v.noise()));
     case Verdict::close:
       return fmt::format("CLOSE: {}, within the tolerance of {}", off, percent(v.tolerance));
-    case Verdict::off:
-      return fmt::format("OFF: {}, beyond the tolerance of {}", off, percent(v.tolerance));
+    case Verdict::off: {
+      const auto again = v.again_error();
+      return fmt::format("OFF: {}, beyond the tolerance of {}{}", off, percent(v.tolerance),
+                         again && std::abs(*again) <= v.tolerance
+                             ? "; the profile is out of date: within it by the layers' times of now"
+                             : "");
+    }
     case Verdict::inconclusive:
       if (std::abs(v.error) > v.tolerance && 2 * v.measured.clean >= v.measured.iterations.size()) {
         return fmt::format("INCONCLUSIVE: {}, but the measurement's own noise is {}", off,
@@ -156,7 +161,12 @@ std::string causes(const Validation& v) {
     table.row({fmt::format("{:<10} {:>10} {:>10}   {}", name, difference_text(part_s),
                            signed_percent(part_s / v.measured_s()), meaning)});
   };
-  row("compute", v.shares.compute_s, "ops took another time than predicted");
+  if (v.again_s) {
+    row("profile", v.shares.profile_s, "layers take another time now than in the profile");
+    row("compute", v.shares.compute_s, "ops took another time than their layers now");
+  } else {
+    row("compute", v.shares.compute_s, "ops took another time than predicted");
+  }
   row("transfer", v.shares.transfer_s, "transfers and all-reduces did");
   row("hand-over", v.shares.hand_over_s, "ops began later than they could");
   row("waiting", v.shares.waiting_s, "the order of events on shared links");
@@ -185,7 +195,17 @@ std::string where_and_how(const Validation& v) {
       "at most ({});\n{} of the measured critical path is critical in the prediction too\n",
       time_text(v.starts.median_s), time_text(v.starts.p95_s), time_text(v.starts.most_s),
       v.starts.worst, percent(v.critical_path_agreement));
-  const Statistics& time = v.measured.time_s;
+  const RealRun& run = v.measured;
+  const Statistics& time = run.time_s;
+  if (v.again_s) {
+    text += fmt::format("by the layers' times of now it takes {}: an error of {}\n",
+                        time_text(*v.again_s), signed_percent(*v.again_error()));
+  }
+  if (run.rounds_s.size() > 1) {
+    const auto [least, most] = std::minmax_element(run.rounds_s.begin(), run.rounds_s.end());
+    text += fmt::format("{} rounds, {} to {}\n", run.rounds_s.size(), time_text(*least),
+                        time_text(*most));
+  }
   text += fmt::format("{} clean, {} to {} in the middle half, hand-over {} an op\n",
                       of_iterations(v.measured), time_text(time.q1), time_text(time.q3),
                       per_op_hand_over(v.measured));
@@ -201,6 +221,10 @@ std::string one_point(const std::vector<ValidationPoint>& points) {
     text +=
         "note: what the prediction puts at one instant came one after the other: a buffer more was "
         "held\n";
+  } else if (v.clean() && v.memory_verdict() == MemoryVerdict::order) {
+    text +=
+        "note: ops and transfers came in another order than predicted, of which the same rules say "
+        "the\nmeasured peak memory\n";
   } else if (v.clean() && v.memory_verdict() == MemoryVerdict::differs) {
     text += "note: the measured peak memory is not the predicted one on every device\n";
   }
@@ -248,6 +272,25 @@ std::string errors_text(std::vector<double> errors, std::size_t runs, double tol
                             percent(tolerance));
 }
 
+/// The errors by the layers' times of now, where there are any.
+std::string again_text(std::vector<double> errors) {
+  if (errors.empty()) return "";
+  std::sort(errors.begin(), errors.end());
+  return fmt::format("by the layers' times of now {} in the median, {} at worst\n",
+                     percent(quantile(errors, 0.5)), percent(errors.back()));
+}
+
+/// How far rounds of one run are apart, where there are several.
+std::string rounds_text(const std::vector<ValidationPoint>& points) {
+  double most = 0;
+  std::size_t rounds = 0;
+  for (const ValidationPoint& point : points) {
+    most = std::max(most, 2 * point.validation.measured.spread_of_rounds());
+    rounds = std::max(rounds, point.validation.measured.rounds_s.size());
+  }
+  return rounds > 1 ? fmt::format("rounds of one run differ by {} at most\n", percent(most)) : "";
+}
+
 std::string many_points(const std::vector<ValidationPoint>& points) {
   const std::string& scenario = points.front().validation.predicted.scenario;
   const bool one_scenario = std::all_of(points.begin(), points.end(), [&](const auto& point) {
@@ -259,23 +302,32 @@ std::string many_points(const std::vector<ValidationPoint>& points) {
   Table table;
   std::vector<std::string> header = {one_scenario ? "schedule" : "scenario"};
   if (!one_scenario) header.emplace_back("schedule");
+  const bool any_again = std::any_of(points.begin(), points.end(), [](const auto& point) {
+    return point.validation.again_s.has_value();
+  });
   for (const std::string_view title : {"micro-batches", "devices", "predicted", "measured", "error",
-                                       "hand-over", "memory", "clean"})
-    header.emplace_back(title);
+                                       "timed again", "hand-over", "memory", "clean"}) {
+    if (any_again || title != "timed again") header.emplace_back(title);
+  }
   header.push_back(fmt::format("{:<{}}", "verdict", widest == 0 ? 12 : widest + 15));
   table.row(std::move(header));
   std::vector<double> errors;
+  std::vector<double> errors_again;
   for (const ValidationPoint& point : points) {
     const Validation& v = point.validation;
     if (v.clean()) errors.push_back(std::abs(v.error));
+    if (v.clean() && v.again_s) errors_again.push_back(std::abs(*v.again_error()));
     const auto if_clean = [&](std::string text) { return v.clean() ? std::move(text) : "-"; };
     std::vector<std::string> row;
     if (!one_scenario) row.push_back(v.predicted.scenario);
     for (std::string cell :
          {v.predicted.pipeline.schedule.name, std::to_string(v.predicted.micro_batches),
           std::to_string(v.predicted.graph.slots()), time_text(v.predicted_s()),
-          if_clean(time_text(v.measured_s())), if_clean(signed_percent(v.error)),
-          if_clean(per_op_hand_over(v.measured)), if_clean(std::string(name(v.memory_verdict()))),
+          if_clean(time_text(v.measured_s())), if_clean(signed_percent(v.error))})
+      row.push_back(std::move(cell));
+    if (any_again) row.push_back(v.again_s ? if_clean(signed_percent(*v.again_error())) : "-");
+    for (std::string cell :
+         {if_clean(per_op_hand_over(v.measured)), if_clean(std::string(name(v.memory_verdict()))),
           fmt::format("{} of {}", v.measured.clean, v.measured.iterations.size())})
       row.push_back(std::move(cell));
     row.push_back(widest == 0 ? fmt::format("{:<12}", name(v.verdict))
@@ -287,7 +339,7 @@ std::string many_points(const std::vector<ValidationPoint>& points) {
                      backend_text(points.front().validation.measured)) +
          table.print() + notes(points) + '\n' +
          errors_text(std::move(errors), points.size(), points.front().validation.tolerance) +
-         ranking_text(points);
+         again_text(std::move(errors_again)) + rounds_text(points) + ranking_text(points);
 }
 
 }  // namespace
@@ -311,7 +363,8 @@ std::vector<ReportFigure> report_figures(const Validation& v) {
            fmt::format("iteration time, the median of {}", of_iterations(v.measured))},
           {"Error", signed_percent(v.error),
            fmt::format("predicted / measured - 1; the noise is {}", percent(v.noise()))},
-          {"From compute", part(v.shares.compute_s), "ops took another time"},
+          {v.again_s ? "From the profile and compute" : "From compute",
+           part(v.shares.profile_s + v.shares.compute_s), "ops took another time"},
           {"From transfers", part(v.shares.transfer_s), "transfers took another time"},
           {"From hand-over", part(v.shares.hand_over_s), "ops began later than they could"},
           {"From waiting", part(v.shares.waiting_s), "the order of events"},

@@ -75,8 +75,11 @@ ErrorShares shares_of(const Outcome& predicted, const Outcome& measured) {
   const double with_hand_over = time_with([&](std::uint32_t node, bool compute) {
     if (compute) lengths[node].gap = real[node].gap;
   });
-  return {predicted.iteration_time_s - with_compute, with_compute - with_transfers,
-          with_transfers - with_hand_over, with_hand_over - measured.iteration_time_s};
+  return {.profile_s = 0,
+          .compute_s = predicted.iteration_time_s - with_compute,
+          .transfer_s = with_compute - with_transfers,
+          .hand_over_s = with_transfers - with_hand_over,
+          .waiting_s = with_hand_over - measured.iteration_time_s};
 }
 
 StartErrors start_errors(const Outcome& predicted, const Outcome& measured) {
@@ -123,21 +126,31 @@ Verdict verdict_of(const Validation& v) {
   return error <= std::max(same_within, v.noise()) ? Verdict::same : Verdict::close;
 }
 
-std::vector<MemoryVerdict> compare_memory(const Outcome& predicted, const Outcome& measured) {
+/// What the rules of a prediction say of a trace, at least or at most.
+std::vector<DeviceMemory> ruled(const Outcome& predicted, const Trace& trace, TieOrder ties) {
   const Pipeline& pipeline = predicted.pipeline;
-  const auto most =
-      measure_memory(predicted.graph, pipeline.costs, predicted.memory_rules,
-                     memory_steps(predicted.graph, predicted.trace, pipeline.costs,
-                                  pipeline.schedule.shape.positions, predicted.memory_rules,
-                                  TieOrder::reservations_first));
+  return measure_memory(
+      predicted.graph, pipeline.costs, predicted.memory_rules,
+      memory_steps(predicted.graph, trace, pipeline.costs, pipeline.schedule.shape.positions,
+                   predicted.memory_rules, ties));
+}
+
+std::vector<MemoryVerdict> compare_memory(const Outcome& predicted, const Outcome& measured) {
+  const auto most = ruled(predicted, predicted.trace, TieOrder::reservations_first);
+  const auto least_measured = ruled(predicted, measured.trace, TieOrder::releases_first);
+  const auto most_measured = ruled(predicted, measured.trace, TieOrder::reservations_first);
   std::vector<MemoryVerdict> verdicts;
   verdicts.reserve(most.size());
   for (std::size_t slot = 0; slot < most.size(); ++slot) {
-    const Bytes least = predicted.memory[slot].peak.sum();
     const Bytes held = measured.memory[slot].peak.sum();
-    verdicts.push_back(held == least                                   ? MemoryVerdict::exact
-                       : held > least && held <= most[slot].peak.sum() ? MemoryVerdict::ties
-                                                                       : MemoryVerdict::differs);
+    const auto lies_in = [&](const DeviceMemory& from, const DeviceMemory& to) {
+      return held >= from.peak.sum() && held <= to.peak.sum();
+    };
+    verdicts.push_back(held == predicted.memory[slot].peak.sum()     ? MemoryVerdict::exact
+                       : lies_in(predicted.memory[slot], most[slot]) ? MemoryVerdict::ties
+                       : lies_in(least_measured[slot], most_measured[slot])
+                           ? MemoryVerdict::order
+                           : MemoryVerdict::differs);
   }
   return verdicts;
 }
@@ -155,24 +168,36 @@ std::string_view name(Verdict verdict) {
 }
 
 std::string_view name(MemoryVerdict verdict) {
-  constexpr std::string_view names[] = {"exact", "ties", "differs"};
+  constexpr std::string_view names[] = {"exact", "ties", "order", "differs"};
   return names[static_cast<std::size_t>(verdict)];
 }
 
 double Validation::noise() const {
   const auto samples = static_cast<double>(std::max<std::size_t>(measured.time_s.samples, 1));
-  return 1.82 * measured.time_s.relative_spread() / std::sqrt(samples);
+  return std::max(1.82 * measured.time_s.relative_spread() / std::sqrt(samples),
+                  measured.spread_of_rounds());
 }
 
-Validation validate(Outcome predicted, RealRun measured, double tolerance) {
+std::optional<double> Validation::again_error() const {
+  if (!again_s || measured_s() <= 0) return std::nullopt;
+  return *again_s / measured_s() - 1;
+}
+
+Validation validate(Outcome predicted, RealRun measured, double tolerance, const Outcome* again) {
   PLUMBLINE_CHECK(predicted.graph.activities == measured.outcome.graph.activities,
                   predicted.graph.size(), measured.outcome.graph.size());
+  PLUMBLINE_CHECK(!again || again->graph.activities == predicted.graph.activities,
+                  predicted.graph.size());
   Validation v;
   v.predicted = std::move(predicted);
   v.measured = std::move(measured);
   v.tolerance = tolerance;
   v.error = v.measured_s() > 0 ? v.predicted_s() / v.measured_s() - 1 : 0;
-  v.shares = shares_of(v.predicted, v.measured.outcome);
+  v.shares = shares_of(again ? *again : v.predicted, v.measured.outcome);
+  if (again) {
+    v.again_s = again->iteration_time_s;
+    v.shares.profile_s = v.predicted_s() - *v.again_s;
+  }
   v.starts = start_errors(v.predicted, v.measured.outcome);
   v.critical_path_agreement = path_agreement(v.predicted, v.measured.outcome);
   v.memory = compare_memory(v.predicted, v.measured.outcome);

@@ -27,6 +27,9 @@ std::string_view name(Verdict verdict);
 /// Measured lengths are put into the predicted run one kind after the other, and the run is
 /// evaluated again each time.
 struct ErrorShares {
+  /// The profile's times are not those of now; all below is then counted against what the times of
+  /// now predict. 0 where the layers were not timed again.
+  double profile_s = 0;
   double compute_s = 0;    ///< Ops took another time than predicted.
   double transfer_s = 0;   ///< Transfers, all-reduces and what else no device computes did.
   double hand_over_s = 0;  ///< Ops began later than they could have.
@@ -45,10 +48,11 @@ struct StartErrors {
 enum class MemoryVerdict : std::uint8_t {
   exact,    ///< To the byte.
   ties,     ///< What the prediction puts at one instant came in another order: a buffer more.
-  differs,  ///< Neither.
+  order,    ///< More came in another order; of the measured order the same rules say what was held.
+  differs,  ///< None of these.
 };
 
-/// "exact", "ties", "differs".
+/// "exact", "ties", "order", "differs".
 std::string_view name(MemoryVerdict verdict);
 
 /// A prediction, a run, and what lies between them.
@@ -56,6 +60,8 @@ struct Validation {
   Outcome predicted;
   RealRun measured;
   double tolerance = 0.05;
+  /// What the same run takes by the layers' times at the time of the run.
+  std::optional<double> again_s;
   double error = 0;  ///< predicted / measured - 1; negative = predicted too fast.
   ErrorShares shares;
   StartErrors starts;
@@ -71,14 +77,19 @@ struct Validation {
   /// it (error, shares, starts, noise, memory) is that of a disturbed run: reports do not tell it.
   bool clean() const { return measured.clean > 0; }
   /// Half the 95 % interval of the measured median, relative: 1.82 x the quartiles' distance over
-  /// the root of the number of iterations (McGill, Tukey and Larsen 1978, for normal samples).
+  /// the root of the number of iterations (McGill, Tukey and Larsen 1978, for normal samples). Not
+  /// less than half of what rounds differ by.
   double noise() const;
+  /// The error against again_s; nothing where that is not known.
+  std::optional<double> again_error() const;
   /// The worst of all devices.
   MemoryVerdict memory_verdict() const { return *std::max_element(memory.begin(), memory.end()); }
 };
 
-/// Compares. Requires: both are of the same schedule, so that their graphs have the same nodes.
-Validation validate(Outcome predicted, RealRun measured, double tolerance);
+/// Compares. `again` is the same run, predicted from the layers' times at the time of the run.
+/// Requires: all are of the same schedule, so that their graphs have the same nodes.
+Validation validate(Outcome predicted, RealRun measured, double tolerance,
+                    const Outcome* again = nullptr);
 
 /// One of several validations: the overrides that make it, and what came out.
 struct ValidationPoint {

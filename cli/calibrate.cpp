@@ -15,7 +15,6 @@
 
 #include "calibrate/calibration_file.h"
 #include "calibrate/cpu_calibration.h"
-#include "calibrate/cuda_calibration.h"
 #include "calibrate/cuda_check.h"
 #include "calibrate/sampling.h"
 #include "cli/command.h"
@@ -181,21 +180,6 @@ int report(const std::string& output, const Calibration& calibration, std::strin
       "");
 }
 
-Result<std::unique_ptr<CalibrationDevices>> devices_of(const Arguments& arguments,
-                                                       const Network& network) {
-  if (arguments.backend == "cpu") return cpu_devices();
-  CudaCalibrationOptions options;
-  options.one_gpu = arguments.one_gpu;
-  options.graphs = arguments.graphs;
-  return cuda_calibration_devices(network, arguments.options.devices, options);
-}
-
-Diagnostic failed_device(const std::runtime_error& error) {
-  Diagnostic failed = input_error({}, error.what());
-  failed.fault = Fault::infeasible;
-  return failed;
-}
-
 /// measure_layers, with a device that fails under way as an error.
 Result<Measured> measure(CalibrationDevices& devices, const Network& network,
                          const CalibrationOptions& options) {
@@ -241,7 +225,10 @@ int calibrate(Arguments arguments) {
   const auto network = read_network(arguments.network);
   if (!network) return fail(network.problems());
   if (const int trouble = try_output(arguments.output); trouble != ExitCode::done) return trouble;
-  const auto devices = devices_of(arguments, *network);
+  CudaCalibrationOptions cuda;
+  cuda.one_gpu = arguments.one_gpu;
+  cuda.graphs = arguments.graphs;
+  const auto devices = open_devices(arguments.backend, *network, options.devices, cuda);
   if (!devices) return fail(devices.problems());
   const CalibrationHead head = calibration_head(
       **devices, *network, options, fmt::format("plumbline {}, commit {}", kVersion, commit()));

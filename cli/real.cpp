@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "calibrate/cpu_calibration.h"
+
 namespace plumbline {
 
 void add_real_arguments(CLI::App& command, RealArguments& arguments) {
@@ -90,6 +92,14 @@ Result<std::unique_ptr<Backend>> make_backend(const RealArguments& arguments,
   auto cpu = cpu_backend(scenario, arguments.cpu);
   if (!cpu) return cpu.problems();
   return std::unique_ptr<Backend>(*std::move(cpu));
+}
+
+Result<std::unique_ptr<CalibrationDevices>> open_devices(const std::string& backend,
+                                                         const Network& network,
+                                                         std::uint32_t devices,
+                                                         const CudaCalibrationOptions& options) {
+  if (backend == "cpu") return cpu_devices();
+  return cuda_calibration_devices(network, devices, options);
 }
 
 ProgressLine::ProgressLine() : shown_(isatty(STDERR_FILENO) == 1) {}

@@ -9,6 +9,7 @@
 #include "calibrate/backend.h"
 #include "calibrate/cpu_backend.h"
 #include "calibrate/cuda_backend.h"
+#include "calibrate/cuda_calibration.h"
 #include "calibrate/runner.h"
 #include "calibrate/synthetic.h"
 #include "models/diagnostic.h"
@@ -49,6 +50,13 @@ std::optional<Diagnostic> refuse_backend(const std::string& name);
 /// Requires: nothing refused.
 Result<std::unique_ptr<Backend>> make_backend(const RealArguments& arguments,
                                               const Scenario& scenario);
+
+/// The devices of cpu or cuda, to time the layers of this network on. Errors: those of
+/// cuda_calibration_devices.
+Result<std::unique_ptr<CalibrationDevices>> open_devices(const std::string& backend,
+                                                         const Network& network,
+                                                         std::uint32_t devices,
+                                                         const CudaCalibrationOptions& options);
 
 /// Tells progress on stderr where that is a terminal; the line is gone when it is destroyed.
 class ProgressLine {

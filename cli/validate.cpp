@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "calibrate/real_run.h"
+#include "calibrate/recalibration.h"
 #include "calibrate/run_report.h"
 #include "cli/command.h"
 #include "cli/real.h"
@@ -19,6 +20,8 @@ namespace {
 
 struct ValidateArguments : ScenarioArguments, RealArguments {
   double tolerance = 0.05;
+  std::uint32_t rounds = 1;
+  bool recalibrates = false;
   bool json = false;
   std::string trace;
   std::string report;  ///< The HTML file; "" = none.
@@ -35,8 +38,100 @@ std::optional<Diagnostic> refuse_several(const std::string& option, const std::s
   return wrong;
 }
 
+/// Why layers are not timed again, if that was asked for.
+std::optional<Diagnostic> refuse_recalibration(const ValidateArguments& arguments) {
+  if (!arguments.recalibrates || arguments.backend != "synthetic") return std::nullopt;
+  return input_error({}, "--recalibrate with --backend synthetic: it has no layers to time",
+                     "cpu and cuda time real kernels");
+}
+
+/// One of the runs, before it runs.
+struct PlannedRun {
+  Scenario scenario;
+  Outcome prediction;
+  std::vector<std::string> varying;  ///< The overrides that tell it from the others.
+};
+
+/// Reads and predicts all of them: every scenario with every combination.
+Result<std::vector<PlannedRun>> planned_runs(const std::vector<std::string>& paths,
+                                             const std::vector<std::vector<std::string>>& all) {
+  std::vector<PlannedRun> planned;
+  const auto varying = varying_overrides(all);
+  for (const std::string& path : paths) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      auto scenario = load_scenario({path, all[i], ""});
+      if (!scenario) return scenario.problems();
+      auto prediction = predict(*scenario);
+      if (!prediction) return prediction.problems();
+      planned.push_back({*std::move(scenario), *std::move(prediction), varying[i]});
+    }
+  }
+  return planned;
+}
+
+/// Runs all of them, round after round; with the layers timed before, between and after, where that
+/// was asked for.
+Result<std::vector<RealRun>> run_rounds(const ValidateArguments& arguments,
+                                        const std::vector<PlannedRun>& planned,
+                                        Recalibrations& recalibrations) {
+  ProgressLine line;
+  const std::string of_rounds =
+      arguments.rounds > 1 ? fmt::format(", of {} rounds", arguments.rounds) : "";
+  const auto time_layers = [&] {
+    if (arguments.recalibrates) line.tell("the layers are timed again");
+    return recalibrations.walk();
+  };
+  if (auto failed = time_layers()) return *failed;
+  std::vector<std::vector<RealRun>> runs(planned.size());
+  for (std::uint32_t round = 0; round < arguments.rounds; ++round) {
+    for (std::size_t i = 0; i < planned.size(); ++i) {
+      RunOptions options = arguments.run;
+      options.iterations = (options.iterations + arguments.rounds - 1) / arguments.rounds;
+      options.progress = [&](std::uint32_t done, std::uint32_t most) {
+        line.tell(fmt::format("run {} of {}{}: iteration {} of at most {}",
+                              round * planned.size() + i + 1, planned.size() * arguments.rounds,
+                              of_rounds, done, most));
+      };
+      const auto backend = make_backend(arguments, planned[i].scenario);
+      if (!backend) return backend.problems();
+      auto run = run_scenario(planned[i].scenario, **backend, options);
+      if (!run) return run.problems();
+      runs[i].push_back(*std::move(run));
+    }
+    if (auto failed = time_layers()) return *failed;
+  }
+  std::vector<RealRun> all;
+  all.reserve(runs.size());
+  for (std::vector<RealRun>& rounds : runs) all.push_back(together(std::move(rounds)));
+  return all;
+}
+
+/// Compares each run with its prediction, and with what the layers' times of now predict, where
+/// they are known.
+Result<std::vector<ValidationPoint>> compared(const ValidateArguments& arguments,
+                                              std::vector<PlannedRun> planned,
+                                              std::vector<RealRun> runs,
+                                              const Recalibrations& recalibrations) {
+  std::vector<ValidationPoint> points;
+  points.reserve(planned.size());
+  for (std::size_t i = 0; i < planned.size(); ++i) {
+    PlannedRun& one = planned[i];
+    std::optional<Outcome> again;
+    if (arguments.recalibrates) {
+      auto predicted = recalibrations.predict(one.scenario, one.prediction);
+      if (!predicted) return predicted.problems();
+      again = *std::move(predicted);
+      runs[i].remarks.push_back(recalibrations.of(one.scenario, one.prediction).remark());
+    }
+    points.push_back({one.varying, validate(std::move(one.prediction), std::move(runs[i]),
+                                            arguments.tolerance, again ? &*again : nullptr)});
+  }
+  return points;
+}
+
 int validate_all(const ValidateArguments& arguments) {
   if (const auto wrong = refuse_backend(arguments.backend)) return fail({*wrong});
+  if (const auto wrong = refuse_recalibration(arguments)) return fail({*wrong});
   // What stands without a '=' is one more scenario.
   std::vector<std::string> paths = {arguments.scenario};
   std::vector<std::string> axes;
@@ -48,39 +143,33 @@ int validate_all(const ValidateArguments& arguments) {
   if (const auto wrong = refuse_several("--trace", arguments.trace, count)) return fail({*wrong});
   if (const auto wrong = refuse_several("--report", arguments.report, count)) return fail({*wrong});
   if (const int code = try_output(arguments.report); code != ExitCode::done) return code;
+
   // All are read and predicted before the first one runs.
-  std::vector<Scenario> scenarios;
-  std::vector<Outcome> predictions;
-  std::vector<std::vector<std::string>> names;
-  const auto varying = varying_overrides(*combined);
-  for (const std::string& path : paths) {
-    names.insert(names.end(), varying.begin(), varying.end());
-    for (const auto& overrides : *combined) {
-      auto scenario = load_scenario({path, overrides, ""});
-      if (!scenario) return fail(scenario.problems());
-      auto prediction = predict(*scenario);
-      if (!prediction) return fail(prediction.problems());
-      scenarios.push_back(*std::move(scenario));
-      predictions.push_back(*std::move(prediction));
+  auto planned = planned_runs(paths, *combined);
+  if (!planned) return fail(planned.problems());
+  const Scenario first = planned->front().scenario;
+  Recalibrations recalibrations([&](const Network& network, const CalibrationOptions& options) {
+    CudaCalibrationOptions cuda;
+    cuda.one_gpu = arguments.cuda.one_gpu;
+    cuda.graphs = arguments.cuda.graphs;
+    return open_devices(arguments.backend, network, options.devices, cuda);
+  });
+  if (arguments.recalibrates) {
+    for (const PlannedRun& one : *planned) {
+      if (const auto refused = recalibrations.add(one.scenario, one.prediction))
+        return fail(*refused);
     }
   }
-  std::vector<ValidationPoint> points;
-  {
-    ProgressLine line;
-    for (std::size_t i = 0; i < scenarios.size(); ++i) {
-      RunOptions options = arguments.run;
-      options.progress = [&](std::uint32_t done, std::uint32_t most) {
-        line.tell(fmt::format("run {} of {}: iteration {} of at most {}", i + 1, scenarios.size(),
-                              done, most));
-      };
-      const auto backend = make_backend(arguments, scenarios[i]);
-      if (!backend) return fail(backend.problems());
-      auto run = run_scenario(scenarios[i], **backend, options);
-      if (!run) return fail(run.problems());
-      points.push_back(
-          {names[i], validate(std::move(predictions[i]), *std::move(run), arguments.tolerance)});
-    }
-  }
+
+  // Run, and compare.
+  auto runs = run_rounds(arguments, *planned, recalibrations);
+  if (!runs) return fail(runs.problems());
+  const auto compared_points =
+      compared(arguments, *std::move(planned), *std::move(runs), recalibrations);
+  if (!compared_points) return fail(compared_points.problems());
+  const std::vector<ValidationPoint>& points = *compared_points;
+
+  // Tell.
   if (!arguments.trace.empty()) {
     const Validation& v = points.front().validation;
     const int written =
@@ -90,10 +179,10 @@ int validate_all(const ValidateArguments& arguments) {
   }
   if (!arguments.report.empty()) {
     const Validation& v = points.front().validation;
-    const std::string page = html_report(
-        scenarios.front(), {{v.predicted, "predicted"}, {v.measured.outcome, "measured"}},
-        {arguments.command_line, kVersion, combined->front(), report_figures(v),
-         report_remarks(v)});
+    const std::string page =
+        html_report(first, {{v.predicted, "predicted"}, {v.measured.outcome, "measured"}},
+                    {arguments.command_line, kVersion, combined->front(), report_figures(v),
+                     report_remarks(v)});
     const int written = write_output(page, arguments.report);
     if (written != ExitCode::done) return written;
   }
@@ -121,6 +210,16 @@ void add_validate(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0.0, 10.0))
       ->type_name("FRACTION")
       ->capture_default_str();
+  command
+      ->add_option("--rounds", arguments->rounds,
+                   "measure in so many rounds, in each of which every run has its part of the "
+                   "iterations: what a machine does meanwhile meets all of them")
+      ->check(CLI::Range(1, 1000))
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_flag("--recalibrate", arguments->recalibrates,
+                    "cpu, cuda: time the layers again before, between and after the rounds, to "
+                    "tell how much of the error is the profile's age");
   command->add_flag("--json", arguments->json, "print JSON and nothing else");
   command
       ->add_option("--trace", arguments->trace,

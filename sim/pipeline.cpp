@@ -239,7 +239,7 @@ std::optional<Diagnostics> add_schedule(const Scenario& scenario, const Pipeline
 
 }  // namespace
 
-Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run) {
+Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Partition* as) {
   Pipeline pipeline;
   pipeline.notes = scenario.notes;
 
@@ -254,7 +254,7 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run) {
     return *refused;
 
   // Layers to stages to devices.
-  auto partition = place(scenario, sized.layers);
+  auto partition = as ? Result<Partition>(*as) : place(scenario, sized.layers);
   if (!partition) return partition.problems();
   pipeline.partition = *std::move(partition);
   const auto stages = static_cast<std::uint32_t>(pipeline.partition.stages.size());

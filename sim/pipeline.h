@@ -35,8 +35,10 @@ struct Pipeline {
 };
 
 /// Costs at the micro-batch size, partition, schedule. `for_run` raises the number of micro-batches
-/// of an asynchronous run to what its steady state needs. Errors: a plan that does not fit model,
-/// cluster or schedule; a deadlock; sizes that are not simulated.
-Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run);
+/// of an asynchronous run to what its steady state needs. With `as`, that is the partition,
+/// whatever the plan would make of these costs. Errors: a plan that does not fit model, cluster or
+/// schedule; a deadlock; sizes that are not simulated.
+Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run,
+                               const Partition* as = nullptr);
 
 }  // namespace plumbline

@@ -30,9 +30,9 @@ Trace evaluate(const OpGraph& graph, Evaluation evaluation) {
 
 }  // namespace
 
-Result<Outcome> predict(const Scenario& scenario, Evaluation evaluation) {
+Result<Outcome> predict(const Scenario& scenario, Evaluation evaluation, const Partition* as) {
   // Partition, stage costs and schedule.
-  auto pipeline = plan_pipeline(scenario, /*for_run=*/true);
+  auto pipeline = plan_pipeline(scenario, /*for_run=*/true, as);
   if (!pipeline) return pipeline.problems();
 
   // Lower it. From here on the order is fixed.

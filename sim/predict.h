@@ -15,7 +15,9 @@ enum class Evaluation {
   fastest,  ///< As a longest path where no rates change under way, else by the event engine.
 };
 
-/// Predicts. Errors: those of plan_pipeline; a run that does not fit into 64 bits.
-Result<Outcome> predict(const Scenario& scenario, Evaluation evaluation = Evaluation::events);
+/// Predicts; with `as`, a run of this partition. Errors: those of plan_pipeline; a run that does
+/// not fit into 64 bits.
+Result<Outcome> predict(const Scenario& scenario, Evaluation evaluation = Evaluation::events,
+                        const Partition* as = nullptr);
 
 }  // namespace plumbline

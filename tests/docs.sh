@@ -104,7 +104,7 @@ mask() {  # of stdin: what is measured becomes <word>, what may be there or not 
     -e "s/^( *device)( +$causes)+\$/\1 <causes>/" \
     -e "s/^$verdict: .*/<verdict>/" \
     -e "s/\b$verdict\b/<verdict>/g" \
-    -e 's/\b(exact|ties|differs)\b/<memory>/g' \
+    -e 's/\b(exact|ties|order|differs)\b/<memory>/g' \
     -e 's/^(ranking: [0-9]+ pairs), .*/\1, <order>/' \
     -e 's/^loss .* in the first iteration, .* after [0-9]+$/<losses>/' \
     -e 's/^( *samples.s) .*/\1 <number>/' \

@@ -83,6 +83,12 @@ std::string worst_cell(const Summary& summary) {
                      point_name(*summary.worst_of, *summary.worst));
 }
 
+std::string worst_cell(const TimedAgain& again) {
+  if (!again.worst) return "-";
+  return fmt::format("{}: {}", signed_percent(*again.worst->measured->again_error),
+                     point_name(*again.worst_of, *again.worst));
+}
+
 std::string memory_cell(const Summary& summary) {
   return summary.measured > 0 ? counts<MemoryVerdict>(summary.memory) : "-";
 }

@@ -29,6 +29,8 @@ std::string point_name(const ResultFile& file, const ResultPoint& point);
 std::string range_cell(const Spread& spread, bool any);
 /// "-1.40 %: gpipe, 4 micro-batches, 2 devices".
 std::string worst_cell(const Summary& summary);
+/// The same, by the layers' times at the time of the run.
+std::string worst_cell(const TimedAgain& again);
 /// "49 exact, 23 ties".
 std::string memory_cell(const Summary& summary);
 /// "6 SAME, 2 CLOSE".

@@ -47,7 +47,9 @@ GroupText text_of(ResultGroup group) {
       return {"Networks trained on CPU cores", "networks, on `cpu`",
               "Each network is calibrated on two cores with micro-batches of 16 samples, its "
               "schedules are predicted from that\nprofile alone, and then trained for real on the "
-              "same cores: `plan.partition: balanced`, free links.",
+              "same cores: `plan.partition: balanced`, free links. Every run is made in\nthree "
+              "rounds, in turn with the others, and before, between and after the rounds the "
+              "layers are timed again.",
               "network"};
   }
   return {};
@@ -182,12 +184,41 @@ std::string error_table(const Files& files, ResultGroup group) {
   return markdown_table(rows, kSummaryLeft) + unmeasured(all);
 }
 
+/// The first cause that these results tell: the profile's share is known where the layers were
+/// timed again.
+std::size_t first_cause(const Files& files) { return summarize(files).again.runs > 0 ? 0 : 1; }
+
+/// What the error is by the layers' times at the time of the run; "" where they were not taken.
+std::string again_table(const Files& files, ResultGroup group) {
+  if (summarize(files).again.runs == 0) return "";
+  std::vector<std::vector<std::string>> rows = {
+      {text_of(group).noun, "runs", "error, mean of sizes", "by the times of now", "from ... to",
+       "worst", "rounds of a run differ by", "at most"}};
+  const auto row = [&](const std::string& name, const TimedAgain& again) {
+    const bool any = again.runs > 0;
+    rows.push_back(
+        {name, std::to_string(again.runs), any ? unsigned_percent(again.by_profile.mean_size) : "-",
+         any ? unsigned_percent(again.error.mean_size) : "-", range_cell(again.error, any),
+         worst_cell(again), any ? unsigned_percent(again.rounds.mean) : "-",
+         any ? unsigned_percent(again.rounds.most) : "-"});
+  };
+  for (const ResultFile* file : files) row(file->name, summarize({file}).again);
+  if (files.size() > 1) row("all", summarize(files).again);
+  return "The machine does not stay as it was when the profile was measured. The layers' times of "
+         "now are those that were\ntaken beside the runs; what is left of the error by them is the "
+         "prediction's own. What rounds of one run differ by, from\nthe fastest to the slowest, is "
+         "how well a measurement tells what the next one will be.\n\n" +
+         markdown_table(rows, {0, 5}) + '\n';
+}
+
 std::string cause_table(const Files& files, ResultGroup group) {
   std::vector<std::vector<std::string>> rows = {{text_of(group).noun}};
-  for (const std::string_view cause : kCauses) rows.front().emplace_back(cause);
+  const std::size_t first = first_cause(files);
+  rows.front().insert(rows.front().end(), kCauses.begin() + first, kCauses.end());
   const auto row = [&](const std::string& name, const Summary& summary) {
     std::vector<std::string> cells = {name};
-    for (const Spread& cause : summary.causes) {
+    for (std::size_t i = first; i < kCauses.size(); ++i) {
+      const Spread& cause = summary.causes[i];
       cells.push_back(summary.measured == 0
                           ? "-"
                           : fmt::format("{:.2f} ({:+.2f} to {:+.2f})", 100 * cause.mean_size,
@@ -219,7 +250,8 @@ std::string calibration_table(const Files& files) {
 
 // ---- all points
 
-std::vector<std::string> point_row(const ResultFile& file, const ResultPoint& point) {
+std::vector<std::string> point_row(const ResultFile& file, const ResultPoint& point,
+                                   std::size_t first) {
   std::vector<std::string> cells = {file.name, point.schedule, std::to_string(point.devices),
                                     std::to_string(point.micro_batches),
                                     time_cell(point.predicted_s)};
@@ -228,12 +260,14 @@ std::vector<std::string> point_row(const ResultFile& file, const ResultPoint& po
     const ResultPoint::Measured& m = *point.measured;
     cells.push_back(time_cell(m.time_s));
     cells.push_back(signed_percent(m.error));
-    for (const double part :
-         {m.shares.compute_s, m.shares.transfer_s, m.shares.hand_over_s, m.shares.waiting_s})
-      cells.push_back(fmt::format("{:+.2f}", 100 * part / m.time_s));
+    if (first == 0) cells.push_back(m.again_error ? signed_percent(*m.again_error) : "-");
+    const double parts[] = {m.shares.profile_s, m.shares.compute_s, m.shares.transfer_s,
+                            m.shares.hand_over_s, m.shares.waiting_s};
+    for (std::size_t i = first; i < kCauses.size(); ++i)
+      cells.push_back(fmt::format("{:+.2f}", 100 * parts[i] / m.time_s));
     cells.emplace_back(name(m.memory));
   } else {
-    cells.insert(cells.end(), 3 + kCauses.size(), "-");
+    cells.insert(cells.end(), 3 + (first == 0 ? 1 : 0) + kCauses.size() - first, "-");
   }
   cells.push_back(fmt::format("{} of {}", point.clean, point.iterations));
   cells.emplace_back(name(point.verdict));
@@ -244,22 +278,26 @@ std::string all_points(const Files& files, ResultGroup group) {
   std::vector<std::vector<std::string>> rows = {
       {group == ResultGroup::examples ? "scenario" : text_of(group).noun, "schedule", "devices",
        "micro-batches", "predicted", "measured", "error"}};
-  rows.front().insert(rows.front().end(), kCauses.begin(), kCauses.end());
+  const std::size_t first = first_cause(files);
+  if (first == 0) rows.front().emplace_back("by the times of now");
+  rows.front().insert(rows.front().end(), kCauses.begin() + first, kCauses.end());
+  const std::size_t memory = rows.front().size();
   for (const char* title : {"memory", "clean", "verdict"}) rows.front().emplace_back(title);
   std::string commands;
   for (const ResultFile* file : files) {
     commands += file->command + '\n';
-    for (const ResultPoint& point : file->points) rows.push_back(point_row(*file, point));
+    for (const ResultPoint& point : file->points) rows.push_back(point_row(*file, point, first));
   }
   return fmt::format(
       "<details><summary>All {} points</summary>\n\n{}\n```sh\n{}```\n\n</details>\n",
-      rows.size() - 1, markdown_table(rows, {0, 1, 11, 13}), commands);
+      rows.size() - 1, markdown_table(rows, {0, 1, memory, memory + 2}), commands);
 }
 
 std::string group_section(const Files& files, ResultGroup group) {
   const GroupText text = text_of(group);
   std::string section = fmt::format("\n## {}\n\n{}\n\n", text.title, text.meaning);
-  section += error_table(files, group) + '\n' + cause_table(files, group);
+  section += error_table(files, group) + '\n' + again_table(files, group);
+  section += cause_table(files, group);
   if (group == ResultGroup::networks) section += calibration_table(files);
   return section + '\n' + all_points(files, group);
 }
@@ -299,9 +337,17 @@ std::string overview(const std::vector<ResultFile>& results) {
   }
   return "\n## In short\n\n" + markdown_table(rows, kSummaryLeft) +
          "\n*Peak memory*: `exact` is to the byte; `ties` is a buffer more, where what the "
-         "prediction puts at one instant came\none after the other. *Pairs* are of runs of one "
+         "prediction puts at one instant came\none after the other; `order` is another order of "
+         "events, of which the same rules say what was measured. *Pairs* are of runs of one "
          "model and number of devices, by samples per second; those whose\nmeasured times differ "
          "by no more than their noise are not counted; *tau* is Kendall's, over the others.\n";
+}
+
+/// "1.70 % (+4.11 %)".
+std::string again_cell(const TimedAgain& again) {
+  if (again.runs == 0) return "-";
+  return fmt::format("{} ({})", unsigned_percent(again.error.mean_size),
+                     signed_percent(*again.worst->measured->again_error));
 }
 
 }  // namespace
@@ -320,12 +366,12 @@ std::string validation_page(const std::vector<ResultFile>& results) {
 std::string accuracy_table(const std::vector<ResultFile>& results) {
   std::vector<std::vector<std::string>> rows = {
       {"what", "runs", "error of iteration time, mean of sizes", "from ... to", "worst",
-       "peak memory", "pairs in the predicted order"}};
+       "by the times of now, mean (worst)", "peak memory", "pairs in the predicted order"}};
   const auto row = [&](const std::string& name, const Files& files, bool ranked) {
     const Summary s = summarize(files);
     const bool any = s.measured > 0;
     rows.push_back({name, std::to_string(s.runs), any ? unsigned_percent(s.error.mean_size) : "-",
-                    range_cell(s.error, any), worst_cell(s), memory_cell(s),
+                    range_cell(s.error, any), worst_cell(s), again_cell(s.again), memory_cell(s),
                     ranked ? order_cell(s.ranking) : "-"});
   };
   for (const ResultGroup group : kResultGroups) {
@@ -335,7 +381,7 @@ std::string accuracy_table(const std::vector<ResultFile>& results) {
     if (group != ResultGroup::networks) continue;
     for (const ResultFile* file : files) row("of them " + file->name, {file}, true);
   }
-  std::string text = markdown_table(rows, {0, 4, 5});
+  std::string text = markdown_table(rows, {0, 4, 6});
   for (const std::string& more : {warning(results), missing_groups(results)}) {
     if (!more.empty()) text += '\n' + more;
   }

@@ -65,6 +65,9 @@ ErrorShares read_shares(SectionReader& point, Diagnostics& problems) {
     return {};
   }
   ErrorShares shares;
+  const YamlNode* profile = section->child("profile");
+  if (profile && profile->kind != YamlNode::Kind::null)
+    shares.profile_s = signed_number(*section, "profile", problems);
   shares.compute_s = signed_number(*section, "compute", problems);
   shares.transfer_s = signed_number(*section, "transfer", problems);
   shares.hand_over_s = signed_number(*section, "hand_over", problems);
@@ -80,6 +83,31 @@ std::int64_t read_iterations(SectionReader& measured) {
   return count(measured, "iterations", 1);
 }
 
+std::vector<double> read_rounds(SectionReader& measured) {
+  std::vector<double> rounds;
+  if (!measured.has("rounds_s")) return rounds;
+  const auto* nodes = measured.list("rounds_s");
+  if (!nodes) return rounds;
+  rounds.reserve(nodes->size());
+  for (const YamlNode& node : *nodes) {
+    char* end = nullptr;
+    rounds.push_back(std::strtod(node.text.c_str(), &end));
+    if (end == node.text.c_str() || *end != '\0')
+      measured.error(node.mark, measured.path_of("rounds_s") + " holds what is no number");
+  }
+  return rounds;
+}
+
+/// Nothing where the layers were not timed again.
+std::optional<double> read_again(SectionReader& point, Diagnostics& problems) {
+  const YamlNode* node = point.child("timed_again");
+  if (!node || node->kind == YamlNode::Kind::null) return std::nullopt;
+  auto section = point.section("timed_again");
+  if (!section) return std::nullopt;
+  section->child("iteration_time_s");
+  return signed_number(*section, "error", problems);
+}
+
 ResultPoint read_point(const YamlNode& node, const std::string& path, Diagnostics& problems) {
   SectionReader section(node, path, problems);
   ResultPoint point;
@@ -89,9 +117,11 @@ ResultPoint read_point(const YamlNode& node, const std::string& path, Diagnostic
   point.devices = count(section, "device_count", 1);
   point.micro_batches = count(section, "micro_batches", 1);
   point.verdict = named(section, "verdict", Verdict::inconclusive);
+  std::vector<double> rounds;
   if (auto measured = section.section("measured")) {
     point.clean = count(*measured, "clean_iterations", 0);
     point.iterations = read_iterations(*measured);
+    rounds = read_rounds(*measured);
   } else {
     section.require("measured");
   }
@@ -102,7 +132,8 @@ ResultPoint read_point(const YamlNode& node, const std::string& path, Diagnostic
   }
   point.predicted_s = signed_number(*times, "predicted", problems);
   if (point.clean == 0) {
-    for (const char* key : {"error", "memory", "error_by_cause_s"}) section.child(key);  // null
+    for (const char* key : {"error", "memory", "error_by_cause_s", "timed_again"})
+      section.child(key);  // null
     times->child("measured");
     return point;
   }
@@ -111,6 +142,8 @@ ResultPoint read_point(const YamlNode& node, const std::string& path, Diagnostic
   measured.error = signed_number(section, "error", problems);
   measured.shares = read_shares(section, problems);
   measured.memory = named(section, "memory", MemoryVerdict::differs);
+  measured.again_error = read_again(section, problems);
+  measured.rounds_s = std::move(rounds);
   if (measured.time_s <= 0) {
     section.error(times->mark_of("measured"),
                   times->path_of("measured") + " is not above zero, with clean iterations");
@@ -207,11 +240,25 @@ Json point_json(const ResultPoint& point) {
                                 {"transfer", time(measured->shares.transfer_s)},
                                 {"hand_over", time(measured->shares.hand_over_s)},
                                 {"waiting", time(measured->shares.waiting_s)}};
+    if (measured->again_error) {
+      json["error_by_cause_s"]["profile"] = time(measured->shares.profile_s);
+      json["timed_again"] = {{"error", decimals(*measured->again_error, 6)}};
+    }
+    if (measured->rounds_s.size() > 1) {
+      for (const double round : measured->rounds_s)
+        json["measured"]["rounds_s"].push_back(time(round));
+    }
   }
   return json;
 }
 
 }  // namespace
+
+double ResultPoint::Measured::range_of_rounds() const {
+  if (rounds_s.empty()) return 0;
+  const auto [least, most] = std::minmax_element(rounds_s.begin(), rounds_s.end());
+  return (*most - *least) / time_s;
+}
 
 std::string_view name(ResultGroup group) {
   constexpr std::string_view names[] = {"practicals", "matrix", "examples", "networks"};

@@ -33,6 +33,12 @@ struct ResultPoint {
     double error = 0;   ///< predicted / measured - 1; negative = predicted too fast.
     ErrorShares shares;
     MemoryVerdict memory = MemoryVerdict::exact;
+    /// The error by the layers' times at the time of the run; nothing where these were not taken.
+    std::optional<double> again_error;
+    std::vector<double> rounds_s;  ///< The time of each round.
+
+    /// The distance of the fastest and the slowest round, relative to time_s.
+    double range_of_rounds() const;
   };
   std::string scenario;
   std::string schedule;

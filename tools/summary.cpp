@@ -30,6 +30,32 @@ Spread spread_of(const std::vector<double>& values) {
   return spread;
 }
 
+TimedAgain timed_again(const std::vector<const ResultFile*>& files) {
+  TimedAgain again;
+  std::vector<double> by_profile;
+  std::vector<double> errors;
+  std::vector<double> rounds;
+  for (const ResultFile* file : files) {
+    for (const ResultPoint& point : file->points) {
+      if (!point.measured || !point.measured->again_error) continue;
+      const ResultPoint::Measured& measured = *point.measured;
+      if (!again.worst ||
+          std::abs(*measured.again_error) > std::abs(*again.worst->measured->again_error)) {
+        again.worst = &point;
+        again.worst_of = file;
+      }
+      by_profile.push_back(measured.error);
+      errors.push_back(*measured.again_error);
+      rounds.push_back(measured.range_of_rounds());
+    }
+  }
+  again.runs = errors.size();
+  again.by_profile = spread_of(by_profile);
+  again.error = spread_of(errors);
+  again.rounds = spread_of(rounds);
+  return again;
+}
+
 }  // namespace
 
 Summary summarize(const std::vector<const ResultFile*>& files) {
@@ -55,12 +81,13 @@ Summary summarize(const std::vector<const ResultFile*>& files) {
       }
       errors.push_back(measured.error);
       const ErrorShares& shares = measured.shares;
-      const double parts[] = {shares.compute_s, shares.transfer_s, shares.hand_over_s,
-                              shares.waiting_s};
+      const double parts[] = {shares.profile_s, shares.compute_s, shares.transfer_s,
+                              shares.hand_over_s, shares.waiting_s};
       for (std::size_t i = 0; i < causes.size(); ++i)
         causes[i].push_back(parts[i] / measured.time_s);
     }
   }
+  summary.again = timed_again(files);
   summary.measured = errors.size();
   summary.error = spread_of(errors);
   for (std::size_t i = 0; i < causes.size(); ++i) summary.causes[i] = spread_of(causes[i]);

@@ -22,17 +22,29 @@ struct Spread {
 };
 
 /// The causes of an error, in the order of `Summary::causes`.
-inline constexpr std::array<std::string_view, 4> kCauses = {"compute", "transfer", "hand-over",
-                                                            "waiting"};
+inline constexpr std::array<std::string_view, 5> kCauses = {"profile", "compute", "transfer",
+                                                            "hand-over", "waiting"};
+
+/// Points whose layers were timed again beside the runs.
+struct TimedAgain {
+  std::size_t runs = 0;
+  Spread by_profile;                     ///< The error of these points.
+  Spread error;                          ///< The error by the layers' times at the time of the run.
+  const ResultPoint* worst = nullptr;    ///< The first with the largest of these.
+  const ResultFile* worst_of = nullptr;  ///< The file that it is from.
+  Spread rounds;                         ///< What rounds of one run differ by.
+};
 
 struct Summary {
   std::size_t runs = 0;
   std::size_t measured = 0;  ///< Those with a clean iteration; only they count in the errors.
   Spread error;              ///< All 0 where nothing was measured.
-  const ResultPoint* worst = nullptr;     ///< The first with the largest absolute error.
-  const ResultFile* worst_of = nullptr;   ///< The file that it is from.
-  std::array<Spread, 4> causes{};         ///< Relative to the measured time, as the error.
-  std::array<std::size_t, 3> memory{};    ///< By MemoryVerdict.
+  const ResultPoint* worst = nullptr;    ///< The first with the largest absolute error.
+  const ResultFile* worst_of = nullptr;  ///< The file that it is from.
+  TimedAgain again;
+  /// Relative to the measured time, as the error.
+  std::array<Spread, kCauses.size()> causes{};
+  std::array<std::size_t, 4> memory{};    ///< By MemoryVerdict.
   std::array<std::size_t, 4> verdicts{};  ///< By Verdict, of all runs.
   std::int64_t clean = 0;
   std::int64_t iterations = 0;

@@ -77,6 +77,7 @@ class CudaWalkers : public Walkers {
     return std::all_of(walking_.begin(), walking_.end(),
                        [&](std::uint32_t device) { return walkers_[device]->is_done(); });
   }
+  std::size_t cycle() const override { return walkers_.front()->cycle(); }
   std::size_t least_turns() const override {
     std::size_t least = walkers_[walking_.front()]->turns();
     for (const std::uint32_t device : walking_) least = std::min(least, walkers_[device]->turns());

@@ -134,6 +134,10 @@ bool CudaWalker::enqueue_turn() {
   return true;
 }
 
+std::size_t CudaWalker::cycle() const {
+  return 8 * 2 * slots_.size();  // every eighth turn has an update, and all buffers have two ways
+}
+
 std::vector<CudaWalker::Task> CudaWalker::tasks() {
   const std::size_t window = slots_.size();
   const std::size_t oldest = (turn_ + 1) % window;

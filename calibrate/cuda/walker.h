@@ -69,6 +69,8 @@ class CudaWalker {
 
   bool is_done() const { return samples_->is_done(); }
   std::size_t turns() const { return turns_; }
+  /// As Walkers::cycle.
+  std::size_t cycle() const;
   const std::vector<PassTimes>& walked() const { return walked_; }
   /// From the end of a piece to the begin of the next one that was enqueued before that end, ns;
   /// the latest of them.

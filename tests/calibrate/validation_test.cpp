@@ -66,7 +66,8 @@ RealRun run_with(const Scenario& scenario, const Outcome& predicted, Length leng
 Duration no_gap(std::uint32_t) { return Duration{}; }
 
 double sum(const ErrorShares& shares) {
-  return shares.compute_s + shares.transfer_s + shares.hand_over_s + shares.waiting_s;
+  return shares.profile_s + shares.compute_s + shares.transfer_s + shares.hand_over_s +
+         shares.waiting_s;
 }
 
 TEST_CASE("a run exactly as predicted has no error of any kind") {
@@ -132,6 +133,89 @@ TEST_CASE("the error is found under the cause that made it") {
     CHECK(v.starts.most_s == doctest::Approx(14 * 3e-6));
     CHECK(v.starts.worst == "0B3");
   }
+}
+
+TEST_CASE("what the layers' times of now explain is the profile's share") {
+  const Scenario scenario = scenario_of("name: 1f1b");
+  const auto predicted = predict(scenario);
+  REQUIRE(predicted);
+  Scenario slower = scenario;
+  for (LayerCosts& layer : slower.model.profile.measurements.front().layers) {
+    layer.forward.mean = layer.forward.mean * 5 / 4;
+    layer.backward.mean = layer.backward.mean * 5 / 4;
+  }
+  const auto now = predict(slower);
+  REQUIRE(now);
+  // The run takes the times of now, and every op a fiftieth of that more.
+  const auto hold = [&](std::uint32_t node) {
+    const Duration own = now->graph.cost(node).hold;
+    return is_compute(now->graph.activities[node].kind) ? own + own / 50 : own;
+  };
+  const RealRun run = run_with(scenario, *now, hold, no_gap);
+  const Validation v = validate(*predicted, run, 0.05, &*now);
+  CHECK(v.error == validate(*predicted, run, 0.05).error);
+  CHECK(*v.again_s == now->iteration_time_s);
+  CHECK(*v.again_error() == doctest::Approx(now->iteration_time_s / v.measured_s() - 1));
+  CHECK(v.shares.profile_s == predicted->iteration_time_s - now->iteration_time_s);
+  CHECK(v.shares.compute_s == doctest::Approx(now->iteration_time_s - v.measured_s()));
+  CHECK(sum(v.shares) == doctest::Approx(v.predicted_s() - v.measured_s()));
+  CHECK(v.verdict == Verdict::off);
+  const std::string text = to_table({{{}, v}});
+  CAPTURE(text);
+  CHECK(text.find("\n  profile ") != std::string::npos);
+  CHECK(text.find("ops took another time than their layers now") != std::string::npos);
+  CHECK(text.find("; the profile is out of date: within it by") != std::string::npos);
+  const std::string alone = to_table({{{}, validate(*predicted, run, 0.05)}});
+  CHECK(alone.find("\n  profile ") == std::string::npos);
+  CHECK(alone.find("out of date") == std::string::npos);
+  CHECK(to_json({{{}, v}}, "0").find("\"timed_again\": {") != std::string::npos);
+  CHECK(to_json({{{}, validate(*predicted, run, 0.05)}}, "0").find("\"timed_again\": null") !=
+        std::string::npos);
+}
+
+TEST_CASE("rounds of a run add up to one, which the round in the middle stands for") {
+  const Scenario scenario = scenario_of("name: 1f1b");
+  const auto predicted = predict(scenario);
+  REQUIRE(predicted);
+  const auto round = [&](double factor, std::size_t clean) {
+    const auto hold = [&](std::uint32_t node) {
+      return Duration{
+          std::llround(factor * static_cast<double>(predicted->graph.cost(node).hold.count()))};
+    };
+    RealRun run = run_with(scenario, *predicted, hold, no_gap);
+    for (std::size_t i = clean; i < run.iterations.size(); ++i) run.iterations[i].clean = false;
+    run.clean = clean;
+    run.rounds_s = {run.outcome.iteration_time_s};
+    run.shown = 3;
+    run.remarks = {std::to_string(factor)};
+    return run;
+  };
+  const double middle = round(1.1, 10).outcome.iteration_time_s;
+  const RealRun all = together({round(1.2, 10), round(1.0, 10), round(1.1, 6)});
+  CHECK(all.outcome.iteration_time_s == middle);
+  CHECK(all.iterations.size() == 30);
+  CHECK(all.clean == 26);
+  CHECK(all.shown == 23);
+  CHECK(all.times_s[all.shown] == middle);
+  CHECK(all.time_s.samples == 26);
+  CHECK(all.rounds_s.size() == 3);
+  CHECK(all.remarks == std::vector<std::string>{std::to_string(1.1)});
+  // Rounds that differ by 20 % say that the tenth above is no more than what a run changes by.
+  CHECK(all.spread_of_rounds() == doctest::Approx(0.0909).epsilon(0.02));
+  const Validation v = validate(*predicted, all, 0.05);
+  CHECK(v.noise() >= all.spread_of_rounds());
+  CHECK(v.verdict == Verdict::inconclusive);
+  // A round without a clean iteration has no say.
+  const RealRun two = together({round(1.3, 0), round(1.0, 10), round(1.1, 10)});
+  CHECK(two.outcome.iteration_time_s == round(1.0, 10).outcome.iteration_time_s);
+  CHECK(two.rounds_s.size() == 2);
+  CHECK(two.time_s.samples == 20);
+  const RealRun none = together({round(1.3, 0), round(1.0, 0)});
+  CHECK(none.clean == 0);
+  CHECK(none.rounds_s.size() == 2);
+  CHECK(none.time_s.samples == 20);
+  CHECK(together({round(1.3, 7)}).rounds_s.size() == 1);
+  CHECK(together({round(1.3, 7)}).spread_of_rounds() == 0);
 }
 
 TEST_CASE("the verdict needs clean iterations and a spread below the tolerance") {
@@ -203,6 +287,32 @@ TEST_CASE("what one instant of the prediction holds apart is a tie, more than th
   CHECK(validate(*predicted, run, 0.05).memory_verdict() == MemoryVerdict::differs);
   run.outcome.memory[1].peak.buffers = predicted->memory[1].peak.buffers - Bytes{1};
   CHECK(validate(*predicted, run, 0.05).memory_verdict() == MemoryVerdict::differs);
+}
+
+TEST_CASE("another order of events than predicted, with the memory of that order, is told so") {
+  // Gradients come 3 ms sooner than predicted: before the backward ahead of them has ended.
+  const Scenario scenario = scenario_of("name: gpipe");
+  const auto predicted = predict(scenario);
+  REQUIRE(predicted);
+  const OpGraph& graph = predicted->graph;
+  const auto hold = [&](std::uint32_t node) {
+    const Activity& activity = graph.activities[node];
+    const bool is_slow = activity.kind == ActivityKind::backward && activity.stage.value == 0;
+    return graph.cost(node).hold * (is_slow ? 3 : 1);
+  };
+  RealRun run = run_with(scenario, *predicted, hold, no_gap);
+  const auto steps =
+      memory_steps(graph, run.outcome.trace, predicted->pipeline.costs,
+                   predicted->pipeline.schedule.shape.positions, predicted->memory_rules);
+  run.outcome.memory =
+      measure_memory(graph, predicted->pipeline.costs, predicted->memory_rules, steps);
+  REQUIRE(run.outcome.memory[0].peak.sum() > predicted->memory[0].peak.sum());
+  const Validation v = validate(*predicted, run, 0.05);
+  CHECK(v.memory[0] == MemoryVerdict::order);
+  CHECK(v.memory[3] == MemoryVerdict::exact);
+  CHECK(to_table({{{}, v}}).find("came in another order than predicted") != std::string::npos);
+  run.outcome.memory[0].peak.buffers += Bytes{1};
+  CHECK(validate(*predicted, run, 0.05).memory[0] == MemoryVerdict::differs);
 }
 
 TEST_CASE("what the prediction notes is told beside the measurement, each sentence once") {

@@ -24,8 +24,11 @@ ResultPoint point(const std::string& schedule, double error, Verdict verdict) {
   p.iterations = 10;
   p.predicted_s = 0.1 * (1 + error);
   // Compute has three quarters of the error, hand-over the rest.
-  p.measured =
-      ResultPoint::Measured{0.1, error, {0.075 * error, 0, 0.025 * error, 0}, MemoryVerdict::exact};
+  ResultPoint::Measured& measured = p.measured.emplace();
+  measured.time_s = 0.1;
+  measured.error = error;
+  measured.shares.compute_s = 0.075 * error;
+  measured.shares.hand_over_s = 0.025 * error;
   return p;
 }
 
@@ -64,9 +67,9 @@ TEST_CASE("a summary counts only what was measured, and names the worst with its
   CHECK(s.error.least == doctest::Approx(-0.04));
   CHECK(s.error.most == doctest::Approx(0.01));
   CHECK(s.worst == &file.points[0]);
-  CHECK(s.causes[0].least == doctest::Approx(-0.03));  // compute
-  CHECK(s.causes[2].least == doctest::Approx(-0.01));  // hand-over
-  CHECK(s.causes[1].mean_size == 0);
+  CHECK(s.causes[1].least == doctest::Approx(-0.03));  // compute
+  CHECK(s.causes[3].least == doctest::Approx(-0.01));  // hand-over
+  CHECK(s.causes[2].mean_size == 0);
   CHECK(s.clean == 27);
   CHECK(s.iterations == 40);
   CHECK(worst_cell(s) == "-4.00 %: mlp, gpipe, 4 micro-batches, 2 devices");
@@ -112,12 +115,48 @@ TEST_CASE("what is written is read back, and written again to the byte") {
   CHECK_FALSE(read->points[3].measured);
 }
 
+TEST_CASE("errors by the layers' times of now stand beside those by the profile") {
+  ResultFile file = file_of(ResultGroup::networks, "mlp");
+  CHECK(summarize({&file}).again.runs == 0);
+  CHECK_FALSE(has(validation_page({file}), "by the times of now"));
+  CHECK(has(accuracy_table({file}), "| -4.00 %: mlp, gpipe, 4 micro-batches, 2 devices | - |"));
+  ResultPoint::Measured& gpipe = *file.points[0].measured;
+  gpipe.again_error = 0.005;
+  gpipe.shares.profile_s = -0.0045;
+  gpipe.rounds_s = {0.098, 0.1, 0.103};
+  ResultPoint::Measured& naive = *file.points[2].measured;
+  naive.again_error = -0.015;
+  naive.rounds_s = {0.1, 0.101};
+  const Summary s = summarize({&file});
+  CHECK(s.error.mean_size == doctest::Approx(0.02));
+  CHECK(s.again.runs == 2);
+  CHECK(s.again.by_profile.mean_size == doctest::Approx(0.025));
+  CHECK(s.again.error.mean_size == doctest::Approx(0.01));
+  CHECK(s.again.worst == &file.points[2]);
+  CHECK(s.again.rounds.most == doctest::Approx(0.05));
+  CHECK(s.again.rounds.mean == doctest::Approx(0.03));
+  CHECK(s.causes[0].least == doctest::Approx(-0.045));  // the profile
+  const std::string page = validation_page({file});
+  CHECK(has(page,
+            "| mlp | 2 | 2.50 % | 1.00 % | -1.50 % to +0.50 % | -1.50 %: mlp, naive, 4 "
+            "micro-batches, 2 devices | 3.00 % | 5.00 % |"));
+  CHECK(has(page, "| network | profile | compute | transfer | hand-over | waiting |"));
+  CHECK(has(page, "| mlp | 1f1b | 2 | 4 | 101 ms | 100 ms | +1.00 % | - | +0.00 |"));
+  CHECK(has(accuracy_table({file}), "| 1.00 % (-1.50 %) |"));
+  const std::string text = to_json(file);
+  const TemporaryFolder folder;
+  const auto read = read_result(folder.file("result.json", text));
+  REQUIRE_MESSAGE(read, (read ? "" : to_text(read.problems())));
+  CHECK(to_json(*read) == text);
+  CHECK(validation_page({*read}) == page);
+}
+
 TEST_CASE("the page says what is short, and what is not there") {
   ResultFile file = file_of(ResultGroup::examples, "all");
   CHECK_FALSE(has(validation_page({file}), "short run"));
   const std::string table = accuracy_table({file});
   CHECK(has(table, "Not in these results: course practicals"));
-  CHECK(has(table, "worst | peak memory"));
+  CHECK(has(table, "worst | by the times of now, mean (worst) | peak memory"));
   CHECK(has(table, "-4.00 %: a \\| b, gpipe"));  // a bar would end the cell
   CHECK(has(table, "Measured 2026-01-02 on a CPU, 2 cores."));
   ResultFile other = file;
