@@ -6,9 +6,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <iterator>
 #include <memory>
+#include <thread>
 
 #include "calibrate/calibration_memory.h"
 #include "calibrate/machine.h"
@@ -21,6 +23,10 @@ namespace {
 constexpr std::size_t kMostSamples = 20'000;
 /// A clock that falls further than to this share is told.
 constexpr double kSteadyClock = 0.97;
+/// What was measured at less of it is dropped: the devices were throttled.
+constexpr double kThrottledClock = 0.75;
+/// Then they rest for so long, for twice that the next time in a row, and so on.
+constexpr std::chrono::milliseconds kRest{100};
 
 /// The layers of each device: as equal in FLOPs as a chain can be cut.
 StageLayers cut(const Network& network, std::uint32_t stages) {
@@ -161,8 +167,11 @@ class Rounds {
   KeptRound walk(const Crew& crew, std::size_t least_turns = 1) {
     const bool is_all = crew.at_once == samples_.stages.size();
     const Duration before = is_all ? samples_.measured : Duration{};
-    walkers_->start(crew.devices, crew.at_once, before,
-                    is_all ? samples_.stages : samples_.beside.at(crew.neighbours()));
+    std::vector<StageSamples>& stages =
+        is_all ? samples_.stages : samples_.beside.at(crew.neighbours());
+    std::vector<StageSamples> unspoilt;
+    if (walkers_->measures_clock()) unspoilt = stages;
+    walkers_->start(crew.devices, crew.at_once, before, stages);
     const RealTime begin = now();
     while (now() - begin < walkers_->warm_up(is_first_) && !is_interrupted()) walkers_->go_on();
     if (is_first_) {
@@ -179,8 +188,10 @@ class Rounds {
       walkers_->go_on();
       tell(crew, before + Duration{now() - start});
     }
-    if (is_all) note_clock(walkers_->clock());  // fewer may go faster
+    const std::optional<double> clock = walkers_->clock();
     walkers_->stop();
+    const bool is_throttled = walkers_->measures_clock() && *clock < kThrottledClock * fastest_;
+    if (is_all && !is_throttled) note_clock(clock);  // fewer may go faster
     KeptRound round;
     round.batch = samples_.batch;
     round.measured = Duration{now() - start};
@@ -192,6 +203,17 @@ class Rounds {
     for (const std::uint32_t device : crew.devices) {
       for (const PassTimes& pass : walkers_->walked(device))
         round.passes.push_back({device, pass, 0});
+    }
+    if (is_throttled) {
+      for (std::size_t i = 0; i < stages.size(); ++i) stages[i] = std::move(unspoilt[i]);
+      for (KeptPass& pass : round.passes) {
+        pass.times.layers.clear();
+        if (stages[pass.device].takes(pass.times.pass))
+          stages[pass.device].add(pass.times, samples_.measured);
+      }
+      std::this_thread::sleep_for(kRest * ++throttled_);
+    } else {
+      throttled_ = 0;
     }
     return round;
   }
@@ -234,6 +256,7 @@ class Rounds {
   std::optional<double> clock_;
   double fastest_ = 0;
   double slowest_ = 0;
+  int throttled_ = 0;  ///< Rounds in a row.
 };
 
 /// The times of a stage's layers in one kind of pass, taken back to what the pass takes as one

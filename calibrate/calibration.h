@@ -63,7 +63,9 @@ struct Measured {
 struct Calibration {
   Model model;                        ///< Layers and profile, provenance included.
   std::vector<std::string> left_out;  ///< A sentence for each batch without a result.
-  double dropped = 0;  ///< The share of passes in which other work took the device away.
+  /// The share of passes in which other work took the device away, or after which its clock was
+  /// below 75 % of the fastest.
+  double dropped = 0;
   double drift =
       0;  ///< Largest relative change of a stage's pass from the first half to the second.
   double noise = 0;  ///< Largest relative half-width of a 95 % interval of a stage's pass.
@@ -176,9 +178,10 @@ std::optional<Diagnostic> refuse_calibration(const CalibrationDevices& devices,
 /// stage in order, forward and backward in turn as in a steady pipeline, over as many buffers as
 /// micro-batches are in flight, with its neighbours busy; differences of stamps between layers add
 /// up to the pass. Means are trimmed. It measures in rounds of some seconds; between two of them
-/// all devices rest. With the largest batch there are rounds in between in which only some of the
-/// devices work: what neighbours cost.
-/// Errors: those of refuse_calibration and of `keep`; kept passes that are not of this network.
+/// all devices rest, and a round after which the clock is below 75 % of the fastest is dropped.
+/// With the largest batch there are rounds in between in which only some of the devices work: what
+/// neighbours cost. Errors: those of refuse_calibration and of `keep`; kept passes that are not of
+/// this network.
 Result<Measured> measure_layers(CalibrationDevices& devices, const Network& network,
                                 const Mark& mark, const CalibrationOptions& options);
 

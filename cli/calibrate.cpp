@@ -162,18 +162,18 @@ std::string link_lines(const Profile& profile) {
   return lines;
 }
 
-int report(const std::string& output, const Calibration& calibration, std::string_view device) {
+int report(const std::string& output, const Calibration& calibration, std::string_view why) {
   const Profile& profile = calibration.model.profile;
   return write_output(
       fmt::format("{}: {} layers at {} batch size{}\n"
-                  "  passes    {}, {} dropped because other work took the {}\n"
+                  "  passes    {}, {} dropped because {}\n"
                   "  noise     {} at most: half the 95 % interval of a stage's pass\n"
                   "  drift     {} at most, from the first half to the second\n"
                   "  overheads {} an op, {} a hand-over\n"
                   "{}{}",
                   output, calibration.model.graph.size(), profile.measurements.size(),
                   profile.measurements.size() == 1 ? "" : "s", calibration.passes,
-                  percent(calibration.dropped), device, percent(calibration.noise),
+                  percent(calibration.dropped), why, percent(calibration.noise),
                   percent(calibration.drift), to_text(profile.overheads->per_op),
                   to_text(profile.overheads->hand_over), link_lines(profile),
                   neighbours_line(calibration)),
@@ -276,7 +276,9 @@ int calibrate(Arguments arguments) {
   const int written = write_output(profile_yaml(calibration->model), arguments.output);
   if (written != ExitCode::done || !keeps) return written;
   file.remove();
-  return report(arguments.output, *calibration, arguments.backend == "cpu" ? "core" : "device");
+  return report(
+      arguments.output, *calibration,
+      arguments.backend == "cpu" ? "other work took the core" : "the clock was below 75 %");
 }
 
 }  // namespace

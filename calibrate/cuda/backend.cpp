@@ -105,11 +105,6 @@ class CudaBackendOnNetwork : public CudaBackend {
           "the slow-down by neighbours is predicted and not spun: ops take the time that they have "
           "alone");
     }
-    if (libraries_ && most_members(plan.pipeline) > 2) {
-      remarks_.emplace_back(
-          "replicas send their gradients whole to each other, which is more than the ring that is "
-          "predicted");
-    }
     if (!launching_.replays) {
       remarks_.push_back(fmt::format(
           "kernels are launched one by one, not as a graph for each op: {}", launching_.why_not));
@@ -148,8 +143,8 @@ class CudaBackendOnNetwork : public CudaBackend {
   std::vector<std::string> remarks_;
 };
 
-/// Links that are set are kept between two devices, and only there: not by gradients that replicas
-/// hand each other, and not by a card that several devices share.
+/// Links that are set are kept between two devices, and only there: not by a card that several
+/// devices share, and not by all-reduces in several phases.
 std::optional<Diagnostic> refuse_links(const Scenario& scenario, const Pipeline& pipeline) {
   const auto is_set = [](const Level& level) {
     return level.size > 1 && (level.link.bandwidth || level.link.latency > Duration{});
@@ -157,14 +152,11 @@ std::optional<Diagnostic> refuse_links(const Scenario& scenario, const Pipeline&
   const auto& levels = scenario.cluster.levels;
   if (!keeps_links(scenario)) return std::nullopt;
   if (std::none_of(levels.begin(), levels.end(), is_set)) return std::nullopt;
-  const bool is_replicated =
-      pipeline.copies > 1 || std::any_of(pipeline.replicas.begin(), pipeline.replicas.end(),
-                                         [](std::uint32_t replicas) { return replicas > 1; });
-  if (is_replicated) {
+  if (levels.size() > 1 && most_members(pipeline) > 1) {
     return input_error(scenario.cluster_mark,
                        "the cluster's links set a bandwidth or a latency, which the cuda backend "
-                       "does not keep where replicas add up their gradients",
-                       "leave both out, take a plan without replicas, or take --backend cpu");
+                       "does not keep where replicas add up their gradients over several levels",
+                       "leave both out, take one level, or take --backend cpu");
   }
   if (std::any_of(levels.begin() + 1, levels.end(), is_set)) {
     return input_error(scenario.cluster_mark,

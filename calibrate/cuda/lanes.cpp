@@ -82,27 +82,33 @@ CudaPaces::CudaPaces(CudaDevices& devices, const OpGraph& graph, const CudaProgr
       times_(graph.slots()),
       paces_(program.steps.size()) {
   if (!keeps_links) return;
-  const auto is_paced = [&](std::uint32_t step) {
-    return program.steps[step].kind == CudaStep::Kind::copy &&
-           is_transfer(graph.activities[program.steps[step].node].kind) &&
-           (hold(step) > Duration{} || latency(step) > Duration{});
+  struct Held {
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
   };
+  std::vector<std::vector<Held>> held(graph.slots());
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    const std::uint32_t last = program.step_of[node];
+    if (last == kNone32 || program.steps[last].kind != CudaStep::Kind::copy) continue;
+    if (hold(last) == Duration{} && latency(last) == Duration{}) continue;
+    const std::uint32_t first = program.first_step_of[node];
+    held[program.steps[last].slot].push_back({first == kNone32 ? last : first, last});
+  }
   for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) {
-    std::vector<std::uint32_t> mine;
-    for (std::uint32_t step = 0; step < program.steps.size(); ++step) {
-      if (program.steps[step].slot == slot && is_paced(step)) mine.push_back(step);
-    }
-    if (mine.empty()) continue;
+    if (held[slot].empty()) continue;
     const CudaDriver& driver = devices.driver();
     PLUMBLINE_CUDA(driver, cuCtxSetCurrent, devices.all()[slot].context);
-    times_[slot] = CudaScratch(driver, mine.size() * sizeof(std::uint64_t));
+    times_[slot] = CudaScratch(driver, held[slot].size() * sizeof(std::uint64_t));
     std::map<std::uint32_t, std::size_t> arrivals;  // by the stream that they are sent on
-    for (std::size_t i = 0; i < mine.size(); ++i) {
-      Pace& pace = paces_[mine[i]];
-      pace.began = times_[slot].data() + i * sizeof(std::uint64_t);
-      pace.flies = latency(mine[i]) > Duration{};
+    for (std::size_t i = 0; i < held[slot].size(); ++i) {
+      const auto [first, last] = held[slot][i];
+      Pace& pace = paces_[last];
+      pace.began = paces_[first].began = times_[slot].data() + i * sizeof(std::uint64_t);
+      paces_[first].begins = true;
+      pace.ends = true;
+      pace.flies = latency(last) > Duration{};
       if (!pace.flies) continue;
-      const std::uint32_t stream = program.steps[mine[i]].stream;
+      const std::uint32_t stream = program.steps[last].stream;
       if (!arrivals.contains(stream)) arrivals[stream] = lanes.add(slot);
       pace.lane = arrivals[stream];
       PLUMBLINE_CUDA(driver, cuCtxSetCurrent, devices.all()[slot].context);
@@ -112,19 +118,18 @@ CudaPaces::CudaPaces(CudaDevices& devices, const OpGraph& graph, const CudaProgr
 }
 
 void CudaPaces::begin(std::uint32_t step) {
-  const CUdeviceptr began = paces_[step].began;
-  if (began == 0) return;
+  if (!paces_[step].begins) return;
   const CudaStep& copy = program_.steps[step];
   const CudaDevice& sender = devices_.all()[copy.slot];
   cuda::launch(bare_queue(devices_.driver(), sender, lanes_[copy.stream]), "plumbline_note_time",
-               {}, 1, 0, began);
+               {}, 1, 0, paces_[step].began);
 }
 
 CUstream CudaPaces::end(std::uint32_t step) {
   const Pace& pace = paces_[step];
   const CudaStep& copy = program_.steps[step];
   const CUstream stream = lanes_[copy.stream];
-  if (pace.began == 0) return stream;
+  if (!pace.ends) return stream;
   if (hold(step) > Duration{}) wait_on(copy.slot, stream, pace.began, hold(step));
   if (!pace.flies) return stream;
   const CUstream arrivals = lanes_[pace.lane];

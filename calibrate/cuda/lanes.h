@@ -54,10 +54,10 @@ class CudaLanes {
   std::vector<Lane> lanes_;
 };
 
-/// Transfers whose links have a set bandwidth or latency: a kernel notes the time before the copy,
-/// another one ends when the link would have let the next transfer in, and a third, on a lane for
-/// arrivals, when this one would have arrived. A copy that takes longer than its link says is not
-/// sped up. The kernels are one thread each, on the sender.
+/// Transfers, and hops of all-reduces, whose links have a set bandwidth or latency: a kernel notes
+/// the time before the first copy, another one ends when the link would have let the next one in,
+/// and a third, on a lane for arrivals, when this one would have arrived. Copies that take longer
+/// than their link says are not sped up. The kernels are one thread each, on the sender.
 class CudaPaces {
  public:
   /// What is given outlives them. Without `keeps_links` nothing is held. Errors: CudaError.
@@ -72,9 +72,11 @@ class CudaPaces {
  private:
   struct Pace {
     CUdeviceptr began = 0;  ///< Where the time is noted, in ns; 0 = it is not held.
-    bool flies = false;     ///< It arrives later than it lets the next one in.
-    std::size_t lane = 0;   ///< Then: of its arrival.
-    CudaEvents sent;        ///< Then.
+    bool begins = false;    ///< The first copy of what is held; `ends`: the last.
+    bool ends = false;
+    bool flies = false;    ///< It arrives later than it lets the next one in.
+    std::size_t lane = 0;  ///< Then: of its arrival.
+    CudaEvents sent;       ///< Then.
   };
 
   Duration hold(std::uint32_t step) const { return graph_.cost(program_.steps[step].node).hold; }

@@ -196,10 +196,15 @@ void logits_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr gradi
 
 // Updates.
 
+void add_up(const CudaQueue& queue, ElementType type, CUdeviceptr sum,
+            const std::vector<CUdeviceptr>& members, std::int64_t count) {
+  launch_over(queue, named("add_up", type), count, sum, members_of(members), Count(count));
+}
+
 void descend(const CudaQueue& queue, ElementType type, CUdeviceptr after, CUdeviceptr before,
-             const std::vector<CUdeviceptr>& gradients, double rate, std::int64_t count) {
-  launch_over(queue, named("descend", type), count, after, before, members_of(gradients),
-              float(rate), Count(count));
+             CUdeviceptr gradient, double rate, std::int64_t count) {
+  launch_over(queue, named("descend", type), count, after, before, gradient, float(rate),
+              Count(count));
 }
 
 void count_step(const CudaQueue& queue, CUdeviceptr steps) {
@@ -207,11 +212,11 @@ void count_step(const CudaQueue& queue, CUdeviceptr steps) {
 }
 
 void descend_with_moments(const CudaQueue& queue, ElementType type, CUdeviceptr after,
-                          CUdeviceptr before, const std::vector<CUdeviceptr>& gradients,
-                          CUdeviceptr first_moment, CUdeviceptr second_moment, CUdeviceptr steps,
-                          double rate, std::int64_t count) {
-  launch_over(queue, named("descend_with_moments", type), count, after, before,
-              members_of(gradients), first_moment, second_moment, steps, float(rate), Count(count));
+                          CUdeviceptr before, CUdeviceptr gradient, CUdeviceptr first_moment,
+                          CUdeviceptr second_moment, CUdeviceptr steps, double rate,
+                          std::int64_t count) {
+  launch_over(queue, named("descend_with_moments", type), count, after, before, gradient,
+              first_moment, second_moment, steps, float(rate), Count(count));
 }
 
 void product(const CudaQueue& queue, ElementType type, const CudaProduct& p) {

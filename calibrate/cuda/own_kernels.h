@@ -108,20 +108,23 @@ void logits_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr gradi
                      CUdeviceptr probabilities, CUdeviceptr loss_weights, CUdeviceptr labels,
                      const Rows& shape, std::int64_t rows_of_sample, std::int64_t first);
 
-// Updates: the arithmetic of calibrate/optimizer.h. `gradients` are those of all members of a
-// stage, added in order; at most 32. `after` may be `before`.
+/// The gradients of the members of a stage, at most 32, added in order; `sum` may be one of them.
+void add_up(const CudaQueue& queue, ElementType type, CUdeviceptr sum,
+            const std::vector<CUdeviceptr>& members, std::int64_t count);
+
+// Updates: the arithmetic of calibrate/optimizer.h. `after` may be `before`.
 
 void descend(const CudaQueue& queue, ElementType type, CUdeviceptr after, CUdeviceptr before,
-             const std::vector<CUdeviceptr>& gradients, double rate, std::int64_t count);
+             CUdeviceptr gradient, double rate, std::int64_t count);
 /// Adam's count of steps: kStepFloats fp32 numbers of the device, zero at the start. Counted on the
 /// device, so that a graph counts too.
 inline constexpr std::int64_t kStepFloats = 3;
 void count_step(const CudaQueue& queue, CUdeviceptr steps);
 /// After count_step; the fp32 moments start as zero.
 void descend_with_moments(const CudaQueue& queue, ElementType type, CUdeviceptr after,
-                          CUdeviceptr before, const std::vector<CUdeviceptr>& gradients,
-                          CUdeviceptr first_moment, CUdeviceptr second_moment, CUdeviceptr steps,
-                          double rate, std::int64_t count);
+                          CUdeviceptr before, CUdeviceptr gradient, CUdeviceptr first_moment,
+                          CUdeviceptr second_moment, CUdeviceptr steps, double rate,
+                          std::int64_t count);
 
 /// The plain product.
 void product(const CudaQueue& queue, ElementType type, const CudaProduct& product);

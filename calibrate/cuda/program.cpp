@@ -46,8 +46,7 @@ struct InFlight {
 
 /// The gradients of one update, apart for each device of the stage.
 struct GradientRound {
-  std::vector<Held> own;                    ///< By member.
-  std::vector<std::vector<Held>> gathered;  ///< By member: those of the others, by member.
+  std::vector<Held> own;  ///< By member; its own until they are reduced, then those of all.
   bool is_reduced = false;
   std::size_t updated = 0;
 };
@@ -391,8 +390,9 @@ class Writer {
     step.sends = !graph_.blocking;
     step.waits = take_waits(stream);
     Held arrived = take(to, program_.blocks[there->block].bytes, stream);
-    step.from = number(there);
-    step.to = number(arrived);
+    step.from = {number(there), 0};
+    step.to = {number(arrived), 0};
+    step.bytes = program_.blocks[there->block].bytes;
     const std::uint32_t done = append(std::move(step));
     last_[stream] = done;
     used(done, {&there, &arrived});
@@ -517,7 +517,6 @@ class Writer {
   GradientRound& round_of(std::uint32_t stage, std::uint32_t m) {
     GradientRound& round = rounds_[stage][m / round_length(stage)];
     round.own.resize(graph_.stage_slots[stage].size());
-    round.gathered.resize(round.own.size());
     return round;
   }
 
@@ -529,47 +528,103 @@ class Writer {
     return own;
   }
 
-  /// Sends the gradients of all members of a round to all others, where the first of its
-  /// all-reduces begins: all their backwards have been taken then.
+  /// Reduces the gradients of a round where the first of its all-reduces begins: all their
+  /// backwards have been taken then.
   void reduce(std::uint32_t node) {
     const Activity& activity = graph_.activities[node];
     GradientRound& round = round_of(activity.stage.value, activity.micro_batch.value);
-    if (!round.is_reduced) gather(round, node, sources_[node]);
+    if (!round.is_reduced) all_reduce(round, node, sources_[node]);
   }
 
-  void gather(GradientRound& round, std::uint32_t node, std::vector<std::uint32_t> made) {
+  /// Each member adds up its share, and sends the sum to all others. Until a hop comes that the
+  /// steps belong to, they are those of `node`; `made` ends the backwards.
+  void all_reduce(GradientRound& round, std::uint32_t node, std::vector<std::uint32_t> made) {
     round.is_reduced = true;
     const std::uint32_t s = graph_.activities[node].stage.value;
-    // Parts of a backward end before their gradients are there, so the ends are asked themselves.
-    for (const Held& own : round.own) {
-      if (!own) continue;
+    const auto& slots = graph_.stage_slots[s];
+    const std::size_t members = slots.size();
+    const std::size_t all = sizes_[s].parameters;
+    if (all == 0) return;
+    for (std::size_t i = 0; i < members; ++i) {
+      Held& own = round.own[i];  // a replica may have had no micro-batch: it has zeros
+      if (!own) own = take(slots[i], all, gathering_.at(slots[i]), /*is_gradients=*/true);
+      // Parts of a backward end before their gradients are there, so the ends are asked themselves.
       for (const auto& [stream, use] : own->used) made.push_back(use - 1);
     }
-    const auto& slots = graph_.stage_slots[s];
-    for (auto& gathered : round.gathered) gathered.resize(slots.size());
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      if (!round.own[i]) continue;  // a replica may have had no micro-batch
-      const std::uint32_t stream = gathering_.at(slots[i]);
-      for (std::size_t j = 0; j < slots.size(); ++j) {
-        if (j == i) continue;
+    const std::size_t share = share_of(all, members);
+    const auto begin_of = [&](std::size_t member) { return std::min(all, member * share); };
+    const auto size_of = [&](std::size_t member) {
+      return begin_of(member + 1) - begin_of(member);
+    };
+    // The shares to those who add them up, each beginning with its neighbour's.
+    std::vector<std::vector<Held>> sent(members, std::vector<Held>(members));  // [adder][sender]
+    std::vector<std::vector<std::uint32_t>> arrivals(members);
+    for (std::size_t i = 0; i < members; ++i) {
+      for (std::size_t k = 1; k < members; ++k) {
+        const std::size_t adder = (i + k) % members;
+        if (size_of(adder) == 0) continue;
+        const std::uint32_t stream = gathering_.at(slots[i]);
         wait(stream, made);
-        CudaStep step;
-        step.kind = CudaStep::Kind::copy;
-        step.node = node;  // until its hop comes
-        step.slot = slots[i];
-        step.stream = stream;
-        step.sends = true;
-        step.waits = take_waits(stream);
-        Held there = take(slots[j], sizes_[s].parameters, stream);
-        step.from = number(round.own[i]);
-        step.to = number(there);
-        const std::uint32_t done = append(std::move(step));
-        last_[stream] = done;
-        used(done, {&round.own[i], &there});
-        round.gathered[j][i] = std::move(there);
-        sent_[{node, slots[i]}].push_back(done);
+        CudaStep step = gathering_step(CudaStep::Kind::copy, slots[i], node);
+        Held& there = sent[adder][i];
+        there = take(slots[adder], size_of(adder), stream);
+        step.from = {number(round.own[i]), begin_of(adder)};
+        step.to = {number(there), 0};
+        step.bytes = size_of(adder);
+        arrivals[adder].push_back(append_gathering(std::move(step), {&round.own[i], &there}));
       }
     }
+    // Each adds up, and sends the sum to all.
+    for (std::size_t i = 0; i < members; ++i) {
+      if (size_of(i) == 0) continue;
+      const std::uint32_t stream = gathering_.at(slots[i]);
+      wait(stream, arrivals[i]);
+      wait(stream, made);
+      CudaStep sum = gathering_step(CudaStep::Kind::add_up, slots[i], node);
+      sum.to = {number(round.own[i]), begin_of(i)};
+      sum.bytes = size_of(i);
+      for (std::size_t k = 0; k < members; ++k)
+        sum.members.push_back(k == i ? sum.to : CudaPiece{number(sent[i][k]), 0});
+      const std::uint32_t added = append_gathering(std::move(sum), {&round.own[i]});
+      for (const Held& one : sent[i]) used(added, {&one});
+      for (std::size_t k = 1; k < members; ++k) {
+        const std::size_t other = (i + k) % members;
+        CudaStep step = gathering_step(CudaStep::Kind::copy, slots[i], node);
+        step.from = {number(round.own[i]), begin_of(i)};
+        step.to = {number(round.own[other]), begin_of(i)};
+        step.bytes = size_of(i);
+        append_gathering(std::move(step), {&round.own[i], &round.own[other]});
+      }
+    }
+  }
+
+  /// A member's share of so many bytes, in whole lines of memory.
+  static std::size_t share_of(std::size_t bytes, std::size_t members) {
+    constexpr std::size_t line = 16;
+    return (bytes / members + line) / line * line;
+  }
+
+  /// The next step on the stream on which a slot hands on gradients, with its waits.
+  CudaStep gathering_step(CudaStep::Kind kind, std::uint32_t slot, std::uint32_t node) {
+    CudaStep step;
+    step.kind = kind;
+    step.node = node;
+    step.slot = slot;
+    step.stream = gathering_.at(slot);
+    step.sends = true;
+    step.waits = take_waits(step.stream);
+    return step;
+  }
+
+  std::uint32_t append_gathering(CudaStep step, std::initializer_list<const Held*> held) {
+    const std::uint32_t stream = step.stream;
+    const std::uint32_t node = step.node;
+    const std::uint32_t slot = step.slot;
+    const std::uint32_t done = append(std::move(step));
+    last_[stream] = done;
+    used(done, held);
+    sent_[{node, slot}].push_back(done);
+    return done;
   }
 
   void write_hop(std::uint32_t node) {
@@ -593,34 +648,18 @@ class Writer {
     PLUMBLINE_CHECK(found != rounds_[s].end(), s, step.micro_batch);
     GradientRound& round = found->second;
     const std::size_t self = member(s, step.slot);
-    if (round.own.size() > 1 && !round.is_reduced) gather(round, step.node, {});
-    // Whatever the graph says, the others' gradients are there before they are added.
-    for (const Held& other : round.gathered[self]) {
-      if (!other) continue;
-      for (const auto& [from, use] : other->used) wait(stream, {use - 1});
+    if (round.own.size() > 1 && !round.is_reduced) all_reduce(round, step.node, {});
+    const Held own = std::exchange(round.own[self], nullptr);
+    // Whatever the graph says: the sums are there, and those who read have read.
+    if (own) {
+      for (const auto& [from, use] : own->used) {
+        if (from != stream) wait(stream, {use - 1});
+      }
     }
     step.waits = take_waits(stream);
     step.kind = CudaStep::Kind::update;
-    std::vector<Held> all;
-    for (std::size_t i = 0; i < round.own.size(); ++i) {
-      const Held& held = i == self ? round.own[i] : round.gathered[self][i];
-      if (!held) continue;
-      step.members.push_back(number(held));
-      all.push_back(held);
-    }
-    const Held own = std::exchange(round.own[self], nullptr);
     step.gradients = number(own);
     step.clears = own != nullptr;
-    // Its own gradients become zero, so those who read them have to have read them.
-    if (own) {
-      std::vector<std::uint32_t> readers;
-      for (const auto& [from, use] : own->used) {
-        if (from != stream) readers.push_back(use - 1);
-      }
-      wait(stream, readers);
-      const std::vector<std::uint32_t> more = take_waits(stream);
-      step.waits.insert(step.waits.end(), more.begin(), more.end());
-    }
     const std::uint32_t before = version - 1;
     const auto old = writing.weights.find(before);
     PLUMBLINE_CHECK(old != writing.weights.end(), s, before);
@@ -639,8 +678,7 @@ class Writer {
     const std::uint32_t node = step.node;
     const std::uint32_t done = append(std::move(step));
     program_.step_of[node] = done;
-    for (const Held& held : all) used(done, {&held});
-    for (Held& other : round.gathered[self]) other = nullptr;
+    used(done, {&own});
     if (++round.updated == round.own.size()) rounds_[s].erase(found);
   }
 

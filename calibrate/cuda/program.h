@@ -36,6 +36,12 @@ struct StageOnSlot {
   std::uint32_t last_weights = 0;  ///< Where the newest version is after an iteration.
 };
 
+/// A place in a block.
+struct CudaPiece {
+  std::uint32_t block = kNone32;
+  std::size_t at = 0;  ///< Bytes.
+};
+
 /// One thing that is enqueued. Numbers of blocks are indices into CudaProgram::blocks; kNone32 = it
 /// has none.
 struct CudaStep {
@@ -45,7 +51,8 @@ struct CudaStep {
     backward_input,
     backward_weight,
     update,
-    copy
+    copy,
+    add_up,  ///< The gradients of the members of a stage, for a share of its parameters.
   };
 
   Kind kind = Kind::forward;
@@ -71,10 +78,11 @@ struct CudaStep {
   std::uint32_t output_gradient = kNone32;
   std::uint32_t input_gradient = kNone32;
   std::uint32_t gradients = kNone32;
-  std::vector<std::uint32_t> members;  ///< Of an update: the gradients that are added, in order.
 
-  std::uint32_t from = kNone32;  ///< Of a copy.
-  std::uint32_t to = kNone32;
+  CudaPiece from;  ///< Of a copy.
+  CudaPiece to;    ///< Of a copy; of add_up: one of `members`, where the sum is written.
+  std::size_t bytes = 0;
+  std::vector<CudaPiece> members;  ///< Of add_up: what is added, in order.
 };
 
 /// One iteration of a run. Invariants: a step comes after all that it waits for; each piece of
@@ -127,11 +135,12 @@ struct CudaProgramRules {
 
 /// Lays the plan out. Transfers that overlap are copies on a stream of their channel; blocking ones
 /// stand on the sender's compute stream and wait for the receiver's, which waits for them. In an
-/// all-reduce every member sends its gradients to every other one, and all add them in the same
-/// order when they update: replicas stay equal bit by bit. A backward that is cut into parts is
-/// done in the last one. Weight versions are those of the ledger.
-/// Requires: orders for every slot. Errors: orders that wait for each other (deadlock), an op whose
-/// operands are not there (failed).
+/// all-reduce each of r members adds up a share of the parameters: it is sent that share by all
+/// others, adds in the order of the members, and sends the sum back. So replicas stay equal bit by
+/// bit, and each sends 2 (r - 1) / r of the gradients, as in a ring. A backward that is cut into
+/// parts is done in the last one. Weight versions are those of the ledger. Requires: orders for
+/// every slot. Errors: orders that wait for each other (deadlock), an op whose operands are not
+/// there (failed).
 CudaProgramOrFailure cuda_program(const RunPlan& plan, const std::vector<StageBytes>& sizes,
                                   const DeviceOrders& orders, const CudaProgramRules& rules);
 

@@ -148,17 +148,15 @@ void CudaOptimizer::step(const CudaQueue& queue) {
 }
 
 void CudaOptimizer::update(const CudaQueue& queue, std::int64_t first, std::int64_t last,
-                           const std::vector<CUdeviceptr>& gradients, CUdeviceptr before,
-                           CUdeviceptr after) {
+                           CUdeviceptr gradients, CUdeviceptr before, CUdeviceptr after) {
   if (first == last) return;
   const auto element = static_cast<CUdeviceptr>(first) * static_cast<CUdeviceptr>(bytes_of(type_));
   const auto moment = static_cast<CUdeviceptr>(first) * sizeof(float);
-  std::vector<CUdeviceptr> members = gradients;
-  for (CUdeviceptr& member : members) member += element;
   if (kind_ == OptimizerKind::gradient_descent) {
-    cuda::descend(queue, type_, after + element, before + element, members, rate_, last - first);
+    cuda::descend(queue, type_, after + element, before + element, gradients + element, rate_,
+                  last - first);
   } else {
-    cuda::descend_with_moments(queue, type_, after + element, before + element, members,
+    cuda::descend_with_moments(queue, type_, after + element, before + element, gradients + element,
                                first_moment_.data() + moment, second_moment_.data() + moment,
                                steps_.data(), rate_, last - first);
   }

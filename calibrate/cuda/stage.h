@@ -95,10 +95,10 @@ class CudaOptimizer {
 
   /// Counts a step; update() is enqueued for all parameters after it.
   void step(const CudaQueue& queue);
-  /// Elements first..last-1: the sum of all members' gradients, in their order, is applied to
-  /// `before`; `after` may be the same memory. Pointers are those of element 0.
-  void update(const CudaQueue& queue, std::int64_t first, std::int64_t last,
-              const std::vector<CUdeviceptr>& gradients, CUdeviceptr before, CUdeviceptr after);
+  /// Elements first..last-1: the gradients are applied to `before`; `after` may be the same memory.
+  /// Pointers are those of element 0.
+  void update(const CudaQueue& queue, std::int64_t first, std::int64_t last, CUdeviceptr gradients,
+              CUdeviceptr before, CUdeviceptr after);
 
   /// Bytes of its state.
   std::size_t bytes() const;

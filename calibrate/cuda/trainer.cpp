@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "calibrate/cuda/copy.h"
+#include "calibrate/cuda/own_kernels.h"
 #include "models/bug.h"
 
 namespace plumbline {
@@ -172,6 +173,8 @@ void CudaTrainer::enqueue(const CudaStep& step, CUstream stream) {
       return enqueue_update(step);
     case CudaStep::Kind::copy:
       return enqueue_copy(step, stream);
+    case CudaStep::Kind::add_up:
+      return enqueue_sum(step, stream);
     default:
       return enqueue_pass(step);
   }
@@ -212,15 +215,12 @@ void CudaTrainer::enqueue_pass(const CudaStep& step) {
 void CudaTrainer::enqueue_update(const CudaStep& step) {
   OnSlot& mine = on_[step.on];
   const CudaQueue on_stream = on_compute(step.slot);
-  std::vector<CUdeviceptr> members;
-  members.reserve(step.members.size());
-  for (const std::uint32_t member : step.members) members.push_back(block(member));
   const CUdeviceptr before = mine.weights[mine.pieces[step.weights]].data();
   const CUdeviceptr after = mine.weights[mine.pieces[step.made]].data();
   const std::int64_t elements = mine.stage->parameter_elements();
   if (elements == 0) return;
   mine.optimizer->step(on_stream);
-  mine.optimizer->update(on_stream, 0, elements, members, before, after);
+  mine.optimizer->update(on_stream, 0, elements, block(step.gradients), before, after);
   if (step.clears) {
     PLUMBLINE_CUDA(devices_.driver(), cuMemsetD8Async, block(step.gradients), 0,
                    program_.blocks[step.gradients].bytes, on_stream.stream);
@@ -228,10 +228,19 @@ void CudaTrainer::enqueue_update(const CudaStep& step) {
 }
 
 void CudaTrainer::enqueue_copy(const CudaStep& step, CUstream stream) {
-  const CudaProgram::Block& from = program_.blocks[step.from];
-  const CudaProgram::Block& to = program_.blocks[step.to];
-  copy_between(devices_.driver(), {devices_.all()[from.slot], block(step.from)},
-               {devices_.all()[to.slot], block(step.to)}, from.bytes, stream);
+  const std::uint32_t from = program_.blocks[step.from.block].slot;
+  const std::uint32_t to = program_.blocks[step.to.block].slot;
+  copy_between(devices_.driver(), {devices_.all()[from], piece(step.from)},
+               {devices_.all()[to], piece(step.to)}, step.bytes, stream);
+}
+
+void CudaTrainer::enqueue_sum(const CudaStep& step, CUstream stream) {
+  std::vector<CUdeviceptr> members;
+  members.reserve(step.members.size());
+  for (const CudaPiece& member : step.members) members.push_back(piece(member));
+  const ElementType type = training_.network->element;
+  cuda::add_up(libraries_.queue(step.slot, stream), type, piece(step.to), members,
+               static_cast<std::int64_t>(step.bytes) / bytes_of(type));
 }
 
 void CudaTrainer::end_iteration() {

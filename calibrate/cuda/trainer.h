@@ -74,12 +74,14 @@ class CudaTrainer : public CudaWork {
   CUdeviceptr block(std::uint32_t number) const {
     return number == kNone32 ? 0 : blocks_[number].data();
   }
+  CUdeviceptr piece(const CudaPiece& piece) const { return blocks_[piece.block].data() + piece.at; }
   CudaScratch uploaded(std::uint32_t slot, const void* data, std::size_t bytes);
   void prepare_stage(std::uint32_t on);
   bool is_alternating() const;
   void enqueue_pass(const CudaStep& step);
   void enqueue_update(const CudaStep& step);
   void enqueue_copy(const CudaStep& step, CUstream stream);
+  void enqueue_sum(const CudaStep& step, CUstream stream);
 
   CudaDevices& devices_;
   DeviceLibraries& libraries_;

@@ -227,7 +227,7 @@ void CudaWalker::update(std::size_t from, std::size_t to) {
   const std::size_t last = layout.parameters_of(to - 1).second;
   if (first == last) return;
   optimizer_.update(queue_, static_cast<std::int64_t>(first) / element,
-                    static_cast<std::int64_t>(last) / element, {gradients_.data()},
+                    static_cast<std::int64_t>(last) / element, gradients_.data(),
                     parameters_.data(), parameters_.data());
   PLUMBLINE_CUDA(driver_, cuMemsetD8Async, gradients_.data() + first, 0, last - first,
                  queue_.stream);

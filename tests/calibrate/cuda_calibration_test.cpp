@@ -137,6 +137,46 @@ TEST_CASE("cuda: a clock that falls while it is measured is told") {
   CHECK(fell.model.profile.provenance.at("clock_fell") == "0.1000");
 }
 
+TEST_CASE("cuda: what is measured while the devices are throttled is dropped") {
+  const Network network = small_network();
+  // One device is asked after the warm-up and at the end of each round; half of them are throttled.
+  const auto asked = std::make_shared<int>(0);
+  FakeOptions fake_options;
+  fake_options.clock = [=](std::uint64_t) { return (*asked)++ % 2 == 0 ? 2000.0 : 1400.0; };
+  FakeCuda fake(fake_options);
+  fake.add(emulated_kernels());
+  auto devices = cuda_calibration_devices(fake.driver(), network, 1, own());
+  REQUIRE(devices);
+  CalibrationOptions options = short_time(1, {2});
+  options.round_seconds = 0.01;
+  options.least_seconds = options.most_seconds = 0.3;
+  std::vector<KeptRound> rounds;
+  options.keep = [&](const KeptRound& round) -> std::optional<Diagnostic> {
+    rounds.push_back(round);
+    return std::nullopt;
+  };
+  const auto measured = measure_layers(**devices, network, {}, options);
+  REQUIRE_MESSAGE(measured, (measured ? "" : to_text(measured.problems())));
+  REQUIRE(rounds.size() >= 2);
+  std::size_t kept = 0;
+  std::size_t dropped = 0;
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    for (const KeptPass& pass : rounds[i].passes) {
+      CHECK(pass.times.layers.empty() == (i % 2 == 0));  // the first round is throttled
+      (pass.times.layers.empty() ? dropped : kept) += 1;
+    }
+  }
+  const BatchSamples& samples = measured->batches.front();
+  CHECK(samples.dropped() == static_cast<std::int64_t>(dropped));
+  CHECK(samples.passes() == static_cast<std::int64_t>(dropped + kept));
+  CHECK(dropped > 0);
+  CHECK(kept > 0);
+  const auto calibration = calibration_of(**devices, network, {}, options, *measured);
+  REQUIRE(calibration);
+  CHECK(calibration->dropped > 0);
+  CHECK(calibration->model.profile.provenance.count("clock_fell") == 0);
+}
+
 TEST_CASE("cuda: layers are taken back to what their pass takes as one graph") {
   const Network network = small_network();
   FakeOptions slow;

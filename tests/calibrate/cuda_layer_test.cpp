@@ -390,6 +390,10 @@ TEST_CASE("cuda: updates are those of the optimizer, over members in order") {
           pointers.push_back(gradients[m].data());
           stored_pointers.push_back(stored_gradients[m].data());
         }
+        // Into the first of them, as the first member would.
+        Stored& sum = stored_gradients.front();
+        if (members > 1)
+          cuda::add_up(device.queue, ElementType::fp32, sum.data(), stored_pointers, kCount);
         optimizer.step();
         optimizer.update(0, kCount, pointers, weights.data(), weights.data());
         // In place, and at the last step not.
@@ -398,11 +402,10 @@ TEST_CASE("cuda: updates are those of the optimizer, over members in order") {
         const CUdeviceptr to = apart ? after.data() : stored.data();
         if (kind == OptimizerKind::adam) {
           cuda::count_step(device.queue, steps.data());
-          cuda::descend_with_moments(device.queue, ElementType::fp32, to, stored.data(),
-                                     stored_pointers, first.data(), second.data(), steps.data(),
-                                     kRate, kCount);
+          cuda::descend_with_moments(device.queue, ElementType::fp32, to, stored.data(), sum.data(),
+                                     first.data(), second.data(), steps.data(), kRate, kCount);
         } else {
-          cuda::descend(device.queue, ElementType::fp32, to, stored.data(), stored_pointers, kRate,
+          cuda::descend(device.queue, ElementType::fp32, to, stored.data(), sum.data(), kRate,
                         kCount);
         }
         if (apart) CHECK(stored == before);
@@ -416,15 +419,18 @@ TEST_CASE("cuda: updates in bf16 round once, and moments stay fp32") {
   HostDevice device;
   Stored weights(ElementType::bf16, Floats{1, -2});
   Stored gradient(ElementType::bf16, Floats{1, 0.5F});
-  cuda::descend(device.queue, ElementType::bf16, weights.data(), weights.data(),
-                {gradient.data(), gradient.data()}, 0.01, 2);
+  Stored sum(ElementType::bf16, Floats{0, 0});
+  cuda::add_up(device.queue, ElementType::bf16, sum.data(), {gradient.data(), gradient.data()}, 2);
+  CHECK(sum.floats() == Floats{2, 1});
+  cuda::descend(device.queue, ElementType::bf16, weights.data(), weights.data(), sum.data(), 0.01,
+                2);
   CHECK(weights.floats() == Floats{rounded_to_bf16(1 - 0.02F), rounded_to_bf16(-2 - 0.01F)});
   Stored first(ElementType::fp32, Floats{0, 0});
   Stored second(ElementType::fp32, Floats{0, 0});
   Stored steps(ElementType::fp32, Floats{0, 0, 0});
   cuda::count_step(device.queue, steps.data());
   cuda::descend_with_moments(device.queue, ElementType::bf16, weights.data(), weights.data(),
-                             {gradient.data()}, first.data(), second.data(), steps.data(), 0.25, 2);
+                             gradient.data(), first.data(), second.data(), steps.data(), 0.25, 2);
   // The first step of Adam is the rate, whatever the gradient.
   CHECK(weights.floats() == Floats{rounded_to_bf16(rounded_to_bf16(0.98F) - 0.25F),
                                    rounded_to_bf16(rounded_to_bf16(-2.01F) - 0.25F)});

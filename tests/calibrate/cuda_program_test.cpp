@@ -32,19 +32,45 @@ std::string devices(int count, const std::string& schedule, const std::string& m
 
 CudaProgramOrFailure program_of(const Subject& subject, const DeviceOrders& orders,
                                 const CudaProgramRules& rules = {}) {
-  const std::vector<StageBytes> sizes(subject.graph.stage_slots.size(), {4, 8, 8, 16, 24});
+  const std::vector<StageBytes> sizes(subject.graph.stage_slots.size(), {100, 8, 8, 16, 24});
   return cuda_program(subject.plan(), sizes, orders, rules);
 }
 
-/// The blocks that a step reads or writes.
-std::vector<std::uint32_t> blocks_of(const CudaStep& step) {
-  std::vector<std::uint32_t> blocks = step.members;
-  for (const std::uint32_t block :
-       {step.input, step.output, step.kept, step.left, step.output_gradient, step.input_gradient,
-        step.gradients, step.from, step.to}) {
-    if (block != kNone32) blocks.push_back(block);
+/// What a step does with a part of a block.
+struct Use {
+  std::uint32_t step = 0;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  bool writes = false;
+
+  bool collides(const Use& other) const {
+    return (writes || other.writes) && begin < other.end && other.begin < end;
   }
-  return blocks;
+};
+
+/// What a step reads and writes, by block.
+std::multimap<std::uint32_t, Use> uses_of(const CudaProgram& program, std::uint32_t number) {
+  const CudaStep& step = program.steps[number];
+  std::multimap<std::uint32_t, Use> uses;
+  const auto add = [&](const CudaPiece& piece, std::size_t bytes, bool writes) {
+    REQUIRE(piece.at + bytes <= program.blocks[piece.block].bytes);
+    uses.insert({piece.block, {number, piece.at, piece.at + bytes, writes}});
+  };
+  for (const CudaPiece& member : step.members) add(member, step.bytes, false);
+  if (step.from.block != kNone32) add(step.from, step.bytes, false);
+  if (step.to.block != kNone32) add(step.to, step.bytes, true);
+  const bool runs_forward = step.kind == CudaStep::Kind::forward || step.makes_again;
+  const auto whole = [&](std::uint32_t block, bool writes) {
+    if (block != kNone32) add({block, 0}, program.blocks[block].bytes, writes);
+  };
+  whole(step.input, false);
+  whole(step.output, runs_forward);
+  whole(step.kept, runs_forward);
+  whole(step.left, true);
+  whole(step.output_gradient, false);
+  whole(step.input_gradient, true);
+  whole(step.gradients, true);  // an update clears them
+  return uses;
 }
 
 /// Of each step: all that has ended when it begins, by streams and waits alone.
@@ -121,25 +147,45 @@ TEST_CASE("cuda: whoever uses a block knows that all before it have ended with i
       REQUIRE(made.program);
       const CudaProgram& program = *made.program;
       const auto known = known_before(program);
-      const auto writes = [](const CudaStep& step, std::uint32_t block) {
-        if (step.kind == CudaStep::Kind::copy) return step.to == block;
-        if (step.kind == CudaStep::Kind::update) return step.gradients == block;  // clears it
-        if (step.kind == CudaStep::Kind::forward) return step.output == block || step.kept == block;
-        return step.gradients == block || step.input_gradient == block || step.left == block ||
-               (step.makes_again && (step.output == block || step.kept == block));
-      };
-      std::map<std::uint32_t, std::vector<std::uint32_t>> users;
+      std::map<std::uint32_t, std::vector<Use>> users;
       for (std::uint32_t i = 0; i < program.steps.size(); ++i) {
-        for (const std::uint32_t block : blocks_of(program.steps[i])) {
-          for (const std::uint32_t before : users[block]) {
-            if (before == i) continue;
-            if (!writes(program.steps[i], block) && !writes(program.steps[before], block)) continue;
-            CHECK(known[i][before]);
+        for (const auto& [block, use] : uses_of(program, i)) {
+          for (const Use& before : users[block]) {
+            if (before.step != i && use.collides(before)) CHECK(known[i][before.step]);
           }
-          users[block].push_back(i);
+          users[block].push_back(use);
         }
       }
     }
+  }
+}
+
+TEST_CASE("cuda: in an all-reduce each member sends what it would send in a ring") {
+  for (const int members : {2, 3, 5}) {
+    CAPTURE(members);
+    const Subject subject = subject_of(devices(members, "name: data-parallel, micro_batches: 2"));
+    const std::vector<StageBytes> sizes(1, {1000, 8, 8, 16, 24});
+    const auto made = cuda_program(subject.plan(), sizes, nodes_by_slot(subject.graph), {});
+    REQUIRE(made.program);
+    const CudaProgram& program = *made.program;
+    std::vector<std::size_t> sent(static_cast<std::size_t>(members));
+    std::size_t added = 0;
+    for (const CudaStep& step : program.steps) {
+      if (step.kind == CudaStep::Kind::copy) sent[step.slot] += step.bytes;
+      if (step.kind != CudaStep::Kind::add_up) continue;
+      added += step.bytes;
+      CHECK(step.members.size() == static_cast<std::size_t>(members));
+      CHECK(step.members[step.slot].block == step.to.block);  // its own stand in its place
+      CHECK(step.members[step.slot].at == step.to.at);
+    }
+    CHECK(added == 1000);
+    const double ring = 2.0 * (members - 1) / members * 1000;
+    for (const std::size_t bytes : sent)
+      CHECK(std::abs(static_cast<double>(bytes) - ring) <= 16.0 * 2 * members);
+    std::size_t held = 0;  // besides its own gradients, not more than once these
+    for (const CudaProgram::Block& block : program.blocks)
+      held += block.slot == 0 && block.bytes != 1000 && block.bytes != 16 ? block.bytes : 0;
+    CHECK(held <= 1000);
   }
 }
 

@@ -1,4 +1,5 @@
-// The optimizer's step; the arithmetic is that of calibrate/optimizer.cpp, fp32.
+// Sums of gradients, and the optimizer's step; the arithmetic is that of calibrate/optimizer.cpp,
+// fp32.
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/element.h"
 
@@ -11,19 +12,21 @@ struct Members {
   int count;
 };
 
+/// The sum may be one of the members.
 template <class T>
-__device__ float summed(const Members<T>& members, long long i) {
-  float sum = to_float(members.gradients[0][i]);
-  for (int m = 1; m < members.count; ++m) sum += to_float(members.gradients[m][i]);
-  return sum;
+__device__ void add_up(T* sum, const Members<T>& members, long long count) {
+  for (long long i = grid_first(); i < count; i += grid_step()) {
+    float all = to_float(members.gradients[0][i]);
+    for (int m = 1; m < members.count; ++m) all += to_float(members.gradients[m][i]);
+    store(sum[i], all);
+  }
 }
 
 /// after = before - rate x gradient; it may be in place.
 template <class T>
-__device__ void descend(T* after, const T* before, const Members<T>& members, float rate,
-                        long long count) {
+__device__ void descend(T* after, const T* before, const T* gradient, float rate, long long count) {
   for (long long i = grid_first(); i < count; i += grid_step())
-    store(after[i], to_float(before[i]) - rate * summed(members, i));
+    store(after[i], to_float(before[i]) - rate * to_float(gradient[i]));
 }
 
 constexpr float kDecay1 = 0.9F;
@@ -42,11 +45,11 @@ __device__ inline void count_step(float* steps) {
 
 /// Adam, after count_step; it may be in place.
 template <class T>
-__device__ void descend_with_moments(T* after, const T* before, const Members<T>& members,
-                                     float* first, float* second, const float* steps, float rate,
+__device__ void descend_with_moments(T* after, const T* before, const T* gradients, float* first,
+                                     float* second, const float* steps, float rate,
                                      long long count) {
   for (long long i = grid_first(); i < count; i += grid_step()) {
-    const float gradient = summed(members, i);
+    const float gradient = to_float(gradients[i]);
     first[i] = kDecay1 * first[i] + (1.0F - kDecay1) * gradient;
     second[i] = kDecay2 * second[i] + (1.0F - kDecay2) * gradient * gradient;
     store(after[i], to_float(before[i]) -
@@ -56,12 +59,14 @@ __device__ void descend_with_moments(T* after, const T* before, const Members<T>
 
 }  // namespace plumbline::kernels
 
+PLUMBLINE_KERNEL(add_up, (Element * sum, Members<Element> members, long long count),
+                 (sum, members, count))
 PLUMBLINE_KERNEL(descend,
-                 (Element * after, const Element* before, Members<Element> members, float rate,
+                 (Element * after, const Element* before, const Element* gradient, float rate,
                   long long count),
-                 (after, before, members, rate, count))
+                 (after, before, gradient, rate, count))
 PLUMBLINE_PLAIN_KERNEL(count_step, (float* steps), (steps))
 PLUMBLINE_KERNEL(descend_with_moments,
-                 (Element * after, const Element* before, Members<Element> members, float* first,
+                 (Element * after, const Element* before, const Element* gradients, float* first,
                   float* second, const float* steps, float rate, long long count),
-                 (after, before, members, first, second, steps, rate, count))
+                 (after, before, gradients, first, second, steps, rate, count))
