@@ -181,9 +181,7 @@ class Rounds {
     is_first_ = false;
     const RealTime start = now();
     walkers_->count_from(start);
-    // Whoever takes turns works for a part of the time.
-    const auto round_time = static_cast<RealTime>(
-        options_.round_seconds * 1e9 * static_cast<double>(crew.devices.size()) / crew.at_once);
+    const auto round_time = static_cast<RealTime>(round_seconds(crew) * 1e9);
     while (!is_over(before + Duration{now() - start}, now() - start, round_time, least_turns)) {
       walkers_->go_on();
       tell(crew, before + Duration{now() - start});
@@ -225,6 +223,13 @@ class Rounds {
   double least_clock() const { return fastest_ > 0 ? slowest_ / fastest_ : 1; }
 
  private:
+  /// Whoever takes turns works for a part of the time; crews that do not share one round.
+  double round_seconds(const Crew& crew) const {
+    const auto devices = static_cast<double>(crew.devices.size());
+    const auto all = static_cast<double>(samples_.stages.size());
+    return options_.round_seconds * devices / crew.at_once * devices / all;
+  }
+
   bool is_over(Duration measured, RealTime passed, RealTime round_time,
                std::size_t least_turns) const {
     if (is_interrupted()) return true;

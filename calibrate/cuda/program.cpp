@@ -11,29 +11,12 @@
 #include <set>
 #include <utility>
 
+#include "calibrate/cuda/step_list.h"
 #include "calibrate/ledger.h"
 #include "models/bug.h"
 
 namespace plumbline {
 namespace {
-
-/// Of each stream: the newest step known to have ended, plus one.
-using Clock = std::vector<std::uint32_t>;
-
-/// A block that somebody holds; who used it last, on each stream.
-struct Lease {
-  std::uint32_t block = 0;
-  std::map<std::uint32_t, std::uint32_t> used;  ///< By stream: the newest step, plus one.
-};
-
-/// The free blocks of one slot and size.
-struct Shelf {
-  std::vector<Lease> free;
-};
-
-using Shelves = std::map<std::pair<std::uint32_t, std::size_t>, Shelf>;
-/// Goes back to its shelf when nobody holds it.
-using Held = std::shared_ptr<Lease>;
 
 /// A micro-batch between its F and its last backward on one stage.
 struct InFlight {
@@ -132,8 +115,7 @@ class Writer {
         if (!gathering_.contains(slot)) gathering_[slot] = add(slot);
       }
     }
-    clocks_.assign(streams.size(), Clock(streams.size(), 0));
-    due_.resize(streams.size());
+    steps_.open(streams.size());
     last_.assign(streams.size(), kNone32);
   }
 
@@ -241,7 +223,6 @@ class Writer {
   // ---- waiting ----
 
   static std::uint32_t compute(std::uint32_t slot) { return slot; }
-  static std::uint32_t stream_of(const CudaStep& step) { return step.stream; }
 
   /// The steps that a node waits for, besides those of its own stream.
   std::vector<std::uint32_t> needs_of(std::uint32_t node) const {
@@ -254,88 +235,6 @@ class Writer {
       for (const std::uint32_t one : joins_[node]->after) add(one);
     }
     return steps;
-  }
-
-  /// The last step of each stream among them.
-  std::vector<std::uint32_t> newest(const std::vector<std::uint32_t>& steps) const {
-    std::map<std::uint32_t, std::uint32_t> by_stream;
-    for (const std::uint32_t step : steps) {
-      std::uint32_t& last =
-          by_stream.try_emplace(stream_of(program_.steps[step]), step).first->second;
-      last = std::max(last, step);
-    }
-    std::vector<std::uint32_t> last;
-    last.reserve(by_stream.size());
-    for (const auto& [stream, step] : by_stream) last.push_back(step);
-    return last;
-  }
-
-  /// Lets the stream wait for the steps before whatever comes next on it.
-  void wait(std::uint32_t stream, const std::vector<std::uint32_t>& steps) {
-    due_[stream].insert(due_[stream].end(), steps.begin(), steps.end());
-  }
-
-  /// The waits of the next step of a stream: those that are not known by others to be over.
-  std::vector<std::uint32_t> take_waits(std::uint32_t stream) {
-    std::vector<std::uint32_t> steps = newest(std::exchange(due_[stream], {}));
-    std::sort(steps.rbegin(), steps.rend());  // the newest knows the most
-    Clock& clock = clocks_[stream];
-    std::vector<std::uint32_t> waits;
-    for (const std::uint32_t step : steps) {
-      const std::uint32_t other = stream_of(program_.steps[step]);
-      if (other == stream || clock[other] > step) continue;
-      waits.push_back(step);
-      const Clock& known = ends_[step];
-      for (std::size_t s = 0; s < clock.size(); ++s) clock[s] = std::max(clock[s], known[s]);
-    }
-    std::sort(waits.begin(), waits.end());
-    return waits;
-  }
-
-  /// Appends a step whose waits were taken.
-  std::uint32_t append(CudaStep step) {
-    const auto number = static_cast<std::uint32_t>(program_.steps.size());
-    const std::uint32_t stream = stream_of(step);
-    clocks_[stream][stream] = number + 1;
-    ends_.push_back(clocks_[stream]);
-    program_.steps.push_back(std::move(step));
-    return number;
-  }
-
-  // ---- memory ----
-
-  /// A block of a slot that the next step of `stream` may write: one whose users are all known to
-  /// have ended, or a new one.
-  Held take(std::uint32_t slot, std::size_t bytes, std::uint32_t stream,
-            bool is_gradients = false) {
-    if (bytes == 0) return nullptr;
-    Shelf& shelf = (is_gradients ? gradient_shelves_ : shelves_)[{slot, bytes}];
-    const Clock& clock = clocks_[stream];
-    auto found = std::find_if(shelf.free.begin(), shelf.free.end(), [&](const Lease& lease) {
-      return std::all_of(lease.used.begin(), lease.used.end(),
-                         [&](const auto& use) { return clock[use.first] >= use.second; });
-    });
-    auto* lease = new Lease;
-    if (found != shelf.free.end()) {
-      lease->block = found->block;
-      shelf.free.erase(found);
-    } else {
-      lease->block = static_cast<std::uint32_t>(program_.blocks.size());
-      program_.blocks.push_back({slot, bytes, is_gradients});
-    }
-    return {lease, [&shelf](Lease* back) {
-              shelf.free.push_back(std::move(*back));
-              delete back;
-            }};
-  }
-
-  static std::uint32_t number(const Held& held) { return held ? held->block : kNone32; }
-
-  void used(std::uint32_t step, std::initializer_list<const Held*> all) {
-    const std::uint32_t stream = stream_of(program_.steps[step]);
-    for (const Held* held : all) {
-      if (*held) (*held)->used[stream] = step + 1;
-    }
   }
 
   Held& place(std::vector<Held>& of, std::uint32_t stage, std::uint32_t m, std::uint32_t slot) {
@@ -353,13 +252,13 @@ class Writer {
       case ActivityKind::all_reduce:
         return write_hop(node);
       case ActivityKind::all_reduce_begin:
-        sources_[node] = newest(needs_of(node));
+        sources_[node] = steps_.newest(needs_of(node));
         return reduce(node);
       case ActivityKind::all_reduce_step:
       case ActivityKind::all_reduce_end:
       case ActivityKind::flush:
       case ActivityKind::overhead:
-        sources_[node] = newest(needs_of(node));
+        sources_[node] = steps_.newest(needs_of(node));
         return;
       default:
         return write_compute(node);
@@ -377,42 +276,42 @@ class Writer {
     PLUMBLINE_CHECK(there != nullptr, to_text(activity));
     const std::uint32_t stream =
         graph_.blocking ? compute(from) : channels_.at(graph_.nodes[node].resource);
-    wait(stream, needs_of(node));
+    steps_.wait(stream, needs_of(node));
     if (graph_.blocking && last_[compute(to)] != kNone32) {
-      wait(stream, {last_[compute(to)]});
+      steps_.wait(stream, {last_[compute(to)]});
     }
-    if (graph_.blocking) wait(stream, due_[compute(to)]);
+    if (graph_.blocking) steps_.wait(stream, steps_.due(compute(to)));
     CudaStep step;
     step.kind = CudaStep::Kind::copy;
     step.node = node;
     step.slot = from;
     step.stream = stream;
     step.sends = !graph_.blocking;
-    step.waits = take_waits(stream);
-    Held arrived = take(to, program_.blocks[there->block].bytes, stream);
-    step.from = {number(there), 0};
-    step.to = {number(arrived), 0};
+    step.waits = steps_.take_waits(stream);
+    Held arrived = steps_.take(to, program_.blocks[there->block].bytes, stream);
+    step.from = {number_of(there), 0};
+    step.to = {number_of(arrived), 0};
     step.bytes = program_.blocks[there->block].bytes;
-    const std::uint32_t done = append(std::move(step));
+    const std::uint32_t done = steps_.append(std::move(step));
     last_[stream] = done;
-    used(done, {&there, &arrived});
+    steps_.used(done, {&there, &arrived});
     there = std::move(arrived);
     program_.step_of[node] = done;
     sources_[node] = {done};
-    if (graph_.blocking) wait(compute(to), {done});
+    if (graph_.blocking) steps_.wait(compute(to), {done});
   }
 
   void write_compute(std::uint32_t node) {
     const Activity& activity = graph_.activities[node];
     const std::uint32_t slot = graph_.nodes[node].resource;
     const std::uint32_t stream = compute(slot);
-    wait(stream, needs_of(node));
+    steps_.wait(stream, needs_of(node));
     Ledger& ledger = ledgers_[slot];
     const std::uint32_t version = ledger.version_of(node);
     const std::uint32_t oldest = ledger.oldest_needed(node);
     ledger.begin(node, time_++);
     if (activity.kind == ActivityKind::backward_part) {
-      sources_[node] = newest(due_[stream]);
+      sources_[node] = steps_.newest(steps_.due(stream));
       if (last_[stream] != kNone32) sources_[node].push_back(last_[stream]);
     } else {
       CudaStep step;
@@ -443,13 +342,13 @@ class Writer {
     const bool is_last = s + 1 == sizes_.size();
     Writing& writing = writing_[step.on];
     InFlight& one = writing.in_flight[m];
-    step.waits = take_waits(stream);
+    step.waits = steps_.take_waits(stream);
     const auto found = writing.weights.find(version);
     PLUMBLINE_CHECK(found != writing.weights.end(), s, version);
     step.weights = found->second;
     const auto make_room = [&] {
-      if (!is_last) one.output = take(slot, bytes.output, stream);
-      one.kept = take(slot, bytes.kept, stream);
+      if (!is_last) one.output = steps_.take(slot, bytes.output, stream);
+      one.kept = steps_.take(slot, bytes.kept, stream);
     };
     Held down;
     Held gradients;
@@ -469,26 +368,26 @@ class Writer {
         step.kind = CudaStep::Kind::backward;
       } else if (kind == ActivityKind::backward_input) {
         step.kind = CudaStep::Kind::backward_input;
-        one.left = take(slot, bytes.left, stream);
+        one.left = steps_.take(slot, bytes.left, stream);
       } else {
         step.kind = CudaStep::Kind::backward_weight;
       }
       if (!is_first && kind != ActivityKind::backward_weight)
-        down = take(slot, bytes.input, stream);
+        down = steps_.take(slot, bytes.input, stream);
     }
     PLUMBLINE_CHECK(is_first || one.input != nullptr, s, m);
-    step.input = number(one.input);
-    step.output = number(one.output);
-    step.kept = number(one.kept);
-    step.left = number(one.left);
-    step.output_gradient = number(one.output_gradient);
-    step.input_gradient = number(down);
-    step.gradients = number(gradients);
+    step.input = number_of(one.input);
+    step.output = number_of(one.output);
+    step.kept = number_of(one.kept);
+    step.left = number_of(one.left);
+    step.output_gradient = number_of(one.output_gradient);
+    step.input_gradient = number_of(down);
+    step.gradients = number_of(gradients);
     const std::uint32_t node = step.node;
-    const std::uint32_t done = append(std::move(step));
+    const std::uint32_t done = steps_.append(std::move(step));
     program_.step_of[node] = done;
-    used(done,
-         {&one.input, &one.output, &one.kept, &one.left, &one.output_gradient, &down, &gradients});
+    steps_.used(done, {&one.input, &one.output, &one.kept, &one.left, &one.output_gradient, &down,
+                       &gradients});
     if (down) place(output_gradients_, s - 1, m, slot) = std::move(down);
     if (kind == ActivityKind::forward) {
       if (!is_last) place(inputs_, s + 1, m, slot) = one.output;
@@ -524,7 +423,7 @@ class Writer {
   Held gradients_of(std::uint32_t stage, std::uint32_t m, std::uint32_t slot,
                     std::uint32_t stream) {
     Held& own = round_of(stage, m).own[member(stage, slot)];
-    if (!own) own = take(slot, sizes_[stage].parameters, stream, /*is_gradients=*/true);
+    if (!own) own = steps_.take(slot, sizes_[stage].parameters, stream, /*is_gradients=*/true);
     return own;
   }
 
@@ -547,7 +446,7 @@ class Writer {
     if (all == 0) return;
     for (std::size_t i = 0; i < members; ++i) {
       Held& own = round.own[i];  // a replica may have had no micro-batch: it has zeros
-      if (!own) own = take(slots[i], all, gathering_.at(slots[i]), /*is_gradients=*/true);
+      if (!own) own = steps_.take(slots[i], all, gathering_.at(slots[i]), /*is_gradients=*/true);
       // Parts of a backward end before their gradients are there, so the ends are asked themselves.
       for (const auto& [stream, use] : own->used) made.push_back(use - 1);
     }
@@ -564,12 +463,12 @@ class Writer {
         const std::size_t adder = (i + k) % members;
         if (size_of(adder) == 0) continue;
         const std::uint32_t stream = gathering_.at(slots[i]);
-        wait(stream, made);
+        steps_.wait(stream, made);
         CudaStep step = gathering_step(CudaStep::Kind::copy, slots[i], node);
         Held& there = sent[adder][i];
-        there = take(slots[adder], size_of(adder), stream);
-        step.from = {number(round.own[i]), begin_of(adder)};
-        step.to = {number(there), 0};
+        there = steps_.take(slots[adder], size_of(adder), stream);
+        step.from = {number_of(round.own[i]), begin_of(adder)};
+        step.to = {number_of(there), 0};
         step.bytes = size_of(adder);
         arrivals[adder].push_back(append_gathering(std::move(step), {&round.own[i], &there}));
       }
@@ -578,20 +477,20 @@ class Writer {
     for (std::size_t i = 0; i < members; ++i) {
       if (size_of(i) == 0) continue;
       const std::uint32_t stream = gathering_.at(slots[i]);
-      wait(stream, arrivals[i]);
-      wait(stream, made);
+      steps_.wait(stream, arrivals[i]);
+      steps_.wait(stream, made);
       CudaStep sum = gathering_step(CudaStep::Kind::add_up, slots[i], node);
-      sum.to = {number(round.own[i]), begin_of(i)};
+      sum.to = {number_of(round.own[i]), begin_of(i)};
       sum.bytes = size_of(i);
       for (std::size_t k = 0; k < members; ++k)
-        sum.members.push_back(k == i ? sum.to : CudaPiece{number(sent[i][k]), 0});
+        sum.members.push_back(k == i ? sum.to : CudaPiece{number_of(sent[i][k]), 0});
       const std::uint32_t added = append_gathering(std::move(sum), {&round.own[i]});
-      for (const Held& one : sent[i]) used(added, {&one});
+      for (const Held& one : sent[i]) steps_.used(added, {&one});
       for (std::size_t k = 1; k < members; ++k) {
         const std::size_t other = (i + k) % members;
         CudaStep step = gathering_step(CudaStep::Kind::copy, slots[i], node);
-        step.from = {number(round.own[i]), begin_of(i)};
-        step.to = {number(round.own[other]), begin_of(i)};
+        step.from = {number_of(round.own[i]), begin_of(i)};
+        step.to = {number_of(round.own[other]), begin_of(i)};
         step.bytes = size_of(i);
         append_gathering(std::move(step), {&round.own[i], &round.own[other]});
       }
@@ -612,7 +511,7 @@ class Writer {
     step.slot = slot;
     step.stream = gathering_.at(slot);
     step.sends = true;
-    step.waits = take_waits(step.stream);
+    step.waits = steps_.take_waits(step.stream);
     return step;
   }
 
@@ -620,15 +519,15 @@ class Writer {
     const std::uint32_t stream = step.stream;
     const std::uint32_t node = step.node;
     const std::uint32_t slot = step.slot;
-    const std::uint32_t done = append(std::move(step));
+    const std::uint32_t done = steps_.append(std::move(step));
     last_[stream] = done;
-    used(done, held);
+    steps_.used(done, held);
     sent_[{node, slot}].push_back(done);
     return done;
   }
 
   void write_hop(std::uint32_t node) {
-    sources_[node] = newest(needs_of(node));
+    sources_[node] = steps_.newest(needs_of(node));
     const auto found = sent_.find({graph_.nodes[node].after, graph_.sender(node)});
     if (found == sent_.end()) return;
     const std::vector<std::uint32_t> steps = std::move(found->second);
@@ -653,12 +552,12 @@ class Writer {
     // Whatever the graph says: the sums are there, and those who read have read.
     if (own) {
       for (const auto& [from, use] : own->used) {
-        if (from != stream) wait(stream, {use - 1});
+        if (from != stream) steps_.wait(stream, {use - 1});
       }
     }
-    step.waits = take_waits(stream);
+    step.waits = steps_.take_waits(stream);
     step.kind = CudaStep::Kind::update;
-    step.gradients = number(own);
+    step.gradients = number_of(own);
     step.clears = own != nullptr;
     const std::uint32_t before = version - 1;
     const auto old = writing.weights.find(before);
@@ -676,9 +575,9 @@ class Writer {
       writing.free_weights.push_back(gone->second);
     writing.weights.erase(writing.weights.begin(), needed);
     const std::uint32_t node = step.node;
-    const std::uint32_t done = append(std::move(step));
+    const std::uint32_t done = steps_.append(std::move(step));
     program_.step_of[node] = done;
-    used(done, {&own});
+    steps_.used(done, {&own});
     if (++round.updated == round.own.size()) rounds_[s].erase(found);
   }
 
@@ -709,12 +608,8 @@ class Writer {
   CudaProgram program_;
   std::map<std::uint32_t, std::uint32_t> channels_;   ///< By resource: the stream.
   std::map<std::uint32_t, std::uint32_t> gathering_;  ///< By slot: the stream.
-  Shelves shelves_;                                   // before all that may hold a block
-  Shelves gradient_shelves_;
-  std::vector<Clock> clocks_;  ///< Of each stream: before its next step.
-  std::vector<Clock> ends_;    ///< Of each step: at its end.
-  std::vector<std::vector<std::uint32_t>> due_;
-  std::vector<std::vector<std::uint32_t>> sources_;  ///< Of each node: the steps that end it.
+  StepList steps_{program_};                          // before all that may hold a block
+  std::vector<std::vector<std::uint32_t>> sources_;   ///< Of each node: the steps that end it.
   std::vector<const Join*> joins_;
   std::uint32_t copies_;
   std::vector<std::vector<std::uint32_t>> index_;  ///< [stage][slot], in CudaProgram::stages.

@@ -1,0 +1,139 @@
+// Runs on a made-up GPU: small networks, scenarios of them, training, and what it made.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "calibrate/cuda/backend.h"
+#include "calibrate/real_run.h"
+#include "models/network_reader.h"
+#include "tests/support/emulated_kernels.h"
+#include "tests/support/fake_cuda.h"
+
+namespace plumbline::test {
+
+inline constexpr const char* kMlp =
+    "version: 1\nkind: network\ninput: {shape: [12]}\nlayers:\n"
+    "  - {kind: linear, features: 24}\n  - {kind: relu}\n  - {kind: linear, features: 20}\n"
+    "  - {kind: gelu}\n  - {kind: layer_norm}\n  - {kind: linear, features: 16}\n"
+    "  - {kind: head, classes: 4}\n";
+inline constexpr const char* kGpt =
+    "version: 1\nkind: network\ninput: {tokens: 4, vocabulary: 11}\nlayers:\n"
+    "  - {kind: embedding, features: 8, positions: true}\n"
+    "  - {repeat: 1, layers: [{kind: attention_block, heads: 2}, {kind: mlp_block}]}\n"
+    "  - {kind: head}\n";
+
+inline constexpr const char* kPictures =
+    "version: 1\nkind: network\ninput: {shape: [2, 6, 5]}\nlayers:\n"
+    "  - {kind: conv2d, channels: 3, padding: 1}\n  - {kind: batch_norm}\n  - {kind: relu}\n"
+    "  - {kind: max_pool}\n  - {kind: residual_block, channels: 4, stride: 2}\n"
+    "  - {kind: flatten}\n  - {kind: head, classes: 3, norm: false}\n";
+inline constexpr const char* kSentences =
+    "version: 1\nkind: network\ninput: {tokens: 4, vocabulary: 7}\nlayers:\n"
+    "  - {kind: embedding, features: 6}\n  - {kind: lstm, hidden: 5}\n"
+    "  - {kind: lstm, hidden: 5, residual: true}\n  - {kind: head, classes: 7}\n";
+inline constexpr const char* kTiny =
+    "version: 1\nkind: network\ninput: {shape: [6]}\nlayers:\n"
+    "  - {kind: linear, features: 5}\n  - {kind: relu}\n"
+    "  - {kind: head, classes: 3, norm: false}\n";
+
+/// A scenario that runs a network; its times are invented, as nothing here depends on them.
+inline Scenario network_scenario(const char* network_text, const std::string& rest) {
+  const auto network =
+      parse_network(std::make_shared<const Source>(Source{"n.network.yaml", network_text, ""}));
+  REQUIRE(network);
+  std::string layers;
+  for (const NetworkLayer& layer : network->layers) {
+    layers += "    - {name: " + layer.name +
+              ", forward: 20 us, backward_input: 20 us, backward_weight: 20 us, output: 1 KiB, "
+              "activation: 1 KiB, parameters: 1 KiB}\n";
+  }
+  const std::string text =
+      "version: 1\nname: test\nmodel:\n  batch: 3\n  layers:\n" + layers + rest;
+  auto scenario = parse_scenario(std::make_shared<const Source>(Source{"s.yaml", text, ""}), {});
+  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+  scenario->network = std::make_shared<const Network>(*network);
+  return *std::move(scenario);
+}
+
+inline std::string on_devices(int count, const std::string& schedule,
+                              const std::string& more = "") {
+  return "cluster: {devices: " + std::to_string(count) + "}\nschedule: {" + schedule + "}\n" + more;
+}
+
+/// The driver of a test, with all kernels.
+class FakeGpus {
+ public:
+  explicit FakeGpus(FakeOptions options = {}) : cuda(std::move(options)) {
+    cuda.add(emulated_kernels());
+  }
+
+  FakeCuda cuda;
+};
+
+inline RunOptions few_iterations(std::uint32_t iterations, std::uint32_t warm_up = 0) {
+  RunOptions options;
+  options.warm_up = warm_up;
+  options.iterations = iterations;
+  options.most_iterations = iterations;
+  return options;
+}
+
+inline CudaOptions own_kernels(double rate = 0.05) {
+  CudaOptions options;
+  options.learning_rate = rate;
+  options.own_kernels = true;
+  return options;
+}
+
+struct Trained {
+  std::vector<float> parameters;  ///< Layer by layer.
+  std::vector<double> losses;
+  std::vector<std::string> faults;
+  std::string live;
+  RealRun run;
+};
+
+/// Every measured iteration is executed twice.
+inline Trained train(const Scenario& scenario, FakeOptions fake_options = {},
+                     std::uint32_t iterations = 1, double rate = 0.05) {
+  FakeGpus fake(std::move(fake_options));
+  Trained trained;
+  {
+    auto backend = cuda_backend(fake.cuda.driver(), scenario, own_kernels(rate));
+    REQUIRE_MESSAGE(backend, (backend ? "" : to_text(backend.problems())));
+    auto run = run_scenario(scenario, **backend, few_iterations(iterations));
+    REQUIRE_MESSAGE(run, (run ? "" : to_text(run.problems())));
+    trained.run = *std::move(run);
+    const CudaResults results = (*backend)->results();
+    trained.losses = results.losses;
+    for (const auto& stage : results.parameters)
+      trained.parameters.insert(trained.parameters.end(), stage.begin(), stage.end());
+  }
+  trained.faults = fake.cuda.faults();
+  trained.live = fake.cuda.live();
+  return trained;
+}
+
+inline bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+inline std::int64_t ns(Duration time) { return time.count(); }
+
+inline bool bit_equal(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+inline void check_clean(const Trained& trained) {
+  CHECK(trained.faults == std::vector<std::string>{});
+  CHECK(trained.live == "");
+}
+
+}  // namespace plumbline::test
