@@ -20,13 +20,14 @@
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kMostSamples = 20'000;
 /// A clock that falls further than to this share is told.
 constexpr double kSteadyClock = 0.97;
 /// What was measured at less of it is dropped: the devices were throttled.
 constexpr double kThrottledClock = 0.75;
-/// Then they rest for so long, for twice that the next time in a row, and so on.
+/// Then they rest for so long, twice as long the second time in a row, and so on.
 constexpr std::chrono::milliseconds kRest{100};
+/// After so many in a row that is the clock which they have.
+constexpr int kMostThrottled = 3;
 
 /// The layers of each device: as equal in FLOPs as a chain can be cut.
 StageLayers cut(const Network& network, std::uint32_t stages) {
@@ -88,7 +89,7 @@ std::vector<Crew> crews_of(std::uint32_t devices, bool takes_turns) {
 BatchSamples no_samples(const StageLayers& stages, std::int64_t batch,
                         const CalibrationOptions& options) {
   StopLimits limits;
-  limits.most_samples = kMostSamples;
+  limits.most_samples = options.most_samples;
   limits.most_time = round_up(options.most_seconds * 1e9);
   limits.least_time = round_up(options.least_seconds * 1e9);
   BatchSamples samples;
@@ -188,8 +189,10 @@ class Rounds {
     }
     const std::optional<double> clock = walkers_->clock();
     walkers_->stop();
-    const bool is_throttled = walkers_->measures_clock() && *clock < kThrottledClock * fastest_;
-    if (is_all && !is_throttled) note_clock(clock);  // fewer may go faster
+    is_throttled_ = walkers_->measures_clock() && !options_.one_more_round &&
+                    *clock < kThrottledClock * usual_ && throttled_ < kMostThrottled;
+    if (!is_throttled_ && throttled_ == kMostThrottled) usual_ = *clock;
+    if (is_all && !is_throttled_) note_clock(clock);  // fewer may go faster
     KeptRound round;
     round.batch = samples_.batch;
     round.measured = Duration{now() - start};
@@ -202,7 +205,7 @@ class Rounds {
       for (const PassTimes& pass : walkers_->walked(device))
         round.passes.push_back({device, pass, 0});
     }
-    if (is_throttled) {
+    if (is_throttled_) {
       for (std::size_t i = 0; i < stages.size(); ++i) stages[i] = std::move(unspoilt[i]);
       for (KeptPass& pass : round.passes) {
         pass.times.layers.clear();
@@ -216,6 +219,8 @@ class Rounds {
     return round;
   }
 
+  /// Whether the last round was dropped.
+  bool is_throttled() const { return is_throttled_; }
   bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
   /// Of the devices at work, in MHz.
   std::optional<double> clock() const { return clock_; }
@@ -242,6 +247,7 @@ class Rounds {
   void note_clock(std::optional<double> mhz) {
     if (!walkers_->measures_clock() || !mhz) return;
     fastest_ = std::max(fastest_, *mhz);
+    usual_ = std::max(usual_, *mhz);
     slowest_ = slowest_ == 0 ? *mhz : std::min(slowest_, *mhz);
   }
 
@@ -261,7 +267,9 @@ class Rounds {
   std::optional<double> clock_;
   double fastest_ = 0;
   double slowest_ = 0;
+  double usual_ = 0;   ///< What throttled devices are measured by.
   int throttled_ = 0;  ///< Rounds in a row.
+  bool is_throttled_ = false;
 };
 
 /// The times of a stage's layers in one kind of pass, taken back to what the pass takes as one
@@ -547,7 +555,7 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
       }
       if (!crews.empty() && !measured.interrupted) {
         if (auto trouble = walk(crews.front())) return *trouble;
-        crews.erase(crews.begin());
+        if (!rounds.is_throttled()) crews.erase(crews.begin());
       }
       if (measured.interrupted) return measured;
     }

@@ -32,8 +32,9 @@ struct CalibrationOptions {
   double least_seconds = 1;  ///< Measured for each batch, after the warm-up.
   double most_seconds = 20;  ///< The noise decides between the two.
   std::uint64_t seed = 1;
-  double round_seconds = 2;  ///< Between two pauses, where there are clean passes enough.
-  bool slowdown = true;      ///< Also with fewer devices at work, where there are several.
+  double round_seconds = 2;           ///< Between two pauses, where there are clean passes enough.
+  std::size_t most_samples = 20'000;  ///< Of each kind of pass on each device.
+  bool slowdown = true;               ///< Also with fewer devices at work, where there are several.
   /// One round, and one with each number of fewer devices at work, whatever the noise and the times
   /// above say and an earlier calibration has.
   bool one_more_round = false;

@@ -35,10 +35,16 @@ double RealRun::hand_over_per_op_s() const {
   return seconds(iterations[shown].hand_over) / ops;
 }
 
-double RealRun::spread_of_rounds() const {
+double RealRun::range_of_rounds() const {
   if (rounds_s.empty() || outcome.iteration_time_s <= 0) return 0;
   const auto [least, most] = std::minmax_element(rounds_s.begin(), rounds_s.end());
-  return (*most - *least) / 2 / outcome.iteration_time_s;
+  return (*most - *least) / outcome.iteration_time_s;
+}
+
+double RealRun::spread_of_rounds() const {
+  constexpr std::size_t few = 4;
+  return rounds_s.size() < few ? range_of_rounds() / 2
+                               : statistics_of(rounds_s).half_width_of_median();
 }
 
 Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
@@ -134,6 +140,7 @@ RealRun together(std::vector<RealRun> rounds) {
   }
   const std::size_t middle = median_of(times, counted);
   RealRun all;
+  std::vector<std::string> others;  // what those of other rounds say besides
   std::vector<double> clean_times;
   for (std::size_t i = 0; i < rounds.size(); ++i) {
     RealRun& one = rounds[i];
@@ -145,12 +152,18 @@ RealRun together(std::vector<RealRun> rounds) {
       all.cores = one.cores;
       all.remarks = std::move(one.remarks);
     }
+    if (i != middle) others.insert(others.end(), one.remarks.begin(), one.remarks.end());
     for (std::size_t k = 0; k < one.iterations.size(); ++k) {
       if (one.iterations[k].clean || !any_clean) clean_times.push_back(one.times_s[k]);
     }
     std::move(one.iterations.begin(), one.iterations.end(), std::back_inserter(all.iterations));
     all.times_s.insert(all.times_s.end(), one.times_s.begin(), one.times_s.end());
     all.clean += one.clean;
+  }
+  for (std::string& remark : others) {
+    const bool is_told =
+        std::find(all.remarks.begin(), all.remarks.end(), remark) != all.remarks.end();
+    if (!is_told && !remark.starts_with("loss ")) all.remarks.push_back(std::move(remark));
   }
   for (const std::size_t i : counted) all.rounds_s.push_back(times[i]);
   all.time_s = statistics_of(std::move(clean_times));

@@ -30,8 +30,10 @@ struct RealRun {
 
   /// From the release of an op to its begin in the shown iteration, for each F, B, I and W.
   double hand_over_per_op_s() const;
-  /// Half the distance of the fastest and the slowest round, relative to the time of `outcome`:
-  /// what a run changes by when it is repeated. 0 for one round.
+  /// The distance of the fastest and the slowest round, relative to the time of `outcome`.
+  double range_of_rounds() const;
+  /// What the time of `outcome` may be off by, as its rounds differ: half their range, or from four
+  /// rounds on half the 95 % interval of their median. 0 for one round.
   double spread_of_rounds() const;
 };
 

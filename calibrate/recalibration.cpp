@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "calibrate/elsewhere.h"
 #include "models/bug.h"
 #include "models/network_content.h"
 #include "sim/predict.h"
@@ -34,8 +33,19 @@ bool Recalibration::is_of(const Network& network, const CalibrationOptions& opti
 std::optional<Diagnostic> Recalibration::walk(CalibrationDevices& devices) {
   CalibrationOptions options = options_;
   ++walks_;
-  if (walks_ == 1 && !measured_elsewhere(profile_, devices.provenance(options.devices)))
-    devices.take_algorithms(profile_.algorithms);
+  options.most_samples *= walks_;  // each walk has as many
+  const auto same = [&, here = devices.provenance(options.devices)](const std::string& name) {
+    const auto own = here.find(name);
+    const auto told = profile_.provenance.find(name);
+    return own != here.end() && told != profile_.provenance.end() && own->second == told->second;
+  };
+  if (walks_ == 1 && same("device") && same("library")) {  // as a run takes them
+    KeptRound algorithms;
+    algorithms.batch = options.batches.front();
+    algorithms.algorithms = profile_.algorithms;
+    options.kept.rounds.push_back(algorithms);
+    options_.kept.rounds.push_back(std::move(algorithms));
+  }
   std::vector<KeptRound> rounds;
   options.keep = [&](const KeptRound& round) -> std::optional<Diagnostic> {
     rounds.push_back(round);
@@ -93,8 +103,11 @@ std::optional<Diagnostics> Recalibrations::add(const Scenario& scenario, const O
   const auto devices = open_(*scenario.network, options);
   if (!devices) return devices.problems();
   const Mark& mark = scenario.model_mark;
-  if (auto refused = refuse_calibration(**devices, *scenario.network, mark, options))
+  if (auto refused = refuse_calibration(**devices, *scenario.network, mark, options)) {
+    refused->help +=
+        refused->help.empty() ? "leave --recalibrate out" : "; or leave --recalibrate out";
     return Diagnostics{*std::move(refused)};
+  }
   all_.emplace_back(scenario.network, options, scenario.model.profile);
   return std::nullopt;
 }

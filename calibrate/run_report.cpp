@@ -79,7 +79,7 @@ std::string verdict_text(const Validation& v) {
       const auto again = v.again_error();
       return fmt::format("OFF: {}, beyond the tolerance of {}{}", off, percent(v.tolerance),
                          again && std::abs(*again) <= v.tolerance
-                             ? "; the profile is out of date: within it by the layers' times of now"
+                             ? "; within it by the layers' times of now"
                              : "");
     }
     case Verdict::inconclusive:
@@ -162,7 +162,7 @@ std::string causes(const Validation& v) {
                            signed_percent(part_s / v.measured_s()), meaning)});
   };
   if (v.again_s) {
-    row("profile", v.shares.profile_s, "layers take another time now than in the profile");
+    row("profile", v.shares.profile_s, "layers take another time now than the profile says");
     row("compute", v.shares.compute_s, "ops took another time than their layers now");
   } else {
     row("compute", v.shares.compute_s, "ops took another time than predicted");
@@ -285,7 +285,7 @@ std::string rounds_text(const std::vector<ValidationPoint>& points) {
   double most = 0;
   std::size_t rounds = 0;
   for (const ValidationPoint& point : points) {
-    most = std::max(most, 2 * point.validation.measured.spread_of_rounds());
+    most = std::max(most, point.validation.measured.range_of_rounds());
     rounds = std::max(rounds, point.validation.measured.rounds_s.size());
   }
   return rounds > 1 ? fmt::format("rounds of one run differ by {} at most\n", percent(most)) : "";

@@ -155,6 +155,26 @@ std::vector<MemoryVerdict> compare_memory(const Outcome& predicted, const Outcom
   return verdicts;
 }
 
+/// The least difference of times per sample that tells two runs apart. Rounds that were made in
+/// turn are compared one by one: what a machine does meanwhile meets both.
+double least_difference(const Validation& first, const Validation& second, double a, double b) {
+  const auto& x = first.measured;
+  const auto& y = second.measured;
+  const double within =
+      std::max({x.time_s.half_width_of_median(), y.time_s.half_width_of_median(), 0.005}) *
+      std::max(a, b);
+  if (x.rounds_s.size() != y.rounds_s.size())
+    return std::max(within, std::max(first.noise(), second.noise()) * std::max(a, b));
+  if (x.rounds_s.size() < 2) return within;
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < x.rounds_s.size(); ++i) {
+    differences.push_back(x.rounds_s[i] * a / first.measured_s() -
+                          y.rounds_s[i] * b / second.measured_s());
+  }
+  const auto [least, most] = std::minmax_element(differences.begin(), differences.end());
+  return std::max(within, (*most - *least) / 2);
+}
+
 /// Seconds for one sample, or for a mini-batch where nothing takes time.
 double time_per_sample(const Outcome& outcome) {
   return outcome.throughput_samples_per_s ? 1 / *outcome.throughput_samples_per_s : 0;
@@ -173,9 +193,7 @@ std::string_view name(MemoryVerdict verdict) {
 }
 
 double Validation::noise() const {
-  const auto samples = static_cast<double>(std::max<std::size_t>(measured.time_s.samples, 1));
-  return std::max(1.82 * measured.time_s.relative_spread() / std::sqrt(samples),
-                  measured.spread_of_rounds());
+  return std::max(measured.time_s.half_width_of_median(), measured.spread_of_rounds());
 }
 
 std::optional<double> Validation::again_error() const {
@@ -221,9 +239,8 @@ Ranking rank(const std::vector<ValidationPoint>& points) {
       ++ranking.pairs;
       const double measured_a = time_per_sample(first.measured.outcome);
       const double measured_b = time_per_sample(second.measured.outcome);
-      const double noise = std::max({first.noise(), second.noise(), 0.005});
       const double measured = measured_a - measured_b;
-      if (std::abs(measured) <= noise * std::max(measured_a, measured_b)) {
+      if (std::abs(measured) <= least_difference(first, second, measured_a, measured_b)) {
         ++ranking.ties;
         continue;
       }

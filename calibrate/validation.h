@@ -76,9 +76,7 @@ struct Validation {
   /// Whether any iteration was clean. Where none was, what was measured and all that follows from
   /// it (error, shares, starts, noise, memory) is that of a disturbed run: reports do not tell it.
   bool clean() const { return measured.clean > 0; }
-  /// Half the 95 % interval of the measured median, relative: 1.82 x the quartiles' distance over
-  /// the root of the number of iterations (McGill, Tukey and Larsen 1978, for normal samples). Not
-  /// less than half of what rounds differ by.
+  /// Half the 95 % interval of the measured median, relative; not less than the spread of rounds.
   double noise() const;
   /// The error against again_s; nothing where that is not known.
   std::optional<double> again_error() const;

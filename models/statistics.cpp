@@ -12,6 +12,11 @@ namespace plumbline {
 
 double Statistics::relative_spread() const { return median > 0 ? (q3 - q1) / median : 0; }
 
+double Statistics::half_width_of_median() const {
+  return 1.82 * relative_spread() /
+         std::sqrt(static_cast<double>(std::max<std::size_t>(samples, 1)));
+}
+
 double quantile(const std::vector<double>& sorted, double share) {
   const double place = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(std::floor(place));

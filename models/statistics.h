@@ -19,6 +19,9 @@ struct Statistics {
 
   /// (q3 - q1) / median; 0 for a median of 0.
   double relative_spread() const;
+  /// Half the 95 % interval of the median, relative: 1.82 x relative_spread() over the root of the
+  /// number of samples (McGill, Tukey and Larsen 1978, for normal samples).
+  double half_width_of_median() const;
 };
 
 /// Quantiles interpolate linearly between order statistics. Requires: at least one sample.

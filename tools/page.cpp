@@ -47,9 +47,7 @@ GroupText text_of(ResultGroup group) {
       return {"Networks trained on CPU cores", "networks, on `cpu`",
               "Each network is calibrated on two cores with micro-batches of 16 samples, its "
               "schedules are predicted from that\nprofile alone, and then trained for real on the "
-              "same cores: `plan.partition: balanced`, free links. Every run is made in\nthree "
-              "rounds, in turn with the others, and before, between and after the rounds the "
-              "layers are timed again.",
+              "same cores: `plan.partition: balanced`, free links.",
               "network"};
   }
   return {};
@@ -204,10 +202,12 @@ std::string again_table(const Files& files, ResultGroup group) {
   };
   for (const ResultFile* file : files) row(file->name, summarize({file}).again);
   if (files.size() > 1) row("all", summarize(files).again);
-  return "The machine does not stay as it was when the profile was measured. The layers' times of "
-         "now are those that were\ntaken beside the runs; what is left of the error by them is the "
-         "prediction's own. What rounds of one run differ by, from\nthe fastest to the slowest, is "
-         "how well a measurement tells what the next one will be.\n\n" +
+  return "The machine does not stay as it was when the profile was measured. So runs were made in "
+         "rounds, each in turn with the\nothers, and the layers timed again before, between and "
+         "after them: the times of now. What is left of the error by them is\nthe prediction's "
+         "own. "
+         "What rounds of one run differ by, from the fastest to the slowest, is how well a "
+         "measurement tells\nwhat the next one will be.\n\n" +
          markdown_table(rows, {0, 5}) + '\n';
 }
 

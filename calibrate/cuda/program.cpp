@@ -29,8 +29,8 @@ struct InFlight {
 
 /// The gradients of one update, apart for each device of the stage.
 struct GradientRound {
-  std::vector<Held> own;  ///< By member; its own until they are reduced, then those of all.
-  bool is_reduced = false;
+  std::vector<Held> own;    ///< By member; its own until they are reduced, then those of all.
+  std::size_t reduced = 0;  ///< So many of its buckets.
   std::size_t updated = 0;
 };
 
@@ -427,18 +427,42 @@ class Writer {
     return own;
   }
 
-  /// Reduces the gradients of a round where the first of its all-reduces begins: all their
-  /// backwards have been taken then.
-  void reduce(std::uint32_t node) {
-    const Activity& activity = graph_.activities[node];
-    GradientRound& round = round_of(activity.stage.value, activity.micro_batch.value);
-    if (!round.is_reduced) all_reduce(round, node, sources_[node]);
+  /// Bytes of a stage's gradients.
+  struct Range {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+
+  /// The part of the gradients that is reduced as bucket `number` of those that have any; what a
+  /// bucket's layers really are does not matter, as all are made when the first one is reduced.
+  Range bucket_of(std::uint32_t stage, std::size_t number) const {
+    const auto all = static_cast<double>(sizes_[stage].parameters);
+    std::vector<double> ends;
+    double sum = 0;
+    for (const GradientBucket& bucket : plan_.pipeline.costs.stages[stage].buckets) {
+      if (bucket.bytes.count == 0) continue;
+      ends.push_back(sum += static_cast<double>(bucket.bytes.count));
+    }
+    const auto end_of = [&](std::size_t index) {
+      if (index + 1 >= ends.size()) return sizes_[stage].parameters;
+      return lines_down(static_cast<std::size_t>(all * (ends[index] / sum)));
+    };
+    return {number == 0 ? 0 : end_of(number - 1), end_of(number)};
   }
 
-  /// Each member adds up its share, and sends the sum to all others. Until a hop comes that the
-  /// steps belong to, they are those of `node`; `made` ends the backwards.
-  void all_reduce(GradientRound& round, std::uint32_t node, std::vector<std::uint32_t> made) {
-    round.is_reduced = true;
+  /// All backwards of a round have been taken when its first all-reduce begins.
+  void reduce(std::uint32_t node) {
+    const Activity& activity = graph_.activities[node];
+    const std::uint32_t s = activity.stage.value;
+    GradientRound& round = round_of(s, activity.micro_batch.value);
+    all_reduce(round, bucket_of(s, round.reduced), node, sources_[node]);
+  }
+
+  /// Each member adds up its share of the range, and sends the sum to all others. Until a hop comes
+  /// that the steps belong to, they are those of `node`; `made` ends the backwards.
+  void all_reduce(GradientRound& round, const Range& range, std::uint32_t node,
+                  std::vector<std::uint32_t> made) {
+    ++round.reduced;
     const std::uint32_t s = graph_.activities[node].stage.value;
     const auto& slots = graph_.stage_slots[s];
     const std::size_t members = slots.size();
@@ -450,8 +474,10 @@ class Writer {
       // Parts of a backward end before their gradients are there, so the ends are asked themselves.
       for (const auto& [stream, use] : own->used) made.push_back(use - 1);
     }
-    const std::size_t share = share_of(all, members);
-    const auto begin_of = [&](std::size_t member) { return std::min(all, member * share); };
+    const std::size_t share = share_of(range.end - range.begin, members);
+    const auto begin_of = [&](std::size_t member) {
+      return std::min(range.end, range.begin + member * share);
+    };
     const auto size_of = [&](std::size_t member) {
       return begin_of(member + 1) - begin_of(member);
     };
@@ -497,10 +523,14 @@ class Writer {
     }
   }
 
-  /// A member's share of so many bytes, in whole lines of memory.
+  /// What copies and kernels like to begin at.
+  static constexpr std::size_t kLine = 16;
+  static std::size_t lines_down(std::size_t bytes) { return bytes / kLine * kLine; }
+  /// A member's share of so many bytes: in whole lines, or where these are few in whole numbers, so
+  /// that each has one.
   static std::size_t share_of(std::size_t bytes, std::size_t members) {
-    constexpr std::size_t line = 16;
-    return (bytes / members + line) / line * line;
+    const std::size_t line = bytes >= kLine * members ? kLine : sizeof(float);
+    return (bytes + members * line - 1) / (members * line) * line;
   }
 
   /// The next step on the stream on which a slot hands on gradients, with its waits.
@@ -547,7 +577,8 @@ class Writer {
     PLUMBLINE_CHECK(found != rounds_[s].end(), s, step.micro_batch);
     GradientRound& round = found->second;
     const std::size_t self = member(s, step.slot);
-    if (round.own.size() > 1 && !round.is_reduced) all_reduce(round, step.node, {});
+    if (round.own.size() > 1 && round.reduced == 0)
+      all_reduce(round, {0, sizes_[s].parameters}, step.node, {});
     const Held own = std::exchange(round.own[self], nullptr);
     // Whatever the graph says: the sums are there, and those who read have read.
     if (own) {

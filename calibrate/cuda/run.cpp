@@ -450,19 +450,39 @@ class CudaRig {
         all[slot].waits_for = other.node;
         break;
       }
-      // A copy is on its way when what it copies is there.
       for (const std::uint32_t before : step.waits) {
         const CudaStep& copy = program_.steps[before];
         if (!copy.sends || all[slot].state == DeviceStand::State::waits) continue;
-        const bool on_its_way =
-            std::all_of(copy.waits.begin(), copy.waits.end(),
-                        [&](std::uint32_t one) { return program_.steps[one].sends || ended[one]; });
-        if (on_its_way) continue;
+        if (is_on_its_way(before, ended)) continue;
         all[slot].state = DeviceStand::State::waits;
         all[slot].waits_for = copy.node;
       }
     }
     return all;
+  }
+
+  /// Whether all ops have ended that a copy stands behind, itself or behind other copies and sums.
+  bool is_on_its_way(std::uint32_t copy, const std::vector<bool>& ended) const {
+    std::vector<std::uint32_t> open = {copy};
+    std::vector<bool> seen(program_.steps.size(), false);
+    while (!open.empty()) {
+      const std::uint32_t one = open.back();
+      open.pop_back();
+      if (seen[one]) continue;
+      seen[one] = true;
+      const CudaStep& step = program_.steps[one];
+      if (!step.sends) {
+        if (!ended[one]) return false;
+        continue;
+      }
+      open.insert(open.end(), step.waits.begin(), step.waits.end());
+      for (std::uint32_t before = one; before-- > 0;) {
+        if (program_.steps[before].stream != step.stream) continue;
+        open.push_back(before);
+        break;
+      }
+    }
+    return true;
   }
 
   RunFailure failed(const std::string& why) {

@@ -23,9 +23,8 @@ class CudaWork {
   virtual void prepare(std::uint32_t slot) = 0;
 
   /// Enqueues the step, without its waits: copies and sums on `stream`, all else on the compute
-  /// stream. In
-  /// iterations of the same phase it is the same work on the same memory, so that it can be
-  /// recorded. Errors: CudaError.
+  /// stream. In iterations of the same phase it is the same work on the same memory, so that it can
+  /// be recorded. Errors: CudaError.
   virtual void enqueue(const CudaStep& step, CUstream stream) = 0;
 
   /// What one iteration has made is there for the next.

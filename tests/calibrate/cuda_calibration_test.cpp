@@ -177,6 +177,31 @@ TEST_CASE("cuda: what is measured while the devices are throttled is dropped") {
   CHECK(calibration->model.profile.provenance.count("clock_fell") == 0);
 }
 
+TEST_CASE("cuda: a clock that stays low is the one that is measured, and told") {
+  const Network network = small_network();
+  const auto asked = std::make_shared<int>(0);
+  FakeOptions fake_options;
+  fake_options.clock = [=](std::uint64_t) { return (*asked)++ == 0 ? 2000.0 : 1400.0; };
+  FakeCuda fake(fake_options);
+  fake.add(emulated_kernels());
+  auto devices = cuda_calibration_devices(fake.driver(), network, 1, own());
+  REQUIRE(devices);
+  CalibrationOptions options = short_time(1, {2});
+  options.round_seconds = 0.01;
+  std::vector<bool> dropped;
+  options.keep = [&](const KeptRound& round) -> std::optional<Diagnostic> {
+    dropped.push_back(round.passes.front().times.layers.empty());
+    return std::nullopt;
+  };
+  const auto measured = measure_layers(**devices, network, {}, options);
+  REQUIRE_MESSAGE(measured, (measured ? "" : to_text(measured.problems())));
+  REQUIRE(dropped.size() > 3);
+  for (std::size_t i = 0; i < dropped.size(); ++i) CHECK(dropped[i] == (i < 3));
+  const auto calibration = calibration_of(**devices, network, {}, options, *measured);
+  REQUIRE(calibration);
+  CHECK(calibration->model.profile.provenance.at("clock_fell") == "0.3000");
+}
+
 TEST_CASE("cuda: layers are taken back to what their pass takes as one graph") {
   const Network network = small_network();
   FakeOptions slow;

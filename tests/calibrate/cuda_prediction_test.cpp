@@ -83,7 +83,8 @@ TEST_CASE("cuda: links keep their latency and bandwidth to the nanosecond of the
       with_link(3, both, "name: 1f1b, micro_batches: 4", "plan: {stages: 2, replicas: [1, 2]}\n"),
       with_link(3, both, "name: pipedream, micro_batches: 4",
                 "plan: {stages: 2, replicas: [2, 1]}\n"),
-      with_link(3, both, "name: data-parallel, micro_batches: 2")};
+      with_link(3, both, "name: data-parallel, micro_batches: 2"),
+      with_link(3, both, "name: data-parallel, micro_batches: 2, bucket: 1 KiB")};
   const Trained alone =
       train(network_scenario(kTiny, on_devices(1, "name: gpipe, micro_batches: 4")));
   for (const Scenario& scenario : scenarios) {

@@ -25,6 +25,8 @@ struct Pace {
   bool is_disturbed = false;  ///< Other work takes the devices away in every pass.
   int opened = 0;
   int walks = 0;
+  std::map<std::string, std::string> provenance;  ///< Of the devices.
+  std::map<std::string, std::string> algorithms;  ///< That they were given last.
 };
 
 class InventedWalkers : public Walkers {
@@ -105,7 +107,12 @@ class InventedDevices : public CalibrationDevices {
   }
   std::optional<Bytes> available_memory() const override { return std::nullopt; }
   CalibrationHead head() const override { return {}; }
-  std::map<std::string, std::string> provenance(std::uint32_t) const override { return {}; }
+  std::map<std::string, std::string> provenance(std::uint32_t) const override {
+    return pace_.provenance;
+  }
+  void take_algorithms(const std::map<std::string, std::string>& algorithms) override {
+    pace_.algorithms = algorithms;
+  }
   std::unique_ptr<Walkers> walkers(const Network&, const StageLayers& stages,
                                    const CalibrationOptions&, std::int64_t) override {
     return std::make_unique<InventedWalkers>(pace_, stages);
@@ -240,6 +247,26 @@ TEST_CASE("micro-batches of another size are layers of their own") {
   CHECK(pace.walks == 2);
 }
 
+TEST_CASE("libraries are given the profile's algorithms where it was measured with them") {
+  const std::map<std::string, std::string> chosen = {{"product 1 2 3", "7"}};
+  for (const char* library : {"a library 1.0", "a library 2.0"}) {
+    CAPTURE(library);
+    Pace pace;
+    pace.provenance = {{"device", "a device"}, {"library", library}};
+    Recalibrations recalibrations = recalibrations_at(pace);
+    Scenario scenario = calibrated("name: 1f1b");
+    scenario.model.profile.provenance["device"] = "a device";
+    scenario.model.profile.provenance["library"] = "a library 1.0";
+    scenario.model.profile.algorithms = chosen;
+    REQUIRE_FALSE(recalibrations.add(scenario, predicted_of(scenario)));
+    for (int walk = 0; walk < 2; ++walk) {
+      REQUIRE_FALSE(recalibrations.walk());
+      const bool is_same = std::string(library) == "a library 1.0";
+      CHECK(pace.algorithms == (is_same ? chosen : std::map<std::string, std::string>()));
+    }
+  }
+}
+
 TEST_CASE("without a clean pass nothing is said of the times of now") {
   Pace pace;
   Recalibrations recalibrations = recalibrations_at(pace);
@@ -277,6 +304,8 @@ TEST_CASE("a model of times alone, and more devices than layers, are refused") {
   const auto too_many = recalibrations.add(scenario, predicted);
   REQUIRE(too_many);
   CHECK(too_many->front().message == "2 devices, but the network 'small' has 1 layers");
+  CHECK(too_many->front().help ==
+        "every device has at least one layer; or leave --recalibrate out");
   CHECK_FALSE(recalibrations.walk());
   CHECK(pace.walks == 0);
 }

@@ -164,10 +164,10 @@ TEST_CASE("what the layers' times of now explain is the profile's share") {
   CAPTURE(text);
   CHECK(text.find("\n  profile ") != std::string::npos);
   CHECK(text.find("ops took another time than their layers now") != std::string::npos);
-  CHECK(text.find("; the profile is out of date: within it by") != std::string::npos);
+  CHECK(text.find("; within it by the layers' times of now") != std::string::npos);
   const std::string alone = to_table({{{}, validate(*predicted, run, 0.05)}});
   CHECK(alone.find("\n  profile ") == std::string::npos);
-  CHECK(alone.find("out of date") == std::string::npos);
+  CHECK(alone.find("times of now") == std::string::npos);
   CHECK(to_json({{{}, v}}, "0").find("\"timed_again\": {") != std::string::npos);
   CHECK(to_json({{{}, validate(*predicted, run, 0.05)}}, "0").find("\"timed_again\": null") !=
         std::string::npos);
@@ -187,7 +187,8 @@ TEST_CASE("rounds of a run add up to one, which the round in the middle stands f
     run.clean = clean;
     run.rounds_s = {run.outcome.iteration_time_s};
     run.shown = 3;
-    run.remarks = {std::to_string(factor)};
+    run.remarks = {"loss " + std::to_string(factor), "the same in all"};
+    if (factor == 1.0) run.remarks.emplace_back("a fault in one round");
     return run;
   };
   const double middle = round(1.1, 10).outcome.iteration_time_s;
@@ -199,7 +200,8 @@ TEST_CASE("rounds of a run add up to one, which the round in the middle stands f
   CHECK(all.times_s[all.shown] == middle);
   CHECK(all.time_s.samples == 26);
   CHECK(all.rounds_s.size() == 3);
-  CHECK(all.remarks == std::vector<std::string>{std::to_string(1.1)});
+  CHECK(all.remarks == std::vector<std::string>{"loss " + std::to_string(1.1), "the same in all",
+                                                "a fault in one round"});
   // Rounds that differ by 20 % say that the tenth above is no more than what a run changes by.
   CHECK(all.spread_of_rounds() == doctest::Approx(0.0909).epsilon(0.02));
   const Validation v = validate(*predicted, all, 0.05);
@@ -216,6 +218,16 @@ TEST_CASE("rounds of a run add up to one, which the round in the middle stands f
   CHECK(none.time_s.samples == 20);
   CHECK(together({round(1.3, 7)}).rounds_s.size() == 1);
   CHECK(together({round(1.3, 7)}).spread_of_rounds() == 0);
+  // More rounds know the middle better, however far the outermost are apart.
+  const auto many = [&](std::size_t times) {
+    std::vector<RealRun> rounds;
+    for (std::size_t i = 0; i < times; ++i) {
+      for (const double factor : {1.0, 1.09, 1.1, 1.11, 1.2}) rounds.push_back(round(factor, 10));
+    }
+    return together(std::move(rounds)).spread_of_rounds();
+  };
+  CHECK(many(4) < 0.6 * many(1));
+  CHECK(many(1) < 0.02);
 }
 
 TEST_CASE("the verdict needs clean iterations and a spread below the tolerance") {
@@ -275,6 +287,30 @@ TEST_CASE("a ranking counts pairs beyond the noise and whether their order was p
   CHECK(ranking.wrong == 2);  // the last is faster than predicted
   CHECK(*ranking.tau() == doctest::Approx(0.2));
   CHECK_FALSE(rank({points[0]}).tau());
+}
+
+TEST_CASE("a drift that all rounds share does not hide which of two runs is the faster") {
+  const Scenario scenario = scenario_of("name: 1f1b");
+  const auto predicted = predict(scenario);
+  REQUIRE(predicted);
+  const auto point = [&](std::vector<double> rounds_s) {
+    ValidationPoint p{{}, {}};
+    Validation& v = p.validation;
+    v.predicted = *predicted;
+    v.measured.outcome = *predicted;
+    v.measured.outcome.iteration_time_s = rounds_s[1];
+    v.measured.outcome.throughput_samples_per_s = 1 / rounds_s[1];
+    v.measured.time_s = statistics_of(rounds_s);
+    v.measured.time_s.q1 = v.measured.time_s.q3 = rounds_s[1];
+    v.measured.rounds_s = std::move(rounds_s);
+    v.measured.clean = 1;
+    return p;
+  };
+  const ValidationPoint slow = point({1.05, 1.15, 1.25});
+  CHECK(slow.validation.noise() > 0.08);
+  CHECK(rank({slow, point({1.0, 1.1, 1.2})}).ties == 0);  // a twentieth faster in every round
+  CHECK(rank({slow, point({1.2, 1.1, 1.0})}).ties == 1);  // now the one, now the other
+  CHECK(rank({slow, point({1.0, 1.1})}).ties == 1);       // who knows in which rounds
 }
 
 TEST_CASE("what one instant of the prediction holds apart is a tie, more than that a difference") {
