@@ -285,6 +285,7 @@ std::string rounds_text(const std::vector<ValidationPoint>& points) {
   double most = 0;
   std::size_t rounds = 0;
   for (const ValidationPoint& point : points) {
+    if (!point.validation.clean()) continue;
     most = std::max(most, point.validation.measured.range_of_rounds());
     rounds = std::max(rounds, point.validation.measured.rounds_s.size());
   }

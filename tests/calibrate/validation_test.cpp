@@ -424,6 +424,11 @@ TEST_CASE("among several runs one without a clean iteration counts in no number"
   CAPTURE(none);
   CHECK(has(none, "\nnothing clean was measured in 2 of 2 runs"));
   CHECK(!has(none, "in the median"));
+  ValidationPoint rounds = point_with(0);
+  rounds.validation.measured.rounds_s = {1, 2};
+  CHECK(!has(to_table({rounds, rounds}), "rounds of one run"));
+  rounds.validation.measured.clean = 10;
+  CHECK(has(to_table({rounds, rounds}), "\nrounds of one run differ by "));
 }
 
 TEST_CASE("the JSON of a run without a clean iteration has null for what was not measured") {
