@@ -52,6 +52,7 @@ check 'which is no failure' test "$code" -eq 0
 call --rehearse -o "$work/r" --budget 9
 check 'the second one keeps what is there' says 'calibrate-mlp-2: kept'
 check 'and does the rest' test -f "$work/r/mlp-2.json"
+check 'the practicals, too' test -f "$work/r/mlp-2-blocking.json"
 check 'without a failure' test "$code" -eq 0
 call --rehearse -o "$work/r" --budget 1
 check 'a third one has nothing to do' says 'validate-mlp-2: kept'
