@@ -24,11 +24,12 @@ ResultPoint point(const std::string& schedule, double error, Verdict verdict) {
   p.iterations = 10;
   p.predicted_s = 0.1 * (1 + error);
   // Compute has three quarters of the error, hand-over the rest.
-  ResultPoint::Measured& measured = p.measured.emplace();
+  ResultPoint::Measured measured;
   measured.time_s = 0.1;
   measured.error = error;
   measured.shares.compute_s = 0.075 * error;
   measured.shares.hand_over_s = 0.025 * error;
+  p.measured = measured;
   return p;
 }
 
