@@ -135,7 +135,7 @@ bool CudaWalker::enqueue_turn() {
 }
 
 std::size_t CudaWalker::cycle() const {
-  return 8 * 2 * slots_.size();  // every eighth turn has an update, and all buffers have two ways
+  return slots_.size() * 8 * 2;  // every eighth turn has an update, and all buffers have two ways
 }
 
 std::vector<CudaWalker::Task> CudaWalker::tasks() {
