@@ -338,9 +338,9 @@ std::string overview(const std::vector<ResultFile>& results) {
   return "\n## In short\n\n" + markdown_table(rows, kSummaryLeft) +
          "\n*Peak memory*: `exact` is to the byte; `ties` is a buffer more, where what the "
          "prediction puts at one instant came\none after the other; `order` is another order of "
-         "events, of which the same rules say what was measured. *Pairs* are of runs of one "
-         "model and number of devices, by samples per second; those whose\nmeasured times differ "
-         "by no more than their noise are not counted; *tau* is Kendall's, over the others.\n";
+         "events, of which the same rules say what was measured. *Pairs* are\nof runs of one "
+         "model and number of devices, by samples per second; those whose measured times differ "
+         "by no more than\ntheir noise are not counted; *tau* is Kendall's, over the others.\n";
 }
 
 /// "1.70 % (+4.11 %)".
