@@ -50,6 +50,7 @@ StageLayers cut(const Network& network, std::uint32_t stages) {
 struct Crew {
   std::vector<std::uint32_t> devices;
   std::uint32_t at_once = 1;
+  bool one_in_flight = false;
   std::uint32_t neighbours() const { return at_once - 1; }
 };
 
@@ -100,7 +101,14 @@ BatchSamples no_samples(const StageLayers& stages, std::int64_t batch,
     for (const std::uint32_t neighbours : neighbour_counts(options.devices))
       samples.beside[neighbours] = samples.stages;
   }
+  if (options.in_flight && batch == batches_of(options).back())
+    samples.alone_in_flight = samples.stages;
   return samples;
+}
+
+bool misses_something(const std::vector<StageSamples>& stages) {
+  return std::any_of(stages.begin(), stages.end(),
+                     [](const StageSamples& stage) { return stage.missing().has_value(); });
 }
 
 /// What the head of a kept calibration rules out, at a line of it.
@@ -109,22 +117,31 @@ Diagnostic not_kept_by_us(const KeptCalibration& kept, int line, std::string mes
                      "delete the file and calibrate anew");
 }
 
+/// Where passes go that were walked with so many neighbours (nothing = all), or with one
+/// micro-batch in flight; nothing where that is not measured.
+std::vector<StageSamples>* samples_with(BatchSamples& samples,
+                                        std::optional<std::uint32_t> neighbours,
+                                        bool one_in_flight) {
+  if (one_in_flight) return samples.alone_in_flight.empty() ? nullptr : &samples.alone_in_flight;
+  if (!neighbours) return &samples.stages;
+  const auto found = samples.beside.find(*neighbours);
+  return found == samples.beside.end() ? nullptr : &found->second;
+}
+
 /// Adds what an earlier calibration has kept of this batch.
 std::optional<Diagnostic> restore(const KeptCalibration& kept, BatchSamples& samples) {
   for (const KeptRound& round : kept.rounds) {
     if (round.batch != samples.batch) continue;
-    std::vector<StageSamples>* stages = &samples.stages;
-    if (round.neighbours) {
-      const auto found = samples.beside.find(*round.neighbours);
-      if (found == samples.beside.end()) {
-        return not_kept_by_us(
-            kept, round.passes.empty() ? 0 : round.passes.front().line,
-            fmt::format("nothing is measured with {} neighbours", *round.neighbours));
-      }
-      stages = &found->second;
-    } else {
-      samples.measured += round.measured;
+    std::vector<StageSamples>* const stages =
+        samples_with(samples, round.neighbours, round.one_in_flight);
+    if (!stages) {
+      const std::string with = round.one_in_flight
+                                   ? "one micro-batch in flight"
+                                   : fmt::format("{} neighbours", *round.neighbours);
+      return not_kept_by_us(kept, round.passes.empty() ? 0 : round.passes.front().line,
+                            fmt::format("nothing is measured with {}", with));
     }
+    if (round.is_of_all()) samples.measured += round.measured;
     for (const KeptPass& pass : round.passes) {
       if (pass.device >= stages->size())
         return not_kept_by_us(kept, pass.line, fmt::format("there is no device {}", pass.device));
@@ -166,13 +183,19 @@ class Rounds {
   /// Lets the crew walk for a round, or until the noise is small, the time is over, or it is
   /// interrupted; so many turns in any case, as a round without passes tells nothing.
   KeptRound walk(const Crew& crew, std::size_t least_turns = 1) {
-    const bool is_all = crew.at_once == samples_.stages.size();
+    KeptRound round;
+    round.batch = samples_.batch;
+    round.one_in_flight = crew.one_in_flight;
+    if (crew.at_once < samples_.stages.size()) round.neighbours = crew.neighbours();
+    const bool is_all = round.is_of_all();
     const Duration before = is_all ? samples_.measured : Duration{};
     std::vector<StageSamples>& stages =
-        is_all ? samples_.stages : samples_.beside.at(crew.neighbours());
+        *samples_with(samples_, round.neighbours, round.one_in_flight);
     std::vector<StageSamples> unspoilt;
     if (walkers_->measures_clock()) unspoilt = stages;
-    walkers_->start(crew.devices, crew.at_once, before, stages);
+    const auto most_in_flight = static_cast<std::uint32_t>(samples_.stages.size()) + 1;
+    walkers_->start(crew.devices, crew.at_once, crew.one_in_flight ? 1 : most_in_flight, before,
+                    stages);
     const RealTime begin = now();
     while (now() - begin < walkers_->warm_up(is_first_) && !is_interrupted()) walkers_->go_on();
     if (is_first_) {
@@ -193,14 +216,8 @@ class Rounds {
                     *clock < kThrottledClock * usual_ && throttled_ < kMostThrottled;
     if (!is_throttled_ && throttled_ == kMostThrottled) usual_ = *clock;
     if (is_all && !is_throttled_) note_clock(clock);  // fewer may go faster
-    KeptRound round;
-    round.batch = samples_.batch;
     round.measured = Duration{now() - start};
-    if (is_all) {
-      samples_.measured += round.measured;
-    } else {
-      round.neighbours = crew.neighbours();
-    }
+    if (is_all) samples_.measured += round.measured;
     for (const std::uint32_t device : crew.devices) {
       for (const PassTimes& pass : walkers_->walked(device))
         round.passes.push_back({device, pass, 0});
@@ -232,7 +249,8 @@ class Rounds {
   double round_seconds(const Crew& crew) const {
     const auto devices = static_cast<double>(crew.devices.size());
     const auto all = static_cast<double>(samples_.stages.size());
-    return options_.round_seconds * devices / crew.at_once * devices / all;
+    const double share = crew.one_in_flight ? 0.5 : 1;  // as often as all, for less
+    return share * options_.round_seconds * devices / crew.at_once * devices / all;
   }
 
   bool is_over(Duration measured, RealTime passed, RealTime round_time,
@@ -255,8 +273,9 @@ class Rounds {
     if (!options_.progress) return;
     const bool is_all = crew.at_once == samples_.stages.size();
     options_.progress(
-        fmt::format("micro-batches of {}{}", samples_.batch,
-                    is_all ? std::string() : fmt::format(", {} at work", crew.at_once)),
+        fmt::format("micro-batches of {}{}{}", samples_.batch,
+                    is_all ? std::string() : fmt::format(", {} at work", crew.at_once),
+                    crew.one_in_flight ? ", one in flight" : ""),
         std::min(1.0, seconds(measured) / options_.most_seconds));
   }
 
@@ -398,8 +417,7 @@ std::optional<std::map<std::string, std::vector<double>>> slowdown_of(const Netw
   };
   const auto loaded = time_of_kinds(network, samples.stages);
   for (const auto& [neighbours, stages] : samples.beside) {
-    if (std::any_of(stages.begin(), stages.end(), [](const auto& s) { return s.missing(); }))
-      return std::nullopt;
+    if (misses_something(stages)) return std::nullopt;
     add(neighbours, time_of_kinds(network, stages), loaded);
   }
   add(most, loaded, loaded);
@@ -421,6 +439,29 @@ void add_slowdown(const Network& network, const BatchSamples& samples, Calibrati
     const bool tells =
         std::any_of(list.begin(), list.end(), [&](double f) { return std::abs(f - 1) >= least; });
     if (tells) calibration.model.profile.slowdown[kind] = list;
+  }
+}
+
+/// Puts what was measured with one micro-batch in flight into calibration and profile; what lies
+/// between one and all is on the line between them.
+void add_in_flight(const Network& network, const BatchSamples& samples, Calibration& calibration) {
+  if (samples.alone_in_flight.empty()) return;
+  if (misses_something(samples.alone_in_flight)) {
+    calibration.left_out.emplace_back(
+        "what micro-batches in flight change is left out: a device had no clean passes with one");
+    return;
+  }
+  const std::size_t all = samples.stages.size() + 1;
+  const auto times = time_of_kinds(network, samples.stages);
+  for (const auto& [kind, alone] : time_of_kinds(network, samples.alone_in_flight)) {
+    const double factor = times.at(kind) > 0 ? alone / times.at(kind) : 1;
+    std::vector<double>& list = calibration.in_flight[kind];
+    for (std::size_t k = 0; k < all; ++k) {
+      const double way = static_cast<double>(k) / static_cast<double>(all - 1);
+      list.push_back(factor + way * (1 - factor));
+    }
+    if (std::abs(factor - 1) >= calibration.least_in_flight())
+      calibration.model.profile.in_flight[kind] = list;
   }
 }
 
@@ -460,6 +501,8 @@ LayerGraph graph_of(const Network& network) {
 
 double Calibration::least_slowdown() const { return std::max({0.01, 2 * drift, 2 * noise}); }
 
+double Calibration::least_in_flight() const { return std::max(0.01, 2 * noise); }
+
 std::vector<std::int64_t> batches_of(const CalibrationOptions& options) {
   std::vector<std::int64_t> batches = options.batches;
   std::sort(batches.begin(), batches.end());
@@ -476,6 +519,7 @@ CalibrationHead calibration_head(const CalibrationDevices& devices, const Networ
                           {"optimizer", std::string(name(options.optimizer))},
                           {"seed", std::to_string(options.seed)},
                           {"slowdown", options.slowdown ? "measured" : "not measured"},
+                          {"in flight", options.in_flight ? "measured" : "not measured"},
                           {"backend", std::string(devices.backend())}};
   const CalibrationHead own = devices.head();
   head.insert(head.end(), own.begin(), own.end());
@@ -533,7 +577,10 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
     if (!samples.beside.empty()) crews = crews_of(options.devices, devices.takes_turns());
     if (!options.one_more_round) crews = crews_left(samples, std::move(crews));
     bool still_learns = devices.learns_overheads() && !has_walked && &samples == &batches.back();
-    if (is_over() && crews.empty() && !still_learns) continue;
+    // After each round of all, a short one with one micro-batch in flight.
+    const auto& one = samples.alone_in_flight;
+    bool wants_one = misses_something(one);
+    if (is_over() && crews.empty() && !still_learns && !wants_one) continue;
     has_walked = true;
     measured.interrupted = options.interrupted && options.interrupted();
     if (measured.interrupted) return measured;  // between two sizes: no round of the next one
@@ -548,10 +595,17 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
       measured.interrupted = rounds.is_interrupted();
       return options.keep && !round.passes.empty() ? options.keep(round) : std::nullopt;
     };
-    while (!is_over() || !crews.empty() || still_learns) {
+    while (!is_over() || !crews.empty() || still_learns || wants_one) {
       if (!is_over() || still_learns) {
         if (auto trouble = walk(everybody(options.devices))) return *trouble;
         ++rounds_walked;
+        wants_one = !one.empty();
+      }
+      if (wants_one && !measured.interrupted) {
+        Crew crew = everybody(options.devices);
+        crew.one_in_flight = true;
+        if (auto trouble = walk(crew)) return *trouble;
+        wants_one = rounds.is_throttled();
       }
       if (!crews.empty() && !measured.interrupted) {
         if (auto trouble = walk(crews.front())) return *trouble;
@@ -591,6 +645,7 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
     calibration.drift = std::max(calibration.drift, samples.drift());
     calibration.noise = std::max(calibration.noise, samples.noise());
     add_slowdown(network, samples, calibration);  // of the last batch, when all noise is known
+    add_in_flight(network, samples, calibration);
   }
   if (model.profile.measurements.empty()) {
     return input_error(mark, fmt::format("too much other work on this machine: {}", missing),

@@ -35,6 +35,7 @@ struct CalibrationOptions {
   double round_seconds = 2;           ///< Between two pauses, where there are clean passes enough.
   std::size_t most_samples = 20'000;  ///< Of each kind of pass on each device.
   bool slowdown = true;               ///< Also with fewer devices at work, where there are several.
+  bool in_flight = true;              ///< Also with one micro-batch in flight.
   /// One round, and one with each number of fewer devices at work, whatever the noise and the times
   /// above say and an earlier calibration has.
   bool one_more_round = false;
@@ -77,11 +78,17 @@ struct Calibration {
   std::optional<double> closure;
   /// By kind of layer: the factors of its time with 0, 1, ... neighbours at work, against all at
   /// work. Empty where it was not measured.
-  std::map<std::string, std::vector<double>> slowdown;
+  KindFactors slowdown;
+  /// By kind of layer: the factors of its time with 1, 2, ... micro-batches in flight, against one
+  /// more than there are devices. Empty where it was not measured.
+  KindFactors in_flight;
 
   /// A smaller relative change by neighbours is not told from what this machine does by itself, and
   /// does not go into the profile: 1 %, twice the drift, or twice the noise, whichever is the most.
   double least_slowdown() const;
+  /// The same for in_flight, which is measured in turn with the rest, so that no drift is in it: 1
+  /// %, or twice the noise.
+  double least_in_flight() const;
 };
 
 /// The devices of one calibration, each with its layers, for micro-batches of one size. They walk
@@ -93,10 +100,12 @@ class Walkers {
   /// How long they walk before passes count: at the very first, and after a pause.
   virtual RealTime warm_up(bool is_first) const = 0;
   /// These devices begin to walk, `at_once` of them at a time, pass by pass in turn; the others
-  /// rest. Passes are added to the samples (by device, of all), which outlive the walk. `before`
+  /// rest. Each has `in_flight` micro-batches between F and B, at most one more than there are
+  /// devices. Passes are added to the samples (by device, of all), which outlive the walk. `before`
   /// was measured earlier. Requires: all at once, unless the devices take turns.
   virtual void start(const std::vector<std::uint32_t>& devices, std::uint32_t at_once,
-                     Duration before, std::vector<StageSamples>& samples) = 0;
+                     std::uint32_t in_flight, Duration before,
+                     std::vector<StageSamples>& samples) = 0;
   /// Passes count from this time on, which is now.
   virtual void count_from(RealTime time) = 0;
   /// Lets some 20 ms pass.

@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::string_view kFormat = "plumbline calibration, version 1";
 constexpr std::string_view kPasses = "passes:";
+constexpr std::string_view kOneInFlight = "one in flight";
 constexpr std::string_view kDelete = "delete the file and calibrate anew";
 constexpr std::size_t kMostBytes = std::size_t{1} << 32U;
 
@@ -55,6 +56,7 @@ class Parser {
       if (auto wrong = line_ == "resumed"                 ? resumed()
                        : line_.starts_with("round ")      ? round()
                        : line_.starts_with("neighbours ") ? neighbours()
+                       : line_ == kOneInFlight            ? one_in_flight()
                        : line_.starts_with("algorithm ")  ? algorithm()
                                                           : pass()) {
         return *wrong;
@@ -130,6 +132,12 @@ class Parser {
       return not_a_number(line_.substr(word_at_), "number of neighbours");
     close_round();
     open_.neighbours = static_cast<std::uint32_t>(*count);
+    return std::nullopt;
+  }
+
+  std::optional<Diagnostic> one_in_flight() {
+    close_round();
+    open_.one_in_flight = true;
     return std::nullopt;
   }
 
@@ -264,6 +272,7 @@ std::string calibration_head_text(const CalibrationHead& head) {
 std::string calibration_round_text(const KeptRound& round) {
   std::string text;
   if (round.neighbours) text = fmt::format("neighbours {}\n", *round.neighbours);
+  if (round.one_in_flight) text += fmt::format("{}\n", kOneInFlight);
   for (const auto& [what, which] : round.algorithms)
     text += fmt::format("algorithm {}: {}\n", what, which);
   for (const KeptPass& pass : round.passes) {

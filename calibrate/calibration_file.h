@@ -34,8 +34,12 @@ struct KeptRound {
   std::vector<KeptPass> passes;  ///< Of each device in the order of time.
   /// So many other devices worked beside each; nothing = all of them.
   std::optional<std::uint32_t> neighbours;
+  bool one_in_flight = false;  ///< With one micro-batch in flight; otherwise one more than devices.
   /// That libraries were given for the first time, by what they compute.
   std::map<std::string, std::string> algorithms;
+
+  /// Whether all devices worked, as in a steady pipeline.
+  bool is_of_all() const { return !neighbours && !one_in_flight; }
 };
 
 /// A file that was read.
@@ -55,8 +59,8 @@ struct KeptCalibration {
 // The text: a line that names the format, the head as `key: value`, a line that begins with
 // `passes:`, then `BATCH DEVICE KIND NS NS ...` for a pass (a `-` for the times of one that was
 // dropped), `round BATCH NS` after the passes of a round and `neighbours K` before them where only
-// K other devices worked beside each, `algorithm WHAT: WHICH` before the passes of the first round
-// that used it, `resumed` where a calibration went on.
+// K other devices worked beside each, `one in flight` where that was so, `algorithm WHAT: WHICH`
+// before the passes of the first round that used it, `resumed` where a calibration went on.
 
 /// What a file begins with.
 std::string calibration_head_text(const CalibrationHead& head);

@@ -34,7 +34,8 @@ class CpuWalkers : public Walkers {
   ~CpuWalkers() override { CpuWalkers::stop(); }
 
   RealTime warm_up(bool is_first) const override { return is_first ? kWarmUp : kShortWarmUp; }
-  void start(const std::vector<std::uint32_t>& devices, std::uint32_t at_once, Duration before,
+  void start(const std::vector<std::uint32_t>& devices, std::uint32_t at_once,
+             std::uint32_t in_flight, Duration before,
              std::vector<StageSamples>& samples) override {
     walk_.measuring = 0;
     walk_.stop = false;
@@ -42,7 +43,7 @@ class CpuWalkers : public Walkers {
     walking_ = devices;
     threads_.reserve(devices.size());
     for (const std::uint32_t device : devices) {
-      walkers_[device]->start(before, samples[device]);
+      walkers_[device]->start(in_flight, before, samples[device]);
       threads_.emplace_back([this, device] { walkers_[device]->walk(walk_); });
     }
   }

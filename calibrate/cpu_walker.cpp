@@ -6,6 +6,7 @@
 
 #include "calibrate/cpu_core.h"
 #include "calibrate/matrix_product.h"
+#include "models/bug.h"
 #include "models/random.h"
 
 namespace plumbline {
@@ -42,7 +43,9 @@ Walker::Walker(const Network& network, const WalkerTask& task)
   }
 }
 
-void Walker::start(Duration before, StageSamples& samples) {
+void Walker::start(std::uint32_t in_flight, Duration before, StageSamples& samples) {
+  PLUMBLINE_CHECK(in_flight >= 1 && in_flight <= slots_.size(), in_flight, slots_.size());
+  in_flight_ = in_flight;
   before_ = before;
   samples_ = &samples;
   walked_.clear();
@@ -54,7 +57,7 @@ void Walker::walk(Walk& with) {
   use_one_thread();
   pin_to_core(task_.device, task_.devices);
   wake_exactly();
-  const std::size_t window = slots_.size();
+  const std::size_t window = in_flight_;
   for (; !with.stop.load(std::memory_order_relaxed); ++turn_) {
     const RealTime counts = with.measuring.load(std::memory_order_relaxed);
     take(with, Pass::forward, counts,

@@ -38,15 +38,16 @@ struct Walk {
   std::atomic<bool> stop{false};
 };
 
-/// Forward and backward in turn as in a steady pipeline, over one buffer more than there are
-/// devices; every fourth backward is I and then W; an update follows every eighth forward. It goes
-/// on where it stopped: weights and buffers stay.
+/// Forward and backward in turn as in a steady pipeline, over as many buffers as micro-batches are
+/// in flight; every fourth backward is I and then W; an update follows every eighth forward. It
+/// goes on where it stopped: weights and buffers stay.
 class Walker {
  public:
   Walker(const Network& network, const WalkerTask& task);
 
-  /// Comes before each walk: passes will be added to `samples`. `before` was measured earlier.
-  void start(Duration before, StageSamples& samples);
+  /// Comes before each walk, with so many micro-batches in flight, at most one more than there are
+  /// devices: passes will be added to `samples`. `before` was measured earlier.
+  void start(std::uint32_t in_flight, Duration before, StageSamples& samples);
   /// Walks until it is over.
   void walk(Walk& with);
 
@@ -83,6 +84,7 @@ class Walker {
   std::vector<float> loss_weights_;
   std::vector<Slot> slots_;
   Stamps stamps_;
+  std::size_t in_flight_ = 1;
   std::size_t turn_ = 0;
   Duration before_{};
   std::vector<PassTimes> walked_;

@@ -88,6 +88,8 @@ struct BatchSamples {
   std::vector<StageSamples> stages;  ///< By device, while all of them work.
   /// By device, while only so many others work.
   std::map<std::uint32_t, std::vector<StageSamples>> beside;
+  /// By device, with one micro-batch in flight; empty where that is not measured.
+  std::vector<StageSamples> alone_in_flight;
 
   bool is_done() const;
   std::int64_t passes() const;

@@ -151,8 +151,9 @@ RealRun together(std::vector<RealRun> rounds) {
       all.device = std::move(one.device);
       all.cores = one.cores;
       all.remarks = std::move(one.remarks);
+    } else {
+      others.insert(others.end(), one.remarks.begin(), one.remarks.end());
     }
-    if (i != middle) others.insert(others.end(), one.remarks.begin(), one.remarks.end());
     for (std::size_t k = 0; k < one.iterations.size(); ++k) {
       if (one.iterations[k].clean || !any_clean) clean_times.push_back(one.times_s[k]);
     }

@@ -138,6 +138,7 @@ Result<std::optional<Outcome>> Recalibrations::predict(const Scenario& scenario,
   const Profile& timed = calibration->model.profile;
   again.model.profile.measurements = timed.measurements;
   again.model.profile.slowdown = timed.slowdown;
+  again.model.profile.in_flight = timed.in_flight;
   again.noise.reset();  // one run is compared
   auto outcome = plumbline::predict(again, Evaluation::events, &predicted.pipeline.partition);
   if (!outcome) return outcome.problems();

@@ -150,6 +150,19 @@ std::string neighbours_line(const Calibration& calibration) {
       percent(most), percent(calibration.least_slowdown()));
 }
 
+/// A line on what fewer micro-batches in flight change; "" where that was not measured.
+std::string in_flight_line(const Calibration& calibration) {
+  if (calibration.in_flight.empty()) return "";
+  double most = 0;
+  for (const auto& [kind, factors] : calibration.in_flight) {
+    if (std::abs(factors.front() - 1) > std::abs(most)) most = factors.front() - 1;
+  }
+  return fmt::format(
+      "  in flight {} at most: what a kind of layer takes longer with one micro-batch in flight; "
+      "kept from {} on\n",
+      percent(most), percent(calibration.least_in_flight()));
+}
+
 std::string link_lines(const Profile& profile) {
   std::string lines;
   for (const MeasuredLink& link : profile.links) {
@@ -170,13 +183,13 @@ int report(const std::string& output, const Calibration& calibration, std::strin
                   "  noise     {} at most: half the 95 % interval of a stage's pass\n"
                   "  drift     {} at most, from the first half to the second\n"
                   "  overheads {} an op, {} a hand-over\n"
-                  "{}{}",
+                  "{}{}{}",
                   output, calibration.model.graph.size(), profile.measurements.size(),
                   profile.measurements.size() == 1 ? "" : "s", calibration.passes,
                   percent(calibration.dropped), why, percent(calibration.noise),
                   percent(calibration.drift), to_text(profile.overheads->per_op),
                   to_text(profile.overheads->hand_over), link_lines(profile),
-                  neighbours_line(calibration)),
+                  neighbours_line(calibration), in_flight_line(calibration)),
       "");
 }
 
@@ -333,6 +346,9 @@ void add_calibrate(CLI::App& app, int& exit_code) {
   command->add_flag_callback(
       "--no-slowdown", [arguments] { arguments->options.slowdown = false; },
       "do not also measure with fewer devices at work: what neighbours cost");
+  command->add_flag_callback(
+      "--no-in-flight", [arguments] { arguments->options.in_flight = false; },
+      "do not also measure with one micro-batch in flight: what the number of them changes");
   command->add_flag("--resume", arguments->resume,
                     "go on with what an interrupted calibration has kept beside -o FILE");
   command->add_flag("--one-gpu", arguments->one_gpu,

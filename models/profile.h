@@ -74,6 +74,9 @@ struct MeasuredLink {
   std::vector<std::pair<Bytes, Duration>> table;
 };
 
+/// By kind of layer: factors of its time.
+using KindFactors = std::map<std::string, std::vector<double>>;
+
 /// Measured or assumed costs. Invariants: at least one measurement, sorted by batch, each as long
 /// as the graph; a batch is unknown only where there is one measurement. It knows no stages and no
 /// schedule.
@@ -85,8 +88,9 @@ struct Profile {
   std::vector<Block> blocks;
   std::optional<Overheads> overheads;
   std::vector<MeasuredLink> links;
-  std::map<std::string, std::vector<double>>
-      slowdown;                       ///< By layer kind: factor with 0, 1, ... neighbours.
+  KindFactors slowdown;  ///< With 0, 1, ... neighbours at work.
+  /// Of F and B with 1, 2, ... micro-batches in flight on the device; the last holds for all more.
+  KindFactors in_flight;
   std::optional<NumberFormat> dtype;  ///< That the layers' work is done in.
   std::string estimated;              ///< How times were derived that nobody gave; "" = none were.
 

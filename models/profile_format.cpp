@@ -77,6 +77,17 @@ const SectionFormat& slowdown_format() {
   return slowdown;
 }
 
+const SectionFormat& in_flight_format() {
+  static const SectionFormat in_flight = {
+      .name = "in_flight",
+      .text =
+          "For a kind of layer, the factors of its forward and backward with 1, 2, 3, ... "
+          "micro-batches in flight on the device; the last one holds for all more.",
+      .keys = {},
+      .other_keys = {list({real(1000)})}};
+  return in_flight;
+}
+
 const SectionFormat& algorithms_format() {
   static const SectionFormat algorithms = {
       .name = "algorithms",
@@ -120,6 +131,9 @@ const SectionFormat& profile_format() {
                 {list({section(&measured_link_format)})},
                 "Links that were measured; the first is what `link: measured` takes."},
                {"slowdown", {section(&slowdown_format)}, "How neighbours slow a layer down."},
+               {"in_flight",
+                {section(&in_flight_format)},
+                "How the number of micro-batches in flight changes a layer's times."},
                {"algorithms",
                 {section(&algorithms_format)},
                 "What libraries were measured with; a run on such devices takes the same."}},

@@ -13,6 +13,7 @@ const SectionFormat& measurement_format();
 const SectionFormat& block_format();
 const SectionFormat& measured_link_format();
 const SectionFormat& slowdown_format();
+const SectionFormat& in_flight_format();
 const SectionFormat& algorithms_format();
 
 }  // namespace plumbline

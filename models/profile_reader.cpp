@@ -104,7 +104,8 @@ class ProfileReader {
       section->finish();
     }
     read_links(file);
-    read_slowdown(file);
+    read_factors(file, "slowdown", slowdown_format(), model_.profile.slowdown);
+    read_factors(file, "in_flight", in_flight_format(), model_.profile.in_flight);
     read_algorithms(file);
     file.finish();
     if (!problems_.empty()) return problems_;
@@ -259,10 +260,12 @@ class ProfileReader {
     }
   }
 
-  void read_slowdown(SectionReader& file) {
-    const YamlNode* node = file.child("slowdown");
+  /// Lists of factors by kind of layer.
+  void read_factors(SectionReader& file, std::string_view key, const SectionFormat& format,
+                    KindFactors& factors) {
+    const YamlNode* node = file.child(key);
     if (!node) return;
-    SectionReader section(*node, "slowdown", slowdown_format(), problems_);
+    SectionReader section(*node, std::string(key), format, problems_);
     for (const YamlNode::Entry& entry : node->entries) {
       const std::string path = section.path_of(entry.key);
       if (entry.value.kind != YamlNode::Kind::sequence) {
@@ -271,7 +274,7 @@ class ProfileReader {
       }
       for (const YamlNode& factor : entry.value.items) {
         if (auto value = read_real(factor, path, 1000, problems_))
-          model_.profile.slowdown[entry.key].push_back(*value);
+          factors[entry.key].push_back(*value);
       }
     }
   }

@@ -237,7 +237,8 @@ class ProfileWriter {
     write_blocks();
     write_overheads();
     write_links();
-    write_slowdown();
+    write_factors("slowdown", model_.profile.slowdown);
+    write_factors("in_flight", model_.profile.in_flight);
     write_texts("algorithms", model_.profile.algorithms);
     return std::move(text_);
   }
@@ -448,10 +449,11 @@ class ProfileWriter {
     }
   }
 
-  void write_slowdown() {
-    if (model_.profile.slowdown.empty()) return;
-    text_ += "slowdown:\n";
-    for (const auto& [kind, factors] : model_.profile.slowdown) {
+  /// Lists of factors by kind of layer.
+  void write_factors(std::string_view key, const KindFactors& all) {
+    if (all.empty()) return;
+    text_ += fmt::format("{}:\n", key);
+    for (const auto& [kind, factors] : all) {
       PLUMBLINE_CHECK(!factors.empty(), kind);
       Pieces items;
       items.reserve(factors.size());

@@ -25,7 +25,7 @@ struct ProfileComments {
 /// the end of a value of the provenance beyond 10,000 bytes, which is more than the reader takes.
 /// Requires: the invariants of Profile; 1 to kMostLayers layers with names that differ; no other
 /// text above 10,000 bytes; times and sizes in [0, kLargestQuantity]; every batch, samples and
-/// bandwidth >= 1; every list of slowdowns filled, each factor in [0, 1000]; FLOPs in [0,
+/// bandwidth >= 1; every list of factors filled, each factor in [0, 1000]; FLOPs in [0,
 /// kMostFlops].
 std::string profile_yaml(const Model& model, const ProfileComments& comments = {});
 

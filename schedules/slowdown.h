@@ -1,8 +1,6 @@
 // How the ops of a stage take longer while neighbours compute. SPDX-License-Identifier: MIT
 #pragma once
 
-#include <map>
-#include <string>
 #include <vector>
 
 #include "models/layer_graph.h"
@@ -21,15 +19,17 @@ struct StageSlowdown {
   std::vector<double> update;
 };
 
-/// Sums the layers' times, each with its kind's factors (`factors`, as Profile::slowdown); a kind
-/// without factors always takes its time. One entry for each stage; none where no factor of the
-/// partition's layers is other than 1. Requires: one entry of `costs` for each layer of the graph.
-std::vector<StageSlowdown> stage_slowdowns(
-    const LayerGraph& graph, const std::vector<LayerCosts>& costs, const Partition& partition,
-    const std::map<std::string, std::vector<double>>& factors);
+/// Sums the layers' times, each with its kind's factors in its stage (`factors`, by stage, each as
+/// Profile::slowdown); a kind without factors always takes its time. Updates take those of
+/// `slowdown` in every stage. One entry for each stage; none where no factor of the partition's
+/// layers is other than 1. Requires: one entry of `costs` for each layer of the graph.
+std::vector<StageSlowdown> stage_slowdowns(const LayerGraph& graph,
+                                           const std::vector<LayerCosts>& costs,
+                                           const Partition& partition,
+                                           const std::vector<KindFactors>& factors,
+                                           const KindFactors& slowdown);
 
 /// Makes the costs those of devices without neighbours: every time takes its kind's first factor.
-void run_alone(const LayerGraph& graph, const std::map<std::string, std::vector<double>>& factors,
-               std::vector<LayerCosts>& costs);
+void run_alone(const LayerGraph& graph, const KindFactors& factors, std::vector<LayerCosts>& costs);
 
 }  // namespace plumbline

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "schedules/check.h"
+#include "schedules/in_flight.h"
 #include "schedules/weight_versions.h"
 #include "sim/placement.h"
 
@@ -222,7 +223,6 @@ std::optional<Diagnostics> add_schedule(const Scenario& scenario, const Pipeline
         [&](std::uint32_t slot, std::size_t index) { return mark_of(*choice.file, slot, index); });
     if (!schedule) return schedule.problems();
     pipeline.schedule = *std::move(schedule);
-    note_missing_split(pipeline);
     return std::nullopt;
   }
   if (auto refused = refuse_shared_slots(scenario, shape, pipeline.devices))
@@ -237,6 +237,32 @@ std::optional<Diagnostics> add_schedule(const Scenario& scenario, const Pipeline
   return std::nullopt;
 }
 
+/// The costs of stages, by the order of their ops, and how they change beside others.
+std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<LayerCosts>& layers,
+                                     Pipeline& pipeline) {
+  const LayerGraph& graph = scenario.model.graph;
+  const Profile& profile = scenario.model.profile;
+  std::vector<std::uint32_t> most;
+  if (!profile.in_flight.empty()) most = most_in_flight(pipeline.schedule);
+  const bool has_neighbours =
+      scenario.neighbours_slow && pipeline.devices.size() * pipeline.copies > 1;
+  if (!most.empty() && !has_neighbours) {
+    scale_in_flight(graph, profile.in_flight, pipeline.partition, most, layers);
+    if (auto refused = refuse_large_sums(graph, layers, scenario.model_mark))
+      return Diagnostics{*refused};
+  }
+  pipeline.costs = stage_costs(graph, layers, pipeline.partition);
+  if (!scenario.neighbours_slow) return std::nullopt;
+  std::vector<KindFactors> factors(pipeline.partition.stages.size(), profile.slowdown);
+  if (!most.empty() && has_neighbours) {
+    for (std::size_t s = 0; s < factors.size(); ++s)
+      factors[s] = factors_in_flight(profile.slowdown, profile.in_flight, most[s]);
+  }
+  pipeline.costs.slowdowns =
+      stage_slowdowns(graph, layers, pipeline.partition, factors, profile.slowdown);
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Partition* as) {
@@ -247,9 +273,8 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
   SizedCosts sized = costs_at(scenario.model.profile, scenario.micro_batch_size);
   if (!sized.estimated.empty()) pipeline.estimated.push_back(sized.estimated);
 
-  const auto& slowdown = scenario.model.profile.slowdown;
-  if (!scenario.neighbours_slow) run_alone(scenario.model.graph, slowdown, sized.layers);
-
+  if (!scenario.neighbours_slow)
+    run_alone(scenario.model.graph, scenario.model.profile.slowdown, sized.layers);
   if (auto refused = refuse_large_sums(scenario.model.graph, sized.layers, scenario.model_mark))
     return *refused;
 
@@ -270,17 +295,6 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
   if (spare > 0)
     pipeline.notes.push_back(
         fmt::format("devices without a stage: {} of {}", spare, pipeline.cluster.device_count()));
-  pipeline.costs = stage_costs(scenario.model.graph, sized.layers, pipeline.partition);
-  if (scenario.neighbours_slow) {
-    pipeline.costs.slowdowns =
-        stage_slowdowns(scenario.model.graph, sized.layers, pipeline.partition, slowdown);
-  }
-  if (scenario.schedule.whole_model() && scenario.copies > 1) {
-    pipeline.costs.stages.front().buckets =
-        gradient_buckets(scenario.model.graph, sized.layers,
-                         pipeline.partition.stages.front().layers, scenario.schedule.bucket);
-  }
-
   // Who does what in which order.
   if (auto refused = refuse_accumulation(scenario, pipeline.replicas)) return *refused;
   const std::int64_t micro_batches = micro_batches_to_run(scenario, for_run, pipeline);
@@ -289,6 +303,15 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
   const PipelineShape shape =
       pipeline_shape(pipeline.partition, static_cast<std::uint32_t>(micro_batches));
   if (auto problems_of_order = add_schedule(scenario, shape, pipeline)) return *problems_of_order;
+
+  // What each stage costs, with as many micro-batches in flight as the order leaves it.
+  if (auto refused = add_costs(scenario, sized.layers, pipeline)) return *refused;
+  note_missing_split(pipeline);
+  if (scenario.schedule.whole_model() && scenario.copies > 1) {
+    pipeline.costs.stages.front().buckets =
+        gradient_buckets(scenario.model.graph, sized.layers,
+                         pipeline.partition.stages.front().layers, scenario.schedule.bucket);
+  }
   pipeline.weights = weight_versions(pipeline.schedule, scenario.schedule.updates);
   if (auto refused = refuse_versions(scenario, pipeline)) return *refused;
   return pipeline;

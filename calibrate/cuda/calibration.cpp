@@ -44,11 +44,13 @@ class CudaWalkers : public Walkers {
   RealTime warm_up(bool is_first) const override {
     return is_first ? warm_up_ : std::min(warm_up_, kWarmUpAfterPause);
   }
-  void start(const std::vector<std::uint32_t>& devices, std::uint32_t at_once, Duration before,
+  void start(const std::vector<std::uint32_t>& devices, std::uint32_t at_once,
+             std::uint32_t in_flight, Duration before,
              std::vector<StageSamples>& samples) override {
     PLUMBLINE_CHECK(at_once == devices.size(), at_once, devices.size());
     walking_ = devices;
-    for (const std::uint32_t device : walking_) walkers_[device]->start(before, samples[device]);
+    for (const std::uint32_t device : walking_)
+      walkers_[device]->start(in_flight, before, samples[device]);
   }
   void count_from(RealTime time) override {
     for (const std::uint32_t device : walking_) walkers_[device]->count_from(time);

@@ -103,7 +103,9 @@ CudaStageTensors CudaWalker::tensors(std::size_t slot) const {
   return t;
 }
 
-void CudaWalker::start(Duration before, StageSamples& samples) {
+void CudaWalker::start(std::uint32_t in_flight, Duration before, StageSamples& samples) {
+  PLUMBLINE_CHECK(in_flight >= 1 && in_flight <= slots_.size(), in_flight, slots_.size());
+  in_flight_ = in_flight;
   samples_ = &samples;
   before_ = before;
   counts_ = 0;
@@ -120,6 +122,8 @@ bool CudaWalker::go_on() {
 void CudaWalker::stop() {
   PLUMBLINE_CUDA(driver_, cuStreamSynchronize, queue_.stream);
   read();
+  if (last_ != nullptr) last_->is_held = false;  // the next walk may begin with it
+  last_ = nullptr;
 }
 
 /// Not where something of it is still to be read.
@@ -139,7 +143,7 @@ std::size_t CudaWalker::cycle() const {
 }
 
 std::vector<CudaWalker::Task> CudaWalker::tasks() {
-  const std::size_t window = slots_.size();
+  const std::size_t window = in_flight_;
   const std::size_t oldest = (turn_ + 1) % window;
   std::vector<Task> all;
   const auto add = [&](Pass pass, std::size_t slot) {
@@ -162,7 +166,9 @@ CudaWalker::Walkable& CudaWalker::walkable(Pass pass, std::size_t slot) {
   const std::size_t layers = stage_.layout().layers();
   const bool is_piece =
       layers > 1 && passes_[static_cast<std::size_t>(pass)] / slots_.size() % 2 == 1;
-  const auto [at, is_new] = walkables_.try_emplace({pass, slot, is_piece});
+  // One micro-batch in flight: while a turn is still to be read, the next one has others.
+  const std::size_t which = in_flight_ == 1 ? slot + turn_ % 2 * slots_.size() : slot;
+  const auto [at, is_new] = walkables_.try_emplace({pass, which, is_piece});
   Walkable& found = at->second;
   if (is_new) {
     found.is_piece = is_piece;

@@ -51,8 +51,9 @@ class CudaWalker {
   CudaWalker& operator=(const CudaWalker&) = delete;
 
   /// Passes that are enqueued from now on do not count; those that will are added to `samples`,
-  /// which outlives the walk. Forgets what was walked. `before` was measured earlier.
-  void start(Duration before, StageSamples& samples);
+  /// which outlives the walk. Forgets what was walked. So many micro-batches are in flight, at most
+  /// one more than there are devices. `before` was measured earlier.
+  void start(std::uint32_t in_flight, Duration before, StageSamples& samples);
   /// Passes that are enqueued from now on count.
   void count_from(RealTime time) { counts_ = time; }
 
@@ -141,6 +142,7 @@ class CudaWalker {
   std::map<std::tuple<Pass, std::size_t, bool>, Walkable> walkables_;
   std::array<std::size_t, kAllPasses.size()> passes_{};  ///< Enqueued, of each kind.
   Walkable* last_ = nullptr;                             ///< Of the pass that was read last.
+  std::size_t in_flight_ = 1;
   std::size_t turn_ = 0;
   std::size_t ahead_ = 0;  ///< Turns that are enqueued and not read.
   std::size_t turns_ = 0;

@@ -14,8 +14,8 @@
 #include "calibrate/optimizer.h"
 #include "calibrate/real_run.h"
 #include "calibrate/training_data.h"
-#include "models/network_reader.h"
 #include "sim/predict.h"
+#include "tests/support/network_scenario.h"
 
 namespace plumbline::test {
 namespace {
@@ -46,29 +46,6 @@ const char* const kLstm =
     "version: 1\nkind: network\ninput: {tokens: 5, vocabulary: 9}\nlayers:\n"
     "  - {kind: embedding, features: 8}\n  - {kind: lstm, hidden: 8}\n"
     "  - {kind: lstm, hidden: 8, residual: true}\n  - {kind: head}\n";
-
-/// A scenario that runs a network; its times are invented, as nothing here depends on them.
-Scenario scenario_of(const char* network_text, const std::string& rest) {
-  const auto network =
-      parse_network(std::make_shared<const Source>(Source{"n.network.yaml", network_text, ""}));
-  REQUIRE(network);
-  std::string layers;
-  for (const NetworkLayer& layer : network->layers) {
-    layers += "    - {name: " + layer.name +
-              ", forward: 20 us, backward: 40 us, output: 1 KiB, activation: 1 KiB, parameters: 1 "
-              "KiB}\n";
-  }
-  const std::string text =
-      "version: 1\nname: test\nmodel:\n  batch: 3\n  layers:\n" + layers + rest;
-  auto scenario = parse_scenario(std::make_shared<const Source>(Source{"s.yaml", text, ""}), {});
-  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-  scenario->network = std::make_shared<const Network>(*network);
-  return *std::move(scenario);
-}
-
-std::string devices(int count, const std::string& schedule, const std::string& more = "") {
-  return "cluster: {devices: " + std::to_string(count) + "}\nschedule: {" + schedule + "}\n" + more;
-}
 
 /// The weights after some iterations, layer by layer, and the losses.
 struct Trained {
@@ -114,15 +91,16 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
 TEST_CASE("a synchronous pipeline makes bit by bit the weights of one device") {
   if (!has_backend()) return;
   for (const char* network : {kMlp, kGpt, kConvolutions, kLstm}) {
-    const Trained alone = train(scenario_of(network, devices(1, "name: gpipe, micro_batches: 4")));
+    const Trained alone =
+        train(network_scenario(network, on_devices(1, "name: gpipe, micro_batches: 4")));
     CHECK(alone.losses.size() == 3);
     for (const char* schedule : {"naive", "gpipe", "1f1b", "eager-1f1b", "delayed-backward"}) {
       for (const int count : {2, 3, 4}) {
         CAPTURE(network);
         CAPTURE(schedule);
         CAPTURE(count);
-        const Trained together = train(scenario_of(
-            network, devices(count, std::string("name: ") + schedule + ", micro_batches: 4")));
+        const Trained together = train(network_scenario(
+            network, on_devices(count, std::string("name: ") + schedule + ", micro_batches: 4")));
         CHECK(bit_equal(alone.parameters, together.parameters));
         CHECK(alone.losses == together.losses);
       }
@@ -137,8 +115,8 @@ TEST_CASE("blocking transfers, several mini-batches, Adam and recomputation chan
       for (const char* adam : {"", "training: {optimizer_state: 2.0}\n"}) {
         CAPTURE(more);
         const std::string schedule = std::string("name: 1f1b, micro_batches: 3") + more;
-        const Trained alone = train(scenario_of(network, devices(1, schedule, adam)));
-        const Trained together = train(scenario_of(network, devices(3, schedule, adam)));
+        const Trained alone = train(network_scenario(network, on_devices(1, schedule, adam)));
+        const Trained together = train(network_scenario(network, on_devices(3, schedule, adam)));
         CHECK(bit_equal(alone.parameters, together.parameters));
       }
     }
@@ -148,21 +126,25 @@ TEST_CASE("blocking transfers, several mini-batches, Adam and recomputation chan
 TEST_CASE("replicas and copies make the weights of one device but for the order of sums") {
   if (!has_backend()) return;
   for (const char* network : {kMlp, kGpt, kLstm}) {
-    const Trained alone = train(scenario_of(network, devices(1, "name: gpipe, micro_batches: 8")));
+    const Trained alone =
+        train(network_scenario(network, on_devices(1, "name: gpipe, micro_batches: 8")));
     const std::string replicas = "plan: {stages: 2, replicas: [2, 1]}\n";
     const std::string copies = "plan: {stages: 2, data_parallel: 2}\n";
     CHECK(largest_difference(
               alone.parameters,
-              train(scenario_of(network, devices(3, "name: 1f1b, micro_batches: 8", replicas)))
+              train(network_scenario(network,
+                                     on_devices(3, "name: 1f1b, micro_batches: 8", replicas)))
                   .parameters) < 1e-5);
-    CHECK(largest_difference(
-              alone.parameters,
-              train(scenario_of(network, devices(4, "name: 1f1b, micro_batches: 4", copies)))
-                  .parameters) < 1e-5);
-    CHECK(largest_difference(
-              alone.parameters,
-              train(scenario_of(network, devices(4, "name: data-parallel, micro_batches: 2")))
-                  .parameters) < 1e-5);
+    CHECK(
+        largest_difference(
+            alone.parameters,
+            train(network_scenario(network, on_devices(4, "name: 1f1b, micro_batches: 4", copies)))
+                .parameters) < 1e-5);
+    CHECK(
+        largest_difference(
+            alone.parameters,
+            train(network_scenario(network, on_devices(4, "name: data-parallel, micro_batches: 2")))
+                .parameters) < 1e-5);
   }
 }
 
@@ -253,9 +235,10 @@ TEST_CASE("an asynchronous run applies every gradient to the version that order 
   for (const char* network : {kMlp, kGpt}) {
     for (const char* weights : {"stash", "vertical-sync", "none", "two"}) {
       CAPTURE(weights);
-      const Scenario scenario = scenario_of(
+      const Scenario scenario = network_scenario(
           network,
-          devices(3, std::string("name: pipedream, micro_batches: 4, mini_batches: 4, weights: ") +
+          on_devices(3,
+                     std::string("name: pipedream, micro_batches: 4, mini_batches: 4, weights: ") +
                          weights));
       const Trained trained = train(scenario, 1);
       CHECK(bit_equal(trained.parameters, by_versions(scenario, 0.05)));
@@ -273,36 +256,39 @@ TEST_CASE("the loss falls under every schedule") {
   };
   for (const char* schedule : {"naive", "gpipe", "1f1b", "eager-1f1b", "delayed-backward"}) {
     CAPTURE(schedule);
-    falls(train(
-        scenario_of(kMlp, devices(2, std::string("name: ") + schedule + ", micro_batches: 4")), 50,
-        0.3));
+    falls(train(network_scenario(
+                    kMlp, on_devices(2, std::string("name: ") + schedule + ", micro_batches: 4")),
+                50, 0.3));
   }
-  falls(train(scenario_of(kMlp, devices(2, "name: data-parallel, micro_batches: 2")), 50, 0.3));
+  falls(train(network_scenario(kMlp, on_devices(2, "name: data-parallel, micro_batches: 2")), 50,
+              0.3));
   for (const char* weights : {"stash", "vertical-sync", "none", "two"}) {
     CAPTURE(weights);
     falls(train(
-        scenario_of(kMlp, devices(2, std::string("name: pipedream, micro_batches: 4, weights: ") +
-                                         weights)),
+        network_scenario(
+            kMlp,
+            on_devices(2, std::string("name: pipedream, micro_batches: 4, weights: ") + weights)),
         50, 0.05));
   }
   for (const char* network : {kGpt, kConvolutions, kLstm}) {
     CAPTURE(network);
-    const Trained trained = train(scenario_of(network, devices(2, "name: 1f1b, micro_batches: 4",
-                                                               "training: {optimizer_state: 2}\n")),
-                                  50, 0.01);
+    const Trained trained =
+        train(network_scenario(network, on_devices(2, "name: 1f1b, micro_batches: 4",
+                                                   "training: {optimizer_state: 2}\n")),
+              50, 0.01);
     CHECK(trained.losses.back() < 0.7 * trained.losses.front());
   }
 }
 
 TEST_CASE("the same seed trains the same weights, another seed others") {
   if (!has_backend()) return;
-  const Scenario scenario = scenario_of(kMlp, devices(2, "name: 1f1b, micro_batches: 4"));
+  const Scenario scenario = network_scenario(kMlp, on_devices(2, "name: 1f1b, micro_batches: 4"));
   CHECK(bit_equal(train(scenario).parameters, train(scenario).parameters));
   CHECK_FALSE(bit_equal(train(scenario, 3).parameters, train(scenario, 4).parameters));
 }
 
 TEST_CASE("what the cpu backend does not run is told") {
-  Scenario scenario = scenario_of(kMlp, devices(2, "name: 1f1b, micro_batches: 4"));
+  Scenario scenario = network_scenario(kMlp, on_devices(2, "name: 1f1b, micro_batches: 4"));
   const auto message = [&] {
     const auto backend = cpu_backend(scenario, {});
     REQUIRE_FALSE(backend);

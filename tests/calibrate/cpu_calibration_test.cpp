@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cmath>
+#include <tuple>
 
 #include "calibrate/calibration_memory.h"
 #include "calibrate/clock.h"
@@ -178,8 +179,12 @@ TEST_CASE("an interrupted calibration goes on from the rounds that it kept") {
   const auto second = measure_layers(network, {}, options);
   REQUIRE(second);
   CHECK_FALSE(second->interrupted);
-  REQUIRE(rounds.size() == 2);  // the first batch is not measured again
+  REQUIRE(rounds.size() == 3);  // the first batch is not measured again
   CHECK(rounds[1].batch == 8);
+  CHECK_FALSE(rounds[1].one_in_flight);
+  CHECK(rounds[2].batch == 8);
+  CHECK(rounds[2].one_in_flight);
+  CHECK(second->batches[1].measured == rounds[1].measured);
   CHECK(second->batches[0].passes() == first->batches[0].passes());
   CHECK(second->batches[0].measured == rounds[0].measured);
   CHECK(second->batches[1].passes() > 0);
@@ -207,7 +212,7 @@ TEST_CASE("what cannot be kept ends a calibration, and so do kept passes of othe
 
   const auto problem = [&](std::int64_t batch, const KeptPass& pass) {
     options.kept.source = std::make_shared<const Source>(Source{"p.partial", "a\nb\n", ""});
-    options.kept.rounds = {{batch, Duration{1}, {pass}, {}, {}}};
+    options.kept.rounds = {{batch, Duration{1}, {pass}, {}, false, {}}};
     const auto refused = measure_layers(network, {}, options);
     REQUIRE_FALSE(refused);
     return to_text(refused.problems().front());
@@ -316,11 +321,47 @@ TEST_CASE("the slow-down of a kind is its time with fewer neighbours against tha
   CHECK(without->left_out.front().find("slow-down") != std::string::npos);
 }
 
+TEST_CASE(
+    "fewer micro-batches in flight change a kind as one does, in proportion to their number") {
+  const Network network = small_network();  // linear, relu | linear, gelu, head
+  Measured measured;
+  BatchSamples& samples = measured.batches.emplace_back();
+  samples.batch = 8;
+  samples.stages = {made_stage(2, 1000), made_stage(3, 2000)};
+  samples.alone_in_flight = {made_stage(2, 700), made_stage(3, 1990)};
+  const auto made = calibration_of(network, {}, {}, measured);
+  REQUIRE(made);
+  const auto is = [](const std::vector<double>& factors, const std::vector<double>& wanted) {
+    REQUIRE(factors.size() == wanted.size());
+    for (std::size_t k = 0; k < wanted.size(); ++k) CHECK(factors[k] == doctest::Approx(wanted[k]));
+  };
+  // Two devices had three in flight: (700 + 1990) / (1000 + 2000).
+  is(made->in_flight.at("linear"), {2690.0 / 3000, (1 + 2690.0 / 3000) / 2, 1});
+  is(made->in_flight.at("relu"), {0.7, 0.85, 1});
+  is(made->in_flight.at("head"), {0.995, 0.9975, 1});
+  // What is not told from noise does not go into the profile.
+  CHECK(made->least_in_flight() == 0.01);
+  CHECK_FALSE(made->model.profile.in_flight.contains("head"));
+  const auto read_back = parse_profile(
+      std::make_shared<const Source>(Source{"made.profile.yaml", profile_yaml(made->model), ""}));
+  REQUIRE(read_back);
+  is(read_back->profile.in_flight.at("linear"), {2690.0 / 3000, (1 + 2690.0 / 3000) / 2, 1});
+  CHECK(read_back->profile.in_flight.size() == 2);
+
+  samples.alone_in_flight[1] = StageSamples(3, {});
+  const auto without = calibration_of(network, {}, {}, measured);
+  REQUIRE(without);
+  CHECK(without->in_flight.empty());
+  CHECK(without->model.profile.in_flight.empty());
+  REQUIRE(without->left_out.size() == 1);
+  CHECK(without->left_out.front().find("micro-batches in flight") != std::string::npos);
+}
+
 /// Devices that only note who walks with whom.
 class NotingDevices : public CalibrationDevices {
  public:
-  /// The devices of a walk, and how many of them at once.
-  using Walked = std::pair<std::vector<std::uint32_t>, std::uint32_t>;
+  /// The devices of a walk, how many of them at once, and how many micro-batches are in flight.
+  using Walked = std::tuple<std::vector<std::uint32_t>, std::uint32_t, std::uint32_t>;
 
   explicit NotingDevices(bool takes_turns) : takes_turns_(takes_turns) {}
   const std::vector<Walked>& walked() const { return walked_; }
@@ -345,9 +386,9 @@ class NotingDevices : public CalibrationDevices {
    public:
     explicit Noting(std::vector<Walked>& walked) : walked_(walked) {}
     RealTime warm_up(bool) const override { return 0; }
-    void start(const std::vector<std::uint32_t>& devices, std::uint32_t at_once, Duration,
-               std::vector<StageSamples>&) override {
-      walked_.emplace_back(devices, at_once);
+    void start(const std::vector<std::uint32_t>& devices, std::uint32_t at_once,
+               std::uint32_t in_flight, Duration, std::vector<StageSamples>&) override {
+      walked_.emplace_back(devices, at_once, in_flight);
     }
     void count_from(RealTime) override {}
     void go_on() override {}
@@ -369,16 +410,22 @@ TEST_CASE("with four devices all walk, and between that one and two at a time, o
   CalibrationOptions options = quick();
   options.devices = 4;
   options.most_seconds = 1e-9;  // one round of all, then the crews that are left
-  const NotingDevices::Walked all = {{0, 1, 2, 3}, 4};
+  const NotingDevices::Walked all = {{0, 1, 2, 3}, 4, 5};
+  const NotingDevices::Walked one_in_flight = {{0, 1, 2, 3}, 4, 1};
   NotingDevices in_turns(true);
   REQUIRE(measure_layers(in_turns, small_network(), {}, options));
-  CHECK(in_turns.walked() ==
-        std::vector<NotingDevices::Walked>{all, {{0, 1, 2, 3}, 1}, {{0, 1, 2, 3}, 2}});
+  CHECK(in_turns.walked() == std::vector<NotingDevices::Walked>{
+                                 all, one_in_flight, {{0, 1, 2, 3}, 1, 5}, {{0, 1, 2, 3}, 2, 5}});
   NotingDevices in_crews(false);
   REQUIRE(measure_layers(in_crews, small_network(), {}, options));
-  CHECK(in_crews.walked() ==
-        std::vector<NotingDevices::Walked>{
-            all, {{0}, 1}, {{1}, 1}, {{2}, 1}, {{3}, 1}, {{0, 1}, 2}, {{2, 3}, 2}});
+  CHECK(in_crews.walked() == std::vector<NotingDevices::Walked>{all,
+                                                                one_in_flight,
+                                                                {{0}, 1, 5},
+                                                                {{1}, 1, 5},
+                                                                {{2}, 1, 5},
+                                                                {{3}, 1, 5},
+                                                                {{0, 1}, 2, 5},
+                                                                {{2, 3}, 2, 5}});
 }
 
 TEST_CASE("with two devices both are also measured taking turns, with the largest batch, once") {
@@ -528,8 +575,8 @@ TEST_CASE("the head of a calibration tells all that decides its times") {
   std::vector<std::string> keys;
   for (const auto& [key, value] : head) keys.push_back(key);
   CHECK(keys == std::vector<std::string>{"network", "batches", "devices", "optimizer", "seed",
-                                         "slowdown", "backend", "processor", "cores", "library",
-                                         "tool"});
+                                         "slowdown", "in flight", "backend", "processor", "cores",
+                                         "library", "tool"});
   CHECK(head[1].second == "2, 8");
   const auto differs = [&](std::size_t place, const Network& network,
                            const CalibrationOptions& other, const char* tool) {
@@ -556,7 +603,10 @@ TEST_CASE("the head of a calibration tells all that decides its times") {
   other = options;
   other.slowdown = false;
   differs(5, small_network(), other, "plumbline 1");
-  differs(10, small_network(), options, "plumbline 2");
+  other = options;
+  other.in_flight = false;
+  differs(6, small_network(), other, "plumbline 1");
+  differs(11, small_network(), options, "plumbline 2");
 }
 
 TEST_CASE("the runner's own overheads are measured and are no milliseconds") {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -137,70 +138,68 @@ TEST_CASE("cuda: a clock that falls while it is measured is told") {
   CHECK(fell.model.profile.provenance.at("clock_fell") == "0.1000");
 }
 
-TEST_CASE("cuda: what is measured while the devices are throttled is dropped") {
-  const Network network = small_network();
-  // One device is asked after the warm-up and at the end of each round; half of them are throttled.
-  const auto asked = std::make_shared<int>(0);
-  FakeOptions fake_options;
-  fake_options.clock = [=](std::uint64_t) { return (*asked)++ % 2 == 0 ? 2000.0 : 1400.0; };
-  FakeCuda fake(fake_options);
-  fake.add(emulated_kernels());
-  auto devices = cuda_calibration_devices(fake.driver(), network, 1, own());
-  REQUIRE(devices);
-  CalibrationOptions options = short_time(1, {2});
-  options.round_seconds = 0.01;
-  options.least_seconds = options.most_seconds = 1000;  // four rounds, however long these take
+/// Calibrates one device whose clock is `clock(n)` MHz when it is asked for the n-th time: after
+/// the warm-up and at the end of each round. Rounds are short; they end with `most` of them, where
+/// given.
+struct ClockedCalibration {
+  ClockedCalibration(const std::function<double(int)>& clock, std::size_t most) {
+    FakeOptions fake_options;
+    const auto asked = std::make_shared<int>(0);
+    fake_options.clock = [=](std::uint64_t) { return clock((*asked)++); };
+    FakeCuda fake(fake_options);
+    fake.add(emulated_kernels());
+    const Network network = small_network();
+    auto devices = cuda_calibration_devices(fake.driver(), network, 1, own());
+    REQUIRE(devices);
+    CalibrationOptions options = short_time(1, {2});
+    options.round_seconds = 0.01;
+    options.in_flight = false;
+    options.keep = [&](const KeptRound& round) -> std::optional<Diagnostic> {
+      rounds.push_back(round);
+      return std::nullopt;
+    };
+    if (most > 0) {  // however long these take
+      options.least_seconds = options.most_seconds = 1000;
+      options.interrupted = [&, most] { return rounds.size() == most; };
+    }
+    const auto measured = measure_layers(**devices, network, {}, options);
+    REQUIRE_MESSAGE(measured, (measured ? "" : to_text(measured.problems())));
+    samples = measured->batches.front();
+    auto made = calibration_of(**devices, network, {}, options, *measured);
+    REQUIRE(made);
+    calibration = *std::move(made);
+  }
+
   std::vector<KeptRound> rounds;
-  options.interrupted = [&] { return rounds.size() == 4; };
-  options.keep = [&](const KeptRound& round) -> std::optional<Diagnostic> {
-    rounds.push_back(round);
-    return std::nullopt;
-  };
-  const auto measured = measure_layers(**devices, network, {}, options);
-  REQUIRE_MESSAGE(measured, (measured ? "" : to_text(measured.problems())));
-  REQUIRE(rounds.size() == 4);
+  BatchSamples samples;
+  Calibration calibration;
+};
+
+TEST_CASE("cuda: what is measured while the devices are throttled is dropped") {
+  const ClockedCalibration half([](int n) { return n % 2 == 0 ? 2000.0 : 1400.0; }, 4);
+  REQUIRE(half.rounds.size() == 4);
   std::size_t kept = 0;
   std::size_t dropped = 0;
-  for (std::size_t i = 0; i < rounds.size(); ++i) {
-    for (const KeptPass& pass : rounds[i].passes) {
+  for (std::size_t i = 0; i < half.rounds.size(); ++i) {
+    for (const KeptPass& pass : half.rounds[i].passes) {
       CHECK(pass.times.layers.empty() == (i % 2 == 0));  // the first round is throttled
       (pass.times.layers.empty() ? dropped : kept) += 1;
     }
   }
-  const BatchSamples& samples = measured->batches.front();
-  CHECK(samples.dropped() == static_cast<std::int64_t>(dropped));
-  CHECK(samples.passes() == static_cast<std::int64_t>(dropped + kept));
+  CHECK(half.samples.dropped() == static_cast<std::int64_t>(dropped));
+  CHECK(half.samples.passes() == static_cast<std::int64_t>(dropped + kept));
   CHECK(dropped > 0);
   CHECK(kept > 0);
-  const auto calibration = calibration_of(**devices, network, {}, options, *measured);
-  REQUIRE(calibration);
-  CHECK(calibration->dropped > 0);
-  CHECK(calibration->model.profile.provenance.count("clock_fell") == 0);
+  CHECK(half.calibration.dropped > 0);
+  CHECK(half.calibration.model.profile.provenance.count("clock_fell") == 0);
 }
 
 TEST_CASE("cuda: a clock that stays low is the one that is measured, and told") {
-  const Network network = small_network();
-  const auto asked = std::make_shared<int>(0);
-  FakeOptions fake_options;
-  fake_options.clock = [=](std::uint64_t) { return (*asked)++ == 0 ? 2000.0 : 1400.0; };
-  FakeCuda fake(fake_options);
-  fake.add(emulated_kernels());
-  auto devices = cuda_calibration_devices(fake.driver(), network, 1, own());
-  REQUIRE(devices);
-  CalibrationOptions options = short_time(1, {2});
-  options.round_seconds = 0.01;
-  std::vector<bool> dropped;
-  options.keep = [&](const KeptRound& round) -> std::optional<Diagnostic> {
-    dropped.push_back(round.passes.front().times.layers.empty());
-    return std::nullopt;
-  };
-  const auto measured = measure_layers(**devices, network, {}, options);
-  REQUIRE_MESSAGE(measured, (measured ? "" : to_text(measured.problems())));
-  REQUIRE(dropped.size() > 3);
-  for (std::size_t i = 0; i < dropped.size(); ++i) CHECK(dropped[i] == (i < 3));
-  const auto calibration = calibration_of(**devices, network, {}, options, *measured);
-  REQUIRE(calibration);
-  CHECK(calibration->model.profile.provenance.at("clock_fell") == "0.3000");
+  const ClockedCalibration low([](int n) { return n == 0 ? 2000.0 : 1400.0; }, 0);
+  REQUIRE(low.rounds.size() > 3);
+  for (std::size_t i = 0; i < low.rounds.size(); ++i)
+    CHECK(low.rounds[i].passes.front().times.layers.empty() == (i < 3));
+  CHECK(low.calibration.model.profile.provenance.at("clock_fell") == "0.3000");
 }
 
 TEST_CASE("cuda: layers are taken back to what their pass takes as one graph") {
@@ -252,7 +251,7 @@ TEST_CASE("cuda: a calibration that was interrupted goes on where it stopped") {
   REQUIRE(devices);
   CalibrationOptions options = short_time(1, {2});
   const CalibrationHead head = calibration_head(**devices, network, options, "plumbline 1");
-  CHECK(head[6] == std::pair<std::string, std::string>{"backend", "cuda"});
+  CHECK(head[7] == std::pair<std::string, std::string>{"backend", "cuda"});
   CHECK(head.back() == std::pair<std::string, std::string>{"tool", "plumbline 1"});
   std::vector<KeptRound> rounds;
   options.keep = [&](const KeptRound& round) -> std::optional<Diagnostic> {

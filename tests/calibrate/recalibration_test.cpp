@@ -22,6 +22,7 @@ struct Pace {
   double now = 1;             ///< Of all layers.
   double first_layer = 1;     ///< Besides.
   double alone = 1;           ///< While not all of them work.
+  double one_in_flight = 1;   ///< With one micro-batch in flight.
   bool is_disturbed = false;  ///< Other work takes the devices away in every pass.
   int opened = 0;
   int walks = 0;
@@ -36,8 +37,10 @@ class InventedWalkers : public Walkers {
   }
 
   RealTime warm_up(bool /*is_first*/) const override { return 0; }
-  void start(const std::vector<std::uint32_t>& devices, std::uint32_t at_once, Duration before,
+  void start(const std::vector<std::uint32_t>& devices, std::uint32_t at_once,
+             std::uint32_t in_flight, Duration before,
              std::vector<StageSamples>& samples) override {
+    is_one_ = in_flight == 1;
     walking_ = devices;
     is_all_ = at_once == stages_.size();
     before_ = before;
@@ -77,7 +80,8 @@ class InventedWalkers : public Walkers {
                           : pass == Pass::backward ? 200'000
                                                    : 50'000;
       all.push_back(std::llround(base * pace_.now * (layer == 0 ? pace_.first_layer : 1) *
-                                 (is_all_ ? 1 : pace_.alone)));
+                                 (is_all_ ? 1 : pace_.alone) *
+                                 (is_one_ && pass != Pass::update ? pace_.one_in_flight : 1)));
     }
     return all;
   }
@@ -86,6 +90,7 @@ class InventedWalkers : public Walkers {
   StageLayers stages_;
   std::vector<std::uint32_t> walking_;
   bool is_all_ = true;
+  bool is_one_ = false;
   Duration before_{};
   RealTime begin_ = 0;
   std::vector<StageSamples>* samples_ = nullptr;
@@ -217,6 +222,35 @@ TEST_CASE("what neighbours cost is timed again with every walk") {
   pace.alone = 1;
   for (int i = 0; i < 3; ++i) REQUIRE_FALSE(recalibrations.walk());
   CHECK(time_now(recalibrations, scenario) < first);
+}
+
+TEST_CASE("with one micro-batch in flight an op may take another time, which schedules feel") {
+  Pace pace;
+  Recalibrations recalibrations = recalibrations_at(pace);
+  const Scenario naive = calibrated("name: naive");
+  const Scenario gpipe = calibrated("name: gpipe");
+  const Scenario one_f_one_b = calibrated("name: 1f1b");
+  REQUIRE_FALSE(recalibrations.add(naive, predicted_of(naive)));
+  pace.one_in_flight = 0.8;
+  REQUIRE_FALSE(recalibrations.walk());
+  // Four in flight are as many as were walked with, and more; and one device after the other finds
+  // nothing of its own in the caches.
+  for (const Scenario* scenario : {&gpipe, &naive}) {
+    CHECK(time_now(recalibrations, *scenario) ==
+          doctest::Approx(predicted_of(*scenario).iteration_time_s).epsilon(1e-6));
+  }
+  const Recalibration& one = recalibrations.of(naive, predicted_of(naive));
+  REQUIRE(one.calibration());
+  const auto& factors = one.calibration()->model.profile.in_flight.at("linear");
+  REQUIRE(factors.size() == 3);
+  CHECK(factors[0] == doctest::Approx(0.8).epsilon(1e-3));
+  CHECK(factors[1] == doctest::Approx(0.9).epsilon(1e-3));
+  CHECK(factors[2] == 1);
+  // Two in flight on the first device, one on the last, but while they are alone.
+  const double before = predicted_of(one_f_one_b).iteration_time_s;
+  const double now = time_now(recalibrations, one_f_one_b);
+  CHECK(now < 0.95 * before);
+  CHECK(now > 0.85 * before);
 }
 
 TEST_CASE("stages stay as they were planned, whatever the times of now would make of them") {

@@ -76,6 +76,7 @@ std::string difference(const Model& a, const Model& b) {
   if (a.profile.overheads && !equal(*a.profile.overheads, *b.profile.overheads)) return "overheads";
   if (!equal(a.profile.links, b.profile.links)) return "links";
   if (a.profile.slowdown != b.profile.slowdown) return "slowdown";
+  if (a.profile.in_flight != b.profile.in_flight) return "in_flight";
   if (a.profile.algorithms != b.profile.algorithms) return "algorithms";
   return "";
 }
@@ -236,11 +237,13 @@ class ModelMaker {
     }
     if (flip()) model.profile.overheads = Overheads{time(), time(), time()};
     for (std::int64_t i = below(3); i > 0; --i) model.profile.links.push_back(link());
-    for (std::int64_t i = below(3); i > 0; --i) {
-      auto& factors = model.profile.slowdown[text()];
-      factors.assign(1, 1.0);
-      for (std::int64_t k = below(12); k > 0; --k)
-        factors.push_back(random_uniform(seed_, ++place_) * (flip() ? 2 : 1000));
+    for (auto* all : {&model.profile.slowdown, &model.profile.in_flight}) {
+      for (std::int64_t i = below(3); i > 0; --i) {
+        auto& factors = (*all)[text()];
+        factors.assign(1, 1.0);
+        for (std::int64_t k = below(12); k > 0; --k)
+          factors.push_back(random_uniform(seed_, ++place_) * (flip() ? 2 : 1000));
+      }
     }
     return model;
   }
@@ -363,6 +366,7 @@ TEST_CASE("a profile is written as people would write it") {
                           BytesPerSecond{11'234'567'890},
                           {{{1024}, Duration{4100}}, {{1 << 20}, microseconds{95}}}}};
   model.profile.slowdown = {{"linear", {1, 1.03, 1.125}}};
+  model.profile.in_flight = {{"gelu", {0.75, 1}}};
   model.profile.algorithms = {{"fp32 8x16x16*1", "0000000700000000"}};
   CHECK(profile_yaml(model) == R"(version: 1
 kind: profile
@@ -384,6 +388,8 @@ links:
   - {kind: copy, latency: 4 us, bandwidth: 11.23456789 GB/s, table: [[1 KiB, 4.1 us], [1 MiB, 95 us]]}
 slowdown:
   linear: [1, 1.03, 1.125]
+in_flight:
+  gelu: [0.75, 1]
 algorithms:
   "fp32 8x16x16*1": "0000000700000000"
 )");
@@ -430,6 +436,7 @@ TEST_CASE("a text that YAML could misread comes back as it was, wherever it stan
     model.profile.blocks = {{{{0}, {1}}, {}, {}}};
     model.profile.links.emplace_back().kind = text;
     model.profile.slowdown[text] = {1, 2};
+    model.profile.in_flight[text] = {1, 2};
     model.profile.algorithms = {{text, text}};
     LayerGraph graph;
     graph.add_layer({text, text, {}});

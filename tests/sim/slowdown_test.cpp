@@ -255,6 +255,62 @@ TEST_CASE("a stage's ops take the mix of their layers' kinds, overheads apart") 
   CHECK(again.metrics.makespan == naive.metrics.makespan + nanoseconds(1'800'000 + 1'600'000));
 }
 
+TEST_CASE("an op takes what it takes with as many micro-batches in flight as its stage has") {
+  const std::string layers =
+      "version: 1\nkind: profile\nbatch: 1\n"
+      "layers:\n"
+      "  - {name: a, kind: linear, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}\n"
+      "  - {name: b, kind: gelu, forward: 1 ms, backward_input: 2 ms, backward_weight: 0 ms}\n"
+      "  - {name: c, kind: linear, forward: 2 ms, backward: 4 ms, update: 1 ms}\n";
+  const ProfileFile profile(layers + "in_flight: {linear: [0.8, 0.9, 1.1]}\n");
+  const auto costs = [](const ProfileFile& file, const std::string& cluster,
+                        const std::string& schedule) {
+    return file
+        .predict("cluster: {" + cluster + "}\nplan: {partition: [2, 1]}\nschedule: {name: " +
+                 schedule + ", micro_batches: 4}\n")
+        .pipeline.costs;
+  };
+  // Devices that share nothing: all of it, whoever else works.
+  const std::string apart = "devices: 2, slowdown: none";
+  const auto naive = costs(profile, apart, "naive").stages;
+  CHECK(naive[0].forward == nanoseconds(1'800'000));
+  CHECK(naive[0].backward == nanoseconds(3'600'000));
+  CHECK(naive[1].forward == nanoseconds(1'600'000));
+  CHECK(naive[1].backward == nanoseconds(3'200'000));
+  CHECK(naive[1].update == milliseconds(1));
+  const auto one = costs(profile, apart, "1f1b").stages;
+  CHECK(one[0].forward == nanoseconds(1'900'000));
+  CHECK(one[1].forward == nanoseconds(1'600'000));
+  // The last factor holds for all more.
+  const auto gpipe = costs(profile, apart, "gpipe");
+  CHECK(gpipe.stages[0].forward == nanoseconds(2'100'000));
+  CHECK(gpipe.stages[1].backward == nanoseconds(4'400'000));
+  CHECK(gpipe.slowdowns.empty());
+
+  // Neighbours: none of it while they rest.
+  const auto is = [](const std::vector<double>& times, const std::vector<double>& wanted) {
+    REQUIRE(times.size() == wanted.size());
+    for (std::size_t k = 0; k < times.size(); ++k)
+      CHECK(times[k] == doctest::Approx(wanted[k] * 1e6));
+  };
+  const auto beside = costs(profile, "devices: 2", "1f1b");
+  CHECK(beside.stages[0].forward == milliseconds(2));
+  REQUIRE(beside.slowdowns.size() == 2);
+  is(beside.slowdowns[0].forward, {2, 1.9});
+  is(beside.slowdowns[0].backward_weight, {1, 0.9});
+  is(beside.slowdowns[1].backward, {4, 3.2});
+  is(beside.slowdowns[1].update, {1, 1});
+  const ProfileFile both(layers +
+                         "in_flight: {linear: [0.8, 0.9, 1]}\nslowdown: {linear: [0.5, 1]}\n");
+  const auto of_both = costs(both, "devices: 2", "1f1b").slowdowns;
+  is(of_both[1].forward, {1, 1.6});
+  is(of_both[1].update, {0.5, 1});
+  const auto as_measured = costs(both, "devices: 2", "gpipe").slowdowns;
+  is(as_measured[1].forward, {1, 2});
+  const ProfileFile without(layers);
+  CHECK(costs(without, "devices: 2", "1f1b").slowdowns.empty());
+}
+
 TEST_CASE("only devices of one server are neighbours") {
   const ProfileFile profile(kTwoKinds);
   const std::string rest = "schedule: {name: data-parallel, micro_batches: 1}\n";

@@ -1,0 +1,80 @@
+// Counting along the order; scaling layer by layer. SPDX-License-Identifier: MIT
+#include "schedules/in_flight.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace plumbline {
+
+std::vector<std::uint32_t> most_in_flight(const Schedule& schedule) {
+  const PipelineShape& shape = schedule.shape;
+  std::vector<std::uint32_t> most(shape.stages(), 1);
+  // Replicas of a stage hold micro-batches of their own.
+  std::vector<std::vector<std::int64_t>> now(shape.stages());
+  std::vector<bool> splits(shape.stages(), false);
+  for (std::uint32_t s = 0; s < shape.stages(); ++s) now[s].assign(shape.stage_slots[s].size(), 0);
+  for (const Op& op : schedule.issue_order) {
+    if (op.kind == OpKind::backward_weight) splits[op.stage.value] = true;
+  }
+  for (const Op& op : schedule.issue_order) {
+    const std::uint32_t s = op.stage.value;
+    std::int64_t& held = now[s][op.micro_batch.value % now[s].size()];
+    const OpKind last = splits[s] ? OpKind::backward_weight : OpKind::backward;
+    if (op.kind == OpKind::forward) {
+      most[s] = std::max(most[s], static_cast<std::uint32_t>(++held));
+    } else if (op.kind == last) {
+      --held;
+    }
+  }
+  return most;
+}
+
+namespace {
+
+double factor_of(const std::vector<double>& factors, std::uint32_t most) {
+  return factors[std::min<std::size_t>(most, factors.size()) - 1];
+}
+
+}  // namespace
+
+KindFactors factors_in_flight(const KindFactors& slowdown, const KindFactors& in_flight,
+                              std::uint32_t most) {
+  KindFactors all = slowdown;
+  for (const auto& [kind, factors] : in_flight) {
+    if (factors.empty() || factor_of(factors, most) == 1) continue;
+    std::vector<double>& list = all[kind];
+    // The last factor was measured with one micro-batch more than there were devices.
+    if (list.empty()) list.assign(std::max<std::size_t>(factors.size(), 2) - 1, 1.0);
+    for (std::size_t k = 0; k < list.size(); ++k) {
+      const double busy =
+          list.size() == 1 ? 1 : static_cast<double>(k) / static_cast<double>(list.size() - 1);
+      list[k] *= 1 + busy * (factor_of(factors, most) - 1);
+    }
+  }
+  return all;
+}
+
+void scale_in_flight(const LayerGraph& graph, const KindFactors& factors,
+                     const Partition& partition, const std::vector<std::uint32_t>& most,
+                     std::vector<LayerCosts>& costs) {
+  for (std::size_t s = 0; s < partition.stages.size(); ++s) {
+    for (const LayerId id : partition.stages[s].layers) {
+      const auto found = factors.find(graph.layer(id).kind);
+      if (found == factors.end() || found->second.empty()) continue;
+      const double factor = factor_of(found->second, most[s]);
+      const auto scale = [&](MeasuredTime& time) {
+        constexpr double longest = 4e18;  // ns; 64 bits hold 9.2e18
+        time.mean = Duration{
+            std::llround(std::min(factor * static_cast<double>(time.mean.count()), longest))};
+      };
+      LayerCosts& cost = costs[id.value];
+      scale(cost.forward);
+      scale(cost.backward);
+      if (!cost.split) continue;
+      scale(cost.split->input);
+      scale(cost.split->weight);
+    }
+  }
+}
+
+}  // namespace plumbline

@@ -1,0 +1,76 @@
+// Micro-batches in flight by order, against what is known of each schedule.
+// SPDX-License-Identifier: MIT
+#include "schedules/in_flight.h"
+
+#include <algorithm>
+
+#include "tests/support/builders.h"
+
+namespace plumbline::test {
+namespace {
+
+using std::chrono::nanoseconds;
+
+std::vector<std::uint32_t> most(const std::string& schedule, std::uint32_t stages,
+                                std::uint32_t micro_batches) {
+  TestPipeline t = equal_stages(stages, nanoseconds(10), nanoseconds(20));
+  t.schedule = schedule;
+  t.micro_batches = micro_batches;
+  return most_in_flight(schedule_of(t));
+}
+
+TEST_CASE("a stage has one micro-batch in flight, all, or as many as stages are left") {
+  for (std::uint32_t p = 1; p <= 5; ++p) {
+    for (const std::uint32_t m : {1U, 2U, 4U, 9U}) {
+      CAPTURE(p);
+      CAPTURE(m);
+      CHECK(most("naive", p, m) == std::vector<std::uint32_t>(p, 1));
+      CHECK(most("gpipe", p, m) == std::vector<std::uint32_t>(p, m));
+      const auto one_f_one_b = most("1f1b", p, m);
+      for (std::uint32_t s = 0; s < p; ++s) CHECK(one_f_one_b[s] == std::min(m, p - s));
+    }
+  }
+}
+
+TEST_CASE("where backwards are split a micro-batch is in flight until its W") {
+  constexpr OpKind F = OpKind::forward;
+  constexpr OpKind I = OpKind::backward_input;
+  constexpr OpKind W = OpKind::backward_weight;
+  Schedule schedule;
+  schedule.shape.stage_slots = {{0}};
+  schedule.shape.slots = 1;
+  schedule.shape.micro_batches = 3;
+  for (const auto& [kind, m] :
+       {std::pair{F, 0U}, {F, 1U}, {I, 0U}, {I, 1U}, {F, 2U}, {W, 0U}, {I, 2U}, {W, 1U}, {W, 2U}})
+    schedule.issue_order.push_back({kind, {0}, {m}});
+  CHECK(most_in_flight(schedule) == std::vector<std::uint32_t>{3});
+}
+
+TEST_CASE("replicas of a stage have micro-batches of their own") {
+  TestPipeline t = equal_stages(2, nanoseconds(10), nanoseconds(20));
+  t.schedule = "gpipe";
+  t.replicas = {2, 1};
+  t.micro_batches = 6;
+  CHECK(most_in_flight(schedule_of(t)) == std::vector<std::uint32_t>{3, 6});
+}
+
+TEST_CASE("what fewer in flight save grows with the neighbours at work") {
+  const auto is = [](const std::vector<double>& factors, const std::vector<double>& wanted) {
+    REQUIRE(factors.size() == wanted.size());
+    for (std::size_t k = 0; k < wanted.size(); ++k) CHECK(factors[k] == doctest::Approx(wanted[k]));
+  };
+  const KindFactors slowdown = {{"a", {0.5, 0.75, 1}}, {"b", {0.9, 1, 1}}};
+  const KindFactors in_flight = {{"a", {0.8, 0.9, 0.95, 1}}, {"c", {0.7, 0.8, 0.9, 1}}};
+  const KindFactors one = factors_in_flight(slowdown, in_flight, 1);
+  is(one.at("a"), {0.5, 0.75 * 0.9, 0.8});
+  is(one.at("b"), {0.9, 1, 1});
+  is(one.at("c"), {1, 0.85, 0.7});  // timed on three devices, as four were in flight
+  is(factors_in_flight(slowdown, in_flight, 3).at("c"), {1, 0.95, 0.9});
+  CHECK(factors_in_flight(slowdown, in_flight, 4) == slowdown);
+  CHECK(factors_in_flight(slowdown, in_flight, 9) == slowdown);
+  // Timed on one device, which nothing is beside.
+  is(factors_in_flight({}, {{"a", {0.8, 1}}}, 1).at("a"), {0.8});
+}
+
+}  // namespace
+}  // namespace plumbline::test

@@ -1,0 +1,40 @@
+// A small network as a scenario, without a calibration.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "models/network_reader.h"
+#include "sim/scenario.h"
+
+namespace plumbline::test {
+
+/// A scenario that runs a network; its times are invented, as nothing here depends on them.
+inline Scenario network_scenario(const char* network_text, const std::string& rest) {
+  const auto network =
+      parse_network(std::make_shared<const Source>(Source{"n.network.yaml", network_text, ""}));
+  REQUIRE(network);
+  std::string layers;
+  for (const NetworkLayer& layer : network->layers) {
+    layers += "    - {name: " + layer.name +
+              ", forward: 20 us, backward_input: 20 us, backward_weight: 20 us, output: 1 KiB, "
+              "activation: 1 KiB, parameters: 1 KiB}\n";
+  }
+  const std::string text =
+      "version: 1\nname: test\nmodel:\n  batch: 3\n  layers:\n" + layers + rest;
+  auto scenario = parse_scenario(std::make_shared<const Source>(Source{"s.yaml", text, ""}), {});
+  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+  scenario->network = std::make_shared<const Network>(*network);
+  return *std::move(scenario);
+}
+
+inline std::string on_devices(int count, const std::string& schedule,
+                              const std::string& more = "") {
+  return "cluster: {devices: " + std::to_string(count) + "}\nschedule: {" + schedule + "}\n" + more;
+}
+
+}  // namespace plumbline::test
