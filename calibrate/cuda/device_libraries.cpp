@@ -66,10 +66,11 @@ DeviceLibraries::~DeviceLibraries() {
   }
 }
 
-CudaQueue DeviceLibraries::queue(std::size_t device, CUstream stream) const {
+CudaQueue DeviceLibraries::queue(std::size_t device, CUstream stream) {
   CudaQueue queue = bare_queue(devices_.driver(), devices_.all()[device], stream);
   queue.products = of_device_[device].products.get();
   queue.convolutions = of_device_[device].convolutions.get();
+  queue.choices = &choices_;
   return queue;
 }
 

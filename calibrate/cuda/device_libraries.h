@@ -31,7 +31,7 @@ class DeviceLibraries {
   DeviceLibraries& operator=(const DeviceLibraries&) = delete;
 
   /// For work on one of the device's streams.
-  CudaQueue queue(std::size_t device, CUstream stream) const;
+  CudaQueue queue(std::size_t device, CUstream stream);
   /// What they are: "cublasLt 13.1.0, cuDNN 9.19.0".
   std::string name() const;
   /// Why some are our own although nobody asked for them; a sentence each.

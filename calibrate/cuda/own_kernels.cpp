@@ -2,6 +2,8 @@
 #include "calibrate/cuda/own_kernels.h"
 
 #include <algorithm>
+#include <cmath>
+#include <string>
 
 #include "calibrate/cuda/launch.h"
 #include "models/bug.h"
@@ -45,6 +47,41 @@ Members members_of(const std::vector<CUdeviceptr>& gradients) {
   std::copy(gradients.begin(), gradients.end(), members.gradients);
   members.count = static_cast<int>(gradients.size());
   return members;
+}
+
+/// As in kernels/fused_attention.cu: the rows of a block, and its launches by the columns of a
+/// tile, a head or more of them.
+constexpr std::int64_t kAttentionRows = 64;
+constexpr std::int64_t kAttentionThreads = 128;
+constexpr std::int64_t kMostHeadSize = 128;
+
+struct HeadShape {
+  Count batch, tokens, features;
+  int head_size, causal;
+  float factor;
+};
+
+std::int64_t tile_columns(const AttentionShape& shape) {
+  const std::int64_t size = shape.head_size();
+  return size <= 32 ? 32 : size <= 64 ? 64 : kMostHeadSize;
+}
+
+/// Of so many rows of bf16, 16 bytes apart.
+std::int64_t tile_floats(const AttentionShape& shape, std::int64_t rows) {
+  return rows * (tile_columns(shape) + 8) / 2;
+}
+
+template <class... Arguments>
+void launch_heads(const CudaQueue& queue, const AttentionShape& shape, const std::string& kernel,
+                  std::int64_t shared_floats, Arguments... arguments) {
+  const HeadShape of_heads{
+      shape.batch,          shape.tokens,
+      shape.features,       static_cast<int>(shape.head_size()),
+      shape.causal ? 1 : 0, static_cast<float>(1 / std::sqrt(double(shape.head_size())))};
+  launch(
+      queue, "plumbline_" + kernel + "_" + std::to_string(tile_columns(shape)),
+      {divided_up(shape.tokens, kAttentionRows), shape.heads, std::min(shape.batch, kMostBlocks)},
+      kAttentionThreads, shared_floats, arguments..., of_heads);
 }
 
 /// As in kernels/product.cu.
@@ -157,6 +194,31 @@ void attention_softmax_gradient(const CudaQueue& queue, ElementType type, CUdevi
                                 std::int64_t tokens, bool causal) {
   launch_rows(queue, named("attention_softmax_gradient", type), {heads * tokens, tokens}, scores,
               gradient, logsumexp, Count(tokens), int(causal));
+}
+
+bool is_fused(ElementType type, const AttentionShape& shape) {
+  return type == ElementType::bf16 && shape.head_size() % 8 == 0 &&
+         shape.head_size() <= kMostHeadSize && shape.heads <= kMostBlocks;
+}
+
+void fused_attention(const CudaQueue& queue, const AttentionShape& shape, CUdeviceptr context,
+                     CUdeviceptr logsumexp, CUdeviceptr qkv) {
+  launch_heads(queue, shape, "attention_forward", tile_floats(shape, 2 * kAttentionRows), context,
+               logsumexp, qkv);
+}
+
+void fused_attention_gradient(const CudaQueue& queue, const AttentionShape& shape,
+                              CUdeviceptr qkv_gradient, CUdeviceptr context_gradient,
+                              CUdeviceptr context, CUdeviceptr logsumexp, CUdeviceptr qkv,
+                              CUdeviceptr products) {
+  const bool is_wide = tile_columns(shape) > 64;
+  launch_heads(queue, shape, "attention_query_gradient",
+               tile_floats(shape, (is_wide ? 1 : 2) * kAttentionRows), qkv_gradient, products,
+               context_gradient, context, qkv, logsumexp);
+  const std::int64_t queries = is_wide ? 16 : 64;
+  launch_heads(queue, shape, "attention_key_gradient",
+               tile_floats(shape, 2 * kAttentionRows + 2 * queries) + 2 * queries, qkv_gradient,
+               products, context_gradient, qkv, logsumexp);
 }
 
 // The ends of a network.

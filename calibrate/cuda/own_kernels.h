@@ -86,6 +86,30 @@ void attention_softmax_gradient(const CudaQueue& queue, ElementType type, CUdevi
                                 CUdeviceptr gradient, CUdeviceptr logsumexp, std::int64_t heads,
                                 std::int64_t tokens, bool causal);
 
+/// What the fused kernels take. Row t of qkv holds all of Q, then K, then V, and head j lies in
+/// columns j x head size onwards of each.
+struct AttentionShape {
+  std::int64_t batch = 1;
+  std::int64_t tokens = 1;
+  std::int64_t features = 1;
+  std::int64_t heads = 1;
+  bool causal = false;
+
+  std::int64_t head_size() const { return features / heads; }
+};
+
+/// Whether the next two do: bf16, and heads of a multiple of 8, up to 128 features.
+bool is_fused(ElementType type, const AttentionShape& shape);
+/// Writes context [batch, tokens, features] and the fp32 logsumexp [batch, heads, tokens] of qkv
+/// [batch, tokens, 3 features]; all but the second aligned to 16 bytes.
+void fused_attention(const CudaQueue& queue, const AttentionShape& shape, CUdeviceptr context,
+                     CUdeviceptr logsumexp, CUdeviceptr qkv);
+/// `products` is scratch of as many floats as logsumexp has.
+void fused_attention_gradient(const CudaQueue& queue, const AttentionShape& shape,
+                              CUdeviceptr qkv_gradient, CUdeviceptr context_gradient,
+                              CUdeviceptr context, CUdeviceptr logsumexp, CUdeviceptr qkv,
+                              CUdeviceptr products);
+
 // The ends of a network.
 
 /// One row of the table for each int32 id, and the vector of its position unless `positions` is 0.

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "calibrate/cuda/choices.h"
 #include "calibrate/cuda/driver.h"
 
 namespace plumbline {
@@ -41,6 +42,8 @@ struct CudaQueue {
   CudaConvolutions* convolutions = nullptr;  ///< Null where no layer has any.
   CUstream stream = nullptr;
   std::uint32_t sms = 0;  ///< That its kernels run on.
+  CudaChoices* choices =
+      nullptr;  ///< Null: of several ways the first that suits is taken, untimed.
 };
 
 }  // namespace plumbline

@@ -132,6 +132,10 @@ std::vector<Case> cases(ElementType type) {
           case_of(type, AttentionBlock{2, false}, {37, 8}, 1),
           case_of(type, AttentionBlock{3, false}, {5, 15}, 3),
           case_of(type, AttentionBlock{1, true}, {1, 2}, 2),
+          case_of(type, AttentionBlock{2, true}, {70, 16}, 2),  // in bf16 these are fused
+          case_of(type, AttentionBlock{1, false}, {130, 40}, 1),
+          case_of(type, AttentionBlock{1, true}, {81, 72}, 1),
+          case_of(type, AttentionBlock{1, true}, {3, 8}, 2),
           case_of(type, MlpBlock{6}, {4}, 2),
           case_of(type, MlpBlock{0}, {7, 12}, 3),
           case_of(type, Embedding{50, 24, false}, {12}, 3),
@@ -290,6 +294,47 @@ TEST_CASE("cuda: without the gradient of the input all else is as with it") {
     CHECK(t.left == with.left);
     CHECK(t.gradients == with.gradients);
   }
+}
+
+TEST_CASE("cuda: attention is fused where that is faster, and what was chosen stays") {
+  HostDevice device;
+  static double clock = 0;  // a millisecond a launch, and what one kernel takes besides
+  static double besides = 0;
+  test::note_events_by(clock, device.driver);
+  static const FakeKernel* const slow =
+      &test::emulated_kernels().at("plumbline_attention_forward_32");
+  static decltype(device.driver.cuLaunchKernel) launched = nullptr;
+  static int fused = 0;
+  launched = device.driver.cuLaunchKernel;
+  device.driver.cuLaunchKernel = [](CUfunction function, auto... rest) {
+    const bool is_slow = reinterpret_cast<const FakeKernel*>(function) == slow;
+    fused += is_slow ? 1 : 0;
+    clock += is_slow ? 1 + besides : 1;
+    return launched(function, rest...);
+  };
+  Case c = case_of(ElementType::bf16, AttentionBlock{1, true}, {3, 8}, 2);
+  const auto is_fused = [&] {
+    const auto layer = cuda_layer(device.queue, c.layer, c.type, c.batch);
+    fused = 0;
+    run(*layer, device.queue, c.tensors.call());
+    return fused > 0;
+  };
+  const std::string what = "attention bf16 2x3x1*8 causal sms 1";
+  CudaChoices choices;
+  device.queue.choices = &choices;
+  besides = 0;  // 3 launches, and 9 for each sample by products
+  CHECK(is_fused());
+  CHECK(choices == CudaChoices{{what, "fused"}});
+  besides = 100;
+  CHECK(is_fused());  // as it was chosen
+  choices.clear();
+  CHECK_FALSE(is_fused());
+  CHECK(choices == CudaChoices{{what, "products"}});
+  besides = 0;
+  CHECK_FALSE(is_fused());
+  choices[what] = "another";  // of another version
+  CHECK(is_fused());
+  CHECK(choices == CudaChoices{{what, "fused"}});
 }
 
 TEST_CASE("cuda: a sure head loses next to nothing, and large logits do not overflow") {

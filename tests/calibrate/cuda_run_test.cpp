@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -293,6 +294,34 @@ TEST_CASE("cuda: a device that makes no progress is told, and left behind") {
   CHECK(contains(text, "\n  device 1: "));
   backend->reset();
   CHECK(fake.cuda.live() != "");
+}
+
+TEST_CASE("cuda: a run has the attention of its profile, though the other were faster") {
+  const std::string what = "attention bf16 3x5x2*8 causal sms 64";
+  const auto kernels = [&](const char* profiled, std::uint64_t nanoseconds) {
+    Scenario scenario = network_scenario(kHalf, on_devices(2, "name: gpipe, micro_batches: 1"));
+    scenario.model.profile.algorithms = {{what, profiled}};
+    scenario.model.profile.provenance = {{"device", "Fake H100"}, {"library", "own products"}};
+    FakeGpus fake;
+    fake.cuda.set_duration("plumbline_attention_key_gradient_32", nanoseconds);
+    auto backend = cuda_backend(fake.cuda.driver(), scenario, own_kernels());
+    REQUIRE_MESSAGE(backend, (backend ? "" : to_text(backend.problems())));
+    const auto run = run_scenario(scenario, **backend, few_iterations(1));
+    REQUIRE_MESSAGE(run, (run ? "" : to_text(run.problems())));
+    std::set<std::string> names;
+    for (const FakeExecution& one : fake.cuda.executions()) names.insert(one.what);
+    return names;
+  };
+  const std::string fused = "plumbline_attention_forward_32";
+  const std::string by_products = "plumbline_attention_softmax_bf16";
+  const auto of_fused = kernels("fused", 1'000'000);
+  CHECK(of_fused.contains(fused));
+  CHECK(of_fused.contains("plumbline_attention_query_gradient_32"));
+  CHECK_FALSE(of_fused.contains(by_products));
+  const auto of_products = kernels("products", 1000);
+  CHECK(of_products.contains(by_products));
+  CHECK(of_products.contains("plumbline_attention_softmax_gradient_bf16"));
+  CHECK_FALSE(of_products.contains(fused));
 }
 
 TEST_CASE("cuda: what is not run is told") {

@@ -29,6 +29,11 @@ inline constexpr const char* kGpt =
     "  - {repeat: 1, layers: [{kind: attention_block, heads: 2}, {kind: mlp_block}]}\n"
     "  - {kind: head}\n";
 
+/// Whose attention can be fused.
+inline constexpr const char* kHalf =
+    "version: 1\nkind: network\ndtype: bf16\ninput: {tokens: 5, vocabulary: 11}\nlayers:\n"
+    "  - {kind: embedding, features: 16, positions: true}\n"
+    "  - {kind: attention_block, heads: 2}\n  - {kind: mlp_block}\n  - {kind: head}\n";
 inline constexpr const char* kPictures =
     "version: 1\nkind: network\ninput: {shape: [2, 6, 5]}\nlayers:\n"
     "  - {kind: conv2d, channels: 3, padding: 1}\n  - {kind: batch_norm}\n  - {kind: relu}\n"

@@ -4,6 +4,7 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <tuple>
@@ -193,6 +194,15 @@ std::vector<unsigned> shuffled(unsigned count, std::uint64_t seed) {
 const Place& place() { return scheduler().place; }
 void barrier() { scheduler().wait_at_barrier(); }
 
+const void* const* rows_of_warp(const void* row) {
+  constexpr unsigned kLanes = 32;
+  thread_local std::array<const void*, 1024> of_block;
+  const unsigned thread = place().thread.x;
+  of_block[thread] = row;
+  barrier();
+  return of_block.data() + thread / kLanes * kLanes;
+}
+
 namespace {
 
 /// The most that a launch gets without asking for more: 48 KiB.
@@ -234,6 +244,7 @@ struct Named {
 #include "calibrate/cuda/kernels/convolution.cu"
 #include "calibrate/cuda/kernels/elementwise.cu"
 #include "calibrate/cuda/kernels/embedding.cu"
+#include "calibrate/cuda/kernels/fused_attention.cu"
 #include "calibrate/cuda/kernels/loss.cu"
 #include "calibrate/cuda/kernels/lstm.cu"
 #include "calibrate/cuda/kernels/norm.cu"
@@ -242,7 +253,7 @@ struct Named {
 #include "calibrate/cuda/kernels/update.cu"
 
 namespace plumbline::kernels {
-__thread float shared[test::emulation::kSharedFloats];
+alignas(16) __thread float shared[test::emulation::kSharedFloats];
 }
 
 namespace plumbline::test::emulation {

@@ -36,7 +36,7 @@ __device__ inline long long grid_first() {
 __device__ inline long long grid_step() { return static_cast<long long>(gridDim.x) * blockDim.x; }
 
 /// The dynamic shared memory of a block.
-extern __shared__ float shared[];
+alignas(16) extern __shared__ float shared[];
 
 /// combine(.. combine(value of thread a, value of thread b) ..), known to all threads of the block.
 /// Requires: all of them call it; shared memory of a float for each; one extent of threads.
