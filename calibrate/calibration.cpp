@@ -142,6 +142,7 @@ std::optional<Diagnostic> restore(const KeptCalibration& kept, BatchSamples& sam
                             fmt::format("nothing is measured with {}", with));
     }
     if (round.is_of_all()) samples.measured += round.measured;
+    const Duration elapsed = round.is_of_all() ? samples.measured : Duration{};
     for (const KeptPass& pass : round.passes) {
       if (pass.device >= stages->size())
         return not_kept_by_us(kept, pass.line, fmt::format("there is no device {}", pass.device));
@@ -153,7 +154,7 @@ std::optional<Diagnostic> restore(const KeptCalibration& kept, BatchSamples& sam
             fmt::format("this pass has the times of {} layers, and device {} has {}", times,
                         pass.device, stage.layers()));
       }
-      if (stage.takes(pass.times.pass)) stage.add(pass.times, samples.measured);
+      if (stage.takes(pass.times.pass)) stage.add(pass.times, elapsed);
     }
   }
   return std::nullopt;
@@ -206,7 +207,9 @@ class Rounds {
     const RealTime start = now();
     walkers_->count_from(start);
     const auto round_time = static_cast<RealTime>(round_seconds(crew) * 1e9);
-    while (!is_over(before + Duration{now() - start}, now() - start, round_time, least_turns)) {
+    // Others than those of all may have but one.
+    const std::size_t least = is_all ? least_turns : walkers_->cycle();
+    while (!is_over(before + Duration{now() - start}, now() - start, round_time, least)) {
       walkers_->go_on();
       tell(crew, before + Duration{now() - start});
     }
@@ -227,7 +230,7 @@ class Rounds {
       for (KeptPass& pass : round.passes) {
         pass.times.layers.clear();
         if (stages[pass.device].takes(pass.times.pass))
-          stages[pass.device].add(pass.times, samples_.measured);
+          stages[pass.device].add(pass.times, is_all ? samples_.measured : Duration{});
       }
       std::this_thread::sleep_for(kRest * ++throttled_);
     } else {
@@ -451,6 +454,8 @@ void add_in_flight(const Network& network, const BatchSamples& samples, Calibrat
         "what micro-batches in flight change is left out: a device had no clean passes with one");
     return;
   }
+  for (const StageSamples& stage : samples.alone_in_flight)
+    calibration.noise_one_in_flight = std::max(calibration.noise_one_in_flight, stage.noise());
   const std::size_t all = samples.stages.size() + 1;
   const auto times = time_of_kinds(network, samples.stages);
   for (const auto& [kind, alone] : time_of_kinds(network, samples.alone_in_flight)) {
@@ -501,7 +506,9 @@ LayerGraph graph_of(const Network& network) {
 
 double Calibration::least_slowdown() const { return std::max({0.01, 2 * drift, 2 * noise}); }
 
-double Calibration::least_in_flight() const { return std::max(0.01, 2 * noise); }
+double Calibration::least_in_flight() const {
+  return std::max({0.01, 2 * noise, 2 * noise_one_in_flight});
+}
 
 std::vector<std::int64_t> batches_of(const CalibrationOptions& options) {
   std::vector<std::int64_t> batches = options.batches;
@@ -596,7 +603,8 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
       return options.keep && !round.passes.empty() ? options.keep(round) : std::nullopt;
     };
     while (!is_over() || !crews.empty() || still_learns || wants_one) {
-      if (!is_over() || still_learns) {
+      // What is compared is walked in turn, and all buffers are filled first.
+      if (!is_over() || still_learns || (wants_one && rounds_walked == 0)) {
         if (auto trouble = walk(everybody(options.devices))) return *trouble;
         ++rounds_walked;
         wants_one = !one.empty();

@@ -71,6 +71,8 @@ struct Calibration {
   double drift =
       0;  ///< Largest relative change of a stage's pass from the first half to the second.
   double noise = 0;  ///< Largest relative half-width of a 95 % interval of a stage's pass.
+  double noise_one_in_flight =
+      0;  ///< The same of what was measured with one micro-batch in flight.
   std::int64_t passes = 0;
   /// How much longer a stage's pass takes as one piece than its layers, timed one by one, add up
   /// to: the largest relative difference, with its sign. The profile's layers are taken back to the
@@ -87,7 +89,7 @@ struct Calibration {
   /// does not go into the profile: 1 %, twice the drift, or twice the noise, whichever is the most.
   double least_slowdown() const;
   /// The same for in_flight, which is measured in turn with the rest, so that no drift is in it: 1
-  /// %, or twice the noise.
+  /// %, or twice the noise of either.
   double least_in_flight() const;
 };
 

@@ -11,18 +11,13 @@ std::vector<std::uint32_t> most_in_flight(const Schedule& schedule) {
   std::vector<std::uint32_t> most(shape.stages(), 1);
   // Replicas of a stage hold micro-batches of their own.
   std::vector<std::vector<std::int64_t>> now(shape.stages());
-  std::vector<bool> splits(shape.stages(), false);
   for (std::uint32_t s = 0; s < shape.stages(); ++s) now[s].assign(shape.stage_slots[s].size(), 0);
-  for (const Op& op : schedule.issue_order) {
-    if (op.kind == OpKind::backward_weight) splits[op.stage.value] = true;
-  }
   for (const Op& op : schedule.issue_order) {
     const std::uint32_t s = op.stage.value;
     std::int64_t& held = now[s][op.micro_batch.value % now[s].size()];
-    const OpKind last = splits[s] ? OpKind::backward_weight : OpKind::backward;
     if (op.kind == OpKind::forward) {
       most[s] = std::max(most[s], static_cast<std::uint32_t>(++held));
-    } else if (op.kind == last) {
+    } else if (op.kind != OpKind::backward_input) {
       --held;
     }
   }
@@ -38,16 +33,15 @@ double factor_of(const std::vector<double>& factors, std::uint32_t most) {
 }  // namespace
 
 KindFactors factors_in_flight(const KindFactors& slowdown, const KindFactors& in_flight,
-                              std::uint32_t most) {
+                              std::uint32_t most, std::uint32_t neighbours) {
   KindFactors all = slowdown;
   for (const auto& [kind, factors] : in_flight) {
     if (factors.empty() || factor_of(factors, most) == 1) continue;
     std::vector<double>& list = all[kind];
-    // The last factor was measured with one micro-batch more than there were devices.
-    if (list.empty()) list.assign(std::max<std::size_t>(factors.size(), 2) - 1, 1.0);
-    for (std::size_t k = 0; k < list.size(); ++k) {
+    if (list.size() <= neighbours) list.resize(neighbours + 1, list.empty() ? 1.0 : list.back());
+    for (std::uint32_t k = 0; k < list.size(); ++k) {
       const double busy =
-          list.size() == 1 ? 1 : static_cast<double>(k) / static_cast<double>(list.size() - 1);
+          neighbours == 0 ? 1 : static_cast<double>(std::min(k, neighbours)) / neighbours;
       list[k] *= 1 + busy * (factor_of(factors, most) - 1);
     }
   }

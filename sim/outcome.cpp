@@ -67,7 +67,7 @@ Duration longest_end(const Trace& trace) {
 
 /// What a reader of the steady period should know of it.
 /// What the neighbours' slow-down comes to, over all compute.
-void add_slowdown_note(Outcome& outcome) {
+void add_slowdown_note(Outcome& outcome, bool has_in_flight) {
   if (outcome.graph.slowdowns.size() < 2) return;
   double at_full_pace = 0;
   double taken = 0;
@@ -79,10 +79,10 @@ void add_slowdown_note(Outcome& outcome) {
   }
   if (at_full_pace <= 0) return;
   const double more = taken / at_full_pace - 1;
-  outcome.pipeline.notes.push_back(
-      fmt::format("at the pace that neighbours leave them, all ops take {:.1f} % {} than the "
-                  "profile's times",
-                  100 * std::abs(more), more < 0 ? "less" : "longer"));
+  outcome.pipeline.notes.push_back(fmt::format(
+      "at the pace that {} leave them, all ops take {:.1f} % {} than the profile's times",
+      has_in_flight ? "neighbours and the micro-batches in flight" : "neighbours",
+      100 * std::abs(more), more < 0 ? "less" : "longer"));
 }
 
 void add_steady_notes(Outcome& outcome) {
@@ -173,7 +173,7 @@ Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph grap
                      memory_steps(outcome.graph, outcome.trace, plan.costs,
                                   plan.schedule.shape.positions, outcome.memory_rules));
   outcome.formula = formula_of(scenario, plan, outcome.graph);
-  add_slowdown_note(outcome);
+  add_slowdown_note(outcome, !scenario.model.profile.in_flight.empty());
   add_steady_notes(outcome);
   outcome.scenario = scenario.name;
   outcome.memory_limit = scenario.cluster.memory;

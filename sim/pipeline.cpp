@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "schedules/check.h"
@@ -237,15 +238,33 @@ std::optional<Diagnostics> add_schedule(const Scenario& scenario, const Pipeline
   return std::nullopt;
 }
 
+/// Of each stage, the other devices in use on the server of its first device.
+std::vector<std::uint32_t> neighbours_of_stages(const Pipeline& pipeline) {
+  const auto server = [&](std::uint32_t device, std::uint32_t copy) {
+    return (device * pipeline.copies + copy) / pipeline.cluster.levels.front().size;
+  };
+  std::map<std::uint32_t, std::uint32_t> used;
+  for (const DeviceId device : pipeline.devices) {
+    for (std::uint32_t copy = 0; copy < pipeline.copies; ++copy) ++used[server(device.value, copy)];
+  }
+  std::vector<std::uint32_t> neighbours;
+  neighbours.reserve(pipeline.partition.stages.size());
+  for (const Stage& stage : pipeline.partition.stages)
+    neighbours.push_back(used.at(server(stage.devices.front().value, 0)) - 1);
+  return neighbours;
+}
+
 /// The costs of stages, by the order of their ops, and how they change beside others.
 std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<LayerCosts>& layers,
                                      Pipeline& pipeline) {
   const LayerGraph& graph = scenario.model.graph;
   const Profile& profile = scenario.model.profile;
+  std::vector<std::uint32_t> neighbours(pipeline.partition.stages.size(), 0);
+  if (scenario.neighbours_slow) neighbours = neighbours_of_stages(pipeline);
+  const bool has_neighbours = std::any_of(neighbours.begin(), neighbours.end(),
+                                          [](std::uint32_t count) { return count > 0; });
   std::vector<std::uint32_t> most;
   if (!profile.in_flight.empty()) most = most_in_flight(pipeline.schedule);
-  const bool has_neighbours =
-      scenario.neighbours_slow && pipeline.devices.size() * pipeline.copies > 1;
   if (!most.empty() && !has_neighbours) {
     scale_in_flight(graph, profile.in_flight, pipeline.partition, most, layers);
     if (auto refused = refuse_large_sums(graph, layers, scenario.model_mark))
@@ -255,8 +274,9 @@ std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<Layer
   if (!scenario.neighbours_slow) return std::nullopt;
   std::vector<KindFactors> factors(pipeline.partition.stages.size(), profile.slowdown);
   if (!most.empty() && has_neighbours) {
-    for (std::size_t s = 0; s < factors.size(); ++s)
-      factors[s] = factors_in_flight(profile.slowdown, profile.in_flight, most[s]);
+    for (std::size_t s = 0; s < factors.size(); ++s) {
+      factors[s] = factors_in_flight(profile.slowdown, profile.in_flight, most[s], neighbours[s]);
+    }
   }
   pipeline.costs.slowdowns =
       stage_slowdowns(graph, layers, pipeline.partition, factors, profile.slowdown);

@@ -87,7 +87,7 @@ if [[ $code != 130 && $(cat "$work/err") == *'too much other work'* ]]; then ski
 expect "Ctrl-C is exit 130" 130 $code
 first=$(passes)
 expect "and says in one sentence how to go on" \
-  "interrupted: $first passes are kept in mlp.profile.yaml.partial; the same command with --resume goes on" "$err"
+  "interrupted: $(count '^4 0 ') passes are kept in mlp.profile.yaml.partial; the same command with --resume goes on" "$err"
 expect "no profile is there yet" no "$([[ -e $profile ]] && echo yes || echo no)"
 calibrate > "$work/out" 2> "$work/err"
 expect "without --resume it is refused" 2 $?
@@ -100,7 +100,8 @@ expect "with both values" \
   "$(sed "s|$work/||g" "$work/err" | head -n 1)"
 expect "a refusal changes nothing" "$first" "$(passes)"
 interrupt KILL $(($(rounds) + 2)) --resume  # one more, and the one with one micro-batch in flight
-expect "the round with one micro-batch in flight is kept, too" 1 "$(count '^one in flight')"
+expect "the round with one micro-batch in flight is kept, too" yes \
+  "$( (($(count '^one in flight') > 0)) && echo yes || echo no)"
 expect "kill -9 is exit 137" 137 $code
 second=$(passes)
 expect "and what was on the disk is there" yes "$( ((second > first)) && echo yes || echo no)"

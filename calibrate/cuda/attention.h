@@ -37,7 +37,7 @@ std::unique_ptr<Attention> product_attention(const AttentionBlock& settings, con
 std::unique_ptr<Attention> fused_attention(const AttentionBlock& settings, const LayerSite& site);
 
 /// The faster of the two, forward and backward together, on the site's device: as the queue's
-/// choices have it, or timed and put there.
+/// choices have it, or timed and put there. Fused where the memory does not hold the scores.
 std::unique_ptr<Attention> make_attention(const AttentionBlock& settings, const LayerSite& site);
 
 }  // namespace plumbline::cuda

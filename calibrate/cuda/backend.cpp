@@ -102,8 +102,8 @@ class CudaBackendOnNetwork : public CudaBackend {
       remarks_.insert(remarks_.end(), libraries_->missing().begin(), libraries_->missing().end());
     if (!libraries_ && plan.graph.rates_change()) {
       remarks_.emplace_back(
-          "the slow-down by neighbours is predicted and not spun: ops take the time that they have "
-          "alone");
+          "what neighbours and micro-batches in flight change is predicted and not spun: ops take "
+          "the profile's times");
     }
     if (!launching_.replays) {
       remarks_.push_back(fmt::format(

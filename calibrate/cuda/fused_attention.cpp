@@ -84,12 +84,19 @@ std::unique_ptr<Attention> make_attention(const AttentionBlock& settings, const 
   const auto found = choices.find(what);
   const std::string chosen = found == choices.end() ? "" : found->second;
   if (chosen == kFused) return fused;
-  auto products = product_attention(settings, site);
-  if (chosen == kProducts) return products;
-  const bool is_faster =
-      milliseconds_of(*fused, shape, site) <= milliseconds_of(*products, shape, site);
-  choices[what] = is_faster ? kFused : kProducts;
-  return is_faster ? std::move(fused) : std::move(products);
+  if (chosen == kProducts) return product_attention(settings, site);
+  const double milliseconds = milliseconds_of(*fused, shape, site);
+  try {
+    auto products = product_attention(settings, site);
+    if (milliseconds_of(*products, shape, site) < milliseconds) {
+      choices[what] = kProducts;
+      return products;
+    }
+  } catch (const CudaError& error) {  // scores grow with the square of the tokens
+    if (error.result() != CUDA_ERROR_OUT_OF_MEMORY) throw;
+  }
+  choices[what] = kFused;
+  return fused;
 }
 
 }  // namespace plumbline::cuda

@@ -260,8 +260,9 @@ bool CudaWalker::read() {
 void CudaWalker::take(const Pending& pending) {
   Walkable& walkable = *pending.walkable;
   const CudaEvents& stamps = walkable.stamps;
-  if (pending.counts && last_ != nullptr && last_->is_whole() && walkable.is_whole() &&
-      gaps_.size() < kMostGaps)
+  // With one micro-batch in flight the device may wait for the host.
+  if (pending.counts && in_flight_ > 1 && last_ != nullptr && last_->is_whole() &&
+      walkable.is_whole() && gaps_.size() < kMostGaps)
     gaps_.push_back(between(last_->stamps.back(), stamps[0]));
   if (pending.counts && samples_->takes(pending.pass)) {
     const std::size_t parts = walkable.parts();

@@ -107,6 +107,23 @@ TEST_CASE("a round with fewer neighbours says how many, and the next one is of a
         std::string::npos);
 }
 
+TEST_CASE("a round with one micro-batch in flight is told from the others") {
+  KeptRound one = round_of(8, 5);
+  one.one_in_flight = true;
+  one.algorithms = {{"forward", "other"}};
+  const KeptRound all = round_of(8, 7);
+  const std::string text = file_text(calibration_round_text(one) + calibration_round_text(all));
+  CHECK(text.find("\none in flight\nalgorithm forward: other\n8 0 F") != std::string::npos);
+  const auto kept = parse(text);
+  REQUIRE_MESSAGE(kept, problem(text));
+  REQUIRE(kept->rounds.size() == 2);
+  CHECK(kept->rounds[0].one_in_flight);
+  CHECK_FALSE(kept->rounds[0].is_of_all());
+  CHECK(kept->rounds[0].algorithms == one.algorithms);
+  CHECK_FALSE(kept->rounds[1].one_in_flight);
+  CHECK(kept->rounds[1].is_of_all());
+}
+
 TEST_CASE("algorithms stand before the passes of the round that used them first") {
   KeptRound first = round_of(8, 5);
   first.neighbours = 1;

@@ -189,6 +189,19 @@ TEST_CASE("an interrupted calibration goes on from the rounds that it kept") {
   CHECK(second->batches[0].measured == rounds[0].measured);
   CHECK(second->batches[1].passes() > 0);
 
+  // Where only the round with one in flight is missing, one of all comes first.
+  options.kept.rounds = {rounds[0], rounds[1]};
+  std::vector<KeptRound> more;
+  std::swap(rounds, more);
+  const auto without = measure_layers(network, {}, options);
+  REQUIRE(without);
+  REQUIRE(rounds.size() == 2);
+  CHECK(rounds[0].is_of_all());
+  CHECK(rounds[1].one_in_flight);
+  for (const StageSamples& stage : without->batches[1].alone_in_flight)
+    CHECK_FALSE(stage.missing());
+  std::swap(rounds, more);
+
   options.most_seconds = 0.4;  // more time: both go on, and what was kept still counts
   options.least_seconds = 0.4;
   options.kept.rounds = rounds;
@@ -395,6 +408,7 @@ class NotingDevices : public CalibrationDevices {
     void stop() override {}
     bool all_done() const override { return true; }
     std::size_t least_turns() const override { return 1; }
+    std::size_t cycle() const override { return 1; }
     const std::vector<PassTimes>& walked(std::uint32_t) const override { return none_; }
 
    private:

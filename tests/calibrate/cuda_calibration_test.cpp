@@ -68,6 +68,15 @@ TEST_CASE("cuda: a calibration finds the times of the kernels, exactly") {
     CHECK(calibration->dropped == 0);
     CHECK(calibration->noise == 0);
     CHECK(calibration->drift == 0);
+    // With one micro-batch in flight these kernels take what they take.
+    CHECK(measured->batches.front().alone_in_flight.empty());
+    REQUIRE(measured->batches.back().alone_in_flight.size() == 2);
+    for (const StageSamples& stage : measured->batches.back().alone_in_flight)
+      CHECK_FALSE(stage.missing());
+    REQUIRE(calibration->in_flight.size() == 4);
+    for (const auto& [kind, factors] : calibration->in_flight)
+      CHECK(factors == std::vector<double>(3, 1.0));
+    CHECK(calibration->model.profile.in_flight.empty());
     const Profile& profile = calibration->model.profile;
     REQUIRE(profile.measurements.size() == 2);
     for (const Measurement& measurement : profile.measurements) {
@@ -142,7 +151,8 @@ TEST_CASE("cuda: a clock that falls while it is measured is told") {
 /// the warm-up and at the end of each round. Rounds are short; they end with `most` of them, where
 /// given.
 struct ClockedCalibration {
-  ClockedCalibration(const std::function<double(int)>& clock, std::size_t most) {
+  ClockedCalibration(const std::function<double(int)>& clock, std::size_t most,
+                     bool in_flight = false) {
     FakeOptions fake_options;
     const auto asked = std::make_shared<int>(0);
     fake_options.clock = [=](std::uint64_t) { return clock((*asked)++); };
@@ -153,7 +163,7 @@ struct ClockedCalibration {
     REQUIRE(devices);
     CalibrationOptions options = short_time(1, {2});
     options.round_seconds = 0.01;
-    options.in_flight = false;
+    options.in_flight = in_flight;
     options.keep = [&](const KeptRound& round) -> std::optional<Diagnostic> {
       rounds.push_back(round);
       return std::nullopt;
@@ -192,6 +202,24 @@ TEST_CASE("cuda: what is measured while the devices are throttled is dropped") {
   CHECK(kept > 0);
   CHECK(half.calibration.dropped > 0);
   CHECK(half.calibration.model.profile.provenance.count("clock_fell") == 0);
+}
+
+TEST_CASE("cuda: a throttled round with one micro-batch in flight is walked again") {
+  // The first two rounds are one of all and one with one in flight, which is throttled.
+  const ClockedCalibration second([](int n) { return n == 2 ? 1400.0 : 2000.0; }, 0, true);
+  REQUIRE(second.rounds.size() >= 3);
+  CHECK(second.rounds[0].is_of_all());
+  CHECK(second.rounds[1].one_in_flight);
+  std::size_t clean = 0;
+  for (std::size_t i = 0; i < second.rounds.size(); ++i) {
+    const bool is_dropped = second.rounds[i].passes.front().times.layers.empty();
+    CHECK(is_dropped == (i == 1));
+    clean += second.rounds[i].one_in_flight && !is_dropped ? 1 : 0;
+  }
+  CHECK(clean > 0);
+  CHECK(second.calibration.left_out.empty());
+  CHECK(second.calibration.in_flight.size() == 4);
+  CHECK(second.calibration.model.profile.provenance.count("clock_fell") == 0);
 }
 
 TEST_CASE("cuda: a clock that stays low is the one that is measured, and told") {

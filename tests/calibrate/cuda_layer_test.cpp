@@ -335,6 +335,18 @@ TEST_CASE("cuda: attention is fused where that is faster, and what was chosen st
   choices[what] = "another";  // of another version
   CHECK(is_fused());
   CHECK(choices == CudaChoices{{what, "fused"}});
+
+  // Where the memory does not hold the scores, though they were faster.
+  static decltype(device.driver.cuMemAlloc) allocated = nullptr;
+  allocated = device.driver.cuMemAlloc;
+  device.driver.cuMemAlloc = [](CUdeviceptr* data, std::size_t bytes) {
+    constexpr std::size_t of_scores = std::size_t{3} * 3 * 2;
+    return bytes == of_scores ? CUDA_ERROR_OUT_OF_MEMORY : allocated(data, bytes);
+  };
+  besides = 100;
+  choices.clear();
+  CHECK(is_fused());
+  CHECK(choices == CudaChoices{{what, "fused"}});
 }
 
 TEST_CASE("cuda: a sure head loses next to nothing, and large logits do not overflow") {

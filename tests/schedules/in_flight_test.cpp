@@ -34,6 +34,7 @@ TEST_CASE("a stage has one micro-batch in flight, all, or as many as stages are 
 
 TEST_CASE("where backwards are split a micro-batch is in flight until its W") {
   constexpr OpKind F = OpKind::forward;
+  constexpr OpKind B = OpKind::backward;
   constexpr OpKind I = OpKind::backward_input;
   constexpr OpKind W = OpKind::backward_weight;
   Schedule schedule;
@@ -44,6 +45,12 @@ TEST_CASE("where backwards are split a micro-batch is in flight until its W") {
        {std::pair{F, 0U}, {F, 1U}, {I, 0U}, {I, 1U}, {F, 2U}, {W, 0U}, {I, 2U}, {W, 1U}, {W, 2U}})
     schedule.issue_order.push_back({kind, {0}, {m}});
   CHECK(most_in_flight(schedule) == std::vector<std::uint32_t>{3});
+  // Some split, others not.
+  schedule.issue_order.clear();
+  for (const auto& [kind, m] :
+       {std::pair{F, 0U}, {B, 0U}, {F, 1U}, {B, 1U}, {F, 2U}, {I, 2U}, {W, 2U}})
+    schedule.issue_order.push_back({kind, {0}, {m}});
+  CHECK(most_in_flight(schedule) == std::vector<std::uint32_t>{1});
 }
 
 TEST_CASE("replicas of a stage have micro-batches of their own") {
@@ -61,15 +68,21 @@ TEST_CASE("what fewer in flight save grows with the neighbours at work") {
   };
   const KindFactors slowdown = {{"a", {0.5, 0.75, 1}}, {"b", {0.9, 1, 1}}};
   const KindFactors in_flight = {{"a", {0.8, 0.9, 0.95, 1}}, {"c", {0.7, 0.8, 0.9, 1}}};
-  const KindFactors one = factors_in_flight(slowdown, in_flight, 1);
+  const KindFactors one = factors_in_flight(slowdown, in_flight, 1, 2);
   is(one.at("a"), {0.5, 0.75 * 0.9, 0.8});
   is(one.at("b"), {0.9, 1, 1});
-  is(one.at("c"), {1, 0.85, 0.7});  // timed on three devices, as four were in flight
-  is(factors_in_flight(slowdown, in_flight, 3).at("c"), {1, 0.95, 0.9});
-  CHECK(factors_in_flight(slowdown, in_flight, 4) == slowdown);
-  CHECK(factors_in_flight(slowdown, in_flight, 9) == slowdown);
-  // Timed on one device, which nothing is beside.
-  is(factors_in_flight({}, {{"a", {0.8, 1}}}, 1).at("a"), {0.8});
+  is(one.at("c"), {1, 0.85, 0.7});
+  is(factors_in_flight(slowdown, in_flight, 3, 2).at("c"), {1, 0.95, 0.9});
+  CHECK(factors_in_flight(slowdown, in_flight, 4, 2) == slowdown);
+  CHECK(factors_in_flight(slowdown, in_flight, 9, 2) == slowdown);
+  // On other numbers of devices than were measured: all that there are is all.
+  const KindFactors of_one = {{"a", {0.8, 1}}};
+  is(factors_in_flight({}, of_one, 1, 1).at("a"), {1, 0.8});
+  is(factors_in_flight(slowdown, in_flight, 1, 1).at("a"), {0.5, 0.75 * 0.8, 0.8});
+  is(factors_in_flight(slowdown, in_flight, 1, 4).at("a"), {0.5, 0.75 * 0.95, 0.9, 0.85, 0.8});
+  // Who has no neighbours saves it always.
+  is(factors_in_flight({}, of_one, 1, 0).at("a"), {0.8});
+  is(factors_in_flight(slowdown, in_flight, 1, 0).at("a"), {0.5 * 0.8, 0.75 * 0.8, 0.8});
 }
 
 }  // namespace

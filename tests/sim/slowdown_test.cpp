@@ -309,6 +309,20 @@ TEST_CASE("an op takes what it takes with as many micro-batches in flight as its
   is(as_measured[1].forward, {1, 2});
   const ProfileFile without(layers);
   CHECK(costs(without, "devices: 2", "1f1b").slowdowns.empty());
+
+  // Servers of one device each: nobody is a neighbour.
+  const auto alone =
+      costs(profile, "levels: [{name: server, size: 1}, {name: rack, size: 2}]", "1f1b");
+  CHECK(alone.stages[1].forward == nanoseconds(1'600'000));
+  CHECK(alone.slowdowns.empty());
+  // A profile of one device on two, which are neighbours all the same.
+  const ProfileFile of_one(layers + "in_flight: {linear: [0.8, 1]}\n");
+  is(costs(of_one, "devices: 2", "1f1b").slowdowns[1].forward, {2, 1.6});
+  // Copies of a pipeline are neighbours, too.
+  const Outcome copies = profile.predict(
+      "cluster: {devices: 4}\nplan: {partition: [2, 1], data_parallel: 2}\n"
+      "schedule: {name: 1f1b, micro_batches: 4}\n");
+  is(copies.pipeline.costs.slowdowns[1].backward, {4, 4 - 0.8 / 3, 4 - 1.6 / 3, 3.2});
 }
 
 TEST_CASE("only devices of one server are neighbours") {

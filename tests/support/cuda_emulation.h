@@ -28,8 +28,12 @@ struct Place {
 const Place& place();
 /// Returns when all threads of the block have called it.
 void barrier();
-/// What the 32 threads of this one's warp pass; valid until the thread's next barrier().
+/// Returns when all threads of the warp have called it.
+void warp_barrier();
+/// What the threads of this one's warp pass; valid until its next warp_barrier().
 const void* const* rows_of_warp(const void* row);
+/// A bug (exit 70): a row that is not aligned to 16 bytes.
+void require_aligned(const void* row);
 
 inline unsigned lane() { return place().thread.x % 32; }
 
@@ -46,21 +50,23 @@ inline unsigned lane() { return place().thread.x % 32; }
 #define gridDim (::plumbline::test::emulation::place().blocks)
 
 inline void __syncthreads() { plumbline::test::emulation::barrier(); }
-// As in calibrate/cuda/kernels/warp.h; every thread of a block is to call them.
+// As in calibrate/cuda/kernels/warp.h; every thread of a warp is to call them.
 
 inline void warp_load(unsigned (&to)[4], const void* row) {
   namespace emulation = ::plumbline::test::emulation;
+  emulation::require_aligned(row);
   const void* const* const rows = emulation::rows_of_warp(row);
   const unsigned lane = emulation::lane();
   for (unsigned i = 0; i < 4; ++i) {
     const auto* pairs = static_cast<const char*>(rows[8 * i + lane / 4]);
     std::memcpy(&to[i], pairs + std::size_t{4} * (lane % 4), sizeof to[i]);
   }
-  emulation::barrier();
+  emulation::warp_barrier();
 }
 
 inline void warp_load_turned(unsigned (&to)[4], const void* row) {
   namespace emulation = ::plumbline::test::emulation;
+  emulation::require_aligned(row);
   const void* const* const rows = emulation::rows_of_warp(row);
   const unsigned lane = emulation::lane();
   for (unsigned i = 0; i < 4; ++i) {
@@ -71,7 +77,7 @@ inline void warp_load_turned(unsigned (&to)[4], const void* row) {
     }
     to[i] = halves[0] | static_cast<unsigned>(halves[1]) << 16;
   }
-  emulation::barrier();
+  emulation::warp_barrier();
 }
 
 inline float warp_exchange(float value, unsigned mask) {
@@ -79,7 +85,7 @@ inline float warp_exchange(float value, unsigned mask) {
   const void* const* const values = emulation::rows_of_warp(&value);
   float other = 0;
   std::memcpy(&other, values[emulation::lane() ^ mask], sizeof other);
-  emulation::barrier();
+  emulation::warp_barrier();
   return other;
 }
 
@@ -107,7 +113,7 @@ inline void warp_multiply(float (&sums)[4], const unsigned (&left)[4], unsigned 
       sums[i] += half(a->left[row / 8 + k / 8 * 2], k % 2) * half(b->right[k / 8], k % 2);
     }
   }
-  emulation::barrier();
+  emulation::warp_barrier();
 }
 
 inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }

@@ -108,6 +108,8 @@ class Fiber {
 #endif
 };
 
+constexpr unsigned kLanes = 32;
+
 /// Runs blocks; one for each thread of the host. A fiber runs one thread of the block after the
 /// other until one waits at a barrier, so a kernel without barriers needs one fiber.
 class Scheduler {
@@ -118,15 +120,23 @@ class Scheduler {
     next_ = 0;
     finished_ = 0;
     waiting_.clear();
+    in_warp_.assign((order_.size() + kLanes - 1) / kLanes, {});
     for (std::size_t used = 0; next_ < order_.size(); ++used) {
       if (used == fibers_.size()) fibers_.push_back(std::make_unique<Fiber>());
       fibers_[used]->start(&Scheduler::run_fiber);
       enter(fibers_[used].get());
+      enter_ready();
     }
     while (!waiting_.empty()) {
       PLUMBLINE_CHECK(finished_ == 0, "threads have left while others wait at a barrier",
                       finished_);
-      for (Fiber* fiber : std::exchange(waiting_, {})) enter(fiber);
+      PLUMBLINE_CHECK(waiting_.size() == order_.size(),
+                      "threads wait for their warp while others wait at a barrier",
+                      waiting_.size());
+      for (Fiber* fiber : std::exchange(waiting_, {})) {
+        enter(fiber);
+        enter_ready();
+      }
     }
     PLUMBLINE_CHECK(finished_ == order_.size(), finished_, order_.size());
   }
@@ -136,10 +146,32 @@ class Scheduler {
     current_->leave(false);
   }
 
+  /// For the threads of the same warp alone.
+  void wait_for_warp() {
+    const std::size_t warp = current_->thread / kLanes;
+    std::vector<Fiber*>& waiting = in_warp_[warp];
+    if (waiting.size() + 1 < std::min<std::size_t>(kLanes, order_.size() - warp * kLanes)) {
+      waiting.push_back(current_);
+      current_->leave(false);
+    } else {
+      ready_.insert(ready_.end(), waiting.begin(), waiting.end());
+      waiting.clear();
+    }
+  }
+
   Place place;
 
  private:
   static void run_fiber();
+
+  /// One warp gets as far ahead of the others as barriers let it.
+  void enter_ready() {
+    while (!ready_.empty()) {
+      Fiber* const fiber = ready_.back();
+      ready_.pop_back();
+      enter(fiber);
+    }
+  }
 
   void enter(Fiber* fiber) {
     current_ = fiber;
@@ -156,6 +188,8 @@ class Scheduler {
   std::size_t next_ = 0;         ///< Of them to begin.
   std::size_t finished_ = 0;
   std::vector<Fiber*> waiting_;
+  std::vector<std::vector<Fiber*>> in_warp_;  ///< Who waits for the rest of its warp, by warp.
+  std::vector<Fiber*> ready_;                 ///< Whose warp is there.
   Fiber* current_ = nullptr;
   std::vector<std::unique_ptr<Fiber>> fibers_;
 };
@@ -189,17 +223,33 @@ std::vector<unsigned> shuffled(unsigned count, std::uint64_t seed) {
   return order;
 }
 
+/// Of a block: all of them mixed, or warp by warp.
+std::vector<unsigned> order_of_threads(unsigned threads, std::uint64_t seed) {
+  std::vector<unsigned> order = shuffled(threads, seed);
+  if (seed % 2 == 0) return order;
+  std::vector<unsigned> warps = shuffled((threads + kLanes - 1) / kLanes, seed);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](unsigned a, unsigned b) { return warps[a / kLanes] < warps[b / kLanes]; });
+  return order;
+}
+
 }  // namespace
 
 const Place& place() { return scheduler().place; }
+void require_aligned(const void* row) {
+  constexpr std::uintptr_t kRowBytes = 16;
+  const auto at = reinterpret_cast<std::uintptr_t>(row);
+  PLUMBLINE_CHECK(at % kRowBytes == 0, "a row of a matrix that is not aligned", at);
+}
 void barrier() { scheduler().wait_at_barrier(); }
 
+void warp_barrier() { scheduler().wait_for_warp(); }
+
 const void* const* rows_of_warp(const void* row) {
-  constexpr unsigned kLanes = 32;
   thread_local std::array<const void*, 1024> of_block;
   const unsigned thread = place().thread.x;
   of_block[thread] = row;
-  barrier();
+  warp_barrier();
   return of_block.data() + thread / kLanes * kLanes;
 }
 
@@ -268,7 +318,7 @@ void run_grid(const FakeLaunch& launch, const std::function<void()>& body) {
   PLUMBLINE_CHECK(blocks > 0 && threads > 0 && threads <= 1024 && launch.grid[1] < 65536 &&
                       launch.grid[2] < 65536,
                   blocks, threads, launch.grid[1], launch.grid[2]);
-  const std::vector<unsigned> thread_order = shuffled(threads, seed);
+  const std::vector<unsigned> thread_order = order_of_threads(threads, seed);
   Place& place = scheduler().place;
   place.threads = {launch.block[0], launch.block[1], launch.block[2]};
   place.blocks = {launch.grid[0], launch.grid[1], launch.grid[2]};

@@ -11,8 +11,8 @@ namespace plumbline::kernels {
 //   left [16 x 16]:  rows group (+ 8), columns 2 of_group, + 1 (+ 8): 4 pairs of bf16;
 //   right [16 x 8]:  rows 2 of_group, + 1 (+ 8), column group: 2 pairs of bf16;
 //   sums [16 x 8]:   rows group (+ 8), columns 2 of_group, + 1: 4 floats.
-// All threads of a block call each of these functions, none of them in a branch of its own, and
-// tests/support/cuda_emulation.h has the first four for the host.
+// All threads of a warp call each of these functions, none of them in a branch of its own, and
+// tests/support/cuda_emulation.h has those of the hardware for the host.
 
 #ifdef __CUDACC__
 
