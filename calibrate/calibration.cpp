@@ -1,4 +1,4 @@
-// Walkers in rounds, and what their samples become.
+// Walkers in rounds.
 // SPDX-License-Identifier: MIT
 #include "calibrate/calibration.h"
 
@@ -20,9 +20,7 @@
 namespace plumbline {
 namespace {
 
-/// A clock that falls further than to this share is told.
-constexpr double kSteadyClock = 0.97;
-/// What was measured at less of it is dropped: the devices were throttled.
+/// What was measured at less of the usual clock is dropped: the devices were throttled.
 constexpr double kThrottledClock = 0.75;
 /// Then they rest for so long, twice as long the second time in a row, and so on.
 constexpr std::chrono::milliseconds kRest{100};
@@ -104,11 +102,6 @@ BatchSamples no_samples(const StageLayers& stages, std::int64_t batch,
   if (options.in_flight && batch == batches_of(options).back())
     samples.alone_in_flight = samples.stages;
   return samples;
-}
-
-bool misses_something(const std::vector<StageSamples>& stages) {
-  return std::any_of(stages.begin(), stages.end(),
-                     [](const StageSamples& stage) { return stage.missing().has_value(); });
 }
 
 /// What the head of a kept calibration rules out, at a line of it.
@@ -294,182 +287,6 @@ class Rounds {
   bool is_throttled_ = false;
 };
 
-/// The times of a stage's layers in one kind of pass, taken back to what the pass takes as one
-/// piece, where that was measured; `first` is its first layer. Updates are those of layers with
-/// parameters: what between the stamps of others passes is none.
-std::vector<MeasuredTime> times_of(const Network& network, const StageSamples& stage,
-                                   std::size_t first, Pass pass) {
-  std::vector<MeasuredTime> times;
-  times.reserve(stage.layers());
-  std::vector<double> means;
-  means.reserve(stage.layers());
-  for (std::size_t i = 0; i < stage.layers(); ++i) {
-    times.push_back(measured_time(stage.of_layer(pass, i)));
-    const bool counts = pass != Pass::update || network.layers[first + i].parameter_count() > 0;
-    means.push_back(counts ? static_cast<double>(times.back().mean.count()) : 0);
-  }
-  if (stage.piece(pass).empty()) return times;
-  const auto piece = static_cast<double>(measured_time(stage.piece(pass)).mean.count());
-  const std::vector<double> factors = closing_factors(means, piece);
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    const auto close = [&](Duration time) {
-      return Duration{std::llround(static_cast<double>(time.count()) * factors[i])};
-    };
-    MeasuredTime& time = times[i];
-    time.mean = close(time.mean);
-    for (std::optional<Duration>* one : {&time.median, &time.q1, &time.q3}) {
-      if (*one) *one = close(**one);
-    }
-  }
-  return times;
-}
-
-Measurement measurement_of(const Network& network, const BatchSamples& samples) {
-  Measurement measurement;
-  measurement.batch = samples.batch;
-  measurement.layers.reserve(network.layers.size());
-  for (const StageSamples& stage : samples.stages) {
-    std::array<std::vector<MeasuredTime>, kAllPasses.size()> times;
-    for (const Pass pass : kAllPasses)
-      times[static_cast<std::size_t>(pass)] =
-          times_of(network, stage, measurement.layers.size(), pass);
-    for (std::size_t i = 0; i < stage.layers(); ++i) {
-      const NetworkLayer& layer = network.layers[measurement.layers.size()];
-      const auto time = [&](Pass pass) { return times[static_cast<std::size_t>(pass)][i]; };
-      LayerCosts costs;
-      costs.forward = time(Pass::forward);
-      costs.backward = time(Pass::backward);
-      if (layer.splits)
-        costs.split = SplitBackward{time(Pass::backward_input), time(Pass::backward_weight)};
-      if (layer.parameter_count() > 0) costs.update = time(Pass::update);
-      costs.output = output_bytes(network, layer, samples.batch);
-      costs.activation = activation_bytes(network, layer, samples.batch);
-      measurement.layers.push_back(costs);
-    }
-  }
-  return measurement;
-}
-
-/// Each device's layers as one piece.
-std::vector<Block> blocks_of(const BatchSamples& samples) {
-  std::vector<Block> blocks;
-  blocks.reserve(samples.stages.size());
-  std::uint32_t next = 0;
-  for (const StageSamples& stage : samples.stages) {
-    Block block;
-    for (std::size_t i = 0; i < stage.layers(); ++i) block.layers.push_back({next++});
-    const auto time = [&](Pass pass) {
-      return measured_time(stage.piece(pass).empty() ? stage.whole(pass) : stage.piece(pass)).mean;
-    };
-    block.forward = time(Pass::forward);
-    block.backward = time(Pass::backward);
-    blocks.push_back(std::move(block));
-  }
-  return blocks;
-}
-
-/// How much longer F and B take as pieces than their layers add up to: the largest share, with its
-/// sign. Nothing where no pass was timed as a piece.
-std::optional<double> closure_of(const BatchSamples& samples) {
-  std::optional<double> worst;
-  for (const StageSamples& stage : samples.stages) {
-    for (const Pass pass : {Pass::forward, Pass::backward}) {
-      if (stage.piece(pass).empty()) continue;
-      const auto mean = [](const std::vector<double>& all) { return measured_time(all).mean; };
-      const auto off = closure(mean(stage.piece(pass)), {mean(stage.whole(pass))});
-      if (off && std::abs(*off) >= std::abs(worst.value_or(0))) worst = off;
-    }
-  }
-  return worst;
-}
-
-/// The time of F and B of each kind of layer, in ns.
-std::map<std::string, double> time_of_kinds(const Network& network,
-                                            const std::vector<StageSamples>& stages) {
-  std::map<std::string, double> times;
-  std::size_t layer = 0;
-  for (const StageSamples& stage : stages) {
-    for (std::size_t i = 0; i < stage.layers(); ++i, ++layer) {
-      double& time = times[std::string(kind_name(network.layers[layer].settings))];
-      for (const Pass pass : {Pass::forward, Pass::backward})
-        time += static_cast<double>(measured_time(stage.of_layer(pass, i)).mean.count());
-    }
-  }
-  return times;
-}
-
-/// The factors of each kind of layer with 0, 1, ... neighbours, those between two measured numbers
-/// on the line between them. Nothing where a device has no clean passes with some number.
-std::optional<std::map<std::string, std::vector<double>>> slowdown_of(const Network& network,
-                                                                      const BatchSamples& samples) {
-  std::map<std::string, std::vector<double>> factors;
-  const auto most = static_cast<std::uint32_t>(samples.stages.size() - 1);
-  for (const auto& [kind, loaded] : time_of_kinds(network, samples.stages))
-    factors[kind].assign(most + 1, 1.0);
-  std::uint32_t before = 0;
-  const auto add = [&](std::uint32_t neighbours, const std::map<std::string, double>& times,
-                       const std::map<std::string, double>& loaded) {
-    for (auto& [kind, list] : factors) {
-      if (loaded.at(kind) > 0) list[neighbours] = times.at(kind) / loaded.at(kind);
-      for (std::uint32_t k = before + 1; k < neighbours; ++k) {
-        const double way = static_cast<double>(k - before) / (neighbours - before);
-        list[k] = list[before] + way * (list[neighbours] - list[before]);
-      }
-    }
-    before = neighbours;
-  };
-  const auto loaded = time_of_kinds(network, samples.stages);
-  for (const auto& [neighbours, stages] : samples.beside) {
-    if (misses_something(stages)) return std::nullopt;
-    add(neighbours, time_of_kinds(network, stages), loaded);
-  }
-  add(most, loaded, loaded);
-  return factors;
-}
-
-/// Puts what was measured with fewer neighbours into calibration and profile.
-void add_slowdown(const Network& network, const BatchSamples& samples, Calibration& calibration) {
-  if (samples.beside.empty()) return;
-  auto factors = slowdown_of(network, samples);
-  if (!factors) {
-    calibration.left_out.emplace_back(
-        "the slow-down by neighbours is left out: a device had no clean passes with fewer of them");
-    return;
-  }
-  calibration.slowdown = *std::move(factors);
-  const double least = calibration.least_slowdown();
-  for (const auto& [kind, list] : calibration.slowdown) {
-    const bool tells =
-        std::any_of(list.begin(), list.end(), [&](double f) { return std::abs(f - 1) >= least; });
-    if (tells) calibration.model.profile.slowdown[kind] = list;
-  }
-}
-
-/// Puts what was measured with one micro-batch in flight into calibration and profile; what lies
-/// between one and all is on the line between them.
-void add_in_flight(const Network& network, const BatchSamples& samples, Calibration& calibration) {
-  if (samples.alone_in_flight.empty()) return;
-  if (misses_something(samples.alone_in_flight)) {
-    calibration.left_out.emplace_back(
-        "what micro-batches in flight change is left out: a device had no clean passes with one");
-    return;
-  }
-  for (const StageSamples& stage : samples.alone_in_flight)
-    calibration.noise_one_in_flight = std::max(calibration.noise_one_in_flight, stage.noise());
-  const std::size_t all = samples.stages.size() + 1;
-  const auto times = time_of_kinds(network, samples.stages);
-  for (const auto& [kind, alone] : time_of_kinds(network, samples.alone_in_flight)) {
-    const double factor = times.at(kind) > 0 ? alone / times.at(kind) : 1;
-    std::vector<double>& list = calibration.in_flight[kind];
-    for (std::size_t k = 0; k < all; ++k) {
-      const double way = static_cast<double>(k) / static_cast<double>(all - 1);
-      list.push_back(factor + way * (1 - factor));
-    }
-    if (std::abs(factor - 1) >= calibration.least_in_flight())
-      calibration.model.profile.in_flight[kind] = list;
-  }
-}
-
 /// Powers of four about what layers hand on, with room for batches that are not measured: from a
 /// quarter of the smallest to 16 times the largest.
 std::vector<Bytes> transfer_sizes(const Network& network, const CalibrationOptions& options) {
@@ -492,23 +309,7 @@ std::vector<Bytes> transfer_sizes(const Network& network, const CalibrationOptio
   return sizes;
 }
 
-LayerGraph graph_of(const Network& network) {
-  std::vector<Layer> layers;
-  layers.reserve(network.layers.size());
-  for (const NetworkLayer& layer : network.layers) {
-    layers.push_back(
-        {layer.name, std::string(kind_name(layer.settings)), parameter_bytes(network, layer)});
-  }
-  return LayerGraph::chain(std::move(layers));
-}
-
 }  // namespace
-
-double Calibration::least_slowdown() const { return std::max({0.01, 2 * drift, 2 * noise}); }
-
-double Calibration::least_in_flight() const {
-  return std::max({0.01, 2 * noise, 2 * noise_one_in_flight});
-}
 
 std::vector<std::int64_t> batches_of(const CalibrationOptions& options) {
   std::vector<std::int64_t> batches = options.batches;
@@ -586,7 +387,7 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
     bool still_learns = devices.learns_overheads() && !has_walked && &samples == &batches.back();
     // After each round of all, a short one with one micro-batch in flight.
     const auto& one = samples.alone_in_flight;
-    bool wants_one = misses_something(one);
+    bool wants_one = any_missing(one);
     if (is_over() && crews.empty() && !still_learns && !wants_one) continue;
     has_walked = true;
     measured.interrupted = options.interrupted && options.interrupted();
@@ -625,67 +426,6 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
     measured.least_clock = std::min(measured.least_clock, rounds.least_clock());
   }
   return measured;
-}
-
-Result<Calibration> calibration_of(const CalibrationDevices& devices, const Network& network,
-                                   const Mark& mark, const CalibrationOptions& options,
-                                   const Measured& measured) {
-  Calibration calibration;
-  Model& model = calibration.model;
-  model.name = network.name;
-  model.graph = graph_of(network);
-  std::int64_t dropped = 0;
-  std::string missing;
-  for (const BatchSamples& samples : measured.batches) {
-    if (const auto what = samples.missing()) {
-      missing = *what;
-      calibration.left_out.push_back(
-          fmt::format("micro-batches of {} samples are left out: {}", samples.batch, missing));
-      continue;
-    }
-    model.profile.measurements.push_back(measurement_of(network, samples));
-    model.profile.blocks = blocks_of(samples);
-    if (const auto off = closure_of(samples);
-        off && std::abs(*off) >= std::abs(calibration.closure.value_or(0)))
-      calibration.closure = off;
-    calibration.passes += samples.passes();
-    dropped += samples.dropped();
-    calibration.drift = std::max(calibration.drift, samples.drift());
-    calibration.noise = std::max(calibration.noise, samples.noise());
-    add_slowdown(network, samples, calibration);  // of the last batch, when all noise is known
-    add_in_flight(network, samples, calibration);
-  }
-  if (model.profile.measurements.empty()) {
-    return input_error(mark, fmt::format("too much other work on this machine: {}", missing),
-                       "try again when it is quiet, or with more time");
-  }
-  if (model.profile.measurements.size() > 1) model.profile.blocks.clear();  // of which batch?
-  calibration.dropped = static_cast<double>(dropped) /
-                        static_cast<double>(std::max<std::int64_t>(calibration.passes, 1));
-  auto& provenance = model.profile.provenance;
-  provenance = devices.provenance(options.devices);
-  provenance["source"] = "measured";
-  provenance["backend"] = devices.backend();
-  provenance["host"] = host_name();
-  provenance["system"] = system_name();
-  provenance["compiler"] = compiler_name();
-  provenance["optimizer"] = name(options.optimizer);
-  provenance["seed"] = std::to_string(options.seed);
-  provenance["passes"] = std::to_string(calibration.passes);
-  provenance["dropped"] = fmt::format("{:.4f}", calibration.dropped);
-  provenance["drift"] = fmt::format("{:.4f}", calibration.drift);
-  provenance["noise"] = fmt::format("{:.4f}", calibration.noise);
-  if (calibration.closure) provenance["closure"] = fmt::format("{:+.4f}", *calibration.closure);
-  if (measured.least_clock < kSteadyClock) {
-    calibration.left_out.push_back(fmt::format(
-        "the devices' clock fell by {:.1f} % while it was measured: they are too hot or "
-        "draw too much power, and the times are of no one clock",
-        100 * (1 - measured.least_clock)));
-    provenance["clock_fell"] = fmt::format("{:.4f}", 1 - measured.least_clock);
-  }
-  if (measured.clock) provenance["clock"] = fmt::format("{:.0f} MHz", *measured.clock);
-  if (measured.load) provenance["load"] = fmt::format("{:.2f}", *measured.load);
-  return calibration;
 }
 
 Diagnostic failed_device(const std::runtime_error& error) {

@@ -65,6 +65,11 @@ double StageSamples::drift() const {
   return worst;
 }
 
+bool any_missing(const std::vector<StageSamples>& stages) {
+  return std::any_of(stages.begin(), stages.end(),
+                     [](const StageSamples& stage) { return stage.missing().has_value(); });
+}
+
 bool BatchSamples::is_done() const {
   return std::all_of(stages.begin(), stages.end(),
                      [](const StageSamples& stage) { return stage.is_done(); });

@@ -81,6 +81,9 @@ class StageSamples {
   std::int64_t dropped_ = 0;
 };
 
+/// Whether one of them has no clean pass of some kind.
+bool any_missing(const std::vector<StageSamples>& stages);
+
 /// All that was measured with micro-batches of one size.
 struct BatchSamples {
   std::int64_t batch = 1;

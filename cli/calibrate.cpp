@@ -137,30 +137,31 @@ int tell_interrupted(const CalibrationFile& file, std::size_t passes) {
   return ExitCode::interrupted;
 }
 
+/// Of the first factors: what the fewest change, with its sign.
+double largest_change(const KindFactors& of_kinds) {
+  double most = 0;
+  for (const auto& [kind, factors] : of_kinds) {
+    if (std::abs(factors.front() - 1) > std::abs(most)) most = factors.front() - 1;
+  }
+  return most;
+}
+
 /// A line on what neighbours at rest change; "" where that was not measured.
 std::string neighbours_line(const Calibration& calibration) {
   if (calibration.slowdown.empty()) return "";
-  double most = 0;
-  for (const auto& [kind, factors] : calibration.slowdown) {
-    if (std::abs(factors.front() - 1) > std::abs(most)) most = factors.front() - 1;
-  }
   return fmt::format(
       "  neighbours {} at most: what a kind of layer takes longer while they rest; "
       "kept from {} on\n",
-      percent(most), percent(calibration.least_slowdown()));
+      percent(largest_change(calibration.slowdown)), percent(calibration.least_slowdown()));
 }
 
 /// A line on what fewer micro-batches in flight change; "" where that was not measured.
 std::string in_flight_line(const Calibration& calibration) {
   if (calibration.in_flight.empty()) return "";
-  double most = 0;
-  for (const auto& [kind, factors] : calibration.in_flight) {
-    if (std::abs(factors.front() - 1) > std::abs(most)) most = factors.front() - 1;
-  }
   return fmt::format(
       "  in flight {} at most: what a kind of layer takes longer with one micro-batch in flight; "
       "kept from {} on\n",
-      percent(most), percent(calibration.least_in_flight()));
+      percent(largest_change(calibration.in_flight)), percent(calibration.least_in_flight()));
 }
 
 std::string link_lines(const Profile& profile) {

@@ -5,6 +5,13 @@
 #include <cmath>
 
 namespace plumbline {
+namespace {
+
+double factor_of(const std::vector<double>& factors, std::uint32_t most) {
+  return factors[std::min<std::size_t>(most, factors.size()) - 1];
+}
+
+}  // namespace
 
 std::vector<std::uint32_t> most_in_flight(const Schedule& schedule) {
   const PipelineShape& shape = schedule.shape;
@@ -23,14 +30,6 @@ std::vector<std::uint32_t> most_in_flight(const Schedule& schedule) {
   }
   return most;
 }
-
-namespace {
-
-double factor_of(const std::vector<double>& factors, std::uint32_t most) {
-  return factors[std::min<std::size_t>(most, factors.size()) - 1];
-}
-
-}  // namespace
 
 KindFactors factors_in_flight(const KindFactors& slowdown, const KindFactors& in_flight,
                               std::uint32_t most, std::uint32_t neighbours) {

@@ -97,6 +97,18 @@ __device__ inline HeadPlace head_place(long long sample, const AttentionShape& s
           (sample * gridDim.y + blockIdx.y) * shape.tokens};
 }
 
+/// The block's first query, and the end of the keys that its queries see.
+struct QueryRows {
+  long long first, end;
+};
+
+/// Where causal the last rows take longest: they begin first.
+__device__ inline QueryRows query_rows(const AttentionShape& shape) {
+  const long long first = static_cast<long long>(gridDim.x - 1 - blockIdx.x) * kAttentionRows;
+  const long long behind = first + kAttentionRows;
+  return {first, shape.causal != 0 && behind < shape.tokens ? behind : shape.tokens};
+}
+
 /// context [batch, tokens, features] and logsumexp [batch, heads, tokens] of qkv [batch, tokens, 3
 /// features].
 template <int D>
@@ -108,12 +120,8 @@ __device__ void attention_forward(Bf16* context, float* logsumexp, const Bf16* q
   const int warp = static_cast<int>(threadIdx.x) / kLanes;
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   const long long stride = 3 * shape.features;
-  // Where causal the last rows take longest: they begin first.
-  const long long first = static_cast<long long>(gridDim.x - 1 - blockIdx.x) * kAttentionRows;
+  const auto [first, end] = query_rows(shape);
   const long long own = first + warp * 16;
-  const long long end = shape.causal != 0 && first + kAttentionRows < shape.tokens
-                            ? first + kAttentionRows
-                            : shape.tokens;
   const float factor = shape.factor * kLog2E;
   for (long long sample = blockIdx.z; sample < shape.batch; sample += gridDim.z) {
     const HeadPlace head = head_place(sample, shape);
@@ -192,11 +200,8 @@ __device__ void attention_query_gradient(Bf16* qkv_gradient, float* products,
   const int warp = static_cast<int>(threadIdx.x) / kLanes;
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   const long long stride = 3 * shape.features;
-  const long long first = static_cast<long long>(gridDim.x - 1 - blockIdx.x) * kAttentionRows;
+  const auto [first, end] = query_rows(shape);
   const long long own = first + warp * 16;
-  const long long end = shape.causal != 0 && first + kAttentionRows < shape.tokens
-                            ? first + kAttentionRows
-                            : shape.tokens;
   for (long long sample = blockIdx.z; sample < shape.batch; sample += gridDim.z) {
     const HeadPlace head = head_place(sample, shape);
     const Bf16* const q = qkv + head.in_qkv;
