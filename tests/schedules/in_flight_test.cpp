@@ -45,6 +45,11 @@ TEST_CASE("where backwards are split a micro-batch is in flight until its W") {
        {std::pair{F, 0U}, {F, 1U}, {I, 0U}, {I, 1U}, {F, 2U}, {W, 0U}, {I, 2U}, {W, 1U}, {W, 2U}})
     schedule.issue_order.push_back({kind, {0}, {m}});
   CHECK(most_in_flight(schedule) == std::vector<std::uint32_t>{3});
+  schedule.issue_order.clear();
+  for (const std::uint32_t m : {0U, 1U, 2U}) {
+    for (const OpKind kind : {F, I, W}) schedule.issue_order.push_back({kind, {0}, {m}});
+  }
+  CHECK(most_in_flight(schedule) == std::vector<std::uint32_t>{1});
   // Some split, others not.
   schedule.issue_order.clear();
   for (const auto& [kind, m] :
