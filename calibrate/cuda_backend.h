@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "calibrate/backend.h"
+#include "calibrate/cuda_devices.h"
 #include "models/diagnostic.h"
 #include "sim/scenario.h"
 
@@ -15,15 +16,9 @@
 
 namespace plumbline {
 
-struct CudaOptions {
+struct CudaOptions : CudaDeviceOptions {
   double learning_rate = 0.01;
   std::uint64_t seed = 1;
-  /// Parts of one GPU, even where there are as many GPUs as devices.
-  bool one_gpu = false;
-  /// Products and convolutions by our own kernels, even where cuBLASLt and cuDNN are installed.
-  bool own_kernels = false;
-  /// An op's kernels are launched as one graph where that works; else one by one.
-  bool graphs = true;
 };
 
 /// What a run on the cuda backend has learnt, to look at after it.
@@ -46,9 +41,9 @@ class CudaBackend : public Backend {
 };
 
 /// Errors: a network that is refused for cuda; links of the cluster that set a latency or a
-/// bandwidth, together with replicas or on an outer level; a stage with more than 32 replicas;
-/// those of plan_pipeline; no driver, no device, a GPU too small to be split so, a build without
-/// CUDA (no device).
+/// bandwidth, together with replicas or on an outer level, or with NCCL; NCCL without a network; a
+/// stage with more than 32 replicas but for NCCL; those of plan_pipeline; no driver, no device, a
+/// GPU too small to be split so, no NCCL, a build without CUDA (no device).
 Result<std::unique_ptr<CudaBackend>> cuda_backend(const Scenario& scenario,
                                                   const CudaOptions& options);
 

@@ -6,25 +6,24 @@
 #include <memory>
 
 #include "calibrate/calibration.h"
+#include "calibrate/cuda_devices.h"
 #include "models/diagnostic.h"
 
 // Nothing of CUDA is included here: the command line looks the same in builds without it.
 
 namespace plumbline {
 
-struct CudaCalibrationOptions {
-  bool one_gpu = false;  ///< As CudaOptions, as the next.
-  bool own_kernels = false;
-  bool graphs = true;
-  double warm_up_seconds =
-      2;  ///< At the load of the measurement, until clocks and heat are steady.
+struct CudaCalibrationOptions : CudaDeviceOptions {
+  /// At the load of the measurement, until clocks and heat are steady.
+  double warm_up_seconds = 2;
 };
 
 /// So many devices, opened for this network, which outlives them. One thread enqueues the walks of
 /// all some turns ahead, half of the passes with an event before every layer, whose differences are
 /// the layers' times on the device, and half as one piece, as in a run. Layers and pieces are
 /// graphs where these work. Nothing else runs on the devices, and no pass is dropped; a device that
-/// hangs is not noticed. Errors (no device): no driver, too few devices, a build without CUDA.
+/// hangs is not noticed. Errors (no device): no driver, too few devices, no NCCL where it is asked
+/// for, a build without CUDA.
 Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(
     const Network& network, std::uint32_t devices, const CudaCalibrationOptions& options);
 

@@ -37,8 +37,7 @@ struct Arguments {
   std::string optimizer = "sgd";
   bool resume = false;
   bool check = false;
-  bool one_gpu = false;
-  bool graphs = true;
+  CudaDeviceOptions cuda;
   bool least_is_given = false;
   CalibrationOptions options;
 };
@@ -239,10 +238,7 @@ int calibrate(Arguments arguments) {
   const auto network = read_network(arguments.network);
   if (!network) return fail(network.problems());
   if (const int trouble = try_output(arguments.output); trouble != ExitCode::done) return trouble;
-  CudaCalibrationOptions cuda;
-  cuda.one_gpu = arguments.one_gpu;
-  cuda.graphs = arguments.graphs;
-  const auto devices = open_devices(arguments.backend, *network, options.devices, cuda);
+  const auto devices = open_devices(arguments.backend, *network, options.devices, {arguments.cuda});
   if (!devices) return fail(devices.problems());
   const CalibrationHead head = calibration_head(
       **devices, *network, options, fmt::format("plumbline {}, commit {}", kVersion, commit()));
@@ -352,11 +348,7 @@ void add_calibrate(CLI::App& app, int& exit_code) {
       "do not also measure with one micro-batch in flight: what the number of them changes");
   command->add_flag("--resume", arguments->resume,
                     "go on with what an interrupted calibration has kept beside -o FILE");
-  command->add_flag("--one-gpu", arguments->one_gpu,
-                    "cuda: parts of one GPU, even where there are enough of them");
-  command->add_flag_callback(
-      "--no-graphs", [arguments] { arguments->graphs = false; },
-      "cuda: launch kernels one by one, not as a graph for each pass");
+  add_cuda_device_arguments(*command, arguments->cuda);
   command->add_flag("--check", arguments->check,
                     "cuda: prove that --devices parts of a GPU keep to themselves and work at the "
                     "same time; measures nothing");

@@ -63,11 +63,18 @@ void add_real_arguments(CLI::App& command, RealArguments& arguments) {
           "cpu, cuda: of the updates; absent = 0.01")
       ->check(CLI::Range(0.0, 1000.0))
       ->type_name("RATE");
-  command.add_flag("--one-gpu", arguments.cuda.one_gpu,
+  add_cuda_device_arguments(command, arguments.cuda);
+}
+
+void add_cuda_device_arguments(CLI::App& command, CudaDeviceOptions& options) {
+  command.add_flag("--one-gpu", options.one_gpu,
                    "cuda: parts of one GPU, even where there are enough of them");
   command.add_flag_callback(
-      "--no-graphs", [&arguments] { arguments.cuda.graphs = false; },
+      "--no-graphs", [&options] { options.graphs = false; },
       "cuda: launch kernels one by one, not as a graph for each op");
+  command.add_flag("--nccl", options.nccl,
+                   "cuda: tensors go between GPUs by NCCL (send, receive, all-reduce), not by "
+                   "copies");
 }
 
 std::optional<Diagnostic> refuse_backend(const std::string& name) {

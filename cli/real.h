@@ -32,6 +32,9 @@ struct RealArguments {
 /// Adds --backend, --iterations, --warm-up and those of the synthetic backend.
 void add_real_arguments(CLI::App& command, RealArguments& arguments);
 
+/// Adds --one-gpu, --no-graphs and --nccl.
+void add_cuda_device_arguments(CLI::App& command, CudaDeviceOptions& options);
+
 /// The names of the backends that this build has, with what each is.
 struct BackendName {
   std::string_view name;

@@ -155,10 +155,7 @@ int validate_all(const ValidateArguments& arguments) {
   if (!planned) return fail(planned.problems());
   const Scenario first = planned->front().scenario;
   Recalibrations recalibrations([&](const Network& network, const CalibrationOptions& options) {
-    CudaCalibrationOptions cuda;
-    cuda.one_gpu = arguments.cuda.one_gpu;
-    cuda.graphs = arguments.cuda.graphs;
-    return open_devices(arguments.backend, network, options.devices, cuda);
+    return open_devices(arguments.backend, network, options.devices, {arguments.cuda});
   });
   if (arguments.recalibrates) {
     for (const PlannedRun& one : *planned) {

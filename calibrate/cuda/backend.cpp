@@ -63,13 +63,14 @@ CudaTraining training_of(const Scenario& scenario, const CudaOptions& options) {
 class CudaBackendOnNetwork : public CudaBackend {
  public:
   CudaBackendOnNetwork(std::unique_ptr<CudaDriver> driver, std::unique_ptr<CudaDevices> devices,
-                       const Scenario& scenario, const CudaOptions& options)
+                       const Scenario& scenario, const CudaOptions& options,
+                       const std::optional<Nccl>& nccl)
       : driver_(std::move(driver)),
         devices_(std::move(devices)),
         scenario_(scenario),
         options_(options),
         libraries_(scenario.network ? std::make_unique<DeviceLibraries>(
-                                          *devices_, *scenario.network, options.own_kernels)
+                                          *devices_, *scenario.network, options.own_kernels, nccl)
                                     : nullptr),
         launching_(options.graphs ? launching_on(*devices_) : CudaLaunching{false, "--no-graphs"}) {
     if (libraries_ && is_measured_with(scenario.model.profile, *devices_, *libraries_))
@@ -83,7 +84,9 @@ class CudaBackendOnNetwork : public CudaBackend {
         libraries_ ? "with " + libraries_->name() : "kernels that spin for the modelled time";
     if (devices_->split())
       return fmt::format("{} SMs each of one {}, {}", all.front().sms, devices_->name(), by);
-    return fmt::format("{} each, {}", devices_->name(), by);
+    const bool communicates = libraries_ && libraries_->nccl() != nullptr;
+    return fmt::format("{} each, {}{}{}", devices_->name(), by, communicates ? ", " : "",
+                       communicates ? name_of(*libraries_->nccl()) : "");
   }
   bool has_own_overheads() const override { return true; }
   std::map<std::string, std::string> provenance() const override {
@@ -145,13 +148,19 @@ class CudaBackendOnNetwork : public CudaBackend {
 
 /// Links that are set are kept between two devices, and only there: not by a card that several
 /// devices share, and not by all-reduces in several phases.
-std::optional<Diagnostic> refuse_links(const Scenario& scenario, const Pipeline& pipeline) {
+std::optional<Diagnostic> refuse_links(const Scenario& scenario, const Pipeline& pipeline,
+                                       bool nccl) {
   const auto is_set = [](const Level& level) {
     return level.size > 1 && (level.link.bandwidth || level.link.latency > Duration{});
   };
   const auto& levels = scenario.cluster.levels;
   if (!keeps_links(scenario)) return std::nullopt;
   if (std::none_of(levels.begin(), levels.end(), is_set)) return std::nullopt;
+  if (nccl) {
+    return input_error(scenario.cluster_mark,
+                       "the cluster's links set a bandwidth or a latency, and NCCL keeps to none",
+                       "leave both out, take cluster.link: measured, or leave --nccl out");
+  }
   if (levels.size() > 1 && most_members(pipeline) > 1) {
     return input_error(scenario.cluster_mark,
                        "the cluster's links set a bandwidth or a latency, which the cuda backend "
@@ -171,16 +180,20 @@ std::optional<Diagnostic> refuse_links(const Scenario& scenario, const Pipeline&
 
 Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
                                                   const Scenario& scenario,
-                                                  const CudaOptions& options) {
+                                                  const CudaOptions& options, const Nccl* nccl) {
   if (scenario.network) {
     if (auto refused = refuse_for_cuda(*scenario.network, scenario.model_mark)) return *refused;
+  } else if (options.nccl) {
+    return input_error(scenario.model_mark,
+                       "--nccl moves tensors, and a model that is known by its times has none",
+                       "leave --nccl out, or give a network (model.network)");
   }
   const auto pipeline = plan_pipeline(scenario, /*for_run=*/true);
   if (!pipeline) return pipeline.problems();
-  if (auto refused = refuse_links(scenario, *pipeline)) return *refused;
+  if (auto refused = refuse_links(scenario, *pipeline, options.nccl)) return *refused;
   for (const std::uint32_t replicas : pipeline->replicas) {
     const std::uint32_t members = replicas * pipeline->copies;
-    if (members <= kMostMembers) continue;
+    if (members <= kMostMembers || options.nccl) continue;
     return input_error(scenario.plan_mark,
                        fmt::format("{} devices share the gradients of one stage, and the cuda "
                                    "backend adds those of {} at most",
@@ -191,8 +204,10 @@ Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
   try {
     auto devices = open_cuda_devices(*own_driver, count, options.one_gpu);
     if (!devices) return devices.problems();
+    const auto communicating = nccl_for(**devices, options.nccl, nccl);
+    if (!communicating) return communicating.problems();
     return std::unique_ptr<CudaBackend>(std::make_unique<CudaBackendOnNetwork>(
-        std::move(own_driver), *std::move(devices), scenario, options));
+        std::move(own_driver), *std::move(devices), scenario, options, *communicating));
   } catch (const std::runtime_error& error) {  // of the driver, of a library
     Diagnostic lost = input_error({}, error.what());
     lost.fault = Fault::no_device;

@@ -5,13 +5,16 @@
 #include <memory>
 
 #include "calibrate/cuda/driver.h"
+#include "calibrate/cuda/nccl.h"
 #include "calibrate/cuda_backend.h"
 
 namespace plumbline {
 
-/// As cuda_backend(scenario, options), on this driver.
+/// As cuda_backend(scenario, options), on this driver, and where NCCL is asked for with `nccl`;
+/// null = what is installed.
 Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
                                                   const Scenario& scenario,
-                                                  const CudaOptions& options);
+                                                  const CudaOptions& options,
+                                                  const Nccl* nccl = nullptr);
 
 }  // namespace plumbline

@@ -118,11 +118,13 @@ class CudaWalkers : public Walkers {
 class CudaCalibration : public CalibrationDevices {
  public:
   CudaCalibration(std::unique_ptr<CudaDriver> driver, std::unique_ptr<CudaDevices> devices,
-                  const Network& network, const CudaCalibrationOptions& options)
+                  const Network& network, const CudaCalibrationOptions& options,
+                  const std::optional<Nccl>& nccl)
       : driver_(std::move(driver)),
         devices_(std::move(devices)),
         options_(options),
-        libraries_(std::make_unique<DeviceLibraries>(*devices_, network, options.own_kernels)),
+        libraries_(
+            std::make_unique<DeviceLibraries>(*devices_, network, options.own_kernels, nccl)),
         launching_(options.graphs ? launching_on(*devices_) : CudaLaunching{false, "--no-graphs"}) {
   }
 
@@ -152,6 +154,7 @@ class CudaCalibration : public CalibrationDevices {
             {"split", devices_->split() ? "yes" : "no"},
             {"driver", cuda_driver_version(*driver_)},
             {"library", libraries_->name()},
+            {"transfers", libraries_->nccl() == nullptr ? "copies" : name_of(*libraries_->nccl())},
             {"launches", launching_.replays ? "graphs" : "kernels"}};
   }
   std::map<std::string, std::string> provenance(std::uint32_t devices) const override {
@@ -182,7 +185,7 @@ class CudaCalibration : public CalibrationDevices {
   }
   bool learns_overheads() const override { return true; }
   std::vector<MeasuredLink> links(const std::vector<Bytes>& sizes, Duration hand_over) override {
-    return measure_cuda_links(*devices_, sizes, hand_over);
+    return measure_cuda_links(*devices_, libraries_->nccl(), sizes, hand_over);
   }
 
  private:
@@ -198,13 +201,15 @@ class CudaCalibration : public CalibrationDevices {
 
 Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(
     const CudaDriver& driver, const Network& network, std::uint32_t devices,
-    const CudaCalibrationOptions& options) {
+    const CudaCalibrationOptions& options, const Nccl* nccl) {
   auto own_driver = std::make_unique<CudaDriver>(driver);
   try {
     auto opened = open_cuda_devices(*own_driver, devices, options.one_gpu);
     if (!opened) return opened.problems();
+    const auto communicating = nccl_for(**opened, options.nccl, nccl);
+    if (!communicating) return communicating.problems();
     return std::unique_ptr<CalibrationDevices>(std::make_unique<CudaCalibration>(
-        std::move(own_driver), *std::move(opened), network, options));
+        std::move(own_driver), *std::move(opened), network, options, *communicating));
   } catch (const std::runtime_error& error) {  // of the driver, of a library
     Diagnostic lost = input_error({}, error.what());
     lost.fault = Fault::no_device;

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "calibrate/cuda/driver.h"
+#include "calibrate/cuda/nccl.h"
 #include "calibrate/cuda_calibration.h"
 
 namespace plumbline {
@@ -13,6 +14,6 @@ namespace plumbline {
 /// As cuda_calibration_devices(network, devices, options), on this driver.
 Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(
     const CudaDriver& driver, const Network& network, std::uint32_t devices,
-    const CudaCalibrationOptions& options);
+    const CudaCalibrationOptions& options, const Nccl* nccl = nullptr);
 
 }  // namespace plumbline

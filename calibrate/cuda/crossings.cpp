@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "calibrate/clock.h"
@@ -117,11 +118,15 @@ class HostBuffer {
   void* data_ = nullptr;
 };
 
+/// How tensors go.
+enum class Way : std::uint8_t { copy, host, nccl };
+
 /// Two devices that send each other tensors.
 class Pair {
  public:
   /// Takes memory for the largest size that there is memory for, and drops those beyond it.
-  Pair(CudaDevices& devices, std::size_t first, std::vector<Bytes>& sizes)
+  Pair(CudaDevices& devices, std::size_t first, Way way, const Nccl* nccl,
+       std::vector<Bytes>& sizes)
       : devices_(devices), ends_{End{first}, End{first + 1}} {
     try {
       for (End& end : ends_) {
@@ -130,6 +135,7 @@ class Pair {
         end.events = CudaEvents(devices_.driver(), 2, CU_EVENT_DISABLE_TIMING);
       }
       while (!sizes.empty() && !take(sizes.back())) sizes.pop_back();
+      prepare(way, nccl, sizes);
     } catch (...) {
       close();
       throw;
@@ -139,30 +145,31 @@ class Pair {
   Pair(const Pair&) = delete;
   Pair& operator=(const Pair&) = delete;
 
-  /// Copies back and forth, so often; with a host, each in two halves through its memory.
-  void enqueue(std::size_t bytes, std::uint32_t copies, const HostBuffer* host) {
-    const CudaDriver& driver = devices_.driver();
+  /// There and back, so often.
+  void enqueue(std::size_t bytes, std::uint32_t copies) {
     for (std::uint32_t i = 0; i < copies; ++i) {
       const End& from = ends_[i % 2];
       const End& to = ends_[(i + 1) % 2];
-      const CudaDevice& sender = devices_.all()[from.device];
-      const CudaDevice& receiver = devices_.all()[to.device];
+      const On made_on{from.device, devices_.all()[from.device].compute};
+      const On received{to.device, devices_.all()[to.device].compute};
       const On sending{from.device, from.stream};
-      const On received{to.device, receiver.compute};
-      signal(devices_, {from.device, sender.compute}, from.events[made], sending);
-      use(devices_, from.device);
-      if (host == nullptr) {
-        copy_between(driver, {sender, from.memory.data()}, {receiver, to.memory.data()}, bytes,
-                     from.stream);
-        signal(devices_, sending, from.events[sent], received);
-        continue;
-      }
-      PLUMBLINE_CUDA(driver, cuMemcpyDtoHAsync, host->data(), from.memory.data(), bytes,
-                     from.stream);
       const On receiving{to.device, to.stream};
-      signal(devices_, sending, from.events[sent], receiving);
-      PLUMBLINE_CUDA(driver, cuMemcpyHtoDAsync, to.memory.data(), host->data(), bytes, to.stream);
-      signal(devices_, receiving, to.events[sent], received);
+      signal(devices_, made_on, from.events[made], sending);
+      if (!ways_.empty()) {
+        signal(devices_, made_on, from.events[made], receiving);
+        ways_[i % 2].transfer(0, {from.memory.data(), from.stream}, 1,
+                              {to.memory.data(), to.stream}, bytes);
+        signal(devices_, sending, from.events[sent], received);
+        signal(devices_, receiving, to.events[sent], received);
+      } else if (host_) {
+        copy_by_host(from, to, bytes);
+        signal(devices_, receiving, to.events[sent], received);
+      } else {
+        use(devices_, from.device);
+        copy_between(devices_.driver(), {devices_.all()[from.device], from.memory.data()},
+                     {devices_.all()[to.device], to.memory.data()}, bytes, from.stream);
+        signal(devices_, sending, from.events[sent], received);
+      }
     }
   }
 
@@ -176,6 +183,28 @@ class Pair {
     CudaScratch memory;
   };
   enum Event : std::uint8_t { made, sent };
+
+  void prepare(Way way, const Nccl* nccl, const std::vector<Bytes>& sizes) {
+    if (sizes.empty()) return;
+    use(devices_, ends_[0].device);
+    if (way == Way::host)
+      host_.emplace(devices_.driver(), static_cast<std::size_t>(sizes.back().count));
+    if (way != Way::nccl) return;
+    const std::array<int, 2> gpus = {devices_.all()[ends_[0].device].ordinal,
+                                     devices_.all()[ends_[1].device].ordinal};
+    ways_.emplace_back(*nccl, std::vector<int>{gpus[0], gpus[1]});
+    ways_.emplace_back(*nccl, std::vector<int>{gpus[1], gpus[0]});
+  }
+
+  /// In two halves, through its memory.
+  void copy_by_host(const End& from, const End& to, std::size_t bytes) {
+    const CudaDriver& driver = devices_.driver();
+    use(devices_, from.device);
+    PLUMBLINE_CUDA(driver, cuMemcpyDtoHAsync, host_->data(), from.memory.data(), bytes,
+                   from.stream);
+    signal(devices_, {from.device, from.stream}, from.events[sent], {to.device, to.stream});
+    PLUMBLINE_CUDA(driver, cuMemcpyHtoDAsync, to.memory.data(), host_->data(), bytes, to.stream);
+  }
 
   bool take(Bytes size) {
     try {
@@ -192,6 +221,9 @@ class Pair {
   }
 
   void close() noexcept {
+    ways_.clear();
+    devices_.driver().cuCtxSetCurrent(devices_.all()[ends_[0].device].context);
+    host_.reset();
     for (End& end : ends_) {
       devices_.driver().cuCtxSetCurrent(devices_.all()[end.device].context);
       if (end.stream != nullptr) devices_.driver().cuStreamDestroy(end.stream);
@@ -202,6 +234,8 @@ class Pair {
 
   CudaDevices& devices_;
   std::array<End, 2> ends_;
+  std::optional<HostBuffer> host_;      ///< Where copies go through it.
+  std::vector<NcclCommunicator> ways_;  ///< There and back, where they go by these.
 };
 
 /// An even number that takes no long time.
@@ -212,21 +246,17 @@ std::uint32_t copies_of(std::size_t bytes) {
 
 /// Times of all sizes, without the hand-over that a prediction adds to each transfer.
 std::optional<MeasuredLink> timed_link(CudaDevices& devices, std::size_t first, std::string kind,
-                                       std::vector<Bytes> sizes, Duration hand_over,
-                                       bool through_host) {
-  Pair pair(devices, first, sizes);
+                                       Way way, const Nccl* nccl, std::vector<Bytes> sizes,
+                                       Duration hand_over) {
+  Pair pair(devices, first, way, nccl, sizes);
   if (sizes.size() < 2) return std::nullopt;
-  std::optional<HostBuffer> host;
-  use(devices, first);
-  if (through_host) host.emplace(devices.driver(), static_cast<std::size_t>(sizes.back().count));
   Stopwatch stopwatch(devices, first);
   TransferTable table;
   table.reserve(sizes.size());
   for (const Bytes size : sizes) {
     const auto bytes = static_cast<std::size_t>(size.count);
     const std::uint32_t copies = copies_of(bytes);
-    const double all =
-        stopwatch.time([&] { pair.enqueue(bytes, copies, host ? &*host : nullptr); });
+    const double all = stopwatch.time([&] { pair.enqueue(bytes, copies); });
     const Duration one{std::llround(all / copies)};
     table.emplace_back(size, std::max(one - hand_over, Duration{1}));
   }
@@ -257,18 +287,20 @@ Duration measure_cuda_hand_over(CudaDevices& devices) {
   return round_up(time / static_cast<double>(count));
 }
 
-std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, const std::vector<Bytes>& sizes,
-                                             Duration hand_over) {
+std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, const Nccl* nccl,
+                                             const std::vector<Bytes>& sizes, Duration hand_over) {
   std::vector<MeasuredLink> links;
   if (devices.all().size() < 2) return links;
   const std::size_t pairs = devices.split() ? 1 : devices.all().size() - 1;
-  const auto add = [&](std::size_t first, std::string kind, bool through_host) {
-    auto link = timed_link(devices, first, std::move(kind), sizes, hand_over, through_host);
+  const auto add = [&](std::size_t first, std::string kind, Way way) {
+    auto link = timed_link(devices, first, std::move(kind), way, nccl, sizes, hand_over);
     if (link) links.push_back(*std::move(link));
   };
+  const std::string_view between = nccl == nullptr ? "peer" : "nccl";
   for (std::size_t first = 0; first < pairs; ++first) {
-    add(first, devices.split() ? std::string("copy") : fmt::format("peer {}-{}", first, first + 1),
-        /*through_host=*/false);
+    add(first,
+        devices.split() ? std::string("copy") : fmt::format("{} {}-{}", between, first, first + 1),
+        nccl == nullptr ? Way::copy : Way::nccl);
   }
   std::size_t common = sizes.size();  // all have measured so many
   for (const MeasuredLink& link : links) common = std::min(common, link.table.size());
@@ -276,7 +308,7 @@ std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, const std::ve
     return a.table[common - 1].second > b.table[common - 1].second;
   });
   try {
-    add(0, "host", /*through_host=*/true);
+    add(0, "host", Way::host);
   } catch (const CudaError& error) {  // as much pinned memory is not to be had everywhere
     if (error.result() != CUDA_ERROR_OUT_OF_MEMORY) throw;
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "calibrate/cuda/devices.h"
+#include "calibrate/cuda/nccl.h"
 #include "models/profile.h"
 
 namespace plumbline {
@@ -16,11 +17,12 @@ Duration measure_cuda_hand_over(CudaDevices& devices);
 /// What tensors of these sizes take between two devices beyond a hand-over: sent back and forth as
 /// in a run, on a stream of the sender's own behind what made them, and waited for by the receiver.
 /// One link "copy" where all devices are parts of one GPU; else one for each two neighbours, "peer
-/// 0-1", the slowest first. Then "host": the same between the first two through pinned memory of
-/// the host, which no run does; left out where there is not so much of that. Sizes for which there
-/// is no memory are left out; with fewer than two sizes or devices there are no links. Requires:
-/// ascending sizes. Errors: CudaError.
-std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, const std::vector<Bytes>& sizes,
-                                             Duration hand_over);
+/// 0-1", the slowest first. With NCCL, which the devices then are GPUs for, they are sent and
+/// received, on a stream of each end: "nccl 0-1". Then "host": the same between the first two
+/// through pinned memory of the host, which no run does; left out where there is not so much of
+/// that. Sizes for which there is no memory are left out; with fewer than two sizes or devices
+/// there are no links. Requires: ascending sizes. Errors: CudaError; NcclError.
+std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, const Nccl* nccl,
+                                             const std::vector<Bytes>& sizes, Duration hand_over);
 
 }  // namespace plumbline

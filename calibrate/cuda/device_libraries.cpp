@@ -1,6 +1,8 @@
 // Choosing products and convolutions. SPDX-License-Identifier: MIT
 #include "calibrate/cuda/device_libraries.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <variant>
@@ -38,8 +40,9 @@ std::optional<Functions> found_or_told(const CudaLibraryKind& kind,
 
 }  // namespace
 
-DeviceLibraries::DeviceLibraries(CudaDevices& devices, const Network& network, bool own)
-    : devices_(devices) {
+DeviceLibraries::DeviceLibraries(CudaDevices& devices, const Network& network, bool own,
+                                 const std::optional<Nccl>& nccl)
+    : devices_(devices), nccl_(nccl) {
   const bool convolves = has_convolutions(network);
   std::optional<CublasLt> cublaslt;
   std::optional<Cudnn> cudnn;
@@ -82,6 +85,22 @@ std::string DeviceLibraries::name() const {
     text += first.convolutions->name();
   }
   return text;
+}
+
+Result<std::optional<Nccl>> nccl_for(CudaDevices& devices, bool asked, const Nccl* given) {
+  if (!asked || devices.all().size() < 2) return std::optional<Nccl>();
+  if (devices.split()) {
+    return no_cuda_library(
+        fmt::format("--nccl moves tensors between GPUs, and these {} devices are parts of one",
+                    devices.all().size()),
+        "leave --nccl out: parts of a GPU copy");
+  }
+  if (given != nullptr) return std::optional<Nccl>(*given);
+  const auto library = load_cuda_library(kNccl);
+  if (!library) return library.problems();
+  const auto functions = load_nccl(library->path);
+  if (!functions) return functions.problems();
+  return std::optional<Nccl>(*functions);
 }
 
 }  // namespace plumbline

@@ -4,12 +4,14 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "calibrate/cuda/choices.h"
 #include "calibrate/cuda/convolutions.h"
 #include "calibrate/cuda/devices.h"
+#include "calibrate/cuda/nccl.h"
 #include "calibrate/cuda/products.h"
 #include "calibrate/cuda/queue.h"
 #include "models/network.h"
@@ -20,8 +22,10 @@ namespace plumbline {
 /// installed, else our own. The devices outlive it.
 class DeviceLibraries {
  public:
-  /// `own` asks for our own in any case. Errors: CudaError; CublasLtError; CudnnError.
-  DeviceLibraries(CudaDevices& devices, const Network& network, bool own);
+  /// `own` asks for our own in any case; `nccl` is there where tensors go by it. Errors: CudaError;
+  /// CublasLtError; CudnnError.
+  DeviceLibraries(CudaDevices& devices, const Network& network, bool own,
+                  const std::optional<Nccl>& nccl);
   /// Takes the algorithms that a profile was measured with.
   void take(const CudaChoices& choices) { choices_ = choices; }
   /// The algorithms that were chosen so far, or taken: devices with as many SMs share them.
@@ -34,6 +38,8 @@ class DeviceLibraries {
   CudaQueue queue(std::size_t device, CUstream stream);
   /// What they are: "cublasLt 13.1.0, cuDNN 9.19.0".
   std::string name() const;
+  /// What moves tensors from GPU to GPU; null = copies do.
+  const Nccl* nccl() const { return nccl_ ? &*nccl_ : nullptr; }
   /// Why some are our own although nobody asked for them; a sentence each.
   const std::vector<std::string>& missing() const { return missing_; }
 
@@ -46,7 +52,12 @@ class DeviceLibraries {
   CudaDevices& devices_;
   CudaChoices choices_;
   std::vector<OfDevice> of_device_;
+  std::optional<Nccl> nccl_;
   std::vector<std::string> missing_;
 };
+
+/// NCCL for these devices, where it is asked for and there are several: `given`, or else what is
+/// installed. Errors (no device): it is not there; the devices are parts of one GPU.
+Result<std::optional<Nccl>> nccl_for(CudaDevices& devices, bool asked, const Nccl* given);
 
 }  // namespace plumbline

@@ -107,7 +107,9 @@ class Writer {
     for (std::uint32_t node = 0; node < graph_.size(); ++node) {
       if (graph_.blocking || !is_transfer(graph_.activities[node].kind)) continue;
       const std::uint32_t channel = graph_.nodes[node].resource;
-      if (!channels_.contains(channel)) channels_[channel] = add(graph_.sender(node));
+      if (channels_.contains(channel)) continue;
+      channels_[channel].out = add(graph_.sender(node));
+      if (rules_.communicators) channels_[channel].in = add(graph_.receiver(node));
     }
     for (const auto& slots : graph_.stage_slots) {
       if (slots.size() < 2) continue;
@@ -274,8 +276,9 @@ class Writer {
     const bool up = activity.kind == ActivityKind::activation_transfer;
     Held& there = place(up ? inputs_ : output_gradients_, s, m, to);
     PLUMBLINE_CHECK(there != nullptr, to_text(activity));
+    if (rules_.communicators) return write_exchange(node, there, from, to);
     const std::uint32_t stream =
-        graph_.blocking ? compute(from) : channels_.at(graph_.nodes[node].resource);
+        graph_.blocking ? compute(from) : channels_.at(graph_.nodes[node].resource).out;
     steps_.wait(stream, needs_of(node));
     if (graph_.blocking && last_[compute(to)] != kNone32) {
       steps_.wait(stream, {last_[compute(to)]});
@@ -299,6 +302,49 @@ class Writer {
     program_.step_of[node] = done;
     sources_[node] = {done};
     if (graph_.blocking) steps_.wait(compute(to), {done});
+  }
+
+  /// A send and its receive. Where it blocks, neither needs to wait for the other's stream: it does
+  /// not end before the other one has begun.
+  void write_exchange(std::uint32_t node, Held& there, std::uint32_t from, std::uint32_t to) {
+    const Channel channel = graph_.blocking ? Channel{compute(from), compute(to)}
+                                            : channels_.at(graph_.nodes[node].resource);
+    const auto needs = needs_of(node);
+    const auto step_on = [&](CudaStep::Kind kind, std::uint32_t slot, std::uint32_t stream) {
+      steps_.wait(stream, needs);
+      CudaStep step;
+      step.kind = kind;
+      step.node = node;
+      step.slot = slot;
+      step.stream = stream;
+      step.sends = !graph_.blocking;
+      step.waits = steps_.take_waits(stream);
+      step.bytes = program_.blocks[there->block].bytes;
+      step.communicator = communicator_of({from, to});
+      return step;
+    };
+    CudaStep send = step_on(CudaStep::Kind::send, from, channel.out);
+    CudaStep receive = step_on(CudaStep::Kind::receive, to, channel.in);
+    Held arrived = steps_.take(to, receive.bytes, channel.in);
+    send.from = {number_of(there), 0};
+    receive.to = {number_of(arrived), 0};
+    send.together = 2;
+    const std::uint32_t sent = steps_.append(std::move(send));
+    const std::uint32_t received = steps_.append(std::move(receive));
+    last_[channel.out] = sent;
+    last_[channel.in] = received;
+    steps_.used(sent, {&there});
+    steps_.used(received, {&arrived});
+    there = std::move(arrived);
+    program_.step_of[node] = received;
+    sources_[node] = {sent, received};  // each may end a little before the other
+  }
+
+  std::uint32_t communicator_of(const std::vector<std::uint32_t>& slots) {
+    auto& all = program_.communicators;
+    const auto index = std::find(all.begin(), all.end(), slots) - all.begin();
+    if (static_cast<std::size_t>(index) == all.size()) all.push_back(slots);
+    return static_cast<std::uint32_t>(index);
   }
 
   void write_compute(std::uint32_t node) {
@@ -474,6 +520,7 @@ class Writer {
       // Parts of a backward end before their gradients are there, so the ends are asked themselves.
       for (const auto& [stream, use] : own->used) made.push_back(use - 1);
     }
+    if (rules_.communicators) return write_all_reduce(round, range, node, made);
     const std::size_t share = share_of(range.end - range.begin, members);
     const auto begin_of = [&](std::size_t member) {
       return std::min(range.end, range.begin + member * share);
@@ -520,6 +567,22 @@ class Writer {
         step.bytes = size_of(i);
         append_gathering(std::move(step), {&round.own[i], &round.own[other]});
       }
+    }
+  }
+
+  /// One step of each member.
+  void write_all_reduce(const GradientRound& round, const Range& range, std::uint32_t node,
+                        const std::vector<std::uint32_t>& made) {
+    if (range.begin == range.end) return;
+    const auto& slots = graph_.stage_slots[graph_.activities[node].stage.value];
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      steps_.wait(gathering_.at(slots[i]), made);
+      CudaStep step = gathering_step(CudaStep::Kind::all_reduce, slots[i], node);
+      step.to = {number_of(round.own[i]), range.begin};
+      step.bytes = range.end - range.begin;
+      step.communicator = communicator_of(slots);
+      if (i == 0) step.together = static_cast<std::uint32_t>(slots.size());
+      append_gathering(std::move(step), {&round.own[i]});
     }
   }
 
@@ -637,7 +700,12 @@ class Writer {
   const DeviceOrders& orders_;
   const CudaProgramRules& rules_;
   CudaProgram program_;
-  std::map<std::uint32_t, std::uint32_t> channels_;   ///< By resource: the stream.
+  /// The streams of a channel: at the sender, and with communicators at the receiver.
+  struct Channel {
+    std::uint32_t out = 0;
+    std::uint32_t in = 0;
+  };
+  std::map<std::uint32_t, Channel> channels_;         ///< By resource.
   std::map<std::uint32_t, std::uint32_t> gathering_;  ///< By slot: the stream.
   StepList steps_{program_};                          // before all that may hold a block
   std::vector<std::vector<std::uint32_t>> sources_;   ///< Of each node: the steps that end it.

@@ -53,6 +53,10 @@ struct CudaStep {
     update,
     copy,
     add_up,  ///< The gradients of the members of a stage, for a share of its parameters.
+    // Ranks of a communicator, that begin together:
+    send,
+    receive,
+    all_reduce,  ///< In place.
   };
 
   Kind kind = Kind::forward;
@@ -79,11 +83,22 @@ struct CudaStep {
   std::uint32_t input_gradient = kNone32;
   std::uint32_t gradients = kNone32;
 
-  CudaPiece from;  ///< Of a copy.
-  CudaPiece to;    ///< Of a copy; of add_up: one of `members`, where the sum is written.
+  CudaPiece from;  ///< Of a copy, of a send.
+  /// Of a copy, of a receive, of an all-reduce; of add_up: one of `members`, where the sum is
+  /// written.
+  CudaPiece to;
   std::size_t bytes = 0;
   std::vector<CudaPiece> members;  ///< Of add_up: what is added, in order.
+
+  std::uint32_t communicator = kNone32;  ///< Index into CudaProgram::communicators.
+  /// Of the first of steps that begin together, rank by rank: how many; they stand in a row.
+  std::uint32_t together = 1;
 };
+
+/// Whether it only moves tensors: one call to a driver or a library.
+constexpr bool is_moving(CudaStep::Kind kind) {
+  return kind == CudaStep::Kind::copy || kind >= CudaStep::Kind::send;
+}
 
 /// One iteration of a run. Invariants: a step comes after all that it waits for; each piece of
 /// memory is used again only by a step that is known to come after all its users, through waits
@@ -109,6 +124,8 @@ struct CudaProgram {
   std::vector<Stream> streams;
   std::vector<StageOnSlot> stages;
   std::vector<Block> blocks;
+  /// Slots that exchange tensors, by rank: of each way between two, of the members of each stage.
+  std::vector<std::vector<std::uint32_t>> communicators;
   /// Of each node: the step that does it; kNone32 for moments, for parts of a backward, and for
   /// hops of an all-reduce after the first phase.
   std::vector<std::uint32_t> step_of;
@@ -131,13 +148,16 @@ struct CudaProgramOrFailure {
 struct CudaProgramRules {
   bool recompute = false;
   UpdateRule updates;
+  bool communicators = false;  ///< Tensors go between slots by these, not by copies and sums.
 };
 
 /// Lays the plan out. Transfers that overlap are copies on a stream of their channel; blocking ones
 /// stand on the sender's compute stream and wait for the receiver's, which waits for them. In an
 /// all-reduce each of r members adds up a share of the parameters: it is sent that share by all
 /// others, adds in the order of the members, and sends the sum back. So replicas stay equal bit by
-/// bit, and each sends 2 (r - 1) / r of the gradients, as in a ring. A backward that is cut into
+/// bit, and each sends 2 (r - 1) / r of the gradients, as in a ring. With communicators a transfer
+/// is a send and a receive on streams of both ends, the compute streams where it blocks, and an
+/// all-reduce one step of each member, for each bucket. A backward that is cut into
 /// parts is done in the last one. Weight versions are those of the ledger. Requires: orders for
 /// every slot. Errors: orders that wait for each other (deadlock), an op whose operands are not
 /// there (failed).

@@ -23,6 +23,7 @@ std::map<std::string, std::string> cuda_provenance(CudaDevices& devices,
   all["split"] = devices.split() ? "SMs of one GPU; memory and its bandwidth are shared" : "none";
   all["launches"] =
       launching.replays ? "a graph for each pass" : printable("one by one: " + launching.why_not);
+  all["transfers"] = libraries.nccl() == nullptr ? "copies" : name_of(*libraries.nccl());
   for (const std::string& one : libraries.missing()) {
     std::string& text = all["library_missing"];
     text += text.empty() ? printable(one) : "; " + printable(one);

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <exception>
 #include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -196,7 +197,8 @@ class CudaRig {
     std::int64_t& enqueuing = enqueuing_[tells ? 1 : 0];
     begin(enqueuing);
     const RealTime before = now();
-    for (std::uint32_t i = 0; i < program_.steps.size(); ++i) enqueue(i, tells);
+    for (std::uint32_t i = 0; i < program_.steps.size(); i += program_.steps[i].together)
+      enqueue(i, tells);
     // The shortest, as a closed gate may hold the host back too, where the driver's queues are
     // full.
     const std::int64_t took = (now() - before) * 5 / 4 + 50'000;
@@ -222,7 +224,7 @@ class CudaRig {
       recorded.resize(program_.steps.size());
       for (std::uint32_t i = 0; i < program_.steps.size(); ++i) {
         const CudaStep& step = program_.steps[i];
-        if (step.kind == CudaStep::Kind::copy) continue;  // one call anyway
+        if (is_moving(step.kind)) continue;  // one call anyway
         use(step.slot);
         at_step_ = i;
         const CUstream stream = lanes_[step.stream];
@@ -259,22 +261,49 @@ class CudaRig {
                  static_cast<unsigned long long>(gate_time), gate_times_.data());
   }
 
-  void enqueue(std::uint32_t i, bool tells) {
-    const CudaStep& step = program_.steps[i];
+  /// The step, and those that begin together with it.
+  void enqueue(std::uint32_t first, bool tells) {
+    const std::uint32_t count = program_.steps[first].together;
     std::optional<CudaRange> range;
-    if (tells) range.emplace(names_[i].c_str());
-    use(step.slot);
+    if (tells) range.emplace(names_[first].c_str());
+    if (count == 1) {
+      const CudaStep& step = program_.steps[first];
+      use(step.slot);
+      begin_step(first, tells);
+      if (const CudaRecording* recorded = recording_of(first)) {
+        recorded->replay(lanes_[step.stream]);
+      } else {
+        work_->enqueue(step, lanes_[step.stream]);
+      }
+      end_step(first, tells);
+      return;
+    }
+    std::vector<CUstream> streams;
+    streams.reserve(count);
+    for (std::uint32_t i = first; i < first + count; ++i) {
+      use(program_.steps[i].slot);
+      begin_step(i, tells);
+      streams.push_back(lanes_[program_.steps[i].stream]);
+    }
+    work_->enqueue_together(std::span(program_.steps).subspan(first, count), streams);
+    for (std::uint32_t i = first; i < first + count; ++i) {
+      use(program_.steps[i].slot);
+      end_step(i, tells);
+    }
+  }
+
+  void begin_step(std::uint32_t i, bool tells) {
+    const CudaStep& step = program_.steps[i];
     at_step_ = i;
     const CUstream stream = lanes_[step.stream];
     for (const std::uint32_t before : step.waits)
       PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, stream, signals_[before][0], 0);
     if (tells) PLUMBLINE_CUDA(driver_, cuEventRecord, told_[i][0], stream);
     paces_.begin(i);
-    if (const CudaRecording* recorded = recording_of(i)) {
-      recorded->replay(stream);
-    } else {
-      work_->enqueue(step, stream);
-    }
+  }
+
+  void end_step(std::uint32_t i, bool tells) {
+    const CudaStep& step = program_.steps[i];
     const CUstream arrived = paces_.end(i);
     if (tells) PLUMBLINE_CUDA(driver_, cuEventRecord, told_[i][1], arrived);
     if (step.signals) PLUMBLINE_CUDA(driver_, cuEventRecord, signals_[i][0], arrived);
@@ -571,8 +600,9 @@ CudaRun run_on_cuda(CudaDevices& devices, DeviceLibraries* libraries, CudaLaunch
   PLUMBLINE_CHECK(devices.all().size() == plan.graph.slots() && options.iterations > 0,
                   devices.all().size(), plan.graph.slots(), options.iterations);
   CudaRun run;
+  const bool communicates = libraries != nullptr && libraries->nccl() != nullptr;
   auto laid_out = cuda_program(plan, stage_bytes(plan, training), orders,
-                               {training.recompute, training.updates});
+                               {training.recompute, training.updates, communicates});
   if (!laid_out.program) {
     run.result = std::move(laid_out.failure);
     return run;

@@ -24,7 +24,7 @@ void CudaSpinner::prepare(std::uint32_t slot) {
 }
 
 void CudaSpinner::enqueue(const CudaStep& step, CUstream stream) {
-  if (step.kind == CudaStep::Kind::copy || step.kind == CudaStep::Kind::add_up) return;
+  if (is_moving(step.kind) || step.kind == CudaStep::Kind::add_up) return;
   Duration time = graph_.cost(step.node).hold;
   if (step.kind == CudaStep::Kind::backward) {
     if (const auto parts = of_parts_.find(place_of(step.node)); parts != of_parts_.end())

@@ -92,6 +92,7 @@ CudaTrainer::CudaTrainer(CudaDevices& devices, DeviceLibraries& libraries,
 }
 
 CudaTrainer::~CudaTrainer() {
+  communicators_.clear();
   // Memory is freed in some context that is alive.
   if (!devices_.all().empty()) devices_.driver().cuCtxSetCurrent(devices_.all().front().context);
 }
@@ -112,6 +113,7 @@ CudaScratch CudaTrainer::uploaded(std::uint32_t slot, const void* data, std::siz
 
 void CudaTrainer::prepare(std::uint32_t slot) {
   const CudaDriver& driver = devices_.driver();
+  if (slot == 0) prepare_communicators();
   for (std::uint32_t on = 0; on < on_.size(); ++on) {
     if (program_.stages[on].slot == slot) prepare_stage(on);
   }
@@ -124,6 +126,18 @@ void CudaTrainer::prepare(std::uint32_t slot) {
       PLUMBLINE_CUDA(driver, cuMemsetD8Async, blocks_[i].data(), 0, block.bytes, stream);
   }
   PLUMBLINE_CUDA(driver, cuStreamSynchronize, stream);
+}
+
+void CudaTrainer::prepare_communicators() {
+  if (program_.communicators.empty()) return;
+  communicators_.reserve(program_.communicators.size());
+  for (const auto& slots : program_.communicators) {
+    std::vector<int> gpus;
+    gpus.reserve(slots.size());
+    for (const std::uint32_t slot : slots) gpus.push_back(devices_.all()[slot].ordinal);
+    communicators_.emplace_back(*libraries_.nccl(), gpus);
+  }
+  PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, devices_.all().front().context);
 }
 
 void CudaTrainer::prepare_stage(std::uint32_t on) {
@@ -178,6 +192,22 @@ void CudaTrainer::enqueue(const CudaStep& step, CUstream stream) {
     default:
       return enqueue_pass(step);
   }
+}
+
+void CudaTrainer::enqueue_together(std::span<const CudaStep> steps,
+                                   const std::vector<CUstream>& streams) {
+  const NcclCommunicator& communicator = communicators_[steps.front().communicator];
+  if (steps.front().kind == CudaStep::Kind::send) {
+    communicator.transfer(0, {piece(steps[0].from), streams[0]}, 1,
+                          {piece(steps[1].to), streams[1]}, steps[0].bytes);
+    return;
+  }
+  std::vector<NcclEnd> ends;
+  ends.reserve(steps.size());
+  for (std::size_t i = 0; i < steps.size(); ++i) ends.push_back({piece(steps[i].to), streams[i]});
+  const ElementType type = training_.network->element;
+  communicator.all_reduce(ends, type,
+                          steps.front().bytes / static_cast<std::size_t>(bytes_of(type)));
 }
 
 void CudaTrainer::enqueue_pass(const CudaStep& step) {

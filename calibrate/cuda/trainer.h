@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "calibrate/cuda/device_libraries.h"
 #include "calibrate/cuda/devices.h"
+#include "calibrate/cuda/nccl.h"
 #include "calibrate/cuda/program.h"
 #include "calibrate/cuda/stage.h"
 #include "calibrate/cuda/work.h"
@@ -50,6 +52,8 @@ class CudaTrainer : public CudaWork {
 
   void prepare(std::uint32_t slot) override;
   void enqueue(const CudaStep& step, CUstream stream) override;
+  void enqueue_together(std::span<const CudaStep> steps,
+                        const std::vector<CUstream>& streams) override;
   void end_iteration() override;
   std::uint32_t phase() const override { return phase_; }
   void bring_losses(std::uint32_t slot) override;
@@ -77,6 +81,7 @@ class CudaTrainer : public CudaWork {
   CUdeviceptr piece(const CudaPiece& piece) const { return blocks_[piece.block].data() + piece.at; }
   CudaScratch uploaded(std::uint32_t slot, const void* data, std::size_t bytes);
   void prepare_stage(std::uint32_t on);
+  void prepare_communicators();
   bool is_alternating() const;
   void enqueue_pass(const CudaStep& step);
   void enqueue_update(const CudaStep& step);
@@ -93,8 +98,9 @@ class CudaTrainer : public CudaWork {
   std::size_t sample_bytes_ = 0;   ///< Of a micro-batch.
   std::size_t sample_stride_ = 0;  ///< From one to the next: all are aligned alike.
   std::size_t label_bytes_ = 0;
-  std::vector<OnSlot> on_;           ///< Parallel to CudaProgram::stages.
-  std::vector<CudaScratch> blocks_;  ///< Parallel to CudaProgram::blocks.
+  std::vector<OnSlot> on_;                       ///< Parallel to CudaProgram::stages.
+  std::vector<CudaScratch> blocks_;              ///< Parallel to CudaProgram::blocks.
+  std::vector<NcclCommunicator> communicators_;  ///< Parallel to CudaProgram::communicators.
   /// Where each micro-batch's loss is made: the entry of on_ and the micro-batch.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> made_losses_;
 };

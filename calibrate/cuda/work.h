@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "calibrate/cuda/program.h"
@@ -26,6 +27,10 @@ class CudaWork {
   /// stream. In iterations of the same phase it is the same work on the same memory, so that it can
   /// be recorded. Errors: CudaError.
   virtual void enqueue(const CudaStep& step, CUstream stream) = 0;
+  /// The same of steps that begin together, each on its own stream; another context may be current
+  /// behind it. Errors: NcclError.
+  virtual void enqueue_together(std::span<const CudaStep> /*steps*/,
+                                const std::vector<CUstream>& /*streams*/) {}
 
   /// What one iteration has made is there for the next.
   virtual void end_iteration() {}

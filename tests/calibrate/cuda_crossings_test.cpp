@@ -11,6 +11,7 @@
 #include "calibrate/sampling.h"
 #include "tests/support/emulated_kernels.h"
 #include "tests/support/fake_cuda.h"
+#include "tests/support/fake_nccl.h"
 
 namespace plumbline::test {
 namespace {
@@ -19,14 +20,15 @@ const std::vector<Bytes> kSizes = {Bytes{1 << 10}, Bytes{1 << 14}, Bytes{1 << 18
 
 /// The links of so many devices of a driver, and what the driver had to say against it.
 std::vector<MeasuredLink> links_of(const FakeOptions& options, std::uint32_t count,
-                                   Duration hand_over = {}, bool one_gpu = false) {
+                                   Duration hand_over = {}, bool one_gpu = false,
+                                   const Nccl* nccl = nullptr) {
   FakeCuda fake(options);
   fake.add(emulated_kernels());
   std::vector<MeasuredLink> links;
   {
     const auto devices = open_cuda_devices(fake.driver(), count, one_gpu);
     REQUIRE(devices);
-    links = measure_cuda_links(**devices, kSizes, hand_over);
+    links = measure_cuda_links(**devices, nccl, kSizes, hand_over);
     CHECK(measure_cuda_hand_over(**devices) == Duration{});
   }
   CHECK(fake.faults() == std::vector<std::string>{});
@@ -80,6 +82,19 @@ TEST_CASE("cuda: each two neighbouring GPUs have a link of their own, one device
   CHECK(links_of({}, 1).empty());
 }
 
+TEST_CASE("cuda: with NCCL the links between GPUs are its own, but for the one by the host") {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    FakeOptions options;
+    options.seed = seed;
+    options.gpus.assign(3, FakeGpu{});
+    const auto links = links_of(options, 3, {}, false, &fake_nccl());
+    REQUIRE(kinds(links) == std::vector<std::string>{"nccl 0-1", "nccl 1-2", "host"});
+    for (std::size_t i = 0; i < kSizes.size(); ++i)
+      CHECK(links[0].table[i] == std::pair{kSizes[i], Duration{500 + kSizes[i].count / 64}});
+    CHECK(live_nccl_ranks() == 0);
+  }
+}
+
 TEST_CASE("cuda: sizes for which there is no memory are left out of a link") {
   FakeOptions options;
   options.gpus.front().memory = 1 << 20;  // two tensors of 256 KiB, not of 1 MiB
@@ -103,7 +118,7 @@ TEST_CASE("cuda: a call that fails while links are measured is told, and nothing
       const int before = fake.calls(call);
       fake.fail(call, 1, CUDA_ERROR_UNKNOWN);
       try {
-        const auto links = measure_cuda_links(**devices, kSizes, {});
+        const auto links = measure_cuda_links(**devices, nullptr, kSizes, {});
         CHECK(fake.calls(call) == before);  // it is not called at all
       } catch (const CudaError& error) {
         CHECK(std::string(error.what()).find(call) == 0);

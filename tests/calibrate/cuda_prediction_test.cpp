@@ -15,6 +15,7 @@
 #include "sim/idle.h"
 #include "sim/predict.h"
 #include "tests/support/cuda_training.h"
+#include "tests/support/fake_nccl.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/trials.h"
 
@@ -123,14 +124,17 @@ CudaCalibrationOptions quick_calibration() {
   return options;
 }
 
-/// A scenario whose profile was calibrated on the driver, with a plan of two stages.
-Scenario calibrated(const CudaDriver& driver, const char* network_text,
-                    const std::string& schedule) {
+/// A scenario whose profile was calibrated on the driver, with a plan of two stages, or one that is
+/// given.
+Scenario calibrated(const CudaDriver& driver, const char* network_text, const std::string& schedule,
+                    const Nccl* nccl = nullptr, const std::string& plan = "") {
   const auto network =
       parse_network(std::make_shared<const Source>(Source{"n.network.yaml", network_text, ""}));
   REQUIRE(network);
-  auto on = cuda_calibration_devices(driver, *network, 2, quick_calibration());
-  REQUIRE(on);
+  CudaCalibrationOptions with = quick_calibration();
+  with.nccl = nccl != nullptr;
+  auto on = cuda_calibration_devices(driver, *network, 2, with, nccl);
+  REQUIRE_MESSAGE(on, (on ? "" : to_text(on.problems())));
   CalibrationOptions options;
   options.devices = 2;
   options.batches = {3};
@@ -148,9 +152,11 @@ Scenario calibrated(const CudaDriver& driver, const char* network_text,
   const std::string text =
       "version: 1\nmodel: {network: " + folder.file("n.network.yaml", network_text) +
       ", profile: " + folder.file("n.profile.yaml", profile_yaml(calibration->model)) +
-      "}\ncluster: {devices: 2, link: measured}\nplan: {partition: [" +
-      std::to_string(blocks[0].layers.size()) + ", " + std::to_string(blocks[1].layers.size()) +
-      "]}\nschedule: {" + schedule + "}\noverhead: measured\n";
+      "}\ncluster: {devices: 2, link: measured}\n" +
+      (plan.empty() ? "plan: {partition: [" + std::to_string(blocks[0].layers.size()) + ", " +
+                          std::to_string(blocks[1].layers.size()) + "]}\n"
+                    : plan) +
+      "schedule: {" + schedule + "}\noverhead: measured\n";
   auto scenario = parse_scenario(std::make_shared<const Source>(Source{"s.yaml", text, ""}), {});
   REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
   return *std::move(scenario);
@@ -201,6 +207,52 @@ TEST_CASE("cuda: what was calibrated predicts the run, updates and measured link
   if (kSanitized) return;  // a minute there, and sanitizers see the same in other cases
   for (const char* network : {kGpt, kPictures, kSentences})
     check(network, "name: 1f1b, micro_batches: 3");
+}
+
+TEST_CASE("cuda: what was calibrated with NCCL predicts the run with it") {
+  const auto check = [](const std::string& schedule, const std::string& plan = "") {
+    CAPTURE(schedule);
+    FakeOptions two_gpus;
+    two_gpus.gpus.assign(2, FakeGpu{});
+    two_gpus.copy_nanoseconds = 700;
+    FakeGpus fake(two_gpus);
+    const Scenario scenario = calibrated(fake.cuda.driver(), kMlp, schedule, &fake_nccl(), plan);
+    REQUIRE(scenario.link_measured);
+    CHECK(scenario.model.profile.links.front().kind == "nccl 0-1");
+    CudaOptions options = own_kernels();
+    options.nccl = true;
+    auto backend = cuda_backend(fake.cuda.driver(), scenario, options, &fake_nccl());
+    REQUIRE_MESSAGE(backend, (backend ? "" : to_text(backend.problems())));
+    CHECK(contains((*backend)->device_text(), "NCCL 2.28.9"));
+    const auto run = run_scenario(scenario, **backend, few_iterations(2, 2));
+    REQUIRE_MESSAGE(run, (run ? "" : to_text(run.problems())));
+    for (const std::string& remark : run->remarks) CHECK_FALSE(contains(remark, "elsewhere"));
+    const auto predicted = predict(scenario);
+    REQUIRE(predicted);
+    const double off = static_cast<double>(run->iterations.back().untold->count()) -
+                       predicted->iteration_time_s * 1e9;
+    if (plan.empty()) CHECK(std::abs(off) <= static_cast<double>(predicted->graph.size()));
+    // A ring, of gradients that lie in steps of 256 bytes.
+    for (std::uint32_t node = 0; node < predicted->graph.size(); ++node) {
+      if (predicted->graph.activities[node].kind != ActivityKind::all_reduce) continue;
+      const auto took = [&](const Trace& trace) {
+        return ns(trace.spans[node].end - trace.spans[node].begin);
+      };
+      CHECK(std::abs(took(run->iterations.back().trace) - took(predicted->trace)) <= 30);
+    }
+    // By copies it is another link than the profile's.
+    backend->reset();
+    auto by_copies = cuda_backend(fake.cuda.driver(), scenario, own_kernels());
+    REQUIRE_MESSAGE(by_copies, (by_copies ? "" : to_text(by_copies.problems())));
+    const auto told = run_scenario(scenario, **by_copies, few_iterations(1));
+    REQUIRE_MESSAGE(told, (told ? "" : to_text(told.problems())));
+    REQUIRE_FALSE(told->remarks.empty());
+    CHECK(contains(told->remarks.front(),
+                   "the profile was measured elsewhere: transfers NCCL 2.28.9, here copies"));
+  };
+  for (const char* schedule : {"gpipe", "1f1b", "gpipe, transfers: blocking"})
+    check(std::string("name: ") + schedule + ", micro_batches: 4");
+  check("name: 1f1b, micro_batches: 4", "plan: {stages: 1, data_parallel: 2}\n");
 }
 
 TEST_CASE("cuda: a profile of other parts of a GPU than a run's is told") {

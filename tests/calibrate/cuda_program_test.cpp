@@ -110,14 +110,19 @@ const std::vector<std::string>& plans() {
   return all;
 }
 
+/// With and without recomputation; by copies and by communicators.
+const std::vector<std::pair<bool, bool>> kWays = {
+    {false, false}, {true, false}, {false, true}, {true, true}};
+
 TEST_CASE("cuda: a program does every op once, behind all that the graph says it waits for") {
   for (const std::string& rest : plans()) {
-    for (const bool recompute : {false, true}) {
+    for (const auto& [recompute, communicators] : kWays) {
       CAPTURE(rest);
+      CAPTURE(communicators);
       const Subject subject = subject_of(rest);
       const OpGraph& graph = subject.graph;
-      const auto made =
-          program_of(subject, nodes_by_slot(graph), {recompute, subject.scenario.schedule.updates});
+      const auto made = program_of(subject, nodes_by_slot(graph),
+                                   {recompute, subject.scenario.schedule.updates, communicators});
       REQUIRE(made.program);
       const CudaProgram& program = *made.program;
       CHECK(std::is_sorted(program.order.begin(), program.order.end()));
@@ -139,11 +144,12 @@ TEST_CASE("cuda: a program does every op once, behind all that the graph says it
 
 TEST_CASE("cuda: whoever uses a block knows that all before it have ended with it") {
   for (const std::string& rest : plans()) {
-    for (const bool recompute : {false, true}) {
+    for (const auto& [recompute, communicators] : kWays) {
       CAPTURE(rest);
+      CAPTURE(communicators);
       const Subject subject = subject_of(rest);
       const auto made = program_of(subject, nodes_by_slot(subject.graph),
-                                   {recompute, subject.scenario.schedule.updates});
+                                   {recompute, subject.scenario.schedule.updates, communicators});
       REQUIRE(made.program);
       const CudaProgram& program = *made.program;
       const auto known = known_before(program);
@@ -186,6 +192,53 @@ TEST_CASE("cuda: in an all-reduce each member sends what it would send in a ring
     for (const CudaProgram::Block& block : program.blocks)
       held += block.slot == 0 && block.bytes != 1000 && block.bytes != 16 ? block.bytes : 0;
     CHECK(held <= 1000);
+  }
+}
+
+TEST_CASE("cuda: communicators move what copies do, their ranks together and in as much memory") {
+  for (const std::string& rest : plans()) {
+    CAPTURE(rest);
+    const Subject subject = subject_of(rest);
+    const UpdateRule& updates = subject.scenario.schedule.updates;
+    const auto copies = program_of(subject, nodes_by_slot(subject.graph), {false, updates, false});
+    const auto made = program_of(subject, nodes_by_slot(subject.graph), {false, updates, true});
+    REQUIRE(made.program);
+    const CudaProgram& program = *made.program;
+    std::size_t transfers = 0;
+    for (std::uint32_t i = 0; i < program.steps.size(); i += program.steps[i].together) {
+      const CudaStep& first = program.steps[i];
+      CHECK(first.kind != CudaStep::Kind::copy);
+      CHECK(first.kind != CudaStep::Kind::add_up);
+      if (!is_moving(first.kind)) {
+        CHECK(first.together == 1);
+        continue;
+      }
+      const auto& ranks = program.communicators[first.communicator];
+      REQUIRE(first.together == ranks.size());
+      const bool is_transfer = first.kind == CudaStep::Kind::send;
+      transfers += is_transfer ? 1 : 0;
+      for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
+        const CudaStep& step = program.steps[i + rank];
+        CHECK(step.slot == ranks[rank]);
+        CHECK(program.streams[step.stream].slot == step.slot);
+        CHECK(step.communicator == first.communicator);
+        CHECK(step.node == (is_transfer ? first.node : step.node));
+        CHECK(step.bytes == first.bytes);
+        const CudaPiece& piece = step.kind == CudaStep::Kind::send ? step.from : step.to;
+        CHECK(program.blocks[piece.block].slot == step.slot);
+        if (is_transfer) {
+          CHECK(step.kind == (rank == 0 ? CudaStep::Kind::send : CudaStep::Kind::receive));
+          CHECK(step.sends == !subject.graph.blocking);
+        }
+      }
+    }
+    std::size_t expected = 0;
+    for (const Activity& activity : subject.graph.activities)
+      expected += is_transfer(activity.kind) ? 1 : 0;
+    CHECK(transfers == expected);
+    const std::vector<StageBytes> sizes(subject.graph.stage_slots.size(), {100, 8, 8, 16, 24});
+    for (std::uint32_t slot = 0; slot < subject.graph.slots(); ++slot)
+      CHECK(program.bytes_of(slot, sizes) <= copies.program->bytes_of(slot, sizes));
   }
 }
 

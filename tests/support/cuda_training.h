@@ -83,11 +83,13 @@ struct Trained {
 
 /// Every measured iteration is executed twice.
 inline Trained train(const Scenario& scenario, FakeOptions fake_options = {},
-                     std::uint32_t iterations = 1, double rate = 0.05) {
+                     std::uint32_t iterations = 1, double rate = 0.05, const Nccl* nccl = nullptr) {
   FakeGpus fake(std::move(fake_options));
   Trained trained;
   {
-    auto backend = cuda_backend(fake.cuda.driver(), scenario, own_kernels(rate));
+    CudaOptions options = own_kernels(rate);
+    options.nccl = nccl != nullptr;
+    auto backend = cuda_backend(fake.cuda.driver(), scenario, options, nccl);
     REQUIRE_MESSAGE(backend, (backend ? "" : to_text(backend.problems())));
     auto run = run_scenario(scenario, **backend, few_iterations(iterations));
     REQUIRE_MESSAGE(run, (run ? "" : to_text(run.problems())));
