@@ -35,6 +35,45 @@ if [[ $("$binary" list backends) == *'no CUDA driver'* ]]; then
   check 'and writes nothing' test ! -e "$work/gpu"
 fi
 
+# A program that plays a GPU which cannot be split in 4: the steps, their order, and what is kept of them.
+cat >"$work/plays" <<'END'
+#!/usr/bin/env bash
+echo "$*" >>"$PLAYED"
+out=''
+devices=''
+arguments=("$@")
+for ((i = 0; i < $#; ++i)); do
+  [ "${arguments[i]}" != -o ] || out=${arguments[i + 1]}
+  [ "${arguments[i]}" != --devices ] || devices=${arguments[i + 1]}
+done
+case " $* " in
+  *' --check '*) [ "$devices" != 4 ] || { echo 'error: devices share SMs' >&2; exit 1; }; echo "proof of $devices" ;;
+  *' calibrate '*) printf 'links:\n' >"$out" ;;
+  *' validate '*vgg-small-1.yaml*) echo 'error: the device is lost' >&2; exit 5 ;;
+  *' validate '*) echo '{}' >"$out"; exit 1 ;;
+esac
+END
+chmod +x "$work/plays"
+export PLAYED=$work/played
+: >"$PLAYED"
+played() { code=0; text=$(scripts/validate-gpu --plumbline "$work/plays" -o "$work/g" "$@" 2>&1) || code=$?; }
+played --budget 20
+check 'what fails is told' test "$code" -eq 1
+check 'by name' says 'without results: validate-vgg-small-1 check-4'
+check 'with what it said' says 'error: the device is lost'
+check 'a split that is not proven is not used' test ! -e "$work/g/gpt-small-4.json"
+for there in check-2.proof check-8.proof gpt-small-1.json gnmt-lstm-1.json spin-2.json gpt-small-8-hybrid.json resnet-small-8.json; do
+  check "$there is there" test -f "$work/g/$there"
+done
+check 'no proof of what failed' test ! -e "$work/g/check-4.proof"
+check 'the whole GPU comes first' test "$(grep -n -m 1 'devices 1 --batch' "$PLAYED" | cut -d : -f 1)" -lt \
+  "$(grep -n -m 1 'check --devices 2' "$PLAYED" | cut -d : -f 1)"
+check 'links that were measured are used' grep -q 'link: measured' "$work/g/gpt-small-2.yaml"
+check 'the archive has it all' grep -qx g/resnet-small-8.json <(tar -tzf "$work/g.tar.gz")
+: >"$PLAYED"
+played --budget 20
+check 'the same call again only asks what failed' test "$(grep -cE 'validate|calibrate' "$PLAYED")" -eq 3
+
 if [[ $("$binary" list backends --json) != *'"available": true'*'"available": true'* ]] || [ "$(nproc)" -lt 2 ]; then
   echo "skipped: nothing runs on two cores here ($passed passed, $failed failed before that)"
   [ "$failed" -eq 0 ] && exit 77

@@ -37,8 +37,10 @@ bool is_measured_with(const Profile& profile, const CudaDevices& devices,
     const auto found = profile.provenance.find(name);
     return found == profile.provenance.end() ? std::string_view() : found->second;
   };
-  std::string_view library = told("library");
-  if (library.ends_with(kAndPlainKernels)) library.remove_suffix(kAndPlainKernels.size());
+  std::string library(told("library"));
+  for (auto at = library.find(kAndPlainKernels); at != std::string::npos;
+       at = library.find(kAndPlainKernels))
+    library.erase(at, kAndPlainKernels.size());
   return told("device") == printable(devices.name()) && library == libraries.name();
 }
 

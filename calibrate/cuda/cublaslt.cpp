@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "calibrate/cuda/libraries.h"
+#include "calibrate/cuda/own_products.h"
 #include "calibrate/cuda/timing.h"
 #include "models/bug.h"
 
@@ -155,7 +156,7 @@ class CublasLtProducts::Plan {
   cublasLtMatrixLayout_t first = nullptr;
   cublasLtMatrixLayout_t second = nullptr;
   cublasLtMatrixLayout_t result = nullptr;
-  cublasLtMatmulAlgo_t algorithm{};
+  std::optional<cublasLtMatmulAlgo_t> algorithm;
 
  private:
   void create() {
@@ -215,7 +216,10 @@ class CublasLtProducts::Plan {
 
 CublasLtProducts::CublasLtProducts(const CudaDriver& driver, const CublasLt& library,
                                    CudaChoices& choices)
-    : library_(library), workspace_(driver, kWorkspaceBytes), choices_(choices) {
+    : library_(library),
+      workspace_(driver, kWorkspaceBytes),
+      plain_(own_products()),
+      choices_(choices) {
   check(library_, "cublasLtCreate", library_.cublasLtCreate(&handle_));
   const std::size_t version = library_.cublasLtGetVersion();
   name_ = fmt::format("cublasLt {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
@@ -233,7 +237,12 @@ void CublasLtProducts::prepare(const CudaQueue& queue, ElementType type,
   if (plans_.contains(shape)) return;
   auto plan = std::make_unique<Plan>(library_, shape);
   plan->algorithm = chosen(queue, *plan, product);
-  choices_[to_text(shape)] = to_text(plan->algorithm);
+  if (plan->algorithm) {
+    choices_[to_text(shape)] = to_text(*plan->algorithm);
+  } else {
+    plain_->prepare(queue, type, product);
+    if (!name_.ends_with(kAndPlainKernels)) name_ += kAndPlainKernels;
+  }
   plans_.emplace(shape, std::move(plan));
 }
 
@@ -242,7 +251,11 @@ void CublasLtProducts::multiply(const CudaQueue& queue, ElementType type,
   const ProductShape shape = shape_of(type, product, queue.sms);
   const auto plan = plans_.find(shape);
   PLUMBLINE_CHECK(plan != plans_.end(), "a product that was not prepared", to_text(shape));
-  enqueue(queue, *plan->second, product, plan->second->algorithm);
+  if (const auto& algorithm = plan->second->algorithm) {
+    enqueue(queue, *plan->second, product, *algorithm);
+  } else {
+    plain_->multiply(queue, type, product);
+  }
 }
 
 void CublasLtProducts::enqueue(const CudaQueue& queue, const Plan& plan, const CudaProduct& product,
@@ -259,24 +272,32 @@ void CublasLtProducts::enqueue(const CudaQueue& queue, const Plan& plan, const C
         &plan.shape);
 }
 
-cublasLtMatmulAlgo_t CublasLtProducts::chosen(const CudaQueue& queue, const Plan& plan,
-                                              const CudaProduct& product) {
-  if (const auto taken = choices_.find(to_text(plan.shape)); taken != choices_.end()) {
-    const auto algorithm = algorithm_from(taken->second);
-    cublasLtMatmulHeuristicResult_t result{};
-    if (algorithm &&
-        library_.cublasLtMatmulAlgoCheck(handle_, plan.product, plan.first, plan.second,
-                                         plan.result, plan.result, &*algorithm,
-                                         &result) == CUBLAS_STATUS_SUCCESS &&
-        result.workspaceSize <= kWorkspaceBytes) {
-      try {
-        enqueue(queue, plan, product, *algorithm);  // the check does not promise that it runs
-        return *algorithm;
-      } catch (const CublasLtError&) {  // then it is chosen anew
-      }
-    }
+/// What a profile has chosen, where it runs here.
+std::optional<cublasLtMatmulAlgo_t> CublasLtProducts::taken(const CudaQueue& queue,
+                                                            const Plan& plan,
+                                                            const CudaProduct& product) {
+  const auto told = choices_.find(to_text(plan.shape));
+  if (told == choices_.end()) return std::nullopt;
+  const auto algorithm = algorithm_from(told->second);
+  cublasLtMatmulHeuristicResult_t result{};
+  if (!algorithm ||
+      library_.cublasLtMatmulAlgoCheck(handle_, plan.product, plan.first, plan.second, plan.result,
+                                       plan.result, &*algorithm,
+                                       &result) != CUBLAS_STATUS_SUCCESS ||
+      result.workspaceSize > kWorkspaceBytes)
+    return std::nullopt;
+  try {
+    enqueue(queue, plan, product, *algorithm);  // the check does not promise that it runs
+    return algorithm;
+  } catch (const CublasLtError&) {
+    return std::nullopt;
   }
+}
 
+std::optional<cublasLtMatmulAlgo_t> CublasLtProducts::chosen(const CudaQueue& queue,
+                                                             const Plan& plan,
+                                                             const CudaProduct& product) {
+  if (const auto algorithm = taken(queue, plan, product)) return algorithm;
   cublasLtMatmulPreference_t made = nullptr;
   check(library_, "cublasLtMatmulPreferenceCreate", library_.cublasLtMatmulPreferenceCreate(&made),
         &plan.shape);
@@ -300,14 +321,12 @@ cublasLtMatmulAlgo_t CublasLtProducts::chosen(const CudaQueue& queue, const Plan
 
   std::array<cublasLtMatmulHeuristicResult_t, kMostAlgorithms> found{};
   int count = 0;
-  check(library_, "cublasLtMatmulAlgoGetHeuristic",
-        library_.cublasLtMatmulAlgoGetHeuristic(handle_, plan.product, plan.first, plan.second,
-                                                plan.result, plan.result, preference.get(),
-                                                kMostAlgorithms, found.data(), &count),
-        &plan.shape);
-  const cublasLtMatmulAlgo_t* best = nullptr;
+  if (library_.cublasLtMatmulAlgoGetHeuristic(
+          handle_, plan.product, plan.first, plan.second, plan.result, plan.result,
+          preference.get(), kMostAlgorithms, found.data(), &count) != CUBLAS_STATUS_SUCCESS)
+    return std::nullopt;
+  std::optional<cublasLtMatmulAlgo_t> best;
   double least = std::numeric_limits<double>::infinity();
-  cublasStatus_t last = CUBLAS_STATUS_NOT_SUPPORTED;
   for (int i = 0; i < count; ++i) {
     if (found[i].state != CUBLAS_STATUS_SUCCESS) continue;
     try {
@@ -315,15 +334,12 @@ cublasLtMatmulAlgo_t CublasLtProducts::chosen(const CudaQueue& queue, const Plan
           median_milliseconds(queue, [&] { enqueue(queue, plan, product, found[i].algo); });
       if (time < least) {
         least = time;
-        best = &found[i].algo;
+        best = found[i].algo;
       }
-    } catch (const CublasLtError& error) {
-      last = error.status();  // estimates promise more than runs
+    } catch (const CublasLtError&) {  // estimates promise more than runs
     }
   }
-  if (best == nullptr)
-    throw CublasLtError(library_, "no algorithm runs", last, to_text(plan.shape));
-  return *best;
+  return best;
 }
 
 }  // namespace plumbline

@@ -130,7 +130,8 @@ class CublasLtProducts : public CudaProducts {
   CublasLtProducts(const CublasLtProducts&) = delete;
   CublasLtProducts& operator=(const CublasLtProducts&) = delete;
 
-  /// Waits for the device. Errors: CublasLtError, where no algorithm runs; CudaError.
+  /// Where no algorithm runs, it is a plain kernel's product, and the name says so. Waits for the
+  /// device. Errors: CublasLtError; CudaError.
   void prepare(const CudaQueue& queue, ElementType type, const CudaProduct& product) override;
   /// Requires: a product of the same shape was prepared, with operands aligned alike. Errors:
   /// CublasLtError.
@@ -143,13 +144,18 @@ class CublasLtProducts : public CudaProducts {
 
   void enqueue(const CudaQueue& queue, const Plan& plan, const CudaProduct& product,
                const cublasLtMatmulAlgo_t& algorithm) const;
-  cublasLtMatmulAlgo_t chosen(const CudaQueue& queue, const Plan& plan, const CudaProduct& product);
+  /// Nothing where none runs.
+  std::optional<cublasLtMatmulAlgo_t> chosen(const CudaQueue& queue, const Plan& plan,
+                                             const CudaProduct& product);
+  std::optional<cublasLtMatmulAlgo_t> taken(const CudaQueue& queue, const Plan& plan,
+                                            const CudaProduct& product);
 
   CublasLt library_;
   cublasLtHandle_t handle_ = nullptr;
   CudaScratch workspace_;
   std::string name_;
   std::map<ProductShape, std::unique_ptr<Plan>> plans_;
+  std::unique_ptr<CudaProducts> plain_;
   CudaChoices& choices_;
 };
 

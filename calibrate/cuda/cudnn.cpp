@@ -193,12 +193,22 @@ void CudnnConvolutions::prepare(const CudaQueue& queue, ElementType type,
   plans_.emplace(std::pair(type, shape), std::move(plan));
 }
 
-/// What makes the same bits every time, the fastest of those that run. In fp32 nothing is rounded
-/// to less, else an algorithm has the kind of arithmetic that it was estimated with.
-void CudnnConvolutions::choose(const CudaQueue& queue, ElementType type, Plan& plan,
-                               std::size_t pass, const Operands& operands) {
+/// What the library could do, if anything.
+std::vector<cudnn::AlgorithmEstimate> CudnnConvolutions::estimates(ElementType type,
+                                                                   const Plan& plan,
+                                                                   std::size_t pass) const {
   std::array<cudnn::AlgorithmEstimate, kMostEstimates> found{};
   int count = 0;
+  try {
+    estimate(type, plan, pass, found.data(), count);
+  } catch (const CudnnError&) {
+    return {};
+  }
+  return {found.begin(), found.begin() + count};
+}
+
+void CudnnConvolutions::estimate(ElementType type, const Plan& plan, std::size_t pass,
+                                 cudnn::AlgorithmEstimate* found, int& count) const {
   plan.check("cudnnSetConvolutionMathType",
              library_.SetConvolutionMathType(plan.convolution, math_for(type)));
   switch (pass) {
@@ -206,21 +216,27 @@ void CudnnConvolutions::choose(const CudaQueue& queue, ElementType type, Plan& p
       plan.check(
           "cudnnGetConvolutionForwardAlgorithm_v7",
           library_.GetConvolutionForwardAlgorithm_v7(handle_, plan.x, plan.weight, plan.convolution,
-                                                     plan.y, kMostEstimates, &count, found.data()));
+                                                     plan.y, kMostEstimates, &count, found));
       break;
     case kInputPass:
       plan.check("cudnnGetConvolutionBackwardDataAlgorithm_v7",
-                 library_.GetConvolutionBackwardDataAlgorithm_v7(
-                     handle_, plan.weight, plan.y, plan.convolution, plan.x, kMostEstimates, &count,
-                     found.data()));
+                 library_.GetConvolutionBackwardDataAlgorithm_v7(handle_, plan.weight, plan.y,
+                                                                 plan.convolution, plan.x,
+                                                                 kMostEstimates, &count, found));
       break;
     default:
       plan.check("cudnnGetConvolutionBackwardFilterAlgorithm_v7",
-                 library_.GetConvolutionBackwardFilterAlgorithm_v7(
-                     handle_, plan.x, plan.y, plan.convolution, plan.weight, kMostEstimates, &count,
-                     found.data()));
+                 library_.GetConvolutionBackwardFilterAlgorithm_v7(handle_, plan.x, plan.y,
+                                                                   plan.convolution, plan.weight,
+                                                                   kMostEstimates, &count, found));
   }
-  std::vector<cudnn::AlgorithmEstimate> fit(found.begin(), found.begin() + count);
+}
+
+/// What makes the same bits every time, the fastest of those that run. In fp32 nothing is rounded
+/// to less, else an algorithm has the kind of arithmetic that it was estimated with.
+void CudnnConvolutions::choose(const CudaQueue& queue, ElementType type, Plan& plan,
+                               std::size_t pass, const Operands& operands) {
+  std::vector<cudnn::AlgorithmEstimate> fit = estimates(type, plan, pass);
   fit.erase(std::remove_if(fit.begin(), fit.end(),
                            [](const cudnn::AlgorithmEstimate& estimate) {
                              return estimate.status != cudnn::kSuccess ||

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "calibrate/cuda/choices.h"
 #include "calibrate/cuda/convolutions.h"
@@ -117,9 +118,6 @@ namespace plumbline {
 
 using Cudnn = cudnn::Functions;
 
-/// What the name of convolutions ends in where a pass has come to a kernel of our own.
-inline constexpr std::string_view kAndPlainKernels = " and plain kernels";
-
 /// From a library's path, or its name, which is looked for as the dynamic linker does; it stays
 /// loaded. Errors (no device): it cannot be loaded; it lacks a function.
 Result<Cudnn> load_cudnn(const std::string& path);
@@ -179,6 +177,11 @@ class CudnnConvolutions : public CudaConvolutions {
   };
 
   const Plan& plan_of(ElementType type, const CudaConvolution& shape) const;
+  std::vector<cudnn::AlgorithmEstimate> estimates(ElementType type, const Plan& plan,
+                                                  std::size_t pass) const;
+  /// Errors: CudnnError.
+  void estimate(ElementType type, const Plan& plan, std::size_t pass,
+                cudnn::AlgorithmEstimate* found, int& count) const;
   void choose(const CudaQueue& queue, ElementType type, Plan& plan, std::size_t pass,
               const Operands& operands);
   void enqueue(const CudaQueue& queue, const Plan& plan, std::size_t pass, const Choice& choice,

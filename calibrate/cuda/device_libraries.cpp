@@ -23,6 +23,10 @@ bool has_convolutions(const Network& network) {
   });
 }
 
+std::string plain_instead_of(const std::string& what, const std::string& why) {
+  return what + " are those of a plain kernel, far from the device's speed: " + why;
+}
+
 /// The library's functions; nothing where it is not there, and why: a sentence that begins with
 /// what is our own now.
 template <class Functions>
@@ -33,8 +37,7 @@ std::optional<Functions> found_or_told(const CudaLibraryKind& kind,
   const Result<Functions> functions =
       library ? load(library->path) : Result<Functions>(library.problems());
   if (functions) return *functions;
-  missing.push_back(what + " are those of a plain kernel, far from the device's speed: " +
-                    functions.problems().front().message);
+  missing.push_back(plain_instead_of(what, functions.problems().front().message));
   return std::nullopt;
 }
 
@@ -48,17 +51,37 @@ DeviceLibraries::DeviceLibraries(CudaDevices& devices, const Network& network, b
   std::optional<Cudnn> cudnn;
   if (!own) cublaslt = found_or_told(kCublasLt, &load_cublaslt, "matrix products", missing_);
   if (!own && convolves) cudnn = found_or_told(kCudnn, &load_cudnn, "convolutions", missing_);
-  for (const CudaDevice& device : devices.all()) {
-    PLUMBLINE_CUDA(devices.driver(), cuCtxSetCurrent, device.context);
-    OfDevice mine;
-    mine.products = cublaslt
-                        ? std::make_unique<CublasLtProducts>(devices.driver(), *cublaslt, choices_)
-                        : own_products();
-    if (convolves) {
-      mine.convolutions =
-          cudnn ? std::make_unique<CudnnConvolutions>(*cudnn, choices_) : own_convolutions();
+  // A library that does not start on one device is left out on all: they share their choices.
+  const auto on_each = [&](const auto& make) {
+    for (std::size_t i = 0; i < devices.all().size(); ++i) {
+      PLUMBLINE_CUDA(devices.driver(), cuCtxSetCurrent, devices.all()[i].primary);
+      make(of_device_[i]);
     }
-    of_device_.push_back(std::move(mine));
+  };
+  of_device_.resize(devices.all().size());
+  try {
+    if (cublaslt) {
+      on_each([&](OfDevice& mine) {
+        mine.products = std::make_unique<CublasLtProducts>(devices.driver(), *cublaslt, choices_);
+      });
+    }
+  } catch (const CublasLtError& error) {
+    missing_.push_back(plain_instead_of("matrix products", error.what()));
+    cublaslt.reset();
+  }
+  try {
+    if (cudnn) {
+      on_each([&](OfDevice& mine) {
+        mine.convolutions = std::make_unique<CudnnConvolutions>(*cudnn, choices_);
+      });
+    }
+  } catch (const CudnnError& error) {
+    missing_.push_back(plain_instead_of("convolutions", error.what()));
+    cudnn.reset();
+  }
+  for (OfDevice& mine : of_device_) {
+    if (!cublaslt) mine.products = own_products();
+    if (!cudnn && convolves) mine.convolutions = own_convolutions();
   }
 }
 

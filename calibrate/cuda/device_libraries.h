@@ -22,8 +22,8 @@ namespace plumbline {
 /// installed, else our own. The devices outlive it.
 class DeviceLibraries {
  public:
-  /// `own` asks for our own in any case; `nccl` is there where tensors go by it. Errors: CudaError;
-  /// CublasLtError; CudnnError.
+  /// `own` asks for our own in any case; `nccl` is there where tensors go by it. Libraries are
+  /// started in the GPU's primary context, as they expect, also for parts of it. Errors: CudaError.
   DeviceLibraries(CudaDevices& devices, const Network& network, bool own,
                   const std::optional<Nccl>& nccl);
   /// Takes the algorithms that a profile was measured with.

@@ -90,6 +90,11 @@ CUcontext OpenDevices::retain(CUdevice gpu) {
   retained_.reserve(retained_.size() + 1);  // nothing can fail between the two
   PLUMBLINE_CUDA(driver_, cuDevicePrimaryCtxRetain, &context, gpu);
   retained_.push_back(gpu);
+  if (driver_.keeps_contexts) {
+    static std::set<CUdevice> kept;
+    CUcontext same = nullptr;
+    if (kept.insert(gpu).second) PLUMBLINE_CUDA(driver_, cuDevicePrimaryCtxRetain, &same, gpu);
+  }
   return context;
 }
 
@@ -139,7 +144,7 @@ void OpenDevices::open_whole(std::uint32_t count) {
     devices_.emplace_back();
     devices_.back().ordinal = ordinal;
     devices_.back().sms = static_cast<std::uint32_t>(sms);
-    devices_.back().context = retain(device);
+    devices_.back().context = devices_.back().primary = retain(device);
     open_work(devices_.back(), nullptr);
   }
   reach_each_other();
@@ -152,8 +157,17 @@ Result<SmSplit> OpenDevices::open_split(std::uint32_t count) {
   name_ = name;
   CUdevResource whole{};
   PLUMBLINE_CUDA(driver_, cuDeviceGetDevResource, device, &whole, CU_DEV_RESOURCE_TYPE_SM);
-  auto split = split_sms(
-      {whole.sm.smCount, whole.sm.minSmPartitionSize, whole.sm.smCoscheduledAlignment}, count);
+  const auto room = [&](std::uint32_t sms) {
+    unsigned groups = 0;
+    const CUresult result =
+        driver_.cuDevSmResourceSplitByCount(nullptr, &groups, &whole, nullptr, 0, sms);
+    if (result == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION) return 0U;
+    check_cuda(driver_, "cuDevSmResourceSplitByCount", result);
+    return groups;
+  };
+  auto split =
+      split_sms({whole.sm.smCount, whole.sm.minSmPartitionSize, whole.sm.smCoscheduledAlignment},
+                count, room);
   if (!split) return split;
   std::vector<CUdevResource> groups(count);
   unsigned given = count;
@@ -161,12 +175,12 @@ Result<SmSplit> OpenDevices::open_split(std::uint32_t count) {
                  split->sms);
   if (given < count) {
     return no_device(
-        fmt::format("the driver gives {} group{} of {} SMs, not the {} that were asked for", given,
-                    given == 1 ? "" : "s", split->sms, count),
+        fmt::format("the driver gives {} group{} of {} SMs, not the {} that it said it would",
+                    given, given == 1 ? "" : "s", split->sms, count),
         "take fewer devices");
   }
   // The primary context first: else each green context would start and end it anew.
-  retain(device);
+  const CUcontext primary = retain(device);
   devices_.reserve(count);
   greens_.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -177,6 +191,7 @@ Result<SmSplit> OpenDevices::open_split(std::uint32_t count) {
                    CU_GREEN_CTX_DEFAULT_STREAM);
     greens_.push_back(green);
     devices_.emplace_back();
+    devices_.back().primary = primary;
     CUdevResource mine{};
     PLUMBLINE_CUDA(driver_, cuGreenCtxGetDevResource, green, &mine, CU_DEV_RESOURCE_TYPE_SM);
     devices_.back().sms = mine.sm.smCount;

@@ -18,13 +18,20 @@ struct CudaDevice {
   int ordinal = 0;  ///< Of the GPU.
   std::uint32_t sms = 0;
   CUcontext context = nullptr;  ///< Of its green context, or the GPU's primary one.
+  CUcontext primary = nullptr;  ///< The GPU's.
   CUstream compute = nullptr;
   std::unique_ptr<CudaKernels> kernels;
 };
 
 /// For own kernels on one of the device's streams; without libraries.
 inline CudaQueue bare_queue(const CudaDriver& driver, const CudaDevice& device, CUstream stream) {
-  return {&driver, device.kernels.get(), nullptr, nullptr, stream, device.sms};
+  CudaQueue queue;
+  queue.driver = &driver;
+  queue.context = device.context;
+  queue.kernels = device.kernels.get();
+  queue.stream = stream;
+  queue.sms = device.sms;
+  return queue;
 }
 
 /// Opened devices; closes them at the end, when no thread has one of their contexts current but the

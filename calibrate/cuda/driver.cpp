@@ -81,6 +81,7 @@ Result<CudaDriver> load_cuda_driver() {
     return no_driver("the CUDA driver shows no device",
                      "look at CUDA_VISIBLE_DEVICES, or take --backend cpu");
   }
+  driver.keeps_contexts = true;
   return driver;
 }
 

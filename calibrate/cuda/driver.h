@@ -90,6 +90,9 @@ struct CudaDriver {
 #define PLUMBLINE_CUDA_MEMBER(call) decltype(&::call) call = nullptr;
   PLUMBLINE_CUDA_CALLS(PLUMBLINE_CUDA_MEMBER)
 #undef PLUMBLINE_CUDA_MEMBER
+  /// A GPU's primary context stays until the process ends, once it was made: libraries that stay
+  /// loaded keep things in it. So it is on a machine; tests see everything given back.
+  bool keeps_contexts = false;
 };
 
 /// The driver of this machine, initialised. Sets CUDA_DEVICE_MAX_CONNECTIONS to 32 where it is not

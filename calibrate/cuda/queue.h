@@ -42,8 +42,9 @@ struct CudaQueue {
   CudaConvolutions* convolutions = nullptr;  ///< Null where no layer has any.
   CUstream stream = nullptr;
   std::uint32_t sms = 0;  ///< That its kernels run on.
-  CudaChoices* choices =
-      nullptr;  ///< Null: of several ways the first that suits is taken, untimed.
+  /// Null: of several ways the first that suits is taken, untimed.
+  CudaChoices* choices = nullptr;
+  CUcontext context = nullptr;  ///< The device's, where a library may have made another current.
 };
 
 }  // namespace plumbline

@@ -17,6 +17,10 @@ double median_milliseconds(const CudaQueue& queue, const std::function<void()>& 
   // Several at a time, as the clock of events is coarse beside something small.
   constexpr int kTogether = 4;
   const CudaDriver& driver = *queue.driver;
+  const auto back_to_device = [&] {  // from wherever a library has left this thread
+    if (queue.context != nullptr) PLUMBLINE_CUDA(driver, cuCtxSetCurrent, queue.context);
+  };
+  back_to_device();
   const CudaEvents events(driver, 2, CU_EVENT_DEFAULT);
   for (int i = 0; i < kWarmUps; ++i) enqueue();
   std::vector<double> times;
@@ -31,6 +35,7 @@ double median_milliseconds(const CudaQueue& queue, const std::function<void()>& 
     times.push_back(double{milliseconds} / kTogether);
     all += double{milliseconds};
   }
+  back_to_device();
   const auto middle = times.begin() + std::ssize(times) / 2;
   std::nth_element(times.begin(), middle, times.end());
   return *middle;

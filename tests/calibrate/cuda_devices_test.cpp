@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <utility>
 
 #include "calibrate/cuda/devices.h"
 #include "tests/support/fake_cuda.h"
@@ -122,8 +123,34 @@ TEST_CASE("cuda: a driver that gives fewer groups is refused, with the numbers")
   const auto opened = open_cuda_devices(fake.driver(), 8, false);
   REQUIRE_FALSE(opened);
   CHECK(opened.problems()[0].message ==
-        "the driver gives 7 groups of 16 SMs, not the 8 that were asked for");
+        "the driver makes 7 groups of 8 of the GPU's 132 SMs, not the 8 that are asked for");
+  CHECK(opened.problems()[0].help == "it can be split into 7 devices at most");
   CHECK(fake.live().empty());
+}
+
+TEST_CASE("cuda: where SMs stand apart, groups are as large as the driver has room for") {
+  FakeOptions options;
+  options.gpus.front().stray = 12;  // as on many an H100: 15 groups of 8, and 12 SMs in none
+  FakeCuda fake(options);
+  for (const auto& [count, sms] : {std::pair{2U, 56U}, {3U, 40U}, {4U, 24U}, {8U, 8U}}) {
+    CAPTURE(count);
+    const auto opened = open_cuda_devices(fake.driver(), count, false);
+    REQUIRE_MESSAGE(opened, (opened ? "" : to_text(opened.problems())));
+    REQUIRE((*opened)->all().size() == count);
+    for (const CudaDevice& device : (*opened)->all()) CHECK(device.sms == sms);
+  }
+  const auto more = open_cuda_devices(fake.driver(), 16, false);
+  REQUIRE_FALSE(more);
+  CHECK(more.problems()[0].help == "it can be split into 15 devices at most");
+  CHECK(fake.faults().empty());
+}
+
+TEST_CASE("cuda: a driver that refuses a size of group is asked for a smaller one") {
+  FakeCuda fake;
+  fake.fail("cuDevSmResourceSplitByCount", 1, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+  const auto opened = open_cuda_devices(fake.driver(), 2, false);
+  REQUIRE(opened);
+  CHECK((*opened)->all()[0].sms == 56);
 }
 
 TEST_CASE("cuda: whatever call fails while devices are opened, nothing stays behind") {

@@ -6,6 +6,23 @@
 namespace plumbline {
 namespace {
 
+/// A driver that uses every SM.
+SmRoom room_in(std::uint32_t sms) {
+  return [sms](std::uint32_t each) { return sms / each; };
+}
+
+TEST_CASE("cuda: a group is as large as the driver has room for") {
+  const SmSupply h100{132, 8, 8};
+  const SmRoom most = room_in(120);
+  CHECK(*split_sms(h100, 2, most) == SmSplit{2, 56, 20});
+  CHECK(*split_sms(h100, 4, most) == SmSplit{4, 24, 36});
+  CHECK(*split_sms(h100, 8, most) == SmSplit{8, 8, 68});
+  const auto none = split_sms(h100, 16, most);
+  REQUIRE_FALSE(none);
+  CHECK(none.problems().front().message ==
+        "the driver makes 15 groups of 8 of the GPU's 132 SMs, not the 16 that are asked for");
+}
+
 TEST_CASE("cuda: a GPU is split into equal groups, as large as they can be") {
   struct Case {
     SmSupply supply;
@@ -22,7 +39,7 @@ TEST_CASE("cuda: a GPU is split into equal groups, as large as they can be") {
   for (const Case& c : cases) {
     CAPTURE(c.supply.sms);
     CAPTURE(c.split.groups);
-    const auto split = split_sms(c.supply, c.split.groups);
+    const auto split = split_sms(c.supply, c.split.groups, room_in(c.supply.sms));
     REQUIRE(split);
     CHECK(*split == c.split);
   }
@@ -55,7 +72,7 @@ TEST_CASE("cuda: a GPU that is too small for a split is refused with the numbers
   };
   for (const Case& c : cases) {
     CAPTURE(c.supply.sms);
-    const auto split = split_sms(c.supply, c.groups);
+    const auto split = split_sms(c.supply, c.groups, room_in(c.supply.sms));
     REQUIRE_FALSE(split);
     CHECK(split.problems().front().message == c.message);
     CHECK(split.problems().front().help == c.help);

@@ -279,13 +279,12 @@ Cudnn fake_cudnn_library() {
 
 /// A host device with events by the library's clock.
 struct FakeConvolutions {
-  Cudnn functions = fake_cudnn_library();
   HostDevice device;
   CudaChoices choices;
-  std::unique_ptr<CudnnConvolutions> convolutions =
-      std::make_unique<CudnnConvolutions>(functions, choices);
+  std::unique_ptr<CudnnConvolutions> convolutions;
 
-  FakeConvolutions() {
+  explicit FakeConvolutions(const Cudnn& functions = fake_cudnn_library())
+      : convolutions(std::make_unique<CudnnConvolutions>(functions, choices)) {
     device.queue.convolutions = convolutions.get();
     test::note_events_by(fake_cudnn.clock, device.driver);
   }
@@ -464,6 +463,17 @@ TEST_CASE("cudnn: choices are taken back where the library still offers them") {
   CudaChoices strange = chosen;
   for (auto& [key, algorithm] : strange) algorithm = "algorithm 7, math 0";
   CHECK(ran_with(strange) == std::pair(chosen, std::set<int>{0, 1}));
+}
+
+TEST_CASE("cudnn: where it cannot even say what it could do, a plain kernel does it") {
+  Cudnn functions = fake_cudnn_library();
+  functions.GetConvolutionBackwardFilterAlgorithm_v7 =
+      [](cudnn::Handle, cudnn::Tensor, cudnn::Tensor, cudnn::Convolution, cudnn::Filter, int, int*,
+         cudnn::AlgorithmEstimate*) { return cudnn::kNotSupported; };
+  FakeConvolutions fake(functions);
+  fake.prepare(kSomeShape);
+  CHECK(fake.convolutions->name().ends_with(" and plain kernels"));
+  CHECK(fake.choices.size() == 2);
 }
 
 TEST_CASE("cudnn: what it makes is destroyed; a library that does not start is told") {

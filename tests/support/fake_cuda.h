@@ -20,6 +20,7 @@ struct FakeGpu {
   unsigned sms = 132;
   unsigned least_partition = 8;
   unsigned alignment = 8;
+  unsigned stray = 0;  ///< So many of its SMs stand in no group, however it is split.
   std::size_t memory = std::size_t{1} << 30;  ///< Bytes.
 };
 

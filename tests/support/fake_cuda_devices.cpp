@@ -264,7 +264,8 @@ void add_green_calls(CudaDriver& driver) {
     gpu.alignment = std::max(input->sm.smCoscheduledAlignment, 1U);
     const unsigned asked = std::max({least, gpu.least_partition, 1U});
     const unsigned each = (asked + gpu.alignment - 1) / gpu.alignment * gpu.alignment;
-    const unsigned room = std::min(input->sm.smCount / each, s.options.most_groups);
+    const unsigned stray = s.options.gpus.front().stray;  // the one that is split
+    const unsigned room = std::min((input->sm.smCount - stray) / each, s.options.most_groups);
     if (result == nullptr) {
       *groups = room;
       return CUDA_SUCCESS;
