@@ -8,11 +8,8 @@
 
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <string_view>
 
 #include "sim/chrome_trace.h"
@@ -97,59 +94,6 @@ int report_fit(const Outcome& prediction) {
   if (prediction.fits() != false) return ExitCode::done;
   std::fputs(fmt::format("error: {}\n", shortage(prediction)).c_str(), stderr);
   return ExitCode::infeasible;
-}
-
-namespace {
-
-int cannot_write(const std::string& path, int error) {
-  std::fputs(fmt::format("{}: error: cannot be written: {}\n", path, std::strerror(error)).c_str(),
-             stderr);
-  return ExitCode::file_trouble;
-}
-
-bool write_all(std::FILE* file, const std::string& text) {
-  return std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
-}
-
-std::string temporary_name(const std::string& path) {
-  return fmt::format("{}.{}.partial", path, getpid());
-}
-
-}  // namespace
-
-int try_output(const std::string& path) {
-  if (path.empty()) return ExitCode::done;
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return cannot_write(path, EISDIR);
-  const std::string temporary = temporary_name(path);
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  if (!file) return cannot_write(path, errno);
-  std::fclose(file);
-  std::remove(temporary.c_str());
-  return ExitCode::done;
-}
-
-int write_output(const std::string& text, const std::string& path) {
-  if (path.empty()) {
-    errno = 0;
-    return write_all(stdout, text) ? ExitCode::done : cannot_write("<stdout>", errno);
-  }
-  const std::string temporary = temporary_name(path);
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  if (!file) return cannot_write(path, errno);
-  errno = 0;
-  const bool written = write_all(file, text) && fsync(fileno(file)) == 0;
-  int error = errno;
-  if (std::fclose(file) != 0 && written) error = errno;
-  if (written && error == 0 && std::rename(temporary.c_str(), path.c_str()) == 0)
-    return ExitCode::done;
-  if (written && error == 0) error = errno;
-  std::remove(temporary.c_str());
-  return cannot_write(path, error);
-}
-
-int write_trace(const std::string& text, const std::string& path) {
-  return write_output(path.ends_with(".gz") ? gzip(text) : text, path);
 }
 
 void add_report_arguments(CLI::App& command, ReportArguments& arguments, const std::string& what) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/output.h"
 #include "models/diagnostic.h"
 #include "sim/predict.h"
 #include "sim/timeline.h"
@@ -86,17 +87,6 @@ int fail(const Diagnostics& problems);
 /// Says on stderr which device has too little memory, if one has; returns ExitCode::infeasible
 /// then, else ExitCode::done.
 int report_fit(const Outcome& prediction);
-
-/// Writes `text` to stdout, or atomically to `path`: a temporary file in the same folder, then a
-/// rename. Returns ExitCode::done, or ExitCode::file_trouble after saying why.
-int write_output(const std::string& text, const std::string& path);
-
-/// Whether write_output could write to `path`, without touching what is there; says why not. For
-/// work that is too long to find out at its end. Returns ExitCode::done or file_trouble.
-int try_output(const std::string& path);
-
-/// Writes a Chrome trace as write_output does, compressed where the name ends in `.gz`.
-int write_trace(const std::string& text, const std::string& path);
 
 /// Each adds its subcommand to `app`; when the user calls it, its exit code is put into
 /// `exit_code`.

@@ -8,8 +8,10 @@
 #include <exception>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include "cli/command.h"
+#include "cli/output.h"
 
 namespace {
 
@@ -40,6 +42,21 @@ std::optional<plumbline::Diagnostic> wrong_subcommand(const CLI::App& app, int a
   return std::nullopt;
 }
 
+/// A command that is not begun.
+struct Refused {
+  plumbline::Diagnostic why;
+};
+
+/// Looks at what a command was told, before it begins, here and in its subcommands.
+void look_before(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    command->parse_complete_callback([command] {
+      if (auto wrong = plumbline::refuse_outputs(*command)) throw Refused{*std::move(wrong)};
+    });
+    look_before(*command);
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"predicts how pipeline-parallel training will behave"};
   app.name("plumbline");
@@ -63,8 +80,11 @@ int run(int argc, char** argv) {
   plumbline::add_schema(app, exit_code);
   plumbline::add_completion(app, exit_code);
   if (const auto wrong = wrong_subcommand(app, argc, argv)) return plumbline::fail({*wrong});
+  look_before(app);
   try {
     app.parse(argc, argv);
+  } catch (const Refused& refused) {
+    return plumbline::fail({refused.why});
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? plumbline::ExitCode::done : plumbline::ExitCode::wrong_input;
   }

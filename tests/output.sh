@@ -36,7 +36,52 @@ expect "and is still reported" 1 "$(grep -c 'does not fit' "$work/table")"
 "$plumbline" simulate $example --json cluster.memory="100 MiB" -o "$work/over.json" 2> /dev/null
 expect "out of memory with -o is exit 4" 4 $?
 expect "and the JSON is there" 1 "$(grep -c '^ "fits": false' "$work/over.json")"
+# What is no file stays what it is; links and permissions stay; nothing is written over what is read, or twice.
+mkfifo "$work/pipe"
+cat "$work/pipe" > "$work/piped" &
+"$plumbline" simulate $example --json -o "$work/pipe"
+expect "-o into a pipe" 0 $?
+wait
+cmp -s "$work/stdout.json" "$work/piped"
+expect "and what comes out of it" 0 $?
+[ -p "$work/pipe" ]
+expect "which is still one" 0 $?
+"$plumbline" simulate $example --json -o /dev/stdout | cmp -s "$work/stdout.json" -
+expect "-o /dev/stdout" "0 0" "${PIPESTATUS[*]}"
+echo before > "$work/appended"
+"$plumbline" simulate $example --json -o /dev/stdout >> "$work/appended"
+expect "-o /dev/stdout behind what is there" before "$(head -n 1 "$work/appended")"
+echo old > "$work/private.json"
+chmod 640 "$work/private.json"
+ln -s private.json "$work/link.json"
+ln -s later.json "$work/early.json"
+for link in link early; do "$plumbline" simulate $example --json -o "$work/$link.json"; done
+expect "a file keeps its permissions" 640 "$(stat -c %a "$work/private.json")"
+for real in private later; do
+  cmp -s "$work/stdout.json" "$work/$real.json"
+  expect "a link leads to $real.json" 0 $?
+done
+[ -L "$work/link.json" ] && [ -L "$work/early.json" ]
+expect "and stays a link" 0 $?
+cp $example "$work/mine.yaml"
+ln -s mine.yaml "$work/alias.yaml"
+for words in "-o mine.yaml" "--report ./mine.yaml" "--trace alias.yaml" "--report t.json --trace t.json" "-o new.html --report ./new.html"; do
+  # shellcheck disable=SC2086  # words
+  (cd "$work" && "$plumbline" simulate mine.yaml $words > /dev/null 2> err)
+  expect "'$words' is exit 2" 2 $?
+done
+cmp -s $example "$work/mine.yaml"
+expect "and nothing is lost" 0 $?
+expect "why" "error: --output is 'mine.yaml', which is read" "$(cd "$work" && "$plumbline" simulate mine.yaml -o mine.yaml 2>&1 | head -n 1)"
+(cd "$work" && "$plumbline" import huggingface mine.yaml --sequence 8 -o alias.yaml > /dev/null 2>&1)
+expect "an import over its input is exit 2" 2 $?
+[ ! -e "$work/t.json" ] && [ ! -e "$work/new.html" ]
+expect "nothing is begun" 0 $?
+"$plumbline" simulate $example -o /dev/null --report /dev/null
+expect "/dev/null takes it all" 0 $?
 if [ -e /dev/full ]; then
+  "$plumbline" simulate $example -o /dev/full 2> /dev/null
+  expect "-o to a full disk is exit 3" 3 $?
   "$plumbline" simulate $example > /dev/full 2> /dev/null
   expect "a full disk is exit 3" 3 $?
 fi

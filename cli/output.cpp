@@ -1,0 +1,171 @@
+// Temporary files, links, and what is no file. SPDX-License-Identifier: MIT
+#include "cli/output.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "cli/command.h"
+#include "sim/chrome_trace.h"
+
+namespace plumbline {
+namespace {
+
+namespace fs = std::filesystem;
+
+int cannot_write(const std::string& path, int error) {
+  std::fputs(fmt::format("{}: error: cannot be written: {}\n", path, std::strerror(error)).c_str(),
+             stderr);
+  return ExitCode::file_trouble;
+}
+
+bool write_all(std::FILE* file, const std::string& text) {
+  return std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
+}
+
+/// Where a path leads.
+struct Target {
+  std::string path;            ///< Behind all links.
+  bool is_file = true;         ///< Or nothing yet: it can be replaced.
+  std::optional<mode_t> mode;  ///< Of a file that is there.
+};
+
+Target target_of(const std::string& path) {
+  std::error_code error;
+  Target target;
+  // An open file has a name there that is no place: to replace it would not reach who has it open.
+  const fs::path leads_to = fs::read_symlink(path, error);
+  const bool is_open_file = path.starts_with("/proc/") || path.starts_with("/dev/fd/") ||
+                            (!error && leads_to.string().starts_with("/proc/"));
+  struct stat status {};
+  const bool exists = stat(path.c_str(), &status) == 0;
+  if (is_open_file || (exists && !S_ISREG(status.st_mode))) return {path, false, std::nullopt};
+  // A link to what is not there yet is no place either.
+  const bool leads_nowhere = !error && !exists;
+  const fs::path place = leads_nowhere ? fs::path(path).parent_path() / leads_to : fs::path(path);
+  const fs::path whole = fs::weakly_canonical(fs::absolute(place), error);
+  target.path = error ? path : whole.string();
+  if (exists) target.mode = status.st_mode & 07777U;
+  return target;
+}
+
+std::string temporary_name(const std::string& path) {
+  return fmt::format("{}.{}.partial", path, getpid());
+}
+
+/// Into what is there, behind what has been written to it.
+int write_through(const std::string& text, const std::string& path) {
+  const int descriptor = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  std::FILE* const file = descriptor < 0 ? nullptr : fdopen(descriptor, "ab");
+  if (file == nullptr) return cannot_write(path, errno);
+  errno = 0;
+  const bool written = write_all(file, text);
+  const int error = errno;
+  if (std::fclose(file) == 0 && written) return ExitCode::done;
+  return cannot_write(path, written ? errno : error);
+}
+
+/// As it says in an error: "--report".
+struct Output {
+  std::string option;
+  std::string path;
+};
+
+bool is_same(const std::string& one, const std::string& other) {
+  std::error_code error;
+  if (fs::equivalent(one, other, error) && !error) return true;
+  const fs::path first = fs::weakly_canonical(fs::absolute(one), error);
+  if (error) return false;
+  const fs::path second = fs::weakly_canonical(fs::absolute(other), error);
+  return !error && first == second;
+}
+
+}  // namespace
+
+int try_output(const std::string& path) {
+  if (path.empty()) return ExitCode::done;
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return cannot_write(path, EISDIR);
+  const Target target = target_of(path);
+  if ((!target.is_file || target.mode) && access(path.c_str(), W_OK) != 0)
+    return cannot_write(path, errno);
+  if (!target.is_file) return ExitCode::done;
+  const std::string temporary = temporary_name(target.path);
+  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  if (!file) return cannot_write(path, errno);
+  std::fclose(file);
+  std::remove(temporary.c_str());
+  return ExitCode::done;
+}
+
+int write_output(const std::string& text, const std::string& path) {
+  if (path.empty()) {
+    errno = 0;
+    return write_all(stdout, text) ? ExitCode::done : cannot_write("<stdout>", errno);
+  }
+  const Target target = target_of(path);
+  if (!target.is_file) return write_through(text, path);
+  if (target.mode && access(path.c_str(), W_OK) != 0) return cannot_write(path, errno);
+  const std::string temporary = temporary_name(target.path);
+  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  if (!file) return cannot_write(path, errno);
+  errno = 0;
+  const bool written = (!target.mode || fchmod(fileno(file), *target.mode) == 0) &&
+                       write_all(file, text) && fsync(fileno(file)) == 0;
+  int error = errno;
+  if (std::fclose(file) != 0 && written) error = errno;
+  if (written && error == 0 && std::rename(temporary.c_str(), target.path.c_str()) == 0)
+    return ExitCode::done;
+  if (written && error == 0) error = errno;
+  std::remove(temporary.c_str());
+  return cannot_write(path, error);
+}
+
+int write_trace(const std::string& text, const std::string& path) {
+  return write_output(path.ends_with(".gz") ? gzip(text) : text, path);
+}
+
+std::optional<Diagnostic> refuse_outputs(const CLI::App& command) {
+  std::vector<Output> outputs;
+  std::vector<std::string> inputs;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0) continue;
+    const bool is_output = option->check_name("--output") || option->check_name("--report") ||
+                           option->check_name("--trace");
+    for (const std::string& value : option->results()) {
+      std::error_code ignored;
+      if (is_output) {
+        outputs.push_back({option->get_name(), value});
+      } else if (option->get_positional() && fs::is_regular_file(value, ignored)) {
+        inputs.push_back(value);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto& [option, path] = outputs[i];
+    if (!target_of(path).is_file) continue;
+    for (const std::string& input : inputs) {
+      if (!is_same(path, input)) continue;
+      return input_error({}, fmt::format("{} is '{}', which is read", option, clipped(path)),
+                         "name another file: this one would be overwritten");
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!is_same(path, outputs[j].path)) continue;
+      return input_error(
+          {}, fmt::format("{} and {} are both '{}'", outputs[j].option, option, clipped(path)),
+          "name two files");
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace plumbline
