@@ -41,7 +41,8 @@ PlanCandidate to_candidate(const PlannerInput& input, const SearchSpace& space,
   for (std::uint32_t i = 0; i < stage_of.size(); ++i) {
     while (!frontiers.holds(found.stages[stage_of[i]].last, i)) ++stage_of[i];
   }
-  PlanCandidate plan = cut_plan(frontiers.order, stage_of, place_devices(found, space.group));
+  PlanCandidate plan =
+      cut_plan(input, frontiers.order, stage_of, place_devices(found, space.group));
   price(input, plan);
   return plan;
 }
@@ -72,6 +73,7 @@ SearchSpace space_of(const PlannerInput& input, const Frontiers& frontiers,
   space.stages_at_most = input.stages_at_most;
   space.straight = input.straight;
   space.activation_transfers = input.activation_transfers;
+  space.residency = input.residency;
   return space;
 }
 

@@ -32,11 +32,11 @@ bool fits(const PlannerInput& input, const PlanCandidate& plan) {
          });
 }
 
-void set_published_warm_ups(PlanCandidate& plan) {
+void set_warm_ups(const Residency& residency, PlanCandidate& plan) {
   std::uint32_t devices = 0;
   for (std::size_t s = plan.stages.size(); s-- > 0;) {
     devices += plan.stages[s].replicas;
-    plan.stages[s].warm_up = published_warm_up(devices, plan.stages[s].replicas);
+    plan.stages[s].warm_up = residency.in_flight(devices, plan.stages[s].replicas) - 1;
   }
 }
 
@@ -69,7 +69,7 @@ std::uint32_t devices_of(const PlannerInput& input) {
 
 Duration added_per_stage(const PlannerInput& input) { return input.overheads.per_op * 3; }
 
-PlanCandidate cut_plan(const std::vector<LayerId>& order,
+PlanCandidate cut_plan(const PlannerInput& input, const std::vector<LayerId>& order,
                        const std::vector<std::uint32_t>& stage_of,
                        std::vector<std::vector<DeviceId>> devices) {
   PlanCandidate plan;
@@ -81,7 +81,7 @@ PlanCandidate cut_plan(const std::vector<LayerId>& order,
     plan.order.insert(plan.order.end(), plan.stages[s].layers.begin(), plan.stages[s].layers.end());
   }
   plan.devices = std::move(devices);
-  set_published_warm_ups(plan);
+  set_warm_ups(input.residency, plan);
   return plan;
 }
 
@@ -96,13 +96,15 @@ void price(const PlannerInput& input, PlanCandidate& plan) {
     stage.compute = stages[s].compute;
     stage.synchronization =
         round_up(all_reduce_ns(input.cluster, stages[s].devices, stages[s].parameters));
-    stage.weight_versions = stage.warm_up + 1;
-    const std::uint32_t inputs = s == 0 ? 0
-                                        : inputs_held(plan.stages[s - 1].replicas,
-                                                      plan.stages[s - 1].warm_up, stage.replicas);
-    const Bytes received = s == 0 ? Bytes{} : stages[s - 1].crossing;
-    stage.peak_memory = {std::llround(
-        std::ceil(peak_memory(stages[s], stage.warm_up, received, inputs, input.optimizer_state)))};
+    stage.weight_versions = input.residency.versions(stage.warm_up + 1);
+    HeldInputs inputs;
+    if (s > 0) {
+      const PlannedStage& front = plan.stages[s - 1];
+      inputs = {stages[s - 1].crossing,
+                inputs_held(front.replicas, front.warm_up + 1, stage.replicas)};
+    }
+    stage.peak_memory = {std::llround(std::ceil(peak_memory(
+        stages[s], stage.warm_up + 1, inputs, input.residency, input.optimizer_state)))};
   }
 }
 
@@ -111,7 +113,7 @@ std::vector<PlanCandidate> with_variants(const PlannerInput& input,
   std::vector<PlanCandidate> all;
   for (const PlanCandidate& plan : plans) {
     all.push_back(plan);
-    if (plan.stages.size() == 1) continue;
+    if (plan.stages.size() == 1 || input.residency.micro_batches) continue;
     for (const std::uint32_t extra : {0U, 1U}) {
       PlanCandidate deeper = with_deeper_warm_ups(input, plan, extra);
       if (same_warm_ups(deeper, all.back())) continue;
@@ -147,7 +149,7 @@ DataParallelPlan data_parallel(const PlannerInput& input) {
                       result.devices / 1e9;
   }
   result.peak_memory = {
-      std::llround(std::ceil(peak_memory(whole, 0, {}, 0, input.optimizer_state)))};
+      std::llround(std::ceil(peak_memory(whole, 1, {}, input.residency, input.optimizer_state)))};
   result.fits = !input.cluster.memory || result.peak_memory <= *input.cluster.memory;
   return result;
 }

@@ -14,9 +14,9 @@ std::uint32_t devices_of(const PlannerInput& input);
 /// What overheads add to F + B + U of each stage.
 Duration added_per_stage(const PlannerInput& input);
 
-/// The layers of each stage, in the order of the graph, with published warm-ups; not yet priced.
-/// `stage_of` is by position in `order`. Requires: no stage is empty.
-PlanCandidate cut_plan(const std::vector<LayerId>& order,
+/// The layers of each stage, in the order of the graph, with the warm-ups of the input's residency;
+/// not yet priced. `stage_of` is by position in `order`. Requires: no stage is empty.
+PlanCandidate cut_plan(const PlannerInput& input, const std::vector<LayerId>& order,
                        const std::vector<std::uint32_t>& stage_of,
                        std::vector<std::vector<DeviceId>> devices);
 

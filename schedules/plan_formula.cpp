@@ -140,10 +140,6 @@ FormulaTime formula_time(const Cluster& cluster, const std::vector<FormulaStage>
   return loads.finish();
 }
 
-std::uint32_t published_warm_up(std::uint32_t devices_from_here, std::uint32_t replicas) {
-  return (devices_from_here - 1) / replicas;
-}
-
 std::vector<std::uint32_t> full_rate_warm_ups(const std::vector<std::uint32_t>& replicas,
                                               std::uint32_t extra) {
   std::vector<std::uint32_t> warm_ups(replicas.size(), 0);
@@ -154,17 +150,18 @@ std::vector<std::uint32_t> full_rate_warm_ups(const std::vector<std::uint32_t>& 
   return warm_ups;
 }
 
-std::uint32_t inputs_held(std::uint32_t front_replicas, std::uint32_t front_warm_up,
+std::uint32_t inputs_held(std::uint32_t front_replicas, std::uint32_t front_in_flight,
                           std::uint32_t replicas) {
-  return (front_replicas * (front_warm_up + 1) + replicas - 1) / replicas;
+  return (front_replicas * front_in_flight + replicas - 1) / replicas;
 }
 
-double peak_memory(const FormulaStage& stage, std::uint32_t warm_up, Bytes received,
-                   std::uint32_t inputs, double optimizer_state) {
-  const double in_flight = warm_up + 1.0;
-  return static_cast<double>(stage.parameters.count) * (in_flight + 1 + optimizer_state) +
-         in_flight * static_cast<double>(stage.activation.count + stage.crossing.count) +
-         static_cast<double>(received.count) * inputs;
+double peak_memory(const FormulaStage& stage, std::uint32_t in_flight, const HeldInputs& inputs,
+                   const Residency& residency, double optimizer_state) {
+  const double copies = residency.versions(in_flight) + 1.0 + optimizer_state;
+  return static_cast<double>(stage.parameters.count) * copies +
+         static_cast<double>(stage.activation.count) * residency.with_activations(in_flight) +
+         static_cast<double>(stage.crossing.count) * in_flight +
+         static_cast<double>(inputs.each.count) * inputs.count;
 }
 
 }  // namespace plumbline

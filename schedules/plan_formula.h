@@ -49,28 +49,30 @@ struct FormulaTime {
 FormulaTime formula_time(const Cluster& cluster, const std::vector<FormulaStage>& stages,
                          bool activation_transfers);
 
-/// The warm-up of 1F1B-RR as published: floor((devices from this stage on - 1) / r).
-std::uint32_t published_warm_up(std::uint32_t devices_from_here, std::uint32_t replicas);
-
 /// Warm-ups with which strict alternation of F and B runs at the formula's rate on free links: 0
 /// for the last stage, and in front of it ceil(r_behind (w_behind + 1) / r) + `extra`: a stage has
 /// as many micro-batches in flight as the stage behind it, and one more on every replica. Where all
-/// stages have as many replicas this is the published warm-up; for others that is often too short
-/// (1-2-1 with F 10 and B 20 per micro-batch at the ends, 20 and 40 in the middle: 3, 1, 0 runs at
-/// 45, 4, 1, 0 at 30). `extra` is for links that take time.
+/// stages have as many replicas this is the published warm-up (see Residency); for others that is
+/// often too short (1-2-1 with F 10 and B 20 per micro-batch at the ends, 20 and 40 in the middle:
+/// 3, 1, 0 runs at 45, 4, 1, 0 at 30). `extra` is for links that take time.
 std::vector<std::uint32_t> full_rate_warm_ups(const std::vector<std::uint32_t>& replicas,
                                               std::uint32_t extra);
 
-/// An upper bound of what one replica of a stage holds: weights, gradients and optimizer state,
-/// `warm_up` stashed versions, and warm_up + 1 micro-batches in flight, each with its activations
-/// and the gradient received for it; and one buffer for each input it may have received: of the
-/// r_front (warm_up_front + 1) micro-batches that the stage in front has in flight, those that come
-/// to this replica. Nothing is stashed beyond that (design, "Memory").
-double peak_memory(const FormulaStage& stage, std::uint32_t warm_up, Bytes received,
-                   std::uint32_t inputs, double optimizer_state);
+/// What one replica of a stage may have received from the one in front.
+struct HeldInputs {
+  Bytes each;
+  std::uint32_t count = 0;
+};
 
-/// How many inputs one of `replicas` may hold, of a stage behind one with `front_replicas`.
-std::uint32_t inputs_held(std::uint32_t front_replicas, std::uint32_t front_warm_up,
+/// An upper bound of what one replica of a stage holds: versions of its weights, gradients and
+/// optimizer state, and `in_flight` micro-batches, each with its activations and the gradient
+/// received for it; and its inputs. Nothing is stashed beyond that (design, "Memory").
+double peak_memory(const FormulaStage& stage, std::uint32_t in_flight, const HeldInputs& inputs,
+                   const Residency& residency, double optimizer_state);
+
+/// How many inputs one of `replicas` may hold, of a stage behind one with `front_replicas`, each of
+/// which has so many micro-batches in flight: those of these that come to this replica.
+std::uint32_t inputs_held(std::uint32_t front_replicas, std::uint32_t front_in_flight,
                           std::uint32_t replicas);
 
 }  // namespace plumbline

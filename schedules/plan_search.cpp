@@ -64,6 +64,19 @@ class Search {
     entries_.resize(size);
     open_.resize(cells());
     closed_.resize(cells());
+    for (std::uint32_t r = 1; r <= most_replicas_; ++r) {
+      if (space.residency.takes(r))
+        most_inputs_ = std::max(most_inputs_, r * space.residency.in_flight(space.devices, r));
+    }
+    least_in_flight_.assign(space.devices + 1, kManyInputs);
+    for (std::uint32_t devices = 0; devices <= space.devices; ++devices) {
+      for (std::uint32_t r = 1; r <= most_replicas_; ++r) {
+        if (!space.residency.takes(r)) continue;
+        const std::uint32_t in_flight = space.residency.in_flight(devices + r, r);
+        least_in_flight_[devices] =
+            std::min(least_in_flight_[devices], r * space.residency.with_activations(in_flight));
+      }
+    }
   }
 
   SearchOutcome run() {
@@ -127,7 +140,7 @@ class Search {
     const double compute = static_cast<double>(work + space_.overhead.count());
     const Bytes parameters = sums_.parameters[j] - sums_.parameters[k];
     for (std::uint32_t r = 1; r <= most_replicas_; ++r) {
-      if (compute / r > bounds_.period_ns) continue;
+      if (compute / r > bounds_.period_ns || !space_.residency.takes(r)) continue;
       const double ring = ring_bytes(parameters, r);
       for (std::uint32_t position = 0; position + r <= space_.positions; ++position) {
         const Range range = entries_[j][cell(position, r)];
@@ -161,10 +174,9 @@ class Search {
     if (label.devices + devices_in_front_[k] > space_.devices) return;
     if (space_.stages_at_most && label.stages + (k > 0 ? 1 : 0) > *space_.stages_at_most) return;
     if (space_.memory) {
-      // A stage with r replicas and n devices from it on has ceil(n / r) micro-batches in flight on
-      // each, so that all stages in front hold at least this much together.
+      // All replicas of a stage in front hold at least so much together, and one version.
       const double held =
-          (label.devices + 1.0) * static_cast<double>(sums_.activation[k].count) +
+          static_cast<double>(sums_.activation[k].count) * least_in_flight_[label.devices] +
           (2 + space_.optimizer_state) * static_cast<double>(sums_.parameters[k].count);
       const double front = std::ceil(held / static_cast<double>(space_.memory->count) * (1 - 1e-9));
       if (label.devices + front > space_.devices) return;
@@ -211,8 +223,8 @@ class Search {
     stage.parameters = sums_.parameters[j] - sums_.parameters[k];
     stage.activation = sums_.activation[j] - sums_.activation[k];
     stage.crossing = sums_.crossing[j];
-    const double held =
-        peak_memory(stage, published_warm_up(label.devices, r), {}, 0, space_.optimizer_state);
+    const double held = peak_memory(stage, space_.residency.in_flight(label.devices, r), {},
+                                    space_.residency, space_.optimizer_state);
     const double left = static_cast<double>(space_.memory->count) - held;
     if (left < 0) return false;
     label.inputs = kManyInputs;
@@ -221,7 +233,7 @@ class Search {
           std::min(std::floor(left / crossing_[k]), static_cast<double>(kManyInputs)));
     }
     // More room than any stage in front can fill is room without end.
-    if (label.inputs >= 2 * space_.devices + 1) label.inputs = kManyInputs;
+    if (label.inputs >= most_inputs_) label.inputs = kManyInputs;
     return label.inputs > 0;
   }
 
@@ -286,8 +298,8 @@ class Search {
     if (std::max(label.period, label.card * outer_) > bounds_.period_ns) return;
     if (label.devices + front > space_.devices) return;
     if (space_.memory) {
-      const std::uint32_t warm_up = published_warm_up(label.devices + front, front);
-      if (inputs_held(front, warm_up, label.replicas) > label.inputs) return;
+      const std::uint32_t in_flight = space_.residency.in_flight(label.devices + front, front);
+      if (inputs_held(front, in_flight, label.replicas) > label.inputs) return;
       label.inputs = kManyInputs;
     }
     label.traffic += 2 * crossing_[k];
@@ -358,6 +370,9 @@ class Search {
   std::vector<std::int64_t> work_;
   std::vector<double> crossing_;
   std::vector<std::uint32_t> devices_in_front_;  ///< At least, for the work in front.
+  std::uint32_t most_inputs_ = 1;                ///< Of the micro-batches of a stage in front.
+  /// By the devices behind a stage: micro-batches in flight on all its replicas together, at least.
+  std::vector<std::uint32_t> least_in_flight_;
   std::vector<Label> pool_;
   /// Of each frontier, by position and replicas of the stage in front of it; empty = none.
   std::vector<std::vector<Range>> entries_;

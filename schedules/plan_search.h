@@ -8,6 +8,7 @@
 
 #include "models/cluster.h"
 #include "schedules/frontiers.h"
+#include "schedules/residency.h"
 
 namespace plumbline {
 
@@ -27,6 +28,7 @@ struct SearchSpace {
   std::optional<std::uint32_t> stages_at_most;
   bool straight = false;
   bool activation_transfers = true;
+  Residency residency;  ///< Replica counts that it does not take are left out.
 };
 
 /// A plan as positions and frontiers, stages in the order of the pipeline.

@@ -50,7 +50,7 @@ PlanCandidate to_candidate(const PlannerInput& input, const PublishedFrontiers& 
     if (layers[s] > 0) devices.push_back(found.stages[s].devices);
   }
   for (std::uint32_t& s : stage_of) s = number[s];
-  PlanCandidate plan = cut_plan(frontiers.order, stage_of, std::move(devices));
+  PlanCandidate plan = cut_plan(input, frontiers.order, stage_of, std::move(devices));
   price(input, plan);
   plan.period_s = found.seconds;
   return plan;

@@ -12,6 +12,7 @@
 #include "models/diagnostic.h"
 #include "models/profile.h"
 #include "schedules/partition.h"
+#include "schedules/residency.h"
 
 namespace plumbline {
 
@@ -21,7 +22,7 @@ enum class CostModel {
   /// all-reduces added to compute at 4 (m - 1) / m of the parameters, transfers at twice the output
   /// over the receiver's replicas, one link a lower-level group; no memory, no latency.
   published,
-  /// What an asynchronous 1F1B-RR pipeline can at best do on the cluster: see plan_formula.h.
+  /// What a 1F1B-RR pipeline can at best do on the cluster in its steady state: see plan_formula.h.
   calibrated,
 };
 
@@ -34,6 +35,7 @@ struct PlannerInput {
   std::optional<std::uint32_t> devices_at_most{};  ///< Absent = all of the cluster.
   std::optional<std::uint32_t> stages_at_most{};   ///< Absent = as many as pay.
   double optimizer_state = 0;                      ///< Bytes for each byte of parameters.
+  Residency residency{};                           ///< As an asynchronous 1F1B pipeline's.
   Overheads overheads{};                           ///< `per_op` lengthens F, B and U (calibrated).
   bool straight = false;                           ///< One replica a stage.
   bool activation_transfers = true;                ///< Whether links between stages cost time.
@@ -67,7 +69,7 @@ struct PlannedStage {
   Duration compute{};          ///< F + B + U of one micro-batch on one replica.
   Duration synchronization{};  ///< One all-reduce of its replicas, once every `replicas`
                                ///< micro-batches.
-  std::uint32_t warm_up = 0;
+  std::uint32_t warm_up = 0;   ///< Micro-batches in flight, less one.
   std::uint32_t weight_versions = 1;
   Bytes peak_memory;  ///< Of each replica; an upper bound, see plan_formula.h.
 };

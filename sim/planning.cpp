@@ -35,6 +35,22 @@ std::optional<Diagnostic> refuse_scenario(const Scenario& scenario) {
   return std::nullopt;
 }
 
+/// What stages hold under the scenario's schedule.
+Residency residency_of(const ScheduleChoice& schedule) {
+  Residency residency;
+  residency.window = schedule.rule->window;
+  residency.recompute = schedule.recompute;
+  if (!schedule.asynchronous()) {
+    residency.micro_batches = schedule.micro_batches;
+    residency.versions_at_most = 1;
+  } else if (schedule.updates.weights == WeightRule::two) {
+    residency.versions_at_most = 2;
+  } else if (schedule.updates.weights == WeightRule::none) {
+    residency.versions_at_most = 1;
+  }
+  return residency;
+}
+
 /// What the planner tells has no place in a file: it is told at the plan.
 Diagnostics at_plan(const Scenario& scenario, Diagnostics problems) {
   for (Diagnostic& problem : problems) {
@@ -71,6 +87,23 @@ std::optional<double> simulate_data_parallel(Scenario scenario) {
 template <class T>
 std::string flow(const std::vector<T>& values) {
   return fmt::format("[{}]", fmt::join(values, ", "));
+}
+
+/// The formula knows no flush, at which a pipeline runs empty, the longer the more: the best plans
+/// of half as many stages, a quarter, and so on down to one are asked, too.
+void add_shorter(PlannerInput input, std::vector<PlanCandidate>& candidates) {
+  input.candidates = 1;
+  for (std::size_t stages = candidates.front().stages.size() / 2; stages > 0; stages /= 2) {
+    input.stages_at_most = static_cast<std::uint32_t>(stages);
+    auto shorter = plumbline::plan(input);
+    if (!shorter) return;
+    PlanCandidate& best = shorter->best.front();
+    const bool is_new =
+        std::none_of(candidates.begin(), candidates.end(), [&](const PlanCandidate& known) {
+          return known.config() == best.config() && known.order == best.order;
+        });
+    if (is_new) candidates.push_back(std::move(best));
+  }
 }
 
 /// A name as a double-quoted YAML scalar.
@@ -132,7 +165,10 @@ Scenario with_plan(const Scenario& scenario, const PlanCandidate& candidate) {
 
 Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& options) {
   if (auto refused = refuse_scenario(scenario)) return *refused;
-  const SizedCosts costs = costs_at(scenario.model.profile, scenario.micro_batch_size);
+  SizedCosts costs = costs_at(scenario.model.profile, scenario.micro_batch_size);
+  if (scenario.schedule.recompute) {
+    for (LayerCosts& layer : costs.layers) layer.backward.mean += layer.forward.mean;
+  }
   const Plan& plan = scenario.plan;
 
   // The planner proposes.
@@ -142,6 +178,7 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
                      .cost_model = plan.cost_model,
                      .devices_at_most = options.devices_at_most,
                      .optimizer_state = scenario.optimizer_state,
+                     .residency = residency_of(scenario.schedule),
                      .overheads = scenario.overheads,
                      .straight = options.straight,
                      .activation_transfers = plan.activation_transfers.value_or(
@@ -155,6 +192,9 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
   Planning planning{*std::move(plans), {}, plan.cost_model, {}, {}};
   if (!costs.estimated.empty()) planning.estimated.push_back(costs.estimated);
   if (!options.devices_at_most) planning.data_parallel_s = simulate_data_parallel(scenario);
+
+  if (!scenario.schedule.asynchronous() && plan.cost_model == CostModel::calibrated)
+    add_shorter(input, planning.plans.best);
 
   // Simulation decides.
   Diagnostics refused;
@@ -173,6 +213,8 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
   // The published formula's choice stays first: it is asked what it says.
   const auto first = planning.ranked.begin() + (plan.cost_model == CostModel::published ? 1 : 0);
   std::stable_sort(first, planning.ranked.end(), better);
+  if (planning.ranked.size() > std::max(1U, plan.candidates))
+    planning.ranked.resize(std::max(1U, plan.candidates));
   return planning;
 }
 

@@ -11,7 +11,7 @@
 namespace plumbline::test {
 namespace {
 
-std::string random_scenario(std::uint64_t seed) {
+std::string random_scenario(std::uint64_t seed, const std::string& schedule) {
   Dice dice(seed);
   std::string text = "version: 1\nmodel:\n  layers:\n";
   const std::int64_t layers = dice.roll(2, 7);
@@ -29,15 +29,14 @@ std::string random_scenario(std::uint64_t seed) {
                     "cluster: {{levels: [{{size: {}, bandwidth: 20 GB/s}}, {{size: 2, "
                     "bandwidth: {} GB/s}}]}}\n",
                     dice.roll(1, 3), dice.roll(1, 10));
-  return text +
-         "plan: {partition: pipedream}\nschedule: {name: pipedream, micro_batches: 1200}\n"
-         "training: {optimizer_state: 2}\n";
+  return text + "plan: {partition: pipedream}\nschedule: {" + schedule +
+         "}\ntraining: {optimizer_state: 2}\n";
 }
 
 TEST_CASE("no simulated plan beats the formula, needs more memory than it says, or the winner") {
   std::uint64_t replicated = 0;
   for (std::uint64_t seed = 1; seed <= trials(100); ++seed) {
-    const std::string text = random_scenario(seed);
+    const std::string text = random_scenario(seed, "name: pipedream, micro_batches: 1200");
     CAPTURE(text);
     const auto scenario = parse_scenario(text_source("random.yaml", text), {});
     REQUIRE(scenario);
@@ -57,6 +56,74 @@ TEST_CASE("no simulated plan beats the formula, needs more memory than it says, 
     }
   }
   CHECK(replicated > trials(100));
+}
+
+TEST_CASE("no plan for a schedule with a flush holds more than it says, or cannot run") {
+  const std::vector<std::string> schedules = {"name: gpipe, micro_batches: 6",
+                                              "name: 1f1b, micro_batches: 4",
+                                              "name: 1f1b, micro_batches: 12, recompute: full",
+                                              "name: eager-1f1b, micro_batches: 6",
+                                              "name: naive, micro_batches: 4",
+                                              "name: delayed-backward, micro_batches: 6",
+                                              "name: gpipe, micro_batches: 5, transfers: blocking"};
+  std::uint64_t plans = 0;
+  for (std::uint64_t seed = 1; seed <= trials(150); ++seed) {
+    const std::string text = random_scenario(seed, schedules[seed % schedules.size()]);
+    CAPTURE(text);
+    const auto scenario = parse_scenario(text_source("random.yaml", text), {});
+    REQUIRE(scenario);
+    const auto planning = plan_scenario(*scenario, {});
+    REQUIRE_MESSAGE(planning, (planning ? "" : to_text(planning.problems())));
+    for (const SimulatedPlan& plan : planning->ranked) {
+      ++plans;
+      CHECK(plan.time_s >= planning->winner().time_s);
+      CHECK(plan.time_s >= plan.candidate.period_s * 0.995);
+      const auto prediction = predict(with_plan(*scenario, plan.candidate));
+      REQUIRE(prediction);
+      for (std::size_t s = 0; s < plan.candidate.stages.size(); ++s) {
+        CHECK(plan.candidate.stages[s].weight_versions == 1);
+        CHECK(scenario->schedule.micro_batches % plan.candidate.stages[s].replicas == 0);
+        for (const std::uint32_t slot : prediction->graph.stage_slots[s])
+          CHECK(prediction->memory[slot].peak.sum() <= plan.candidate.stages[s].peak_memory);
+      }
+    }
+  }
+  CHECK(plans > trials(150));
+}
+
+TEST_CASE("with a flush weights are held once, and what fits is planned") {
+  // 2 GB of weights, of gradients and of optimizer state each: 6 GB on every device.
+  const auto scenario = parse_scenario(
+      text_source("flush.yaml",
+                  "version: 1\nmodel: {uniform: {layers: 8, forward: 10 ms, backward: 20 ms, "
+                  "output: 1 MB, activation: 1 MB, parameters: 1 GB}}\n"
+                  "cluster: {devices: 4, memory: 8 GB}\nplan: {stages: 4}\n"
+                  "schedule: {name: 1f1b, micro_batches: 16}\ntraining: {optimizer_state: 1}\n"),
+      {});
+  REQUIRE(scenario);
+  const auto planning = plan_scenario(*scenario, {});
+  REQUIRE_MESSAGE(planning, (planning ? "" : to_text(planning.problems())));
+  CHECK(planning->winner().candidate.config() == "1-1-1-1");
+  CHECK(planning->winner().fits);
+}
+
+TEST_CASE("with a flush a shorter pipeline may win, which the formula does not see") {
+  const auto winner = [](int micro_batches) {
+    const auto scenario = parse_scenario(
+        text_source("short.yaml",
+                    "version: 1\nmodel: {uniform: {layers: 12, forward: 10 ms, backward: 20 ms, "
+                    "output: 1 MB, activation: 1 MB, parameters: 100 MB}}\n"
+                    "cluster: {devices: 4, link: {bandwidth: 10 GB/s}}\n"
+                    "schedule: {name: 1f1b, micro_batches: " +
+                        std::to_string(micro_batches) + "}\n"),
+        {});
+    REQUIRE(scenario);
+    const auto planning = plan_scenario(*scenario, {});
+    REQUIRE_MESSAGE(planning, (planning ? "" : to_text(planning.problems())));
+    return planning->winner().candidate.config();
+  };
+  CHECK(winner(4) == "4");
+  CHECK(winner(1) == "1");  // nothing else divides it, and four stages would run one by one
 }
 
 TEST_CASE("a settled scenario runs the winner, and a written plan is read as the same one") {

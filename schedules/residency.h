@@ -1,0 +1,43 @@
+// What a stage holds at one time under a schedule, by counting: for the memory of plans.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+namespace plumbline {
+
+/// How many micro-batches and versions of its weights one replica of a stage holds.
+struct Residency {
+  /// See ScheduleRule::window; that of 1F1B where none is given.
+  std::uint32_t (*window)(std::uint32_t depth, std::uint32_t m) =
+      [](std::uint32_t depth, std::uint32_t) { return depth; };
+  /// Between two flushes; replicas divide them. Absent: there is no flush.
+  std::optional<std::uint32_t> micro_batches;
+  /// Versions at most; absent: one for each micro-batch in flight.
+  std::optional<std::uint32_t> versions_at_most;
+  /// Of a micro-batch in flight only the stage's input is kept; activations are made again.
+  bool recompute = false;
+
+  /// Whether a stage may have so many replicas.
+  bool takes(std::uint32_t replicas) const {
+    return !micro_batches || *micro_batches % replicas == 0;
+  }
+  /// Micro-batches in flight on each replica, with so many devices from the stage to the end: for
+  /// 1F1B without a flush floor((devices - 1) / replicas) + 1 (Narayanan et al. 2019, section 3.2).
+  std::uint32_t in_flight(std::uint32_t devices, std::uint32_t replicas) const {
+    const std::uint32_t own =
+        micro_batches ? (*micro_batches + replicas - 1) / replicas : 1U << 30U;
+    return std::min(window((devices - 1) / replicas + 1, own), own);
+  }
+  std::uint32_t versions(std::uint32_t in_flight) const {
+    return std::min(in_flight, versions_at_most.value_or(in_flight));
+  }
+  /// Micro-batches whose activations it holds.
+  std::uint32_t with_activations(std::uint32_t in_flight) const {
+    return recompute ? 1 : in_flight;
+  }
+};
+
+}  // namespace plumbline
