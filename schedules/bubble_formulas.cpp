@@ -76,6 +76,18 @@ std::optional<Found> eager_one_f_one_b(const Terms& t) {
   return Found{(t.m + t.p - 1) * t.pair + 2 * t.c * (t.p - 1), "makespan = (m+p-1)(f+b) + 2c(p-1)"};
 }
 
+/// The two ratios of a makespan on p devices that are busy for so long in all.
+ClosedForm form_of(const Found& found, std::int64_t p, Duration busy) {
+  ClosedForm form{found.makespan, 0, 0, found.text};
+  const Duration idle = p * form.makespan - busy;
+  if (form.makespan.count() > 0)
+    form.bubble_fraction =
+        static_cast<double>(idle.count()) / static_cast<double>((p * form.makespan).count());
+  if (busy.count() > 0)
+    form.bubble_overhead = static_cast<double>(idle.count()) / static_cast<double>(busy.count());
+  return form;
+}
+
 }  // namespace
 
 std::optional<ClosedForm> closed_form(std::string_view schedule, const PipelineTimes& times) {
@@ -90,15 +102,31 @@ std::optional<ClosedForm> closed_form(std::string_view schedule, const PipelineT
   if (schedule == "1f1b") found = one_f_one_b(terms);
   if (schedule == "eager-1f1b") found = eager_one_f_one_b(terms);
   if (!found) return std::nullopt;
-  ClosedForm form{found->makespan, 0, 0, found->text};
-  const Duration busy = terms.m * (sum(times.forward) + sum(times.backward));
-  const Duration idle = terms.p * form.makespan - busy;
-  if (form.makespan.count() > 0)
-    form.bubble_fraction =
-        static_cast<double>(idle.count()) / static_cast<double>((terms.p * form.makespan).count());
-  if (busy.count() > 0)
-    form.bubble_overhead = static_cast<double>(idle.count()) / static_cast<double>(busy.count());
-  return form;
+  return form_of(*found, terms.p, terms.m * (sum(times.forward) + sum(times.backward)));
+}
+
+std::optional<ClosedForm> chunk_closed_form(std::string_view schedule, const ChunkTimes& times) {
+  const std::int64_t p = times.shape.devices;
+  const std::int64_t m = times.shape.micro_batches;
+  const std::int64_t rounds = m * times.shape.chunks;
+  const Duration f = times.forward;
+  const Duration i = times.backward_input;
+  const Duration w = times.backward_weight;
+  const Duration work = rounds * (f + i + w);  // of a device
+  const bool alike = f == i && i == w;
+  std::optional<Found> found;
+  if (schedule == "interleaved-1f1b" || (schedule == "looped-bfs" && m >= p))
+    found = Found{work + (p - 1) * (f + i + w), "(p-1)/(vm+p-1)"};
+  if (schedule == "zb-h1" && i >= w && m >= p)
+    found = Found{work + (p - 1) * (f + i - w), "makespan = m(f+b) + (p-1)(f+i-w)"};
+  if (schedule == "zb-h2" && alike && m >= 2 * p - 1)
+    found = Found{work + (p - 1) * f, "makespan = m(f+b) + (p-1)f"};
+  if (schedule == "zb-v" && alike && m >= 2 * p - 1)
+    found = Found{work + (p - 1) * f, "makespan = 2m(f+b) + (p-1)f"};
+  if (schedule == "dualpipev" && i + w >= f && f >= i && i >= w)
+    found = Found{work + (p - 1) * (f + i - w), "makespan = 2m(f+b) + (p-1)(f+i-w)"};
+  if (!found) return std::nullopt;
+  return form_of(*found, p, p * work);
 }
 
 }  // namespace plumbline

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/units.h"
+#include "schedules/chunk_orders.h"
 
 namespace plumbline {
 
@@ -42,5 +43,23 @@ struct ClosedForm {
 /// Huang et al. 2019 and Narayanan et al. 2021 for the equal, free case; the others were found and
 /// checked by exhaustive simulation.
 std::optional<ClosedForm> closed_form(std::string_view schedule, const PipelineTimes& times);
+
+/// One mini-batch of a schedule with chunks: stages that are all alike, and links that are free.
+struct ChunkTimes {
+  ChunkShape shape;
+  Duration forward{};         ///< Of one stage, as the next two.
+  Duration backward_input{};  ///< The whole backward where it is not split.
+  Duration backward_weight{};
+};
+
+/// The closed form of a schedule with chunks, or nothing where none is known to hold. With p
+/// devices of v stages, m micro-batches, f, b = i + w of a stage:
+///  - interleaved-1f1b, m a multiple of p: (v m + p - 1)(f+b); looped-bfs, m >= p: the same.
+///  - zb-h1, i >= w and m >= p: m (f+b) + (p-1)(f + i - w).
+///  - zb-h2, f = i = w and m >= 2p-1: m (f+b) + (p-1) f; zb-v: 2 m (f+b) + (p-1) f.
+///  - dualpipev, b >= f >= i >= w, its pairs one after the other: 2 m (f+b) + (p-1)(f + i - w).
+/// Narayanan et al. 2021, Lamy-Poirier 2023 and Qi et al. 2024; the last one was found, and all are
+/// checked, by simulation.
+std::optional<ClosedForm> chunk_closed_form(std::string_view schedule, const ChunkTimes& times);
 
 }  // namespace plumbline

@@ -1,6 +1,9 @@
-// The window family: naive, GPipe, 1F1B, eager 1F1B, delayed backward, PipeDream.
+// What is known of each schedule, and the window family: naive, GPipe, 1F1B, eager 1F1B, delayed
+// backward, PipeDream.
 // SPDX-License-Identifier: MIT
 #include "schedules/generators.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -8,6 +11,12 @@
 #include "schedules/check.h"
 
 namespace plumbline {
+namespace {
+
+/// Of a device; a pipeline of more stages than layers is refused anyway.
+constexpr std::uint32_t kMostChunks = 1000;
+
+}  // namespace
 
 const std::vector<ScheduleRule>& schedule_rules() {
   using U = std::uint32_t;
@@ -95,13 +104,107 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .in_flight = "1",
        .makespan = "m (f+b) of the whole model, and what the all-reduces leave exposed",
        .source = "Li et al. 2020 (PyTorch Distributed), section 3.2.3"},
+      {.name = "interleaved-1f1b",
+       .chunks = ChunkRule{.lists = interleaved_1f1b,
+                           .least_chunks = 2,
+                           .most_chunks = kMostChunks,
+                           .whole_rounds = true},
+       .summary = "1F1B over v stages on each device, each 1/v as long",
+       .order = "groups of p micro-batches go round chunk by chunk; then one F, one B",
+       .bubble = "fraction (p-1)/(vm+p-1), overhead (p-1)/(vm)",
+       .in_flight = "min(vm, (v-1)p + 2(p-1-d) + 1) chunks on device d",
+       .makespan = "(vm+p-1)(f+b)",
+       .source = "Narayanan et al. 2021 (Megatron-LM), section 2.2"},
+      {.name = "looped-bfs",
+       .chunks =
+           ChunkRule{.lists = looped_breadth_first, .least_chunks = 2, .most_chunks = kMostChunks},
+       .summary = "breadth-first: chunk by chunk all forwards, then all backwards",
+       .order = "all F of the first chunk, of the next, ...; all B of the last, newest first, ...",
+       .bubble = "fraction (p-1)/(vm+p-1), overhead (p-1)/(vm), for m >= p",
+       .in_flight = "vm chunks",
+       .makespan = "(vm+p-1)(f+b) for m >= p",
+       .source = "Lamy-Poirier 2023 (breadth-first pipeline parallelism)"},
+      {.name = "zb-h1",
+       .chunks = ChunkRule{.lists = zero_bubble_h1},
+       .summary = "1F1B with split backwards: weight parts fill the gaps, memory as with 1F1B",
+       .order = "p-1-d forwards; then F I in turn, and W from the d-th backward on",
+       .bubble = "overhead (p-1)(f+i-w) / (m(f+b)) for i >= w and m >= p",
+       .in_flight = "min(m, p), until W",
+       .makespan = "m(f+b) + (p-1)(f+i-w) for i >= w and m >= p",
+       .source = "Qi et al. 2024 (zero bubble)"},
+      {.name = "zb-h2",
+       .chunks = ChunkRule{.lists = zero_bubble_h2},
+       .summary = "zero bubble: twice as many micro-batches in flight, and no gap on any device",
+       .order = "I as soon as it can, else F with at most 2p-1 in flight, else W",
+       .bubble = "none between a device's first op and its last, for f = i = w and m >= 2p-1",
+       .in_flight = "min(m, 2p-1), until W",
+       .makespan = "m(f+b) + (p-1)f for f = i = w and m >= 2p-1",
+       .source = "Qi et al. 2024 (zero bubble)"},
+      {.name = "zb-v",
+       .chunks = ChunkRule{.lists = zero_bubble_v,
+                           .placement = StagePlacement::vee,
+                           .least_chunks = 2,
+                           .most_chunks = 2},
+       .summary = "zero bubble with the memory of 1F1B: stages d and 2p-1-d on device d",
+       .order = "down and back up; I and W of both stages in turn once the pipeline is full",
+       .bubble = "none between a device's first op and its last, for f = i = w and m >= 2p-1",
+       .in_flight = "min(2m, 2p) chunks, until W",
+       .makespan = "2m(f+b) + (p-1)f for f = i = w and m >= 2p-1",
+       .source = "Qi et al. 2024 (zero bubble), in the order of PyTorch's ScheduleZBVZeroBubble"},
+      {.name = "dualpipev",
+       .chunks = ChunkRule{.lists = dualpipe_v,
+                           .placement = StagePlacement::vee,
+                           .least_chunks = 2,
+                           .most_chunks = 2,
+                           .least_rounds = 2},
+       .summary = "forwards and backwards in pairs, stages d and 2p-1-d on device d",
+       .order = "eight phases; the two of a pair run one after the other here",
+       .bubble = "overhead (p-1)(f+i-w) / (2m(f+b)) for b >= f >= i >= w",
+       .in_flight = "2p+1 chunks, until W",
+       .makespan = "2m(f+b) + (p-1)(f+i-w) for b >= f >= i >= w",
+       .source = "DeepSeek-AI 2024 (DualPipe), the variant on half of the devices"},
   };
   return rules;
 }
 
+std::optional<Diagnostic> ChunkRule::refuse(const ChunkShape& shape, const Mark& mark) const {
+  const std::uint32_t m = shape.micro_batches;
+  const std::uint32_t p = shape.devices;
+  if (whole_rounds && m % p != 0) {
+    const std::uint32_t below = m / p * p;
+    return input_error(mark,
+                       fmt::format("schedule.micro_batches is {}, which the {} devices do not "
+                                   "divide evenly",
+                                   m, p),
+                       fmt::format("{}{} would do: groups of {} go round",
+                                   below > 0 ? fmt::format("{} or ", below) : "", below + p, p));
+  }
+  if (m < least_rounds * p) {
+    return input_error(
+        mark, fmt::format("schedule.micro_batches is {}, too few for {} devices", m, p),
+        fmt::format("{} or more: {} times as many as devices", least_rounds * p, least_rounds));
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string> limits_of(const ScheduleRule& rule) {
   std::vector<std::string> limits;
-  if (rule.whole_model) {
+  if (rule.chunks) {
+    const ChunkRule& chunks = *rule.chunks;
+    if (chunks.most_chunks == 1) {
+      limits.emplace_back("one stage on each device; no plan.replicas");
+    } else {
+      limits.push_back(fmt::format("schedule.chunks stages on each device ({}); no plan.replicas",
+                                   chunks.most_chunks == chunks.least_chunks
+                                       ? std::to_string(chunks.most_chunks)
+                                       : "2 where it is not given"));
+    }
+    if (chunks.whole_rounds) limits.emplace_back("devices divide schedule.micro_batches");
+    if (chunks.least_rounds > 0) {
+      limits.push_back(fmt::format("schedule.micro_batches: {} times the devices, or more",
+                                   chunks.least_rounds));
+    }
+  } else if (rule.whole_model) {
     limits.emplace_back("one stage on every device: no plan.stages, replicas, devices or copies");
   } else if (rule.asynchronous) {
     limits.emplace_back("plan.replicas as given; no copies: plan.data_parallel is 1");
@@ -168,6 +271,7 @@ std::vector<Op> window_list(const Position& position, std::uint32_t window,
 
 Result<Schedule> generate(const ScheduleRule& rule, const PipelineShape& shape,
                           const std::vector<std::uint32_t>& windows, const Mark& mark) {
+  PLUMBLINE_CHECK(rule.window != nullptr, rule.name);
   PLUMBLINE_CHECK(windows.size() == shape.positions.size(), windows.size(), shape.positions.size());
   if (rule.host_loop) {
     // The loop runs over the whole model as over one position: its list is the issue order.

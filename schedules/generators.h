@@ -2,31 +2,53 @@
 // position. SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "models/diagnostic.h"
+#include "schedules/chunk_orders.h"
 #include "schedules/schedule.h"
 
 namespace plumbline {
 
-/// What a schedule is. All rules of this family give position s a window K_s (capped at the number
-/// of micro-batches m): F0..F(K-1), then B(k), F(K+k) in turn, then the remaining B's in order.
+/// The rule of a schedule whose devices have several stages, or whose backwards have two parts.
+struct ChunkRule {
+  OpLists (*lists)(const ChunkShape& shape);
+  StagePlacement placement = StagePlacement::loop;
+  std::uint32_t least_chunks = 1;
+  std::uint32_t most_chunks = 1;
+  bool whole_rounds = false;       ///< m is a multiple of p.
+  std::uint32_t least_rounds = 0;  ///< m is so many times p at least.
+
+  /// Two where there may be several.
+  std::uint32_t usual_chunks() const { return std::min(2U, most_chunks); }
+  /// What is wrong with the number of micro-batches; its help says what would do.
+  std::optional<Diagnostic> refuse(const ChunkShape& shape, const Mark& mark) const;
+};
+
+/// What a schedule is. A rule without chunks gives position s a window K_s (capped at the number of
+/// micro-batches m): F0..F(K-1), then B(k), F(K+k) in turn, then the remaining B's in order.
 struct ScheduleRule {
   std::string_view name;
   /// The window of a position with `depth` micro-batches between it and the end of the pipeline
   /// and back, of m in all: p-s for position s of p; with replica counts r_0, r_1, ... and their
   /// sum N, floor((N - 1 - sum of r_j before s) / r_s) + 1 (Narayanan et al. 2019, section 3.2).
-  std::uint32_t (*window)(std::uint32_t depth, std::uint32_t m);
-  bool asynchronous;  ///< An update after every backward and no flush.
-  bool host_loop;     ///< One host thread loops over the whole model: the loop is the issue order.
-  bool takes_warm_up;
+  /// Null with chunks.
+  std::uint32_t (*window)(std::uint32_t depth, std::uint32_t m) = nullptr;
+  std::optional<ChunkRule> chunks{};  ///< Instead of a window.
+  bool asynchronous = false;          ///< An update after every backward and no flush.
+  bool host_loop =
+      false;  ///< One host thread loops over the whole model: the loop is the issue order.
+  bool takes_warm_up = false;
   bool whole_model = false;  ///< Every device runs one copy of a single stage.
   std::string_view summary;
   std::string_view order;
-  // The closed forms for p positions, m micro-batches, equal stages of f and b, free links.
+  // The closed forms for p positions, m micro-batches, equal stages of f and b, free links; with
+  // chunks p devices of v stages, each of f and b = i + w.
   std::string_view bubble;
   std::string_view in_flight;  ///< The most micro-batches that position s holds.
   std::string_view makespan;
@@ -44,8 +66,8 @@ const std::vector<ScheduleRule>& schedule_rules();
 /// The rule of this name, or nullptr.
 const ScheduleRule* find_schedule_rule(std::string_view name);
 
-/// The window of each position, in micro-batches of one replica: by the rule, or `warm_up` + 1
-/// where that is given (one a position), never above the number that a replica has.
+/// The window of each position, in micro-batches of one replica: by the rule (which has one), or
+/// `warm_up` + 1 where that is given (one a position), never above the number that a replica has.
 std::vector<std::uint32_t> windows(const ScheduleRule& rule, const PipelineShape& shape,
                                    const std::optional<std::vector<std::uint32_t>>& warm_up);
 
@@ -57,7 +79,7 @@ std::vector<Op> window_list(const Position& position, std::uint32_t window,
                             std::uint32_t replicas = 1);
 
 /// The schedule of `rule` over `shape` with these windows (one a position).
-/// Requires: no slot in two positions.
+/// Requires: a rule with a window; no slot in two positions.
 /// Errors (at `mark`): a deadlock, which only a given warm-up can bring about.
 Result<Schedule> generate(const ScheduleRule& rule, const PipelineShape& shape,
                           const std::vector<std::uint32_t>& windows, const Mark& mark);

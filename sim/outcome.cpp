@@ -12,6 +12,41 @@
 namespace plumbline {
 namespace {
 
+/// The cost classes of a stage, as lowering lays them out: F, B, I, W, U.
+constexpr std::size_t kCostKinds = 5;
+
+/// The same for a schedule with chunks, where all stages are alike and links are free.
+std::optional<ClosedForm> formula_of_chunks(const Scenario& scenario, const Pipeline& pipeline,
+                                            const OpGraph& graph) {
+  const std::uint32_t stages = pipeline.schedule.shape.stages();
+  const auto& order = pipeline.schedule.issue_order;
+  const bool splits = std::any_of(order.begin(), order.end(),
+                                  [](const Op& op) { return op.kind == OpKind::backward_input; });
+  const bool has_whole = std::any_of(order.begin(), order.end(),
+                                     [](const Op& op) { return op.kind == OpKind::backward; });
+  ChunkTimes times;
+  times.shape = {stages / scenario.schedule.chunks, scenario.schedule.chunks,
+                 pipeline.schedule.shape.micro_batches};
+  for (std::uint32_t s = 0; s < stages; ++s) {
+    const Cost* const cost = &graph.costs[s * kCostKinds];
+    const Duration backward = cost[1].hold;
+    const ChunkTimes own{times.shape, cost[0].hold, splits ? cost[2].hold : backward,
+                         splits ? cost[3].hold : Duration{}};
+    if (cost[4].hold.count() > 0) return std::nullopt;
+    if (has_whole && own.backward_input + own.backward_weight != backward) return std::nullopt;
+    const bool alike = own.forward == times.forward && own.backward_input == times.backward_input &&
+                       own.backward_weight == times.backward_weight;
+    if (s > 0 && !alike) return std::nullopt;
+    times = own;
+  }
+  for (std::uint32_t i = 0; i < graph.size(); ++i) {
+    const ActivityKind kind = graph.activities[i].kind;
+    const bool moves = is_transfer(kind) || kind == ActivityKind::all_reduce;
+    if (moves && (graph.cost(i).hold + graph.cost(i).latency).count() > 0) return std::nullopt;
+  }
+  return chunk_closed_form(scenario.schedule.rule->name, times);
+}
+
 /// The closed form for this run, where its conditions hold: overlapped transfers without bandwidth,
 /// neighbours that do not matter, nothing but F and B that takes time, one mini-batch like the
 /// other.
@@ -22,16 +57,16 @@ std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& p
   if (graph.slowdowns.size() > 1) return std::nullopt;
   const PipelineShape& shape = pipeline.schedule.shape;
   if (!scenario.schedule.rule || scenario.schedule.whole_model()) return std::nullopt;
+  if (scenario.schedule.chunk_rule()) return formula_of_chunks(scenario, pipeline, graph);
   if (pipeline.windows != windows(*scenario.schedule.rule, shape, std::nullopt))
     return std::nullopt;
   if (shape.slots != shape.positions.size()) return std::nullopt;  // replicas
   PipelineTimes times;
   times.micro_batches = pipeline.schedule.shape.micro_batches;
-  constexpr std::size_t kinds = 5;  // the cost classes of a stage, as lowering lays them out
   for (const Position& position : pipeline.schedule.shape.positions) {
     Duration forward{}, backward{};
     for (std::uint32_t i = 0; i < position.stages; ++i) {
-      const Cost* const stage = &graph.costs[(position.first_stage + i) * kinds];
+      const Cost* const stage = &graph.costs[(position.first_stage + i) * kCostKinds];
       forward += stage[0].hold;
       backward += stage[1].hold;
       if (stage[4].hold.count() > 0) return std::nullopt;

@@ -226,6 +226,22 @@ std::optional<Diagnostics> add_schedule(const Scenario& scenario, const Pipeline
     pipeline.schedule = *std::move(schedule);
     return std::nullopt;
   }
+  if (const ChunkRule* const rule = choice.chunk_rule()) {
+    const ChunkShape chunks = chunk_shape(scenario, shape.stages());
+    if (auto refused = rule->refuse(chunks, choice.micro_batches_mark))
+      return Diagnostics{*refused};
+    if (scenario.plan.warm_up) {
+      return Diagnostics{input_error(
+          scenario.plan.warm_up->mark,
+          fmt::format("plan.warm_up does not apply to the schedule '{}'", choice.rule->name),
+          "it is for 1f1b, eager-1f1b and pipedream")};
+    }
+    auto schedule = checked_schedule(std::string(choice.rule->name), false, shape,
+                                     rule->lists(chunks), choice.name_mark);
+    if (!schedule) return schedule.problems();
+    pipeline.schedule = *std::move(schedule);
+    return std::nullopt;
+  }
   if (auto refused = refuse_shared_slots(scenario, shape, pipeline.devices))
     return Diagnostics{*refused};
   auto windows = position_windows(scenario, shape, pipeline.partition);

@@ -25,23 +25,31 @@ std::uint32_t stage_count(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
   if (scenario.schedule.whole_model()) return 1;
   if (scenario.schedule.file) return scenario.schedule.file->stages;
+  const std::uint32_t chunks = scenario.schedule.chunks;
   if (plan.stages) return static_cast<std::uint32_t>(plan.stages->value);
   if (const auto written = plan.written_stages()) return static_cast<std::uint32_t>(*written);
   if (plan.replicas) return static_cast<std::uint32_t>(plan.replicas->value.size());
   if (plan.devices) return static_cast<std::uint32_t>(plan.devices->value.size());
-  return std::max<std::uint32_t>(
-      scenario.cluster.device_count() / static_cast<std::uint32_t>(scenario.copies), 1);
+  return chunks *
+         std::max<std::uint32_t>(
+             scenario.cluster.device_count() / static_cast<std::uint32_t>(scenario.copies), 1);
 }
 
 using StageDevices = std::vector<std::vector<DeviceId>>;
 
 /// The devices of each stage of one copy, as they are numbered where the plan does not say: 0, 1,
-/// ... stage by stage, replica by replica; for an order from a file its rows.
+/// ... stage by stage, replica by replica; for an order from a file its rows, for a schedule with
+/// chunks as it places them.
 StageDevices numbered_devices(const Scenario& scenario,
                               const std::vector<std::uint32_t>& replicas) {
   StageDevices devices(replicas.size());
   if (const auto& file = scenario.schedule.file) {
     for (std::size_t s = 0; s < replicas.size(); ++s) devices[s] = {{file->slot_of_stage[s]}};
+    return devices;
+  }
+  if (const ChunkRule* const rule = scenario.schedule.chunk_rule()) {
+    const auto placed = placed_stages(rule->placement, chunk_shape(scenario, replicas.size()));
+    for (std::size_t s = 0; s < replicas.size(); ++s) devices[s] = {{placed[s]}};
     return devices;
   }
   std::uint32_t next = 0;
@@ -96,9 +104,13 @@ Result<std::vector<std::uint32_t>> stage_replicas(const Scenario& scenario, std:
   const ScheduleChoice& choice = scenario.schedule;
   for (std::size_t s = 0; s < stages; ++s) {
     const std::int64_t r = given->value[s];
-    if (r > 1 && choice.file) {
+    if (r > 1 && (choice.file || choice.chunk_rule())) {
       return input_error(given->mark,
-                         "plan.replicas above 1 do not go with an order from schedule.file");
+                         choice.file
+                             ? "plan.replicas above 1 do not go with an order from schedule.file"
+                             : fmt::format("plan.replicas above 1 do not go with the schedule '{}'",
+                                           choice.rule->name),
+                         choice.file ? "" : "plan.data_parallel makes copies of the pipeline");
     }
     if (!choice.asynchronous() && choice.micro_batches % r != 0) {
       return input_error(
@@ -115,6 +127,14 @@ Result<std::vector<std::uint32_t>> stage_replicas(const Scenario& scenario, std:
 /// The devices of each stage of the first copy.
 Result<StageDevices> stage_devices(const Scenario& scenario, std::uint32_t stages) {
   const Plan& plan = scenario.plan;
+  if (stages % scenario.schedule.chunks != 0) {
+    return input_error(
+        plan.stages ? plan.stages->mark : plan.partition_mark,
+        fmt::format("the number of stages is {}, which the {} of each device do not divide", stages,
+                    scenario.schedule.chunks),
+        fmt::format("the schedule '{}' gives each device as many (schedule.chunks)",
+                    scenario.schedule.rule->name));
+  }
   const auto replicas = stage_replicas(scenario, stages);
   if (!replicas) return replicas.problems();
   std::optional<std::uint32_t> available;
@@ -133,6 +153,13 @@ Result<StageDevices> stage_devices(const Scenario& scenario, std::uint32_t stage
       return input_error(plan.devices->mark, "plan.devices differs from the rows of schedule.file",
                          "row i of the file is device i: leave plan.devices out");
     }
+    if (devices && scenario.schedule.chunk_rule() && *devices != numbered) {
+      return input_error(
+          plan.devices->mark,
+          fmt::format("plan.devices differs from how the schedule '{}' places stages",
+                      scenario.schedule.rule->name),
+          "leave plan.devices out");
+    }
     return devices;
   }
   std::uint32_t needed = 0;
@@ -143,7 +170,7 @@ Result<StageDevices> stage_devices(const Scenario& scenario, std::uint32_t stage
     const Mark& mark = plan.replicas ? plan.replicas->mark
                        : plan.stages ? plan.stages->mark
                                      : scenario.cluster_mark;
-    const bool single = !plan.replicas && !scenario.schedule.file;
+    const bool single = !plan.replicas && !scenario.schedule.file && scenario.schedule.chunks == 1;
     const std::string copies =
         scenario.copies > 1 ? fmt::format(" for each of {} copies", scenario.copies) : "";
     if (single) {
@@ -248,7 +275,10 @@ Result<Cut> cut_layers(const Scenario& scenario, const std::vector<LayerCosts>& 
     return input_error(
         plan.stages ? plan.stages->mark : scenario.plan_mark,
         fmt::format("the number of stages is {}, but that of layers is {}", stages, layers),
-        plan.stages ? "" : "without plan.stages there is a stage for each device");
+        plan.stages ? ""
+        : scenario.schedule.chunks == 1
+            ? "without plan.stages there is a stage for each device"
+            : fmt::format("each device has {} stages (schedule.chunks)", scenario.schedule.chunks));
   }
   PLUMBLINE_CHECK(!plan.is_planned(), "the plan is not settled");
   if (std::get<PartitionRule>(plan.partition) == PartitionRule::even)
@@ -268,6 +298,11 @@ Result<Cut> cut_layers(const Scenario& scenario, const std::vector<LayerCosts>& 
 }
 
 }  // namespace
+
+ChunkShape chunk_shape(const Scenario& scenario, std::size_t stages) {
+  const std::uint32_t chunks = scenario.schedule.chunks;
+  return {static_cast<std::uint32_t>(stages) / chunks, chunks, scenario.schedule.micro_batches};
+}
 
 Result<Partition> place(const Scenario& scenario, const std::vector<LayerCosts>& costs) {
   const std::uint32_t stages = stage_count(scenario);

@@ -15,6 +15,9 @@ namespace plumbline {
 /// Errors: a plan that does not fit the model, the cluster or the schedule.
 Result<Partition> place(const Scenario& scenario, const std::vector<LayerCosts>& costs);
 
+/// The shape of a schedule with chunks over so many stages.
+ChunkShape chunk_shape(const Scenario& scenario, std::size_t stages);
+
 /// "plan.warm_up has length 3, but the number of stages is 4".
 std::string wrong_length(std::string_view key, std::size_t length, std::size_t stages);
 

@@ -23,6 +23,12 @@ std::optional<Diagnostic> refuse_scenario(const Scenario& scenario) {
     return input_error(mark, "a planned partition does not go with an order from schedule.file",
                        "the file says how many stages there are");
   }
+  if (scenario.schedule.chunk_rule()) {
+    return input_error(mark,
+                       fmt::format("a planned partition does not go with the schedule '{}'",
+                                   scenario.schedule.rule->name),
+                       "it says how many stages each device has; take partition: balanced");
+  }
   if (scenario.schedule.whole_model()) {
     return input_error(mark, "a planned partition does not go with the schedule 'data-parallel'",
                        "it runs the whole model on every device");

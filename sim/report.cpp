@@ -67,10 +67,13 @@ std::string summary(const Outcome& p) {
                      to_text(m.steady->length), to_text(m.steady->drain)));
   }
   const PipelineShape& shape = p.pipeline.schedule.shape;
-  const std::string positions =
-      shape.positions.size() == shape.stages()
-          ? ""
-          : fmt::format(" with p = {}, the devices in a row", shape.positions.size());
+  std::string positions;
+  if (shape.slots < shape.positions.size()) {
+    positions = fmt::format(" with p = {}, the devices, and v = {:.3g}, the stages of each",
+                            shape.slots, static_cast<double>(shape.stages()) / shape.slots);
+  } else if (shape.positions.size() != shape.stages()) {
+    positions = fmt::format(" with p = {}, the devices in a row", shape.positions.size());
+  }
   const std::string whole = m.steady ? ", over the whole run" : "";
   const auto formula = [&](double value, const std::string& text) {
     return p.formula ? fmt::format("; by formula {}{}", percent(value), text) : std::string();

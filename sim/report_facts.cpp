@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "models/quantity.h"
+#include "schedules/in_flight.h"
 #include "sim/report.h"
 #include "sim/table.h"
 
@@ -98,21 +99,14 @@ std::vector<ReportFigure> figures_of(const Outcome& p) {
   return figures;
 }
 
-std::string stage_json(const Scenario& scenario, const Outcome& p, std::size_t s) {
+std::string stage_json(const Scenario& scenario, const Outcome& p, std::size_t s,
+                       const std::vector<std::uint32_t>& in_flight) {
   const Stage& stage = p.pipeline.partition.stages[s];
   const StageCost& cost = p.pipeline.costs.stages[s];
   std::vector<std::uint32_t> devices;
   devices.reserve(p.graph.stage_slots[s].size());
   for (const std::uint32_t slot : p.graph.stage_slots[s])
     devices.push_back(p.graph.devices[slot].value);
-  const auto& window = p.pipeline.windows;
-  const auto& positions = p.pipeline.schedule.shape.positions;
-  std::string in_flight = "null";
-  for (std::size_t i = 0; i < window.size(); ++i) {
-    const bool holds = s >= positions[i].first_stage &&
-                       s < positions[i].first_stage + std::size_t{positions[i].stages};
-    if (holds) in_flight = std::to_string(window[i]);
-  }
   return fmt::format(
       "{{\"layers\":{},\"devices\":{},\"forward_ns\":{},\"backward_ns\":{},\"update_ns\":{},"
       "\"parameter_bytes\":{},\"activation_bytes\":{},\"crossing_bytes\":{},\"window\":{}}}",
@@ -120,7 +114,7 @@ std::string stage_json(const Scenario& scenario, const Outcome& p, std::size_t s
             [&](LayerId id) { return script_text(scenario.model.graph.layer(id).name); }),
       numbers(devices), cost.forward.count(), cost.backward.count(), cost.update.count(),
       cost.parameters.count, cost.activation.count,
-      p.pipeline.costs.crossing(static_cast<std::uint32_t>(s)).count, in_flight);
+      p.pipeline.costs.crossing(static_cast<std::uint32_t>(s)).count, in_flight[s]);
 }
 
 }  // namespace
@@ -177,7 +171,7 @@ std::string formula_words(const Outcome& p, bool measured) {
   const std::string run = measured ? "the measured run" : "the simulation";
   const auto beside = [&](double by_formula) {
     const double difference = fraction - by_formula;
-    if (std::abs(difference) < kPrinted) return fmt::format("and so does {}.", run);
+    if (std::abs(difference) < kPrinted) return fmt::format("{} says the same.", run);
     return fmt::format("{} has {}: {} {}.{}", run, percent(fraction), points(std::abs(difference)),
                        difference > 0 ? "more" : "less", beyond_formula(p));
   };
@@ -187,14 +181,21 @@ std::string formula_words(const Outcome& p, bool measured) {
            "once.";
   }
   if (p.metrics.makespan.count() == 0) return "The run takes no time, so there is no bubble.";
-  const auto positions = static_cast<double>(p.pipeline.schedule.shape.positions.size());
-  const double textbook = (positions - 1) / (p.micro_batches + positions - 1);
-  const std::string where = fmt::format("p = {} and m = {}", positions, p.micro_batches);
+  // Where a device has several places in the pipeline, each round of the devices is one.
+  const PipelineShape& shape = p.pipeline.schedule.shape;
+  const bool loops = shape.slots < shape.positions.size();
+  const double positions = loops ? shape.slots : static_cast<double>(shape.positions.size());
+  const double chunks = loops ? static_cast<double>(shape.stages()) / shape.slots : 1;
+  const double textbook = (positions - 1) / (chunks * p.micro_batches + positions - 1);
+  const std::string_view textbook_text = loops ? "(p-1)/(vm+p-1)" : "(p-1)/(m+p-1)";
+  const std::string where =
+      loops ? fmt::format("p = {}, v = {:.3g} and m = {}", positions, chunks, p.micro_batches)
+            : fmt::format("p = {} and m = {}", positions, p.micro_batches);
   if (!p.formula) {
     return fmt::format(
-        "No closed form is known to hold here. The textbook's (p-1)/(m+p-1), for equal stages and "
-        "free links, gives {} with {}; {}",
-        percent(textbook), where, beside(textbook));
+        "No closed form is known to hold here. The textbook's {}, for equal stages and free links, "
+        "gives {} with {}; {}",
+        textbook_text, percent(textbook), where, beside(textbook));
   }
   const double by_formula = p.formula->bubble_fraction;
   std::string text = fmt::format("By the formula, {}, with {}, the bubble fraction is {}; {}",
@@ -234,6 +235,7 @@ std::string run_facts(const Scenario& scenario, const TracedRun& run, const Colu
   const Outcome& p = run.outcome;
   std::vector<std::size_t> stages(p.pipeline.partition.stages.size());
   for (std::size_t s = 0; s < stages.size(); ++s) stages[s] = s;
+  const std::vector<std::uint32_t> in_flight = most_in_flight(p.pipeline.schedule);
   std::string headline_text = headline(p);
   headline_text.erase(0, std::min(p.scenario.size() + 3, headline_text.size()));
   std::vector<std::string> remarks;
@@ -247,7 +249,7 @@ std::string run_facts(const Scenario& scenario, const TracedRun& run, const Colu
       script_text(run.title), script_text(headline_text), figures_json(figures_of(p)),
       script_text(formula_words(p, run.title == "measured")), texts_json(remarks),
       p.memory_limit ? std::to_string(p.memory_limit->count) : "null",
-      array(stages, [&](std::size_t s) { return stage_json(scenario, p, s); }),
+      array(stages, [&](std::size_t s) { return stage_json(scenario, p, s, in_flight); }),
       layout_json(p, layout), script_json(to_json(p, version)));
 }
 

@@ -234,6 +234,7 @@ class ScenarioReader {
     if (auto count = section->count("mini_batches")) {
       choice.mini_batches = static_cast<std::uint32_t>(count->value);
     }
+    read_chunks(*section);
     if (auto kind = section->choice("transfers", "kind of transfer")) {
       choice.blocking = kind->value == "blocking";
     }
@@ -260,6 +261,27 @@ class ScenarioReader {
     }
     choice.updates.accumulated = choice.micro_batches;
     section->finish();
+  }
+
+  void read_chunks(SectionReader& section) {
+    ScheduleChoice& choice = scenario_.schedule;
+    const ChunkRule* const rule = choice.chunk_rule();
+    if (rule) choice.chunks = rule->usual_chunks();
+    const auto chunks = section.count("chunks");
+    if (!chunks) return;
+    const std::int64_t least = rule ? rule->least_chunks : 1;
+    const std::int64_t most = rule ? rule->most_chunks : 1;
+    choice.chunks = static_cast<std::uint32_t>(std::clamp(chunks->value, least, most));
+    if (choice.chunks == chunks->value) return;
+    const std::string whose =
+        choice.rule ? fmt::format("the schedule '{}'", choice.rule->name) : "schedule.file";
+    section.error(
+        chunks->mark,
+        fmt::format("schedule.chunks is {}, but {} has {}", chunks->value, whose,
+                    chunks->value < least && least != most
+                        ? fmt::format("{} or more stages on each device", least)
+                        : fmt::format("{} stage{} on each device", most, most == 1 ? "" : "s")),
+        rule ? "" : "interleaved-1f1b and looped-bfs take any number from 2");
   }
 
   void read_order(SectionReader& section) {

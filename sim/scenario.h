@@ -29,11 +29,14 @@ struct ScheduleChoice {
   std::uint32_t micro_batches = 1;
   std::uint32_t mini_batches = 1;
   Mark micro_batches_mark;
+  std::uint32_t chunks = 1;  ///< Stages of each device, where the rule has chunks.
   bool blocking = false;
   bool recompute = false;
   UpdateRule updates;      ///< Of an asynchronous schedule.
   Bytes bucket{25 << 20};  ///< Of gradients that are all-reduced as one piece (data-parallel).
 
+  /// The rule where devices have several stages, or backwards two parts; else null.
+  const ChunkRule* chunk_rule() const { return rule && rule->chunks ? &*rule->chunks : nullptr; }
   bool asynchronous() const { return rule && rule->asynchronous; }
   bool whole_model() const { return rule && rule->whole_model; }
 };

@@ -120,6 +120,11 @@ const SectionFormat& schedule_format() {
                 {count(1, kMostMicroBatches)},
                 "How many mini-batches run, each ending in an update.",
                 "1"},
+               {"chunks",
+                {count(1, kMostDevices)},
+                "How many stages each device has; only for interleaved-1f1b, looped-bfs, zb-v and "
+                "dualpipev.",
+                "2"},
                {"transfers",
                 {words({"overlapped", "blocking"})},
                 "Whether a transfer runs beside compute, or holds the streams of both devices.",

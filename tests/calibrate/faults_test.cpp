@@ -34,7 +34,7 @@ class Author {
   explicit Author(Dice& dice) : dice_(dice) {}
 
   std::string write() {
-    const auto& rules = schedule_rules();
+    static const std::vector<ScheduleRule> rules = window_rules();
     const ScheduleRule& rule =
         rules[static_cast<std::size_t>(dice_.roll(0, static_cast<std::int64_t>(rules.size()) - 1))];
     const std::int64_t stages = rule.whole_model ? 1 : dice_.roll(2, 5);

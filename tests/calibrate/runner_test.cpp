@@ -168,7 +168,7 @@ std::string uneven(std::string_view schedule, std::string_view cluster, std::str
 }
 
 TEST_CASE("every law holds on real runs of every schedule, overlapped and blocking") {
-  for (const ScheduleRule& rule : schedule_rules()) {
+  for (const ScheduleRule& rule : window_rules()) {
     const std::string schedule(rule.name);
     CAPTURE(schedule);
     for (const std::string link : {"{}", "{latency: 40 us, bandwidth: 2 GB/s}"}) {
@@ -182,6 +182,25 @@ TEST_CASE("every law holds on real runs of every schedule, overlapped and blocki
         check_laws(subject_of(uneven(schedule, cluster, rule.whole_model ? "" : "stages: 3",
                                      rule.whole_model ? more + ", bucket: 2 MiB" : more)));
       }
+    }
+  }
+}
+
+TEST_CASE("every law holds on real runs of schedules with chunks and split backwards") {
+  for (const ScheduleRule& rule : chunk_rules()) {
+    const std::string schedule(rule.name);
+    CAPTURE(schedule);
+    for (const std::string more : {", micro_batches: 6", ", micro_batches: 6, transfers: blocking",
+                                   ", micro_batches: 6, mini_batches: 2, recompute: full"}) {
+      CAPTURE(more);
+      const std::string chunks = rule.chunks->most_chunks > 2 ? ", chunks: 3" : "";
+      check_laws(subject_of(
+          "version: 1\nmodel: {uniform: {layers: 9, forward: 90 us, backward_input: 80 us, "
+          "backward_weight: 100 us, update: 10 us, output: 64 KiB, activation: 512 KiB, "
+          "parameters: "
+          "1 MiB}}\ncluster: {devices: 3, link: {latency: 20 us, bandwidth: 2 GB/s}}\n"
+          "schedule: {name: " +
+          schedule + chunks + more + "}\ntraining: {optimizer_state: 2}\n"));
     }
   }
 }
@@ -469,7 +488,7 @@ Point compare(const std::string& what, const std::string& text) {
 
 std::vector<Point> matrix() {
   std::vector<Point> points;
-  for (const ScheduleRule& rule : schedule_rules()) {
+  for (const ScheduleRule& rule : window_rules()) {
     for (const int devices : {2, 4, 8}) {
       for (const int micro_batches : {2, 4, 8, 16}) {
         if (kSanitized && micro_batches > 2) continue;

@@ -307,7 +307,7 @@ TEST_CASE("what a stage holds is that of its schedule") {
 
 TEST_CASE("the calibrated plan is the best of all that fit the memory, or says that none does") {
   int none = 0;
-  const auto& rules = schedule_rules();
+  const std::vector<ScheduleRule> rules = test::window_rules();
   for (std::uint64_t seed = 1; seed <= 180; ++seed) {
     CAPTURE(seed);
     Dice dice(seed);

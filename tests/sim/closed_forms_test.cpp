@@ -219,7 +219,7 @@ TEST_CASE(
 }
 
 TEST_CASE("the published bubble of 1F1B with 8 stages and 24 micro-batches is 0.2431") {
-  // Qi et al. 2023 (zero bubble), table of profiled times: F 18.522, B 18.086 + 9.337,
+  // Qi et al. 2024 (zero bubble), table of profiled times: F 18.522, B 18.086 + 9.337,
   // communication 0.601 ms.
   TestPipeline t =
       equal_stages(8, std::chrono::microseconds(18522), std::chrono::microseconds(18086 + 9337));

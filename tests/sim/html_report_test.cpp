@@ -284,13 +284,14 @@ TEST_CASE("the formula stands beside the run in words") {
     return formula_words(predict_example(example, overrides), measured);
   };
   CHECK(words("four-stages", {}) ==
-        "By the formula, (p-1)/(m+p-1), with p = 4 and m = 8, the bubble fraction is 27.27 %; and "
-        "so does the simulation.");
-  CHECK(words("slow-link", {}) ==
-        "By the formula, makespan = (m+p-1)(f+b) + 2c((p-1)m/p + p-2), with p = 4 and m = 8, the "
-        "bubble fraction is 41.46 %; and so does the simulation. Equal stages on free links would "
-        "have (p-1)/(m+p-1), 27.27 %: the stages' different times and the links' latency cost "
-        "14.19 points.");
+        "By the formula, (p-1)/(m+p-1), with p = 4 and m = 8, the bubble fraction is 27.27 %; the "
+        "simulation says the same.");
+  CHECK(
+      words("slow-link", {}) ==
+      "By the formula, makespan = (m+p-1)(f+b) + 2c((p-1)m/p + p-2), with p = 4 and m = 8, the "
+      "bubble fraction is 41.46 %; the simulation says the same. Equal stages on free links would "
+      "have (p-1)/(m+p-1), 27.27 %: the stages' different times and the links' latency cost "
+      "14.19 points.");
   CHECK(words("zero-bubble", {}) ==
         "No closed form is known to hold here. The textbook's (p-1)/(m+p-1), for equal stages and "
         "free links, gives 27.27 % with p = 4 and m = 8; the simulation has 11.11 %: 16.16 points "

@@ -104,7 +104,7 @@ TEST_CASE("the same graph gives the same trace twice") {
 
 TEST_CASE(
     "every generated schedule is complete, and its lists are what its total order projects to") {
-  for (const ScheduleRule& rule : schedule_rules()) {
+  for (const ScheduleRule& rule : window_rules()) {
     for (std::uint32_t p = 1; p <= 6; ++p) {
       for (std::uint32_t m = 1; m <= 9; ++m) {
         TestPipeline t = equal_stages(p, nanoseconds(1), nanoseconds(1));

@@ -120,6 +120,24 @@ inline Duration makespan_of(const TestPipeline& p) {
 }
 
 /// A text that reads as if it came from a file of this name.
+/// The rules that give each position a window.
+inline std::vector<ScheduleRule> window_rules() {
+  std::vector<ScheduleRule> rules;
+  for (const ScheduleRule& rule : schedule_rules()) {
+    if (!rule.chunks) rules.push_back(rule);
+  }
+  return rules;
+}
+
+/// Those whose devices have chunks.
+inline std::vector<ScheduleRule> chunk_rules() {
+  std::vector<ScheduleRule> rules;
+  for (const ScheduleRule& rule : schedule_rules()) {
+    if (rule.chunks) rules.push_back(rule);
+  }
+  return rules;
+}
+
 inline std::shared_ptr<const Source> text_source(std::string name, std::string text) {
   auto source = std::make_shared<Source>();
   source->name = std::move(name);

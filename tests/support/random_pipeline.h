@@ -6,8 +6,8 @@
 
 namespace plumbline::test {
 
-/// A random pipeline: any schedule, uneven stages, links, updates, several mini-batches, shared
-/// devices, replicas and copies.
+/// A random pipeline: any schedule with a window, uneven stages, links, updates, several
+/// mini-batches, shared devices, replicas and copies.
 inline TestPipeline random_pipeline(std::uint64_t seed) {
   Dice dice(seed);
   TestPipeline t = equal_stages(static_cast<std::uint32_t>(dice.roll(1, 7)), {}, {});
@@ -19,7 +19,7 @@ inline TestPipeline random_pipeline(std::uint64_t seed) {
   t.output = {dice.roll(0, 3000)};
   t.activation = {dice.roll(0, 3000)};
   t.micro_batches = static_cast<std::uint32_t>(dice.roll(1, 14));
-  const auto& rules = schedule_rules();
+  static const std::vector<ScheduleRule> rules = window_rules();
   t.schedule =
       rules[static_cast<std::size_t>(dice.roll(0, static_cast<std::int64_t>(rules.size()) - 1))]
           .name;

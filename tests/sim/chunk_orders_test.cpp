@@ -1,0 +1,230 @@
+// Published orders of devices with several stages and of split backwards: complete, without
+// deadlock, as others wrote them down, and as long as their closed forms say.
+// SPDX-License-Identifier: MIT
+#include "schedules/chunk_orders.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "schedules/check.h"
+#include "schedules/replay.h"
+#include "schedules/schedule_file.h"
+#include "sim/planning.h"
+#include "sim/predict.h"
+#include "tests/support/builders.h"
+
+namespace plumbline::test {
+namespace {
+
+/// Shapes that the rule takes.
+std::vector<ChunkShape> shapes_of(const ChunkRule& rule) {
+  std::vector<ChunkShape> shapes;
+  for (std::uint32_t p = 1; p <= 6; ++p) {
+    for (std::uint32_t v = rule.least_chunks; v <= std::min(rule.most_chunks, 4U); ++v) {
+      for (std::uint32_t m = 1; m <= 14; ++m) {
+        const ChunkShape shape{p, v, m};
+        if (!rule.refuse(shape, {})) shapes.push_back(shape);
+      }
+    }
+  }
+  return shapes;
+}
+
+PipelineShape pipeline_of(const ChunkRule& rule, const ChunkShape& chunks) {
+  Partition partition;
+  const auto placed = placed_stages(rule.placement, chunks);
+  for (std::uint32_t s = 0; s < chunks.stages(); ++s)
+    partition.stages.push_back({{LayerId{s}}, {DeviceId{placed[s]}}});
+  return pipeline_shape(partition, chunks.micro_batches);
+}
+
+TEST_CASE("every order with chunks runs, and is read back from its file as it is") {
+  for (const ScheduleRule& rule : chunk_rules()) {
+    const auto shapes = shapes_of(*rule.chunks);
+    CHECK(shapes.size() > 10);
+    for (const ChunkShape& shape : shapes) {
+      CAPTURE(rule.name);
+      CAPTURE(shape.devices);
+      CAPTURE(shape.chunks);
+      CAPTURE(shape.micro_batches);
+      const OpLists lists = rule.chunks->lists(shape);
+      REQUIRE(lists.size() == shape.devices);
+      const auto schedule = checked_schedule(std::string(rule.name), false,
+                                             pipeline_of(*rule.chunks, shape), lists, Mark{});
+      REQUIRE_MESSAGE(schedule, (schedule ? "" : to_text(schedule.problems())));
+      CHECK(schedule->lists() == lists);
+      const auto file = parse_schedule_file(text_source("order.csv", torch_csv(*schedule)));
+      REQUIRE_MESSAGE(file, (file ? "" : to_text(file.problems())));
+      CHECK(file->lists == lists);
+    }
+  }
+}
+
+TEST_CASE("orders by name are those of the examples' files") {
+  for (const auto& [name, shape] : std::map<std::string, ChunkShape>{
+           {"zb-h1", {4, 1, 8}}, {"zb-h2", {4, 1, 8}}, {"interleaved", {4, 2, 8}}}) {
+    CAPTURE(name);
+    const auto file = read_schedule_file("examples/orders/" + name + ".csv");
+    REQUIRE(file);
+    const ScheduleRule* const rule =
+        find_schedule_rule(name == "interleaved" ? "interleaved-1f1b" : name);
+    CHECK(rule->chunks->lists(shape) == file->lists);
+  }
+}
+
+TEST_CASE(
+    "split backwards fill the pipeline, ZB-H1 with a plan, ZB-H2 with room for a greedy rule") {
+  const ChunkRule& rule = *find_schedule_rule("zb-h1")->chunks;
+  const auto steps = [&](const ChunkShape& shape, const OpLists& lists) {
+    const Replay replayed = replay(pipeline_of(rule, shape), lists);
+    CHECK(replayed.complete);
+    std::uint32_t last = 0;
+    for (const auto& starts : replayed.start) last = std::max(last, starts.back());
+    return last + 1;
+  };
+  for (const std::uint32_t p : {1U, 2U, 3U, 5U, 8U, 16U, 33U}) {
+    for (const std::uint32_t m : {p, 2 * p - 1, 2 * p, 3 * p + 1, 5 * p}) {
+      CAPTURE(p);
+      CAPTURE(m);
+      const ChunkShape shape{p, 1, m};
+      CHECK(steps(shape, zero_bubble_h1(shape)) == 3 * m + p - 1);
+      if (m >= 2 * p - 1) CHECK(steps(shape, zero_bubble_h2(shape)) == 3 * m + p - 1);
+      // The greedy rule needs that room: with ZB-H1's it is no faster than ZB-H1.
+      CHECK(steps(shape, greedy_zero_bubble(shape, p)) >= 3 * m + p - 1);
+    }
+  }
+}
+
+/// The most micro-batches of a device that stand between F and B, or W where that is apart.
+std::uint32_t most_held(const std::vector<Op>& list) {
+  std::uint32_t held = 0;
+  std::uint32_t most = 0;
+  for (const Op& op : list) {
+    if (op.kind == OpKind::forward) most = std::max(most, ++held);
+    if (op.kind == OpKind::backward || op.kind == OpKind::backward_weight) --held;
+  }
+  return most;
+}
+
+TEST_CASE("orders with chunks hold as many micro-batches as was published") {
+  const auto held = [](const char* name, std::uint32_t p, std::uint32_t v, std::uint32_t m) {
+    const OpLists lists = find_schedule_rule(name)->chunks->lists({p, v, m});
+    std::vector<std::uint32_t> most;
+    most.reserve(lists.size());
+    for (const auto& list : lists) most.push_back(most_held(list));
+    return most;
+  };
+  using Counts = std::vector<std::uint32_t>;
+  CHECK(held("interleaved-1f1b", 4, 2, 12) == Counts{11, 9, 7, 5});
+  CHECK(held("looped-bfs", 3, 2, 5) == Counts{10, 10, 10});
+  CHECK(held("zb-h1", 4, 1, 12) == Counts{4, 4, 4, 4});
+  CHECK(held("zb-h2", 4, 1, 12) == Counts{7, 7, 7, 7});
+  CHECK(held("zb-v", 4, 2, 12) == Counts{8, 8, 8, 8});
+  for (const std::uint32_t most : held("dualpipev", 4, 2, 12)) CHECK(most <= 9);
+}
+
+TEST_CASE("schedules with chunks take what their closed forms say, where these hold") {
+  struct Times {
+    int forward, input, weight;
+  };
+  std::map<std::string, int> held;
+  for (const ScheduleRule& rule : chunk_rules()) {
+    for (const ChunkShape& shape : shapes_of(*rule.chunks)) {
+      if (shape.micro_batches % 3 == 1 && shape.micro_batches > 4) continue;  // enough of them
+      for (const Times& t : {Times{10, 10, 10},
+                             {20, 20, 10},
+                             {20, 30, 10},
+                             {10, 20, 30},
+                             {30, 20, 10},
+                             {20, 10, 10}}) {
+        const std::string text = fmt::format(
+            "version: 1\nmodel: {{uniform: {{layers: {}, forward: {} us, backward_input: {} us, "
+            "backward_weight: {} us}}}}\ncluster: {{devices: {}}}\n"
+            "schedule: {{name: {}, chunks: {}, micro_batches: {}}}\n",
+            shape.stages(), t.forward, t.input, t.weight, shape.devices, rule.name, shape.chunks,
+            shape.micro_batches);
+        CAPTURE(text);
+        const auto scenario = parse_scenario(text_source("chunks.yaml", text), {});
+        REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+        const auto prediction = predict(*scenario);
+        REQUIRE_MESSAGE(prediction, (prediction ? "" : to_text(prediction.problems())));
+        if (!prediction->formula) continue;
+        ++held[std::string(rule.name)];
+        CHECK(prediction->metrics.makespan == prediction->formula->makespan);
+        CHECK(prediction->metrics.bubble_fraction() ==
+              doctest::Approx(prediction->formula->bubble_fraction));
+      }
+    }
+  }
+  for (const ScheduleRule& rule : chunk_rules()) {
+    CAPTURE(rule.name);
+    CHECK(held[std::string(rule.name)] > 10);
+  }
+}
+
+TEST_CASE("zero-bubble schedules leave no gap on a device where their parts are equal") {
+  for (const char* name : {"zb-h2", "zb-v"}) {
+    const std::string text = fmt::format(
+        "version: 1\nmodel: {{uniform: {{layers: 8, forward: 1 ms, backward_input: 1 ms, "
+        "backward_weight: 1 ms}}}}\ncluster: {{devices: 4}}\n"
+        "schedule: {{name: {}, micro_batches: 9}}\n",
+        name);
+    const auto prediction = predict(*parse_scenario(text_source("zero.yaml", text), {}));
+    REQUIRE(prediction);
+    for (const DeviceMetrics& device : prediction->metrics.devices)
+      CHECK(device.span == device.busy);
+  }
+}
+
+/// What is said of a scenario with these lines.
+std::string problem_of(const std::string& rest) {
+  const auto scenario = parse_scenario(
+      text_source(
+          "wrong.yaml",
+          "version: 1\nmodel: {uniform: {layers: 8, forward: 1 ms, backward: 2 ms}}\n" + rest),
+      {});
+  if (!scenario) return to_text(scenario.problems());
+  const auto settled = settle_plan(*scenario);
+  if (!settled) return to_text(settled.problems());
+  const auto prediction = predict(*settled);
+  return prediction ? "" : to_text(prediction.problems());
+}
+
+TEST_CASE("what a schedule with chunks cannot have is told with what would do") {
+  const auto says = [](const std::string& rest, const std::string& message) {
+    const std::string text = problem_of(rest);
+    CAPTURE(text);
+    CHECK(text.find(message) != std::string::npos);
+  };
+  const std::string four = "cluster: {devices: 4}\n";
+  says(four + "schedule: {name: interleaved-1f1b, micro_batches: 10}\n",
+       "4:36: error: schedule.micro_batches is 10, which the 4 devices do not divide evenly");
+  says(four + "schedule: {name: interleaved-1f1b, micro_batches: 10}\n", "help: 8 or 12 would do");
+  says(four + "schedule: {name: dualpipev, micro_batches: 6}\n",
+       "schedule.micro_batches is 6, too few for 4 devices");
+  says(four + "schedule: {name: interleaved-1f1b, micro_batches: 8, chunks: 1}\n",
+       "schedule.chunks is 1, but the schedule 'interleaved-1f1b' has 2 or more stages");
+  says(four + "schedule: {name: zb-h1, micro_batches: 8, chunks: 2}\n",
+       "schedule.chunks is 2, but the schedule 'zb-h1' has 1 stage on each device");
+  says(four + "schedule: {name: interleaved-1f1b, micro_batches: 8, chunks: 3}\n",
+       "the number of stages is 12, but that of layers is 8");
+  says(four + "plan: {stages: 7}\nschedule: {name: zb-v, micro_batches: 8}\n",
+       "the number of stages is 7, which the 2 of each device do not divide");
+  says(four + "plan: {replicas: [2, 1, 1, 1]}\nschedule: {name: zb-h1, micro_batches: 8}\n",
+       "plan.replicas above 1 do not go with the schedule 'zb-h1'");
+  says(four + "plan: {warm_up: [3, 2, 1, 0]}\nschedule: {name: zb-h1, micro_batches: 8}\n",
+       "plan.warm_up does not apply to the schedule 'zb-h1'");
+  says(four + "plan: {partition: pipedream}\nschedule: {name: zb-v, micro_batches: 8}\n",
+       "a planned partition does not go with the schedule 'zb-v'");
+  says(four +
+           "plan: {devices: [0, 1, 2, 3, 0, 1, 2, 3]}\nschedule: {name: zb-v, micro_batches: 8}\n",
+       "plan.devices differs from how the schedule 'zb-v' places stages");
+}
+
+}  // namespace
+}  // namespace plumbline::test
