@@ -103,7 +103,8 @@ std::string lever_table(const Outcome& p, const Explanation& e) {
     ++gaining;
     if (!lever.every && singles++ >= kShownLevers) continue;
     ++shown;
-    table.row({to_text(lever), to_text(lever.now), fmt::format("{:.4g}", lever.derivative),
+    table.row({to_text(lever), to_text(lever.now),
+               e.levers.exact ? fmt::format("{:.4g}", lever.derivative) : "?",
                time_text(lever.gain_s / 100), limit_of(lever),
                lever.until ? time_text(lever.gain_until_s()) : "?",
                lever.until ? share_of(lever.gain_until_s(), whole) : "?"});
@@ -114,7 +115,9 @@ std::string lever_table(const Outcome& p, const Explanation& e) {
   if (gaining > shown) text += fmt::format("  and {} more that gain less\n", gaining - shown);
   if (!e.levers.exact)
     text +=
-        "  rates change under way: these are the changes by 1 % in a simulation, not derivatives\n";
+        "  rates change under way: this is what steps of up to 10 % save in simulations, for each "
+        "1 "
+        "%\n";
   return text;
 }
 

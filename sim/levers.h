@@ -45,8 +45,8 @@ struct Lever {
 /// The levers of a prediction.
 struct Levers {
   std::vector<Lever> all;  ///< By gain_s, the greatest first; those without any gain come last.
-  /// Derivatives are those of the longest path. Where rates change under way they are the changes
-  /// by one part in a hundred in a simulation instead, and `until` is not known.
+  /// Derivatives are those of the longest path. Where rates change under way they are what steps of
+  /// up to a tenth save in simulations instead, and `until` is not known.
   bool exact = true;
 };
 
