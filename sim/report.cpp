@@ -86,12 +86,12 @@ std::string summary(const Outcome& p) {
        "idle / busy" + whole + (p.formula ? formula(p.formula->bubble_overhead, "") : ""));
   if (m.all_reduce_bytes.count > 0) {
     line("all-reduces", std::to_string(m.all_reduces),
-         fmt::format("{} sent along their rings; {} exposed by them", to_text(m.all_reduce_bytes),
-                     to_text(m.idle_for(IdleCause::all_reduce))));
+         fmt::format("{} sent along their rings; {} of device time exposed by them",
+                     to_text(m.all_reduce_bytes), to_text(m.idle_for(IdleCause::all_reduce))));
   }
   line("communication", percent(m.communication_stall_fraction()),
-       fmt::format("of the device time is idle for it; {} exposed by {}, {}", to_text(m.exposed),
-                   plural(m.transfers, "transfer"), to_text(m.transfer_bytes)));
+       fmt::format("of the device time is idle for it; {} of it exposed by {}, {}",
+                   to_text(m.exposed), plural(m.transfers, "transfer"), to_text(m.transfer_bytes)));
   return table.print();
 }
 

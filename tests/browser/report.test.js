@@ -227,7 +227,7 @@ test(
       assert.equal(await page.locator('#memory svg').count(), 4);
       assert.equal(await page.locator('#causes .bar').count(), 4);
       assert.ok(
-          (await page.locator('#formula').innerText()).includes('and so does the simulation'));
+          (await page.locator('#formula').innerText()).includes('the simulation says the same'));
       assert.ok((await page.locator('#source').innerText())
                     .includes('plumbline simulate examples/four-stages.yaml'));
       await page.locator('#stages summary').click();
