@@ -141,9 +141,10 @@ std::string problem_of(FakeCuda& fake, const Scenario& scenario, const Nccl* ncc
 TEST_CASE("cuda: a call of NCCL that fails ends the run with the call and what it said") {
   const Scenario scenario = network_scenario(
       kMlp, on_devices(3, "name: 1f1b, micro_batches: 4", "plan: {stages: 2, replicas: [2, 1]}\n"));
-  for (const auto& [call, nth] : std::vector<std::pair<std::string, int>>{
+  for (const auto& planted : std::vector<std::pair<std::string, int>>{
            {"ncclCommInitAll", 2}, {"ncclSend", 3}, {"ncclRecv", 1}, {"ncclAllReduce", 2}}) {
-    CAPTURE(call);
+    const auto& [call, nth] = planted;
+    CAPTURE(planted.first);
     FakeGpus fake(several(3));
     fake.cuda.fail(call, nth, CUDA_ERROR_UNKNOWN);
     const std::string text = problem_of(fake.cuda, scenario);

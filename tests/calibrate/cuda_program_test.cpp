@@ -111,18 +111,22 @@ const std::vector<std::string>& plans() {
 }
 
 /// With and without recomputation; by copies and by communicators.
-const std::vector<std::pair<bool, bool>> kWays = {
-    {false, false}, {true, false}, {false, true}, {true, true}};
+struct Way {
+  bool recompute;
+  bool communicators;
+};
+constexpr Way kWays[] = {{false, false}, {true, false}, {false, true}, {true, true}};
 
 TEST_CASE("cuda: a program does every op once, behind all that the graph says it waits for") {
   for (const std::string& rest : plans()) {
-    for (const auto& [recompute, communicators] : kWays) {
+    for (const Way& way : kWays) {
       CAPTURE(rest);
-      CAPTURE(communicators);
+      CAPTURE(way.communicators);
       const Subject subject = subject_of(rest);
       const OpGraph& graph = subject.graph;
-      const auto made = program_of(subject, nodes_by_slot(graph),
-                                   {recompute, subject.scenario.schedule.updates, communicators});
+      const auto made =
+          program_of(subject, nodes_by_slot(graph),
+                     {way.recompute, subject.scenario.schedule.updates, way.communicators});
       REQUIRE(made.program);
       const CudaProgram& program = *made.program;
       CHECK(std::is_sorted(program.order.begin(), program.order.end()));
@@ -144,12 +148,13 @@ TEST_CASE("cuda: a program does every op once, behind all that the graph says it
 
 TEST_CASE("cuda: whoever uses a block knows that all before it have ended with it") {
   for (const std::string& rest : plans()) {
-    for (const auto& [recompute, communicators] : kWays) {
+    for (const Way& way : kWays) {
       CAPTURE(rest);
-      CAPTURE(communicators);
+      CAPTURE(way.communicators);
       const Subject subject = subject_of(rest);
-      const auto made = program_of(subject, nodes_by_slot(subject.graph),
-                                   {recompute, subject.scenario.schedule.updates, communicators});
+      const auto made =
+          program_of(subject, nodes_by_slot(subject.graph),
+                     {way.recompute, subject.scenario.schedule.updates, way.communicators});
       REQUIRE(made.program);
       const CudaProgram& program = *made.program;
       const auto known = known_before(program);

@@ -66,9 +66,10 @@ TEST_CASE("every order with chunks runs, and is read back from its file as it is
 }
 
 TEST_CASE("orders by name are those of the examples' files") {
-  for (const auto& [name, shape] : std::map<std::string, ChunkShape>{
+  for (const auto& example : std::map<std::string, ChunkShape>{
            {"zb-h1", {4, 1, 8}}, {"zb-h2", {4, 1, 8}}, {"interleaved", {4, 2, 8}}}) {
-    CAPTURE(name);
+    const auto& [name, shape] = example;
+    CAPTURE(example.first);
     const auto file = read_schedule_file("examples/orders/" + name + ".csv");
     REQUIRE(file);
     const ScheduleRule* const rule =
