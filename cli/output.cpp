@@ -39,21 +39,41 @@ struct Target {
   std::optional<mode_t> mode;  ///< Of a file that is there.
 };
 
-Target target_of(const std::string& path) {
+/// What a link leads to, link by link: the last one need not be there. The path itself where the
+/// links run in a circle, which is told when it is opened.
+fs::path end_of_links(const fs::path& path) {
+  constexpr int most = 40;  // as the kernel's
+  fs::path end = path;
+  for (int i = 0; i < most; ++i) {
+    std::error_code error;
+    const fs::path next = fs::read_symlink(end, error);
+    if (error) return end;
+    end = end.parent_path() / next;
+  }
+  return path;
+}
+
+/// With all folders spelled out; as it is where that cannot be had.
+std::string spelled_out(const fs::path& path) {
   std::error_code error;
-  Target target;
+  const fs::path absolute = fs::absolute(path, error);
+  if (error) return path.string();
+  const fs::path whole = fs::weakly_canonical(absolute, error);
+  return error ? path.string() : whole.string();
+}
+
+Target target_of(const std::string& path) {
   // An open file has a name there that is no place: to replace it would not reach who has it open.
-  const fs::path leads_to = fs::read_symlink(path, error);
+  std::error_code ignored;
   const bool is_open_file = path.starts_with("/proc/") || path.starts_with("/dev/fd/") ||
-                            (!error && leads_to.string().starts_with("/proc/"));
+                            fs::read_symlink(path, ignored).string().starts_with("/proc/");
   struct stat status {};
   const bool exists = stat(path.c_str(), &status) == 0;
-  if (is_open_file || (exists && !S_ISREG(status.st_mode))) return {path, false, std::nullopt};
-  // A link to what is not there yet is no place either.
-  const bool leads_nowhere = !error && !exists;
-  const fs::path place = leads_nowhere ? fs::path(path).parent_path() / leads_to : fs::path(path);
-  const fs::path whole = fs::weakly_canonical(fs::absolute(place), error);
-  target.path = error ? path : whole.string();
+  const bool is_circle = !exists && errno == ELOOP;
+  if (is_open_file || is_circle || (exists && !S_ISREG(status.st_mode)))
+    return {path, false, std::nullopt};
+  Target target;
+  target.path = spelled_out(end_of_links(path));
   if (exists) target.mode = status.st_mode & 07777U;
   return target;
 }
@@ -83,10 +103,7 @@ struct Output {
 bool is_same(const std::string& one, const std::string& other) {
   std::error_code error;
   if (fs::equivalent(one, other, error) && !error) return true;
-  const fs::path first = fs::weakly_canonical(fs::absolute(one), error);
-  if (error) return false;
-  const fs::path second = fs::weakly_canonical(fs::absolute(other), error);
-  return !error && first == second;
+  return spelled_out(one) == spelled_out(other);
 }
 
 }  // namespace
@@ -142,11 +159,15 @@ std::optional<Diagnostic> refuse_outputs(const CLI::App& command) {
     const bool is_output = option->check_name("--output") || option->check_name("--report") ||
                            option->check_name("--trace");
     for (const std::string& value : option->results()) {
-      std::error_code ignored;
+      if (value.empty()) continue;
       if (is_output) {
         outputs.push_back({option->get_name(), value});
-      } else if (option->get_positional() && fs::is_regular_file(value, ignored)) {
-        inputs.push_back(value);
+        continue;
+      }
+      // A file, or one that a key is set to.
+      for (const std::string& path : {value, value.substr(value.find('=') + 1)}) {
+        std::error_code ignored;
+        if (fs::is_regular_file(path, ignored)) inputs.push_back(path);
       }
     }
   }

@@ -55,7 +55,7 @@ struct ChunkTimes {
 /// The closed form of a schedule with chunks, or nothing where none is known to hold. With p
 /// devices of v stages, m micro-batches, f, b = i + w of a stage:
 ///  - interleaved-1f1b, m a multiple of p: (v m + p - 1)(f+b); looped-bfs, m >= p: the same.
-///  - zb-h1, i >= w and m >= p: m (f+b) + (p-1)(f + i - w).
+///  - zb-h1, f >= w, i >= w and m >= p: m (f+b) + (p-1)(f + i - w).
 ///  - zb-h2, f = i = w and m >= 2p-1: m (f+b) + (p-1) f; zb-v: 2 m (f+b) + (p-1) f.
 ///  - dualpipev, b >= f >= i >= w, its pairs one after the other: 2 m (f+b) + (p-1)(f + i - w).
 /// Narayanan et al. 2021, Lamy-Poirier 2023 and Qi et al. 2024; the last one was found, and all are

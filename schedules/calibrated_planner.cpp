@@ -268,6 +268,7 @@ Result<Plans> plan_calibrated(const PlannerInput& input) {
   plans.one_device_s = seconds(all.sums.forward.back() + all.sums.backward.back() +
                                all.sums.update.back() + added_per_stage(input));
   plans.data_parallel = data_parallel(input);
+  if (!input.beside) return plans;
   if (input.straight) {
     plans.straight = plans.best[0];
   } else {

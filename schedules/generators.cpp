@@ -11,13 +11,6 @@
 #include "schedules/check.h"
 
 namespace plumbline {
-namespace {
-
-/// Of a device; a pipeline of more stages than layers is refused anyway.
-constexpr std::uint32_t kMostChunks = 1000;
-
-}  // namespace
-
 const std::vector<ScheduleRule>& schedule_rules() {
   using U = std::uint32_t;
   static const std::vector<ScheduleRule> rules = {
@@ -128,9 +121,9 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .chunks = ChunkRule{.lists = zero_bubble_h1},
        .summary = "1F1B with split backwards: weight parts fill the gaps, memory as with 1F1B",
        .order = "p-1-d forwards; then F I in turn, and W from the d-th backward on",
-       .bubble = "overhead (p-1)(f+i-w) / (m(f+b)) for i >= w and m >= p",
+       .bubble = "overhead (p-1)(f+i-w) / (m(f+b)) for f, i >= w and m >= p",
        .in_flight = "min(m, p), until W",
-       .makespan = "m(f+b) + (p-1)(f+i-w) for i >= w and m >= p",
+       .makespan = "m(f+b) + (p-1)(f+i-w) for f, i >= w and m >= p",
        .source = "Qi et al. 2024 (zero bubble)"},
       {.name = "zb-h2",
        .chunks = ChunkRule{.lists = zero_bubble_h2},
@@ -181,7 +174,9 @@ std::optional<Diagnostic> ChunkRule::refuse(const ChunkShape& shape, const Mark&
   }
   if (m < least_rounds * p) {
     return input_error(
-        mark, fmt::format("schedule.micro_batches is {}, too few for {} devices", m, p),
+        mark,
+        fmt::format("schedule.micro_batches is {}, too few for {} device{}", m, p,
+                    p == 1 ? "" : "s"),
         fmt::format("{} or more: {} times as many as devices", least_rounds * p, least_rounds));
   }
   return std::nullopt;

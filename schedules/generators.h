@@ -15,6 +15,9 @@
 
 namespace plumbline {
 
+/// Stages of a device; a pipeline of more stages than layers is refused anyway.
+inline constexpr std::uint32_t kMostChunks = 1000;
+
 /// The rule of a schedule whose devices have several stages, or whose backwards have two parts.
 struct ChunkRule {
   OpLists (*lists)(const ChunkShape& shape);

@@ -40,6 +40,7 @@ struct PlannerInput {
   bool straight = false;                           ///< One replica a stage.
   bool activation_transfers = true;                ///< Whether links between stages cost time.
   std::uint32_t candidates = 8;                    ///< The most plans that are wanted; at least 1.
+  bool beside = true;                              ///< Whether a straight plan is wanted as well.
   /// Called now and then with the share done in [0, 1] of the current pass; false = give up.
   std::function<bool(double)> progress{};
 };

@@ -13,17 +13,18 @@ struct Residency {
   /// See ScheduleRule::window; that of 1F1B where none is given.
   std::uint32_t (*window)(std::uint32_t depth, std::uint32_t m) =
       [](std::uint32_t depth, std::uint32_t) { return depth; };
-  /// Between two flushes; replicas divide them. Absent: there is no flush.
+  /// Between two flushes. Absent: there is no flush.
   std::optional<std::uint32_t> micro_batches;
-  /// Versions at most; absent: one for each micro-batch in flight.
-  std::optional<std::uint32_t> versions_at_most;
+  /// Replicas divide so many micro-batches: those between two flushes or two updates. Absent: any
+  /// number of replicas will do.
+  std::optional<std::uint32_t> shared;
+  /// Versions that each stage keeps; absent: one for each micro-batch in flight.
+  std::optional<std::uint32_t> versions_kept;
   /// Of a micro-batch in flight only the stage's input is kept; activations are made again.
   bool recompute = false;
 
   /// Whether a stage may have so many replicas.
-  bool takes(std::uint32_t replicas) const {
-    return !micro_batches || *micro_batches % replicas == 0;
-  }
+  bool takes(std::uint32_t replicas) const { return !shared || *shared % replicas == 0; }
   /// Micro-batches in flight on each replica, with so many devices from the stage to the end: for
   /// 1F1B without a flush floor((devices - 1) / replicas) + 1 (Narayanan et al. 2019, section 3.2).
   std::uint32_t in_flight(std::uint32_t devices, std::uint32_t replicas) const {
@@ -32,7 +33,7 @@ struct Residency {
     return std::min(window((devices - 1) / replicas + 1, own), own);
   }
   std::uint32_t versions(std::uint32_t in_flight) const {
-    return std::min(in_flight, versions_at_most.value_or(in_flight));
+    return versions_kept.value_or(in_flight);
   }
   /// Micro-batches whose activations it holds.
   std::uint32_t with_activations(std::uint32_t in_flight) const {

@@ -100,7 +100,6 @@ Duration longest_end(const Trace& trace) {
   return end.time_since_epoch();
 }
 
-/// What a reader of the steady period should know of it.
 /// What the neighbours' slow-down comes to, over all compute.
 void add_slowdown_note(Outcome& outcome, bool has_in_flight) {
   if (outcome.graph.slowdowns.size() < 2) return;
@@ -120,6 +119,7 @@ void add_slowdown_note(Outcome& outcome, bool has_in_flight) {
       100 * std::abs(more), more < 0 ? "less" : "longer"));
 }
 
+/// What a reader of the steady period should know of it.
 void add_steady_notes(Outcome& outcome) {
   const auto& steady = outcome.metrics.steady;
   if (!steady) return;

@@ -308,6 +308,7 @@ Result<Partition> place(const Scenario& scenario, const std::vector<LayerCosts>&
   const std::uint32_t stages = stage_count(scenario);
   Diagnostics problems;
   auto cut = cut_layers(scenario, costs, stages);
+  if (!cut && stages > kMostDevices) return cut.problems();  // none is laid out
   auto devices = stage_devices(scenario, stages);
   const bool is_cut = keep(cut, problems);
   if (!keep(devices, problems) || !is_cut) return problems;

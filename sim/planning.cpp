@@ -48,11 +48,22 @@ Residency residency_of(const ScheduleChoice& schedule) {
   residency.recompute = schedule.recompute;
   if (!schedule.asynchronous()) {
     residency.micro_batches = schedule.micro_batches;
-    residency.versions_at_most = 1;
-  } else if (schedule.updates.weights == WeightRule::two) {
-    residency.versions_at_most = 2;
-  } else if (schedule.updates.weights == WeightRule::none) {
-    residency.versions_at_most = 1;
+    residency.shared = schedule.micro_batches;
+    residency.versions_kept = 1;
+    return residency;
+  }
+  switch (schedule.updates.weights) {
+    case WeightRule::stash:
+      break;
+    case WeightRule::vertical_sync:  // later stages keep more than stashing does: the simulation
+      break;                         // decides what fits
+    case WeightRule::none:
+      residency.versions_kept = 1;
+      break;
+    case WeightRule::two:
+      residency.shared = schedule.micro_batches;
+      residency.versions_kept = 2;
+      break;
   }
   return residency;
 }
@@ -80,8 +91,10 @@ Result<SimulatedPlan> simulate_candidate(const Scenario& scenario, const PlanCan
 
 /// The whole model on every device, one micro-batch each: what a plan has to beat.
 std::optional<double> simulate_data_parallel(Scenario scenario) {
+  const bool recompute = scenario.schedule.recompute;
   scenario.plan = {};
   scenario.schedule = {};
+  scenario.schedule.recompute = recompute;
   scenario.noise.reset();
   scenario.schedule.rule = find_schedule_rule("data-parallel");
   scenario.copies = scenario.cluster.device_count();
@@ -96,9 +109,14 @@ std::string flow(const std::vector<T>& values) {
 }
 
 /// The formula knows no flush, at which a pipeline runs empty, the longer the more: the best plans
-/// of half as many stages, a quarter, and so on down to one are asked, too.
-void add_shorter(PlannerInput input, std::vector<PlanCandidate>& candidates) {
+/// of half as many stages, a quarter, and so on down to one are asked, too, where that takes no
+/// long search.
+void add_shorter(PlannerInput input, std::uint32_t frontiers,
+                 std::vector<PlanCandidate>& candidates) {
+  const double devices = input.cluster.device_count();
+  if (devices * devices * frontiers * frontiers > 1e8) return;
   input.candidates = 1;
+  input.beside = false;
   for (std::size_t stages = candidates.front().stages.size() / 2; stages > 0; stages /= 2) {
     input.stages_at_most = static_cast<std::uint32_t>(stages);
     auto shorter = plumbline::plan(input);
@@ -200,7 +218,7 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
   if (!options.devices_at_most) planning.data_parallel_s = simulate_data_parallel(scenario);
 
   if (!scenario.schedule.asynchronous() && plan.cost_model == CostModel::calibrated)
-    add_shorter(input, planning.plans.best);
+    add_shorter(input, planning.plans.frontiers, planning.plans.best);
 
   // Simulation decides.
   Diagnostics refused;

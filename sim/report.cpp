@@ -68,7 +68,7 @@ std::string summary(const Outcome& p) {
   }
   const PipelineShape& shape = p.pipeline.schedule.shape;
   std::string positions;
-  if (shape.slots < shape.positions.size()) {
+  if (p.pipeline.windows.empty() && shape.stages() > shape.slots) {
     positions = fmt::format(" with p = {}, the devices, and v = {:.3g}, the stages of each",
                             shape.slots, static_cast<double>(shape.stages()) / shape.slots);
   } else if (shape.positions.size() != shape.stages()) {

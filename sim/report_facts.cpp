@@ -183,7 +183,7 @@ std::string formula_words(const Outcome& p, bool measured) {
   if (p.metrics.makespan.count() == 0) return "The run takes no time, so there is no bubble.";
   // Where a device has several places in the pipeline, each round of the devices is one.
   const PipelineShape& shape = p.pipeline.schedule.shape;
-  const bool loops = shape.slots < shape.positions.size();
+  const bool loops = p.pipeline.windows.empty() && shape.stages() > shape.slots;
   const double positions = loops ? shape.slots : static_cast<double>(shape.positions.size());
   const double chunks = loops ? static_cast<double>(shape.stages()) / shape.slots : 1;
   const double textbook = (positions - 1) / (chunks * p.micro_batches + positions - 1);

@@ -121,7 +121,7 @@ const SectionFormat& schedule_format() {
                 "How many mini-batches run, each ending in an update.",
                 "1"},
                {"chunks",
-                {count(1, kMostDevices)},
+                {count(1, kMostChunks)},
                 "How many stages each device has; only for interleaved-1f1b, looped-bfs, zb-v and "
                 "dualpipev.",
                 "2"},

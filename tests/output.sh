@@ -63,6 +63,18 @@ for real in private later; do
 done
 [ -L "$work/link.json" ] && [ -L "$work/early.json" ]
 expect "and stays a link" 0 $?
+ln -s middle.json "$work/first.json"
+ln -s end.json "$work/middle.json"
+"$plumbline" simulate $example --json -o "$work/first.json"
+cmp -s "$work/stdout.json" "$work/end.json" && [ -L "$work/middle.json" ]
+expect "a chain of links is followed to its end" 0 $?
+ln -s circle.json "$work/circle.json"
+"$plumbline" simulate $example --json -o "$work/circle.json" 2> /dev/null
+expect "links in a circle are exit 3" 3 $?
+[ -L "$work/circle.json" ]
+expect "and stay" 0 $?
+"$plumbline" simulate $example --json -o "" | cmp -s "$work/stdout.json" -
+expect "-o '' is stdout" 0 $?
 cp $example "$work/mine.yaml"
 ln -s mine.yaml "$work/alias.yaml"
 for words in "-o mine.yaml" "--report ./mine.yaml" "--trace alias.yaml" "--report t.json --trace t.json" "-o new.html --report ./new.html"; do
@@ -73,6 +85,8 @@ done
 cmp -s $example "$work/mine.yaml"
 expect "and nothing is lost" 0 $?
 expect "why" "error: --output is 'mine.yaml', which is read" "$(cd "$work" && "$plumbline" simulate mine.yaml -o mine.yaml 2>&1 | head -n 1)"
+(cd "$work" && cp "$OLDPWD/examples/orders/zb-h1.csv" order.csv && "$plumbline" simulate mine.yaml schedule.file=order.csv -o order.csv > /dev/null 2>&1)
+expect "over what a key is set to is exit 2" 2 $?
 (cd "$work" && "$plumbline" import huggingface mine.yaml --sequence 8 -o alias.yaml > /dev/null 2>&1)
 expect "an import over its input is exit 2" 2 $?
 [ ! -e "$work/t.json" ] && [ ! -e "$work/new.html" ]

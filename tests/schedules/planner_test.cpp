@@ -286,6 +286,7 @@ TEST_CASE("what a stage holds is that of its schedule") {
     Residency residency;
     residency.window = find_schedule_rule(name)->window;
     residency.micro_batches = micro_batches;
+    residency.shared = micro_batches;
     return residency;
   };
   const Residency flushed = of("1f1b", 12);
@@ -322,9 +323,10 @@ TEST_CASE("the calibrated plan is the best of all that fit the memory, or says t
               .window;
       residency.recompute = dice.roll(0, 2) == 0;
       if (dice.roll(0, 2) > 0) residency.micro_batches = dice.roll(1, 6);
-      if (dice.roll(0, 2) > 0) residency.versions_at_most = dice.roll(1, 2);
+      if (dice.roll(0, 2) > 0) residency.versions_kept = dice.roll(1, 2);
       if (!residency.micro_batches && residency.window(1, 1000) == 1000)
         residency.micro_batches = 6;  // all of no end would be in flight
+      if (dice.roll(0, 3) > 0) residency.shared = residency.micro_batches;
     }
     const PlannerInput input{.graph = model.graph,
                              .costs = model.costs,

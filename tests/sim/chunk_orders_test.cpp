@@ -137,7 +137,8 @@ TEST_CASE("schedules with chunks take what their closed forms say, where these h
   for (const ScheduleRule& rule : chunk_rules()) {
     for (const ChunkShape& shape : shapes_of(*rule.chunks)) {
       if (shape.micro_batches % 3 == 1 && shape.micro_batches > 4) continue;  // enough of them
-      for (const Times& t : {Times{10, 10, 10},
+      for (const Times& t : {Times{10, 20, 20},
+                             {10, 10, 10},
                              {20, 20, 10},
                              {20, 30, 10},
                              {10, 20, 30},
