@@ -132,8 +132,9 @@ TEST_CASE("cuda: where SMs stand apart, groups are as large as the driver has ro
   FakeOptions options;
   options.gpus.front().stray = 12;  // as on many an H100: 15 groups of 8, and 12 SMs in none
   FakeCuda fake(options);
-  for (const auto& [count, sms] : {std::pair{2U, 56U}, {3U, 40U}, {4U, 24U}, {8U, 8U}}) {
-    CAPTURE(count);
+  for (const auto& split : {std::pair{2U, 56U}, {3U, 40U}, {4U, 24U}, {8U, 8U}}) {
+    const auto& [count, sms] = split;
+    CAPTURE(split.first);
     const auto opened = open_cuda_devices(fake.driver(), count, false);
     REQUIRE_MESSAGE(opened, (opened ? "" : to_text(opened.problems())));
     REQUIRE((*opened)->all().size() == count);
