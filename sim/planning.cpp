@@ -54,9 +54,8 @@ Residency residency_of(const ScheduleChoice& schedule) {
   }
   switch (schedule.updates.weights) {
     case WeightRule::stash:
+    case WeightRule::vertical_sync:  // later stages keep more: the simulation decides what fits
       break;
-    case WeightRule::vertical_sync:  // later stages keep more than stashing does: the simulation
-      break;                         // decides what fits
     case WeightRule::none:
       residency.versions_kept = 1;
       break;
