@@ -81,8 +81,7 @@ class Rig {
         links_(plan.graph, progress_, ledgers_),
         desks_(plan.graph.slots()) {
     if (options_.most_iterations == 0) options_.most_iterations = 2 * options_.iterations;
-    joins_.resize(graph_.size(), nullptr);
-    for (const Join& join : graph_.joins) joins_[join.node] = &join;
+    joins_ = joins_by_node(graph_);
     auto workers = backend.workers(*plan_);
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
       desks_[slot].worker = std::move(workers[slot]);

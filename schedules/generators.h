@@ -43,9 +43,10 @@ struct ScheduleRule {
   /// Null with chunks.
   std::uint32_t (*window)(std::uint32_t depth, std::uint32_t m) = nullptr;
   std::optional<ChunkRule> chunks{};  ///< Instead of a window.
-  bool asynchronous = false;          ///< An update after every backward and no flush.
-  bool host_loop =
-      false;  ///< One host thread loops over the whole model: the loop is the issue order.
+  /// An update after every backward and no flush.
+  bool asynchronous = false;
+  /// One host thread loops over the whole model: the loop is the issue order.
+  bool host_loop = false;
   bool takes_warm_up = false;
   bool whole_model = false;  ///< Every device runs one copy of a single stage.
   std::string_view summary;

@@ -66,4 +66,10 @@ bool OpGraph::rates_change() const {
   return std::find(shared.begin(), shared.end(), true) != shared.end();
 }
 
+std::vector<const Join*> joins_by_node(const OpGraph& graph) {
+  std::vector<const Join*> joins(graph.size(), nullptr);
+  for (const Join& join : graph.joins) joins[join.node] = &join;
+  return joins;
+}
+
 }  // namespace plumbline

@@ -155,4 +155,7 @@ struct OpGraph {
   bool rates_change() const;
 };
 
+/// The join of each node; null where it has none. They live as long as the graph's.
+std::vector<const Join*> joins_by_node(const OpGraph& graph);
+
 }  // namespace plumbline

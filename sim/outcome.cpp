@@ -8,12 +8,17 @@
 #include <cmath>
 
 #include "models/quantity.h"
+#include "schedules/wiring.h"
 
 namespace plumbline {
 namespace {
 
-/// The cost classes of a stage, as lowering lays them out: F, B, I, W, U.
-constexpr std::size_t kCostKinds = 5;
+/// What an op of a stage takes.
+Duration time_of(const OpGraph& graph, std::uint32_t stage, ActivityKind kind) {
+  const auto place = kind == ActivityKind::update ? std::size_t{Wiring::kUpdateClass}
+                                                  : static_cast<std::size_t>(kind);
+  return graph.costs[Wiring::compute_class({stage}, place)].hold;
+}
 
 /// The same for a schedule with chunks, where all stages are alike and links are free.
 std::optional<ClosedForm> formula_of_chunks(const Scenario& scenario, const Pipeline& pipeline,
@@ -28,11 +33,11 @@ std::optional<ClosedForm> formula_of_chunks(const Scenario& scenario, const Pipe
   times.shape = {stages / scenario.schedule.chunks, scenario.schedule.chunks,
                  pipeline.schedule.shape.micro_batches};
   for (std::uint32_t s = 0; s < stages; ++s) {
-    const Cost* const cost = &graph.costs[s * kCostKinds];
-    const Duration backward = cost[1].hold;
-    const ChunkTimes own{times.shape, cost[0].hold, splits ? cost[2].hold : backward,
-                         splits ? cost[3].hold : Duration{}};
-    if (cost[4].hold.count() > 0) return std::nullopt;
+    const Duration backward = time_of(graph, s, ActivityKind::backward);
+    const ChunkTimes own{times.shape, time_of(graph, s, ActivityKind::forward),
+                         splits ? time_of(graph, s, ActivityKind::backward_input) : backward,
+                         splits ? time_of(graph, s, ActivityKind::backward_weight) : Duration{}};
+    if (time_of(graph, s, ActivityKind::update).count() > 0) return std::nullopt;
     if (has_whole && own.backward_input + own.backward_weight != backward) return std::nullopt;
     const bool alike = own.forward == times.forward && own.backward_input == times.backward_input &&
                        own.backward_weight == times.backward_weight;
@@ -66,10 +71,10 @@ std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& p
   for (const Position& position : pipeline.schedule.shape.positions) {
     Duration forward{}, backward{};
     for (std::uint32_t i = 0; i < position.stages; ++i) {
-      const Cost* const stage = &graph.costs[(position.first_stage + i) * kCostKinds];
-      forward += stage[0].hold;
-      backward += stage[1].hold;
-      if (stage[4].hold.count() > 0) return std::nullopt;
+      const std::uint32_t stage = position.first_stage + i;
+      forward += time_of(graph, stage, ActivityKind::forward);
+      backward += time_of(graph, stage, ActivityKind::backward);
+      if (time_of(graph, stage, ActivityKind::update).count() > 0) return std::nullopt;
     }
     times.forward.push_back(forward);
     times.backward.push_back(backward);

@@ -32,6 +32,13 @@ struct Pipeline {
   SteadyWindow steady_window;          ///< Of an asynchronous run.
   std::vector<std::string> estimated;
   std::vector<std::string> notes;
+
+  /// Stages of each device, where an order goes round the devices with several on each; else 1.
+  double rounds() const {
+    const PipelineShape& shape = schedule.shape;
+    const bool goes_round = windows.empty() && shape.stages() > shape.slots;
+    return goes_round ? static_cast<double>(shape.stages()) / shape.slots : 1;
+  }
 };
 
 /// Costs at the micro-batch size, partition, schedule. `for_run` raises the number of micro-batches

@@ -68,9 +68,9 @@ std::string summary(const Outcome& p) {
   }
   const PipelineShape& shape = p.pipeline.schedule.shape;
   std::string positions;
-  if (p.pipeline.windows.empty() && shape.stages() > shape.slots) {
+  if (const double rounds = p.pipeline.rounds(); rounds > 1) {
     positions = fmt::format(" with p = {}, the devices, and v = {:.3g}, the stages of each",
-                            shape.slots, static_cast<double>(shape.stages()) / shape.slots);
+                            shape.slots, rounds);
   } else if (shape.positions.size() != shape.stages()) {
     positions = fmt::format(" with p = {}, the devices in a row", shape.positions.size());
   }

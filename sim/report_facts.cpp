@@ -183,9 +183,9 @@ std::string formula_words(const Outcome& p, bool measured) {
   if (p.metrics.makespan.count() == 0) return "The run takes no time, so there is no bubble.";
   // Where a device has several places in the pipeline, each round of the devices is one.
   const PipelineShape& shape = p.pipeline.schedule.shape;
-  const bool loops = p.pipeline.windows.empty() && shape.stages() > shape.slots;
+  const double chunks = p.pipeline.rounds();
+  const bool loops = chunks > 1;
   const double positions = loops ? shape.slots : static_cast<double>(shape.positions.size());
-  const double chunks = loops ? static_cast<double>(shape.stages()) / shape.slots : 1;
   const double textbook = (positions - 1) / (chunks * p.micro_batches + positions - 1);
   const std::string_view textbook_text = loops ? "(p-1)/(vm+p-1)" : "(p-1)/(m+p-1)";
   const std::string where =

@@ -1,7 +1,6 @@
 // Descriptors, algorithms and their times. SPDX-License-Identifier: MIT
 #include "calibrate/cuda/cublaslt.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,14 +53,11 @@ Result<CublasLt> load_cublaslt(const std::string& path) {
   const auto loaded = open_cuda_library("cuBLASLt", path, kCublasLtHelp);
   if (!loaded) return loaded.problems();
   CublasLt library;
-  std::string missing;
-#define PLUMBLINE_CUBLASLT_LOAD(call)                                             \
-  library.call = reinterpret_cast<decltype(library.call)>(dlsym(*loaded, #call)); \
-  if (library.call == nullptr && missing.empty()) missing = #call;
+  CudaSymbols symbols(*loaded);
+#define PLUMBLINE_CUBLASLT_LOAD(call) symbols.find(library.call, #call);
   PLUMBLINE_CUBLASLT_CALLS(PLUMBLINE_CUBLASLT_LOAD)
 #undef PLUMBLINE_CUBLASLT_LOAD
-  if (!missing.empty())
-    return no_cuda_library(fmt::format("'{}' lacks {}", path, missing), kCublasLtHelp);
+  if (auto missing = symbols.missing(path, kCublasLtHelp)) return *std::move(missing);
   return library;
 }
 

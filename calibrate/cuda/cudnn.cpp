@@ -1,7 +1,6 @@
 // Descriptors, algorithms and their times. SPDX-License-Identifier: MIT
 #include "calibrate/cuda/cudnn.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -62,14 +61,11 @@ Result<Cudnn> load_cudnn(const std::string& path) {
   const auto loaded = open_cuda_library("cuDNN", path, kCudnnHelp);
   if (!loaded) return loaded.problems();
   Cudnn library{};
-  std::string missing;
-#define PLUMBLINE_CUDNN_LOAD(call)                                                        \
-  library.call = reinterpret_cast<decltype(library.call)>(dlsym(*loaded, "cudnn" #call)); \
-  if (library.call == nullptr && missing.empty()) missing = "cudnn" #call;
+  CudaSymbols symbols(*loaded);
+#define PLUMBLINE_CUDNN_LOAD(call) symbols.find(library.call, "cudnn" #call);
   PLUMBLINE_CUDNN_CALLS(PLUMBLINE_CUDNN_LOAD)
 #undef PLUMBLINE_CUDNN_LOAD
-  if (!missing.empty())
-    return no_cuda_library(fmt::format("'{}' lacks {}", path, missing), kCudnnHelp);
+  if (auto missing = symbols.missing(path, kCudnnHelp)) return *std::move(missing);
   return library;
 }
 

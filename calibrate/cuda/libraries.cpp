@@ -205,6 +205,18 @@ std::string cuda_library_version(std::uint64_t number) {
   return fmt::format("{}.{}.{}", number / 10'000, number / 100 % 100, number % 100);
 }
 
+void* CudaSymbols::symbol(const char* name) {
+  void* const found = dlsym(library_, name);
+  if (found == nullptr && missing_.empty()) missing_ = name;
+  return found;
+}
+
+std::optional<Diagnostic> CudaSymbols::missing(const std::string& path,
+                                               std::string_view help) const {
+  if (missing_.empty()) return std::nullopt;
+  return no_cuda_library(fmt::format("'{}' lacks {}", path, missing_), help);
+}
+
 Diagnostic no_cuda_library(std::string message, std::string_view help) {
   Diagnostic diagnostic;
   diagnostic.message = std::move(message);

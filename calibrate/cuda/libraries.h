@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,6 +68,26 @@ Result<CudaLibrary> load_cuda_library(const CudaLibraryKind& kind);
 /// device): it cannot be loaded.
 Result<void*> open_cuda_library(std::string_view name, const std::string& path,
                                 std::string_view help);
+/// Looks up the functions of an open library.
+class CudaSymbols {
+ public:
+  explicit CudaSymbols(void* library) : library_(library) {}
+
+  /// Sets a pointer to the function of this name; null where there is none.
+  template <class Pointer>
+  void find(Pointer& function, const char* name) {
+    function = reinterpret_cast<Pointer>(symbol(name));
+  }
+  /// The first that was not there; `path` is the library's.
+  std::optional<Diagnostic> missing(const std::string& path, std::string_view help) const;
+
+ private:
+  void* symbol(const char* name);
+
+  void* library_;
+  std::string missing_;
+};
+
 /// There is no such library, or not as it should be.
 Diagnostic no_cuda_library(std::string message, std::string_view help);
 

@@ -1,7 +1,6 @@
 // Communicators and groups of calls. SPDX-License-Identifier: MIT
 #include "calibrate/cuda/nccl.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include "calibrate/cuda/libraries.h"
@@ -32,14 +31,11 @@ Result<Nccl> load_nccl(const std::string& path) {
   const auto loaded = open_cuda_library("NCCL", path, kNcclHelp);
   if (!loaded) return loaded.problems();
   Nccl library{};
-  std::string missing;
-#define PLUMBLINE_NCCL_LOAD(call)                                                        \
-  library.call = reinterpret_cast<decltype(library.call)>(dlsym(*loaded, "nccl" #call)); \
-  if (library.call == nullptr && missing.empty()) missing = "nccl" #call;
+  CudaSymbols symbols(*loaded);
+#define PLUMBLINE_NCCL_LOAD(call) symbols.find(library.call, "nccl" #call);
   PLUMBLINE_NCCL_CALLS(PLUMBLINE_NCCL_LOAD)
 #undef PLUMBLINE_NCCL_LOAD
-  if (!missing.empty())
-    return no_cuda_library(fmt::format("'{}' lacks {}", path, missing), kNcclHelp);
+  if (auto missing = symbols.missing(path, kNcclHelp)) return *std::move(missing);
   return library;
 }
 

@@ -2,15 +2,12 @@
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <exception>
 #include <map>
 #include <memory>
-#include <set>
 #include <utility>
 
+#include "calibrate/cuda/node_order.h"
 #include "calibrate/cuda/step_list.h"
 #include "calibrate/ledger.h"
 #include "models/bug.h"
@@ -51,10 +48,9 @@ class Writer {
         orders_(orders),
         rules_(rules),
         sources_(graph_.size()),
-        joins_(graph_.size(), nullptr),
+        joins_(joins_by_node(graph_)),
         copies_(plan.pipeline.copies),
         rounds_(graph_.stage_slots.size()) {
-    for (const Join& join : graph_.joins) joins_[join.node] = &join;
     make_streams();
     program_.step_of.assign(graph_.size(), kNone32);
     program_.first_step_of.assign(graph_.size(), kNone32);
@@ -77,8 +73,12 @@ class Writer {
   }
 
   CudaProgramOrFailure write() {
-    RunFailure failure;
-    if (!write_nodes(failure)) return {std::nullopt, std::move(failure)};
+    program_.order.reserve(graph_.size());
+    auto failure = take_nodes(graph_, orders_, joins_, [&](std::uint32_t node) {
+      write_node(node);
+      program_.order.push_back(node);
+    });
+    if (failure) return {std::nullopt, *std::move(failure)};
     // Rounds that no update has taken: their gradients are zero again for the next iteration.
     for (auto& of_stage : rounds_) {
       for (auto& [number, round] : of_stage) {
@@ -119,107 +119,6 @@ class Writer {
     }
     steps_.open(streams.size());
     last_.assign(streams.size(), kNone32);
-  }
-
-  // ---- the order ----
-
-  /// Takes nodes in the order of the graph, each as soon as it can be: all that it waits for has
-  /// been taken, and it is the next one of its device. Returns false where something stays.
-  bool write_nodes(RunFailure& failure) {
-    // Where each node stands in its device's order.
-    std::vector<std::uint32_t> next(graph_.slots(), 0);
-    std::vector<bool> taken(graph_.size(), false);
-    const auto is_next = [&](std::uint32_t slot, std::uint32_t node) {
-      return next[slot] < orders_[slot].size() && orders_[slot][next[slot]] == node;
-    };
-    const auto holds = [&](std::uint32_t node) {
-      const Node& n = graph_.nodes[node];
-      if (n.resource < graph_.slots() && !is_next(n.resource, node)) return false;
-      return n.second >= graph_.slots() || n.second == n.resource || is_next(n.second, node);
-    };
-    const auto lacks = [&](std::uint32_t node) -> std::optional<std::uint32_t> {
-      const std::uint32_t after = graph_.nodes[node].after;
-      if (after != graph_.size() && !taken[after]) return after;
-      if (joins_[node]) {
-        for (const std::uint32_t one : joins_[node]->after) {
-          if (!taken[one]) return one;
-        }
-      }
-      return std::nullopt;
-    };
-    std::vector<std::vector<std::uint32_t>> consumers(graph_.size());
-    for (std::uint32_t node = 0; node < graph_.size(); ++node) {
-      if (graph_.nodes[node].after != graph_.size())
-        consumers[graph_.nodes[node].after].push_back(node);
-      if (joins_[node]) {
-        for (const std::uint32_t one : joins_[node]->after) consumers[one].push_back(node);
-      }
-    }
-    std::set<std::uint32_t> ready;
-    const auto look_at = [&](std::uint32_t node) {
-      if (!taken[node] && holds(node) && !lacks(node)) ready.insert(node);
-    };
-    for (std::uint32_t node = 0; node < graph_.size(); ++node) look_at(node);
-    program_.order.reserve(graph_.size());
-    while (!ready.empty()) {
-      const std::uint32_t node = *ready.begin();
-      ready.erase(ready.begin());
-      try {
-        write_node(node);
-      } catch (const std::exception& error) {
-        fail_at(node, error.what(), next, taken, failure);
-        return false;
-      }
-      taken[node] = true;
-      program_.order.push_back(node);
-      for (const std::uint32_t slot : {graph_.nodes[node].resource, graph_.nodes[node].second}) {
-        if (slot >= graph_.slots() || !is_next(slot, node)) continue;
-        if (++next[slot] < orders_[slot].size()) look_at(orders_[slot][next[slot]]);
-      }
-      for (const std::uint32_t consumer : consumers[node]) look_at(consumer);
-    }
-    if (program_.order.size() == graph_.size()) return true;
-    failure.stands = stands(next, lacks);
-    const bool any_waits = std::any_of(
-        failure.stands.begin(), failure.stands.end(),
-        [](const DeviceStand& stand) { return stand.state == DeviceStand::State::waits; });
-    if (any_waits) {
-      failure.kind = RunFailure::Kind::deadlock;
-      failure.message = "deadlock: every device waits for another, and nothing is under way";
-    } else {
-      const auto left = std::find(taken.begin(), taken.end(), false) - taken.begin();
-      failure.kind = RunFailure::Kind::incomplete;
-      failure.message = fmt::format("all devices have ended, but {} was never run",
-                                    to_text(graph_.activities[static_cast<std::size_t>(left)]));
-    }
-    return false;
-  }
-
-  template <class Lacks>
-  std::vector<DeviceStand> stands(const std::vector<std::uint32_t>& next, Lacks&& lacks) const {
-    std::vector<DeviceStand> all(graph_.slots());
-    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
-      if (next[slot] >= orders_[slot].size()) continue;  // done
-      const std::uint32_t node = orders_[slot][next[slot]];
-      all[slot].state = DeviceStand::State::waits;
-      all[slot].node = node;
-      all[slot].waits_for = lacks(node).value_or(node);
-    }
-    return all;
-  }
-
-  void fail_at(std::uint32_t node, const char* why, const std::vector<std::uint32_t>& next,
-               const std::vector<bool>& taken, RunFailure& failure) const {
-    failure.stands = stands(next, [&](std::uint32_t of) -> std::optional<std::uint32_t> {
-      const std::uint32_t after = graph_.nodes[of].after;
-      if (after != graph_.size() && !taken[after]) return after;
-      return std::nullopt;
-    });
-    const std::uint32_t slot = graph_.nodes[node].resource;
-    failure.kind = RunFailure::Kind::failed;
-    failure.message = fmt::format("device {} failed at {}: {}", graph_.devices[slot].value,
-                                  to_text(graph_.activities[node]), why);
-    failure.stands[slot] = {DeviceStand::State::failed, node, std::nullopt};
   }
 
   // ---- waiting ----

@@ -392,8 +392,7 @@ class CudaRig {
     Trace& trace = measured.trace;
     trace.spans.resize(graph_.size());
     std::vector<SimTime> on_stream(graph_.slots());
-    std::vector<const Join*> joins_of(graph_.size(), nullptr);
-    for (const Join& join : graph_.joins) joins_of[join.node] = &join;
+    const std::vector<const Join*> joins = joins_by_node(graph_);
     for (const std::uint32_t node : program_.order) {
       // Two devices' clocks may differ by a little: nothing begins before what it waited for.
       SimTime released;
@@ -401,8 +400,8 @@ class CudaRig {
         released = std::max(released, trace.spans[one].end);
       };
       if (graph_.nodes[node].after != graph_.size()) after(graph_.nodes[node].after);
-      if (joins_of[node]) {
-        for (const std::uint32_t one : joins_of[node]->after) after(one);
+      if (joins[node]) {
+        for (const std::uint32_t one : joins[node]->after) after(one);
       }
       for (const std::uint32_t resource :
            {graph_.nodes[node].resource, graph_.nodes[node].second}) {

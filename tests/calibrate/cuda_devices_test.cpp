@@ -107,6 +107,18 @@ TEST_CASE("cuda: opening leaves the thread's context, closing does not leave a d
   CHECK(fake.faults().empty());
 }
 
+TEST_CASE("cuda: on a machine a primary context stays, once, however often devices are opened") {
+  FakeCuda fake;
+  CudaDriver driver = fake.driver();
+  driver.keeps_contexts = true;
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(open_cuda_devices(driver, 2, true));
+    CHECK(fake.live() == "1 primary context");
+  }
+  CHECK(driver.cuDevicePrimaryCtxRelease(0) == CUDA_SUCCESS);
+  CHECK(fake.live().empty());
+}
+
 TEST_CASE("cuda: a split that the GPU has no room for says so") {
   FakeCuda fake;
   const auto opened = open_cuda_devices(fake.driver(), 17, false);

@@ -15,38 +15,17 @@
 #include "tests/support/builders.h"
 #include "tests/support/cuda_training.h"
 #include "tests/support/fake_nccl.h"
+#include "tests/support/same_call.h"
 #include "tests/support/trials.h"
 
 #if __has_include(<nccl.h>)
 #include <nccl.h>
 
-#include <type_traits>
-
 namespace plumbline {
 namespace {
 
-/// A function of the header and ours: the same but that handles are of their own kinds and
-/// enumerations are ints.
-template <class Ours, class Theirs>
-struct SameType : std::is_same<Ours, Theirs> {};
-template <class Ours, class Theirs>
-requires(std::is_pointer_v<Ours>&& std::is_pointer_v<Theirs>) struct SameType<Ours, Theirs>
-    : std::true_type {
-};
-template <class Ours, class Theirs>
-requires(std::is_enum_v<Theirs> && !std::is_pointer_v<Ours>) struct SameType<Ours, Theirs>
-    : std::bool_constant<std::is_same_v<Ours, int> && sizeof(Theirs) == sizeof(int)> {
-};
-
-template <class Ours, class Theirs>
-struct SameCall : std::false_type {};
-template <class R, class... A, class S, class... B>
-requires(sizeof...(A) == sizeof...(B)) struct SameCall<R (*)(A...), S (*)(B...)>
-    : std::bool_constant<SameType<R, S>::value && (SameType<A, B>::value && ...)> {
-};
-
 #define PLUMBLINE_NCCL_SAME(call) \
-  static_assert(SameCall<decltype(Nccl::call), decltype(&::nccl##call)>::value);
+  static_assert(test::SameCall<decltype(Nccl::call), decltype(&::nccl##call)>::value);
 PLUMBLINE_NCCL_CALLS(PLUMBLINE_NCCL_SAME)
 #undef PLUMBLINE_NCCL_SAME
 

@@ -14,40 +14,18 @@
 #include "calibrate/reference_math.h"
 #include "tests/support/host_device.h"
 #include "tests/support/layer_cases.h"
+#include "tests/support/same_call.h"
 
 #if __has_include(<cudnn.h>)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #include <cudnn.h>
 
-#include <type_traits>
-
 namespace plumbline {
 namespace {
 
-/// A function of the header and ours: the same but that handles are of their own kinds and
-/// enumerations are ints.
-template <class Ours, class Theirs>
-struct SameType : std::is_same<Ours, Theirs> {};
-template <class Ours, class Theirs>
-requires(std::is_pointer_v<Ours>&& std::is_pointer_v<Theirs>) struct SameType<Ours, Theirs>
-    : std::true_type {
-};
-template <class Ours, class Theirs>
-requires(std::is_enum_v<Theirs> && !std::is_pointer_v<Ours>) struct SameType<Ours, Theirs>
-    : std::bool_constant<std::is_same_v<Ours, int> && sizeof(Theirs) == sizeof(int)> {
-};
-
-template <class Ours, class Theirs>
-struct SameCall : std::false_type {};
-template <class R, class... A, class S, class... B>
-requires(sizeof...(A) == sizeof...(B)) struct SameCall<R (*)(A...), S (*)(B...)>
-    : std::bool_constant<SameType<R, S>::value &&
-                         (SameType<A, std::remove_const_t<B>>::value && ...)> {
-};
-
 #define PLUMBLINE_CUDNN_SAME(call) \
-  static_assert(SameCall<decltype(Cudnn::call), decltype(&::cudnn##call)>::value);
+  static_assert(test::SameCall<decltype(Cudnn::call), decltype(&::cudnn##call)>::value);
 PLUMBLINE_CUDNN_CALLS(PLUMBLINE_CUDNN_SAME)
 #undef PLUMBLINE_CUDNN_SAME
 

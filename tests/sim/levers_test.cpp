@@ -200,5 +200,19 @@ TEST_CASE("on shared cards the changes are those of a simulation") {
   CHECK(!find(found, LeverKind::forward, 0).until);
 }
 
+TEST_CASE("on shared cards a step that parts two transfers is not taken for what it is worth") {
+  // 1 % less of B of stage 5 saves 1.9 ms here, as much as 96.9 of the 16 that there are.
+  const auto scenario = read_scenario("examples/two-servers.yaml", {});
+  REQUIRE(scenario);
+  const auto outcome = predict(*scenario);
+  REQUIRE(outcome);
+  const Levers found = levers(*outcome);
+  REQUIRE(!found.exact);
+  for (const Lever& lever : found.all) {
+    const bool is_op = lever.kind == LeverKind::forward || lever.kind == LeverKind::backward;
+    if (is_op && !lever.every) CHECK(lever.derivative < 3 * scenario->schedule.micro_batches);
+  }
+}
+
 }  // namespace
 }  // namespace plumbline::test
