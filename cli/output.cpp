@@ -15,7 +15,10 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "models/yaml.h"
+#include "sim/axes.h"
 #include "sim/chrome_trace.h"
+#include "sim/named_files.h"
 
 namespace plumbline {
 namespace {
@@ -100,6 +103,35 @@ struct Output {
   std::string path;
 };
 
+bool is_yaml(const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
+
+/// The files that this command reads and does not make anew, where these are its arguments: those
+/// that they are, those that scenarios among them name, and those that keys are set to.
+std::vector<std::string> inputs_of(const CLI::App& command,
+                                   const std::vector<std::string>& arguments) {
+  const bool makes_plan = command.get_name() == "plan";
+  std::vector<std::string> inputs;
+  const auto add = [&](const std::vector<NamedFile>& files) {
+    for (const NamedFile& file : files) {
+      if (!makes_plan || file.key != "plan.file") inputs.push_back(file.path);
+    }
+  };
+  for (const std::string& argument : arguments) {
+    std::error_code ignored;
+    if (fs::is_regular_file(argument, ignored)) {
+      inputs.push_back(argument);
+      if (!is_yaml(argument)) continue;
+      // What is wrong with it is told by who reads it.
+      if (const auto tree = read_yaml(argument)) add(named_files(*tree));
+    } else if (const auto axes = read_axes({argument})) {
+      for (const Axis& axis : *axes) {
+        for (const YamlOverride& change : axis.changes) add(named_files(axis.key, change.value));
+      }
+    }
+  }
+  return inputs;
+}
+
 bool is_same(const std::string& one, const std::string& other) {
   std::error_code error;
   if (fs::equivalent(one, other, error) && !error) return true;
@@ -153,7 +185,7 @@ int write_trace(const std::string& text, const std::string& path) {
 
 std::optional<Diagnostic> refuse_outputs(const CLI::App& command) {
   std::vector<Output> outputs;
-  std::vector<std::string> inputs;
+  std::vector<std::string> arguments;
   for (const CLI::Option* option : command.get_options()) {
     if (option->count() == 0) continue;
     const bool is_output = option->check_name("--output") || option->check_name("--report") ||
@@ -164,13 +196,11 @@ std::optional<Diagnostic> refuse_outputs(const CLI::App& command) {
         outputs.push_back({option->get_name(), value});
         continue;
       }
-      // A file, or one that a key is set to.
-      for (const std::string& path : {value, value.substr(value.find('=') + 1)}) {
-        std::error_code ignored;
-        if (fs::is_regular_file(path, ignored)) inputs.push_back(path);
-      }
+      arguments.push_back(value);
     }
   }
+  if (outputs.empty()) return std::nullopt;
+  const std::vector<std::string> inputs = inputs_of(command, arguments);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const auto& [option, path] = outputs[i];
     if (!target_of(path).is_file) continue;

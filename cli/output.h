@@ -26,8 +26,9 @@ int try_output(const std::string& path);
 /// Writes a Chrome trace as write_output does, compressed where the name ends in `.gz`.
 int write_trace(const std::string& text, const std::string& path);
 
-/// What a command was told to write over what it was told to read, or twice: by its command line;
-/// the files that a scenario names are not looked at. Requires: the command line has been read.
+/// What a command was told to write over what it reads, or twice: files of its command line, and
+/// those that scenarios there name. `plan` may write its plan.file anew. Requires: the command line
+/// has been read.
 std::optional<Diagnostic> refuse_outputs(const CLI::App& command);
 
 }  // namespace plumbline

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "sim/named_files.h"
 #include "sim/planning.h"
 #include "sim/predict.h"
 #include "sim/report.h"
@@ -60,26 +61,10 @@ class Hash {
   std::uint64_t value_ = 0xcbf29ce484222325ULL;
 };
 
-/// The text of the file that a value names; one that cannot be read is told by its reader.
-void add_file(const YamlNode& name, Hash& hash) {
-  if (name.kind != YamlNode::Kind::scalar || !name.mark.source) return;
-  std::filesystem::path path(name.text);
-  if (path.is_relative()) path = std::filesystem::path(name.mark.source->directory) / path;
-  if (const auto file = read_file(path.string(), kLargestYaml)) hash.add((*file)->text);
-}
-
-/// Whether the value of this key names a file that predictions depend on.
-bool names_file(std::string_view key) {
-  return key == "model.profile" || key == "model.pipedream" || key == "model.network" ||
-         key == "schedule.file" || key == "plan.file";
-}
-
-/// Calls `visit(dotted key, value)` for each key of each section.
-template <class Visit>
-void each_key(const YamlNode& root, Visit&& visit) {
-  for (const YamlNode::Entry& section : root.entries) {
-    for (const YamlNode::Entry& entry : section.value.entries)
-      visit(section.key + '.' + entry.key, entry.value);
+/// The texts of files that a scenario names; one that cannot be read is told by its reader.
+void add_files(const std::vector<NamedFile>& files, Hash& hash) {
+  for (const NamedFile& named : files) {
+    if (const auto file = read_file(named.path, kLargestYaml)) hash.add((*file)->text);
   }
 }
 
@@ -215,14 +200,12 @@ std::string Sweep::name() const {
 std::string Sweep::fingerprint() const {
   Hash hash;
   hash.add(text_.root().mark.source->text);
-  each_key(text_.root(), [&](const std::string& key, const YamlNode& value) {
-    if (names_file(key)) add_file(value, hash);
-  });
+  add_files(named_files(text_.root()), hash);
   for (const Axis& axis : axes_) {
     hash.add(axis.key);
     for (std::size_t i = 0; i < axis.values.size(); ++i) {
       hash.add(axis.values[i]);
-      if (names_file(axis.key)) add_file(axis.changes[i].value, hash);
+      add_files(named_files(axis.key, axis.changes[i].value), hash);
     }
   }
   return hash.hex();

@@ -87,6 +87,23 @@ expect "and nothing is lost" 0 $?
 expect "why" "error: --output is 'mine.yaml', which is read" "$(cd "$work" && "$plumbline" simulate mine.yaml -o mine.yaml 2>&1 | head -n 1)"
 (cd "$work" && cp "$OLDPWD/examples/orders/zb-h1.csv" order.csv && "$plumbline" simulate mine.yaml schedule.file=order.csv -o order.csv > /dev/null 2>&1)
 expect "over what a key is set to is exit 2" 2 $?
+mkdir "$work/named"
+(
+  cd "$work/named" || exit 1
+  sed 's|^  partition: pipedream|  file: plan.yaml|' "$OLDPWD/examples/planned.yaml" > from_file.yaml
+  "$plumbline" plan "$OLDPWD/examples/planned.yaml" -o plan.yaml > /dev/null
+  printf 'version: 1\nsweep: {plan.file: [plan.yaml, other.yaml]}\n' > axes.yaml
+  cp plan.yaml before.yaml
+)
+for words in "simulate from_file.yaml" "sweep axes.yaml" "simulate mine.yaml plan.file=plan.yaml" "sweep mine.yaml plan.file=other.yaml,plan.yaml"; do
+  # shellcheck disable=SC2086  # words
+  (cd "$work/named" && cp ../mine.yaml . && "$plumbline" $words -o ./plan.yaml 2>&1 > /dev/null | head -n 1 > err)
+  expect "'$words' over the plan that it reads" "error: --output is './plan.yaml', which is read" "$(cat "$work/named/err")"
+done
+cmp -s "$work/named/before.yaml" "$work/named/plan.yaml"
+expect "which stays" 0 $?
+(cd "$work/named" && "$plumbline" plan from_file.yaml -o plan.yaml > /dev/null)
+expect "but a plan is made anew" 0 $?
 (cd "$work" && "$plumbline" import huggingface mine.yaml --sequence 8 -o alias.yaml > /dev/null 2>&1)
 expect "an import over its input is exit 2" 2 $?
 [ ! -e "$work/t.json" ] && [ ! -e "$work/new.html" ]

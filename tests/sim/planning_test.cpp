@@ -121,6 +121,25 @@ TEST_CASE("with a flush weights are held once, and what fits is planned") {
   CHECK(planning->winner().fits);
 }
 
+TEST_CASE("with recomputation activations are held once, and what fits is planned") {
+  // Stage 0 has four micro-batches in flight: activations of 8 GB, or of 2 GB and inputs of 8 MB.
+  const auto fits = [](const std::string& recompute) {
+    const auto scenario = parse_scenario(
+        text_source("recompute.yaml",
+                    "version: 1\nmodel: {uniform: {layers: 8, forward: 10 ms, backward: 20 ms, "
+                    "output: 1 MB, activation: 1 GB, parameters: 1 MB}}\n"
+                    "cluster: {devices: 4, memory: 3 GB}\nplan: {stages: 4}\n"
+                    "schedule: {name: 1f1b, micro_batches: 16, recompute: " +
+                        recompute + "}\n"),
+        {});
+    REQUIRE(scenario);
+    const auto planning = plan_scenario(*scenario, {});
+    return planning && planning->winner().candidate.config() == "1-1-1-1";
+  };
+  CHECK(fits("full"));
+  CHECK_FALSE(fits("none"));
+}
+
 TEST_CASE("with a flush a shorter pipeline may win, which the formula does not see") {
   const auto winner = [](int micro_batches) {
     const auto scenario = parse_scenario(

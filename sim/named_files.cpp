@@ -1,0 +1,44 @@
+// Which keys name files. SPDX-License-Identifier: MIT
+#include "sim/named_files.h"
+
+#include <filesystem>
+#include <utility>
+
+namespace plumbline {
+namespace {
+
+bool names_file(std::string_view key) {
+  return key == "model.profile" || key == "model.pipedream" || key == "model.network" ||
+         key == "schedule.file" || key == "plan.file";
+}
+
+void add(std::vector<NamedFile> more, std::vector<NamedFile>& files) {
+  for (NamedFile& file : more) files.push_back(std::move(file));
+}
+
+}  // namespace
+
+std::vector<NamedFile> named_files(const std::string& key, const YamlNode& value) {
+  std::vector<NamedFile> files;
+  if (!names_file(key)) return files;
+  for (const YamlNode& item : value.items) add(named_files(key, item), files);
+  if (value.kind != YamlNode::Kind::scalar || !value.mark.source) return files;
+  std::filesystem::path path(value.text);
+  if (path.is_relative()) path = std::filesystem::path(value.mark.source->directory) / path;
+  files.push_back({key, path.string()});
+  return files;
+}
+
+std::vector<NamedFile> named_files(const YamlNode& scenario) {
+  std::vector<NamedFile> files;
+  for (const YamlNode::Entry& section : scenario.entries) {
+    const bool holds_axes = section.key == "sweep";
+    for (const YamlNode::Entry& entry : section.value.entries) {
+      const std::string key = holds_axes ? entry.key : section.key + '.' + entry.key;
+      add(named_files(key, entry.value), files);
+    }
+  }
+  return files;
+}
+
+}  // namespace plumbline
