@@ -3,6 +3,7 @@
 #include "models/quantity.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +12,7 @@
 #include <span>
 
 #include "models/diagnostic.h"
+#include "models/unit_spelling.h"
 
 namespace plumbline {
 namespace {
@@ -102,6 +104,12 @@ std::string unit_list(std::span<const Unit> units) {
   return list;
 }
 
+/// "did you mean GB/s? ", or nothing.
+std::string guess(std::string_view unit, const Measure& measure) {
+  const std::vector<std::string_view> meant = meant_units(unit, units_of(measure).units);
+  return meant.empty() ? "" : fmt::format("did you mean {}? ", fmt::join(meant, " or "));
+}
+
 /// The number at the front of `text` as digits and a power of ten; `used` says where it ends.
 struct Decimal {
   std::string digits;
@@ -180,8 +188,8 @@ Parsed<std::int64_t> parse_quantity(std::string_view text, const Measure& measur
   const auto unit =
       std::find_if(units.begin(), units.end(), [&](const Unit& u) { return u.name == unit_text; });
   if (unit == units.end()) {
-    return fail(
-        fmt::format("has the unknown unit '{}' (one of {})", clipped(unit_text), unit_list(units)));
+    return fail(fmt::format("has the unknown unit '{}' ({}one of {})", clipped(unit_text),
+                            guess(unit_text, measure), unit_list(units)));
   }
   const std::optional<std::int64_t> ticks = scale(number, *unit, measure.most);
   if (!ticks) {

@@ -52,6 +52,44 @@ TEST_CASE("what is no quantity is refused with the reason") {
   CHECK(parse_bandwidth("1 bit/s").problem == "is less than 1 B/s");
 }
 
+TEST_CASE("a unit that is spelled otherwise is told in our spelling") {
+  const auto guessed = [](const std::string& problem) {
+    const std::string begin = "(did you mean ";
+    const std::size_t at = problem.find(begin);
+    if (at == std::string::npos) return std::string();
+    const std::size_t from = at + begin.size();
+    return problem.substr(from, problem.find('?') - from);
+  };
+  const auto rate = [&](const char* text) { return guessed(parse_bandwidth(text).problem); };
+  const auto size = [&](const char* text) { return guessed(parse_bytes(text).problem); };
+  const auto time = [&](const char* text) { return guessed(parse_duration(text).problem); };
+  const auto work = [&](const char* text) { return guessed(parse_flops(text).problem); };
+  const auto speed = [&](const char* text) {
+    return guessed(parse_flops_per_second(text).problem);
+  };
+  for (const char* text : {"400 Gb/s", "400Gbps", "400 Gbits/s", "400 Gbit/sec", "400 GBIT/S"})
+    CHECK(rate(text) == "Gbit/s");
+  for (const char* text : {"50 GBps", "50 GB / s", "50 GB", "50 G/s", "50 Gbytes/s", "50 GBPS"})
+    CHECK(rate(text) == "GB/s");
+  for (const char* text : {"50 gb/s", "50 gbps"}) CHECK(rate(text) == "Gbit/s or GB/s");
+  CHECK(rate("50 GiBps") == "GiB/s");
+  CHECK(rate("50 GHz").empty());
+  for (const char* text : {"80 gb", "80 G", "80 Gb", "80 GBytes", "80 GB/s"})
+    CHECK(size(text) == "GB");
+  CHECK(size("80 gib") == "GiB");
+  CHECK(size("80 ms").empty());
+  for (const char* text : {"5 usec", "5 microseconds", "5 US"}) CHECK(time(text) == "us");
+  CHECK(time("5 msecs") == "ms");
+  CHECK(time("5 sec") == "s");
+  CHECK(time("5 minutes") == "min");
+  CHECK(time("5 nanoseconds") == "ns");
+  CHECK(time("5 m").empty());  // minutes or milliseconds
+  for (const char* text : {"989 TFLOPS", "989 Tflops", "989 TFLOPs", "989 TFLOP/sec", "989 TFLOP"})
+    CHECK(speed(text) == "TFLOP/s");
+  for (const char* text : {"9 GFLOPs", "9 gflop"}) CHECK(work(text) == "GFLOP");
+  CHECK(work("1 TB").empty());
+}
+
 TEST_CASE("whole numbers have no sign, no point and no leading zero") {
   CHECK(parse_count("42").value == 42);
   CHECK(parse_count("010").problem == "has leading zeros");
