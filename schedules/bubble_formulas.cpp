@@ -123,6 +123,12 @@ std::optional<ClosedForm> chunk_closed_form(std::string_view schedule, const Chu
     found = Found{work + (p - 1) * f, "makespan = m(f+b) + (p-1)f"};
   if (schedule == "zb-v" && alike && m >= 2 * p - 1)
     found = Found{work + (p - 1) * f, "makespan = 2m(f+b) + (p-1)f"};
+  if (schedule == "v-half" && alike && p >= 3 && m >= p)
+    found = p % 2 == 0 ? Found{work + (3 * p - 7) * f, "makespan = 2m(f+b) + (3p-7)f"}
+                       : Found{work + (3 * p - 4) * f, "makespan = 2m(f+b) + (3p-4)f"};
+  if (schedule == "v-min" && alike && p >= 2 && m >= p)
+    found = p % 3 == 1 ? Found{work + (4 * p - 5) * f, "makespan = 2m(f+b) + (4p-5)f"}
+                       : Found{work + (4 * p - 7) * f, "makespan = 2m(f+b) + (4p-7)f"};
   if (schedule == "dualpipev" && i + w >= f && f >= i && i >= w)
     found = Found{work + (p - 1) * (f + i - w), "makespan = 2m(f+b) + (p-1)(f+i-w)"};
   if (!found) return std::nullopt;

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "models/bug.h"
+#include "schedules/building_blocks.h"
 #include "schedules/check.h"
 
 namespace plumbline {
@@ -144,6 +145,28 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .in_flight = "min(2m, 2p) chunks, until W",
        .makespan = "2m(f+b) + (p-1)f for f = i = w and m >= 2p-1",
        .source = "Qi et al. 2024 (zero bubble), in the order of PyTorch's ScheduleZBVZeroBubble"},
+      {.name = "v-half",
+       .chunks = ChunkRule{.lists = v_half,
+                           .placement = StagePlacement::vee,
+                           .least_chunks = 2,
+                           .most_chunks = 2},
+       .summary = "half of the memory of 1F1B: stages d and 2p-1-d on device d",
+       .order = "one block of ops every six, pushed together as far as that memory allows",
+       .bubble = "(3p-7)f, with odd p (3p-4)f, for f = i = w, p >= 3 and m >= p",
+       .in_flight = "min(2m, 2 floor((p+2)/2)) chunks, until W",
+       .makespan = "2m(f+b) + (3p-7)f, with odd p + (3p-4)f, for f = i = w, p >= 3 and m >= p",
+       .source = "Qi et al. 2024 (controllable memory), pushed together in one pass"},
+      {.name = "v-min",
+       .chunks = ChunkRule{.lists = v_min,
+                           .placement = StagePlacement::vee,
+                           .least_chunks = 2,
+                           .most_chunks = 2},
+       .summary = "a third of the memory of 1F1B: stages d and 2p-1-d on device d",
+       .order = "as v-half, with a block that keeps less",
+       .bubble = "(4p-7)f, where p mod 3 = 1 (4p-5)f, for f = i = w, p >= 2 and m >= p",
+       .in_flight = "min(2m, 2 floor((p+4)/3)) chunks, until W",
+       .makespan = "2m(f+b) + (4p-7)f, where p mod 3 = 1 + (4p-5)f, for f = i = w, p >= 2, m >= p",
+       .source = "Qi et al. 2024 (controllable memory), pushed together in one pass"},
       {.name = "dualpipev",
        .chunks = ChunkRule{.lists = dualpipe_v,
                            .placement = StagePlacement::vee,

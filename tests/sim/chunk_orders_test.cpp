@@ -78,25 +78,27 @@ TEST_CASE("orders by name are those of the examples' files") {
   }
 }
 
+/// How long these lists take where every op is one step.
+std::uint32_t steps(const ChunkRule& rule, const ChunkShape& shape, const OpLists& lists) {
+  const Replay replayed = replay(pipeline_of(rule, shape), lists);
+  CHECK(replayed.complete);
+  std::uint32_t last = 0;
+  for (const auto& starts : replayed.start) last = std::max(last, starts.back());
+  return last + 1;
+}
+
 TEST_CASE(
     "split backwards fill the pipeline, ZB-H1 with a plan, ZB-H2 with room for a greedy rule") {
   const ChunkRule& rule = *find_schedule_rule("zb-h1")->chunks;
-  const auto steps = [&](const ChunkShape& shape, const OpLists& lists) {
-    const Replay replayed = replay(pipeline_of(rule, shape), lists);
-    CHECK(replayed.complete);
-    std::uint32_t last = 0;
-    for (const auto& starts : replayed.start) last = std::max(last, starts.back());
-    return last + 1;
-  };
   for (const std::uint32_t p : {1U, 2U, 3U, 5U, 8U, 16U, 33U}) {
     for (const std::uint32_t m : {p, 2 * p - 1, 2 * p, 3 * p + 1, 5 * p}) {
       CAPTURE(p);
       CAPTURE(m);
       const ChunkShape shape{p, 1, m};
-      CHECK(steps(shape, zero_bubble_h1(shape)) == 3 * m + p - 1);
-      if (m >= 2 * p - 1) CHECK(steps(shape, zero_bubble_h2(shape)) == 3 * m + p - 1);
+      CHECK(steps(rule, shape, zero_bubble_h1(shape)) == 3 * m + p - 1);
+      if (m >= 2 * p - 1) CHECK(steps(rule, shape, zero_bubble_h2(shape)) == 3 * m + p - 1);
       // The greedy rule needs that room: with ZB-H1's it is no faster than ZB-H1.
-      CHECK(steps(shape, greedy_zero_bubble(shape, p)) >= 3 * m + p - 1);
+      CHECK(steps(rule, shape, greedy_zero_bubble(shape, p)) >= 3 * m + p - 1);
     }
   }
 }
@@ -127,6 +129,29 @@ TEST_CASE("orders with chunks hold as many micro-batches as was published") {
   CHECK(held("zb-h2", 4, 1, 12) == Counts{7, 7, 7, 7});
   CHECK(held("zb-v", 4, 2, 12) == Counts{8, 8, 8, 8});
   for (const std::uint32_t most : held("dualpipev", 4, 2, 12)) CHECK(most <= 9);
+}
+
+TEST_CASE("blocks are as long as was found, with the memory that was published") {
+  const auto most_of = [](const OpLists& lists) {
+    std::uint32_t most = 0;
+    for (const auto& list : lists) most = std::max(most, most_held(list));
+    return most;
+  };
+  const ChunkRule& half = *find_schedule_rule("v-half")->chunks;
+  const ChunkRule& min = *find_schedule_rule("v-min")->chunks;
+  for (std::uint32_t p = 3; p <= 18; ++p) {
+    for (const std::uint32_t m : {p, p + 1, 2 * p + 3}) {
+      CAPTURE(p);
+      CAPTURE(m);
+      const ChunkShape shape{p, 2, m};
+      const OpLists halves = half.lists(shape);
+      CHECK(steps(half, shape, halves) == 6 * m + 3 * p - (p % 2 == 0 ? 7 : 4));
+      CHECK(most_of(halves) == 2 * ((p + 2) / 2));
+      const OpLists thirds = min.lists(shape);
+      CHECK(steps(min, shape, thirds) == 6 * m + 4 * p - (p % 3 == 1 ? 5 : 7));
+      CHECK(most_of(thirds) == 2 * ((p + 4) / 3));
+    }
+  }
 }
 
 TEST_CASE("schedules with chunks take what their closed forms say, where these hold") {
