@@ -18,13 +18,16 @@ namespace plumbline {
 
 struct CudaOptions : CudaDeviceOptions {
   double learning_rate = 0.01;
+  /// Before iterations are measured, at least: until clocks have risen.
+  double warm_up_seconds = 0.3;
   std::uint64_t seed = 1;
 };
 
 /// What a run on the cuda backend has learnt, to look at after it.
 struct CudaResults {
-  /// The mean loss of a sample in each iteration that was executed: warm-up, then each measured
-  /// one twice, first alone and then with events that tell its trace.
+  /// The mean loss of a sample in each iteration that was executed: warm-up, and as many more as
+  /// its time takes, then each measured one twice, first alone and then with events that tell its
+  /// trace.
   std::vector<double> losses;
   /// The newest weights of each stage, of its first device; each tensor without the gaps between
   /// them, layer by layer.

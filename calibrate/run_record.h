@@ -16,7 +16,9 @@
 namespace plumbline {
 
 struct RunOptions {
-  std::uint32_t warm_up = 3;      ///< Iterations that are not measured.
+  std::uint32_t warm_up = 3;  ///< Iterations that are not measured.
+  /// For at least so long too, on devices whose clocks rise under load (cuda).
+  std::chrono::nanoseconds least_warm_up{0};
   std::uint32_t iterations = 20;  ///< Measured ones that are wanted clean.
   /// No more than this many are measured; 0 = twice `iterations`.
   std::uint32_t most_iterations = 0;

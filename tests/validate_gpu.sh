@@ -47,7 +47,10 @@ for ((i = 0; i < $#; ++i)); do
   [ "${arguments[i]}" != --devices ] || devices=${arguments[i + 1]}
 done
 case " $* " in
-  *' --check '*) [ "$devices" != 4 ] || { echo 'error: devices share SMs' >&2; exit 1; }; echo "proof of $devices" ;;
+  *' --check '*)
+    [ ! -f "$PLAYED.bare" ] || echo 'cuDNN       not found (libcudnn.so.9):'
+    [ "$devices" != 4 ] || { echo 'error: devices share SMs' >&2; exit 1; }; echo "proof of $devices" ;;
+  *' calibrate '*mlp-wide*) printf 'links:\nlibrary: cublasLt 13.1.0 and plain kernels\n' >"$out" ;;
   *' calibrate '*) printf 'links:\n' >"$out" ;;
   *' validate '*vgg-small-1.yaml*) echo 'error: the device is lost' >&2; exit 5 ;;
   *' validate '*) echo '{}' >"$out"; exit 1 ;;
@@ -58,11 +61,13 @@ export PLAYED=$work/played
 : >"$PLAYED"
 played() { code=0; text=$(scripts/validate-gpu --plumbline "$work/plays" -o "$work/g" "$@" 2>&1) || code=$?; }
 played --budget 20
+check 'what came to plain kernels is told' says "calibrate-mlp-wide-2: plain kernels, not the libraries'"
+check 'a doubtful split only spins' test -f "$work/g/spin-4.json"
 check 'what fails is told' test "$code" -eq 1
 check 'by name' says 'without results: validate-vgg-small-1 check-4'
 check 'with what it said' says 'error: the device is lost'
 check 'a split that is not proven is not used' test ! -e "$work/g/gpt-small-4.json"
-for there in check-2.proof check-8.proof gpt-small-1.json gnmt-lstm-1.json spin-2.json gpt-small-8-hybrid.json resnet-small-8.json; do
+for there in check-2.proof check-8.proof gpt2-1.json gpt2-2.json mlp-wide-8.json gpt-small-1.json gnmt-lstm-1.json spin-2.json gpt-small-8-hybrid.json resnet-small-8.json; do
   check "$there is there" test -f "$work/g/$there"
 done
 check 'no proof of what failed' test ! -e "$work/g/check-4.proof"
@@ -70,6 +75,16 @@ check 'the whole GPU comes first' test "$(grep -n -m 1 'devices 1 --batch' "$PLA
   "$(grep -n -m 1 'check --devices 2' "$PLAYED" | cut -d : -f 1)"
 check 'links that were measured are used' grep -q 'link: measured' "$work/g/gpt-small-2.yaml"
 check 'the archive has it all' grep -qx g/resnet-small-8.json <(tar -tzf "$work/g.tar.gz")
+: >"$PLAYED"
+played --budget 20
+touch "$PLAYED.bare"
+code=0; text=$(scripts/validate-gpu --plumbline "$work/plays" -o "$work/bare" 2>&1) || code=$?
+check 'a missing library ends it with 3' test "$code" -eq 3
+check 'and says what to do' says 'or go on with --plain-kernels'
+check 'and runs nothing' test ! -e "$work/bare"
+code=0; text=$(scripts/validate-gpu --plumbline "$work/plays" -o "$work/bare" --budget 20 --plain-kernels 2>&1) || code=$?
+check 'unless it is told to' test -f "$work/bare/gpt2-2.json"
+rm "$PLAYED.bare"
 : >"$PLAYED"
 played --budget 20
 check 'the same call again only asks what failed' test "$(grep -cE 'validate|calibrate' "$PLAYED")" -eq 3

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
 #include <stdexcept>
 #include <utility>
 
@@ -42,6 +45,22 @@ bool is_measured_with(const Profile& profile, const CudaDevices& devices,
        at = library.find(kAndPlainKernels))
     library.erase(at, kAndPlainKernels.size());
   return told("device") == printable(devices.name()) && library == libraries.name();
+}
+
+/// Says so where the GPU ran at another clock than while the profile was measured on one like it.
+std::optional<std::string> clock_remark(const Profile& profile, const CudaDevices& devices,
+                                        double mhz) {
+  constexpr double kNoted = 0.01;
+  const auto device = profile.provenance.find("device");
+  const auto clock = profile.provenance.find("clock");
+  if (device == profile.provenance.end() || clock == profile.provenance.end()) return std::nullopt;
+  if (device->second != printable(devices.name())) return std::nullopt;
+  const double there = std::strtod(clock->second.c_str(), nullptr);  // "1980 MHz"
+  if (mhz <= 0 || there <= 0 || std::abs(mhz - there) <= kNoted * there) return std::nullopt;
+  return fmt::format(
+      "the GPU ran at {:.0f} MHz, and at {:.0f} MHz while the profile was measured: what computes "
+      "may take {:.3g} times as long",
+      mhz, there, there / mhz);
 }
 
 /// The most devices that share the gradients of a stage.
@@ -99,12 +118,16 @@ class CudaBackendOnNetwork : public CudaBackend {
 
   RunResult run(const RunPlan& plan, const DeviceOrders& orders,
                 const RunOptions& options) override {
+    RunOptions own = options;
+    own.least_warm_up = std::chrono::nanoseconds(std::llround(options_.warm_up_seconds * 1e9));
     CudaRun run = run_on_cuda(*devices_, libraries_.get(), launching_,
-                              training_of(scenario_, options_), plan, orders, options);
+                              training_of(scenario_, options_), plan, orders, own);
     results_ = std::move(run.learnt);
     remarks_ = std::move(run.remarks);
     if (libraries_)
       remarks_.insert(remarks_.end(), libraries_->missing().begin(), libraries_->missing().end());
+    if (auto other = clock_remark(scenario_.model.profile, *devices_, run.clock_mhz))
+      remarks_.push_back(*std::move(other));
     if (!libraries_ && plan.graph.rates_change()) {
       remarks_.emplace_back(
           "what neighbours and micro-batches in flight change is predicted and not spun: ops take "

@@ -133,6 +133,8 @@ class CublasLtProducts : public CudaProducts {
   /// Where no algorithm runs, it is a plain kernel's product, and the name says so. Waits for the
   /// device. Errors: CublasLtError; CudaError.
   void prepare(const CudaQueue& queue, ElementType type, const CudaProduct& product) override;
+  bool is_prepared(const CudaQueue& queue, ElementType type,
+                   const CudaProduct& product) const override;
   /// Requires: a product of the same shape was prepared, with operands aligned alike. Errors:
   /// CublasLtError.
   void multiply(const CudaQueue& queue, ElementType type, const CudaProduct& product) override;

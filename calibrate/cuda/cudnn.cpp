@@ -162,6 +162,11 @@ CudnnConvolutions::~CudnnConvolutions() {
   library_.Destroy(handle_);
 }
 
+void CudnnConvolutions::try_stream(CUstream stream) const {
+  const cudnn::Status status = library_.SetStream(handle_, stream);
+  if (status != cudnn::kSuccess) throw CudnnError(library_, "cudnnSetStream", status);
+}
+
 void CudnnConvolutions::prepare(const CudaQueue& queue, ElementType type,
                                 const CudaConvolution& shape) {
   if (plans_.contains({type, shape})) return;
@@ -351,6 +356,22 @@ void CudnnConvolutions::weight_gradient(const CudaQueue& queue, ElementType type
     enqueue(queue, plan, kWeightPass, *choice, {x, weight_gradient, y_gradient}, /*adds=*/true);
   } else {
     plain_->weight_gradient(queue, type, shape, weight_gradient, y_gradient, x);
+  }
+}
+
+std::unique_ptr<CudnnConvolutions> start_cudnn(const CudaDriver& driver, const CudaDevice& device,
+                                               const Cudnn& library, CudaChoices& choices) {
+  const auto started_in = [&](CUcontext context) {
+    PLUMBLINE_CUDA(driver, cuCtxSetCurrent, context);
+    auto convolutions = std::make_unique<CudnnConvolutions>(library, choices);
+    PLUMBLINE_CUDA(driver, cuCtxSetCurrent, device.context);
+    convolutions->try_stream(device.compute);
+    return convolutions;
+  };
+  try {
+    return started_in(device.primary);
+  } catch (const CudnnError&) {
+    return started_in(device.context);
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "calibrate/cuda/choices.h"
 #include "calibrate/cuda/convolutions.h"
+#include "calibrate/cuda/devices.h"
 #include "calibrate/cuda/queue.h"
 #include "calibrate/cuda/scratch.h"
 #include "models/diagnostic.h"
@@ -151,6 +152,9 @@ class CudnnConvolutions : public CudaConvolutions {
   CudnnConvolutions(const CudnnConvolutions&) = delete;
   CudnnConvolutions& operator=(const CudnnConvolutions&) = delete;
 
+  /// Errors: CudnnError, where it takes no such stream.
+  void try_stream(CUstream stream) const;
+
   /// Waits for the device. Errors: CudnnError; CudaError.
   void prepare(const CudaQueue& queue, ElementType type, const CudaConvolution& shape) override;
   void forward(const CudaQueue& queue, ElementType type, const CudaConvolution& shape,
@@ -198,5 +202,11 @@ class CudnnConvolutions : public CudaConvolutions {
   std::size_t needed_ = 0;  ///< Bytes of it, by what was chosen.
   std::map<std::pair<ElementType, CudaConvolution>, std::unique_ptr<Plan>> plans_;
 };
+
+/// Starts it for the streams of a device: in the GPU's own context, as libraries expect, or, where
+/// it does not take them then, in that of the device, which is current at the end. Errors:
+/// CudnnError; CudaError.
+std::unique_ptr<CudnnConvolutions> start_cudnn(const CudaDriver& driver, const CudaDevice& device,
+                                               const Cudnn& library, CudaChoices& choices);
 
 }  // namespace plumbline

@@ -55,13 +55,13 @@ DeviceLibraries::DeviceLibraries(CudaDevices& devices, const Network& network, b
   const auto on_each = [&](const auto& make) {
     for (std::size_t i = 0; i < devices.all().size(); ++i) {
       PLUMBLINE_CUDA(devices.driver(), cuCtxSetCurrent, devices.all()[i].primary);
-      make(of_device_[i]);
+      make(of_device_[i], devices.all()[i]);
     }
   };
   of_device_.resize(devices.all().size());
   try {
     if (cublaslt) {
-      on_each([&](OfDevice& mine) {
+      on_each([&](OfDevice& mine, const CudaDevice&) {
         mine.products = std::make_unique<CublasLtProducts>(devices.driver(), *cublaslt, choices_);
       });
     }
@@ -71,8 +71,8 @@ DeviceLibraries::DeviceLibraries(CudaDevices& devices, const Network& network, b
   }
   try {
     if (cudnn) {
-      on_each([&](OfDevice& mine) {
-        mine.convolutions = std::make_unique<CudnnConvolutions>(*cudnn, choices_);
+      on_each([&](OfDevice& mine, const CudaDevice& device) {
+        mine.convolutions = start_cudnn(devices.driver(), device, *cudnn, choices_);
       });
     }
   } catch (const CudnnError& error) {

@@ -36,6 +36,8 @@ void check_names(const NetworkLayer& layer, const Names& names) {
 }
 
 void prepare_product(const LayerSite& site, CudaProduct p) {
+  // A layer of LSTM asks for the same few shapes token by token.
+  if (site.queue.products->is_prepared(site.queue, site.type, p)) return;
   const auto operand = [&](CudaProduct::Operand& of, std::int64_t rows, std::int64_t columns) {
     const std::int64_t elements =
         of.turned ? spanned(of, columns, rows, p.batch) : spanned(of, rows, columns, p.batch);

@@ -12,6 +12,9 @@ namespace {
 class OwnProducts : public CudaProducts {
  public:
   void prepare(const CudaQueue&, ElementType, const CudaProduct&) override {}
+  bool is_prepared(const CudaQueue&, ElementType, const CudaProduct&) const override {
+    return true;
+  }
   void multiply(const CudaQueue& queue, ElementType type, const CudaProduct& product) override {
     PLUMBLINE_CHECK(!product.c.turned, product.rows, product.columns);
     cuda::product(queue, type, product);

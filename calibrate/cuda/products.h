@@ -43,6 +43,10 @@ class CudaProducts {
   /// device), so that multiply() only enqueues. Pointers are those of real operands, whose content
   /// is lost.
   virtual void prepare(const CudaQueue& queue, ElementType type, const CudaProduct& product) = 0;
+  /// Whether that was done for this shape: then operands need not be there. Of pointers only the
+  /// alignment counts.
+  virtual bool is_prepared(const CudaQueue& queue, ElementType type,
+                           const CudaProduct& product) const = 0;
   virtual void multiply(const CudaQueue& queue, ElementType type, const CudaProduct& product) = 0;
   /// What was chosen, for provenance: "cublasLt 13.1.0, algorithm 66 ...".
   virtual std::string_view name() const = 0;

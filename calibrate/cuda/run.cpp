@@ -20,6 +20,7 @@
 #include "calibrate/cuda/left_behind.h"
 #include "calibrate/cuda/range.h"
 #include "calibrate/cuda/spinner.h"
+#include "calibrate/cuda/timing.h"
 #include "calibrate/ledger.h"
 #include "models/bug.h"
 #include "sim/release.h"
@@ -100,6 +101,7 @@ class CudaRig {
     return all;
   }
   const std::vector<double>& losses() const { return losses_; }
+  double clock_mhz() const { return clock_mhz_; }
 
   /// Streams beyond the connections to a GPU share them, and then wait for each other.
   std::string streams_remark() const {
@@ -135,9 +137,9 @@ class CudaRig {
   struct OnDevice {
     std::vector<std::uint32_t> steps;  ///< Of its compute stream, in order.
     std::size_t ended = 0;             ///< So many of them are known to have ended.
-    CudaEvents timing;                 ///< Origin, start, end of the iteration.
+    CudaEvents timing;                 ///< Origin and end of the iteration.
   };
-  enum Timing : std::uint8_t { origin, start, end, timings };
+  enum Timing : std::uint8_t { origin, end, timings };
 
   // ---- what is there before the first iteration ----
 
@@ -161,6 +163,7 @@ class CudaRig {
       told_[i] = CudaEvents(driver_, 2, CU_EVENT_DEFAULT);
     }
     if (slot == 0) started_ = CudaEvents(driver_, 1, CU_EVENT_DISABLE_TIMING);
+    if (slot == 0) ended_ = CudaEvents(driver_, 1, CU_EVENT_DISABLE_TIMING);
     if (slot == 0) gate_times_ = CudaScratch(driver_, 2 * sizeof(std::uint64_t));
   }
 
@@ -168,10 +171,12 @@ class CudaRig {
 
   RunResult measure() {
     RunRecord record;
+    const RealTime begin = now();
     for (std::uint32_t i = 0; i < options_.warm_up; ++i) {
       execute(/*tells=*/i + 1 == options_.warm_up);
       tell_progress();
     }
+    while (now() - begin < options_.least_warm_up.count()) execute(/*tells=*/false);
     const std::uint32_t wanted = std::min(options_.iterations, options_.most_iterations);
     while (record.iterations.size() < wanted) {
       execute(/*tells=*/false);
@@ -181,6 +186,11 @@ class CudaRig {
       record.iterations.back().untold = untold;
       tell_progress();
     }
+    use(0);
+    CudaClock clock;
+    const CudaQueue queue = bare_queue(driver_, device(0), device(0).compute);
+    clock.count(queue);
+    clock_mhz_ = clock.mhz(queue);
     return record;
   }
 
@@ -246,7 +256,6 @@ class CudaRig {
     use(0);
     gate(gate_time);
     PLUMBLINE_CUDA(driver_, cuEventRecord, started_[0], device(0).compute);
-    PLUMBLINE_CUDA(driver_, cuEventRecord, on_device_[0].timing[start], device(0).compute);
     lanes_.start_behind(started_[0]);
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
       use(slot);
@@ -309,14 +318,23 @@ class CudaRig {
     if (step.signals) PLUMBLINE_CUDA(driver_, cuEventRecord, signals_[i][0], arrived);
   }
 
-  /// The first device notes when all streams have ended.
+  /// Each device notes when its last op has ended; then the first one when all streams have. It
+  /// takes some microseconds to wait for each of those, which are no part of the iteration.
   void finish() {
+    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
+      use(slot);
+      PLUMBLINE_CUDA(driver_, cuEventRecord, on_device_[slot].timing[end], device(slot).compute);
+    }
     lanes_.join();
-    PLUMBLINE_CUDA(driver_, cuEventRecord, on_device_[0].timing[end], device(0).compute);
+    PLUMBLINE_CUDA(driver_, cuEventRecord, ended_[0], device(0).compute);
   }
 
+  /// Until the last of the devices has ended, each by its own clock.
   Duration time_of_iteration() {
-    return between(on_device_[0].timing[start], on_device_[0].timing[end]);
+    Duration longest{};
+    for (const OnDevice& one : on_device_)
+      longest = std::max(longest, between(one.timing[origin], one.timing[end]));
+    return longest;
   }
 
   Duration between(CUevent first, CUevent second) {
@@ -344,7 +362,7 @@ class CudaRig {
         any = come_on(slot) || any;
       }
       use(0);
-      if (has_ended(on_device_[0].timing[end])) break;
+      if (has_ended(ended_[0])) break;
       if (any) progress = now();
       const RealTime still = now() - progress;
       if (still > kEager) {
@@ -557,6 +575,7 @@ class CudaRig {
   CudaPaces paces_;
   std::unique_ptr<CudaWork> work_;
   CudaEvents started_;
+  CudaEvents ended_;
   std::vector<OnDevice> on_device_;
   std::vector<Ledger> ledgers_;
   std::vector<std::string> names_;   ///< Of each step, as its slice of the trace.
@@ -569,6 +588,7 @@ class CudaRig {
   std::array<std::int64_t, 2>
       enqueuing_{};  ///< How long the gate stays closed; [1] where it tells.
   std::vector<double> losses_;
+  double clock_mhz_ = 0;  ///< Of the first device, at the end of a run that went well.
   std::uint32_t iterations_done_ = 0;
   bool is_prepared_ = false;
   bool is_abandoned_ = false;
@@ -624,6 +644,7 @@ CudaRun run_on_cuda(CudaDevices& devices, DeviceLibraries* libraries, CudaLaunch
   run.abandoned = rig->is_abandoned();
   if (const auto* record = std::get_if<RunRecord>(&run.result)) {
     run.learnt.parameters = rig->parameters();
+    run.clock_mhz = rig->clock_mhz();
     const std::string memory = rig->memory_remark(*record);
     for (const std::string& remark : {memory, rig->streams_remark()}) {
       if (!remark.empty()) run.remarks.push_back(remark);

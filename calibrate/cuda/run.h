@@ -21,6 +21,7 @@ struct CudaRun {
   RunResult result;
   CudaResults learnt;
   std::vector<std::string> remarks;
+  double clock_mhz = 0;  ///< Of the first device, right behind the last iteration.
   /// A device hangs: what the run allocated is left behind, and so must the devices be, as giving
   /// them back would wait for it.
   bool abandoned = false;
@@ -28,7 +29,7 @@ struct CudaRun {
 
 /// Executes the plan on the devices, one for each slot; without a network, and then without
 /// libraries, ops are kernels that spin for their time. Each measured iteration is executed twice:
-/// first alone, between one event at the start and one at the end (`untold`); then with events
+/// first alone, between events at the start and the end of each device (`untold`); then with events
 /// around every op, which tell the trace. Events are read against one that every device records at
 /// the start of the iteration. Devices begin together, behind a kernel that waits for as long as
 /// enqueuing an iteration takes, as far as the driver's queues let the host run ahead.

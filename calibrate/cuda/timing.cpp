@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "calibrate/cuda/events.h"
+#include "calibrate/cuda/launch.h"
 
 namespace plumbline {
 
@@ -39,6 +41,20 @@ double median_milliseconds(const CudaQueue& queue, const std::function<void()>& 
   const auto middle = times.begin() + std::ssize(times) / 2;
   std::nth_element(times.begin(), middle, times.end());
   return *middle;
+}
+
+void CudaClock::count(const CudaQueue& queue) {
+  constexpr unsigned long long kNanoseconds = 200'000;
+  if (counted_.data() == 0) counted_ = CudaScratch(*queue.driver, 2 * sizeof(std::uint64_t));
+  cuda::launch(queue, "plumbline_count_cycles", {}, 1, 0, kNanoseconds, counted_.data());
+}
+
+double CudaClock::mhz(const CudaQueue& queue) const {
+  std::uint64_t counted[2] = {};
+  PLUMBLINE_CUDA(*queue.driver, cuMemcpyDtoHAsync, counted, counted_.data(), sizeof counted,
+                 queue.stream);
+  PLUMBLINE_CUDA(*queue.driver, cuStreamSynchronize, queue.stream);
+  return static_cast<double>(counted[0]) * 1e3 / static_cast<double>(counted[1]);
 }
 
 }  // namespace plumbline

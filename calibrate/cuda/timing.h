@@ -5,11 +5,24 @@
 #include <functional>
 
 #include "calibrate/cuda/queue.h"
+#include "calibrate/cuda/scratch.h"
 
 namespace plumbline {
 
 /// The median of several, after some that do not count; in milliseconds of the queue's device, for
 /// which it waits. `enqueue` enqueues it once. Errors: CudaError, and those of `enqueue`.
 double median_milliseconds(const CudaQueue& queue, const std::function<void()>& enqueue);
+
+/// What a queue's device runs at: a kernel of 0.2 ms counts its cycles.
+class CudaClock {
+ public:
+  /// Enqueues it. Errors: CudaError, as the next.
+  void count(const CudaQueue& queue);
+  /// Waits for it; in MHz.
+  double mhz(const CudaQueue& queue) const;
+
+ private:
+  CudaScratch counted_;  ///< Cycles and nanoseconds.
+};
 
 }  // namespace plumbline

@@ -279,20 +279,6 @@ void CudaWalker::take(const Pending& pending) {
   last_ = &walkable;
 }
 
-void CudaWalker::count_cycles() {
-  constexpr unsigned long long kNanoseconds = 200'000;
-  if (counted_.data() == 0) counted_ = CudaScratch(driver_, 2 * sizeof(std::uint64_t));
-  cuda::launch(queue_, "plumbline_count_cycles", {}, 1, 0, kNanoseconds, counted_.data());
-}
-
-double CudaWalker::clock() {
-  std::uint64_t counted[2] = {};
-  PLUMBLINE_CUDA(driver_, cuMemcpyDtoHAsync, counted, counted_.data(), sizeof counted,
-                 queue_.stream);
-  PLUMBLINE_CUDA(driver_, cuStreamSynchronize, queue_.stream);
-  return static_cast<double>(counted[0]) * 1e3 / static_cast<double>(counted[1]);
-}
-
 double CudaWalker::between(CUevent first, CUevent second) const {
   float milliseconds = 0;
   PLUMBLINE_CUDA(driver_, cuEventElapsedTime, &milliseconds, first, second);

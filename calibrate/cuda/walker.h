@@ -17,6 +17,7 @@
 #include "calibrate/cuda/queue.h"
 #include "calibrate/cuda/recording.h"
 #include "calibrate/cuda/stage.h"
+#include "calibrate/cuda/timing.h"
 #include "calibrate/pass_samples.h"
 #include "calibrate/training_data.h"
 #include "models/network.h"
@@ -63,10 +64,10 @@ class CudaWalker {
   /// Waits for all that is enqueued, and reads it.
   void stop();
 
-  /// Enqueues 0.2 ms in which cycles are counted.
-  void count_cycles();
+  /// Enqueues what tells the clock.
+  void count_cycles() { clock_.count(queue_); }
   /// Waits for that; in MHz.
-  double clock();
+  double clock() const { return clock_.mhz(queue_); }
 
   bool is_done() const { return samples_->is_done(); }
   std::size_t turns() const { return turns_; }
@@ -137,7 +138,7 @@ class CudaWalker {
   std::vector<Slot> slots_;
   std::deque<Pending> pending_;
   CudaLaunching& launching_;
-  CudaScratch counted_;  ///< Cycles and nanoseconds.
+  CudaClock clock_;
   /// By pass, buffer and whether it is timed as a piece.
   std::map<std::tuple<Pass, std::size_t, bool>, Walkable> walkables_;
   std::array<std::size_t, kAllPasses.size()> passes_{};  ///< Enqueued, of each kind.

@@ -267,6 +267,31 @@ TEST_CASE("cuda: a profile of other parts of a GPU than a run's is told") {
   CHECK(run->remarks.front() == "the profile was measured elsewhere: sms 132, here 64");
 }
 
+TEST_CASE("cuda: a clock that differs from the profile's is told, and warm-up lasts its time") {
+  FakeGpus fake;
+  Scenario scenario = calibrated(fake.cuda.driver(), kTiny, "name: gpipe, micro_batches: 2");
+  CHECK(scenario.model.profile.provenance.at("clock") == "2000 MHz");
+  const auto remarks_with = [&](const std::string& clock, double warm_up) {
+    scenario.model.profile.provenance["clock"] = clock;
+    CudaOptions options = own_kernels();
+    options.warm_up_seconds = warm_up;
+    auto backend = cuda_backend(fake.cuda.driver(), scenario, options);
+    REQUIRE(backend);
+    const auto run = run_scenario(scenario, **backend, few_iterations(1, 1));
+    REQUIRE(run);
+    CHECK(run->iterations.size() == 1);
+    const std::size_t executed = (*backend)->results().losses.size();
+    CHECK((warm_up > 0 ? executed > 3 : executed == 3));
+    return run->remarks;
+  };
+  const std::vector<std::string> other = remarks_with("1800 MHz", 0);
+  CHECK(std::count(other.begin(), other.end(),
+                   "the GPU ran at 2000 MHz, and at 1800 MHz while the profile was measured: what "
+                   "computes may take 0.9 times as long") == 1);
+  for (const std::string& remark : remarks_with("1990 MHz", 0.2))
+    CHECK_FALSE(contains(remark, "MHz"));
+}
+
 TEST_CASE("cuda: a model known by its times runs as predicted, to the nanosecond") {
   for (const std::string& rest :
        {on_devices(3, "name: 1f1b, micro_batches: 5"),

@@ -229,7 +229,7 @@ TEST_CASE("cuda: memory that runs out ends the run before its first iteration") 
   FakeGpus fake;
   auto backend = cuda_backend(fake.cuda.driver(), scenario, own_kernels());
   REQUIRE(backend);
-  fake.cuda.fail("cuMemAlloc", 30, CUDA_ERROR_OUT_OF_MEMORY);
+  fake.cuda.fail("cuMemAlloc", 12, CUDA_ERROR_OUT_OF_MEMORY);
   const auto run = run_scenario(scenario, **backend, few_iterations(1));
   REQUIRE_FALSE(run);
   const std::string text = to_text(run.problems());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "calibrate/reference_math.h"
+#include "tests/support/fake_cuda.h"
 #include "tests/support/host_device.h"
 #include "tests/support/layer_cases.h"
 #include "tests/support/same_call.h"
@@ -467,6 +468,45 @@ TEST_CASE("cudnn: what it makes is destroyed; a library that does not start is t
   CudaChoices choices;
   CHECK_THROWS_WITH_AS(CudnnConvolutions(functions, choices), "cudnnCreate: CUDNN_STATUS",
                        CudnnError);
+}
+
+TEST_CASE("cudnn: it starts in the GPU's own context, or else in that of its streams") {
+  FakeCuda fake;
+  const auto opened = open_cuda_devices(fake.driver(), 2, true);
+  REQUIRE(opened);
+  const CudaDevice& device = (*opened)->all()[1];
+  REQUIRE(device.primary != device.context);
+  static const CudaDriver* driver = nullptr;
+  static std::vector<CUcontext> started;
+  static bool takes_streams_of_others = true;
+  driver = &fake.driver();
+  Cudnn functions = fake_cudnn_library();
+  functions.Create = [](cudnn::Handle* handle) {
+    CUcontext current = nullptr;
+    driver->cuCtxGetCurrent(&current);
+    started.push_back(current);
+    return made(handle);
+  };
+  functions.SetStream = [](cudnn::Handle, CUstream) {
+    CUcontext current = nullptr;
+    driver->cuCtxGetCurrent(&current);
+    const bool takes = takes_streams_of_others || started.back() == current;
+    return takes ? cudnn::kSuccess : cudnn::Status{2007};
+  };
+  CudaChoices choices;
+  for (const bool takes : {true, false}) {
+    CAPTURE(takes);
+    started.clear();
+    takes_streams_of_others = takes;
+    {
+      const auto convolutions = start_cudnn(*driver, device, functions, choices);
+      CHECK(fake_cudnn.alive == 1);
+    }
+    CHECK(fake_cudnn.alive == 0);
+    const std::vector<CUcontext> wanted =
+        takes ? std::vector{device.primary} : std::vector{device.primary, device.context};
+    CHECK(started == wanted);
+  }
 }
 
 TEST_CASE("cudnn: a file that is not there, and one that is another library") {

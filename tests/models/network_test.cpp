@@ -519,7 +519,7 @@ TEST_CASE("names count through the network, and given ones count their repeats, 
         "linear_4 ");
 }
 
-TEST_CASE("the example networks are read and are small") {
+TEST_CASE("the example networks are read and are small, but for those that are for GPUs") {
   struct Example {
     const char* name;
     std::size_t layers;
@@ -539,6 +539,10 @@ TEST_CASE("the example networks are read and are small") {
       {"resnet-small", 12, 432 + 32 + 2 * 4'672 + 14'528 + 18'560 + 57'728 + 73'984 + 650, 2e9},
       // 4096 x 128; 8 x (2 x 512 x 128 + 512); 4096 x 128 + 4096
       {"gnmt-lstm", 10, 524'288 + 8 * 131'584 + 528'384, 2e9},
+      // words and positions 768 x (50304 + 1024), a block 12 x 768^2 + 13 x 768, norm 1536, head
+      {"gpt2", 26, 39'419'904 + 12 * 7'087'872 + 1'536 + 38'633'472, 3e12},
+      // 8 x (4096 x 4096 + 4096) + 4096 x 1000 + 1000
+      {"mlp-wide", 17, 8 * 16'781'312 + 4'097'000, 3e9},
   };
   for (const Example& example : examples) {
     CAPTURE(example.name);

@@ -68,6 +68,7 @@ inline RunOptions few_iterations(std::uint32_t iterations, std::uint32_t warm_up
 
 inline CudaOptions own_kernels(double rate = 0.05) {
   CudaOptions options;
+  options.warm_up_seconds = 0;
   options.learning_rate = rate;
   options.own_kernels = true;
   return options;
