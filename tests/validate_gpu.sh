@@ -48,6 +48,7 @@ for ((i = 0; i < $#; ++i)); do
 done
 case " $* " in
   *' --check '*)
+    [ ! -f "$PLAYED.wrong" ] || { echo 'error: layer gelu on [77], bf16 is not the reference' >&2; exit 1; }
     [ ! -f "$PLAYED.bare" ] || echo 'cuDNN       not found (libcudnn.so.9):'
     [ "$devices" != 4 ] || { echo 'error: devices share SMs' >&2; exit 1; }; echo "proof of $devices" ;;
   *' calibrate '*mlp-wide*) printf 'links:\nlibrary: cublasLt 13.1.0 and plain kernels\n' >"$out" ;;
@@ -85,6 +86,11 @@ check 'and runs nothing' test ! -e "$work/bare"
 code=0; text=$(scripts/validate-gpu --plumbline "$work/plays" -o "$work/bare" --budget 20 --plain-kernels 2>&1) || code=$?
 check 'unless it is told to' test -f "$work/bare/gpt2-2.json"
 rm "$PLAYED.bare"
+touch "$PLAYED.wrong"
+code=0; text=$(scripts/validate-gpu --plumbline "$work/plays" -o "$work/wrong" --budget 20 2>&1) || code=$?
+check 'wrong layers are told' says 'LAYERS ARE WRONG on this GPU'
+check 'and measured all the same' test -f "$work/wrong/gpt2-8.json"
+rm "$PLAYED.wrong"
 : >"$PLAYED"
 played --budget 20
 check 'the same call again only asks what failed' test "$(grep -cE 'validate|calibrate' "$PLAYED")" -eq 3

@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "calibrate/cuda/layer_check.h"
 #include "calibrate/cuda/libraries.h"
 #include "calibrate/cuda/recording.h"
 
@@ -305,7 +306,9 @@ Result<CudaCheck> check_cuda_here(std::uint32_t devices) {
   if (!driver) return driver.problems();
   try {
     auto check = check_cuda_devices(*driver, devices, /*one_gpu=*/false);
-    if (check) check->text += cuda_library_text();
+    if (!check) return check;
+    check->text += cuda_library_text();
+    if (auto wrong = check_cuda_layers(*driver, devices, /*own=*/false, *check)) return *wrong;
     return check;
   } catch (const CudaError& error) {
     Diagnostic wrong = input_error({}, error.what());

@@ -3,11 +3,15 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "calibrate/cuda/check.h"
+#include "calibrate/cuda/layer_check.h"
+#include "tests/support/emulated_kernels.h"
 #include "tests/support/fake_cuda.h"
+#include "tests/support/trials.h"
 
 namespace plumbline {
 namespace {
@@ -149,6 +153,53 @@ TEST_CASE("cuda: every library has a line, whether it is found or not") {
   const std::string text = cuda_library_text();
   for (const char* const name : {"cuBLASLt", "cuDNN", "NCCL"})
     CHECK(text.find(name) != std::string::npos);
+}
+
+TEST_CASE("cuda: layers are held against the reference, on whatever the device has") {
+  const auto checked = [](const auto& breaks, const std::string& failing = "") {
+    FakeCuda fake;
+    FakeKernels kernels = test::emulated_kernels();
+    breaks(kernels);
+    fake.add(kernels);
+    if (!failing.empty()) fake.fail(failing, 40, CUDA_ERROR_LAUNCH_FAILED);
+    CudaCheck check;
+    REQUIRE_FALSE(check_cuda_layers(fake.driver(), 2, /*own=*/true, check));
+    if (failing.empty()) CHECK(fake.faults().empty());
+    return check;
+  };
+  const CudaCheck lost = checked([](FakeKernels&) {}, "cuLaunchKernel");
+  REQUIRE(lost.failures.size() == 1);
+  CHECK(lost.failures.front().starts_with("layers do not run: cuLaunchKernel: "));
+  if (test::kSanitized) return;  // half a minute there, and other cases see the same
+
+  const CudaCheck right = checked([](FakeKernels&) {});
+  CAPTURE(right.text);
+  CHECK(right.failures.empty());
+  CHECK(
+      right.text.starts_with("layers      20 in fp32, tf32 and bf16 beside the reference, with "
+                             "own products, own convolutions\n            furthest off is "));
+
+  // A kernel that writes nothing, and one that gets a number wrong.
+  const CudaCheck wrong = checked([](FakeKernels& kernels) {
+    kernels.at("plumbline_gelu_bf16").run = [](const FakeLaunch&) {};
+    FakeKernel& forward = kernels.at("plumbline_attention_forward_64");
+    forward.run = [run = forward.run](const FakeLaunch& launch) {
+      run(launch);
+      auto* const context = *static_cast<std::uint16_t**>(launch.arguments[0]);
+      context[0] =
+          static_cast<std::uint16_t>(context[0] ^ 0x0180U);  // eight times as much, or less
+    };
+  });
+  REQUIRE_FALSE(wrong.failures.empty());
+  CHECK(wrong.failures.front() ==
+        "layer gelu on [77], bf16 is not the reference's: its output differs by inf of its largest "
+        "element");
+  std::set<std::string> layers;
+  for (const std::string& failure : wrong.failures)
+    layers.insert(failure.substr(0, failure.find(" is not the reference's: its ")));
+  CHECK(layers == std::set<std::string>{"layer gelu on [77], bf16",
+                                        "layer mlp_block on [7, 24], bf16",
+                                        "layer attention_block on [81, 64], bf16"});
 }
 
 }  // namespace

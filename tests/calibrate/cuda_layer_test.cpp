@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "calibrate/cuda/layer.h"
+#include "calibrate/cuda/layer_check.h"
 #include "calibrate/cuda/own_kernels.h"
 #include "calibrate/optimizer.h"
-#include "calibrate/reference.h"
 #include "models/network_reader.h"
 #include "tests/support/host_device.h"
 #include "tests/support/layer_cases.h"
@@ -31,7 +31,6 @@ using test::Numbers;
 using test::product_case;
 using test::product_of;
 using test::ProductCase;
-using test::ReferencePasses;
 using test::rounded_to_bf16;
 using test::Stored;
 using test::to_values;
@@ -209,44 +208,18 @@ void run(CudaLayer& layer, const CudaQueue& queue, const CudaCall& call) {
   layer.backward_weight(queue, for_weights);
 }
 
-ReferencePasses run_reference(const Case& c) {
-  const Tensors& t = c.tensors;
-  std::vector<Values> parameters;
-  for (const Stored& parameter : t.parameters) parameters.push_back(parameter.values());
-  return test::run_reference(c.layer, c.batch, parameters,
-                             t.ids.empty() ? t.input.values() : to_values(t.ids),
-                             to_values(t.labels), t.output_gradient.values());
-}
-
 TEST_CASE("cuda: the kernels of every kind make what the reference makes") {
-  HostDevice device;
+  const HostDevice device;
   std::map<std::string, double> worst;  // of each kind: told at the end
-  for (Case& c : all_cases()) {
+  for (const Case& c : all_cases()) {
     CAPTURE(c.text);
-    Tensors& t = c.tensors;
-    const std::vector<Stored> gradients_before = t.gradients;
-    const ReferencePasses expected = run_reference(c);
-    run(*cuda_layer(device.queue, c.layer, c.type, c.batch), device.queue, t.call());
     double& of_kind =
         worst[std::string(kind_name(c.layer.settings)) + " " + std::string(name(c.type))];
-    const auto check = [&](const std::string& what, const Stored& found, const Values& truth) {
-      CAPTURE(what);
-      const double off = difference(found.floats(), truth);
-      CHECK(off < tolerance(c));
-      of_kind = std::max(of_kind, off);
-    };
-    check("output", t.output, expected.forward.output);
-    for (std::size_t i = 0; i < t.kept.size(); ++i)
-      check(c.layer.kept[i].name, t.kept[i], expected.forward.kept[i]);
-    for (std::size_t i = 0; i < t.left.size(); ++i)
-      check(c.layer.left_for_weights[i].name, t.left[i], expected.backward.left[i]);
-    if (t.ids.empty()) check("input gradient", t.input_gradient, expected.backward.input_gradient);
-    // Gradients are added to what is there.
-    for (std::size_t i = 0; i < t.gradients.size(); ++i) {
-      Values sum = gradients_before[i].values();
-      REQUIRE(sum.size() == expected.gradients[i].size());
-      for (std::size_t j = 0; j < sum.size(); ++j) sum[j] += expected.gradients[i][j];
-      check(c.layer.parameters[i].name + " gradient", t.gradients[i], sum);
+    for (const auto& [tensor, share] :
+         differences_from_reference(device.queue, c.layer, c.type, c.batch)) {
+      CAPTURE(tensor);
+      CHECK(share < tolerance(c));
+      of_kind = std::max(of_kind, share);
     }
   }
   for (const auto& [kind, off] : worst) MESSAGE(kind, ": ", off);
