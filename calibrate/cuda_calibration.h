@@ -19,9 +19,11 @@ struct CudaCalibrationOptions : CudaDeviceOptions {
 };
 
 /// So many devices, opened for this network, which outlives them. One thread enqueues the walks of
-/// all some turns ahead, half of the passes with an event before every layer, whose differences are
-/// the layers' times on the device, and half as one piece, as in a run. Layers and pieces are
-/// graphs where these work. Nothing else runs on the devices, and no pass is dropped; a device that
+/// all in bursts: they begin together, behind a gate that is closed for as long as enqueuing takes,
+/// so that no device waits for the host, and have as many turns as end at about the same time. Half
+/// of the passes have an event before every layer, whose differences are the layers' times on the
+/// device, and half are one piece, as in a run. Layers and pieces are graphs where these work.
+/// Nothing else runs on the devices, and no pass is dropped; a device that
 /// hangs is not noticed. Errors (no device): no driver, too few devices, no NCCL where it is asked
 /// for, a build without CUDA.
 Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(

@@ -5,14 +5,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include "calibrate/cuda/check.h"
 #include "calibrate/cuda/crossings.h"
 #include "calibrate/cuda/device_libraries.h"
 #include "calibrate/cuda/devices.h"
+#include "calibrate/cuda/gate.h"
 #include "calibrate/cuda/layer.h"
 #include "calibrate/cuda/provenance.h"
 #include "calibrate/cuda/walker.h"
@@ -23,7 +26,11 @@ namespace {
 
 /// At most, between two rounds.
 constexpr RealTime kWarmUpAfterPause = 200'000'000;
-constexpr RealTime kMoment = 20'000'000;
+/// Nanoseconds.
+constexpr double kBurst = 20e6;
+constexpr std::size_t kFewestTurns = 3;
+/// Fewer calls than a stream's queue has room for.
+constexpr std::size_t kMostTurns = 48;
 
 class CudaWalkers : public Walkers {
  public:
@@ -55,22 +62,41 @@ class CudaWalkers : public Walkers {
   void count_from(RealTime time) override {
     for (const std::uint32_t device : walking_) walkers_[device]->count_from(time);
   }
+  /// A burst: all begin together, behind a gate that is closed for as long as it takes the host to
+  /// enqueue, as in a run, and end at about the same time.
   void go_on() override {
-    const RealTime end = now() + kMoment;
-    while (now() < end) {
-      bool any = false;
-      for (const std::uint32_t device : walking_) {
-        use(device);
-        any = walkers_[device]->go_on() || any;
+    const RealTime begin = now();
+    std::vector<std::size_t> turns;
+    for (const std::uint32_t device : walking_) turns.push_back(turns_of(*walkers_[device]));
+    const std::size_t all = std::accumulate(turns.begin(), turns.end(), std::size_t{0});
+    use(walking_.front());
+    CudaGate& gate = gates_[walking_.front()];
+    const CudaQueue& first = walkers_[walking_.front()]->queue();
+    gate.close(first, enqueuing_ == 0 ? 0 : std::llround(1.25 * enqueuing_ * double(all)) + 50'000);
+    for (const std::uint32_t device : walking_) {
+      use(device);
+      PLUMBLINE_CUDA(devices_.driver(), cuStreamWaitEvent, walkers_[device]->queue().stream,
+                     gate.opens(), 0);
+    }
+    for (std::size_t turn = 0; turn < *std::max_element(turns.begin(), turns.end()); ++turn) {
+      for (std::size_t i = 0; i < walking_.size(); ++i) {
+        if (turn >= turns[i]) continue;
+        use(walking_[i]);
+        walkers_[walking_[i]]->enqueue_turn();
       }
-      if (!any) std::this_thread::yield();
+    }
+    // The shortest, as a closed gate may hold the host back, too, where the driver's queues are
+    // full.
+    const double took = static_cast<double>(now() - begin) / static_cast<double>(all);
+    enqueuing_ = enqueuing_ == 0 ? took : std::min(enqueuing_, took);
+    for (const std::uint32_t device : walking_) {
+      use(device);
+      walkers_[device]->finish();
     }
   }
   void stop() override {
     gaps_.clear();
     for (const std::uint32_t device : walking_) {
-      use(device);
-      walkers_[device]->stop();
       const std::vector<double>& own = walkers_[device]->gaps();
       gaps_.insert(gaps_.end(), own.begin(), own.end());
     }
@@ -107,10 +133,28 @@ class CudaWalkers : public Walkers {
   void use(std::uint32_t device) {
     PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, devices_.all()[device].context);
   }
+  /// As many as a burst has time for: such that the fastest device has not too many of them, and,
+  /// what matters more, the slowest not too few.
+  std::size_t turns_of(const CudaWalker& walker) const {
+    double slowest = 0;
+    double fastest = kBurst;
+    for (const std::uint32_t device : walking_) {
+      const double time = walkers_[device]->turn_time();
+      if (time == 0) return kFewestTurns;
+      slowest = std::max(slowest, time);
+      fastest = std::min(fastest, time);
+    }
+    const double burst = std::max(static_cast<double>(kFewestTurns) * slowest,
+                                  std::min(kBurst, static_cast<double>(kMostTurns) * fastest));
+    const auto turns = static_cast<std::size_t>(std::llround(burst / walker.turn_time()));
+    return std::clamp(turns, kFewestTurns, kMostTurns);
+  }
 
   CudaDevices& devices_;
   RealTime warm_up_;
   std::vector<double>& gaps_;
+  std::map<std::uint32_t, CudaGate> gates_;  ///< By device.
+  double enqueuing_ = 0;                     ///< Of a turn, in ns of the host; 0 = not known yet.
   std::vector<std::unique_ptr<CudaWalker>> walkers_;
   std::vector<std::uint32_t> walking_;
 };

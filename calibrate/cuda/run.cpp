@@ -15,6 +15,7 @@
 
 #include "calibrate/clock.h"
 #include "calibrate/cuda/events.h"
+#include "calibrate/cuda/gate.h"
 #include "calibrate/cuda/lanes.h"
 #include "calibrate/cuda/launch.h"
 #include "calibrate/cuda/left_behind.h"
@@ -162,9 +163,7 @@ class CudaRig {
       if (step.signals) signals_[i] = CudaEvents(driver_, 1, CU_EVENT_DISABLE_TIMING);
       told_[i] = CudaEvents(driver_, 2, CU_EVENT_DEFAULT);
     }
-    if (slot == 0) started_ = CudaEvents(driver_, 1, CU_EVENT_DISABLE_TIMING);
     if (slot == 0) ended_ = CudaEvents(driver_, 1, CU_EVENT_DISABLE_TIMING);
-    if (slot == 0) gate_times_ = CudaScratch(driver_, 2 * sizeof(std::uint64_t));
   }
 
   // ---- iterations ----
@@ -254,20 +253,12 @@ class CudaRig {
   /// All streams wait for one event; then each device notes the time.
   void begin(std::int64_t gate_time) {
     use(0);
-    gate(gate_time);
-    PLUMBLINE_CUDA(driver_, cuEventRecord, started_[0], device(0).compute);
-    lanes_.start_behind(started_[0]);
+    gate_.close(bare_queue(driver_, device(0), device(0).compute), gate_time);
+    lanes_.start_behind(gate_.opens());
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
       use(slot);
       PLUMBLINE_CUDA(driver_, cuEventRecord, on_device_[slot].timing[origin], device(slot).compute);
     }
-  }
-
-  /// Holds the first device back while the host enqueues.
-  void gate(std::int64_t gate_time) {
-    if (gate_time == 0) return;
-    cuda::launch(bare_queue(driver_, device(0), device(0).compute), "plumbline_spin", {}, 1, 0,
-                 static_cast<unsigned long long>(gate_time), gate_times_.data());
   }
 
   /// The step, and those that begin together with it.
@@ -574,7 +565,7 @@ class CudaRig {
   CudaLanes lanes_;
   CudaPaces paces_;
   std::unique_ptr<CudaWork> work_;
-  CudaEvents started_;
+  CudaGate gate_;  ///< Of the first device.
   CudaEvents ended_;
   std::vector<OnDevice> on_device_;
   std::vector<Ledger> ledgers_;
@@ -584,7 +575,6 @@ class CudaRig {
   /// By phase: of each step, where its ops are replayed.
   std::array<std::vector<CudaRecording>, 2> recordings_;
   std::array<bool, 2> has_run_{};  ///< By phase.
-  CudaScratch gate_times_;
   std::array<std::int64_t, 2>
       enqueuing_{};  ///< How long the gate stays closed; [1] where it tells.
   std::vector<double> losses_;

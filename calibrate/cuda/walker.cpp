@@ -1,4 +1,4 @@
-// Turns enqueued ahead, and their events read in order.
+// Turns of a burst, and their events read in order.
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/walker.h"
 
@@ -12,8 +12,6 @@
 namespace plumbline {
 namespace {
 
-/// The device has always something to do, and what is enqueued ends soon.
-constexpr std::size_t kTurnsAhead = 3;
 constexpr std::size_t kMostGaps = 10'000;
 
 }  // namespace
@@ -113,29 +111,28 @@ void CudaWalker::start(std::uint32_t in_flight, Duration before, StageSamples& s
   walked_.clear();
 }
 
-bool CudaWalker::go_on() {
-  bool any = read();
-  while (ahead_ < kTurnsAhead && enqueue_turn()) any = true;
-  return any;
-}
-
-void CudaWalker::stop() {
-  PLUMBLINE_CUDA(driver_, cuStreamSynchronize, queue_.stream);
-  read();
-  if (last_ != nullptr) last_->is_held = false;  // the next walk may begin with it
-  last_ = nullptr;
-}
-
-/// Not where something of it is still to be read.
-bool CudaWalker::enqueue_turn() {
-  const std::vector<Task> all = tasks();
-  if (std::any_of(all.begin(), all.end(), [](const Task& task) { return task.walkable->is_held; }))
-    return false;
-  for (const Task& task : all) enqueue(task);
+void CudaWalker::enqueue_turn() {
+  for (const Task& task : tasks()) enqueue(task);
   pending_.back().ends_turn = true;
-  ++ahead_;
   ++turn_;
-  return true;
+}
+
+void CudaWalker::finish() {
+  if (pending_.empty()) return;
+  PLUMBLINE_CUDA(driver_, cuStreamSynchronize, queue_.stream);
+  std::size_t turns = 0;
+  const Pending* before = nullptr;
+  for (const Pending& pending : pending_) {
+    if (pending.ends_turn) ++turns;
+    if (pending.ends_turn && pending.counts) ++turns_;
+    take(pending, before);
+    before = &pending;
+  }
+  turn_time_ = between(pending_.front().stamps[0], pending_.back().stamps.back()) /
+               static_cast<double>(turns);
+  for (Pending& pending : pending_)
+    old_stamps_[pending.parts()].push_back(std::move(pending.stamps));
+  pending_.clear();
 }
 
 std::size_t CudaWalker::cycle() const {
@@ -166,39 +163,41 @@ CudaWalker::Walkable& CudaWalker::walkable(Pass pass, std::size_t slot) {
   const std::size_t layers = stage_.layout().layers();
   const bool is_piece =
       layers > 1 && passes_[static_cast<std::size_t>(pass)] / slots_.size() % 2 == 1;
-  // One micro-batch in flight: while a turn is still to be read, the next one has others.
-  const std::size_t which = in_flight_ == 1 ? slot + turn_ % 2 * slots_.size() : slot;
-  const auto [at, is_new] = walkables_.try_emplace({pass, which, is_piece});
-  Walkable& found = at->second;
-  if (is_new) {
-    found.is_piece = is_piece;
-    found.stamps = CudaEvents(driver_, is_piece ? 2 : layers + 1, CU_EVENT_DEFAULT);
-  }
+  Walkable& found = walkables_[{pass, slot, is_piece}];
+  found.is_piece = is_piece;
+  found.parts = is_piece ? 1 : layers;
   return found;
 }
 
 void CudaWalker::enqueue(const Task& task) {
   Walkable& walkable = *task.walkable;
   if (walkable.has_run && walkable.graphs.empty() && launching_.replays) record(task);
-  const std::size_t parts = walkable.parts();
-  for (std::size_t part = 0; part < parts; ++part) {
-    PLUMBLINE_CUDA(driver_, cuEventRecord, walkable.stamps[part], queue_.stream);
+  Pending pending;
+  pending.pass = task.pass;
+  pending.is_piece = walkable.is_piece;
+  pending.stamps = new_stamps(walkable.parts);
+  for (std::size_t part = 0; part < walkable.parts; ++part) {
+    PLUMBLINE_CUDA(driver_, cuEventRecord, pending.stamps[part], queue_.stream);
     if (walkable.graphs.empty()) {
       walk(task, part);
     } else {
       walkable.graphs[part].replay(queue_.stream);
     }
   }
-  PLUMBLINE_CUDA(driver_, cuEventRecord, walkable.stamps[parts], queue_.stream);
+  PLUMBLINE_CUDA(driver_, cuEventRecord, pending.stamps.back(), queue_.stream);
   walkable.has_run = true;
-  walkable.is_held = true;
   ++passes_[static_cast<std::size_t>(task.pass)];
-  Pending pending;
-  pending.pass = task.pass;
-  pending.walkable = &walkable;
   // The first time, which is no graph yet, does not count.
   pending.counts = counts_ != 0 && (!launching_.replays || !walkable.graphs.empty());
-  pending_.push_back(pending);
+  pending_.push_back(std::move(pending));
+}
+
+CudaEvents CudaWalker::new_stamps(std::size_t parts) {
+  std::vector<CudaEvents>& old = old_stamps_[parts];
+  if (old.empty()) return {driver_, parts + 1, CU_EVENT_DEFAULT};
+  CudaEvents stamps = std::move(old.back());
+  old.pop_back();
+  return stamps;
 }
 
 /// The layer at a place of the pass, or the piece.
@@ -215,7 +214,7 @@ void CudaWalker::walk(const Task& task, std::size_t place) {
 
 void CudaWalker::record(const Task& task) {
   std::vector<CudaRecording> graphs;
-  const std::size_t parts = task.walkable->parts();
+  const std::size_t parts = task.walkable->parts;
   graphs.reserve(parts);
   const bool is_recorded = launching_.try_to(driver_, [&] {
     for (std::size_t part = 0; part < parts; ++part)
@@ -239,44 +238,20 @@ void CudaWalker::update(std::size_t from, std::size_t to) {
                  queue_.stream);
 }
 
-bool CudaWalker::read() {
-  bool any = false;
-  while (!pending_.empty()) {
-    const CUresult result = driver_.cuEventQuery(pending_.front().walkable->stamps.back());
-    if (result == CUDA_ERROR_NOT_READY) break;
-    check_cuda(driver_, "cuEventQuery", result);
-    const Pending pending = pending_.front();
-    pending_.pop_front();
-    if (pending.ends_turn) {
-      --ahead_;
-      if (pending.counts) ++turns_;
-    }
-    take(pending);
-    any = true;
+void CudaWalker::take(const Pending& pending, const Pending* before) {
+  const CudaEvents& stamps = pending.stamps;
+  if (pending.counts && before != nullptr && before->parts() == 1 && pending.parts() == 1 &&
+      gaps_.size() < kMostGaps)
+    gaps_.push_back(between(before->stamps.back(), stamps[0]));
+  if (!pending.counts || !samples_->takes(pending.pass)) return;
+  PassTimes times{pending.pass, std::vector<std::int64_t>(pending.parts())};
+  for (std::size_t i = 0; i < pending.parts(); ++i) {
+    const bool is_turned = !pending.is_piece && pending.pass != Pass::update;
+    times.layers[is_turned ? stage_.layer_at(pending.pass, i) : i] =
+        std::llround(between(stamps[i], stamps[i + 1]));
   }
-  return any;
-}
-
-void CudaWalker::take(const Pending& pending) {
-  Walkable& walkable = *pending.walkable;
-  const CudaEvents& stamps = walkable.stamps;
-  // With one micro-batch in flight the device may wait for the host.
-  if (pending.counts && in_flight_ > 1 && last_ != nullptr && last_->is_whole() &&
-      walkable.is_whole() && gaps_.size() < kMostGaps)
-    gaps_.push_back(between(last_->stamps.back(), stamps[0]));
-  if (pending.counts && samples_->takes(pending.pass)) {
-    const std::size_t parts = walkable.parts();
-    PassTimes times{pending.pass, std::vector<std::int64_t>(parts)};
-    for (std::size_t i = 0; i < parts; ++i) {
-      const bool is_turned = !walkable.is_piece && pending.pass != Pass::update;
-      times.layers[is_turned ? stage_.layer_at(pending.pass, i) : i] =
-          std::llround(between(stamps[i], stamps[i + 1]));
-    }
-    samples_->add(times, before_ + Duration{now() - counts_});
-    walked_.push_back(std::move(times));
-  }
-  if (last_ != nullptr) last_->is_held = false;
-  last_ = &walkable;
+  samples_->add(times, before_ + Duration{now() - counts_});
+  walked_.push_back(std::move(times));
 }
 
 double CudaWalker::between(CUevent first, CUevent second) const {

@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -38,9 +37,9 @@ struct CudaWalk {
 /// Forward and backward in turn, as Walker of cpu_walker.h: over one buffer more than there are
 /// devices; every fourth backward is I and then W; an update follows every eighth forward. Passes
 /// of a kind are now timed layer by layer, and now as one piece, as in a run. Where `launching`
-/// replays, a layer, or a piece, is a graph once it has run. Turns are enqueued ahead, and their
-/// times read when they have ended. All calls come from one thread, with the device's context
-/// current; the destructor makes it so.
+/// replays, a layer, or a piece, is a graph once it has run. Turns are enqueued in bursts, and
+/// their times read when a burst has ended. All calls come from one thread, with the device's
+/// context current; the destructor makes it so.
 class CudaWalker {
  public:
   /// Allocates. What the queue points to outlives it, and so do the network and `launching`, which
@@ -58,11 +57,12 @@ class CudaWalker {
   /// Passes that are enqueued from now on count.
   void count_from(RealTime time) { counts_ = time; }
 
-  /// Enqueues turns until enough are ahead, and reads what has ended; returns whether that was
-  /// anything.
-  bool go_on();
-  /// Waits for all that is enqueued, and reads it.
-  void stop();
+  const CudaQueue& queue() const { return queue_; }
+  void enqueue_turn();
+  /// Waits for all that is enqueued, a burst, and reads it.
+  void finish();
+  /// Of the last burst, in ns; 0 before the first.
+  double turn_time() const { return turn_time_; }
 
   /// Enqueues what tells the clock.
   void count_cycles() { clock_.count(queue_); }
@@ -74,8 +74,7 @@ class CudaWalker {
   /// As Walkers::cycle.
   std::size_t cycle() const;
   const std::vector<PassTimes>& walked() const { return walked_; }
-  /// From the end of a piece to the begin of the next one that was enqueued before that end, ns;
-  /// the latest of them.
+  /// From the end of a piece to the begin of the next one of its burst, ns; the first of them.
   const std::vector<double>& gaps() const { return gaps_; }
 
  private:
@@ -85,20 +84,19 @@ class CudaWalker {
   /// A pass over one buffer, timed in one of the two ways.
   struct Walkable {
     bool is_piece = false;
-    CudaEvents stamps;                  ///< Before each layer and at the end; of a piece: two.
-    std::vector<CudaRecording> graphs;  ///< Of each layer, in order, or of the piece.
+    std::size_t parts = 1;              ///< Layers; of a piece: one.
+    std::vector<CudaRecording> graphs;  ///< Of each part, in order.
     bool has_run = false;
-    bool is_held = false;  ///< Its stamps are still to be read.
-
-    std::size_t parts() const { return stamps.all().size() - 1; }
-    bool is_whole() const { return parts() == 1; }
   };
   /// A pass on its way.
   struct Pending {
     Pass pass = Pass::forward;
-    Walkable* walkable = nullptr;
+    bool is_piece = false;
+    CudaEvents stamps;  ///< Before each part and at the end.
     bool counts = false;
     bool ends_turn = false;
+
+    std::size_t parts() const { return stamps.all().size() - 1; }
   };
   /// What a turn enqueues.
   struct Task {
@@ -110,7 +108,6 @@ class CudaWalker {
   CudaStageTensors tensors(std::size_t slot) const;
   CudaScratch filled(std::size_t bytes, std::uint64_t seed, double scale) const;
   CudaScratch uploaded(const void* data, std::size_t bytes) const;
-  bool enqueue_turn();
   std::vector<Task> tasks();
   Walkable& walkable(Pass pass, std::size_t slot);
   void enqueue(const Task& task);
@@ -118,8 +115,9 @@ class CudaWalker {
   void record(const Task& task);
   /// The layers from one to before another.
   void update(std::size_t from, std::size_t to);
-  bool read();
-  void take(const Pending& pending);
+  CudaEvents new_stamps(std::size_t parts);
+  /// `before` is the pass before it in its burst, if any.
+  void take(const Pending& pending, const Pending* before);
   double between(CUevent first, CUevent second) const;
 
   const CudaDriver& driver_;
@@ -136,16 +134,16 @@ class CudaWalker {
   CudaScratch gradients_;
   CudaScratch loss_weights_;
   std::vector<Slot> slots_;
-  std::deque<Pending> pending_;
+  std::vector<Pending> pending_;                               ///< Of the burst.
+  std::map<std::size_t, std::vector<CudaEvents>> old_stamps_;  ///< To be used again, by parts.
   CudaLaunching& launching_;
   CudaClock clock_;
   /// By pass, buffer and whether it is timed as a piece.
   std::map<std::tuple<Pass, std::size_t, bool>, Walkable> walkables_;
   std::array<std::size_t, kAllPasses.size()> passes_{};  ///< Enqueued, of each kind.
-  Walkable* last_ = nullptr;                             ///< Of the pass that was read last.
   std::size_t in_flight_ = 1;
   std::size_t turn_ = 0;
-  std::size_t ahead_ = 0;  ///< Turns that are enqueued and not read.
+  double turn_time_ = 0;
   std::size_t turns_ = 0;
   Duration before_{};
   RealTime counts_ = 0;

@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -46,6 +49,48 @@ CalibrationOptions short_time(std::uint32_t devices, std::vector<std::int64_t> b
 }
 
 std::int64_t ns(Duration time) { return time.count(); }
+
+TEST_CASE("cuda: devices walk in bursts that begin together and end together") {
+  FakeCuda fake;
+  fake.add(emulated_kernels());
+  fake.set_duration("plumbline_gelu_f32", 40'000);  // on the second of two devices
+  const Network network = small_network();
+  auto devices = cuda_calibration_devices(fake.driver(), network, 2, own());
+  REQUIRE(devices);
+  CalibrationOptions options = short_time(2, {2});
+  options.slowdown = false;
+  options.in_flight = false;
+  REQUIRE(measure_layers(**devices, network, {}, options));
+  struct Burst {
+    std::uint64_t opens = 0;
+    std::map<unsigned, std::pair<std::uint64_t, std::uint64_t>> from_to{};  ///< By first SM.
+  };
+  std::vector<Burst> bursts;
+  for (const FakeExecution& one : fake.executions()) {
+    if (one.what == "plumbline_count_cycles") continue;
+    if (one.what == "plumbline_spin") {
+      bursts.push_back({one.end});
+    } else if (!bursts.empty()) {
+      auto& [from, to] =
+          bursts.back().from_to.try_emplace(one.first_sm, one.begin, one.end).first->second;
+      from = std::min(from, one.begin);
+      to = std::max(to, one.end);
+    }
+  }
+  REQUIRE(bursts.size() > 5);
+  for (std::size_t i = 3; i < bursts.size(); ++i) {
+    REQUIRE(bursts[i].from_to.size() == 2);
+    std::uint64_t least = ~std::uint64_t{0};
+    std::uint64_t most = 0;
+    for (const auto& [sm, from_to] : bursts[i].from_to) {
+      CHECK(from_to.first == bursts[i].opens);
+      least = std::min(least, from_to.second);
+      most = std::max(most, from_to.second);
+    }
+    CHECK(most - least < 100'000);            // two turns of the slow one
+    CHECK(most - bursts[i].opens > 250'000);  // of five or more
+  }
+}
 
 TEST_CASE("cuda: a calibration finds the times of the kernels, exactly") {
   FakeCuda fake;
