@@ -215,11 +215,11 @@ TEST_CASE("cuda: the kernels of every kind make what the reference makes") {
     CAPTURE(c.text);
     double& of_kind =
         worst[std::string(kind_name(c.layer.settings)) + " " + std::string(name(c.type))];
-    for (const auto& [tensor, share] :
+    for (const TensorDifference& difference :
          differences_from_reference(device.queue, c.layer, c.type, c.batch)) {
-      CAPTURE(tensor);
-      CHECK(share < tolerance(c));
-      of_kind = std::max(of_kind, share);
+      CAPTURE(difference.tensor);
+      CHECK(difference.share < tolerance(c));
+      of_kind = std::max(of_kind, difference.share);
     }
   }
   for (const auto& [kind, off] : worst) MESSAGE(kind, ": ", off);
