@@ -52,7 +52,8 @@ case " $* " in
     [ ! -f "$PLAYED.bare" ] || echo 'cuDNN       not found (libcudnn.so.9):'
     [ "$devices" != 4 ] || { echo 'error: devices share SMs' >&2; exit 1; }; echo "proof of $devices" ;;
   *' calibrate '*mlp-wide*) printf 'links:\nlibrary: cublasLt 13.1.0 and plain kernels\n' >"$out" ;;
-  *' calibrate '*) printf 'links:\n' >"$out" ;;
+  *' calibrate '*)
+    printf 'links:\noverheads: {per_op: 1.9 us, hand_over: 5.25 us, per_iteration: 0 s}\n' >"$out" ;;
   *' validate '*vgg-small-1.yaml*) echo 'error: the device is lost' >&2; exit 5 ;;
   *' validate '*) echo '{}' >"$out"; exit 1 ;;
 esac
@@ -63,6 +64,8 @@ export PLAYED=$work/played
 played() { code=0; text=$(scripts/validate-gpu --plumbline "$work/plays" -o "$work/g" "$@" 2>&1) || code=$?; }
 played --budget 20
 check 'what came to plain kernels is told' says "calibrate-mlp-wide-2: plain kernels, not the libraries'"
+check 'spins know what launches take' grep -qx 'overhead: {per_op: 1.9 us, hand_over: 5.25 us}' "$work/g/spin-2.yaml"
+check 'those of a doubtful split do not' test "$(grep -c overhead "$work/g/spin-4.yaml")" -eq 0
 check 'a doubtful split only spins' test -f "$work/g/spin-4.json"
 check 'what fails is told' test "$code" -eq 1
 check 'by name' says 'without results: validate-vgg-small-1 check-4'

@@ -10,9 +10,11 @@
 #include <memory>
 #include <utility>
 
+#include "calibrate/cuda/launch.h"
 #include "calibrate/cuda/layer_check.h"
 #include "calibrate/cuda/libraries.h"
 #include "calibrate/cuda/recording.h"
+#include "calibrate/cuda/scratch.h"
 
 namespace plumbline {
 namespace {
@@ -181,6 +183,87 @@ void judge_overlap(CudaProof& proof) {
       is_after ? "after" : "before", first - proof.devices.begin()));
 }
 
+/// As many streams on each device as a pipeline has there, a small kernel spinning on each.
+class SpinningStreams {
+ public:
+  explicit SpinningStreams(CudaDevices& devices) : devices_(devices) {
+    try {
+      for (std::size_t i = 0; i < devices.all().size(); ++i) {
+        add(i, devices.all()[i].compute, /*is_own=*/false);
+        for (int sends = 0; sends < 2; ++sends) add(i, devices.new_urgent_stream(i), true);
+      }
+    } catch (...) {
+      close();
+      throw;
+    }
+  }
+  ~SpinningStreams() { close(); }
+  SpinningStreams(const SpinningStreams&) = delete;
+  SpinningStreams& operator=(const SpinningStreams&) = delete;
+
+  std::size_t size() const { return streams_.size(); }
+
+  /// For how long all of them spin at the same time, in ns. Errors: CudaError.
+  std::uint64_t together() {
+    for (const Stream& one : streams_) {
+      cuda::launch(queue_of(one), "plumbline_spin", {}, 1, 0,
+                   static_cast<unsigned long long>(kSpinNanoseconds), one.times.data());
+    }
+    std::uint64_t begin = 0;
+    std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
+    for (const Stream& one : streams_) {
+      std::uint64_t times[2] = {};
+      const CudaQueue queue = queue_of(one);
+      PLUMBLINE_CUDA(devices_.driver(), cuMemcpyDtoHAsync, times, one.times.data(), sizeof times,
+                     queue.stream);
+      PLUMBLINE_CUDA(devices_.driver(), cuStreamSynchronize, queue.stream);
+      begin = std::max(begin, times[0]);
+      end = std::min(end, times[1]);
+    }
+    return end > begin ? end - begin : 0;
+  }
+
+ private:
+  struct Stream {
+    std::size_t device = 0;
+    CUstream stream = nullptr;
+    bool is_own = false;
+    CudaScratch times;
+  };
+
+  void add(std::size_t device, CUstream stream, bool is_own) {
+    streams_.push_back({device, stream, is_own, {}});
+    PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, devices_.all()[device].context);
+    streams_.back().times = CudaScratch(devices_.driver(), 2 * sizeof(std::uint64_t));
+  }
+  /// Makes its context current.
+  CudaQueue queue_of(const Stream& one) const {
+    const CudaDevice& device = devices_.all()[one.device];
+    PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, device.context);
+    return bare_queue(devices_.driver(), device, one.stream);
+  }
+  void close() noexcept {
+    for (Stream& one : streams_) {
+      devices_.driver().cuCtxSetCurrent(devices_.all()[one.device].context);
+      one.times = {};
+      if (one.is_own) devices_.driver().cuStreamDestroy(one.stream);
+    }
+    devices_.driver().cuCtxSetCurrent(nullptr);
+  }
+
+  CudaDevices& devices_;
+  std::vector<Stream> streams_;
+};
+
+/// Of parts of a GPU: where its streams share connections, some wait for others.
+std::string streams_text(CudaDevices& devices) {
+  if (!devices.split()) return "";
+  SpinningStreams streams(devices);
+  return fmt::format("streams     {}, three on each device: {:.2f} of {} ms at the same time\n",
+                     streams.size(), static_cast<double>(streams.together()) * 1e-6,
+                     kSpinNanoseconds / 1'000'000);
+}
+
 std::string driver_text(const CudaDriver& driver) {
   int version = 0;
   PLUMBLINE_CUDA(driver, cuDriverGetVersion, &version);
@@ -276,7 +359,7 @@ Result<CudaCheck> check_cuda_devices(const CudaDriver& driver, std::uint32_t cou
     if (device.ordinal != last) check.text += gpu_text(driver, device.ordinal);
     last = device.ordinal;
   }
-  check.text += proof_text(**devices, proof);
+  check.text += proof_text(**devices, proof) + streams_text(**devices);
   check.failures = std::move(proof.failures);
   return check;
 }

@@ -28,7 +28,8 @@ TEST_CASE("cuda: devices that keep to their SMs and work together pass, and all 
         "device 1    32 SMs of GPU 0; kernels seen on 32, of graphs on 32\n"
         "device 2    32 SMs of GPU 0; kernels seen on 32, of graphs on 32\n"
         "device 3    32 SMs of GPU 0; kernels seen on 32, of graphs on 32\n"
-        "overlap     5.00 of 5 ms\n");
+        "overlap     5.00 of 5 ms\n"
+        "streams     12, three on each device: 5.00 of 5 ms at the same time\n");
   CHECK(fake.faults().empty());
   CHECK(fake.live().empty());
 }
