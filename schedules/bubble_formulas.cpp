@@ -129,6 +129,10 @@ std::optional<ClosedForm> chunk_closed_form(std::string_view schedule, const Chu
   if (schedule == "v-min" && alike && p >= 2 && m >= p)
     found = p % 3 == 1 ? Found{work + (4 * p - 5) * f, "makespan = 2m(f+b) + (4p-5)f"}
                        : Found{work + (4 * p - 7) * f, "makespan = 2m(f+b) + (4p-7)f"};
+  if (schedule == "chimera" && m == p)
+    found = Found{work + (p - 2) * std::max(f, i + w), "makespan = m(f+b) + (p-2) max(f,b)"};
+  if (schedule == "chimera" && m % p == 0 && f == i + w)
+    found = Found{work + (p - 2) * f, "makespan = m(f+b) + (p-2)f"};
   if (schedule == "dualpipev" && i + w >= f && f >= i && i >= w)
     found = Found{work + (p - 1) * (f + i - w), "makespan = 2m(f+b) + (p-1)(f+i-w)"};
   if (!found) return std::nullopt;

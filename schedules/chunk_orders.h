@@ -22,10 +22,17 @@ struct ChunkShape {
 enum class StagePlacement : std::uint8_t {
   loop,  ///< Stage s on device s mod p: round after round.
   vee,   ///< Two on each device, s and 2p-1-s: down and back up.
+  both,  ///< Each on two devices, s and p-1-s, one for the pipeline down and one for that up.
 };
 
-/// The device of each stage.
-std::vector<std::uint32_t> placed_stages(StagePlacement placement, const ChunkShape& shape);
+/// How many replicas each stage has.
+constexpr std::uint32_t replicas_in(StagePlacement placement) {
+  return placement == StagePlacement::both ? 2 : 1;
+}
+
+/// The devices of each stage, replica by replica.
+std::vector<std::vector<std::uint32_t>> placed_stages(StagePlacement placement,
+                                                      const ChunkShape& shape);
 
 /// Interleaved 1F1B (Narayanan et al. 2021, Megatron-LM, section 2.2): forwards go round chunk by
 /// chunk in groups of p micro-batches, backwards from the last chunk; min(vm, (v-1)p + 2(p-1-r))
@@ -55,5 +62,11 @@ OpLists zero_bubble_v(const ChunkShape& shape);
 /// DualPipeV (DeepSeek-AI 2024), its pairs of a forward and a backward one after the other. Placed
 /// in a vee. Requires: m >= 2p.
 OpLists dualpipe_v(const ChunkShape& shape);
+
+/// Chimera (Li and Hoefler 2021): even micro-batches go down the devices and odd ones up, and what
+/// one way leaves idle the other one takes. The order is that of steps of equal length in which a
+/// device takes its oldest B that is there, else, with fewer than p in flight, the F that is
+/// nearest to the end. One chunk. Placed both ways. Requires: p and m are even.
+OpLists chimera(const ChunkShape& shape);
 
 }  // namespace plumbline

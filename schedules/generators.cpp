@@ -179,11 +179,21 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .in_flight = "2p+1 chunks, until W",
        .makespan = "2m(f+b) + (p-1)(f+i-w) for b >= f >= i >= w",
        .source = "DeepSeek-AI 2024 (DualPipe), the variant on half of the devices"},
+      {.name = "chimera",
+       .chunks =
+           ChunkRule{.lists = chimera, .placement = StagePlacement::both, .even_devices = true},
+       .summary = "two pipelines in opposite directions, stages d and p-1-d on device d",
+       .order = "micro-batch by micro-batch down and up in turn; a backward goes first",
+       .bubble = "(p-2) max(f,b) for m = p; (p-2)f for f = b and m a multiple of p",
+       .in_flight = "p/2+1 to p for m = p, else min(m, p)",
+       .makespan = "m(f+b) + (p-2) max(f,b) for m = p; m(f+b) + (p-2)f for f = b, p divides m",
+       .source = "Li and Hoefler 2021 (Chimera), both ways merged step by step"},
   };
   return rules;
 }
 
-std::optional<Diagnostic> ChunkRule::refuse(const ChunkShape& shape, const Mark& mark) const {
+std::optional<Diagnostic> ChunkRule::refuse(const ChunkShape& shape, const Mark& mark,
+                                            const Mark& name) const {
   const std::uint32_t m = shape.micro_batches;
   const std::uint32_t p = shape.devices;
   if (whole_rounds && m % p != 0) {
@@ -194,6 +204,11 @@ std::optional<Diagnostic> ChunkRule::refuse(const ChunkShape& shape, const Mark&
                                    m, p),
                        fmt::format("{}{} would do: groups of {} go round",
                                    below > 0 ? fmt::format("{} or ", below) : "", below + p, p));
+  }
+  if (even_devices && p % 2 != 0) {
+    return input_error(
+        name, fmt::format("the schedule needs an even number of devices, not {}", p),
+        p == 1 ? "take 2 stages" : fmt::format("take {} stages, or {}", p - 1, p + 1));
   }
   if (m < least_rounds * p) {
     return input_error(
@@ -209,7 +224,9 @@ std::vector<std::string> limits_of(const ScheduleRule& rule) {
   std::vector<std::string> limits;
   if (rule.chunks) {
     const ChunkRule& chunks = *rule.chunks;
-    if (chunks.most_chunks == 1) {
+    if (replicas_in(chunks.placement) > 1) {
+      limits.emplace_back("each stage on two devices; schedule.micro_batches is even");
+    } else if (chunks.most_chunks == 1) {
       limits.emplace_back("one stage on each device; no plan.replicas");
     } else {
       limits.push_back(fmt::format("schedule.chunks stages on each device ({}); no plan.replicas",
@@ -217,6 +234,7 @@ std::vector<std::string> limits_of(const ScheduleRule& rule) {
                                        ? std::to_string(chunks.most_chunks)
                                        : "2 where it is not given"));
     }
+    if (chunks.even_devices) limits.emplace_back("an even number of devices");
     if (chunks.whole_rounds) limits.emplace_back("devices divide schedule.micro_batches");
     if (chunks.least_rounds > 0) {
       limits.push_back(fmt::format("schedule.micro_batches: {} times the devices, or more",

@@ -25,12 +25,15 @@ struct ChunkRule {
   std::uint32_t least_chunks = 1;
   std::uint32_t most_chunks = 1;
   bool whole_rounds = false;       ///< m is a multiple of p.
+  bool even_devices = false;       ///< p is even.
   std::uint32_t least_rounds = 0;  ///< m is so many times p at least.
 
   /// Two where there may be several.
   std::uint32_t usual_chunks() const { return std::min(2U, most_chunks); }
-  /// What is wrong with the number of micro-batches; its help says what would do.
-  std::optional<Diagnostic> refuse(const ChunkShape& shape, const Mark& mark) const;
+  /// What is wrong with the number of micro-batches (at `mark`) or of devices (at `name`); its help
+  /// says what would do.
+  std::optional<Diagnostic> refuse(const ChunkShape& shape, const Mark& mark,
+                                   const Mark& name) const;
 };
 
 /// What a schedule is. A rule without chunks gives position s a window K_s (capped at the number of

@@ -228,7 +228,7 @@ std::optional<Diagnostics> add_schedule(const Scenario& scenario, const Pipeline
   }
   if (const ChunkRule* const rule = choice.chunk_rule()) {
     const ChunkShape chunks = chunk_shape(scenario, shape.stages());
-    if (auto refused = rule->refuse(chunks, choice.micro_batches_mark))
+    if (auto refused = rule->refuse(chunks, choice.micro_batches_mark, choice.name_mark))
       return Diagnostics{*refused};
     if (scenario.plan.warm_up) {
       return Diagnostics{input_error(

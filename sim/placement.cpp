@@ -49,7 +49,9 @@ StageDevices numbered_devices(const Scenario& scenario,
   }
   if (const ChunkRule* const rule = scenario.schedule.chunk_rule()) {
     const auto placed = placed_stages(rule->placement, chunk_shape(scenario, replicas.size()));
-    for (std::size_t s = 0; s < replicas.size(); ++s) devices[s] = {{placed[s]}};
+    for (std::size_t s = 0; s < replicas.size(); ++s) {
+      for (const std::uint32_t device : placed[s]) devices[s].push_back({device});
+    }
     return devices;
   }
   std::uint32_t next = 0;
@@ -97,7 +99,22 @@ Result<StageDevices> given_devices(const Marked<std::vector<std::vector<std::int
 /// The replicas of each stage. Errors: a wrong number of them; what the schedule cannot have.
 Result<std::vector<std::uint32_t>> stage_replicas(const Scenario& scenario, std::uint32_t stages) {
   const auto& given = scenario.plan.replicas;
-  if (!given) return std::vector<std::uint32_t>(stages, 1);
+  const ChunkRule* const placed = scenario.schedule.chunk_rule();
+  const std::uint32_t own = placed ? replicas_in(placed->placement) : 1;
+  if (!given && scenario.schedule.micro_batches % own != 0) {
+    return input_error(scenario.schedule.micro_batches_mark,
+                       fmt::format("schedule.micro_batches is {}, which the {} replicas of each "
+                                   "stage do not divide evenly",
+                                   scenario.schedule.micro_batches, own),
+                       fmt::format("{} would do", scenario.schedule.micro_batches + 1));
+  }
+  if (!given) return std::vector<std::uint32_t>(stages, own);
+  if (own > 1) {
+    return input_error(given->mark,
+                       fmt::format("plan.replicas does not go with the schedule '{}'",
+                                   scenario.schedule.rule->name),
+                       fmt::format("each of its stages has {}: leave plan.replicas out", own));
+  }
   if (given->value.size() != stages) {
     return input_error(given->mark, wrong_length("plan.replicas", given->value.size(), stages));
   }

@@ -42,12 +42,14 @@ class Author {
   void choose_chunks(const ChunkRule& rule) {
     devices_ = dice_.roll(1, 4);
     chunks_ = rule.most_chunks > 2 ? dice_.roll(2, 3) : rule.most_chunks;
+    if (rule.even_devices) devices_ += devices_ % 2;
     stages_ = devices_ * chunks_;
     layers_ = stages_ + dice_.roll(0, 3);
     replicas_.assign(static_cast<std::size_t>(stages_), 1);
     shares_device_ = false;
     micro_batches_ = std::max(micro_batches_, devices_ * rule.least_rounds);
     if (rule.whole_rounds) micro_batches_ = devices_ * dice_.roll(1, 3);
+    micro_batches_ *= replicas_in(rule.placement);
   }
 
   void choose_replicas() {
