@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 
 #include "calibrate/reference.h"
 #include "models/bug.h"
 #include "models/random.h"
+#include "sim/parallel.h"
 
 namespace plumbline {
 namespace {
@@ -105,14 +107,16 @@ std::pair<std::size_t, std::size_t> StageLayout::parameters_of(std::size_t i) co
 
 std::vector<float> StageLayout::initial_values(std::uint64_t seed) const {
   std::vector<float> all(parameters_ / element_, 0.0F);
-  for (const OfLayer& placed : layers_) {
+  const std::atomic<bool> never{false};
+  for_each_parallel(layers_.size(), available_cores(), never, [&](std::uint64_t i) {
+    const OfLayer& placed = layers_[i];
     const auto values = initial_parameters(*placed.layer, random_bits(seed, placed.number));
     for (std::size_t p = 0; p < values.size(); ++p) {
       std::transform(values[p].begin(), values[p].end(),
                      all.begin() + static_cast<std::ptrdiff_t>(placed.parameters[p] / element_),
                      [](double value) { return static_cast<float>(value); });
     }
-  }
+  });
   return all;
 }
 

@@ -2,8 +2,12 @@
 // SPDX-License-Identifier: MIT
 #include "calibrate/training_data.h"
 
+#include <algorithm>
+#include <atomic>
+
 #include "models/bug.h"
 #include "models/random.h"
+#include "sim/parallel.h"
 
 namespace plumbline {
 
@@ -19,9 +23,9 @@ TrainingData::TrainingData(const Network& network, std::int64_t batch, std::uint
   const std::size_t samples = static_cast<std::size_t>(batch) * micro_batches;
   input_size_ = sample_size * static_cast<std::size_t>(batch);
   labels_size_ = rows * static_cast<std::size_t>(batch);
-  labels_.reserve(rows * samples);
 
   if (network.input.vocabulary) {
+    labels_.reserve(rows * samples);
     const auto vocabulary = static_cast<std::uint64_t>(*network.input.vocabulary);
     ids_.reserve(sample_size * samples);
     for (std::size_t sample = 0; sample < samples; ++sample) {
@@ -36,18 +40,21 @@ TrainingData::TrainingData(const Network& network, std::int64_t batch, std::uint
     }
     return;
   }
-  numbers_.reserve(sample_size * samples);
-  for (std::size_t sample = 0; sample < samples; ++sample) {
+  numbers_.resize(sample_size * samples);
+  labels_.resize(rows * samples);
+  const std::atomic<bool> never{false};
+  for_each_parallel(samples, available_cores(), never, [&](std::uint64_t sample) {
     const std::uint64_t label =
         random_bits(seed, sample) % static_cast<std::uint64_t>(head->classes);
-    for (std::size_t row = 0; row < rows; ++row)
-      labels_.push_back(static_cast<std::int32_t>(label));
+    std::fill_n(labels_.begin() + static_cast<std::ptrdiff_t>(sample * rows), rows,
+                static_cast<std::int32_t>(label));
+    float* const numbers = numbers_.data() + sample * sample_size;
     for (std::size_t i = 0; i < sample_size; ++i) {
       const double centre = random_normal(seed + 1 + label, i);
       const double noise = random_normal(~seed - sample, i);
-      numbers_.push_back(static_cast<float>(centre + 0.5 * noise));
+      numbers[i] = static_cast<float>(centre + 0.5 * noise);
     }
-  }
+  });
 }
 
 const float* TrainingData::input(std::uint32_t m) const {

@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -103,7 +105,12 @@ struct Output {
   std::string path;
 };
 
-bool is_yaml(const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
+/// What nobody names a scenario.
+bool is_other(const std::string& path) {
+  const char* const ends[] = {".json", ".csv", ".gz", ".html"};
+  return std::any_of(std::begin(ends), std::end(ends),
+                     [&](const char* end) { return path.ends_with(end); });
+}
 
 /// The files that this command reads and does not make anew, where these are its arguments: those
 /// that they are, those that scenarios among them name, and those that keys are set to.
@@ -120,9 +127,13 @@ std::vector<std::string> inputs_of(const CLI::App& command,
     std::error_code ignored;
     if (fs::is_regular_file(argument, ignored)) {
       inputs.push_back(argument);
-      if (!is_yaml(argument)) continue;
-      // What is wrong with it is told by who reads it.
-      if (const auto tree = read_yaml(argument)) add(named_files(*tree));
+      if (is_other(argument)) continue;
+      auto tree = read_yaml(argument);
+      if (!tree) continue;  // which is told by who reads it
+      for (const std::string& other : arguments) {
+        if (const auto change = parse_override(other)) apply_override(*tree, *change);
+      }
+      add(named_files(*tree));
     } else if (const auto axes = read_axes({argument})) {
       for (const Axis& axis : *axes) {
         for (const YamlOverride& change : axis.changes) add(named_files(axis.key, change.value));

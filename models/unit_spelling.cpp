@@ -34,7 +34,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kEnds = {
      {"byte", "B"}}};
 
 /// The first that fits.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kTimes = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kTimes = {
     {{"seconds", "s"},
      {"second", "s"},
      {"secs", "s"},
@@ -44,7 +44,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kTimes =
      {"mins", "min"},
      {"hours", "h"},
      {"hour", "h"},
-     {"hrs", "h"}}};
+     {"hrs", "h"},
+     {"hr", "h"}}};
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kParts = {
     {{"milli", "m"}, {"micro", "u"}, {"nano", "n"}}};
@@ -72,6 +73,11 @@ std::vector<std::string> respellings(std::string_view written) {
     const std::string bits = word.substr(0, word.size() - 3) + "bit/s";
     if (word != lower(word)) return {bits};  // who tells cases apart means bits
     return {bits, word};
+  }
+  if (word.ends_with('b')) {
+    const std::string bits = word.substr(0, word.size() - 1) + "bit/s";
+    if (word != lower(word)) return {bits, word};
+    return {bits, word + "/s", word};
   }
   if (!word.ends_with("/s")) return {word, word + "/s", word + 'B'};
   const std::string once = word.substr(0, word.size() - 2);

@@ -185,7 +185,7 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .summary = "two pipelines in opposite directions, stages d and p-1-d on device d",
        .order = "micro-batch by micro-batch down and up in turn; a backward goes first",
        .bubble = "(p-2) max(f,b) for m = p; (p-2)f for f = b and m a multiple of p",
-       .in_flight = "p/2+1 to p for m = p, else min(m, p)",
+       .in_flight = "min(m, p) at most; p/2+1 on the outer devices for m = p",
        .makespan = "m(f+b) + (p-2) max(f,b) for m = p; m(f+b) + (p-2)f for f = b, p divides m",
        .source = "Li and Hoefler 2021 (Chimera), both ways merged step by step"},
   };
@@ -206,9 +206,9 @@ std::optional<Diagnostic> ChunkRule::refuse(const ChunkShape& shape, const Mark&
                                    below > 0 ? fmt::format("{} or ", below) : "", below + p, p));
   }
   if (even_devices && p % 2 != 0) {
-    return input_error(
-        name, fmt::format("the schedule needs an even number of devices, not {}", p),
-        p == 1 ? "take 2 stages" : fmt::format("take {} stages, or {}", p - 1, p + 1));
+    return input_error(name, fmt::format("the schedule needs an even number of devices, not {}", p),
+                       p == 1 ? "take 2 stages, or fewer copies"
+                              : fmt::format("take {} stages, or {}", p - 1, p + 1));
   }
   if (m < least_rounds * p) {
     return input_error(
@@ -225,7 +225,8 @@ std::vector<std::string> limits_of(const ScheduleRule& rule) {
   if (rule.chunks) {
     const ChunkRule& chunks = *rule.chunks;
     if (replicas_in(chunks.placement) > 1) {
-      limits.emplace_back("each stage on two devices; schedule.micro_batches is even");
+      limits.emplace_back(
+          "each stage on two devices, no plan.replicas; schedule.micro_batches is even");
     } else if (chunks.most_chunks == 1) {
       limits.emplace_back("one stage on each device; no plan.replicas");
     } else {

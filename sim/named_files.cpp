@@ -20,9 +20,10 @@ void add(std::vector<NamedFile> more, std::vector<NamedFile>& files) {
 
 std::vector<NamedFile> named_files(const std::string& key, const YamlNode& value) {
   std::vector<NamedFile> files;
-  if (!names_file(key)) return files;
+  for (const YamlNode::Entry& entry : value.entries)
+    add(named_files(key + '.' + entry.key, entry.value), files);
   for (const YamlNode& item : value.items) add(named_files(key, item), files);
-  if (value.kind != YamlNode::Kind::scalar || !value.mark.source) return files;
+  if (!names_file(key) || value.kind != YamlNode::Kind::scalar || !value.mark.source) return files;
   std::filesystem::path path(value.text);
   if (path.is_relative()) path = std::filesystem::path(value.mark.source->directory) / path;
   files.push_back({key, path.string()});
@@ -32,11 +33,12 @@ std::vector<NamedFile> named_files(const std::string& key, const YamlNode& value
 std::vector<NamedFile> named_files(const YamlNode& scenario) {
   std::vector<NamedFile> files;
   for (const YamlNode::Entry& section : scenario.entries) {
-    const bool holds_axes = section.key == "sweep";
-    for (const YamlNode::Entry& entry : section.value.entries) {
-      const std::string key = holds_axes ? entry.key : section.key + '.' + entry.key;
-      add(named_files(key, entry.value), files);
+    if (section.key != "sweep") {
+      add(named_files(section.key, section.value), files);
+      continue;
     }
+    for (const YamlNode::Entry& axis : section.value.entries)
+      add(named_files(axis.key, axis.value), files);
   }
   return files;
 }

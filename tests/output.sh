@@ -100,10 +100,18 @@ for words in "simulate from_file.yaml" "sweep axes.yaml" "simulate mine.yaml pla
   (cd "$work/named" && cp ../mine.yaml . && "$plumbline" $words -o ./plan.yaml 2>&1 > /dev/null | head -n 1 > err)
   expect "'$words' over the plan that it reads" "error: --output is './plan.yaml', which is read" "$(cat "$work/named/err")"
 done
+cp "$work/named/from_file.yaml" "$work/named/SCENARIO"
+for words in "simulate SCENARIO" 'simulate mine.yaml plan={"file":"plan.yaml"}' 'sweep mine.yaml plan={"file":"plan.yaml"},{"stages":4}'; do
+  # shellcheck disable=SC2086  # words
+  (cd "$work/named" && "$plumbline" $words -o ./plan.yaml 2>&1 > /dev/null | head -n 1 > err)
+  expect "'$words' over the plan that it reads" "error: --output is './plan.yaml', which is read" "$(cat "$work/named/err")"
+done
 cmp -s "$work/named/before.yaml" "$work/named/plan.yaml"
 expect "which stays" 0 $?
 (cd "$work/named" && "$plumbline" plan from_file.yaml -o plan.yaml > /dev/null)
 expect "but a plan is made anew" 0 $?
+(cd "$work/named" && "$plumbline" simulate from_file.yaml plan.file= plan.partition=pipedream -o plan.yaml)
+expect "and what an override takes out is not read" 0 $?
 (cd "$work" && "$plumbline" import huggingface mine.yaml --sequence 8 -o alias.yaml > /dev/null 2>&1)
 expect "an import over its input is exit 2" 2 $?
 [ ! -e "$work/t.json" ] && [ ! -e "$work/new.html" ]

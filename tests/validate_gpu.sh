@@ -49,6 +49,7 @@ done
 case " $* " in
   *' --check '*)
     [ ! -f "$PLAYED.wrong" ] || { echo 'error: layer gelu on [77], bf16 is not the reference' >&2; exit 1; }
+    [ ! -f "$PLAYED.broken" ] || { echo 'error: layers do not run: cuLaunchKernel: lost' >&2; exit 1; }
     [ ! -f "$PLAYED.bare" ] || echo 'cuDNN       not found (libcudnn.so.9):'
     [ "$devices" != 4 ] || { echo 'error: devices share SMs' >&2; exit 1; }; echo "proof of $devices" ;;
   *' calibrate '*mlp-wide*) printf 'links:\nlibrary: cublasLt 13.1.0 and plain kernels\n' >"$out" ;;
@@ -79,8 +80,6 @@ check 'the whole GPU comes first' test "$(grep -n -m 1 'devices 1 --batch' "$PLA
   "$(grep -n -m 1 'check --devices 2' "$PLAYED" | cut -d : -f 1)"
 check 'links that were measured are used' grep -q 'link: measured' "$work/g/gpt-small-2.yaml"
 check 'the archive has it all' grep -qx g/resnet-small-8.json <(tar -tzf "$work/g.tar.gz")
-: >"$PLAYED"
-played --budget 20
 touch "$PLAYED.bare"
 code=0; text=$(scripts/validate-gpu --plumbline "$work/plays" -o "$work/bare" 2>&1) || code=$?
 check 'a missing library ends it with 3' test "$code" -eq 3
@@ -94,6 +93,11 @@ code=0; text=$(scripts/validate-gpu --plumbline "$work/plays" -o "$work/wrong" -
 check 'wrong layers are told' says 'LAYERS ARE WRONG on this GPU'
 check 'and measured all the same' test -f "$work/wrong/gpt2-8.json"
 rm "$PLAYED.wrong"
+touch "$PLAYED.broken"
+code=0; text=$(scripts/validate-gpu --plumbline "$work/plays" -o "$work/broken" --budget 20 2>&1) || code=$?
+check 'layers that do not run end it' test "$code" -eq 1
+check 'and nothing is measured' test ! -e "$work/broken"
+rm "$PLAYED.broken"
 : >"$PLAYED"
 played --budget 20
 check 'the same call again only asks what failed' test "$(grep -cE 'validate|calibrate' "$PLAYED")" -eq 3

@@ -29,7 +29,7 @@ constexpr RealTime kWarmUpAfterPause = 200'000'000;
 /// Nanoseconds.
 constexpr double kBurst = 20e6;
 constexpr std::size_t kFewestTurns = 3;
-/// Fewer calls than a stream's queue has room for.
+/// What is enqueued stays little: where a stream's queue is full, the host waits for the gate.
 constexpr std::size_t kMostTurns = 48;
 
 class CudaWalkers : public Walkers {
@@ -72,7 +72,8 @@ class CudaWalkers : public Walkers {
     use(walking_.front());
     CudaGate& gate = gates_[walking_.front()];
     const CudaQueue& first = walkers_[walking_.front()]->queue();
-    gate.close(first, enqueuing_ == 0 ? 0 : std::llround(1.25 * enqueuing_ * double(all)) + 50'000);
+    gate.close(first,
+               enqueuing_ == 0 ? 0 : CudaGate::time_for(std::llround(enqueuing_ * double(all))));
     for (const std::uint32_t device : walking_) {
       use(device);
       PLUMBLINE_CUDA(devices_.driver(), cuStreamWaitEvent, walkers_[device]->queue().stream,

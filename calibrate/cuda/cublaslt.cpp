@@ -229,8 +229,8 @@ CublasLtProducts::~CublasLtProducts() {
 void CublasLtProducts::prepare(const CudaQueue& queue, ElementType type,
                                const CudaProduct& product) {
   PLUMBLINE_CHECK(!product.c.turned, product.rows, product.columns);
-  if (is_prepared(queue, type, product)) return;
   const ProductShape shape = shape_of(type, product, queue.sms);
+  if (plans_.contains(shape)) return;
   auto plan = std::make_unique<Plan>(library_, shape);
   plan->algorithm = chosen(queue, *plan, product);
   if (plan->algorithm) {

@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "calibrate/cuda/events.h"
@@ -15,6 +16,13 @@ namespace plumbline {
 /// itself, so that a host that is held up by full queues goes on.
 class CudaGate {
  public:
+  /// How long it is to be closed where enqueuing takes so long, in nanoseconds of the host: some
+  /// more, but no longer than a host may run ahead of devices.
+  static std::int64_t time_for(std::int64_t enqueuing) {
+    constexpr std::int64_t longest = 500'000'000;
+    return std::min(enqueuing * 5 / 4 + 50'000, longest);
+  }
+
   /// Whatever is enqueued on the queue from now on begins in so many nanoseconds; 0 = at once.
   /// Requires: always the same device, its context current. Errors: CudaError.
   void close(const CudaQueue& queue, std::int64_t nanoseconds) {

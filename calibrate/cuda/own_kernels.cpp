@@ -102,8 +102,8 @@ void fill(const CudaQueue& queue, ElementType type, CUdeviceptr y, float value,
 }
 
 void noise(const CudaQueue& queue, ElementType type, CUdeviceptr y, std::uint32_t seed,
-           std::int64_t count) {
-  launch_over(queue, named("noise", type), count, y, unsigned(seed), Count(count));
+           std::int64_t count, float scale) {
+  launch_over(queue, named("noise", type), count, y, unsigned(seed), scale, Count(count));
 }
 
 void from_fp32(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr x,

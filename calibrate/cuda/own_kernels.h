@@ -26,9 +26,9 @@ struct Rows {
 // Element by element.
 
 void fill(const CudaQueue& queue, ElementType type, CUdeviceptr y, float value, std::int64_t count);
-/// Numbers in [-1, 1) that look random.
+/// Numbers in [-scale, scale) that look random.
 void noise(const CudaQueue& queue, ElementType type, CUdeviceptr y, std::uint32_t seed,
-           std::int64_t count);
+           std::int64_t count, float scale = 1);
 void from_fp32(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr x,
                std::int64_t count);
 void to_fp32(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr x,

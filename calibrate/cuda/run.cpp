@@ -17,7 +17,6 @@
 #include "calibrate/cuda/events.h"
 #include "calibrate/cuda/gate.h"
 #include "calibrate/cuda/lanes.h"
-#include "calibrate/cuda/launch.h"
 #include "calibrate/cuda/left_behind.h"
 #include "calibrate/cuda/range.h"
 #include "calibrate/cuda/spinner.h"
@@ -29,8 +28,6 @@
 namespace plumbline {
 namespace {
 
-/// The host runs ahead of the devices for no longer than this.
-constexpr std::int64_t kLongestGate = 500'000'000;
 /// Questions come without a pause for so long after progress.
 constexpr RealTime kEager = 1'000'000;
 
@@ -181,16 +178,25 @@ class CudaRig {
       execute(/*tells=*/false);
       const Duration untold = time_of_iteration();
       execute(/*tells=*/true);
+      if (record.iterations.size() + 1 == wanted) count_cycles();
       record.iterations.push_back(read_back());
       record.iterations.back().untold = untold;
       tell_progress();
     }
-    use(0);
-    CudaClock clock;
-    const CudaQueue queue = bare_queue(driver_, device(0), device(0).compute);
-    clock.count(queue);
-    clock_mhz_ = clock.mhz(queue);
     return record;
+  }
+
+  /// Only a remark comes of it: a run does not fail here.
+  void count_cycles() {
+    use(0);
+    const CudaQueue queue = bare_queue(driver_, device(0), device(0).compute);
+    try {
+      CudaClock clock;
+      clock.count(queue);
+      clock_mhz_ = clock.mhz(queue);
+    } catch (const CudaError&) {
+      clock_mhz_ = 0;
+    }
   }
 
   void tell_progress() {
@@ -210,8 +216,8 @@ class CudaRig {
       enqueue(i, tells);
     // The shortest, as a closed gate may hold the host back too, where the driver's queues are
     // full.
-    const std::int64_t took = (now() - before) * 5 / 4 + 50'000;
-    enqueuing = std::min(enqueuing == 0 ? kLongestGate : enqueuing, took);
+    const std::int64_t took = CudaGate::time_for(now() - before);
+    enqueuing = enqueuing == 0 ? took : std::min(enqueuing, took);
     at_step_.reset();
     finish();
     watch();
@@ -578,7 +584,7 @@ class CudaRig {
   std::array<std::int64_t, 2>
       enqueuing_{};  ///< How long the gate stays closed; [1] where it tells.
   std::vector<double> losses_;
-  double clock_mhz_ = 0;  ///< Of the first device, at the end of a run that went well.
+  double clock_mhz_ = 0;  ///< Of the first device, behind the last iteration; 0 = not known.
   std::uint32_t iterations_done_ = 0;
   bool is_prepared_ = false;
   bool is_abandoned_ = false;

@@ -21,7 +21,7 @@ struct CudaRun {
   RunResult result;
   CudaResults learnt;
   std::vector<std::string> remarks;
-  double clock_mhz = 0;  ///< Of the first device, right behind the last iteration.
+  double clock_mhz = 0;  ///< Of the first device, right behind the last iteration; 0 = not known.
   /// A device hangs: what the run allocated is left behind, and so must the devices be, as giving
   /// them back would wait for it.
   bool abandoned = false;

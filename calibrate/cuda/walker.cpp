@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
-#include "calibrate/cuda/launch.h"
+#include "calibrate/cuda/own_kernels.h"
 #include "models/random.h"
 
 namespace plumbline {
@@ -36,7 +37,8 @@ CudaWalker::CudaWalker(const CudaQueue& queue, CUcontext context, const Network&
   const auto batch = static_cast<std::size_t>(walk.batch);
   const std::vector<float> loss_weights(batch, 1.0F / static_cast<float>(walk.batch));
   if (is_last_) loss_weights_ = uploaded(loss_weights.data(), batch * sizeof(float));
-  const TrainingData data(network, walk.batch, walk.devices + 1, walk.seed);
+  std::optional<TrainingData> data;
+  if (is_first_ || is_last_) data.emplace(network, walk.batch, walk.devices + 1, walk.seed);
   const Shape& rows = network.layers.back().input;
   const std::size_t labels =
       batch * (rows.extents.size() > 1 ? static_cast<std::size_t>(rows.extents.front()) : 1);
@@ -45,18 +47,18 @@ CudaWalker::CudaWalker(const CudaQueue& queue, CUcontext context, const Network&
     Slot slot;
     const std::uint64_t seed = walk.seed + std::uint64_t{2} * i;
     if (is_first_ && network.input.vocabulary) {
-      slot.input = uploaded(data.ids(i), numbers * sizeof(std::int32_t));
+      slot.input = uploaded(data->ids(i), numbers * sizeof(std::int32_t));
     } else if (is_first_) {
-      const auto elements = as_elements(network.element, data.input(i), numbers);
+      const auto elements = as_elements(network.element, data->input(i), numbers);
       slot.input = uploaded(elements.data(), elements.size());
     } else {
       slot.input = filled(layout.input(), seed, 1);
       slot.input_gradient = CudaScratch(driver_, layout.input());
     }
     if (is_last_) {
-      slot.labels = uploaded(data.labels(i), labels * sizeof(std::int32_t));
+      slot.labels = uploaded(data->labels(i), labels * sizeof(std::int32_t));
     } else {
-      slot.output_gradient = filled(layout.output(), seed + 1, 1e-3);
+      slot.output_gradient = filled(layout.output(), seed + 1, 1e-3F);
     }
     slot.output = CudaScratch(driver_, layout.output());
     slot.kept = CudaScratch(driver_, layout.kept());
@@ -78,12 +80,13 @@ CudaScratch CudaWalker::uploaded(const void* data, std::size_t bytes) const {
   return memory;
 }
 
-CudaScratch CudaWalker::filled(std::size_t bytes, std::uint64_t seed, double scale) const {
-  std::vector<float> values(bytes / static_cast<std::size_t>(bytes_of(network_.element)));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<float>(scale * random_normal(seed, i));
-  const auto elements = as_elements(network_.element, values.data(), values.size());
-  return uploaded(elements.data(), elements.size());
+/// On the device, as the host would take seconds.
+CudaScratch CudaWalker::filled(std::size_t bytes, std::uint64_t seed, float scale) const {
+  CudaScratch memory(driver_, bytes);
+  const auto count = static_cast<std::int64_t>(bytes) / bytes_of(network_.element);
+  const auto own_seed = static_cast<std::uint32_t>(random_bits(seed, walk_.first));
+  if (count > 0) cuda::noise(queue_, network_.element, memory.data(), own_seed, count, scale);
+  return memory;
 }
 
 CudaStageTensors CudaWalker::tensors(std::size_t slot) const {

@@ -106,7 +106,7 @@ class CudaWalker {
   };
 
   CudaStageTensors tensors(std::size_t slot) const;
-  CudaScratch filled(std::size_t bytes, std::uint64_t seed, double scale) const;
+  CudaScratch filled(std::size_t bytes, std::uint64_t seed, float scale) const;
   CudaScratch uploaded(const void* data, std::size_t bytes) const;
   std::vector<Task> tasks();
   Walkable& walkable(Pass pass, std::size_t slot);

@@ -67,11 +67,12 @@ TEST_CASE("a unit that is spelled otherwise is told in our spelling") {
   const auto speed = [&](const char* text) {
     return guessed(parse_flops_per_second(text).problem);
   };
-  for (const char* text : {"400 Gb/s", "400Gbps", "400 Gbits/s", "400 Gbit/sec", "400 GBIT/S"})
+  for (const char* text :
+       {"400 Gb/s", "400 Gb", "400Gbps", "400 Gbits/s", "400 Gbit/sec", "400 GBIT/S"})
     CHECK(rate(text) == "Gbit/s");
   for (const char* text : {"50 GBps", "50 GB / s", "50 GB", "50 G/s", "50 Gbytes/s", "50 GBPS"})
     CHECK(rate(text) == "GB/s");
-  for (const char* text : {"50 gb/s", "50 gbps"}) CHECK(rate(text) == "Gbit/s or GB/s");
+  for (const char* text : {"50 gb/s", "50 gb", "50 gbps"}) CHECK(rate(text) == "Gbit/s or GB/s");
   CHECK(rate("50 GiBps") == "GiB/s");
   CHECK(rate("50 GHz").empty());
   for (const char* text : {"80 gb", "80 G", "80 Gb", "80 GBytes", "80 GB/s"})
@@ -82,6 +83,7 @@ TEST_CASE("a unit that is spelled otherwise is told in our spelling") {
   CHECK(time("5 msecs") == "ms");
   CHECK(time("5 sec") == "s");
   CHECK(time("5 minutes") == "min");
+  CHECK(time("1 hr") == "h");
   CHECK(time("5 nanoseconds") == "ns");
   CHECK(time("5 m").empty());  // minutes or milliseconds
   for (const char* text : {"989 TFLOPS", "989 Tflops", "989 TFLOPs", "989 TFLOP/sec", "989 TFLOP"})

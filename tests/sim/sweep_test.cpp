@@ -13,6 +13,7 @@
 #include "sim/sweep_file.h"
 #include "sim/sweep_report.h"
 #include "tests/support/builders.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/trials.h"
 
 namespace plumbline::test {
@@ -150,6 +151,21 @@ TEST_CASE("another scenario, axis or file has another fingerprint") {
   CHECK(one != sweep_of({"schedule.micro_batches=4,9"}).header().fingerprint);
   CHECK(one != sweep_of({"schedule.micro_batches=4,8"}, "# \n").header().fingerprint);
   CHECK(one != sweep_of({"schedule.mini_batches=4,8"}).header().fingerprint);
+  const TemporaryFolder folder;
+  for (const bool is_section : {false, true}) {
+    CAPTURE(is_section);
+    const auto with = [&](const std::string& order) {
+      const std::string path = folder.file("order.csv", order);
+      const std::vector<std::string> axes =
+          is_section ? std::vector<std::string>{"schedule={file: " + path + "}"}
+                     : std::vector<std::string>{
+                           "schedule.name=", "schedule.micro_batches=", "schedule.file=" + path};
+      return sweep_of(axes).header().fingerprint;
+    };
+    const std::string first = with("0F0,0B0\n1F0,1B0\n");
+    CHECK(first == with("0F0,0B0\n1F0,1B0\n"));
+    CHECK(first != with("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"));
+  }
 }
 
 TEST_CASE("rows are ordered by the objective, infeasible ones come last") {

@@ -8,16 +8,16 @@ __device__ void fill(T* y, float value, long long count) {
   for (long long i = grid_first(); i < count; i += grid_step()) store(y[i], value);
 }
 
-/// Numbers in [-1, 1) that look random: operands for products that are timed.
+/// Numbers in [-scale, scale) that look random: operands of what is timed.
 template <class T>
-__device__ void noise(T* y, unsigned seed, long long count) {
+__device__ void noise(T* y, unsigned seed, float scale, long long count) {
   for (long long i = grid_first(); i < count; i += grid_step()) {
     // Two rounds of a multiplicative hash with 32 bits (lowbias32, Wellons 2018).
     unsigned x = static_cast<unsigned>(i) + seed;
     x = (x ^ (x >> 16)) * 0x7feb352dU;
     x = (x ^ (x >> 15)) * 0x846ca68bU;
     x ^= x >> 16;
-    store(y[i], static_cast<float>(x >> 8) * (2.0F / 16777216.0F) - 1.0F);
+    store(y[i], scale * (static_cast<float>(x >> 8) * (2.0F / 16777216.0F) - 1.0F));
   }
 }
 
@@ -96,7 +96,8 @@ __device__ void gelu_gradient(T* x_gradient, const T* y_gradient, const T* x, lo
 }  // namespace plumbline::kernels
 
 PLUMBLINE_KERNEL(fill, (Element * y, float value, long long count), (y, value, count))
-PLUMBLINE_KERNEL(noise, (Element * y, unsigned seed, long long count), (y, seed, count))
+PLUMBLINE_KERNEL(noise, (Element * y, unsigned seed, float scale, long long count),
+                 (y, seed, scale, count))
 PLUMBLINE_KERNEL(bias_rows,
                  (Element * y, const Element* bias, const Element* skip, long long rows,
                   long long columns),
