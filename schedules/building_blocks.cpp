@@ -18,17 +18,17 @@ constexpr std::uint32_t kPeriod = 6;  // two F, two I, two W
 
 /// Where a device does its part of the first micro-batch: F on the way down and back, I of the
 /// stage on the way back and of the one on the way down.
-using Block = std::array<std::uint32_t, 4>;
-using BlockRule = Block (*)(std::uint32_t device, std::uint32_t devices);
+using FirstSlots = std::array<std::uint32_t, 4>;
+using BlockRule = FirstSlots (*)(std::uint32_t device, std::uint32_t devices);
 
 /// The published ones; the shift keeps repeated blocks out of each other's slots.
-Block half_block(std::uint32_t device, std::uint32_t devices) {
+FirstSlots half_block(std::uint32_t device, std::uint32_t devices) {
   const std::uint32_t shift = devices % 2 == 0 ? 3 : 0;
   return {2 * device, 3 * devices - 2 - device, 3 * devices - 1 + shift + 2 * device,
           6 * devices - 2 + shift - device};
 }
 
-Block min_block(std::uint32_t device, std::uint32_t devices) {
+FirstSlots min_block(std::uint32_t device, std::uint32_t devices) {
   const std::uint32_t shift = devices % 3 == 0 ? 2 : 0;
   return {device, 2 * devices - 1 - device, 2 * devices + shift + device,
           4 * devices + shift - 1 - device};
@@ -119,7 +119,7 @@ class BlockPlan {
     PLUMBLINE_CHECK(shape.chunks == 2, shape.chunks);
     for (std::uint32_t device = 0; device < shape.devices; ++device) {
       const std::uint32_t back = shape.stages() - 1 - device;
-      const Block block = block_of(device, shape.devices);
+      const FirstSlots block = block_of(device, shape.devices);
       add(device, block[0], OpKind::forward, device);
       add(device, block[1], OpKind::forward, back);
       add(device, block[2], OpKind::backward_input, back);
