@@ -65,7 +65,8 @@ std::string schedule_list() {
          "and backward of\na stage; equal stages and free links where nothing else is said. With "
          "chunks p = devices, d = device from\n0, v = stages of each, b = i + w: the gradient of "
          "the input and that of the weights. Makespans with\nlatency, and those of v-half, v-min, "
-         "dualpipev and chimera: found and checked by exhaustive simulation, not\npublished.\n";
+         "dualpipev, dualpipe and chimera: found and checked by exhaustive\nsimulation, not "
+         "published.\n";
 }
 
 }  // namespace

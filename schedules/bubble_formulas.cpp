@@ -135,6 +135,8 @@ std::optional<ClosedForm> chunk_closed_form(std::string_view schedule, const Chu
     found = Found{work + (p - 2) * f, "makespan = m(f+b) + (p-2)f"};
   if (schedule == "dualpipev" && i + w >= f && f >= i && i >= w)
     found = Found{work + (p - 1) * (f + i - w), "makespan = 2m(f+b) + (p-1)(f+i-w)"};
+  if (schedule == "dualpipe" && i + w >= f && f >= i && i >= w)
+    found = Found{work + (p / 2 - 1) * (f + i - w), "makespan = m(f+b) + (p/2-1)(f+i-w)"};
   if (!found) return std::nullopt;
   return form_of(*found, p, p * work);
 }

@@ -61,7 +61,8 @@ struct ChunkTimes {
 ///    2 m (f+b) + (4p-7) f, where p mod 3 = 1 + (4p-5) f.
 ///  - chimera, m = p: m (f+b) + (p-2) max(f, b); f = b, m a multiple of p: m (f+b) + (p-2) f.
 ///  - dualpipev, b >= f >= i >= w, its pairs one after the other: 2 m (f+b) + (p-1)(f + i - w).
-/// Narayanan et al. 2021, Lamy-Poirier 2023 and Qi et al. 2024; the last four were found, and all
+///  - dualpipe, likewise: m (f+b) + (p/2-1)(f + i - w).
+/// Narayanan et al. 2021, Lamy-Poirier 2023 and Qi et al. 2024; the last five were found, and all
 /// are checked, by simulation.
 std::optional<ClosedForm> chunk_closed_form(std::string_view schedule, const ChunkTimes& times);
 

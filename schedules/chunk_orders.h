@@ -63,6 +63,10 @@ OpLists zero_bubble_v(const ChunkShape& shape);
 /// in a vee. Requires: m >= 2p.
 OpLists dualpipe_v(const ChunkShape& shape);
 
+/// DualPipe (DeepSeek-AI 2024): the same in both directions, even micro-batches down the devices
+/// and odd ones up. One chunk. Placed both ways. Requires: p and m are even, m >= 2p.
+OpLists dualpipe(const ChunkShape& shape);
+
 /// Chimera (Li and Hoefler 2021): even micro-batches go down the devices and odd ones up, and what
 /// one way leaves idle the other one takes. The order is that of steps of equal length in which a
 /// device takes its oldest B that is there, else, with fewer than p in flight, the F that is

@@ -13,8 +13,9 @@ namespace {
 
 class CommunicationCheck {
  public:
-  CommunicationCheck(const CsvCells& cells, const std::vector<std::uint32_t>& slot_of_stage)
-      : cells_(cells), slot_of_stage_(slot_of_stage), last_backward_(slot_of_stage.size(), 0) {
+  CommunicationCheck(const CsvCells& cells, const StageRows& rows)
+      : cells_(cells), rows_(rows), last_backward_(rows.stages()) {
+    for (std::uint32_t s = 0; s < rows.stages(); ++s) last_backward_[s].resize(rows.replicas(s));
     places_.reserve(cells.ops + cells.communications);
     for (std::uint32_t row = 0; row < cells.rows.size(); ++row) {
       for (std::uint32_t i = 0; i < cells.rows[row].size(); ++i) note(row, i);
@@ -29,12 +30,13 @@ class CommunicationCheck {
         check(row, i);
       }
     }
-    for (std::uint32_t s = 0; has_reductions_ && s < slot_of_stage_.size(); ++s) {
-      if (faults_.size() == kMostCsvProblems) break;
-      if (find(CellKind::reduce_gradients, s, 0) != nullptr) continue;
-      const std::uint32_t row = slot_of_stage_[s];
-      const CsvCell& cell = cells_.rows[row][last_backward_[s]];
-      refuse(row, cell, fmt::format("stage {} has no REDUCE_GRAD, though other stages have", s));
+    for (std::uint32_t s = 0; has_reductions_ && s < rows_.stages(); ++s) {
+      for (std::uint32_t r = 0; r < rows_.replicas(s); ++r) {
+        const std::uint32_t row = rows_.of(s)[r];
+        if (find(CellKind::reduce_gradients, s, row) != nullptr) continue;
+        refuse(row, cells_.rows[row][last_backward_[s][r]],
+               fmt::format("stage {} has no REDUCE_GRAD, though other stages have", s));
+      }
     }
     return std::move(faults_);
   }
@@ -53,13 +55,18 @@ class CommunicationCheck {
     return (static_cast<std::uint64_t>(kind) << 48U) | (std::uint64_t{stage} << 24U) | micro_batch;
   }
 
+  /// What tells a cell from others of its kind and stage: its micro-batch, or its row.
+  static std::uint32_t third(const CsvCell& cell, std::uint32_t row) {
+    return cell.kind == CellKind::reduce_gradients ? row : cell.micro_batch;
+  }
+
   void note(std::uint32_t row, std::uint32_t i) {
     const CsvCell& cell = cells_.rows[row][i];
-    places_.push_back({key(cell.kind, cell.stage, cell.micro_batch), row, i});
+    places_.push_back({key(cell.kind, cell.stage, third(cell, row)), row, i});
     has_transfers_ |= is_transfer(cell.kind);
     has_reductions_ |= cell.kind == CellKind::reduce_gradients;
     if (cell.kind == CellKind::backward || cell.kind == CellKind::backward_weight) {
-      last_backward_[cell.stage] = i;
+      last_backward_[cell.stage][cell.micro_batch % rows_.replicas(cell.stage)] = i;
     }
   }
 
@@ -99,24 +106,29 @@ class CommunicationCheck {
       if (has_transfers_) check_edge(row, cell);
       return;
     }
-    if (cell.stage >= slot_of_stage_.size()) {
+    if (cell.stage >= rows_.stages()) {
       return refuse(row, cell, fmt::format("{} names a stage that has no op", name(cell)));
     }
-    if (slot_of_stage_[cell.stage] != row) {
+    const std::vector<std::uint32_t>& rows = rows_.of(cell.stage);
+    const auto replica = std::find(rows.begin(), rows.end(), row) - rows.begin();
+    const std::uint32_t right =
+        is_transfer(cell.kind) ? rows_.row(cell.stage, cell.micro_batch) : rows.front();
+    if (is_transfer(cell.kind) ? right != row : rows.begin() + replica == rows.end()) {
       return refuse(row, cell,
                     fmt::format("{} names a stage of another row: stage {} is in row {}",
-                                name(cell), cell.stage, slot_of_stage_[cell.stage] + 1));
+                                name(cell), cell.stage, right + 1));
     }
     if (cell.kind == CellKind::unshard || cell.kind == CellKind::reshard) return;
-    const Place& first = *find(cell.kind, cell.stage, cell.micro_batch);
+    const Place& first = *find(cell.kind, cell.stage, third(cell, row));
     if (first.row != row || first.index != i) {
       return refuse(row, cell, fmt::format("{} stands here a second time", name(cell)));
     }
     if (is_transfer(cell.kind)) return check_transfer(row, i);
-    if (last_backward_[cell.stage] <= i) return;
+    const std::uint32_t last_backward = last_backward_[cell.stage][replica];
+    if (last_backward <= i) return;
     refuse(row, cell,
            fmt::format("{} stands before {}, which adds to the gradients", name(cell),
-                       name(cells_.rows[row][last_backward_[cell.stage]])));
+                       name(cells_.rows[row][last_backward])));
   }
 
   void check_transfer(std::uint32_t row, std::uint32_t i) {
@@ -126,13 +138,14 @@ class CommunicationCheck {
     const bool sends = cell.kind == CellKind::send_forward || cell.kind == CellKind::send_backward;
     const bool upwards = forward == sends;  // the peer is the next stage
     const std::string_view verb = sends ? "send to" : "receive from";
-    if (upwards ? cell.stage + 1 == slot_of_stage_.size() : cell.stage == 0) {
+    if (upwards ? cell.stage + 1 == rows_.stages() : cell.stage == 0) {
       return refuse(row, cell,
                     fmt::format("{} has no stage to {}: {} is the {} stage", name(cell), verb,
                                 cell.stage, upwards ? "last" : "first"));
     }
     const std::uint32_t peer = upwards ? cell.stage + 1 : cell.stage - 1;
-    if (slot_of_stage_[peer] == row) {
+    const std::uint32_t peer_row = rows_.row(peer, cell.micro_batch);
+    if (peer_row == row) {
       return refuse(
           row, cell,
           fmt::format("{} has nothing to {}: stage {} is in this row too", name(cell), verb, peer));
@@ -143,8 +156,7 @@ class CommunicationCheck {
     if (find(partner, peer, cell.micro_batch) == nullptr) {
       refuse(row, cell,
              fmt::format("{} has no {} in row {}", name(cell),
-                         cell_name(cells_, partner, peer, cell.micro_batch),
-                         slot_of_stage_[peer] + 1));
+                         cell_name(cells_, partner, peer, cell.micro_batch), peer_row + 1));
     }
     check_order(row, i, forward, sends);
   }
@@ -170,9 +182,10 @@ class CommunicationCheck {
   void check_edge(std::uint32_t row, const CsvCell& cell) {
     if (cell.kind == CellKind::backward_weight) return;
     const bool forward = cell.kind == CellKind::forward;
-    if (forward ? cell.stage == 0 : cell.stage + 1 == slot_of_stage_.size()) return;
+    if (forward ? cell.stage == 0 : cell.stage + 1 == rows_.stages()) return;
     const std::uint32_t peer = forward ? cell.stage - 1 : cell.stage + 1;
-    if (slot_of_stage_[peer] == row) return;
+    const std::uint32_t peer_row = rows_.row(peer, cell.micro_batch);
+    if (peer_row == row) return;
     const CellKind send = forward ? CellKind::send_forward : CellKind::send_backward;
     const CellKind receive = forward ? CellKind::receive_forward : CellKind::receive_backward;
     if (find(send, peer, cell.micro_batch) != nullptr ||
@@ -181,14 +194,15 @@ class CommunicationCheck {
     }
     refuse(row, cell,
            fmt::format("{} needs the data of {} in row {}, but {} and {} are missing", name(cell),
-                       op_name(forward, peer, cell.micro_batch), slot_of_stage_[peer] + 1,
+                       op_name(forward, peer, cell.micro_batch), peer_row + 1,
                        cell_name(cells_, send, peer, cell.micro_batch),
                        cell_name(cells_, receive, cell.stage, cell.micro_batch)));
   }
 
   const CsvCells& cells_;
-  const std::vector<std::uint32_t>& slot_of_stage_;
-  std::vector<std::uint32_t> last_backward_;  ///< Of each stage: the index in its row.
+  const StageRows& rows_;
+  /// Of each stage and replica: the index in its row.
+  std::vector<std::vector<std::uint32_t>> last_backward_;
   std::vector<Place> places_;
   bool has_transfers_ = false;
   bool has_reductions_ = false;
@@ -197,10 +211,9 @@ class CommunicationCheck {
 
 }  // namespace
 
-Diagnostics communication_faults(const CsvCells& cells,
-                                 const std::vector<std::uint32_t>& slot_of_stage) {
+Diagnostics communication_faults(const CsvCells& cells, const StageRows& rows) {
   if (cells.communications == 0) return {};
-  return CommunicationCheck(cells, slot_of_stage).faults();
+  return CommunicationCheck(cells, rows).faults();
 }
 
 }  // namespace plumbline

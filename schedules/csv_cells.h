@@ -55,6 +55,27 @@ struct CsvCells {
   bool old_letters = false;     ///< B stood for I, and BW for B.
 };
 
+/// The rows of each stage, replica by replica: with r of them micro-batch m stands in row m mod r.
+class StageRows {
+ public:
+  explicit StageRows(std::size_t stages = 0) : rows_(stages) {}
+
+  std::uint32_t stages() const { return static_cast<std::uint32_t>(rows_.size()); }
+  /// Requires: stage < stages(), here and below.
+  std::vector<std::uint32_t>& of(std::uint32_t stage) { return rows_[stage]; }
+  const std::vector<std::uint32_t>& of(std::uint32_t stage) const { return rows_[stage]; }
+  std::uint32_t replicas(std::uint32_t stage) const {
+    return static_cast<std::uint32_t>(rows_[stage].size());
+  }
+  /// The one with this micro-batch.
+  std::uint32_t row(std::uint32_t stage, std::uint32_t micro_batch) const {
+    return rows_[stage][micro_batch % rows_[stage].size()];
+  }
+
+ private:
+  std::vector<std::vector<std::uint32_t>> rows_;
+};
+
 /// The bounds of what is read: they keep a small file with large numbers from costing memory.
 inline constexpr std::uint32_t kMostCsvStages = 10'000;
 inline constexpr std::uint32_t kMostCsvMicroBatches = 10'000'000;

@@ -52,35 +52,84 @@ OpLists lists_of(const CsvCells& cells) {
 static_assert(static_cast<int>(CellKind::backward_weight) ==
               static_cast<int>(OpKind::backward_weight));
 
-/// The row of each stage. Errors: a stage in two rows, a stage without ops.
-Result<std::vector<std::uint32_t>> slots_of_stages(const CsvCells& cells) {
+/// How many rows each stage stands in; 0 for one without ops.
+std::vector<std::uint32_t> row_counts(const CsvCells& cells, std::uint32_t stages) {
+  constexpr std::size_t nowhere = std::numeric_limits<std::size_t>::max();
+  std::vector<std::uint32_t> counts(stages, 0);
+  std::vector<std::size_t> seen(stages, nowhere);
+  for (std::size_t row = 0; row < cells.rows.size(); ++row) {
+    for (const CsvCell& cell : cells.rows[row]) {
+      if (!is_compute(cell.kind) || seen[cell.stage] == row) continue;
+      seen[cell.stage] = row;
+      ++counts[cell.stage];
+    }
+  }
+  return counts;
+}
+
+/// The rows of stages, and the stages whose rows are not those of replicas.
+struct PlacedStages {
+  StageRows rows;
+  std::vector<bool> torn;
+};
+
+/// Each replica is where its first micro-batch is.
+PlacedStages find_rows(const CsvCells& cells, const std::vector<std::uint32_t>& counts,
+                       std::uint32_t micro_batches) {
   constexpr std::uint32_t nowhere = std::numeric_limits<std::uint32_t>::max();
-  const PlacedCell last = highest(cells, [](const CsvCell& cell) { return cell.stage; });
-  std::vector<std::uint32_t> slots(last.cell->stage + 1, nowhere);
-  std::vector<std::uint32_t> told(slots.size(), nowhere);
-  Diagnostics problems;
+  const auto stages = static_cast<std::uint32_t>(counts.size());
+  PlacedStages placed{StageRows(stages), std::vector<bool>(stages)};
+  for (std::uint32_t s = 0; s < stages; ++s) {
+    placed.rows.of(s).assign(counts[s], nowhere);
+    placed.torn[s] = counts[s] > 1 && micro_batches % counts[s] != 0;
+  }
   for (std::uint32_t row = 0; row < cells.rows.size(); ++row) {
     for (const CsvCell& cell : cells.rows[row]) {
       if (!is_compute(cell.kind)) continue;
-      std::uint32_t& slot = slots[cell.stage];
-      if (slot == nowhere) slot = row;
-      if (slot == row || told[cell.stage] == row || problems.size() == kMostCsvProblems) continue;
-      told[cell.stage] = row;
-      problems.push_back(cell_error(
-          cells, row, cell, fmt::format("stage {} is in row {} already", cell.stage, slot + 1),
-          "a stage runs on one device: this format has no replicas"));
+      std::uint32_t& home = placed.rows.of(cell.stage)[cell.micro_batch % counts[cell.stage]];
+      if (home == nowhere) home = row;
+      if (home != row) placed.torn[cell.stage] = true;
     }
   }
-  const auto missing = std::count(slots.begin(), slots.end(), nowhere);
+  return placed;
+}
+
+/// The rows of each stage. Errors: a stage in several rows that are not replicas, one without ops.
+Result<StageRows> rows_of_stages(const CsvCells& cells, std::uint32_t micro_batches) {
+  constexpr std::uint32_t nowhere = std::numeric_limits<std::uint32_t>::max();
+  const PlacedCell last = highest(cells, [](const CsvCell& cell) { return cell.stage; });
+  const std::uint32_t stages = last.cell->stage + 1;
+  const std::vector<std::uint32_t> counts = row_counts(cells, stages);
+  PlacedStages placed = find_rows(cells, counts, micro_batches);
+  std::vector<std::uint32_t> first(stages, nowhere);
+  std::vector<std::uint32_t> told(stages, nowhere);
+  Diagnostics problems;
+  for (std::uint32_t row = 0; row < cells.rows.size(); ++row) {
+    for (const CsvCell& cell : cells.rows[row]) {
+      if (!is_compute(cell.kind) || !placed.torn[cell.stage]) continue;
+      if (first[cell.stage] == nowhere) first[cell.stage] = row;
+      if (first[cell.stage] == row || told[cell.stage] == row ||
+          problems.size() == kMostCsvProblems)
+        continue;
+      told[cell.stage] = row;
+      problems.push_back(cell_error(
+          cells, row, cell,
+          fmt::format("stage {} is in row {} already", cell.stage, first[cell.stage] + 1),
+          fmt::format("{0} rows of a stage are its replicas if {0} divides the number of "
+                      "micro-batches, {1}, and those with the same remainder stand in one row",
+                      counts[cell.stage], micro_batches)));
+    }
+  }
+  const auto missing = std::count(counts.begin(), counts.end(), 0);
   if (missing > 0 && problems.size() < kMostCsvProblems) {
-    const auto first = std::find(slots.begin(), slots.end(), nowhere) - slots.begin();
+    const auto without = std::find(counts.begin(), counts.end(), 0) - counts.begin();
     const std::string more = missing > 1 ? fmt::format(" (and {} more)", missing - 1) : "";
     problems.push_back(cell_error(cells, last.row, *last.cell,
                                   fmt::format("the stages run up to {}, but stage {}{} has no op",
-                                              last.cell->stage, first, more)));
+                                              last.cell->stage, without, more)));
   }
   if (!problems.empty()) return problems;
-  return slots;
+  return std::move(placed.rows);
 }
 
 /// Whether the ops of a row are F1..F(M) and B0..B(M-1) of this stage, both in order: gives M.
@@ -102,9 +151,9 @@ std::optional<std::uint32_t> shifted_by_one(const std::vector<Op>& list, std::ui
 /// PyTorch's Schedule1F1B counts the forwards of its last rank from 1 when it writes its order
 /// down; the loop that it runs counts them from 0.
 std::optional<Diagnostic> shifted_last_row(const CsvCells& cells, const OpLists& lists,
-                                           const std::vector<std::uint32_t>& slots) {
-  const auto stage = static_cast<std::uint32_t>(slots.size() - 1);
-  const std::uint32_t row = slots.back();
+                                           const StageRows& rows) {
+  const std::uint32_t stage = rows.stages() - 1;
+  const std::uint32_t row = rows.of(stage).front();
   const auto micro_batches = shifted_by_one(lists[row], stage);
   if (!micro_batches) return std::nullopt;
   for (std::size_t other = 0; other < lists.size(); ++other) {
@@ -178,23 +227,24 @@ std::vector<std::string> notes_of(const CsvCells& cells) {
 Result<ScheduleFile> parse_schedule_file(std::shared_ptr<const Source> source) {
   auto cells = read_csv_cells(std::move(source));
   if (!cells) return cells.problems();
-  auto slots = slots_of_stages(*cells);
-  if (!slots) return slots.problems();
-  const auto stages = static_cast<std::uint32_t>(slots->size());
-  // From here on each stage has its row.
+  const PlacedCell last = highest(*cells, [](const CsvCell& cell) { return cell.micro_batch; });
+  const std::uint32_t micro_batches = last.cell->micro_batch + 1;
+  auto rows = rows_of_stages(*cells, micro_batches);
+  if (!rows) return rows.problems();
+  // From here on each stage has its rows.
   OpLists lists = lists_of(*cells);
-  if (auto fault = shifted_last_row(*cells, lists, *slots)) return *std::move(fault);
-  Diagnostics problems = communication_faults(*cells, *slots);
-  if (auto fault = absurd_size(*cells, stages); fault && problems.size() < kMostCsvProblems) {
+  if (auto fault = shifted_last_row(*cells, lists, *rows)) return *std::move(fault);
+  Diagnostics problems = communication_faults(*cells, *rows);
+  if (auto fault = absurd_size(*cells, rows->stages());
+      fault && problems.size() < kMostCsvProblems) {
     problems.push_back(*std::move(fault));
   }
   if (!problems.empty()) return problems;
-  const PlacedCell last = highest(*cells, [](const CsvCell& cell) { return cell.micro_batch; });
   return ScheduleFile{.name = std::filesystem::path(cells->source->name).stem().string(),
                       .source = cells->source,
-                      .stages = stages,
-                      .micro_batches = last.cell->micro_batch + 1,
-                      .slot_of_stage = *std::move(slots),
+                      .stages = rows->stages(),
+                      .micro_batches = micro_batches,
+                      .rows = *rows,
                       .lists = std::move(lists),
                       .notes = notes_of(*cells)};
 }

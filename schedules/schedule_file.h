@@ -8,22 +8,24 @@
 #include <vector>
 
 #include "models/diagnostic.h"
+#include "schedules/csv_cells.h"
 #include "schedules/schedule.h"
 
 namespace plumbline {
 
 /// A schedule as a file in PyTorch's CSV gives it: one row a device (rank). Invariants: each stage
-/// 0..stages-1 has an op, and all its ops stand in one row; each row has an op; each op's
-/// micro-batch is below `micro_batches`, and stages x micro_batches is below 500,000 or at most the
-/// number of ops. It is not known to be complete, nor to run: see check.h.
+/// 0..stages-1 has an op, and its ops stand where `rows` says, in one row or, with replicas, in
+/// several whose number divides `micro_batches`; each row has an op; each op's micro-batch is below
+/// `micro_batches`, and stages x micro_batches is below 500,000 or at most the number of ops. It is
+/// not known to be complete, nor to run: see check.h.
 struct ScheduleFile {
   std::string name;  ///< The file's, without its folder and ending.
   std::shared_ptr<const Source> source;
   std::uint32_t stages = 0;
-  std::uint32_t micro_batches = 0;           ///< The highest of the file, and one.
-  std::vector<std::uint32_t> slot_of_stage;  ///< The row of each stage, from 0.
-  OpLists lists;                             ///< The ops of each row.
-  std::vector<std::string> notes;            ///< What was read otherwise than it was written.
+  std::uint32_t micro_batches = 0;  ///< The highest of the file, and one.
+  StageRows rows;                   ///< From 0; row i is device i.
+  OpLists lists;                    ///< The ops of each row.
+  std::vector<std::string> notes;   ///< What was read otherwise than it was written.
 };
 
 /// The largest schedule file that is read.
@@ -33,9 +35,11 @@ inline constexpr std::size_t kLargestScheduleFile = std::size_t{256} << 20U;
 /// out, in PyTorch's present letters (I, W, B for both) or its old ones (B, W, BW for both). Idle
 /// cells are passed over, overlapped pairs run one after the other, and communication is checked,
 /// then dropped, because lowering derives it anew.
-/// Errors: unreadable; a cell outside the grammar; a row without ops; a stage in two rows or
-/// without ops; communication that does not fit the ops (see communication_check.h); and the
-/// shifted last row that PyTorch's Schedule1F1B exports.
+/// A stage in several rows has replicas, as chimera's have: micro-batches with the same remainder
+/// by the number of rows stand in the same one. PyTorch itself has no such files.
+/// Errors: unreadable; a cell outside the grammar; a row without ops; a stage without ops; a
+/// micro-batch in the row of another replica; communication that does not fit the ops (see
+/// communication_check.h); and the shifted last row that PyTorch's Schedule1F1B exports.
 Result<ScheduleFile> read_schedule_file(const std::string& path);
 
 /// The same for a text that is at hand.

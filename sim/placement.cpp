@@ -44,7 +44,9 @@ StageDevices numbered_devices(const Scenario& scenario,
                               const std::vector<std::uint32_t>& replicas) {
   StageDevices devices(replicas.size());
   if (const auto& file = scenario.schedule.file) {
-    for (std::size_t s = 0; s < replicas.size(); ++s) devices[s] = {{file->slot_of_stage[s]}};
+    for (std::uint32_t s = 0; s < replicas.size(); ++s) {
+      for (const std::uint32_t row : file->rows.of(s)) devices[s].push_back({row});
+    }
     return devices;
   }
   if (const ChunkRule* const rule = scenario.schedule.chunk_rule()) {
@@ -96,49 +98,71 @@ Result<StageDevices> given_devices(const Marked<std::vector<std::vector<std::int
   return devices;
 }
 
+/// The replicas that an order brings along, stage by stage: those of a file's rows, or of a
+/// schedule that places stages itself. None for an order that has as many as the plan says.
+std::optional<std::vector<std::uint32_t>> own_replicas(const ScheduleChoice& choice,
+                                                       std::uint32_t stages) {
+  std::vector<std::uint32_t> replicas;
+  if (choice.file) {
+    for (std::uint32_t s = 0; s < stages; ++s) replicas.push_back(choice.file->rows.replicas(s));
+    return replicas;
+  }
+  if (const ChunkRule* const rule = choice.chunk_rule())
+    return std::vector<std::uint32_t>(stages, replicas_in(rule->placement));
+  return std::nullopt;
+}
+
+/// plan.replicas beside an order that has its own. Errors: where they differ.
+std::optional<Diagnostic> refuse_replicas(const Scenario& scenario,
+                                          const std::vector<std::uint32_t>& own) {
+  const ScheduleChoice& choice = scenario.schedule;
+  const auto& given = scenario.plan.replicas;
+  if (given && std::equal(own.begin(), own.end(), given->value.begin(), given->value.end()))
+    return std::nullopt;
+  const bool single = std::all_of(own.begin(), own.end(), [](std::uint32_t r) { return r == 1; });
+  if (given && choice.file) {
+    return input_error(given->mark, "plan.replicas differs from the rows of schedule.file",
+                       "a stage has as many replicas as rows: leave plan.replicas out");
+  }
+  if (given && single) {
+    return input_error(
+        given->mark,
+        fmt::format("plan.replicas above 1 do not go with the schedule '{}'", choice.rule->name),
+        "plan.data_parallel makes copies of the pipeline");
+  }
+  if (given) {
+    return input_error(
+        given->mark,
+        fmt::format("plan.replicas does not go with the schedule '{}'", choice.rule->name),
+        fmt::format("each of its stages has {}: leave plan.replicas out", own.front()));
+  }
+  return std::nullopt;
+}
+
 /// The replicas of each stage. Errors: a wrong number of them; what the schedule cannot have.
 Result<std::vector<std::uint32_t>> stage_replicas(const Scenario& scenario, std::uint32_t stages) {
   const auto& given = scenario.plan.replicas;
-  const ChunkRule* const placed = scenario.schedule.chunk_rule();
-  const std::uint32_t own = placed ? replicas_in(placed->placement) : 1;
-  if (!given && scenario.schedule.micro_batches % own != 0) {
-    return input_error(scenario.schedule.micro_batches_mark,
-                       fmt::format("schedule.micro_batches is {}, which the {} replicas of each "
-                                   "stage do not divide evenly",
-                                   scenario.schedule.micro_batches, own),
-                       fmt::format("{} would do", scenario.schedule.micro_batches + 1));
-  }
-  if (!given) return std::vector<std::uint32_t>(stages, own);
-  if (own > 1) {
-    return input_error(given->mark,
-                       fmt::format("plan.replicas does not go with the schedule '{}'",
-                                   scenario.schedule.rule->name),
-                       fmt::format("each of its stages has {}: leave plan.replicas out", own));
-  }
-  if (given->value.size() != stages) {
-    return input_error(given->mark, wrong_length("plan.replicas", given->value.size(), stages));
-  }
   const ScheduleChoice& choice = scenario.schedule;
-  for (std::size_t s = 0; s < stages; ++s) {
-    const std::int64_t r = given->value[s];
-    if (r > 1 && (choice.file || choice.chunk_rule())) {
-      return input_error(given->mark,
-                         choice.file
-                             ? "plan.replicas above 1 do not go with an order from schedule.file"
-                             : fmt::format("plan.replicas above 1 do not go with the schedule '{}'",
-                                           choice.rule->name),
-                         choice.file ? "" : "plan.data_parallel makes copies of the pipeline");
-    }
-    if (!choice.asynchronous() && choice.micro_batches % r != 0) {
-      return input_error(
-          choice.micro_batches_mark,
-          fmt::format("schedule.micro_batches is {}, which the {} replicas of stage {} do not "
-                      "divide evenly",
-                      choice.micro_batches, r, s),
-          fmt::format("{} would do", (choice.micro_batches / r + 1) * r));
-    }
+  if (given && given->value.size() != stages)
+    return input_error(given->mark, wrong_length("plan.replicas", given->value.size(), stages));
+  std::vector<std::uint32_t> replicas(stages, 1);
+  if (auto own = own_replicas(choice, stages)) {
+    if (auto refused = refuse_replicas(scenario, *own)) return *refused;
+    replicas = *std::move(own);
+  } else if (given) {
+    replicas.assign(given->value.begin(), given->value.end());
   }
-  return std::vector<std::uint32_t>(given->value.begin(), given->value.end());
+  for (std::size_t s = 0; s < stages && !choice.asynchronous(); ++s) {
+    const std::uint32_t r = replicas[s];
+    if (choice.micro_batches % r == 0) continue;
+    return input_error(
+        choice.micro_batches_mark,
+        fmt::format("schedule.micro_batches is {}, which the {} replicas of stage {} do not "
+                    "divide evenly",
+                    choice.micro_batches, r, s),
+        fmt::format("{} would do", (choice.micro_batches / r + 1) * r));
+  }
+  return replicas;
 }
 
 /// The devices of each stage of the first copy.

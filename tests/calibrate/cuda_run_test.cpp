@@ -166,14 +166,18 @@ TEST_CASE("cuda: replicas and copies make the weights of one device but for the 
     check(on_devices(4, "name: 1f1b, micro_batches: 3", "plan: {stages: 2, data_parallel: 2}\n"));
     check(on_devices(3, "name: data-parallel, micro_batches: 2"));
     check(on_devices(2, "name: chimera, micro_batches: 6"));
+    check(on_devices(2, "name: dualpipe, micro_batches: 6"));
     check(on_devices(4, "name: 1f1b, micro_batches: 6", "plan: {stages: 2, replicas: [3, 1]}\n"));
   }
   const Trained alone =
-      train(network_scenario(kMlp, on_devices(1, "name: gpipe, micro_batches: 6")));
-  const Trained both_ways =
-      train(network_scenario(kMlp, on_devices(4, "name: chimera, micro_batches: 6")));
-  check_clean(both_ways);
-  CHECK(largest_difference(alone.parameters, both_ways.parameters) < 1e-5);
+      train(network_scenario(kMlp, on_devices(1, "name: gpipe, micro_batches: 8")));
+  for (const std::string name : {"chimera", "dualpipe"}) {
+    CAPTURE(name);
+    const Trained both_ways =
+        train(network_scenario(kMlp, on_devices(4, "name: " + name + ", micro_batches: 8")));
+    check_clean(both_ways);
+    CHECK(largest_difference(alone.parameters, both_ways.parameters) < 1e-5);
+  }
 }
 
 TEST_CASE("cuda: an asynchronous run makes the weights that the cpu backend makes") {

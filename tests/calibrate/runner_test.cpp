@@ -190,8 +190,10 @@ TEST_CASE("every law holds on real runs of schedules with chunks and split backw
   for (const ScheduleRule& rule : chunk_rules()) {
     const std::string schedule(rule.name);
     CAPTURE(schedule);
-    for (const std::string more : {", micro_batches: 6", ", micro_batches: 6, transfers: blocking",
-                                   ", micro_batches: 6, mini_batches: 2, recompute: full"}) {
+    const std::string devices = rule.chunks->even_devices ? "4" : "3";
+    const std::string twice = rule.chunks->even_devices ? "8" : "6";
+    for (const char* const more :
+         {"", ", transfers: blocking", ", mini_batches: 2, recompute: full"}) {
       CAPTURE(more);
       const std::string chunks = rule.chunks->most_chunks > 2 ? ", chunks: 3" : "";
       check_laws(subject_of(
@@ -199,9 +201,8 @@ TEST_CASE("every law holds on real runs of schedules with chunks and split backw
           "backward_weight: 100 us, update: 10 us, output: 64 KiB, activation: 512 KiB, "
           "parameters: "
           "1 MiB}}\ncluster: {devices: " +
-          std::string(rule.chunks->even_devices ? "4" : "3") +
-          ", link: {latency: 20 us, bandwidth: 2 GB/s}}\nschedule: {name: " + schedule + chunks +
-          more + "}\ntraining: {optimizer_state: 2}\n"));
+          devices + ", link: {latency: 20 us, bandwidth: 2 GB/s}}\nschedule: {name: " + schedule +
+          chunks + ", micro_batches: " + twice + more + "}\ntraining: {optimizer_state: 2}\n"));
     }
   }
 }

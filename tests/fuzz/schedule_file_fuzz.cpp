@@ -12,8 +12,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   Partition partition;
-  for (std::uint32_t s = 0; s < file->stages; ++s)
-    partition.stages.push_back({{{s}}, {{file->slot_of_stage[s]}}});
+  for (std::uint32_t s = 0; s < file->stages; ++s) {
+    partition.stages.push_back({{{s}}, {}});
+    for (const std::uint32_t row : file->rows.of(s))
+      partition.stages.back().devices.push_back({row});
+  }
   const auto schedule = checked_schedule(
       file->name, false, pipeline_shape(partition, file->micro_batches), file->lists,
       [&](std::uint32_t slot, std::size_t index) { return mark_of(*file, slot, index); });

@@ -48,12 +48,23 @@ std::string lists_text(const ScheduleFile& file) {
   return text;
 }
 
+/// `0 1 1+0`: the rows of each stage.
+std::string rows_text(const ScheduleFile& file) {
+  std::string text;
+  for (std::uint32_t s = 0; s < file.stages; ++s) {
+    text += s == 0 ? "" : " ";
+    for (std::uint32_t r = 0; r < file.rows.replicas(s); ++r)
+      text += (r == 0 ? "" : "+") + std::to_string(file.rows.of(s)[r]);
+  }
+  return text;
+}
+
 /// The fault of check.h in a file, "" where the schedule runs.
 std::string check_faults(const ScheduleFile& file) {
   PipelineShape shape;
-  for (const std::uint32_t slot : file.slot_of_stage) {
-    shape.positions.push_back({static_cast<std::uint32_t>(shape.stage_slots.size()), 1});
-    shape.stage_slots.push_back({slot});
+  for (std::uint32_t s = 0; s < file.stages; ++s) {
+    shape.positions.push_back({s, 1});
+    shape.stage_slots.push_back(file.rows.of(s));
   }
   shape.slots = static_cast<std::uint32_t>(file.lists.size());
   shape.micro_batches = file.micro_batches;
@@ -84,7 +95,7 @@ TEST_CASE("a file of compute gives stages, micro-batches and lists") {
   CHECK(file.name == "s");
   CHECK(file.stages == 2);
   CHECK(file.micro_batches == 2);
-  CHECK(file.slot_of_stage == std::vector<std::uint32_t>{0, 1});
+  CHECK(rows_text(file) == "0 1");
   CHECK(lists_text(file) == "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n");
   CHECK(file.notes.empty());
   CHECK(check_faults(file) == "");
@@ -128,10 +139,10 @@ TEST_CASE("the stages of a device may be any: looped, in a V, in a row") {
       "0F0,0F1,2F0,2F1,2B0,2B1,0B0,0B1\n"
       "1F0,1F1,3F0,3B0,3F1,3B1,1B0,1B1\n");
   CHECK(looped.stages == 4);
-  CHECK(looped.slot_of_stage == std::vector<std::uint32_t>{0, 1, 0, 1});
+  CHECK(rows_text(looped) == "0 1 0 1");
   CHECK(check_faults(looped) == "");
   const ScheduleFile v = read("0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n");
-  CHECK(v.slot_of_stage == std::vector<std::uint32_t>{0, 1, 1, 0});
+  CHECK(rows_text(v) == "0 1 1 0");
   CHECK(check_faults(v) == "");
   CHECK(check_faults(read("0F0,1F0,1B0,0B0\n2F0,2B0\n")) == "");
 }
@@ -258,12 +269,42 @@ TEST_CASE("a file, and each row of it, has an op") {
   CHECK(messages("0F0,0B0\n0UNSHARD\n") == "row 2 has no op\n");
 }
 
-TEST_CASE("a stage stands in one row, and none is left out") {
+TEST_CASE("a stage in several rows has replicas, micro-batch m in that of m mod r") {
+  const ScheduleFile file = read(
+      "0F0,1F1,1B1,0B0\n"
+      "1F0,1B0,0F1,0B1\n");
+  CHECK(rows_text(file) == "0+1 1+0");
+  CHECK(check_faults(file) == "");
+  CHECK(rows_text(read("0F0,0F2,0B0,0B2\n0F1,0F3,0B1,0B3\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n")) ==
+        "0+1 2");
+  // Half of the micro-batches each is another way to share them; three are none.
+  for (const char* wrong : {"0F0,0F1,0B0,0B1\n0F2,0F3,0B2,0B3\n", "0F0,0B0,0F2,0B2\n0F1,0B1\n",
+                            "0F0,0B0\n0F1,0B0,0B1\n"})
+    CHECK(messages(wrong) == "row 2, cell 1: stage 0 is in row 1 already\n");
+}
+
+TEST_CASE("communication leads to the replica with the micro-batch") {
+  const std::string down = "0F0,0SEND_F0,1RECV_F1,1F1,1B1,1SEND_B1,0RECV_B0,0B0";
+  const std::string up = "0F1,0SEND_F1,1RECV_F0,1F0,1B0,1SEND_B0,0RECV_B1,0B1";
+  const std::string reductions = ",0REDUCE_GRAD,1REDUCE_GRAD\n";
+  CHECK(rows_text(read(down + reductions + up + reductions)) == "0+1 1+0");
+  CHECK(messages(down + ",0REDUCE_GRAD\n" + up + reductions) ==
+        "row 1, cell 5: stage 1 has no REDUCE_GRAD, though other stages have\n");
+  CHECK(messages(down + reductions + up + ",0REDUCE_GRAD,0REDUCE_GRAD\n") ==
+        "row 2, cell 10: 0REDUCE_GRAD stands here a second time\n"
+        "row 2, cell 5: stage 1 has no REDUCE_GRAD, though other stages have\n");
+  CHECK(messages(down + "\n" + replaced(up, "1RECV_F0", "1RECV_F1") + "\n") ==
+        "row 1, cell 2: 0SEND_F0 has no 1RECV_F0 in row 2\n"
+        "row 2, cell 3: 1RECV_F1 names a stage of another row: stage 1 is in row 1\n");
+}
+
+TEST_CASE("a stage that is no replica stands in one row, and none is left out") {
   CHECK(faults("0F0,1F0,0B0\n1B0,1F0\n") ==
         "s.csv:2:1: error: row 2, cell 1: stage 1 is in row 1 already\n"
         "    2 | 1B0,1F0\n"
         "      | ^~~\n"
-        "  help: a stage runs on one device: this format has no replicas\n");
+        "  help: 2 rows of a stage are its replicas if 2 divides the number of micro-batches, 1, "
+        "and those with the same remainder stand in one row\n");
   CHECK(faults("0F0,0B0\n2F0,2B0\n") ==
         "s.csv:2:1: error: row 2, cell 1: the stages run up to 2, but stage 1 has no op\n"
         "    2 | 2F0,2B0\n"
@@ -328,7 +369,8 @@ TEST_CASE("communication stands once, in the row of its stage, and leads to anot
                  replaced(second, "1REDUCE_GRAD", "7RESHARD")) ==
         "row 1, cell 11: 1REDUCE_GRAD names a stage of another row: stage 1 is in row 2\n"
         "row 2, cell 11: 7RESHARD names a stage that has no op\n"
-        "row 1, cell 9: stage 0 has no REDUCE_GRAD, though other stages have\n");
+        "row 1, cell 9: stage 0 has no REDUCE_GRAD, though other stages have\n"
+        "row 2, cell 8: stage 1 has no REDUCE_GRAD, though other stages have\n");
   CHECK(messages(replaced(first, "0UNSHARD", "0SEND_B0") +
                  replaced(second, "1UNSHARD", "1SEND_F0")) ==
         "row 1, cell 1: 0SEND_B0 has no stage to send to: 0 is the first stage\n"
@@ -475,11 +517,11 @@ TEST_CASE("random bytes and broken files neither crash nor hang") {
       continue;
     }
     ++accepted;
-    CHECK(file->slot_of_stage.size() == file->stages);
+    CHECK(file->rows.stages() == file->stages);
     for (std::uint32_t device = 0; device < file->lists.size(); ++device) {
       CHECK(!file->lists[device].empty());
       for (const Op& op : file->lists[device]) {
-        CHECK(file->slot_of_stage[op.stage.value] == device);
+        CHECK(file->rows.row(op.stage.value, op.micro_batch.value) == device);
         CHECK(op.micro_batch.value < file->micro_batches);
       }
     }
