@@ -17,8 +17,6 @@ struct MergeArguments : SweepOptions {
 };
 
 int merge_files(const MergeArguments& arguments) {
-  auto selection = read_selection(arguments);
-  if (!selection) return fail(selection.problems());
   if (const int code = try_output(arguments.report); code != ExitCode::done) return code;
   Diagnostics problems;
   std::vector<SweepFile> files;
@@ -32,6 +30,8 @@ int merge_files(const MergeArguments& arguments) {
   if (!problems.empty()) return fail(problems);
   auto whole = merge(std::move(files));
   if (!whole) return fail(whole.problems());
+  auto selection = read_selection(arguments, whole->axes);
+  if (!selection) return fail(selection.problems());
   const SweepReport told = report(*std::move(whole), *std::move(selection));
   int written = write_page(told, arguments, arguments.command_line);
   if (written != ExitCode::done) return written;

@@ -141,8 +141,6 @@ std::optional<Diagnostic> evaluate_all(const Sweep& sweep, unsigned jobs, SweepR
 
 int sweep_all(const SweepArguments& arguments) {
   if (const auto wrong = refuse_options(arguments)) return fail({*wrong});
-  auto selection = read_selection(arguments);
-  if (!selection) return fail(selection.problems());
   std::optional<Shard> shard;
   if (!arguments.shard.empty()) {
     const auto read = parse_shard(arguments.shard);
@@ -155,6 +153,8 @@ int sweep_all(const SweepArguments& arguments) {
   // Which points there are, and which of them have a row already.
   const auto sweep = Sweep::open(arguments.scenario, arguments.overrides);
   if (!sweep) return fail(sweep.problems());
+  auto selection = read_selection(arguments, sweep->header().axes);
+  if (!selection) return fail(selection.problems());
   SweepResult result = sweep->header();
   result.shard = shard;
   std::optional<PartialFile> partial;

@@ -18,8 +18,10 @@ void add_sweep_options(CLI::App& command, SweepOptions& options) {
       ->type_name("NAME")
       ->capture_default_str();
   command
-      .add_option("--where", options.where,
-                  "only rows that meet this, such as 'peak_memory_bytes < 80 GB'; may be repeated")
+      .add_option(
+          "--where", options.where,
+          "only rows that meet this, such as 'peak_memory_bytes < 80 GB' or 'plan.stages == 4'; "
+          "may be repeated")
       ->type_name("CONDITION")
       ->expected(1)
       ->take_all();
@@ -41,7 +43,8 @@ void add_sweep_options(CLI::App& command, SweepOptions& options) {
       ->type_name("FILE");
 }
 
-Result<SweepSelection> read_selection(const SweepOptions& options) {
+Result<SweepSelection> read_selection(const SweepOptions& options,
+                                      const std::vector<SweepAxis>& axes) {
   Diagnostics problems;
   SweepSelection selection;
   selection.pareto = options.pareto;
@@ -50,7 +53,7 @@ Result<SweepSelection> read_selection(const SweepOptions& options) {
   if (keep(objective, problems)) selection.objective = *objective;
   selection.where.reserve(options.where.size());
   for (const std::string& text : options.where) {
-    auto condition = parse_condition(text);
+    auto condition = parse_condition(text, axes);
     if (keep(condition, problems)) selection.where.push_back(*std::move(condition));
   }
   if (!problems.empty()) return problems;

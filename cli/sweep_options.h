@@ -31,8 +31,9 @@ struct SweepOptions {
 
 void add_sweep_options(CLI::App& command, SweepOptions& options);
 
-/// Errors: an unknown objective, a wrong condition.
-Result<SweepSelection> read_selection(const SweepOptions& options);
+/// Of a sweep over these axes. Errors: an unknown objective, a wrong condition.
+Result<SweepSelection> read_selection(const SweepOptions& options,
+                                      const std::vector<SweepAxis>& axes);
 
 /// The report in the format that was asked for.
 std::string to_text(const SweepReport& report, const SweepOptions& options);

@@ -326,9 +326,7 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
   pipeline.cluster = scenario.cluster;
   if (!scenario.cluster_given)
     pipeline.cluster.levels.front().size = (pipeline.devices.back().value + 1) * pipeline.copies;
-  const std::size_t spare =
-      pipeline.cluster.device_count() - pipeline.devices.size() * pipeline.copies;
-  if (spare > 0)
+  if (const std::uint32_t spare = pipeline.devices_without_stage(); spare > 0)
     pipeline.notes.push_back(
         fmt::format("devices without a stage: {} of {}", spare, pipeline.cluster.device_count()));
   // Who does what in which order.

@@ -33,6 +33,10 @@ struct Pipeline {
   std::vector<std::string> estimated;
   std::vector<std::string> notes;
 
+  /// Of the cluster's.
+  std::uint32_t devices_without_stage() const {
+    return cluster.device_count() - static_cast<std::uint32_t>(devices.size()) * copies;
+  }
   /// Stages of each device, where an order goes round the devices with several on each; else 1.
   double rounds() const {
     const PipelineShape& shape = schedule.shape;

@@ -91,6 +91,7 @@ SweepNumbers numbers_of(const Outcome& outcome) {
   numbers.peak_memory_device = outcome.graph.devices[slot].value;
   numbers.fits = outcome.fits();
   if (outcome.memory_limit) numbers.memory_limit_bytes = outcome.memory_limit->count;
+  numbers.devices_without_stage = outcome.pipeline.devices_without_stage();
   return numbers;
 }
 

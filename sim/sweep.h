@@ -27,6 +27,7 @@ struct SweepNumbers {
   std::uint32_t peak_memory_device = 0;  ///< That device.
   std::optional<bool> fits;              ///< Nothing without a memory size.
   std::optional<std::int64_t> memory_limit_bytes;  ///< That size, of a device.
+  std::uint32_t devices_without_stage = 0;         ///< Of the cluster's: they run nothing.
 
   /// The bubble that compares across schedules: of the steady state where there is one.
   double bubble() const { return steady_bubble_fraction.value_or(bubble_fraction); }

@@ -68,6 +68,7 @@ SweepRow row_of(const Json& json) {
   n.peak_memory_device = json.at("peak_memory_device").get<std::uint32_t>();
   n.fits = optional_of<bool>(json.at("fits"));
   n.memory_limit_bytes = optional_of<std::int64_t>(json.at("memory_limit_bytes"));
+  n.devices_without_stage = json.at("devices_without_stage").get<std::uint32_t>();
   return row;
 }
 
@@ -195,6 +196,7 @@ std::string row_json(const SweepResult& header, const SweepRow& row) {
   number("peak_memory_device", [](const SweepNumbers& n) { return n.peak_memory_device; });
   number("fits", [](const SweepNumbers& n) { return or_null(n.fits); });
   number("memory_limit_bytes", [](const SweepNumbers& n) { return or_null(n.memory_limit_bytes); });
+  number("devices_without_stage", [](const SweepNumbers& n) { return n.devices_without_stage; });
   json["estimated"] = row.estimated;
   json["reason"] = row.reason.empty() ? Json(nullptr) : Json(row.reason);
   return in_a_line(json);

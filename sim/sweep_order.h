@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "sim/sweep.h"
+#include "sim/sweep_condition.h"
 
 namespace plumbline {
 
@@ -23,21 +23,10 @@ std::string_view name(Objective objective);
 /// Errors: no objective of this name.
 Result<Objective> parse_objective(const std::string& name);
 
-/// A bound on one of a row's numbers.
-struct Condition {
-  std::string text;  ///< As written.
-  std::function<bool(const SweepNumbers&)> holds;
-};
-
-/// "peak_memory_bytes < 80 GB": a number's name as JSON has it; one of < <= > >= ==; a quantity
-/// with its unit, or a bare number in the unit of the name. A number that does not exist meets
-/// nothing. Errors: no operator, an unknown name, a value that is no such quantity.
-Result<Condition> parse_condition(const std::string& text);
-
 /// What of a sweep is told, in which order.
 struct SweepSelection {
   Objective objective = Objective::throughput;
-  std::vector<Condition> where;  ///< Rows without numbers meet none.
+  std::vector<Condition> where;  ///< All of them.
   bool pareto = false;
   std::size_t top = 0;  ///< 0 = all.
 };

@@ -52,6 +52,10 @@ struct Cells {
   std::vector<Line> lines;
 };
 
+std::string plural(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 Cells cells_of(const SweepReport& report) {
   const SweepResult& result = report.result;
   const std::vector<std::size_t> axes = varying(result);
@@ -95,14 +99,15 @@ Cells cells_of(const SweepReport& report) {
     } else {
       line.cells.resize(table.header.size(), "-");
     }
-    if (!row.estimated.empty()) line.remark += line.remark.empty() ? "estimated" : "; estimated";
+    const auto remark = [&](const std::string& more) {
+      line.remark += line.remark.empty() ? more : "; " + more;
+    };
+    if (const std::uint32_t spare = row.numbers ? row.numbers->devices_without_stage : 0; spare > 0)
+      remark(plural(spare, "device") + " without a stage");
+    if (!row.estimated.empty()) remark("estimated");
     table.lines.push_back(std::move(line));
   }
   return table;
-}
-
-std::string plural(std::uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 std::string escaped_markdown(const std::string& text) {
@@ -250,7 +255,8 @@ std::string to_csv(const SweepReport& report) {
        {"iteration_time_s", "throughput_samples_per_s", "iteration_time_p5_s",
         "iteration_time_p50_s", "iteration_time_p95_s", "bubble_fraction", "bubble_overhead",
         "steady_bubble_fraction", "formula_bubble_fraction", "communication_stall_fraction",
-        "peak_memory_bytes", "peak_memory_device", "fits", "estimated", "reason"})
+        "peak_memory_bytes", "peak_memory_device", "fits", "devices_without_stage", "estimated",
+        "reason"})
     header.emplace_back(column);
   std::string text = fmt::format("{}\n", fmt::join(header, ","));
   for (const SweepRow& row : result.rows) {
@@ -265,10 +271,10 @@ std::string to_csv(const SweepReport& report) {
             or_empty(n->formula_bubble_fraction),
             fmt::format("{}", n->communication_stall_fraction),
             std::to_string(n->peak_memory_bytes), std::to_string(n->peak_memory_device),
-            or_empty(n->fits)})
+            or_empty(n->fits), std::to_string(n->devices_without_stage)})
         line.push_back(cell);
     } else {
-      line.resize(line.size() + 13);
+      line.resize(line.size() + 14);
     }
     line.emplace_back(row.estimated.empty() ? "false" : "true");
     line.push_back(csv_cell(row.reason));

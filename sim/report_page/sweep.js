@@ -34,6 +34,7 @@ function readRow(array, axes, {reasons, estimates}) {
     device: number(11),
     fits: number(12),
     limit: number(13),
+    spare: number(14),
   };
 }
 

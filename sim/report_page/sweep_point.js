@@ -15,6 +15,7 @@ export const NUMBERS = {
   stall: (row) => orDash(row.stall, formatPercent),
   peak: (row) => orDash(row.peak, (value) => formatBytes(value)),
   device: (row) => orDash(row.device, String),
+  spare: (row) => orDash(row.spare, String),
   fits: (row) => orDash(row.fits, (fits) => (fits ? 'yes' : 'NO')),
 };
 
@@ -64,6 +65,7 @@ export function pointParts(sweep, row, front) {
           `${NUMBERS.peak(row)} on device ${row.device}` +
               (row.limit === null ? '' : `, of ${formatBytes(row.limit)}`)
         ],
+        ...(row.spare > 0 ? [['Without a stage', plural(row.spare, 'device')]] : []),
       ] :
       [];
   return [
@@ -101,6 +103,9 @@ export function columnsOf(sweep) {
     numeric('On device', (row) => row.device, NUMBERS.device),
     ...(some((row) => row.fits !== null) ?
             [{name: 'Fits', value: (row) => row.fits, text: NUMBERS.fits, words: true}] :
+            []),
+    ...(some((row) => row.spare > 0) ?
+            [numeric('Without a stage', (row) => row.spare, NUMBERS.spare)] :
             []),
   ];
 }

@@ -133,7 +133,7 @@ test(
                  ['steady', 'steady_bubble_fraction'], ['formula', 'formula_bubble_fraction'],
                  ['stall', 'communication_stall_fraction'], ['peak', 'peak_memory_bytes'],
                  ['device', 'peak_memory_device'], ['fits', 'fits'],
-                 ['limit', 'memory_limit_bytes']]) {
+                 ['limit', 'memory_limit_bytes'], ['spare', 'devices_without_stage']]) {
           assert.equal(rows[i][own], row[theirs], `${theirs} of point ${row.point}`);
         }
       });

@@ -102,7 +102,7 @@ TEST_CASE("a sweep's page holds its rows in their order, and where they come fro
       CHECK(array.size() == 3);
       continue;
     }
-    REQUIRE(array.size() == 14);
+    REQUIRE(array.size() == 15);
     CHECK(array[3] == row.numbers->iteration_time_s);
     CHECK(array[4] == *row.numbers->throughput_samples_per_s);
     CHECK(array[5] == row.numbers->bubble_fraction);
@@ -110,6 +110,7 @@ TEST_CASE("a sweep's page holds its rows in their order, and where they come fro
     CHECK(array[10] == row.numbers->peak_memory_bytes);
     CHECK(array[12] == *row.numbers->fits);
     CHECK(array[13] == std::int64_t{200} << 20U);
+    CHECK(array[14] == row.numbers->devices_without_stage);
   }
   CHECK(without_numbers == 4);
   CHECK(page == page_of(result));

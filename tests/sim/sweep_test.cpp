@@ -227,12 +227,53 @@ TEST_CASE("the Pareto front is that of comparing all with all") {
   }
 }
 
-TEST_CASE("conditions bound the numbers of JSON, with units or without") {
-  const auto holds = [](const std::string& text, const SweepRow& of) {
-    const auto condition = parse_condition(text);
-    REQUIRE_MESSAGE(condition, (condition ? "" : to_text(condition.problems())));
-    return condition->holds(*of.numbers);
+bool holds(const std::string& text, const SweepRow& of, const std::vector<SweepAxis>& axes = {}) {
+  const auto condition = parse_condition(text, axes);
+  REQUIRE_MESSAGE(condition, (condition ? "" : to_text(condition.problems())));
+  return condition->holds(of);
+}
+
+TEST_CASE("conditions bound the values of axes, as quantities or as words") {
+  const std::vector<SweepAxis> axes = {{"schedule.name", {"gpipe", "1f1b"}},
+                                       {"plan.stages", {"2", "4", "08"}},
+                                       {"cluster.link.bandwidth", {"10 Gbit/s", "2 GB/s"}}};
+  // The last one varies fastest.
+  const auto met = [&](const std::string& text) {
+    std::string points;
+    for (std::uint64_t point = 0; point < 12; ++point) {
+      SweepRow one;
+      one.point = point;
+      one.reason = "cannot run";  // values it has all the same
+      if (holds(text, one, axes)) points += std::to_string(point) + " ";
+    }
+    return points;
   };
+  CHECK(met("schedule.name == gpipe") == "0 1 2 3 4 5 ");
+  CHECK(met("schedule.name != gpipe") == "6 7 8 9 10 11 ");
+  CHECK(met("plan.stages > 2") == "2 3 4 5 8 9 10 11 ");
+  CHECK(met("plan.stages == 8") == "4 5 10 11 ");
+  CHECK(met("plan.stages != 8") == "0 1 2 3 6 7 8 9 ");
+  CHECK(met(" cluster.link.bandwidth<=1.25 GB/s") == "0 2 4 6 8 10 ");
+  CHECK(met("cluster.link.bandwidth == 16 Gbit/s") == "1 3 5 7 9 11 ");
+  CHECK(met("cluster.link.bandwidth < 80 GB") == "");  // rates are no sizes
+  CHECK(met("peak_memory_bytes > 0") == "");
+  const auto wrong = [&](const std::string& text) {
+    const auto condition = parse_condition(text, axes);
+    REQUIRE_FALSE(condition);
+    return condition.problems().front().message + " / " + condition.problems().front().help;
+  };
+  CHECK(wrong("schedule.name == gpip") ==
+        "schedule.name is compared with 'gpip', which is none of its values / did you mean "
+        "'gpipe'?");
+  CHECK(wrong("schedule.name < gpipe") ==
+        "schedule.name is compared with 'gpipe', which is no number, size, time or rate / only == "
+        "and != take words");
+  CHECK(wrong("plan.stage == 2") ==
+        "'plan.stage' is no number of a row, and no key that the sweep varies / did you mean "
+        "'plan.stages'?");
+}
+
+TEST_CASE("conditions bound the numbers of JSON, with units or without") {
   SweepRow some = row(0, 8, 2'000'000'000, 0.25);
   some.numbers->iteration_time_s = 0.03;
   CHECK(holds("peak_memory_bytes<2.1GB", some));
@@ -244,17 +285,20 @@ TEST_CASE("conditions bound the numbers of JSON, with units or without") {
   CHECK(holds("bubble_fraction>=0.25", some));
   CHECK_FALSE(holds("throughput_samples_per_s > 8", some));
   CHECK_FALSE(holds("formula_bubble_fraction >= 0", some));  // there is none
+  CHECK(holds("peak_memory_bytes != 2 MB", some));
+  CHECK(holds("devices_without_stage == 0", some));
   const auto wrong = [](const std::string& text) {
-    const auto condition = parse_condition(text);
+    const auto condition = parse_condition(text, {});
     REQUIRE_FALSE(condition);
     return condition.problems().front().message + " / " + condition.problems().front().help;
   };
   CHECK(wrong("peak_memory_byte < 1 GB") ==
-        "'peak_memory_byte' is no number of a row / did you mean 'peak_memory_bytes'?");
+        "'peak_memory_byte' is no number of a row, and no key that the sweep varies / did you mean "
+        "'peak_memory_bytes'?");
   CHECK(wrong("bubble_fraction = 1") ==
-        "'=' is no comparison / one of < <= > >= ==, such as 'peak_memory_bytes < 80 GB'");
+        "'=' is no comparison / one of < <= > >= == !=, such as 'peak_memory_bytes < 80 GB'");
   CHECK(wrong("bubble_fraction") ==
-        "'bubble_fraction' compares nothing / one of < <= > >= ==, such as "
+        "'bubble_fraction' compares nothing / one of < <= > >= == !=, such as "
         "'peak_memory_bytes < 80 GB'");
   CHECK(wrong("bubble_fraction < 20 %") ==
         "bubble_fraction is compared with '20 %', which is not a number / ");
@@ -270,7 +314,7 @@ std::vector<std::string> all_texts(const SweepResult& result) {
       selection.pareto = true;
       selection.top = 3;
       selection.objective = Objective::memory;
-      selection.where.push_back(*parse_condition("bubble_fraction < 0.9"));
+      selection.where.push_back(*parse_condition("bubble_fraction < 0.9", {}));
     }
     const SweepReport told = report(result, selection);
     for (const std::string& text :

@@ -16,11 +16,8 @@ const axes = [
   {key: 'cluster.devices', values: ['4']},
   {key: 'schedule.micro_batches', values: ['4', '8', '16']},
 ];
-const row = (point, throughput, peak, {
-  reason = null,
-  formula = null,
-  limit = null
-} = {}) => [point, reason, [], 1, throughput, 0.25, 1 / 3, null, formula, 0, peak, 0, null, limit];
+const row = (point, throughput, peak, {reason = null, formula = null, limit = null} = {}) =>
+    [point, reason, [], 1, throughput, 0.25, 1 / 3, null, formula, 0, peak, 0, null, limit, 2];
 const sweepOf = (rows) =>
     readSweep({axes, file: 'a b.yaml'}, {rows, reasons: ['why'], estimates: []});
 
@@ -34,7 +31,8 @@ test('rows have their numbers by name, or none', () => {
   const {rows, varying} = sweepOf([row(4, 10, 100, {limit: 7}), [5, 0, []]]);
   assert.deepEqual(varying, [0, 2]);
   assert.deepEqual(
-      [rows[0].throughput, rows[0].peak, rows[0].limit, rows[0].at], [10, 100, 7, [1, 0, 1]]);
+      [rows[0].throughput, rows[0].peak, rows[0].limit, rows[0].spare, rows[0].at],
+      [10, 100, 7, 2, [1, 0, 1]]);
   assert.deepEqual([rows[1].hasNumbers, rows[1].peak, rows[1].reason], [false, null, 'why']);
   assert.equal(commonLimit(rows), 7);
 });

@@ -1,0 +1,201 @@
+// Conditions on numbers and on axes.
+// SPDX-License-Identifier: MIT
+#include "sim/sweep_condition.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "models/diagnostic.h"
+#include "models/quantity.h"
+
+namespace plumbline {
+namespace {
+
+/// A number that conditions may bound.
+struct Bounded {
+  std::string_view name;
+  std::optional<double> (*of)(const SweepNumbers&);
+};
+
+constexpr std::array kBounded = {
+    Bounded{"iteration_time_s",
+            [](const SweepNumbers& n) { return std::optional(n.iteration_time_s); }},
+    Bounded{"throughput_samples_per_s",
+            [](const SweepNumbers& n) { return n.throughput_samples_per_s; }},
+    Bounded{"iteration_time_p5_s", [](const SweepNumbers& n) { return n.iteration_time_p5_s; }},
+    Bounded{"iteration_time_p50_s", [](const SweepNumbers& n) { return n.iteration_time_p50_s; }},
+    Bounded{"iteration_time_p95_s", [](const SweepNumbers& n) { return n.iteration_time_p95_s; }},
+    Bounded{"bubble_fraction",
+            [](const SweepNumbers& n) { return std::optional(n.bubble_fraction); }},
+    Bounded{"bubble_overhead",
+            [](const SweepNumbers& n) { return std::optional(n.bubble_overhead); }},
+    Bounded{"steady_bubble_fraction",
+            [](const SweepNumbers& n) { return n.steady_bubble_fraction; }},
+    Bounded{"formula_bubble_fraction",
+            [](const SweepNumbers& n) { return n.formula_bubble_fraction; }},
+    Bounded{"communication_stall_fraction",
+            [](const SweepNumbers& n) { return std::optional(n.communication_stall_fraction); }},
+    Bounded{"peak_memory_bytes",
+            [](const SweepNumbers& n) {
+              return std::optional(static_cast<double>(n.peak_memory_bytes));
+            }},
+    Bounded{"devices_without_stage", [](const SweepNumbers& n) {
+              return std::optional(static_cast<double>(n.devices_without_stage));
+            }}};
+
+std::string without_spaces(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return std::string(text);
+}
+
+constexpr std::array kOperations = {"<", "<=", ">", ">=", "==", "!="};
+
+bool compare(std::string_view operation, double a, double b) {
+  if (operation == "<") return a < b;
+  if (operation == "<=") return a <= b;
+  if (operation == ">") return a > b;
+  if (operation == ">=") return a >= b;
+  return (a == b) == (operation == "==");
+}
+
+/// The value of a condition in the unit of `name`.
+Parsed<double> parse_bound(std::string_view name, const std::string& value) {
+  Parsed<double> bare = parse_real(value);
+  if (bare.value) return bare;
+  if (name.ends_with("_bytes")) {
+    const auto bytes = parse_bytes(value);
+    if (!bytes.value) return {std::nullopt, bytes.problem};
+    return {static_cast<double>(bytes.value->count), ""};
+  }
+  if (name.ends_with("_time_s")) {
+    const auto time = parse_duration(value);
+    if (!time.value) return {std::nullopt, time.problem};
+    return {seconds(*time.value), ""};
+  }
+  return bare;
+}
+
+/// A value of an axis as a number, a size, a time or a rate.
+std::optional<double> number_in(const std::string& text) { return parse_real(text).value; }
+std::optional<double> bytes_in(const std::string& text) {
+  const auto bytes = parse_bytes(text).value;
+  return bytes ? std::optional(static_cast<double>(bytes->count)) : std::nullopt;
+}
+std::optional<double> seconds_in(const std::string& text) {
+  const auto time = parse_duration(text).value;
+  return time ? std::optional(seconds(*time)) : std::nullopt;
+}
+std::optional<double> rate_in(const std::string& text) {
+  const auto rate = parse_bandwidth(text).value;
+  return rate ? std::optional(static_cast<double>(rate->count)) : std::nullopt;
+}
+
+using Reading = std::optional<double> (*)(const std::string&);
+
+/// The first that reads the text, or nullptr.
+Reading reading_of(const std::string& text) {
+  for (const Reading reading : {number_in, bytes_in, seconds_in, rate_in}) {
+    if (reading(text)) return reading;
+  }
+  return nullptr;
+}
+
+/// Which values of an axis meet the bound. Requires: a bound that can be read, or == or !=.
+std::vector<bool> met_by(const SweepAxis& axis, std::string_view operation,
+                         const std::string& bound) {
+  const Reading reading = reading_of(bound);
+  std::vector<bool> met;
+  met.reserve(axis.values.size());
+  for (const std::string& value : axis.values) {
+    const std::optional<double> number = reading ? reading(value) : std::nullopt;
+    if (number) {
+      met.push_back(compare(operation, *number, *reading(bound)));
+    } else {
+      met.push_back(operation == "==" ? value == bound : operation == "!=" && value != bound);
+    }
+  }
+  return met;
+}
+
+/// On the value that a row's point has on the axis.
+Condition axis_condition(const std::string& text, const std::vector<SweepAxis>& axes,
+                         std::size_t axis, std::vector<bool> met) {
+  std::uint64_t stride = 1;  // the last axis varies fastest
+  for (std::size_t i = axis + 1; i < axes.size(); ++i) stride *= axes[i].values.size();
+  return {text, [stride, met = std::move(met)](const SweepRow& row) {
+            return met[static_cast<std::size_t>(row.point / stride % met.size())];
+          }};
+}
+
+}  // namespace
+
+Result<Condition> parse_condition(const std::string& text, const std::vector<SweepAxis>& axes) {
+  const auto wrong = [&](std::size_t at, std::size_t length, std::string message,
+                         std::string help) {
+    const auto source = std::make_shared<const Source>(Source{"--where", text, ""});
+    return input_error(
+        {source, 1, static_cast<int>(at) + 1, static_cast<int>(std::max<std::size_t>(length, 1))},
+        std::move(message), std::move(help));
+  };
+  const std::size_t at = text.find_first_of("<>=!");
+  const std::size_t end = text.find_first_not_of("<>=!", at);
+  const std::string operation = at == std::string::npos ? "" : text.substr(at, end - at);
+  if (std::find(kOperations.begin(), kOperations.end(), operation) == kOperations.end()) {
+    return wrong(at == std::string::npos ? 0 : at,
+                 operation.empty() ? text.size() : operation.size(),
+                 operation.empty() ? fmt::format("'{}' compares nothing", clipped(text))
+                                   : fmt::format("'{}' is no comparison", clipped(operation)),
+                 "one of < <= > >= == !=, such as 'peak_memory_bytes < 80 GB'");
+  }
+  const std::string key = without_spaces(std::string_view(text).substr(0, at));
+  const std::string value =
+      end == std::string::npos ? "" : without_spaces(std::string_view(text).substr(end));
+  const auto wrong_value = [&](std::string_view problem, std::string help) {
+    return wrong(end == std::string::npos ? text.size() : end,
+                 end == std::string::npos ? 1 : text.size() - end,
+                 fmt::format("{} is compared with '{}', which {}", key, clipped(value), problem),
+                 std::move(help));
+  };
+  const auto axis =
+      std::find_if(axes.begin(), axes.end(), [&](const SweepAxis& a) { return a.key == key; });
+  if (axis != axes.end()) {
+    const bool equality = operation == "==" || operation == "!=";
+    if (!equality && reading_of(value) == nullptr)
+      return wrong_value("is no number, size, time or rate", "only == and != take words");
+    std::vector<bool> met = met_by(*axis, operation, value);
+    if (operation == "==" && std::find(met.begin(), met.end(), true) == met.end())
+      return wrong_value("is none of its values", did_you_mean(value, axis->values));
+    return axis_condition(text, axes, static_cast<std::size_t>(axis - axes.begin()),
+                          std::move(met));
+  }
+  std::vector<std::string> names;
+  names.reserve(kBounded.size() + axes.size());
+  for (const Bounded& bounded : kBounded) names.emplace_back(bounded.name);
+  for (const SweepAxis& one : axes) names.push_back(one.key);
+  const auto found = std::find(names.begin(), names.end(), key);
+  if (found == names.end()) {
+    std::string help = did_you_mean(key, names);
+    if (help.empty()) help = fmt::format("one of {}", fmt::join(names, ", "));
+    return wrong(
+        0, key.size(),
+        fmt::format("'{}' is no number of a row, and no key that the sweep varies", clipped(key)),
+        help);
+  }
+  const Parsed<double> bound = parse_bound(key, value);
+  if (!bound.value) return wrong_value(bound.problem, "");
+  const auto* const number = &kBounded[static_cast<std::size_t>(found - names.begin())];
+  return Condition{text, [number, operation, bound = *bound.value](const SweepRow& row) {
+                     const auto held = row.numbers ? number->of(*row.numbers) : std::nullopt;
+                     return held && compare(operation, *held, bound);
+                   }};
+}
+
+}  // namespace plumbline

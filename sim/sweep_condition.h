@@ -1,0 +1,26 @@
+// What a row of a sweep must meet to be told.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/sweep.h"
+
+namespace plumbline {
+
+/// A bound on one of a row's numbers, or on its value of an axis.
+struct Condition {
+  std::string text;  ///< As written.
+  std::function<bool(const SweepRow&)> holds;
+};
+
+/// "peak_memory_bytes < 80 GB": a number's name as JSON has it, or an axis's key; one of < <= > >=
+/// == !=; a quantity with its unit, or a bare number in the unit of the name. A number that does
+/// not exist meets nothing. Values of an axis that are no quantity of that kind are equal where
+/// their texts are, and neither below nor above. Errors: no operator, an unknown name, a value that
+/// is no such quantity, or none where one is wanted.
+Result<Condition> parse_condition(const std::string& text, const std::vector<SweepAxis>& axes);
+
+}  // namespace plumbline
