@@ -113,7 +113,7 @@ double ring_bytes(Bytes parameters, std::uint32_t replicas) {
 double all_reduce_ns(const Cluster& cluster, const std::vector<DeviceId>& devices,
                      Bytes parameters) {
   const auto replicas = static_cast<std::uint32_t>(devices.size());
-  if (replicas == 1) return 0;
+  if (replicas == 1 || parameters.count == 0) return 0;
   double latency = 0;
   double slowest = 0;
   const double bytes = ring_bytes(parameters, replicas);

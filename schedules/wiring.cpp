@@ -186,10 +186,11 @@ Wiring::AllReduce::Phase Wiring::rings_of_level(std::size_t level, Bytes sent, s
 
 Wiring::Crossing Wiring::hop(std::uint32_t from, std::uint32_t to, Bytes sent, std::int64_t steps) {
   const std::uint32_t index = channel(from, to);
+  const std::uint32_t resource = graph_.slots() + index;
+  if (sent.count == 0) return {resource, resource, cost_class({})};  // a stage without parameters
   const Link& link = graph_.channels[index].path.link;
   const Duration flow = link.bandwidth ? transfer_time(sent, *link.bandwidth) : Duration{};
   const Duration latency = steps * link.latency + options_.overheads.hand_over;
-  const std::uint32_t resource = graph_.slots() + index;
   return {resource, resource, cost_class({flow, latency, {}, sent, 0})};
 }
 

@@ -45,6 +45,9 @@ TEST_CASE("data-parallel training in one bucket: forward, backward, ring, update
     t.link.bandwidth.reset();
     CHECK(makespan_of(t) ==
           4 * milliseconds(8) + 2 * (devices - 1) * microseconds(5) + microseconds(70));
+    t.parameters = {0};  // nothing is exchanged
+    CHECK(makespan_of(t) == 4 * milliseconds(8) + microseconds(70));
+    t.parameters = {7'000'001};
     t.link = {};
     CHECK(makespan_of(t) == 4 * milliseconds(8) + microseconds(70));
   }
