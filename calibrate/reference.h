@@ -50,8 +50,4 @@ std::vector<Values> reference_backward_weight(const ReferenceCall& call,
                                               const ReferenceBackward& backward,
                                               const Values& output_gradient);
 
-/// Seeded starting values: matrices and kernels normal with variance 1 / inputs, scales 1, shifts
-/// and biases 0, tables of embeddings normal with deviation 0.02.
-std::vector<Values> initial_parameters(const NetworkLayer& layer, std::uint64_t seed);
-
 }  // namespace plumbline

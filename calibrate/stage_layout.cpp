@@ -5,7 +5,7 @@
 #include <array>
 #include <atomic>
 
-#include "calibrate/reference.h"
+#include "calibrate/initial_parameters.h"
 #include "models/bug.h"
 #include "models/random.h"
 #include "sim/parallel.h"

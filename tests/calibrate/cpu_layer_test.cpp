@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "calibrate/approximation.h"
+#include "calibrate/initial_parameters.h"
 #include "calibrate/matrix_product.h"
 #include "calibrate/reference.h"
 #include "models/network_reader.h"

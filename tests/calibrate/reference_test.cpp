@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "calibrate/initial_parameters.h"
 #include "calibrate/reference_math.h"
 
 namespace plumbline {
