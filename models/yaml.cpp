@@ -313,7 +313,16 @@ Result<YamlOverride> parse_override(const std::string& argument) {
     if (key.empty() || change.path.size() >= kDeepest) {
       return Diagnostics{input_error(place(at, 1), "a key of the path is empty")};
     }
-    change.path.push_back({key, place(at, key.size()), place(0, at == 0 ? 1 : at - 1)});
+    const Mark before = place(0, at == 0 ? 1 : at - 1);
+    // levels[1], as messages name it, is levels.1.
+    const std::size_t bracket = key.back() == ']' ? key.find('[') : std::string::npos;
+    if (bracket != std::string::npos && bracket > 0) {
+      const std::string index = key.substr(bracket + 1, key.size() - bracket - 2);
+      change.path.push_back({key.substr(0, bracket), place(at, bracket), before});
+      change.path.push_back({index, place(at + bracket + 1, index.size()), before});
+    } else {
+      change.path.push_back({key, place(at, key.size()), before});
+    }
     if (end == equals) return change;
     at = end + 1;
   }

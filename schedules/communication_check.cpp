@@ -113,7 +113,14 @@ class CommunicationCheck {
     const auto replica = std::find(rows.begin(), rows.end(), row) - rows.begin();
     const std::uint32_t right =
         is_transfer(cell.kind) ? rows_.row(cell.stage, cell.micro_batch) : rows.front();
-    if (is_transfer(cell.kind) ? right != row : rows.begin() + replica == rows.end()) {
+    const bool is_here = rows.begin() + replica != rows.end();
+    if (is_here && right != row && is_transfer(cell.kind)) {
+      return refuse(row, cell,
+                    fmt::format("{} names a micro-batch of another row: that of stage {} is in "
+                                "row {}",
+                                name(cell), cell.stage, right + 1));
+    }
+    if (!is_here) {
       return refuse(row, cell,
                     fmt::format("{} names a stage of another row: stage {} is in row {}",
                                 name(cell), cell.stage, right + 1));

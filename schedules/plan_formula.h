@@ -13,7 +13,8 @@ namespace plumbline {
 double ring_bytes(Bytes parameters, std::uint32_t replicas);
 
 /// One all-reduce over these devices in their order: 2 (r - 1) x the longest latency plus
-/// ring_bytes over the least bandwidth of the ring's links, in nanoseconds. 0 for one device.
+/// ring_bytes over the least bandwidth of the ring's links, in nanoseconds. 0 for one device
+/// or no bytes.
 double all_reduce_ns(const Cluster& cluster, const std::vector<DeviceId>& devices,
                      Bytes parameters);
 

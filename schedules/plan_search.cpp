@@ -157,7 +157,7 @@ class Search {
 
   /// 2 (r - 1) latencies and the ring's bytes over its slowest link, as all_reduce_ns.
   double all_reduce(std::uint32_t position, std::uint32_t r, double ring) const {
-    if (r == 1) return 0;
+    if (r == 1 || ring == 0) return 0;
     const std::uint32_t groups = (position + r - 1) / space_.group - position / space_.group + 1;
     const auto inner_latency = static_cast<double>(space_.inner.latency.count());
     const auto outer_latency = static_cast<double>(space_.outer.latency.count());

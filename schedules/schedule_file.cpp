@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "models/bug.h"
 #include "schedules/communication_check.h"
@@ -94,32 +96,82 @@ PlacedStages find_rows(const CsvCells& cells, const std::vector<std::uint32_t>& 
   return placed;
 }
 
-/// The rows of each stage. Errors: a stage in several rows that are not replicas, one without ops.
+/// Where a stage is that stands in several rows which are not replicas.
+struct TornStage {
+  std::map<std::uint32_t, std::size_t> ops;  ///< By row.
+  std::size_t all = 0;
+  std::pair<std::uint32_t, std::size_t> home{0, 0};  ///< The row with most of them, and how many.
+  std::uint32_t told = 0;                            ///< Row and one: the last that was told.
+};
+
+std::map<std::uint32_t, TornStage> torn_stages(const CsvCells& cells,
+                                               const std::vector<bool>& torn) {
+  std::map<std::uint32_t, TornStage> stages;
+  for (std::uint32_t row = 0; row < cells.rows.size(); ++row) {
+    for (const CsvCell& cell : cells.rows[row]) {
+      if (is_compute(cell.kind) && torn[cell.stage]) ++stages[cell.stage].ops[row];
+    }
+  }
+  for (auto& [number, stage] : stages) {
+    for (const auto& row : stage.ops) {
+      stage.all += row.second;
+      if (row.second > stage.home.second) stage.home = row;
+    }
+  }
+  return stages;
+}
+
+/// Each stage that is torn, in all rows but that with most of its ops.
+void tell_torn(const CsvCells& cells, const std::vector<bool>& torn, std::uint32_t micro_batches,
+               Diagnostics& problems) {
+  std::map<std::uint32_t, TornStage> stages = torn_stages(cells, torn);
+  if (stages.empty()) return;
+  for (std::uint32_t row = 0; row < cells.rows.size(); ++row) {
+    for (const CsvCell& cell : cells.rows[row]) {
+      if (!is_compute(cell.kind) || !torn[cell.stage]) continue;
+      TornStage& stage = stages.at(cell.stage);
+      if (stage.home.first == row || stage.told == row + 1) continue;
+      if (problems.size() == kMostCsvProblems) return;
+      stage.told = row + 1;
+      problems.push_back(
+          cell_error(cells, row, cell,
+                     fmt::format("stage {} is in row {}, with {} of its {} ops", cell.stage,
+                                 stage.home.first + 1, stage.home.second, stage.all),
+                     fmt::format("{0} rows of a stage are its replicas if {0} divides the number "
+                                 "of micro-batches, {1}, and those with the same remainder stand "
+                                 "in one row",
+                                 stage.ops.size(), micro_batches)));
+    }
+  }
+}
+
+/// A stage that shares its row with the next one for some micro-batches, and not for others. Errors
+/// where it is so: what crosses there would be sent for a part of them.
+void tell_half_shared(const CsvCells& cells, const StageRows& rows, Diagnostics& problems) {
+  for (std::uint32_t row = 0; row < cells.rows.size(); ++row) {
+    for (const CsvCell& cell : cells.rows[row]) {
+      if (cell.kind != CellKind::forward || cell.stage == 0) continue;
+      if (rows.row(cell.stage - 1, cell.micro_batch) != row) continue;
+      if (rows.of(cell.stage - 1) == rows.of(cell.stage)) continue;
+      if (problems.size() == kMostCsvProblems) return;
+      problems.push_back(
+          cell_error(cells, row, cell,
+                     fmt::format("micro-batch {} of stages {} and {} is in one row, others are not",
+                                 cell.micro_batch, cell.stage - 1, cell.stage),
+                     "neighbouring stages share the rows of all micro-batches, or of none"));
+    }
+  }
+}
+
+/// The rows of each stage. Errors: a stage in several rows that are not replicas, one without ops,
+/// neighbours that share a part of their rows.
 Result<StageRows> rows_of_stages(const CsvCells& cells, std::uint32_t micro_batches) {
-  constexpr std::uint32_t nowhere = std::numeric_limits<std::uint32_t>::max();
   const PlacedCell last = highest(cells, [](const CsvCell& cell) { return cell.stage; });
   const std::uint32_t stages = last.cell->stage + 1;
   const std::vector<std::uint32_t> counts = row_counts(cells, stages);
   PlacedStages placed = find_rows(cells, counts, micro_batches);
-  std::vector<std::uint32_t> first(stages, nowhere);
-  std::vector<std::uint32_t> told(stages, nowhere);
   Diagnostics problems;
-  for (std::uint32_t row = 0; row < cells.rows.size(); ++row) {
-    for (const CsvCell& cell : cells.rows[row]) {
-      if (!is_compute(cell.kind) || !placed.torn[cell.stage]) continue;
-      if (first[cell.stage] == nowhere) first[cell.stage] = row;
-      if (first[cell.stage] == row || told[cell.stage] == row ||
-          problems.size() == kMostCsvProblems)
-        continue;
-      told[cell.stage] = row;
-      problems.push_back(cell_error(
-          cells, row, cell,
-          fmt::format("stage {} is in row {} already", cell.stage, first[cell.stage] + 1),
-          fmt::format("{0} rows of a stage are its replicas if {0} divides the number of "
-                      "micro-batches, {1}, and those with the same remainder stand in one row",
-                      counts[cell.stage], micro_batches)));
-    }
-  }
+  tell_torn(cells, placed.torn, micro_batches, problems);
   const auto missing = std::count(counts.begin(), counts.end(), 0);
   if (missing > 0 && problems.size() < kMostCsvProblems) {
     const auto without = std::find(counts.begin(), counts.end(), 0) - counts.begin();
@@ -128,6 +180,7 @@ Result<StageRows> rows_of_stages(const CsvCells& cells, std::uint32_t micro_batc
                                   fmt::format("the stages run up to {}, but stage {}{} has no op",
                                               last.cell->stage, without, more)));
   }
+  if (problems.empty()) tell_half_shared(cells, placed.rows, problems);
   if (!problems.empty()) return problems;
   return std::move(placed.rows);
 }

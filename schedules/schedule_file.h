@@ -38,8 +38,9 @@ inline constexpr std::size_t kLargestScheduleFile = std::size_t{256} << 20U;
 /// A stage in several rows has replicas, as chimera's have: micro-batches with the same remainder
 /// by the number of rows stand in the same one. PyTorch itself has no such files.
 /// Errors: unreadable; a cell outside the grammar; a row without ops; a stage without ops; a
-/// micro-batch in the row of another replica; communication that does not fit the ops (see
-/// communication_check.h); and the shifted last row that PyTorch's Schedule1F1B exports.
+/// micro-batch in the row of another replica; neighbours that share rows for a part of the
+/// micro-batches; communication that does not fit the ops (see communication_check.h); and the
+/// shifted last row that PyTorch's Schedule1F1B exports.
 Result<ScheduleFile> read_schedule_file(const std::string& path);
 
 /// The same for a text that is at hand.

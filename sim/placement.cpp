@@ -66,7 +66,7 @@ StageDevices numbered_devices(const Scenario& scenario,
 /// plan.devices against the number of stages, of replicas and of devices.
 Result<StageDevices> given_devices(const Marked<std::vector<std::vector<std::int64_t>>>& given,
                                    const std::vector<std::uint32_t>& replicas,
-                                   std::optional<std::uint32_t> available) {
+                                   std::optional<std::uint32_t> available, std::int64_t copies) {
   if (given.value.size() != replicas.size()) {
     return input_error(given.mark,
                        wrong_length("plan.devices", given.value.size(), replicas.size()));
@@ -79,7 +79,11 @@ Result<StageDevices> given_devices(const Marked<std::vector<std::vector<std::int
         return input_error(
             given.mark,
             fmt::format("plan.devices puts stage {} on device {}, but the devices are 0 to {}", s,
-                        device, *available - 1));
+                        device, *available - 1),
+            copies == 1 ? ""
+                        : fmt::format("device q here is devices {0}q to {0}q+{1} of the cluster, "
+                                      "one for each of the {0} copies",
+                                      copies, copies - 1));
       }
       const DeviceId id{static_cast<std::uint32_t>(device)};
       if (std::find(of_stage.begin(), of_stage.end(), id) != of_stage.end()) {
@@ -113,30 +117,25 @@ std::optional<std::vector<std::uint32_t>> own_replicas(const ScheduleChoice& cho
 }
 
 /// plan.replicas beside an order that has its own. Errors: where they differ.
-std::optional<Diagnostic> refuse_replicas(const Scenario& scenario,
+std::optional<Diagnostic> refuse_replicas(const Marked<std::vector<std::int64_t>>& given,
+                                          const ScheduleChoice& choice,
                                           const std::vector<std::uint32_t>& own) {
-  const ScheduleChoice& choice = scenario.schedule;
-  const auto& given = scenario.plan.replicas;
-  if (given && std::equal(own.begin(), own.end(), given->value.begin(), given->value.end()))
+  if (std::equal(own.begin(), own.end(), given.value.begin(), given.value.end()))
     return std::nullopt;
-  const bool single = std::all_of(own.begin(), own.end(), [](std::uint32_t r) { return r == 1; });
-  if (given && choice.file) {
-    return input_error(given->mark, "plan.replicas differs from the rows of schedule.file",
+  if (choice.file) {
+    return input_error(given.mark, "plan.replicas differs from the rows of schedule.file",
                        "a stage has as many replicas as rows: leave plan.replicas out");
   }
-  if (given && single) {
+  if (own.front() == 1) {
     return input_error(
-        given->mark,
+        given.mark,
         fmt::format("plan.replicas above 1 do not go with the schedule '{}'", choice.rule->name),
         "plan.data_parallel makes copies of the pipeline");
   }
-  if (given) {
-    return input_error(
-        given->mark,
-        fmt::format("plan.replicas does not go with the schedule '{}'", choice.rule->name),
-        fmt::format("each of its stages has {}: leave plan.replicas out", own.front()));
-  }
-  return std::nullopt;
+  return input_error(
+      given.mark,
+      fmt::format("plan.replicas differs from those of the schedule '{}'", choice.rule->name),
+      fmt::format("each stage has {}: leave plan.replicas out", own.front()));
 }
 
 /// The replicas of each stage. Errors: a wrong number of them; what the schedule cannot have.
@@ -147,7 +146,9 @@ Result<std::vector<std::uint32_t>> stage_replicas(const Scenario& scenario, std:
     return input_error(given->mark, wrong_length("plan.replicas", given->value.size(), stages));
   std::vector<std::uint32_t> replicas(stages, 1);
   if (auto own = own_replicas(choice, stages)) {
-    if (auto refused = refuse_replicas(scenario, *own)) return *refused;
+    if (given) {
+      if (auto refused = refuse_replicas(*given, choice, *own)) return *refused;
+    }
     replicas = *std::move(own);
   } else if (given) {
     replicas.assign(given->value.begin(), given->value.end());
@@ -173,7 +174,8 @@ Result<StageDevices> stage_devices(const Scenario& scenario, std::uint32_t stage
         plan.stages ? plan.stages->mark : plan.partition_mark,
         fmt::format("the number of stages is {}, which the {} of each device do not divide", stages,
                     scenario.schedule.chunks),
-        fmt::format("the schedule '{}' gives each device as many (schedule.chunks)",
+        fmt::format("the schedule '{}' gives each device as many (schedule.chunks): without "
+                    "plan.stages each device has its own",
                     scenario.schedule.rule->name));
   }
   const auto replicas = stage_replicas(scenario, stages);
@@ -189,7 +191,7 @@ Result<StageDevices> stage_devices(const Scenario& scenario, std::uint32_t stage
   }
   const StageDevices numbered = numbered_devices(scenario, *replicas);
   if (plan.devices) {
-    auto devices = given_devices(*plan.devices, *replicas, available);
+    auto devices = given_devices(*plan.devices, *replicas, available, scenario.copies);
     if (devices && scenario.schedule.file && *devices != numbered) {
       return input_error(plan.devices->mark, "plan.devices differs from the rows of schedule.file",
                          "row i of the file is device i: leave plan.devices out");
@@ -224,7 +226,8 @@ Result<StageDevices> stage_devices(const Scenario& scenario, std::uint32_t stage
     return input_error(
         mark,
         fmt::format("the plan needs {} devices, but there are {}{}", needed, *available, copies),
-        "fewer replicas, or more devices");
+        scenario.schedule.file ? "a row of schedule.file is a device: more devices"
+                               : "fewer replicas, or more devices");
   }
   return numbered;
 }

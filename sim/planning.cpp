@@ -36,7 +36,7 @@ std::optional<Diagnostic> refuse_scenario(const Scenario& scenario) {
   if (scenario.copies > 1) {
     return input_error(scenario.plan.data_parallel.mark,
                        "a planned partition does not go with plan.data_parallel above 1",
-                       "the planner replicates single stages");
+                       "the planner replicates stages itself: plan.data_parallel=1");
   }
   return std::nullopt;
 }

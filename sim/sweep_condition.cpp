@@ -51,8 +51,9 @@ constexpr std::array kBounded = {
             }}};
 
 std::string without_spaces(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  constexpr std::string_view blanks = " \t";
+  while (!text.empty() && blanks.find(text.front()) != blanks.npos) text.remove_prefix(1);
+  while (!text.empty() && blanks.find(text.back()) != blanks.npos) text.remove_suffix(1);
   return std::string(text);
 }
 
@@ -125,6 +126,18 @@ std::vector<bool> met_by(const SweepAxis& axis, std::string_view operation,
   return met;
 }
 
+/// `one of gpipe, 1f1b`.
+std::string values_of(const SweepAxis& axis) {
+  constexpr std::size_t most = 10;
+  std::vector<std::string> values(
+      axis.values.begin(),
+      axis.values.begin() + static_cast<std::ptrdiff_t>(std::min(axis.values.size(), most)));
+  for (std::string& value : values) value = clipped(value);
+  if (axis.values.size() > most)
+    values.push_back(fmt::format("and {} more", axis.values.size() - most));
+  return fmt::format("one of {}", fmt::join(values, ", "));
+}
+
 /// On the value that a row's point has on the axis.
 Condition axis_condition(const std::string& text, const std::vector<SweepAxis>& axes,
                          std::size_t axis, std::vector<bool> met) {
@@ -168,11 +181,14 @@ Result<Condition> parse_condition(const std::string& text, const std::vector<Swe
       std::find_if(axes.begin(), axes.end(), [&](const SweepAxis& a) { return a.key == key; });
   if (axis != axes.end()) {
     const bool equality = operation == "==" || operation == "!=";
-    if (!equality && reading_of(value) == nullptr)
+    const Reading reading = reading_of(value);
+    if (!equality && reading == nullptr)
       return wrong_value("is no number, size, time or rate", "only == and != take words");
+    if (!equality && std::none_of(axis->values.begin(), axis->values.end(), reading))
+      return wrong_value("is of another kind than its values", values_of(*axis));
     std::vector<bool> met = met_by(*axis, operation, value);
-    if (operation == "==" && std::find(met.begin(), met.end(), true) == met.end())
-      return wrong_value("is none of its values", did_you_mean(value, axis->values));
+    if (equality && std::find(met.begin(), met.end(), operation == "==") == met.end())
+      return wrong_value("is none of its values", values_of(*axis));
     return axis_condition(text, axes, static_cast<std::size_t>(axis - axes.begin()),
                           std::move(met));
   }

@@ -20,7 +20,8 @@ struct Condition {
 /// == !=; a quantity with its unit, or a bare number in the unit of the name. A number that does
 /// not exist meets nothing. Values of an axis that are no quantity of that kind are equal where
 /// their texts are, and neither below nor above. Errors: no operator, an unknown name, a value that
-/// is no such quantity, or none where one is wanted.
+/// is no such quantity, or none where one is wanted; one that no value of the axis can be compared
+/// with, or for == and != none of them.
 Result<Condition> parse_condition(const std::string& text, const std::vector<SweepAxis>& axes);
 
 }  // namespace plumbline

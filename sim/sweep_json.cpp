@@ -258,7 +258,8 @@ Result<SweepFile> parse_sweep_file(const std::shared_ptr<const Source>& source,
   }
   return input_error({source},
                      "is a damaged result of a sweep: it lacks a key, or has values that do not "
-                     "belong together");
+                     "belong together",
+                     "one that an earlier build wrote may lack what is new: sweep again");
 }
 
 std::string partial_header(const SweepResult& header, const std::string& version) {
@@ -296,7 +297,8 @@ Result<PartialSweep> parse_partial(const std::shared_ptr<const Source>& source,
         return input_error({source}, "holds no rows of an interrupted sweep",
                            "name another -o FILE");
       return input_error(mark, "a damaged row of an interrupted sweep",
-                         "remove the file to begin anew");
+                         "one that an earlier build wrote may lack what is new: remove the file to "
+                         "begin anew");
     }
     partial.kept_bytes = line.end;
   }

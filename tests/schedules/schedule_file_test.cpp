@@ -278,9 +278,19 @@ TEST_CASE("a stage in several rows has replicas, micro-batch m in that of m mod 
   CHECK(rows_text(read("0F0,0F2,0B0,0B2\n0F1,0F3,0B1,0B3\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n")) ==
         "0+1 2");
   // Half of the micro-batches each is another way to share them; three are none.
-  for (const char* wrong : {"0F0,0F1,0B0,0B1\n0F2,0F3,0B2,0B3\n", "0F0,0B0,0F2,0B2\n0F1,0B1\n",
-                            "0F0,0B0\n0F1,0B0,0B1\n"})
-    CHECK(messages(wrong) == "row 2, cell 1: stage 0 is in row 1 already\n");
+  CHECK(messages("0F0,0F1,0B0,0B1\n0F2,0F3,0B2,0B3\n") ==
+        "row 2, cell 1: stage 0 is in row 1, with 4 of its 8 ops\n");
+  CHECK(messages("0F0,0B0,0F2,0B2\n0F1,0B1\n") ==
+        "row 2, cell 1: stage 0 is in row 1, with 4 of its 6 ops\n");
+  CHECK(messages("0F0,0B0\n0F1,0B0,0B1\n") ==
+        "row 1, cell 1: stage 0 is in row 2, with 3 of its 5 ops\n");
+  CHECK(messages("0F0,0F1,1F1,0B0,0B1\n1F0,0F2,1B0,1B1,1F2,1B2,0B2\n") ==
+        "row 1, cell 3: stage 1 is in row 2, with 5 of its 6 ops\n"
+        "row 2, cell 2: stage 0 is in row 1, with 4 of its 6 ops\n");
+  // What crosses from stage 0 to stage 1 would be sent for every second micro-batch.
+  CHECK(messages("0F0,1F0,1B0,0B0\n1F1,1B1\n0F1,0B1\n") ==
+        "row 1, cell 2: micro-batch 0 of stages 0 and 1 is in one row, others are not\n");
+  CHECK(rows_text(read("0F0,1F0,1B0,0B0\n0F1,1F1,1B1,0B1\n")) == "0+1 0+1");
 }
 
 TEST_CASE("communication leads to the replica with the micro-batch") {
@@ -295,14 +305,15 @@ TEST_CASE("communication leads to the replica with the micro-batch") {
         "row 2, cell 5: stage 1 has no REDUCE_GRAD, though other stages have\n");
   CHECK(messages(down + "\n" + replaced(up, "1RECV_F0", "1RECV_F1") + "\n") ==
         "row 1, cell 2: 0SEND_F0 has no 1RECV_F0 in row 2\n"
-        "row 2, cell 3: 1RECV_F1 names a stage of another row: stage 1 is in row 1\n");
+        "row 2, cell 3: 1RECV_F1 names a micro-batch of another row: that of stage 1 is in row "
+        "1\n");
 }
 
 TEST_CASE("a stage that is no replica stands in one row, and none is left out") {
   CHECK(faults("0F0,1F0,0B0\n1B0,1F0\n") ==
-        "s.csv:2:1: error: row 2, cell 1: stage 1 is in row 1 already\n"
-        "    2 | 1B0,1F0\n"
-        "      | ^~~\n"
+        "s.csv:1:5: error: row 1, cell 2: stage 1 is in row 2, with 2 of its 3 ops\n"
+        "    1 | 0F0,1F0,0B0\n"
+        "      |     ^~~\n"
         "  help: 2 rows of a stage are its replicas if 2 divides the number of micro-batches, 1, "
         "and those with the same remainder stand in one row\n");
   CHECK(faults("0F0,0B0\n2F0,2B0\n") ==
@@ -312,9 +323,9 @@ TEST_CASE("a stage that is no replica stands in one row, and none is left out") 
   CHECK(messages("0F0,0B0\n99F0\n") ==
         "row 2, cell 1: the stages run up to 99, but stage 1 (and 97 more) has no op\n");
   CHECK(messages("0F0,2F0\n2F0,0F0\n0F0\n") ==
-        "row 2, cell 1: stage 2 is in row 1 already\n"
-        "row 2, cell 2: stage 0 is in row 1 already\n"
-        "row 3, cell 1: stage 0 is in row 1 already\n"
+        "row 2, cell 1: stage 2 is in row 1, with 1 of its 2 ops\n"
+        "row 2, cell 2: stage 0 is in row 1, with 1 of its 3 ops\n"
+        "row 3, cell 1: stage 0 is in row 1, with 1 of its 3 ops\n"
         "row 1, cell 2: the stages run up to 2, but stage 1 has no op\n");
 }
 

@@ -244,7 +244,7 @@ TEST_CASE("what a schedule with chunks cannot have is told with what would do") 
   says(four + "schedule: {name: chimera, micro_batches: 5}\n",
        "schedule.micro_batches is 5, which the 2 replicas of stage 0 do not divide evenly");
   says(four + "plan: {replicas: [1, 1, 1, 1]}\nschedule: {name: chimera, micro_batches: 4}\n",
-       "plan.replicas does not go with the schedule 'chimera'");
+       "plan.replicas differs from those of the schedule 'chimera'");
   says("cluster: {devices: 3}\nschedule: {name: chimera, micro_batches: 4}\n",
        "4:18: error: the schedule needs an even number of devices, not 3");
   says(four + "schedule: {name: interleaved-1f1b, micro_batches: 8, chunks: 1}\n",

@@ -255,7 +255,7 @@ TEST_CASE("conditions bound the values of axes, as quantities or as words") {
   CHECK(met("plan.stages != 8") == "0 1 2 3 6 7 8 9 ");
   CHECK(met(" cluster.link.bandwidth<=1.25 GB/s") == "0 2 4 6 8 10 ");
   CHECK(met("cluster.link.bandwidth == 16 Gbit/s") == "1 3 5 7 9 11 ");
-  CHECK(met("cluster.link.bandwidth < 80 GB") == "");  // rates are no sizes
+  CHECK(met("plan.stages >\t2") == "2 3 4 5 8 9 10 11 ");
   CHECK(met("peak_memory_bytes > 0") == "");
   const auto wrong = [&](const std::string& text) {
     const auto condition = parse_condition(text, axes);
@@ -263,8 +263,13 @@ TEST_CASE("conditions bound the values of axes, as quantities or as words") {
     return condition.problems().front().message + " / " + condition.problems().front().help;
   };
   CHECK(wrong("schedule.name == gpip") ==
-        "schedule.name is compared with 'gpip', which is none of its values / did you mean "
-        "'gpipe'?");
+        "schedule.name is compared with 'gpip', which is none of its values / one of gpipe, "
+        "1f1b");
+  CHECK(
+      wrong("schedule.name != gpip").ends_with("which is none of its values / one of gpipe, 1f1b"));
+  CHECK(wrong("cluster.link.bandwidth < 80 GB") ==  // rates are no sizes
+        "cluster.link.bandwidth is compared with '80 GB', which is of another kind than its values "
+        "/ one of 10 Gbit/s, 2 GB/s");
   CHECK(wrong("schedule.name < gpipe") ==
         "schedule.name is compared with 'gpipe', which is no number, size, time or rate / only == "
         "and != take words");
