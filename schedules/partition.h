@@ -13,6 +13,8 @@ namespace plumbline {
 struct Stage {
   std::vector<LayerId> layers;
   std::vector<DeviceId> devices;
+
+  friend bool operator==(const Stage&, const Stage&) = default;
 };
 
 /// Layers to stages to replicas to devices. Invariants: every layer of the model stands in exactly
@@ -20,6 +22,8 @@ struct Stage {
 /// op order.
 struct Partition {
   std::vector<Stage> stages;
+
+  friend bool operator==(const Partition&, const Partition&) = default;
 };
 
 /// Neighbouring stages on one device (or on the same replicas): one place in the pipeline.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "schedules/partition.h"
 #include "schedules/plan_formula.h"
 #include "schedules/published_planner.h"
 #include "schedules/stage_costs.h"
@@ -123,6 +124,34 @@ std::vector<PlanCandidate> with_variants(const PlannerInput& input,
   }
   if (all.size() > std::max(1U, input.candidates)) all.resize(std::max(1U, input.candidates));
   return all;
+}
+
+std::vector<PlanCandidate> even_plans(const PlannerInput& input) {
+  const std::uint32_t devices = devices_of(input);
+  const std::vector<LayerId> order = input.graph.topological_order();
+  std::vector<Duration> times;
+  times.reserve(order.size());
+  for (const LayerId layer : order) {
+    const LayerCosts& cost = input.costs[layer.value];
+    times.push_back(cost.forward.mean + cost.backward.mean);
+  }
+  const auto layers = static_cast<std::uint32_t>(order.size());
+  std::vector<PlanCandidate> plans;
+  const std::uint32_t most = std::min({devices, layers, input.stages_at_most.value_or(devices)});
+  for (std::uint32_t stages = 1; stages <= most; ++stages) {
+    const std::uint32_t replicas = devices / stages;
+    if (devices % stages != 0 || !input.residency.takes(replicas)) continue;
+    if ((input.straight && replicas > 1) || std::int64_t{stages} * layers > kMostBalanced) continue;
+    std::vector<std::uint32_t> stage_of;
+    stage_of.reserve(layers);
+    for (const std::uint32_t count : balanced_counts(times, stages))
+      stage_of.insert(stage_of.end(), count, stage_of.empty() ? 0 : stage_of.back() + 1);
+    std::vector<std::vector<DeviceId>> of_stages(stages);
+    for (std::uint32_t d = 0; d < stages * replicas; ++d) of_stages[d / replicas].push_back({d});
+    plans.push_back(cut_plan(input, order, stage_of, std::move(of_stages)));
+    price(input, plans.back());
+  }
+  return plans;
 }
 
 DataParallelPlan data_parallel(const PlannerInput& input) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "models/quantity.h"
+#include "schedules/plan_candidates.h"
 #include "sim/predict.h"
 
 namespace plumbline {
@@ -129,6 +130,19 @@ void add_shorter(PlannerInput input, std::uint32_t frontiers,
   }
 }
 
+/// Nor does it know which of two plans that it finds alike has the shorter flush: those that one
+/// would write by hand are asked, too, where that takes no long simulations.
+void add_even(const PlannerInput& input, std::uint32_t micro_batches,
+              std::vector<PlanCandidate>& candidates) {
+  if (std::uint64_t{input.cluster.device_count()} * micro_batches > 1'000'000) return;
+  for (PlanCandidate& plan : even_plans(input)) {
+    const bool is_new = std::none_of(
+        candidates.begin(), candidates.end(),
+        [&](const PlanCandidate& known) { return known.partition() == plan.partition(); });
+    if (is_new) candidates.push_back(std::move(plan));
+  }
+}
+
 /// A name as a double-quoted YAML scalar.
 std::string quoted(const std::string& name) {
   std::string text = "\"";
@@ -216,8 +230,10 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
   if (!costs.estimated.empty()) planning.estimated.push_back(costs.estimated);
   if (!options.devices_at_most) planning.data_parallel_s = simulate_data_parallel(scenario);
 
-  if (!scenario.schedule.asynchronous() && plan.cost_model == CostModel::calibrated)
+  if (!scenario.schedule.asynchronous() && plan.cost_model == CostModel::calibrated) {
     add_shorter(input, planning.plans.frontiers, planning.plans.best);
+    add_even(input, scenario.schedule.micro_batches, planning.plans.best);
+  }
 
   // Simulation decides.
   Diagnostics refused;

@@ -258,8 +258,10 @@ TEST_CASE(
     CAPTURE(seed);
     Dice dice(seed);
     const Small model = random_model(dice, 5, true, true);
+    // Latencies so long that only stages without parameters are replicated.
+    const std::int64_t longer = seed % 3 == 0 ? 20 : 1;
     const Cluster cluster = flat_cluster(
-        4, {Duration{dice.roll(0, 20)}, BytesPerSecond{dice.roll(1, 40) * 1'000'000'000}});
+        4, {Duration{dice.roll(0, 20) * longer}, BytesPerSecond{dice.roll(1, 40) * 1'000'000'000}});
     check_against_brute_force({.graph = model.graph, .costs = model.costs, .cluster = cluster});
   }
 }

@@ -4,7 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
+#include <string>
+#include <vector>
 
 #include "sim/predict.h"
 #include "tests/support/builders.h"
@@ -157,6 +160,58 @@ TEST_CASE("with a flush a shorter pipeline may win, which the formula does not s
   };
   CHECK(winner(4) == "4");
   CHECK(winner(1) == "1");  // nothing else divides it, and four stages would run one by one
+}
+
+TEST_CASE("with a flush no plan of equally many replicas is faster than the planned one") {
+  std::uint64_t compared = 0;
+  for (std::uint64_t seed = 1; seed <= trials(60); ++seed) {
+    std::string text = random_scenario(seed, "name: 1f1b, micro_batches: 12");
+    CAPTURE(text);
+    const auto scenario = parse_scenario(text_source("random.yaml", text), {});
+    REQUIRE(scenario);
+    const auto planning = plan_scenario(*scenario, {});
+    REQUIRE_MESSAGE(planning, (planning ? "" : to_text(planning.problems())));
+    const std::uint32_t devices = scenario->cluster.device_count();
+    for (std::uint32_t stages = 1; stages <= devices; ++stages) {
+      if (devices % stages != 0 || 12 % (devices / stages) != 0) continue;
+      if (stages > scenario->model.graph.size()) continue;
+      std::string replicas;
+      for (std::uint32_t s = 0; s < stages; ++s)
+        replicas += (s == 0 ? "" : ", ") + std::to_string(devices / stages);
+      const std::string planned = "plan: {partition: pipedream}";
+      std::string by_hand = text;
+      by_hand.replace(by_hand.find(planned), planned.size(),
+                      fmt::format("plan: {{stages: {}, replicas: [{}], partition: balanced}}",
+                                  stages, replicas));
+      const auto prediction = predict(*parse_scenario(text_source("hand.yaml", by_hand), {}));
+      REQUIRE_MESSAGE(prediction, (prediction ? "" : to_text(prediction.problems())));
+      CHECK(planning->winner().time_s <= prediction->iteration_time_s / 12 * (1 + 1e-12));
+      ++compared;
+    }
+  }
+  CHECK(compared > trials(60));
+}
+
+TEST_CASE("of plans that the formula finds alike the one that one would write by hand is asked") {
+  const auto scenario = parse_scenario(
+      text_source("servers.yaml",
+                  "version: 1\nmodel: {uniform: {layers: 83, forward: 15 ms, backward: 44 ms, "
+                  "output: 64 MiB, activation: 64 MiB, parameters: 1600 MiB}}\n"
+                  "cluster: {levels: [{size: 8, bandwidth: 450 GB/s}, {size: 8, bandwidth: 50 "
+                  "GB/s}]}\nschedule: {name: 1f1b, micro_batches: 256}\n"),
+      {});
+  REQUIRE(scenario);
+  const auto planning = plan_scenario(*scenario, {});
+  REQUIRE_MESSAGE(planning, (planning ? "" : to_text(planning.problems())));
+  double shortest = planning->winner().candidate.period_s;
+  for (const SimulatedPlan& plan : planning->ranked)
+    shortest = std::min(shortest, plan.candidate.period_s);
+  std::vector<std::string> alike;  // fastest first
+  for (const SimulatedPlan& plan : planning->ranked) {
+    if (plan.candidate.period_s == shortest) alike.push_back(plan.candidate.config());
+  }
+  REQUIRE(alike.size() > 1);
+  CHECK(alike.front() == "8-8-8-8-8-8-8-8");  // others have more stages, and a longer flush
 }
 
 TEST_CASE("a settled scenario runs the winner, and a written plan is read as the same one") {
