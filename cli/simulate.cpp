@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "sim/html_report.h"
 #include "sim/report.h"
+#include "sim/uncertainty.h"
 
 namespace plumbline {
 
@@ -19,8 +20,10 @@ void add_simulate(CLI::App& app, int& exit_code) {
     if (exit_code != ExitCode::done) return;
     const auto scenario = load_scenario(*arguments);
     if (!scenario) return void(exit_code = fail(scenario.problems()));
-    const auto prediction = predict(*scenario);
+    auto prediction = predict(*scenario);
     if (!prediction) return void(exit_code = fail(prediction.problems()));
+    if (auto note = lockstep_note(*scenario, *prediction))
+      prediction->pipeline.notes.push_back(*std::move(note));
     exit_code = write_report(
         *arguments, *prediction,
         [&] {

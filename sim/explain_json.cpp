@@ -37,6 +37,7 @@ Json lever(const Outcome& p, const Lever& l) {
           {"every", l.every},
           {"stage", is_op && !l.every ? Json(l.stage.value) : Json(nullptr)},
           {"link", is_link && !l.every ? Json{l.from.value, l.to.value} : Json(nullptr)},
+          {"links", is_link && !l.every ? Json(l.links) : Json(nullptr)},
           {"now_s", seconds(l.now)},
           {"derivative", l.derivative},
           {"gain_s", l.gain_s},

@@ -198,11 +198,13 @@ std::string to_text(const Lever& lever) {
         return fmt::format("{} of every stage", ops[kind]);
     }
   }
+  const std::string alike =
+      lever.links > 1 ? fmt::format(" and {} like it", lever.links - 1) : std::string();
   switch (lever.kind) {
     case LeverKind::latency:
-      return fmt::format("latency of link {}-{}", lever.from.value, lever.to.value);
+      return fmt::format("latency of link {}-{}{}", lever.from.value, lever.to.value, alike);
     case LeverKind::bandwidth:
-      return fmt::format("bytes over link {}-{}", lever.from.value, lever.to.value);
+      return fmt::format("bytes over link {}-{}{}", lever.from.value, lever.to.value, alike);
     case LeverKind::overhead:
       return "overhead per iteration";
     default:

@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "schedules/wiring.h"
 #include "sim/compiled_graph.h"
@@ -39,7 +40,12 @@ struct Handle {
 /// handles on them.
 class Handles {
  public:
-  explicit Handles(const OpGraph& graph) : graph_(graph), index_(index_by_class(graph)) {
+  explicit Handles(const Outcome& outcome)
+      : graph_(outcome.graph),
+        cluster_(outcome.pipeline.cluster),
+        copies_(outcome.pipeline.copies),
+        index_(index_by_class(outcome.graph)) {
+    const OpGraph& graph = graph_;
     for (std::uint32_t node = 0; node < graph.size(); ++node) {
       const ActivityKind kind = graph.activities[node].kind;
       if (is_compute(kind)) {
@@ -50,6 +56,7 @@ class Handles {
         add({LeverKind::overhead, 0, 0}, false, index_.hold[node], graph.cost(node).hold);
       }
     }
+    count_links();
     drop_only_ones();
     for (Handle& handle : handles_) {
       if (handle.lever.kind == LeverKind::backward) handle.lever.now = whole_backward(handle);
@@ -84,6 +91,18 @@ class Handles {
                                    LeverKind::backward,       LeverKind::update};
     add({kinds[static_cast<std::size_t>(activity.kind)], activity.stage.value, 0}, false,
         index_.hold[node], graph_.cost(node).hold);
+  }
+
+  void count_links() {
+    for (const auto& place : alike_) {
+      for (Handle& handle : handles_) {
+        const Lever& lever = handle.lever;
+        const bool is_link = lever.kind == LeverKind::latency || lever.kind == LeverKind::bandwidth;
+        const std::pair link{lever.from.value, lever.to.value};
+        if (is_link && !lever.every && link == place.second.front())
+          handle.lever.links = static_cast<std::uint32_t>(place.second.size());
+      }
+    }
   }
 
   /// Every F of a run with one stage is that of the stage.
@@ -123,12 +142,23 @@ class Handles {
     };
     own(index_.hold, index_.holds, 0);
     own(index_.latency, index_.latencies, 1);
-    const std::uint32_t a = graph_.devices[from].value;
-    const std::uint32_t b = graph_.devices[to].value;
+    const auto [a, b] = link_for(graph_.devices[from].value, graph_.devices[to].value);
     add({LeverKind::latency, a, b}, true, index_.latency[node], cost.latency);
     // A blocking transfer holds its streams through the latency too.
     add({LeverKind::latency, a, b}, false, index_.hold[node], cost.lead);
     add({LeverKind::bandwidth, a, b}, false, index_.hold[node], cost.hold - cost.lead);
+  }
+
+  /// The first link that was seen of those in the same place; see Lever::links.
+  std::pair<std::uint32_t, std::uint32_t> link_for(std::uint32_t a, std::uint32_t b) {
+    if (copies_ == 1) return {a, b};
+    std::size_t level = 0;  // the innermost that both are in
+    for (std::uint32_t size = cluster_.levels[0].size; a / size != b / size; ++level)
+      size *= cluster_.levels[level + 1].size;
+    auto& links = alike_[{a / copies_, b / copies_, level}];
+    if (std::find(links.begin(), links.end(), std::pair{a, b}) == links.end())
+      links.emplace_back(a, b);
+    return links.front();
   }
 
   void add(const Key& key, bool is_latency, std::uint32_t entry, Duration time) {
@@ -160,7 +190,13 @@ class Handles {
   }
 
   const OpGraph& graph_;
+  const Cluster& cluster_;
+  std::uint32_t copies_ = 1;
   CostIndex index_;
+  /// By the devices in a copy of sender and receiver, and the level that joins them.
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::size_t>,
+           std::vector<std::pair<std::uint32_t, std::uint32_t>>>
+      alike_;
   std::vector<Handle> handles_;
   std::map<Key, std::size_t> by_key_;
   std::multimap<std::pair<bool, std::uint32_t>, std::size_t> by_entry_;
@@ -462,7 +498,7 @@ void evaluate_by_events(const Outcome& outcome, const CostIndex& index,
 }  // namespace
 
 Levers levers(const Outcome& outcome) {
-  Handles handles(outcome.graph);
+  Handles handles(outcome);
   std::vector<Handle>& all = handles.all();
   // What does not lie on one longest path gains nothing. An asynchronous run is timed between two
   // ends, each with a path of its own; and an op off the path may slow down one on it.

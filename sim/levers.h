@@ -31,6 +31,9 @@ struct Lever {
   StageId stage;       ///< Of an op.
   DeviceId from;       ///< Of a link.
   DeviceId to;
+  /// Links that are moved together: those that the copies of a pipeline have in its place, or that
+  /// a ring has between them. One of them alone gains nothing, as the others stay as they are.
+  std::uint32_t links = 1;
   Duration now{};         ///< What one op takes, or one transfer; the longest of several.
   double gain_s = 0;      ///< -dT/dx at x = 0: how much of T lies in it on every longest path.
   double derivative = 0;  ///< dT/d(now): how many of them T holds in a row, for an iteration.

@@ -146,7 +146,10 @@ std::string infeasibility(const SweepReport& report) {
   if (report.misfits + report.cannot_run < report.done)
     return "no feasible row meets the conditions";
   std::string none = fmt::format("none of the {} is feasible", plural(report.done, "point"));
-  if (rows.empty()) return none;
+  if (rows.empty())
+    return fmt::format("{}: {} not fit, {} cannot run; without conditions each row says why", none,
+                       report.misfits == 1 ? "1 does" : fmt::format("{} do", report.misfits),
+                       report.cannot_run);
   return fmt::format("{}; of the first: {}", none, rows.front().reason);
 }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 
+#include "models/quantity.h"
 #include "sim/compiled_graph.h"
 #include "sim/iteration_clock.h"
 #include "sim/simulate.h"
@@ -199,6 +200,23 @@ Result<Outcome> with_uncertainty(const Scenario& scenario, Outcome outcome) {
   std::sort(uncertainty.iteration_times_s.begin(), uncertainty.iteration_times_s.end());
   outcome.uncertainty = std::move(uncertainty);
   return outcome;
+}
+
+std::optional<std::string> lockstep_note(const Scenario& scenario, const Outcome& outcome) {
+  constexpr std::uint32_t most_activities = 2'000'000;
+  if (scenario.noise || !outcome.graph.rates_change() || outcome.graph.size() > most_activities)
+    return std::nullopt;
+  Scenario apart = scenario;
+  apart.noise.emplace();
+  apart.noise->noise.spread = 1e-6;
+  const double time =
+      sample_by_events(Sampler(apart, outcome), IterationClock(outcome), outcome.graph, 1).front();
+  const double change = time / outcome.iteration_time_s - 1;
+  if (!(std::abs(change) >= 0.01)) return std::nullopt;
+  return fmt::format(
+      "transfers that share a card start at the very same instants here: with ops that differ by a "
+      "millionth an iteration takes {} ({:+.2f} %); noise tells what real runs take",
+      to_text(round_up(time * 1e9)), 100 * change);
 }
 
 double probability_faster(const Outcome& a, const Outcome& b) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/noise.h"
@@ -16,6 +18,12 @@ namespace plumbline {
 /// quartiles (their distance / 1.349, as for normal samples), the layers independent of each other.
 /// Errors: a measured spread where the profile holds none.
 Result<Outcome> with_uncertainty(const Scenario& scenario, Outcome outcome);
+
+/// Where transfers share cards, what arrives at the very same instant shares them for ever; a run
+/// whose ops differ by a millionth may fall into another step, and be faster. Says so, with both
+/// times, where they differ by 1 % or more; nothing for a prediction with noise, without transfers
+/// that share, or of more than two million activities.
+std::optional<std::string> lockstep_note(const Scenario& scenario, const Outcome& outcome);
 
 /// The probability that a run of `a` takes less time per sample than one of `b`, over all pairs of
 /// their samples; of equal ones the half counts. Requires: both have an uncertainty.

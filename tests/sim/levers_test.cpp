@@ -200,6 +200,39 @@ TEST_CASE("on shared cards the changes are those of a simulation") {
   CHECK(!find(found, LeverKind::forward, 0).until);
 }
 
+TEST_CASE("the links of all copies are one lever, which gains no more than every link") {
+  const auto of = [](const char* inner, const char* outer) {
+    return levers(predicted(
+        std::string("version: 1\nmodel: {uniform: {layers: 4, forward: 10 ms, backward: 20 ms, "
+                    "output: 10 MB, parameters: 1 MB}}\ncluster: {levels: [{size: 4, ") +
+        inner + "}, {size: 4, " + outer +
+        "}]}\nplan: {stages: 4, data_parallel: 4}\nschedule: {name: 1f1b, micro_batches: 32}\n"));
+  };
+  for (const char* outer : {"bandwidth: 4 GB/s", "latency: 2 ms"}) {
+    const Levers found = of("bandwidth: 450 GB/s", outer);
+    const bool shares = std::string(outer).starts_with("bandwidth");
+    CHECK(found.exact == !shares);
+    double every = 0;
+    int pipelines = 0;
+    int rings = 0;
+    for (const Lever& lever : found.all) {
+      const LeverKind kind = shares ? LeverKind::bandwidth : LeverKind::latency;
+      if (lever.kind != kind) continue;
+      if (lever.every) every = lever.gain_s;
+      if (lever.every || lever.links == 1) continue;
+      CHECK(lever.links == 4);
+      pipelines += lever.from.value / 4 != lever.to.value / 4 ? 1 : 0;
+      rings += lever.from.value / 4 == lever.to.value / 4 ? 1 : 0;
+    }
+    CHECK(every > 0);
+    CHECK(pipelines == 6);  // three boundaries, two ways
+    CHECK(rings == (shares ? 4 : 0));
+    for (const Lever& lever : found.all) {
+      if (lever.kind == LeverKind::bandwidth && shares) CHECK(lever.gain_s <= every);
+    }
+  }
+}
+
 TEST_CASE("on shared cards a step that parts two transfers is not taken for what it is worth") {
   // 1 % less of B of stage 5 saves 1.9 ms here, as much as 96.9 of the 16 that there are.
   const auto scenario = read_scenario("examples/two-servers.yaml", {});

@@ -112,6 +112,27 @@ TEST_CASE("a measured spread is that of the layers' sum, by their quartiles") {
   CHECK(deviation == doctest::Approx(50e-6).epsilon(0.03));
 }
 
+TEST_CASE("copies that meet on a card at every step are told to be in lockstep") {
+  const auto note = [](const std::string& more) {
+    const auto scenario = parse_scenario(
+        text_source("lockstep.yaml",
+                    "version: 1\nmodel: {uniform: {layers: 4, forward: 10 ms, backward: 20 ms, "
+                    "output: 10 MB}}\ncluster: {levels: [{size: 4, bandwidth: 450 GB/s}, {size: 4, "
+                    "bandwidth: 4 GB/s}]}\nschedule: {name: 1f1b, micro_batches: 32}\n" +
+                        more),
+        {});
+    REQUIRE(scenario);
+    const auto prediction = predict(*scenario);
+    REQUIRE(prediction);
+    return lockstep_note(*scenario, *prediction).value_or("");
+  };
+  const std::string copies = "plan: {stages: 4, data_parallel: 4}\n";
+  CHECK(note(copies).find("with ops that differ by a millionth an iteration takes 1.46") !=
+        std::string::npos);
+  CHECK(note(copies + "noise: {spread: 0.01, samples: 2}\n").empty());
+  CHECK(note("plan: {stages: 4}\n").empty());
+}
+
 TEST_CASE("the probability to be faster is that over all pairs, by the time of a sample") {
   const auto a =
       predicted(kPipeline + kFlat + "schedule: {name: 1f1b, micro_batches: 4}\n" + kNoise);
