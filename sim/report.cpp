@@ -119,6 +119,7 @@ std::string device_table(const Outcome& p) {
     if (p.memory_limit) row.emplace_back(*p.fits(slot) ? "yes" : "NO");
     table.row(std::move(row));
   }
+  if (p.graph.slots() > kMostSeparate) table.join_alike();
   return table.print();
 }
 
@@ -143,6 +144,7 @@ std::string cause_table(const Outcome& p) {
     }
     table.row(std::move(row));
   }
+  if (p.graph.slots() > kMostSeparate) table.join_alike();
   return "\nwhere the idle time comes from\n" + table.print();
 }
 
@@ -159,6 +161,7 @@ std::string memory_table(const Outcome& p) {
                to_text(peak.optimizer), to_text(peak.activations), to_text(peak.stash),
                to_text(peak.buffers), to_text(peak.sum())});
   }
+  if (p.graph.slots() > kMostSeparate) table.join_alike();
   return "\nwhat the peak memory holds\n" + table.print();
 }
 

@@ -5,8 +5,35 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "models/quantity.h"
 
 namespace plumbline {
+
+void Table::join_alike() {
+  const auto alike = [&](std::size_t a, std::size_t b) {
+    return remarks_[a] == remarks_[b] && rows_[a].size() == rows_[b].size() &&
+           std::equal(rows_[a].begin() + 1, rows_[a].end(), rows_[b].begin() + 1);
+  };
+  const auto follows = [&](std::size_t a, std::size_t b) {
+    const auto one = parse_count(rows_[a].front());
+    const auto next = parse_count(rows_[b].front());
+    return one.value && next.value && *next.value == *one.value + 1;
+  };
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> remarks;
+  for (std::size_t first = 0; first < rows_.size();) {
+    std::size_t end = first + 1;
+    while (first > 0 && end < rows_.size() && alike(first, end) && follows(end - 1, end)) ++end;
+    rows.push_back(rows_[first]);
+    remarks.push_back(remarks_[first]);
+    if (end > first + 1) rows.back().front() += '-' + rows_[end - 1].front();
+    first = end;
+  }
+  rows_ = std::move(rows);
+  remarks_ = std::move(remarks);
+}
 
 std::string Table::print() const {
   std::vector<std::size_t> widths;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -16,12 +17,18 @@ class Table {
     rows_.push_back(std::move(cells));
     remarks_.push_back(std::move(remark));
   }
+  /// Rows behind the header that count up in their first cells and are alike in all others become
+  /// one, with `4-7` in its first.
+  void join_alike();
   std::string print() const;
 
  private:
   std::vector<std::vector<std::string>> rows_;
   std::vector<std::string> remarks_;  ///< Parallel to rows_.
 };
+
+/// Tables and pictures of more devices than that join what is alike.
+inline constexpr std::size_t kMostSeparate = 16;
 
 /// 0.2727 as "27.27 %".
 std::string percent(double fraction);

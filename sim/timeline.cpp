@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "models/quantity.h"
+#include "sim/table.h"
 
 namespace plumbline {
 namespace {
@@ -154,25 +155,35 @@ class Pen {
   Pen(const Outcome& p, const TimelineStyle& style) : p_(p), style_(style) {}
 
   std::string draw() {
-    const std::size_t shown = std::min<std::size_t>(p_.graph.slots(), kMostRows);
-    const std::size_t name_width =
-        fmt::format("device {}", p_.graph.devices[shown - 1].value).size();
+    const std::size_t slots = p_.graph.slots();
+    const bool joins = slots > kMostSeparate;
+    const std::uint32_t last = p_.graph.devices[slots - 1].value;
+    const std::size_t name_width = name(last, joins ? last + 1 : last).size();
     const std::size_t frame = name_width + 5;  // two spaces, a space and two bars
     const std::size_t columns =
         whole_columns(p_, std::max<std::size_t>(style_.width, frame + 4) - frame);
     const TimelineCells cells = timeline_cells(p_, columns);
     std::string text = axis(name_width + 4, columns);
-    for (std::size_t slot = 0; slot < shown; ++slot) {
-      text += fmt::format("  {:<{}} {}", fmt::format("device {}", p_.graph.devices[slot].value),
-                          name_width, bar());
-      text += row(cells[slot]) + bar() + '\n';
+    std::size_t slot = 0;
+    for (std::size_t lines = 0; slot < slots && lines < kMostRows; ++lines) {
+      const std::uint32_t first = p_.graph.devices[slot].value;
+      const std::string drawn = row(cells[slot]);
+      std::uint32_t end = first;
+      for (++slot; joins && slot < slots; ++slot, ++end) {
+        if (p_.graph.devices[slot].value != end + 1 || row(cells[slot]) != drawn) break;
+      }
+      text += fmt::format("  {:<{}} {}{}{}\n", name(first, end), name_width, bar(), drawn, bar());
     }
-    if (shown < p_.graph.slots())
-      text += fmt::format("  ... and {} more devices\n", p_.graph.slots() - shown);
+    if (slot < slots) text += fmt::format("  ... and {} more devices\n", slots - slot);
     return text + legend(cells, columns);
   }
 
  private:
+  static std::string name(std::uint32_t first, std::uint32_t last) {
+    return first == last ? fmt::format("device {}", first)
+                         : fmt::format("device {}-{}", first, last);
+  }
+
   std::string bar() const { return style_.unicode ? "│" : "|"; }
 
   std::string axis(std::size_t indent, std::size_t columns) const {
