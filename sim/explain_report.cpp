@@ -5,6 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "models/quantity.h"
 #include "sim/critical.h"
@@ -142,23 +146,56 @@ std::string cause_text(const Wait& wait) {
   return text;
 }
 
+/// The same wait of several copies of a pipeline: for the same op, at the same time.
+struct SharedWait {
+  const Wait* first = nullptr;
+  std::uint32_t devices = 1;
+};
+
+std::vector<SharedWait> joined(const OpGraph& graph, const std::vector<Wait>& waits) {
+  const auto op = [&](std::uint32_t node) {
+    return node == kNobody ? std::string() : to_text(graph.activities[node]);
+  };
+  std::map<std::tuple<SimTime, SimTime, std::string, std::string>, std::size_t> places;
+  std::vector<SharedWait> shared;
+  for (const Wait& wait : waits) {
+    const auto [place, is_new] =
+        places.try_emplace({wait.begin, wait.end, op(wait.next), op(wait.culprit)}, shared.size());
+    if (is_new) {
+      shared.push_back({&wait, 1});
+    } else {
+      ++shared[place->second].devices;
+    }
+  }
+  return shared;
+}
+
 std::string wait_table(const Outcome& p, const Explanation& e, std::optional<DeviceId> device) {
-  std::vector<const Wait*> shown;
-  for (const Wait& wait : e.waits) {
-    if (!device || p.graph.devices[wait.slot] == *device) shown.push_back(&wait);
+  std::vector<SharedWait> shown;
+  if (device) {
+    for (const Wait& wait : e.waits) {
+      if (p.graph.devices[wait.slot] == *device) shown.push_back({&wait, 1});
+    }
+  } else {
+    shown = joined(p.graph, e.waits);
   }
   const std::size_t all = shown.size();
   if (all == 0) return "";
   if (!device && all > kShownWaits) {
-    std::stable_sort(shown.begin(), shown.end(),
-                     [](const Wait* a, const Wait* b) { return a->length() > b->length(); });
+    std::stable_sort(shown.begin(), shown.end(), [](const SharedWait& a, const SharedWait& b) {
+      return a.first->length() > b.first->length();
+    });
     shown.resize(kShownWaits);
   }
   std::string text = device ? fmt::format("\nwhy device {} was idle\n", device->value)
                             : "\nwhy devices were idle\n";
-  for (const Wait* wait : shown) {
-    text += fmt::format("  device {} idle {} to {}: {} ({})\n", device_name(p.graph, wait->slot),
-                        at(wait->begin), at(wait->end), to_text(p.graph, *wait), cause_text(*wait));
+  for (const SharedWait& one : shown) {
+    const Wait* const wait = one.first;
+    const std::string others =
+        one.devices > 1 ? fmt::format("; {} more devices likewise", one.devices - 1) : "";
+    text += fmt::format("  device {} idle {} to {}: {} ({}{})\n", device_name(p.graph, wait->slot),
+                        at(wait->begin), at(wait->end), to_text(p.graph, *wait), cause_text(*wait),
+                        others);
   }
   if (shown.size() < all)
     text += fmt::format("  and {} shorter ones; --device N shows all of one device\n",
