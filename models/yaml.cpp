@@ -257,6 +257,32 @@ Result<YamlNode> read_yaml(const std::string& path) {
   return parse_yaml(*source);
 }
 
+std::vector<std::string> without_brackets(const std::string& key) {
+  const std::size_t first = key.find('[');
+  if (first == 0 || first == std::string::npos) return {key};
+  std::vector<std::string> parts = {key.substr(0, first)};
+  for (std::size_t at = first; at < key.size();) {
+    const std::size_t end = key.find(']', at);
+    const std::string index =
+        key[at] == '[' && end != std::string::npos ? key.substr(at + 1, end - at - 1) : "";
+    if (index.empty() || index.find_first_not_of("0123456789") != std::string::npos) return {key};
+    parts.push_back(index);
+    at = end + 1;
+  }
+  return parts;
+}
+
+std::string dotted(const std::string& path) {
+  std::string text;
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find('.', at), path.size());
+    for (const std::string& part : without_brackets(path.substr(at, end - at)))
+      text += (text.empty() && at == 0 ? "" : ".") + part;
+    at = end + 1;
+  }
+  return text;
+}
+
 Result<YamlOverride> parse_override(const std::string& argument) {
   auto source = std::make_shared<Source>();
   source->name = "<command line>";
@@ -314,14 +340,10 @@ Result<YamlOverride> parse_override(const std::string& argument) {
       return Diagnostics{input_error(place(at, 1), "a key of the path is empty")};
     }
     const Mark before = place(0, at == 0 ? 1 : at - 1);
-    // levels[1], as messages name it, is levels.1.
-    const std::size_t bracket = key.back() == ']' ? key.find('[') : std::string::npos;
-    if (bracket != std::string::npos && bracket > 0) {
-      const std::string index = key.substr(bracket + 1, key.size() - bracket - 2);
-      change.path.push_back({key.substr(0, bracket), place(at, bracket), before});
-      change.path.push_back({index, place(at + bracket + 1, index.size()), before});
-    } else {
-      change.path.push_back({key, place(at, key.size()), before});
+    std::size_t from = 0;
+    for (const std::string& part : without_brackets(key)) {
+      change.path.push_back({part, place(at + from, part.size()), before});
+      from += part.size() + (from == 0 ? 1 : 2);  // behind `[`, or `][`
     }
     if (end == equals) return change;
     at = end + 1;

@@ -52,7 +52,14 @@ struct YamlOverride {
   YamlNode value;         ///< Null takes the key out.
 };
 
+/// The key and the indices of `devices[0][1]`: devices, 0, 1. Any other text alone.
+std::vector<std::string> without_brackets(const std::string& key);
+
+/// The path with dots alone: `levels.1` for `levels[1]`.
+std::string dotted(const std::string& path);
+
 /// Reads "a.b=value"; the value is YAML. Errors: no '=', an empty path, a value that is not YAML.
+/// `levels[1]`, as messages write it, is `levels.1`.
 Result<YamlOverride> parse_override(const std::string& argument);
 
 /// Sets what `change` names in the tree under `root`: maps on the way are made, list elements are

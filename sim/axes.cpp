@@ -99,7 +99,7 @@ std::optional<std::string_view> inside_of_range(std::string_view text) {
 Result<Argument> split(const std::string& argument) {
   const std::size_t equals = argument.find('=');
   if (equals == std::string::npos) return Argument{argument, {""}, false};  // its reader tells
-  Argument axis{argument.substr(0, equals), {}, true};
+  Argument axis{dotted(argument.substr(0, equals)), {}, true};
   for (const std::string& piece : pieces(std::string_view(argument).substr(equals + 1))) {
     if (const auto inside = inside_of_range(piece)) {
       auto values = range_values(*inside, mark_of(argument));
@@ -159,9 +159,10 @@ std::string flow_text(const YamlNode& node) {
 /// The path of an axis in a `sweep` section.
 std::vector<YamlOverride::Key> path_of(const YamlNode::Entry& entry) {
   std::vector<YamlOverride::Key> path;
+  const std::string key = dotted(entry.key);
   for (std::size_t at = 0;;) {
-    const std::size_t end = entry.key.find('.', at);
-    path.push_back({entry.key.substr(at, end - at), entry.mark, entry.mark});
+    const std::size_t end = key.find('.', at);
+    path.push_back({key.substr(at, end - at), entry.mark, entry.mark});
     if (end == std::string::npos) return path;
     at = end + 1;
   }
@@ -234,7 +235,7 @@ std::vector<Axis> read_axes(const YamlNode& section, Diagnostics& problems) {
       problems.push_back(input_error(entry.mark, "a key of the path is empty"));
       continue;
     }
-    Axis axis{entry.key, {}, {}};
+    Axis axis{dotted(entry.key), {}, {}};
     axis.values.reserve(values->size());
     axis.changes.reserve(values->size());
     for (const YamlNode& value : *values) {

@@ -155,7 +155,8 @@ class Handles {
     std::size_t level = 0;  // the innermost that both are in
     for (std::uint32_t size = cluster_.levels[0].size; a / size != b / size; ++level)
       size *= cluster_.levels[level + 1].size;
-    auto& links = alike_[{a / copies_, b / copies_, level}];
+    const bool within = a % copies_ == b % copies_;  // a copy, or a ring between them
+    auto& links = alike_[{a / copies_, b / copies_, level, within}];
     if (std::find(links.begin(), links.end(), std::pair{a, b}) == links.end())
       links.emplace_back(a, b);
     return links.front();
@@ -193,8 +194,9 @@ class Handles {
   const Cluster& cluster_;
   std::uint32_t copies_ = 1;
   CostIndex index_;
-  /// By the devices in a copy of sender and receiver, and the level that joins them.
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::size_t>,
+  /// By the devices in a copy of sender and receiver, the level that joins them, and whether they
+  /// are of one copy.
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::size_t, bool>,
            std::vector<std::pair<std::uint32_t, std::uint32_t>>>
       alike_;
   std::vector<Handle> handles_;
@@ -269,11 +271,16 @@ class Evaluator {
       : clock_(clock), compiled_(graph, index, clock.watched()) {
     plain_ = compiled_.tables();
     compiled_.evaluate(plain_, workspace_, rows_);
-    const std::int64_t end = std::max<std::int64_t>(rows_[0], 1);
+    end_ = std::max<std::int64_t>(rows_[0], 1);
     constexpr std::int64_t most = std::int64_t{1} << 62;
-    scale_ = most / end;
-    // Weights on one path add up to no more than its end, shifted.
-    while ((end >> shift_) >= scale_) ++shift_;
+    scale_ = most / end_;
+    for (const auto& [entries, counts] :
+         {std::pair{&index.hold, &holds_}, std::pair{&index.latency, &latencies_}}) {
+      for (const std::uint32_t entry : *entries) {
+        if (entry >= counts->size()) counts->resize(std::size_t{entry} + 1);
+        ++(*counts)[entry];
+      }
+    }
   }
 
   /// `handles[i]` made shorter by the share `x[i]`, for each i; at most 16 of them.
@@ -282,26 +289,30 @@ class Evaluator {
     CompiledGraph::Tables tables = plain_;
     for (std::int64_t& time : tables.hold) time *= scale_;
     for (std::int64_t& time : tables.latency) time *= scale_;
+    std::vector<double> steps;
+    steps.reserve(handles.size());
     for (std::size_t lane = 0; lane < handles.size(); ++lane) {
-      for (const Part& part : handles[lane]->parts) {
+      const Handle& handle = *handles[lane];
+      steps.push_back(step_of(handle));
+      for (const Part& part : handle.parts) {
         std::int64_t& time =
             (part.is_latency ? tables.latency : tables.hold)[part.entry * kLanes + lane];
         const auto less = std::llround(x[lane] * static_cast<double>(part.weight));
-        time += -less * scale_ + static_cast<std::int64_t>(side) * step(*handles[lane], part);
+        const auto moved =
+            std::max<std::int64_t>(1, std::llround(static_cast<double>(part.weight) / steps[lane]));
+        time += -less * scale_ + static_cast<std::int64_t>(side) * moved;
       }
     }
     compiled_.evaluate(tables, workspace_, rows_);
     std::vector<Point> points;
     points.reserve(handles.size());
     for (std::size_t lane = 0; lane < handles.size(); ++lane) {
-      const double per_step =
-          static_cast<double>(handles[lane]->unit) * std::exp2(shift_of(*handles[lane]));
-      const Point end = read(rows_[lane], side, per_step);
+      const Point end = read(rows_[lane], side, steps[lane]);
       if (clock_.watched().empty()) {
         points.push_back(end);
       } else {
-        const Point first = read(rows_[kLanes + lane], side, per_step);
-        const Point last = read(rows_[2 * kLanes + lane], side, per_step);
+        const Point first = read(rows_[kLanes + lane], side, steps[lane]);
+        const Point last = read(rows_[2 * kLanes + lane], side, steps[lane]);
         points.push_back({last.length - first.length, last.slope - first.slope});
       }
     }
@@ -309,10 +320,22 @@ class Evaluator {
   }
 
  private:
-  /// One part needs no more than a step of 1; several keep their ratio.
-  int shift_of(const Handle& handle) const { return handle.parts.size() == 1 ? 0 : shift_; }
-  std::int64_t step(const Handle& handle, const Part& part) const {
-    return std::max<std::int64_t>(1, part.weight / handle.unit >> shift_of(handle));
+  /// Weights are counted in steps of the unit, which keeps their ratio; in longer ones where those
+  /// on one path could add up to more than what times are multiplied by. No path has more than its
+  /// end holds, nor more than all nodes together.
+  double step_of(const Handle& handle) const {
+    double all = 0;
+    std::int64_t largest = handle.unit;
+    for (const Part& part : handle.parts) {
+      const auto& counts = part.is_latency ? latencies_ : holds_;
+      const std::uint32_t nodes = part.entry < counts.size() ? counts[part.entry] : 0;
+      largest = std::max(largest, part.weight);
+      all += static_cast<double>(part.weight) * nodes;
+    }
+    const double most = std::min(all, static_cast<double>(end_));
+    const double least = most / (0.9 * static_cast<double>(scale_));
+    const auto unit = static_cast<double>(handle.unit);
+    return least <= unit ? unit : std::min(least, static_cast<double>(largest));
   }
 
   /// `value` is time x scale +- steps.
@@ -327,8 +350,10 @@ class Evaluator {
   CompiledGraph::Tables plain_;
   CompiledGraph::Workspace workspace_;
   std::vector<std::int64_t> rows_;
+  std::int64_t end_ = 1;
   std::int64_t scale_ = 1;
-  int shift_ = 0;
+  std::vector<std::uint32_t> holds_;  ///< How many nodes have each entry.
+  std::vector<std::uint32_t> latencies_;
 };
 
 void settle(Lever& lever, double slope, const IterationClock& clock) {

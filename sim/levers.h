@@ -32,7 +32,7 @@ struct Lever {
   DeviceId from;       ///< Of a link.
   DeviceId to;
   /// Links that are moved together: those that the copies of a pipeline have in its place, or that
-  /// a ring has between them. One of them alone gains nothing, as the others stay as they are.
+  /// a ring has between them. One of them alone would have to wait for the others.
   std::uint32_t links = 1;
   Duration now{};         ///< What one op takes, or one transfer; the longest of several.
   double gain_s = 0;      ///< -dT/dx at x = 0: how much of T lies in it on every longest path.

@@ -14,6 +14,7 @@
 
 #include "models/diagnostic.h"
 #include "models/quantity.h"
+#include "models/yaml.h"
 
 namespace plumbline {
 namespace {
@@ -168,7 +169,7 @@ Result<Condition> parse_condition(const std::string& text, const std::vector<Swe
                                    : fmt::format("'{}' is no comparison", clipped(operation)),
                  "one of < <= > >= == !=, such as 'peak_memory_bytes < 80 GB'");
   }
-  const std::string key = without_spaces(std::string_view(text).substr(0, at));
+  const std::string key = dotted(without_spaces(std::string_view(text).substr(0, at)));
   const std::string value =
       end == std::string::npos ? "" : without_spaces(std::string_view(text).substr(end));
   const auto wrong_value = [&](std::string_view problem, std::string help) {

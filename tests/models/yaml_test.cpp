@@ -70,6 +70,8 @@ TEST_CASE("overrides set, make, index and take out keys, and know their place") 
   CHECK(root.entries[0].value.entries.size() == 1);
   CHECK(apply_override(root, "nonsense"));
   CHECK(apply_override(root, "a.l.5=1"));
+  CHECK(!apply_override(root, "a.l[1].c=4"));
+  CHECK(apply_override(root, "a.l[5]=1"));
   CHECK(apply_override(root, "a.b=[1"));
   CHECK(apply_override(root, "a..b=1"));
 }
@@ -79,6 +81,25 @@ TEST_CASE("a word is suggested when it is near, and not when it is far") {
         "did you mean 'micro_batches'?");
   CHECK(did_you_mean("nmae", {"name"}) == "did you mean 'name'?");
   CHECK(did_you_mean("colour", {"name", "file"}) == "");
+}
+
+TEST_CASE("indices in brackets are keys of a path") {
+  using Parts = std::vector<std::string>;
+  CHECK(without_brackets("devices[0][12]") == Parts{"devices", "0", "12"});
+  for (const char* other : {"", "[1]", "a[]", "a[x]", "a[1", "a]1[", "a[1]b", "a[1][", "a"})
+    CHECK(without_brackets(other) == Parts{other});
+  CHECK(dotted("cluster.levels[1].bandwidth") == "cluster.levels.1.bandwidth");
+  CHECK(dotted("plan.devices[0][1]") == "plan.devices.0.1");
+  CHECK(dotted("a.b") == "a.b");
+  CHECK(dotted(".a.") == ".a.");
+  CHECK(dotted("") == "");
+  const auto change = parse_override("a.l[1][0].c=4");
+  REQUIRE(change);
+  REQUIRE(change->path.size() == 5);
+  CHECK(change->path[2].text == "1");
+  CHECK(change->path[2].mark.column == 5);
+  CHECK(change->path[3].mark.column == 8);
+  CHECK(change->path[4].mark.column == 11);
 }
 
 }  // namespace

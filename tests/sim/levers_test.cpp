@@ -200,6 +200,32 @@ TEST_CASE("on shared cards the changes are those of a simulation") {
   CHECK(!find(found, LeverKind::forward, 0).until);
 }
 
+TEST_CASE("however long an iteration takes, a path holds as many ops of all stages") {
+  for (const int m : {4, 5, 32, 400}) {
+    for (const char* unit : {"ms", "s"}) {
+      CAPTURE(m);
+      CAPTURE(unit);
+      // Equal stages, and stages whose times have no common divisor but 1 ns.
+      for (const char* odd : {"000000", "000007"}) {
+        std::string layers;
+        for (const char* own : {"000000", odd, "000000", "000000"})
+          layers += fmt::format("{{name: l{2}, forward: 100 {0}, backward: 200.{1} {0}}}, ", unit,
+                                own, layers.size());
+        const Levers found =
+            levers(predicted(fmt::format("version: 1\nmodel: {{layers: [{}]}}\ncluster: {{devices: "
+                                         "4, link: {{latency: 3 us}}}}\n"
+                                         "schedule: {{name: 1f1b, micro_batches: {}}}\n",
+                                         layers, m)));
+        REQUIRE(found.exact);
+        for (const Lever& lever : found.all) {
+          if (lever.kind == LeverKind::backward && lever.every)
+            CHECK(lever.derivative == doctest::Approx(m + 3).epsilon(m == 400 ? 1e-2 : 1e-3));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("the links of all copies are one lever, which gains no more than every link") {
   const auto of = [](const char* inner, const char* outer) {
     return levers(predicted(
@@ -228,7 +254,9 @@ TEST_CASE("the links of all copies are one lever, which gains no more than every
     CHECK(pipelines == 6);  // three boundaries, two ways
     CHECK(rings == (shares ? 4 : 0));
     for (const Lever& lever : found.all) {
-      if (lever.kind == LeverKind::bandwidth && shares) CHECK(lever.gain_s <= every);
+      const bool is_link = lever.kind == LeverKind::bandwidth || lever.kind == LeverKind::latency;
+      if (is_link && (shares == (lever.kind == LeverKind::bandwidth)))
+        CHECK(lever.gain_s <= every * (1 + 1e-12));
     }
   }
 }
