@@ -29,8 +29,9 @@ std::vector<PlanCandidate> with_variants(const PlannerInput& input,
                                          const std::vector<PlanCandidate>& plans);
 
 /// The plans that one would write by hand: for each number of stages that divides the devices, as
-/// many replicas of each, and layers in their topological order cut by time alone (balanced_counts).
-/// Within the input's bounds on stages and replicas, but whether they fit the memory or not.
+/// many replicas of each, and layers in their topological order cut by time alone
+/// (balanced_counts). Within the input's bounds on stages and replicas, but whether they fit the
+/// memory or not.
 std::vector<PlanCandidate> even_plans(const PlannerInput& input);
 
 /// Data parallelism over the devices that may be used; see DataParallelPlan.
