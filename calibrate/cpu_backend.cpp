@@ -84,6 +84,7 @@ class Store {
     rounds_.resize(stages);
     round_mutexes_ = std::vector<std::mutex>(stages);
     first_weights_.resize(stages);
+    common_weights_.resize(stages);
   }
 
   const Network& network() const { return network_; }
@@ -155,6 +156,28 @@ class Store {
     losses_[iteration].second += batch_;
   }
 
+  /// The parameters that a device updates: its share where the optimizer is sharded. Shares begin
+  /// at whole lines of the caches.
+  ParameterRange updated_by(std::uint32_t stage, std::uint32_t slot, std::size_t floats) const {
+    if (!plan_.memory.sharded_optimizer) return {0, floats};
+    constexpr std::size_t line = 16;
+    const std::size_t members = plan_.graph.stage_slots[stage].size();
+    const std::size_t share = (floats + members * line - 1) / (members * line) * line;
+    const std::size_t self = member(stage, slot);
+    return {std::min(floats, self * share), std::min(floats, (self + 1) * share)};
+  }
+
+  /// The weights that a device begins with, which `make` makes. Those of a sharded optimizer are
+  /// one piece of memory for all its devices, in which each writes its share when none reads: so
+  /// all have them all, as all have the tensors that are sent.
+  template <class Make>
+  Shared weights_of(std::uint32_t stage, Make&& make) {
+    if (!plan_.memory.sharded_optimizer) return make();
+    const std::lock_guard lock(mutex_);
+    if (!common_weights_[stage]) common_weights_[stage] = make();
+    return common_weights_[stage];
+  }
+
   /// Tells the newest weights of a stage's first device.
   void tell_weights(std::uint32_t stage, std::uint32_t slot, const Shared& weights,
                     std::size_t floats) {
@@ -205,6 +228,7 @@ class Store {
   std::mutex mutex_;  ///< Of what follows.
   std::vector<std::pair<double, std::int64_t>> losses_;
   std::vector<std::pair<Shared, std::size_t>> first_weights_;  ///< Of each stage, with its size.
+  std::vector<Shared> common_weights_;                         ///< Of each stage.
 };
 
 /// One stage on one device.
@@ -226,9 +250,13 @@ class StageOnDevice {
         left_(std::make_shared<Pool>(kernels_.left_floats())),
         scratch_(kernels_.scratch_floats()),
         in_flight_(store.plan().graph.micro_batches),
-        optimizer_(store.optimizer(), kernels_.parameter_floats(), store.options().learning_rate) {
-    weights_[0] = share(parameters_);
-    kernels_.initialise(weights_[0]->data(), store.options().seed);
+        optimizer_(store.optimizer(), store.updated_by(stage, slot, kernels_.parameter_floats()),
+                   store.options().learning_rate) {
+    weights_[0] = store.weights_of(stage, [&] {
+      Shared first = share(parameters_);
+      kernels_.initialise(first->data(), store.options().seed);
+      return first;
+    });
     loss_weights_.assign(static_cast<std::size_t>(store.batch()), store.loss_weight(stage));
     store.tell_weights(stage_, slot_, weights_[0], kernels_.parameter_floats());
   }
@@ -395,7 +423,7 @@ class StageOnDevice {
     optimizer_.step();
     for (std::size_t i = 0; i < kernels_.layers(); ++i) {
       const auto [first, last] = kernels_.parameters_of(i);
-      optimizer_.update(first, last, gradients, old_weights, made->data());
+      optimizer_.update({first, last}, gradients, old_weights, made->data());
       if (again) std::fill(members[0]->data() + first, members[0]->data() + last, 0.0F);
     }
     weights_[task.version] = std::move(made);

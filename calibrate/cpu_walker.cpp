@@ -28,7 +28,7 @@ Walker::Walker(const Network& network, const WalkerTask& task)
       parameters_(stage_.parameter_floats()),
       gradients_(stage_.parameter_floats()),
       scratch_(stage_.scratch_floats()),
-      optimizer_(task.optimizer, stage_.parameter_floats(), 1e-6),
+      optimizer_(task.optimizer, {0, stage_.parameter_floats()}, 1e-6),
       loss_weights_(static_cast<std::size_t>(task.batch), 1.0F / static_cast<float>(task.batch)) {
   stage_.initialise(parameters_.data(), task.seed);
   std::fill_n(gradients_.data(), stage_.parameter_floats(), 0.0F);
@@ -104,7 +104,7 @@ void Walker::update(Stamps* stamps) {
   for (std::size_t i = 0; i < stage_.layers(); ++i) {
     stamps->push_back(now());
     const auto [first, last] = stage_.parameters_of(i);
-    optimizer_.update(first, last, {gradients_.data()}, parameters_.data(), parameters_.data());
+    optimizer_.update({first, last}, {gradients_.data()}, parameters_.data(), parameters_.data());
     std::fill(gradients_.data() + first, gradients_.data() + last, 0.0F);
   }
   stamps->push_back(now());

@@ -225,7 +225,7 @@ DeviceMemory Ledger::peak() const {
     memory.peak.weights += parameters;
     memory.peak.gradients += parameters;
     memory.peak.optimizer +=
-        Bytes{std::llround(plan_.memory.optimizer_state * static_cast<double>(parameters.count))};
+        optimizer_bytes(plan_.memory, parameters, plan_.graph.stage_slots[stage.stage].size());
     memory.peak.stash += parameters * (stage.most_kept - 1);
     memory.weight_versions = std::max(memory.weight_versions, stage.most_kept);
   }

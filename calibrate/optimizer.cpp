@@ -36,21 +36,22 @@ void add(float* __restrict sum, const float* __restrict values, std::size_t size
 
 }  // namespace
 
-Optimizer::Optimizer(OptimizerKind kind, std::size_t parameters, double rate)
-    : kind_(kind), rate_(static_cast<float>(rate)) {
+Optimizer::Optimizer(OptimizerKind kind, const ParameterRange& own, double rate)
+    : kind_(kind), own_(own), rate_(static_cast<float>(rate)) {
   if (kind == OptimizerKind::gradient_descent) return;
   for (Buffer* moment : {&first_moment_, &second_moment_}) {
-    *moment = Buffer(parameters);
-    std::fill_n(moment->data(), parameters, 0.0F);
+    *moment = Buffer(own.last - own.first);
+    std::fill_n(moment->data(), own.last - own.first, 0.0F);
   }
 }
 
 void Optimizer::step() { ++steps_; }
 
-void Optimizer::update(std::size_t first, std::size_t last,
-                       const std::vector<const float*>& gradients, const float* before,
-                       float* after) {
+void Optimizer::update(const ParameterRange& range, const std::vector<const float*>& gradients,
+                       const float* before, float* after) {
+  const auto [first, last] = range.within(own_);
   const std::size_t size = last - first;
+  if (size == 0) return;
   if (after != before) std::copy(before + first, before + last, after + first);
   const float* gradient = gradients.front() + first;
   if (gradients.size() > 1) {
@@ -62,8 +63,9 @@ void Optimizer::update(std::size_t first, std::size_t last,
   if (kind_ == OptimizerKind::gradient_descent) {
     descend(after + first, gradient, size, rate_);
   } else {
-    descend_with_moments(after + first, gradient, first_moment_.data() + first,
-                         second_moment_.data() + first, size, rate_, static_cast<float>(steps_));
+    const std::size_t moment = first - own_.first;
+    descend_with_moments(after + first, gradient, first_moment_.data() + moment,
+                         second_moment_.data() + moment, size, rate_, static_cast<float>(steps_));
   }
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -11,20 +12,32 @@
 
 namespace plumbline {
 
-/// The state of the parameters of one stage on one device.
+/// Some of a stage's parameters: first..last-1, in floats.
+struct ParameterRange {
+  std::size_t first = 0;
+  std::size_t last = 0;
+
+  ParameterRange within(const ParameterRange& other) const {
+    const std::size_t begin = std::max(first, other.first);
+    return {begin, std::max(begin, std::min(last, other.last))};
+  }
+};
+
+/// The state of the parameters of one stage on one device, or of its share of them.
 class Optimizer {
  public:
-  Optimizer(OptimizerKind kind, std::size_t parameters, double rate);
+  Optimizer(OptimizerKind kind, const ParameterRange& own, double rate);
 
   /// Counts a step; update() is called for every parameter after it.
   void step();
-  /// Parameters first..last-1: the sum of all members' gradients, in their order, is applied to
-  /// `before`; `after` may be the same memory.
-  void update(std::size_t first, std::size_t last, const std::vector<const float*>& gradients,
+  /// Those of `range` that are its own: the sum of all members' gradients, in their order, is
+  /// applied to `before`; `after` may be the same memory.
+  void update(const ParameterRange& range, const std::vector<const float*>& gradients,
               const float* before, float* after);
 
  private:
   OptimizerKind kind_;
+  ParameterRange own_;
   float rate_;
   std::int32_t steps_ = 0;
   Buffer first_moment_;

@@ -36,6 +36,10 @@ Bytes ring_volume(Bytes bytes, std::int64_t members) {
   return {steps * whole + (steps * rest + members - 1) / members};
 }
 
+Bytes share_volume(Bytes bytes, std::int64_t members) {
+  return {bytes.count - (bytes.count + members - 1) / members};
+}
+
 Cluster flat_cluster(std::uint32_t devices, Link link, std::optional<Bytes> memory) {
   return {{{"link", devices, link}}, memory};
 }

@@ -64,6 +64,10 @@ struct Cluster {
 /// 2 (r-1)/r x bytes, rounded up (Patarasuk and Yuan 2009, section 3). Requires: members >= 1.
 Bytes ring_volume(Bytes bytes, std::int64_t members);
 
+/// What each sends in a reduce-scatter or an all-gather, in r-1 steps: (r-1)/r x bytes, rounded
+/// down; both together are an all-reduce. Requires: members >= 1.
+Bytes share_volume(Bytes bytes, std::int64_t members);
+
 /// A cluster with one link for each ordered pair of devices.
 Cluster flat_cluster(std::uint32_t devices, Link link, std::optional<Bytes> memory = std::nullopt);
 

@@ -130,20 +130,20 @@ std::uint32_t GraphWriter::add_moment(ActivityKind kind, StageId stage, std::uin
   return node;
 }
 
-std::uint32_t GraphWriter::add_all_reduce(const Wiring::AllReduce& all_reduce, StageId stage,
+std::uint32_t GraphWriter::add_collective(const Wiring::Collective& collective, StageId stage,
                                           std::uint32_t micro_batch,
                                           std::vector<std::uint32_t> ready) {
-  std::uint32_t moment = add_moment(ActivityKind::all_reduce_begin, stage, micro_batch,
-                                    all_reduce.begin, std::move(ready));
-  for (const Wiring::AllReduce::Phase& phase : all_reduce.phases) {
+  std::uint32_t moment = add_moment(ActivityKind::collective_begin, stage, micro_batch,
+                                    collective.begin, std::move(ready));
+  for (const Wiring::Collective::Phase& phase : collective.phases) {
     std::vector<std::uint32_t> hops;
     hops.reserve(phase.hops.size());
     for (const Wiring::Crossing& hop : phase.hops) {
-      hops.push_back(add(ActivityKind::all_reduce, stage, micro_batch, hop.cost, hop.first,
-                         hop.second, moment));
+      hops.push_back(
+          add(collective.kind, stage, micro_batch, hop.cost, hop.first, hop.second, moment));
     }
-    const bool is_last = &phase == &all_reduce.phases.back();
-    moment = add_moment(is_last ? ActivityKind::all_reduce_end : ActivityKind::all_reduce_step,
+    const bool is_last = &phase == &collective.phases.back();
+    moment = add_moment(is_last ? ActivityKind::collective_end : ActivityKind::collective_step,
                         stage, micro_batch, phase.end, std::move(hops));
   }
   return moment;

@@ -51,8 +51,8 @@ class GraphWriter {
   std::uint32_t add_moment(ActivityKind kind, StageId stage, std::uint32_t micro_batch,
                            std::uint32_t resource, std::vector<std::uint32_t> ready);
 
-  /// One all-reduce, once all of `ready` have ended. Returns the moment of its end.
-  std::uint32_t add_all_reduce(const Wiring::AllReduce& all_reduce, StageId stage,
+  /// It begins once all of `ready` have ended. Returns the moment of its end.
+  std::uint32_t add_collective(const Wiring::Collective& collective, StageId stage,
                                std::uint32_t micro_batch, std::vector<std::uint32_t> ready);
 
   void add_mini_batch(const MiniBatch& mini_batch) { graph_.mini_batches.push_back(mini_batch); }

@@ -84,34 +84,43 @@ class SynchronousRun {
   /// The node that has made gradients of a stage: the last one of each device counts, and each part
   /// of it.
   void remember(const Op& op, std::uint32_t node) {
-    if (!writer_.wiring().all_reduces(op.stage).empty()) gradients_[op.stage.value].push_back(node);
+    if (!writer_.wiring().reductions(op.stage).empty()) gradients_[op.stage.value].push_back(node);
   }
 
   /// Returns the gate: the node whose end is the end of the mini-batch.
   std::uint32_t write_end(std::uint32_t first) {
     const std::uint32_t last_micro_batch = schedule_.shape.micro_batches - 1;
     const std::uint32_t host = writer_.wiring().host();
-    const std::vector<std::uint32_t> all_reduces = write_all_reduces(last_micro_batch);
-    MiniBatch mini_batch{.first = first, .flush = {}, .reduced = {}, .gate = {}};
+    const std::vector<std::uint32_t> reductions = write_reductions(last_micro_batch);
+    MiniBatch mini_batch{.first = first, .flush = {}, .reduced = {}, .updated = {}, .gate = {}};
     mini_batch.flush = writer_.add_moment(ActivityKind::flush, {}, last_micro_batch, host, last_);
     mini_batch.reduced = mini_batch.flush;
-    if (!all_reduces.empty()) {
+    if (!reductions.empty()) {
       mini_batch.reduced =
-          writer_.add_moment(ActivityKind::flush, {}, last_micro_batch, host, all_reduces);
+          writer_.add_moment(ActivityKind::flush, {}, last_micro_batch, host, reductions);
     }
-    std::vector<std::uint32_t> updates;
+    std::vector<std::vector<std::uint32_t>> updates(schedule_.shape.stages());
     for (std::uint32_t s = 0; s < schedule_.shape.stages(); ++s) {
       for (const std::uint32_t slot : writer_.graph().stage_slots[s])
-        updates.push_back(writer_.add_update({s}, last_micro_batch, slot, mini_batch.reduced));
+        updates[s].push_back(writer_.add_update({s}, last_micro_batch, slot, mini_batch.reduced));
     }
-    mini_batch.gate = writer_.add_gate(last_micro_batch, std::move(updates));
+    mini_batch.updated = updates.back().back();
+    std::vector<std::uint32_t> ends;
+    for (std::uint32_t s = 0; s < schedule_.shape.stages(); ++s) {
+      ends.insert(ends.end(), updates[s].begin(), updates[s].end());
+      if (const Wiring::Collective* const gather = writer_.wiring().gather({s})) {
+        ends.push_back(
+            writer_.add_collective(*gather, {s}, last_micro_batch, std::move(updates[s])));
+      }
+    }
+    mini_batch.gate = writer_.add_gate(last_micro_batch, std::move(ends));
     writer_.add_mini_batch(mini_batch);
     return mini_batch.gate;
   }
 
   /// In the order in which the stages end their backwards, which on devices that share several
   /// stages is that of their lists.
-  std::vector<std::uint32_t> write_all_reduces(std::uint32_t last_micro_batch) {
+  std::vector<std::uint32_t> write_reductions(std::uint32_t last_micro_batch) {
     std::vector<std::uint32_t> order(gradients_.size());
     std::iota(order.begin(), order.end(), 0U);
     const auto last_of = [&](std::uint32_t s) {
@@ -121,11 +130,11 @@ class SynchronousRun {
               [&](std::uint32_t a, std::uint32_t b) { return last_of(a) < last_of(b); });
     std::vector<std::uint32_t> ends;
     for (const std::uint32_t s : order) {
-      const auto& of_stage = writer_.wiring().all_reduces({s});
+      const auto& of_stage = writer_.wiring().reductions({s});
       const auto& buckets = costs_.stages[s].buckets;
       for (std::size_t bucket = 0; bucket < of_stage.size(); ++bucket) {
         if (!buckets.empty() && buckets[bucket].bytes.count == 0) continue;  // makes no gradients
-        ends.push_back(writer_.add_all_reduce(of_stage[bucket], {s}, last_micro_batch,
+        ends.push_back(writer_.add_collective(of_stage[bucket], {s}, last_micro_batch,
                                               made_gradients(s, bucket, of_stage.size())));
       }
     }
@@ -274,7 +283,7 @@ class AsynchronousRun {
       std::vector<std::uint32_t> ready;
       ready.reserve(r);
       for (const auto& of_replica : stage.backwards) ready.push_back(of_replica[last]);
-      stage.reduced.push_back(writer_.add_all_reduce(writer_.wiring().all_reduces(op.stage).front(),
+      stage.reduced.push_back(writer_.add_collective(writer_.wiring().reductions(op.stage).front(),
                                                      op.stage, last_micro_batch(op.stage, last),
                                                      std::move(ready)));
     }
@@ -369,6 +378,7 @@ double most_nodes_of(const Schedule& schedule, const StageCosts& costs,
     const double buckets = static_cast<double>(costs.stages[s].buckets.size()) + 1;
     const double rounds = schedule.asynchronous ? shape.micro_batches / members + 1 : 1;
     reducing += rounds * members + (members > 1 ? rounds * (members + 2) * buckets : 0) + 1;
+    if (options.sharded_optimizer) reducing += members + 2;
   }
   return options.mini_batches *
          (options.copies *
@@ -384,7 +394,8 @@ Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs,
   PLUMBLINE_CHECK(
       costs.stages.size() == schedule.shape.stages() && devices.size() == schedule.shape.slots,
       costs.stages.size(), devices.size());
-  PLUMBLINE_CHECK(options.copies == 1 || !schedule.asynchronous, options.copies);
+  PLUMBLINE_CHECK((options.copies == 1 && !options.sharded_optimizer) || !schedule.asynchronous,
+                  options.copies);
   const double most_nodes = most_nodes_of(schedule, costs, options);
   if (most_nodes > OpGraph::kMostNodes) {
     return input_error(

@@ -21,6 +21,9 @@ struct LoweringOptions {
   /// All-reduces over all devices of a levelled cluster go level by level instead of along one
   /// ring.
   bool hierarchical = false;
+  /// Each replica and copy of a stage updates its share of the parameters: gradients are
+  /// reduce-scattered before, weights all-gathered after (ZeRO-1). Of a synchronous schedule.
+  bool sharded_optimizer = false;
   UpdateRule updates;  ///< Of an asynchronous schedule.
   Overheads overheads;
 };
@@ -32,13 +35,15 @@ struct LoweringOptions {
 ///    its wave in a replayed order.
 ///  - Synchronous schedules flush and update after each mini-batch. The gradients of a stage with
 ///    several devices (replicas and copies) are all-reduced along a ring after its last backward,
-///    before the updates.
+///    before the updates. With a sharded optimizer they are reduce-scattered there; an update takes
+///    1/r of its time on each of r devices, and the weights are all-gathered behind those of a
+///    stage.
 ///  - Asynchronous ones update after each round of micro-batches (see UpdateRule); a stage with
 ///    several replicas all-reduces each round while later ops run, and each replica updates when
 ///    round_of_update says so, before its next op.
-/// Requires: the partition and cluster that the schedule was made for; one copy of an asynchronous
-/// schedule. Errors (at `mark`): a run whose times or node count would not fit into 64 and 30 bits;
-/// updates that wait for each other (infeasible).
+/// Requires: the partition and cluster that the schedule was made for; one copy and no sharded
+/// optimizer of an asynchronous schedule. Errors (at `mark`): a run whose times or node count would
+/// not fit into 64 and 30 bits; updates that wait for each other (infeasible).
 Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs,
                       const std::vector<DeviceId>& devices, const Cluster& cluster,
                       const LoweringOptions& options, const Mark& mark);

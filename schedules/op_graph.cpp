@@ -25,10 +25,15 @@ std::string to_text(const Activity& activity) {
     case ActivityKind::gradient_transfer:
       return "recv " + stage + "B" + micro_batch;
     case ActivityKind::all_reduce:
-    case ActivityKind::all_reduce_step:
-    case ActivityKind::all_reduce_begin:
-    case ActivityKind::all_reduce_end:
       return "all-reduce " + stage;
+    case ActivityKind::reduce_scatter:
+      return "reduce-scatter " + stage;
+    case ActivityKind::all_gather:
+      return "all-gather " + stage;
+    case ActivityKind::collective_step:
+    case ActivityKind::collective_begin:
+    case ActivityKind::collective_end:
+      return "collective " + stage;
     case ActivityKind::flush:
       return "flush";
     case ActivityKind::overhead:

@@ -22,9 +22,11 @@ enum class ActivityKind : std::uint8_t {
   activation_transfer,  ///< The output of one stage on its way to the device of the next.
   gradient_transfer,    ///< The gradient on its way back.
   all_reduce,           ///< What one member of a ring sends to the next one.
-  all_reduce_step,      ///< The moment between two phases of a hierarchical one.
-  all_reduce_begin,     ///< The moment at which all members have their gradients.
-  all_reduce_end,       ///< The moment at which all members have all gradients.
+  reduce_scatter,       ///< The same, until each member has its share of the sums.
+  all_gather,           ///< The same, until each member has the new weights of all.
+  collective_step,      ///< The moment between two phases of a hierarchical one of these.
+  collective_begin,     ///< The moment at which all members have what they give.
+  collective_end,       ///< The moment at which all members have what they get.
   flush,                ///< The moment at which all devices have ended the mini-batch.
   overhead,             ///< Time that belongs to no device; its end lets the next mini-batch start.
 };
@@ -34,12 +36,16 @@ constexpr bool is_compute(ActivityKind kind) { return kind <= ActivityKind::upda
 constexpr bool is_transfer(ActivityKind kind) {
   return kind == ActivityKind::activation_transfer || kind == ActivityKind::gradient_transfer;
 }
+/// Whether it is a hop of an all-reduce, or of one of its halves.
+constexpr bool is_collective(ActivityKind kind) {
+  return kind >= ActivityKind::all_reduce && kind <= ActivityKind::all_gather;
+}
 /// Whether it belongs to a device or a channel, so that pictures show it.
-constexpr bool is_shown(ActivityKind kind) { return kind <= ActivityKind::all_reduce; }
+constexpr bool is_shown(ActivityKind kind) { return kind <= ActivityKind::all_gather; }
 
 /// What a node of the graph is. A transfer bears the stage and micro-batch of the op that it feeds.
 /// Micro-batches are numbered through the run: those of mini-batch k begin at k x micro_batches.
-/// Updates and all-reduces bear the last micro-batch that they cover.
+/// Updates and collectives bear the last micro-batch that they cover.
 struct Activity {
   ActivityKind kind = ActivityKind::forward;
   StageId stage;
@@ -48,7 +54,7 @@ struct Activity {
   friend bool operator==(const Activity&, const Activity&) = default;
 };
 
-/// `2F0`, `2U0`; `recv 2F0` for the transfer that feeds it; `flush`, `overhead`.
+/// `2F0`, `2U0`; `recv 2F0` for the transfer that feeds it; `all-reduce 2`; `flush`, `overhead`.
 std::string to_text(const Activity& activity);
 
 /// What one class of nodes costs: many nodes share a class, so that another set of costs is another
@@ -91,7 +97,8 @@ struct Join {
 struct MiniBatch {
   std::uint32_t first = 0;  ///< Its nodes are first..gate.
   std::uint32_t flush = 0;
-  std::uint32_t reduced = 0;  ///< The moment at which all all-reduces have ended too.
+  std::uint32_t reduced = 0;  ///< The moment at which all gradients are reduced, too.
+  std::uint32_t updated = 0;  ///< The last update; behind it only all-gathers and the gate.
   std::uint32_t gate = 0;     ///< The overhead node: its end is the end of the mini-batch.
 };
 
@@ -118,7 +125,7 @@ struct OpGraph {
   std::vector<Channel> channels;
   std::uint32_t moments = 1;
   std::vector<std::vector<std::uint32_t>> stage_slots;  ///< Of each stage: replicas and copies.
-  bool blocking = false;  ///< Transfers hold the streams of both ends; all-reduces never do.
+  bool blocking = false;  ///< Transfers hold the streams of both ends; collectives never do.
   std::uint32_t micro_batches = 0;  ///< In the whole run.
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(nodes.size()); }
@@ -128,7 +135,7 @@ struct OpGraph {
   }
   bool asynchronous() const { return mini_batches.empty(); }
   const Cost& cost(std::uint32_t node) const { return costs[nodes[node].cost]; }
-  /// Whether a node holds a channel: an overlapped transfer, a hop of an all-reduce.
+  /// Whether a node holds a channel: an overlapped transfer, a hop of a collective.
   bool holds_channel(std::uint32_t node) const {
     const std::uint32_t resource = nodes[node].resource;
     return resource >= slots() && resource < slots() + channels.size();

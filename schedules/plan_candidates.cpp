@@ -104,8 +104,9 @@ void price(const PlannerInput& input, PlanCandidate& plan) {
       inputs = {stages[s - 1].crossing,
                 inputs_held(front.replicas, front.warm_up + 1, stage.replicas)};
     }
-    stage.peak_memory = {std::llround(std::ceil(peak_memory(
-        stages[s], stage.warm_up + 1, inputs, input.residency, input.optimizer_state)))};
+    const double state = input.optimizer_state * input.residency.optimizer_share(stage.replicas);
+    stage.peak_memory = {std::llround(
+        std::ceil(peak_memory(stages[s], stage.warm_up + 1, inputs, input.residency, state)))};
   }
 }
 
@@ -177,8 +178,8 @@ DataParallelPlan data_parallel(const PlannerInput& input) {
                        std::max(static_cast<double>(backward.count()) + per_op, ring)) /
                       result.devices / 1e9;
   }
-  result.peak_memory = {
-      std::llround(std::ceil(peak_memory(whole, 1, {}, input.residency, input.optimizer_state)))};
+  const double state = input.optimizer_state * input.residency.optimizer_share(result.devices);
+  result.peak_memory = {std::llround(std::ceil(peak_memory(whole, 1, {}, input.residency, state)))};
   result.fits = !input.cluster.memory || result.peak_memory <= *input.cluster.memory;
   return result;
 }

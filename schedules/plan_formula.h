@@ -66,8 +66,9 @@ struct HeldInputs {
 };
 
 /// An upper bound of what one replica of a stage holds: versions of its weights, gradients and
-/// optimizer state, and `in_flight` micro-batches, each with its activations and the gradient
-/// received for it; and its inputs. Nothing is stashed beyond that (design, "Memory").
+/// `optimizer_state` bytes for each byte of them, and `in_flight` micro-batches, each with its
+/// activations and the gradient received for it; and its inputs. Nothing is stashed beyond that
+/// (design, "Memory").
 double peak_memory(const FormulaStage& stage, std::uint32_t in_flight, const HeldInputs& inputs,
                    const Residency& residency, double optimizer_state);
 

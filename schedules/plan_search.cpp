@@ -174,7 +174,8 @@ class Search {
     if (label.devices + devices_in_front_[k] > space_.devices) return;
     if (space_.stages_at_most && label.stages + (k > 0 ? 1 : 0) > *space_.stages_at_most) return;
     if (space_.memory) {
-      // All replicas of a stage in front hold at least so much together, and one version.
+      // All replicas of a stage in front hold at least so much together, and one version; the
+      // shares of a sharded optimizer state are one.
       const double held =
           static_cast<double>(sums_.activation[k].count) * least_in_flight_[label.devices] +
           (2 + space_.optimizer_state) * static_cast<double>(sums_.parameters[k].count);
@@ -223,8 +224,9 @@ class Search {
     stage.parameters = sums_.parameters[j] - sums_.parameters[k];
     stage.activation = sums_.activation[j] - sums_.activation[k];
     stage.crossing = sums_.crossing[j];
-    const double held = peak_memory(stage, space_.residency.in_flight(label.devices, r), {},
-                                    space_.residency, space_.optimizer_state);
+    const double held =
+        peak_memory(stage, space_.residency.in_flight(label.devices, r), {}, space_.residency,
+                    space_.optimizer_state * space_.residency.optimizer_share(r));
     const double left = static_cast<double>(space_.memory->count) - held;
     if (left < 0) return false;
     label.inputs = kManyInputs;

@@ -22,6 +22,8 @@ struct Residency {
   std::optional<std::uint32_t> versions_kept;
   /// Of a micro-batch in flight only the stage's input is kept; activations are made again.
   bool recompute = false;
+  /// Each replica of a stage holds the optimizer state of its share of the parameters (ZeRO-1).
+  bool sharded_optimizer = false;
 
   /// Whether a stage may have so many replicas.
   bool takes(std::uint32_t replicas) const { return !shared || *shared % replicas == 0; }
@@ -34,6 +36,10 @@ struct Residency {
   }
   std::uint32_t versions(std::uint32_t in_flight) const {
     return versions_kept.value_or(in_flight);
+  }
+  /// The part of a stage's optimizer state that one of its replicas holds.
+  double optimizer_share(std::uint32_t replicas) const {
+    return sharded_optimizer ? 1.0 / replicas : 1.0;
   }
   /// Micro-batches whose activations it holds.
   std::uint32_t with_activations(std::uint32_t in_flight) const {

@@ -24,21 +24,39 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
         of_stage.push_back(slot * options.copies + copy);
     }
   }
-  add_compute_classes(costs);
+  add_compute_classes(options.sharded_optimizer ? with_shared_updates(costs) : costs);
   boundaries_.resize(shape.stages());
   for (std::uint32_t s = 0; s + 1 < shape.stages(); ++s) add_boundary(s, costs.crossing(s));
-  all_reduces_.resize(shape.stages());
-  for (std::uint32_t s = 0; s < shape.stages(); ++s) add_all_reduces(s, costs.stages[s]);
+  reductions_.resize(shape.stages());
+  gathers_.resize(shape.stages());
+  for (std::uint32_t s = 0; s < shape.stages(); ++s) add_collectives(s, costs.stages[s]);
   // The moments' resources stand behind the channels, whose number is known only now.
   const auto first_moment = graph_.slots() + static_cast<std::uint32_t>(graph_.channels.size());
   host_ = first_moment;
   graph_.moments = 1;
-  for (auto& of_stage : all_reduces_) {
-    for (AllReduce& all_reduce : of_stage) {
-      all_reduce.begin = first_moment + graph_.moments++;
-      for (AllReduce::Phase& phase : all_reduce.phases) phase.end = first_moment + graph_.moments++;
-    }
+  const auto add_moments = [&](Collective& collective) {
+    collective.begin = first_moment + graph_.moments++;
+    for (Collective::Phase& phase : collective.phases) phase.end = first_moment + graph_.moments++;
+  };
+  for (auto& of_stage : reductions_) {
+    for (Collective& reduction : of_stage) add_moments(reduction);
   }
+  for (auto& gather : gathers_) {
+    if (gather) add_moments(*gather);
+  }
+}
+
+StageCosts Wiring::with_shared_updates(StageCosts costs) const {
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+    const auto r = static_cast<std::int64_t>(graph_.stage_slots[s].size());
+    Duration& update = costs.stages[s].update;
+    const auto whole = static_cast<double>(update.count());
+    update = Duration{(update.count() + r - 1) / r};
+    if (costs.slowdowns.empty() || whole == 0) continue;
+    for (double& slowed : costs.slowdowns[s].update)
+      slowed *= static_cast<double>(update.count()) / whole;
+  }
+  return costs;
 }
 
 std::uint32_t Wiring::slowdown_of(Duration hold,
@@ -122,60 +140,68 @@ Wiring::Crossing Wiring::transfer(std::uint32_t from, std::uint32_t to, Bytes by
   return {resource, resource, cost_class({flow, latency, {}, bytes, 0})};
 }
 
-void Wiring::add_all_reduces(std::uint32_t stage, const StageCost& cost) {
+void Wiring::add_collectives(std::uint32_t stage, const StageCost& cost) {
   std::vector<std::uint32_t> members = graph_.stage_slots[stage];
   if (members.size() < 2) return;
   std::sort(members.begin(), members.end());  // slots ascend with the devices
   const bool levelled = options_.hierarchical && cluster_.levels.size() > 1 &&
                         members.size() == cluster_.device_count();
-  const auto add = [&](Bytes gradients) {
-    all_reduces_[stage].push_back(levelled ? hierarchical_all_reduce(gradients)
-                                           : flat_all_reduce(members, gradients));
+  const auto collective = [&](ActivityKind kind, Bytes bytes) {
+    return levelled ? hierarchical(kind, bytes) : flat(kind, members, bytes);
   };
-  if (cost.buckets.empty()) add(cost.parameters);
-  for (const GradientBucket& bucket : cost.buckets) add(bucket.bytes);
+  const bool sharded = options_.sharded_optimizer;
+  const auto kind = sharded ? ActivityKind::reduce_scatter : ActivityKind::all_reduce;
+  if (cost.buckets.empty()) reductions_[stage].push_back(collective(kind, cost.parameters));
+  for (const GradientBucket& bucket : cost.buckets)
+    reductions_[stage].push_back(collective(kind, bucket.bytes));
+  if (sharded) gathers_[stage] = collective(ActivityKind::all_gather, cost.parameters);
 }
 
-Wiring::AllReduce Wiring::flat_all_reduce(const std::vector<std::uint32_t>& members,
-                                          Bytes gradients) {
+Wiring::Collective Wiring::flat(ActivityKind kind, const std::vector<std::uint32_t>& members,
+                                Bytes bytes) {
   const auto r = static_cast<std::int64_t>(members.size());
-  AllReduce::Phase phase;
+  const bool whole = kind == ActivityKind::all_reduce;
+  const Bytes sent = whole ? ring_volume(bytes, r) : share_volume(bytes, r);
+  Collective::Phase phase;
   for (std::size_t i = 0; i < members.size(); ++i) {
     phase.hops.push_back(
-        hop(members[i], members[(i + 1) % members.size()], ring_volume(gradients, r), 2 * (r - 1)));
+        hop(members[i], members[(i + 1) % members.size()], sent, (whole ? 2 : 1) * (r - 1)));
   }
-  return {{std::move(phase)}, 0};
+  return {kind, {std::move(phase)}, 0};
 }
 
-Wiring::AllReduce Wiring::hierarchical_all_reduce(Bytes gradients) {
-  AllReduce all_reduce;
-  std::vector<AllReduce::Phase> gathers;
-  Bytes shard = gradients;
+Wiring::Collective Wiring::hierarchical(ActivityKind kind, Bytes bytes) {
+  std::vector<std::size_t> levels;  // those with several members
   for (std::size_t level = 0; level < cluster_.levels.size(); ++level) {
+    if (cluster_.levels[level].size > 1) levels.push_back(level);
+  }
+  Collective collective{kind, {}, 0};
+  std::vector<Collective::Phase> scatters;  // outwards; gathers go the same way back
+  Bytes shard = bytes;
+  for (const std::size_t level : levels) {
     const std::int64_t r = cluster_.levels[level].size;
-    if (r == 1) continue;
-    bool is_outermost = true;
-    for (std::size_t outer = level + 1; outer < cluster_.levels.size(); ++outer)
-      is_outermost = is_outermost && cluster_.levels[outer].size == 1;
-    if (is_outermost) {
-      all_reduce.phases.push_back(rings_of_level(level, ring_volume(shard, r), 2 * (r - 1)));
+    if (kind == ActivityKind::all_reduce && level == levels.back()) {
+      collective.phases.push_back(rings_of_level(level, ring_volume(shard, r), 2 * (r - 1)));
       break;
     }
-    // Scattering and gathering are each half of an all-reduce.
-    const Bytes next{(shard.count + r - 1) / r};
-    all_reduce.phases.push_back(rings_of_level(level, shard - next, r - 1));
-    gathers.push_back(all_reduce.phases.back());
-    shard = next;
+    const Bytes sent = share_volume(shard, r);
+    scatters.push_back(rings_of_level(level, sent, r - 1));
+    shard = shard - sent;
   }
-  all_reduce.phases.insert(all_reduce.phases.end(), gathers.rbegin(), gathers.rend());
-  return all_reduce;
+  auto& phases = collective.phases;
+  if (kind != ActivityKind::all_gather)
+    phases.insert(phases.begin(), scatters.begin(), scatters.end());
+  if (kind != ActivityKind::reduce_scatter)
+    phases.insert(phases.end(), scatters.rbegin(), scatters.rend());
+  return collective;
 }
 
-Wiring::AllReduce::Phase Wiring::rings_of_level(std::size_t level, Bytes sent, std::int64_t steps) {
+Wiring::Collective::Phase Wiring::rings_of_level(std::size_t level, Bytes sent,
+                                                 std::int64_t steps) {
   std::uint32_t stride = 1;  // between neighbours of a ring
   for (std::size_t inner = 0; inner < level; ++inner) stride *= cluster_.levels[inner].size;
   const std::uint32_t size = cluster_.levels[level].size;
-  AllReduce::Phase phase;
+  Collective::Phase phase;
   for (std::uint32_t device = 0; device < cluster_.device_count(); ++device) {
     const std::uint32_t place = device / stride % size;
     const std::uint32_t first = device - place * stride;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -27,14 +28,15 @@ class Wiring {
     std::uint32_t cost = 0;
   };
 
-  /// An all-reduce over the devices of one stage. Flat: one ring in device order, each member
-  /// sending to the next. Hierarchical: the rings of each level in turn, which scatter outwards,
-  /// reduce at the outermost level and gather inwards; all rings of a phase go at once.
-  struct AllReduce {
+  /// An all-reduce over the devices of one stage, or a half of it. Flat: one ring in device order,
+  /// each member sending to the next. Hierarchical: the rings of each level in turn, which scatter
+  /// outwards, reduce at the outermost level and gather inwards; all rings of a phase go at once.
+  struct Collective {
     struct Phase {
       std::vector<Crossing> hops;
       std::uint32_t end = 0;  ///< The resource of the moment at which all hops have ended.
     };
+    ActivityKind kind = ActivityKind::all_reduce;
     std::vector<Phase> phases;
     std::uint32_t begin = 0;  ///< The resource of the moment at which all members are ready.
   };
@@ -67,9 +69,15 @@ class Wiring {
     return b.ways[std::size_t{micro_batch % b.period} * options_.copies + copy][direction];
   }
 
-  /// Those of a stage, one a bucket of gradients (else one); none where one device holds them.
-  const std::vector<AllReduce>& all_reduces(StageId stage) const {
-    return all_reduces_[stage.value];
+  /// How a stage's gradients are added up, one a bucket (else one): all-reduces, or reduce-scatters
+  /// where the optimizer is sharded. None where one device holds them.
+  const std::vector<Collective>& reductions(StageId stage) const {
+    return reductions_[stage.value];
+  }
+  /// How its members get the weights that others have updated; null where they need not.
+  const Collective* gather(StageId stage) const {
+    const auto& gather = gathers_[stage.value];
+    return gather ? &*gather : nullptr;
   }
 
   std::uint32_t flush_class() const { return flush_class_; }
@@ -88,12 +96,14 @@ class Wiring {
   /// none changes.
   std::uint32_t slowdown_of(Duration hold, const std::vector<const std::vector<double>*>& parts,
                             Duration rest);
+  /// Each of the r devices of a stage takes 1/r of its update's time.
+  StageCosts with_shared_updates(StageCosts costs) const;
   void add_boundary(std::uint32_t boundary, Bytes bytes);
-  void add_all_reduces(std::uint32_t stage, const StageCost& cost);
-  AllReduce flat_all_reduce(const std::vector<std::uint32_t>& members, Bytes gradients);
-  AllReduce hierarchical_all_reduce(Bytes gradients);
+  void add_collectives(std::uint32_t stage, const StageCost& cost);
+  Collective flat(ActivityKind kind, const std::vector<std::uint32_t>& members, Bytes bytes);
+  Collective hierarchical(ActivityKind kind, Bytes bytes);
   /// The rings of one level: each member sends `sent` in `steps` steps to the next of its group.
-  AllReduce::Phase rings_of_level(std::size_t level, Bytes sent, std::int64_t steps);
+  Collective::Phase rings_of_level(std::size_t level, Bytes sent, std::int64_t steps);
   Crossing hop(std::uint32_t from, std::uint32_t to, Bytes sent, std::int64_t steps);
   Crossing transfer(std::uint32_t from, std::uint32_t to, Bytes bytes);
   std::uint32_t channel(std::uint32_t from, std::uint32_t to);
@@ -105,7 +115,8 @@ class Wiring {
   OpGraph& graph_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> channel_index_;
   std::vector<Boundary> boundaries_;  ///< Entry s stands between stage s and s + 1.
-  std::vector<std::vector<AllReduce>> all_reduces_;
+  std::vector<std::vector<Collective>> reductions_;
+  std::vector<std::optional<Collective>> gathers_;
   std::vector<std::uint32_t> first_bucket_class_;
   std::size_t first_transfer_class_ = 0;
   std::uint32_t flush_class_ = 0;

@@ -40,7 +40,7 @@ std::vector<PathSegment> segments(const Outcome& outcome) {
     segment.begin = std::max(path.begin, spans[node].begin);
     segment.end = i + 1 < path.nodes.size() ? spans[path.nodes[i + 1]].begin : spans[node].end;
     if (segment.end <= segment.begin) continue;
-    segment.overhead = !is_compute(kind) && !is_transfer(kind) && kind != ActivityKind::all_reduce;
+    segment.overhead = !is_compute(kind) && !is_transfer(kind) && !is_collective(kind);
     if (!segment.overhead) {
       segment.from = graph.sender(node);
       segment.to = is_compute(kind) ? segment.from : graph.receiver(node);

@@ -40,7 +40,7 @@ class GapReader {
     const Iterator updates =
         std::find_if(first, end, [&](std::uint32_t node) { return node > mini_batch.reduced; });
     const Iterator next =
-        std::find_if(updates, end, [&](std::uint32_t node) { return node > mini_batch.gate; });
+        std::find_if(updates, end, [&](std::uint32_t node) { return node > mini_batch.updated; });
     const SimTime flushed = spans_[mini_batch.flush].end;
     const SimTime ended = read_between(first, updates, start);
     add(ended, flushed, IdleCause::drain);
@@ -51,9 +51,20 @@ class GapReader {
       add(updated, spans_[*at].begin, IdleCause::overhead);
       updated = spans_[*at].end;
     }
-    add(updated, spans_[mini_batch.gate].begin, IdleCause::update);
+    // Others update; then what is left of the all-gathers.
+    const SimTime all_updated = std::max(updated, end_of_updates(mini_batch));
+    add(updated, all_updated, IdleCause::update);
+    add(all_updated, spans_[mini_batch.gate].begin, IdleCause::all_reduce);
     add(spans_[mini_batch.gate].begin, spans_[mini_batch.gate].end, IdleCause::overhead);
     return next;
+  }
+
+  /// When all devices have updated.
+  SimTime end_of_updates(const MiniBatch& mini_batch) const {
+    SimTime end;
+    for (std::uint32_t node = mini_batch.reduced + 1; node <= mini_batch.updated; ++node)
+      end = std::max(end, spans_[node].end);
+    return end;
   }
 
   /// The gaps before and between these nodes; returns the end of the last.
@@ -80,9 +91,9 @@ class GapReader {
     if (!is_blocking_transfer && producer != graph_.size()) {
       if (is_transfer(graph_.activities[producer].kind)) {
         producer = graph_.nodes[producer].after;
-      } else if (graph_.activities[producer].kind == ActivityKind::all_reduce_end) {
+      } else if (graph_.activities[producer].kind == ActivityKind::collective_end) {
         // Hops stand before the moment at which they end, and begin at the one before.
-        while (graph_.activities[producer].kind != ActivityKind::all_reduce_begin)
+        while (graph_.activities[producer].kind != ActivityKind::collective_begin)
           producer = graph_.nodes[producer - 1].after;
         on_its_way = IdleCause::all_reduce;
       }

@@ -50,7 +50,7 @@ class Handles {
       const ActivityKind kind = graph.activities[node].kind;
       if (is_compute(kind)) {
         add_op(node);
-      } else if (is_transfer(kind) || kind == ActivityKind::all_reduce) {
+      } else if (is_transfer(kind) || is_collective(kind)) {
         add_transfer(node);
       } else if (kind == ActivityKind::overhead) {
         add({LeverKind::overhead, 0, 0}, false, index_.hold[node], graph.cost(node).hold);

@@ -155,6 +155,12 @@ std::string op_name(const OpGraph& graph, const std::vector<bool>& splits, std::
 
 }  // namespace
 
+Bytes optimizer_bytes(const MemoryRules& rules, Bytes parameters, std::size_t members) {
+  const double shares = rules.sharded_optimizer ? static_cast<double>(members) : 1;
+  return {std::llround(
+      std::ceil(rules.optimizer_state * static_cast<double>(parameters.count) / shares))};
+}
+
 std::vector<std::vector<MemoryStep>> memory_steps(const OpGraph& graph, const Trace& trace,
                                                   const StageCosts& costs,
                                                   const std::vector<Position>& positions,
@@ -186,8 +192,7 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts&
       DeviceMemory& device = devices[slot];
       device.peak.weights += parameters;
       device.peak.gradients += parameters;
-      device.peak.optimizer +=
-          Bytes{std::llround(rules.optimizer_state * static_cast<double>(parameters.count))};
+      device.peak.optimizer += optimizer_bytes(rules, parameters, graph.stage_slots[s].size());
       device.peak.stash += parameters * (versions - 1);
       device.weight_versions = std::max(device.weight_versions, versions);
     }

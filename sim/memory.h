@@ -17,10 +17,15 @@ namespace plumbline {
 /// What decides how many bytes are held.
 struct MemoryRules {
   double optimizer_state = 0;  ///< Bytes for each byte of parameters.
-  bool recompute = false;      ///< Keep only the input of a position, compute the rest again.
+  /// Each replica and copy holds the state of its share of a stage's parameters.
+  bool sharded_optimizer = false;
+  bool recompute = false;  ///< Keep only the input of a position, compute the rest again.
   std::vector<std::uint32_t>
       weight_versions;  ///< Of each stage; the first is the weights themselves.
 };
+
+/// The optimizer state on each of the `members` that hold a stage.
+Bytes optimizer_bytes(const MemoryRules& rules, Bytes parameters, std::size_t members);
 
 /// Bytes by what they hold.
 struct MemoryParts {

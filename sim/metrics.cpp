@@ -163,8 +163,8 @@ Metrics measure(const OpGraph& graph, const Trace& trace, const SteadyWindow& wi
     end = std::max(end, trace.spans[i].end);
     const ActivityKind kind = graph.activities[i].kind;
     metrics.operations += is_op(kind) ? 1 : 0;
-    if (kind == ActivityKind::all_reduce) metrics.all_reduce_bytes += graph.cost(i).bytes;
-    metrics.all_reduces += kind == ActivityKind::all_reduce_end ? 1 : 0;
+    if (is_collective(kind)) metrics.all_reduce_bytes += graph.cost(i).bytes;
+    metrics.all_reduces += kind == ActivityKind::collective_end ? 1 : 0;
     if (is_transfer(kind)) {
       ++metrics.transfers;
       metrics.transfer_bytes += graph.cost(i).bytes;

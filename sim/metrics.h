@@ -19,7 +19,7 @@ struct IdleByCause {
   Duration drain{};       ///< After the last one, until all devices have ended.
   Duration dependency{};  ///< An input that another device had not made yet.
   Duration transfer{};    ///< An input that was on its way, queueing included.
-  Duration all_reduce{};  ///< Gradients of other replicas or copies.
+  Duration all_reduce{};  ///< Gradients of other replicas or copies, or weights they updated.
   Duration rendezvous{};  ///< The other end of a blocking transfer.
   Duration update{};      ///< The updates of other devices.
   Duration overhead{};    ///< Time per iteration that belongs to no device.
@@ -70,8 +70,8 @@ struct Metrics {
   std::int64_t operations = 0;         ///< F, B, I and W.
   std::int64_t transfers = 0;
   Bytes transfer_bytes;
-  std::int64_t all_reduces = 0;
-  Bytes all_reduce_bytes;  ///< What all their members send.
+  std::int64_t all_reduces = 0;  ///< And reduce-scatters, and all-gathers.
+  Bytes all_reduce_bytes;        ///< What all their members send.
   /// Device idle by transfer and rendezvous, and the stream time that blocking transfers hold.
   Duration exposed{};
   std::optional<SteadyState> steady;  ///< Of an asynchronous run.

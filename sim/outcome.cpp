@@ -46,7 +46,7 @@ std::optional<ClosedForm> formula_of_chunks(const Scenario& scenario, const Pipe
   }
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
     const ActivityKind kind = graph.activities[i].kind;
-    const bool moves = is_transfer(kind) || kind == ActivityKind::all_reduce;
+    const bool moves = is_transfer(kind) || is_collective(kind);
     if (moves && (graph.cost(i).hold + graph.cost(i).latency).count() > 0) return std::nullopt;
   }
   return chunk_closed_form(scenario.schedule.rule->name, times);
@@ -83,8 +83,7 @@ std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& p
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
     const Activity& activity = graph.activities[i];
     const Cost& cost = graph.cost(i);
-    if (activity.kind == ActivityKind::all_reduce && (cost.hold + cost.latency).count() > 0)
-      return std::nullopt;
+    if (is_collective(activity.kind) && (cost.hold + cost.latency).count() > 0) return std::nullopt;
     if (!is_transfer(activity.kind)) continue;
     if (cost.hold.count() > 0) return std::nullopt;
     auto& known = latency[activity.stage.value -
@@ -175,7 +174,10 @@ std::optional<bool> Outcome::fits() const {
 }
 
 MemoryRules memory_rules(const Scenario& scenario, const Pipeline& pipeline) {
-  MemoryRules rules{scenario.optimizer_state, scenario.schedule.recompute, {}};
+  MemoryRules rules{.optimizer_state = scenario.optimizer_state,
+                    .sharded_optimizer = scenario.sharded_optimizer,
+                    .recompute = scenario.schedule.recompute,
+                    .weight_versions = {}};
   rules.weight_versions.reserve(pipeline.weights.size());
   for (const StageVersions& stage : pipeline.weights) rules.weight_versions.push_back(stage.kept);
   return rules;

@@ -299,6 +299,15 @@ std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<Layer
   return std::nullopt;
 }
 
+void note_unshared(const Scenario& scenario, Pipeline& pipeline) {
+  const bool alone = std::all_of(pipeline.replicas.begin(), pipeline.replicas.end(),
+                                 [&](std::uint32_t r) { return r * pipeline.copies == 1; });
+  if (scenario.sharded_optimizer && alone) {
+    pipeline.notes.emplace_back(
+        "training.zero_stage is 1, but each stage is on one device: nothing is shared");
+  }
+}
+
 }  // namespace
 
 Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Partition* as) {
@@ -329,6 +338,7 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
   if (const std::uint32_t spare = pipeline.devices_without_stage(); spare > 0)
     pipeline.notes.push_back(
         fmt::format("devices without a stage: {} of {}", spare, pipeline.cluster.device_count()));
+  note_unshared(scenario, pipeline);
   // Who does what in which order.
   if (auto refused = refuse_accumulation(scenario, pipeline.replicas)) return *refused;
   const std::int64_t micro_batches = micro_batches_to_run(scenario, for_run, pipeline);

@@ -43,10 +43,12 @@ std::optional<Diagnostic> refuse_scenario(const Scenario& scenario) {
 }
 
 /// What stages hold under the scenario's schedule.
-Residency residency_of(const ScheduleChoice& schedule) {
+Residency residency_of(const Scenario& scenario) {
+  const ScheduleChoice& schedule = scenario.schedule;
   Residency residency;
   residency.window = schedule.rule->window;
   residency.recompute = schedule.recompute;
+  residency.sharded_optimizer = scenario.sharded_optimizer;
   if (!schedule.asynchronous()) {
     residency.micro_batches = schedule.micro_batches;
     residency.shared = schedule.micro_batches;
@@ -215,7 +217,7 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
                      .cost_model = plan.cost_model,
                      .devices_at_most = options.devices_at_most,
                      .optimizer_state = scenario.optimizer_state,
-                     .residency = residency_of(scenario.schedule),
+                     .residency = residency_of(scenario),
                      .overheads = scenario.overheads,
                      .straight = options.straight,
                      .activation_transfers = plan.activation_transfers.value_or(

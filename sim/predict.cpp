@@ -16,6 +16,7 @@ Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipelin
                 .recompute = choice.recompute,
                 .copies = pipeline.copies,
                 .hierarchical = choice.whole_model(),
+                .sharded_optimizer = scenario.sharded_optimizer,
                 .updates = choice.updates,
                 .overheads = scenario.overheads},
                choice.micro_batches_mark);

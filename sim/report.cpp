@@ -85,8 +85,10 @@ std::string summary(const Outcome& p) {
   line("bubble overhead", percent(m.bubble_overhead()),
        "idle / busy" + whole + (p.formula ? formula(p.formula->bubble_overhead, "") : ""));
   if (m.all_reduce_bytes.count > 0) {
-    line("all-reduces", std::to_string(m.all_reduces),
-         fmt::format("{} sent along their rings; {} of device time exposed by them",
+    const bool sharded = p.memory_rules.sharded_optimizer;
+    line(sharded ? "collectives" : "all-reduces", std::to_string(m.all_reduces),
+         fmt::format("{}{} sent along their rings; {} of device time exposed by them",
+                     sharded ? "reduce-scatters and all-gathers: " : "",
                      to_text(m.all_reduce_bytes), to_text(m.idle_for(IdleCause::all_reduce))));
   }
   line("communication", percent(m.communication_stall_fraction()),

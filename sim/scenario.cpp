@@ -314,6 +314,16 @@ class ScenarioReader {
                      "one of them out");
     }
     if (auto factor = section->real("optimizer_state")) scenario_.optimizer_state = factor->value;
+    if (auto stage = section->count("zero_stage")) {
+      scenario_.sharded_optimizer = stage->value == 1;
+      if (scenario_.sharded_optimizer && scenario_.schedule.asynchronous()) {
+        section->error(stage->mark,
+                       fmt::format("training.zero_stage is 1, but the schedule '{}' has no flush",
+                                   scenario_.schedule.rule->name),
+                       "its replicas update one after the other, each when its round is over: "
+                       "training.zero_stage: 0");
+      }
+    }
     section->finish();
   }
 

@@ -155,17 +155,23 @@ const SectionFormat& training_format() {
   static const SectionFormat training = {
       .name = "training",
       .text = "What is trained with.",
-      .keys = {{"micro_batch_size",
-                {count(1, kMostBatch)},
-                "The samples of a micro-batch; absent: model.batch, or 1."},
-               {"mini_batch_size",
-                {count(1, kMostBatch)},
-                "The samples of a mini-batch instead, which the micro-batches of all copies must "
-                "divide."},
-               {"optimizer_state",
-                {real(1000)},
-                "Bytes of optimizer state for each byte of parameters; Adam in fp32: 2.",
-                "0"}},
+      .keys =
+          {{"micro_batch_size",
+            {count(1, kMostBatch)},
+            "The samples of a micro-batch; absent: model.batch, or 1."},
+           {"mini_batch_size",
+            {count(1, kMostBatch)},
+            "The samples of a mini-batch instead, which the micro-batches of all copies must "
+            "divide."},
+           {"optimizer_state",
+            {real(1000)},
+            "Bytes of optimizer state for each byte of parameters; Adam in fp32: 2.",
+            "0"},
+           {"zero_stage",
+            {count(0, 1)},
+            "1: replicas and copies of a stage share its optimizer state and its update (ZeRO): "
+            "gradients are reduce-scattered, weights all-gathered; not for pipedream.",
+            "0"}},
       .excludes = {{"mini_batch_size", "micro_batch_size"}}};
   return training;
 }

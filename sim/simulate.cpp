@@ -186,8 +186,7 @@ class Simulation {
 
   bool shares_a_card(std::uint32_t node) const {
     const ActivityKind kind = graph_.activities[node].kind;
-    return shares_any_ && (is_transfer(kind) || kind == ActivityKind::all_reduce) &&
-           shared_[channel_of(node)];
+    return shares_any_ && (is_transfer(kind) || is_collective(kind)) && shared_[channel_of(node)];
   }
 
   void start_flow(std::uint32_t node) {

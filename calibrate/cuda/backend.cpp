@@ -213,6 +213,11 @@ Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
                        "--nccl moves tensors, and a model that is known by its times has none",
                        "leave --nccl out, or give a network (model.network)");
   }
+  if (scenario.sharded_optimizer && options.nccl) {
+    return input_error(scenario.model_mark,
+                       "training.zero_stage is 1, and NCCL is only asked for whole all-reduces",
+                       "leave --nccl out, or training.zero_stage: 0");
+  }
   const auto pipeline = plan_pipeline(scenario, /*for_run=*/true);
   if (!pipeline) return pipeline.problems();
   if (auto refused = refuse_links(scenario, *pipeline, options.nccl)) return *refused;

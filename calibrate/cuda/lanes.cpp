@@ -89,7 +89,9 @@ CudaPaces::CudaPaces(CudaDevices& devices, const OpGraph& graph, const CudaProgr
   std::vector<std::vector<Held>> held(graph.slots());
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
     const std::uint32_t last = program.step_of[node];
-    if (last == kNone32 || program.steps[last].kind != CudaStep::Kind::copy) continue;
+    if (last == kNone32) continue;
+    const CudaStep::Kind kind = program.steps[last].kind;  // a reduce-scatter ends with its sums
+    if (kind != CudaStep::Kind::copy && kind != CudaStep::Kind::add_up) continue;
     if (hold(last) == Duration{} && latency(last) == Duration{}) continue;
     const std::uint32_t first = program.first_step_of[node];
     held[program.steps[last].slot].push_back({first == kNone32 ? last : first, last});

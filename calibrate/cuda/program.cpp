@@ -52,13 +52,15 @@ class Writer {
         copies_(plan.pipeline.copies),
         rounds_(graph_.stage_slots.size()) {
     make_streams();
+    for (std::uint32_t s = 0; s < graph_.stage_slots.size(); ++s)
+      buckets_.push_back(bucket_ranges(sizes[s].parameters, plan.pipeline.costs.stages[s].buckets));
     program_.step_of.assign(graph_.size(), kNone32);
     program_.first_step_of.assign(graph_.size(), kNone32);
     index_.assign(graph_.stage_slots.size(), std::vector<std::uint32_t>(graph_.slots(), kNone32));
     for (std::uint32_t s = 0; s < graph_.stage_slots.size(); ++s) {
       for (const std::uint32_t slot : graph_.stage_slots[s]) {
         index_[s][slot] = static_cast<std::uint32_t>(program_.stages.size());
-        program_.stages.push_back({s, slot, 1, 0});
+        program_.stages.push_back({s, slot, 1, 0, updated_by(s, slot)});
         Writing writing;
         writing.in_flight.resize(graph_.micro_batches);
         writing.weights[0] = 0;
@@ -88,10 +90,15 @@ class Writer {
       }
     }
     mark_leftovers();
+    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot)
+      program_.awaited.push_back(steps_.take_waits(compute(slot)));
     for (std::uint32_t on = 0; on < program_.stages.size(); ++on)
       program_.stages[on].last_weights = writing_[on].weights.rbegin()->second;
     for (const CudaStep& step : program_.steps) {
       for (const std::uint32_t before : step.waits) program_.steps[before].signals = true;
+    }
+    for (const auto& of_slot : program_.awaited) {
+      for (const std::uint32_t before : of_slot) program_.steps[before].signals = true;
     }
     return {std::move(program_), {}};
   }
@@ -151,12 +158,14 @@ class Writer {
       case ActivityKind::gradient_transfer:
         return write_transfer(node);
       case ActivityKind::all_reduce:
+      case ActivityKind::reduce_scatter:
+      case ActivityKind::all_gather:
         return write_hop(node);
-      case ActivityKind::all_reduce_begin:
+      case ActivityKind::collective_begin:
         sources_[node] = steps_.newest(needs_of(node));
-        return reduce(node);
-      case ActivityKind::all_reduce_step:
-      case ActivityKind::all_reduce_end:
+        return begin_collective(node);
+      case ActivityKind::collective_step:
+      case ActivityKind::collective_end:
       case ActivityKind::flush:
       case ActivityKind::overhead:
         sources_[node] = steps_.newest(needs_of(node));
@@ -358,6 +367,16 @@ class Writer {
     return static_cast<std::size_t>(std::find(slots.begin(), slots.end(), slot) - slots.begin());
   }
 
+  /// What a device updates of a stage.
+  std::vector<ByteRange> updated_by(std::uint32_t stage, std::uint32_t slot) const {
+    const std::size_t members = graph_.stage_slots[stage].size();
+    if (!plan_.memory.sharded_optimizer || members == 1) return {{0, sizes_[stage].parameters}};
+    std::vector<ByteRange> shares;
+    for (const ByteRange& bucket : buckets_[stage])
+      shares.push_back(share_of(bucket, member(stage, slot), members));
+    return shares;
+  }
+
   GradientRound& round_of(std::uint32_t stage, std::uint32_t m) {
     GradientRound& round = rounds_[stage][m / round_length(stage)];
     round.own.resize(graph_.stage_slots[stage].size());
@@ -372,41 +391,22 @@ class Writer {
     return own;
   }
 
-  /// Bytes of a stage's gradients.
-  struct Range {
-    std::size_t begin = 0;
-    std::size_t end = 0;
-  };
-
-  /// The part of the gradients that is reduced as bucket `number` of those that have any; what a
-  /// bucket's layers really are does not matter, as all are made when the first one is reduced.
-  Range bucket_of(std::uint32_t stage, std::size_t number) const {
-    const auto all = static_cast<double>(sizes_[stage].parameters);
-    std::vector<double> ends;
-    double sum = 0;
-    for (const GradientBucket& bucket : plan_.pipeline.costs.stages[stage].buckets) {
-      if (bucket.bytes.count == 0) continue;
-      ends.push_back(sum += static_cast<double>(bucket.bytes.count));
-    }
-    const auto end_of = [&](std::size_t index) {
-      if (index + 1 >= ends.size()) return sizes_[stage].parameters;
-      return lines_down(static_cast<std::size_t>(all * (ends[index] / sum)));
-    };
-    return {number == 0 ? 0 : end_of(number - 1), end_of(number)};
-  }
-
-  /// All backwards of a round have been taken when its first all-reduce begins.
-  void reduce(std::uint32_t node) {
+  /// What begins here; its hops stand behind it. All backwards of a round have been taken when its
+  /// first reduction begins.
+  void begin_collective(std::uint32_t node) {
     const Activity& activity = graph_.activities[node];
     const std::uint32_t s = activity.stage.value;
+    const ActivityKind kind = graph_.activities[node + 1].kind;
+    if (kind == ActivityKind::all_gather) return gather(node);
     GradientRound& round = round_of(s, activity.micro_batch.value);
-    all_reduce(round, bucket_of(s, round.reduced), node, sources_[node]);
+    reduce(round, buckets_[s][round.reduced], kind, node, sources_[node]);
   }
 
-  /// Each member adds up its share of the range, and sends the sum to all others. Until a hop comes
-  /// that the steps belong to, they are those of `node`; `made` ends the backwards.
-  void all_reduce(GradientRound& round, const Range& range, std::uint32_t node,
-                  std::vector<std::uint32_t> made) {
+  /// Each member adds up its share of the range and, in an all-reduce, sends the sum to all others.
+  /// Until a hop comes that the steps belong to, they are those of `node`; `made` ends the
+  /// backwards.
+  void reduce(GradientRound& round, const ByteRange& range, ActivityKind kind, std::uint32_t node,
+              std::vector<std::uint32_t> made) {
     ++round.reduced;
     const std::uint32_t s = graph_.activities[node].stage.value;
     const auto& slots = graph_.stage_slots[s];
@@ -420,79 +420,90 @@ class Writer {
       for (const auto& [stream, use] : own->used) made.push_back(use - 1);
     }
     if (rules_.communicators) return write_all_reduce(round, range, node, made);
-    const std::size_t share = share_of(range.end - range.begin, members);
-    const auto begin_of = [&](std::size_t member) {
-      return std::min(range.end, range.begin + member * share);
-    };
-    const auto size_of = [&](std::size_t member) {
-      return begin_of(member + 1) - begin_of(member);
-    };
+    std::vector<ByteRange> shares;
+    for (std::size_t i = 0; i < members; ++i) shares.push_back(share_of(range, i, members));
     // The shares to those who add them up, each beginning with its neighbour's.
     std::vector<std::vector<Held>> sent(members, std::vector<Held>(members));  // [adder][sender]
     std::vector<std::vector<std::uint32_t>> arrivals(members);
     for (std::size_t i = 0; i < members; ++i) {
       for (std::size_t k = 1; k < members; ++k) {
         const std::size_t adder = (i + k) % members;
-        if (size_of(adder) == 0) continue;
+        if (shares[adder].size() == 0) continue;
         const std::uint32_t stream = gathering_.at(slots[i]);
         steps_.wait(stream, made);
         CudaStep step = gathering_step(CudaStep::Kind::copy, slots[i], node);
         Held& there = sent[adder][i];
-        there = steps_.take(slots[adder], size_of(adder), stream);
-        step.from = {number_of(round.own[i]), begin_of(adder)};
+        there = steps_.take(slots[adder], shares[adder].size(), stream);
+        step.from = {number_of(round.own[i]), shares[adder].begin};
         step.to = {number_of(there), 0};
-        step.bytes = size_of(adder);
+        step.bytes = shares[adder].size();
         arrivals[adder].push_back(append_gathering(std::move(step), {&round.own[i], &there}));
       }
     }
-    // Each adds up, and sends the sum to all.
+    // Each adds up, and may send the sum to all.
     for (std::size_t i = 0; i < members; ++i) {
-      if (size_of(i) == 0) continue;
+      if (shares[i].size() == 0) continue;
       const std::uint32_t stream = gathering_.at(slots[i]);
       steps_.wait(stream, arrivals[i]);
       steps_.wait(stream, made);
       CudaStep sum = gathering_step(CudaStep::Kind::add_up, slots[i], node);
-      sum.to = {number_of(round.own[i]), begin_of(i)};
-      sum.bytes = size_of(i);
+      sum.to = {number_of(round.own[i]), shares[i].begin};
+      sum.bytes = shares[i].size();
       for (std::size_t k = 0; k < members; ++k)
         sum.members.push_back(k == i ? sum.to : CudaPiece{number_of(sent[i][k]), 0});
       const std::uint32_t added = append_gathering(std::move(sum), {&round.own[i]});
       for (const Held& one : sent[i]) steps_.used(added, {&one});
-      for (std::size_t k = 1; k < members; ++k) {
+      for (std::size_t k = 1; k < members && kind == ActivityKind::all_reduce; ++k) {
         const std::size_t other = (i + k) % members;
         CudaStep step = gathering_step(CudaStep::Kind::copy, slots[i], node);
-        step.from = {number_of(round.own[i]), begin_of(i)};
-        step.to = {number_of(round.own[other]), begin_of(i)};
-        step.bytes = size_of(i);
+        step.from = {number_of(round.own[i]), shares[i].begin};
+        step.to = {number_of(round.own[other]), shares[i].begin};
+        step.bytes = shares[i].size();
         append_gathering(std::move(step), {&round.own[i], &round.own[other]});
       }
     }
   }
 
+  /// Each member sends what it has updated to all others, behind the updates of all: nobody reads
+  /// weights any more.
+  void gather(std::uint32_t node) {
+    const std::uint32_t s = graph_.activities[node].stage.value;
+    const auto& slots = graph_.stage_slots[s];
+    const auto weights_of = [&](std::uint32_t slot, std::size_t at) {
+      const std::uint32_t on = index_[s][slot];
+      return CudaPiece{kNone32, at, on, writing_[on].weights.rbegin()->second};
+    };
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      for (std::size_t k = 1; k < slots.size(); ++k) {
+        const std::uint32_t other = slots[(i + k) % slots.size()];
+        for (const ByteRange& share : program_.stages[index_[s][slots[i]]].updated) {
+          if (share.size() == 0) continue;
+          steps_.wait(gathering_.at(slots[i]), sources_[node]);
+          CudaStep step = gathering_step(CudaStep::Kind::copy, slots[i], node);
+          step.from = weights_of(slots[i], share.begin);
+          step.to = weights_of(other, share.begin);
+          step.bytes = share.size();
+          const std::uint32_t done = append_gathering(std::move(step), {});
+          steps_.wait(compute(other), {done});
+        }
+      }
+    }
+  }
+
   /// One step of each member.
-  void write_all_reduce(const GradientRound& round, const Range& range, std::uint32_t node,
+  void write_all_reduce(const GradientRound& round, const ByteRange& range, std::uint32_t node,
                         const std::vector<std::uint32_t>& made) {
-    if (range.begin == range.end) return;
+    if (range.size() == 0) return;
     const auto& slots = graph_.stage_slots[graph_.activities[node].stage.value];
     for (std::size_t i = 0; i < slots.size(); ++i) {
       steps_.wait(gathering_.at(slots[i]), made);
       CudaStep step = gathering_step(CudaStep::Kind::all_reduce, slots[i], node);
       step.to = {number_of(round.own[i]), range.begin};
-      step.bytes = range.end - range.begin;
+      step.bytes = range.size();
       step.communicator = communicator_of(slots);
       if (i == 0) step.together = static_cast<std::uint32_t>(slots.size());
       append_gathering(std::move(step), {&round.own[i]});
     }
-  }
-
-  /// What copies and kernels like to begin at.
-  static constexpr std::size_t kLine = 16;
-  static std::size_t lines_down(std::size_t bytes) { return bytes / kLine * kLine; }
-  /// A member's share of so many bytes: in whole lines, or where these are few in whole numbers, so
-  /// that each has one.
-  static std::size_t share_of(std::size_t bytes, std::size_t members) {
-    const std::size_t line = bytes >= kLine * members ? kLine : sizeof(float);
-    return (bytes + members * line - 1) / (members * line) * line;
   }
 
   /// The next step on the stream on which a slot hands on gradients, with its waits.
@@ -540,7 +551,7 @@ class Writer {
     GradientRound& round = found->second;
     const std::size_t self = member(s, step.slot);
     if (round.own.size() > 1 && round.reduced == 0)
-      all_reduce(round, {0, sizes_[s].parameters}, step.node, {});
+      reduce(round, {0, sizes_[s].parameters}, ActivityKind::all_reduce, step.node, {});
     const Held own = std::exchange(round.own[self], nullptr);
     // Whatever the graph says: the sums are there, and those who read have read.
     if (own) {
@@ -616,6 +627,7 @@ class Writer {
   RealTime time_ = 0;
   std::vector<Held> inputs_;
   std::vector<Held> output_gradients_;
+  std::vector<std::vector<ByteRange>> buckets_;  ///< Of each stage's gradients.
   std::vector<std::map<std::uint32_t, GradientRound>> rounds_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> sent_;
   std::vector<std::uint32_t> leftover_;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/cuda/shares.h"
 #include "calibrate/run_plan.h"
 #include "calibrate/run_record.h"
 #include "schedules/weight_versions.h"
@@ -34,12 +35,16 @@ struct StageOnSlot {
   std::uint32_t slot = 0;
   std::uint32_t weights = 1;       ///< How many pieces it needs.
   std::uint32_t last_weights = 0;  ///< Where the newest version is after an iteration.
+  /// The parameters that are updated here: all, or of a sharded optimizer a share of each bucket.
+  std::vector<ByteRange> updated;
 };
 
-/// A place in a block.
+/// A place in a block, or in the weights of a stage.
 struct CudaPiece {
   std::uint32_t block = kNone32;
-  std::size_t at = 0;  ///< Bytes.
+  std::size_t at = 0;          ///< Bytes.
+  std::uint32_t on = kNone32;  ///< Of weights: index into CudaProgram::stages.
+  std::uint32_t weights = 0;   ///< And their number.
 };
 
 /// One thing that is enqueued. Numbers of blocks are indices into CudaProgram::blocks; kNone32 = it
@@ -126,6 +131,8 @@ struct CudaProgram {
   std::vector<Block> blocks;
   /// Slots that exchange tensors, by rank: of each way between two, of the members of each stage.
   std::vector<std::vector<std::uint32_t>> communicators;
+  /// Of each slot: what its compute stream waits for before the iteration is over.
+  std::vector<std::vector<std::uint32_t>> awaited;
   /// Of each node: the step that does it; kNone32 for moments, for parts of a backward, and for
   /// hops of an all-reduce after the first phase.
   std::vector<std::uint32_t> step_of;
@@ -155,12 +162,14 @@ struct CudaProgramRules {
 /// stand on the sender's compute stream and wait for the receiver's, which waits for them. In an
 /// all-reduce each of r members adds up a share of the parameters: it is sent that share by all
 /// others, adds in the order of the members, and sends the sum back. So replicas stay equal bit by
-/// bit, and each sends 2 (r - 1) / r of the gradients, as in a ring. With communicators a transfer
+/// bit, and each sends 2 (r - 1) / r of the gradients, as in a ring. Where
+/// the optimizer is sharded, it keeps the sum, updates its share, and sends the new weights. With
+/// communicators a transfer
 /// is a send and a receive on streams of both ends, the compute streams where it blocks, and an
 /// all-reduce one step of each member, for each bucket. A backward that is cut into
 /// parts is done in the last one. Weight versions are those of the ledger. Requires: orders for
-/// every slot. Errors: orders that wait for each other (deadlock), an op whose operands are not
-/// there (failed).
+/// every slot; no communicators for a sharded optimizer. Errors: orders that wait for each other
+/// (deadlock), an op whose operands are not there (failed).
 CudaProgramOrFailure cuda_program(const RunPlan& plan, const std::vector<StageBytes>& sizes,
                                   const DeviceOrders& orders, const CudaProgramRules& rules);
 

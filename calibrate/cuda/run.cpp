@@ -320,6 +320,8 @@ class CudaRig {
   void finish() {
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
       use(slot);
+      for (const std::uint32_t before : program_.awaited[slot])
+        PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, device(slot).compute, signals_[before][0], 0);
       PLUMBLINE_CUDA(driver_, cuEventRecord, on_device_[slot].timing[end], device(slot).compute);
     }
     lanes_.join();

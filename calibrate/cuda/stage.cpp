@@ -147,11 +147,12 @@ void CudaOptimizer::step(const CudaQueue& queue) {
   if (kind_ == OptimizerKind::adam) cuda::count_step(queue, steps_.data());
 }
 
-void CudaOptimizer::update(const CudaQueue& queue, std::int64_t first, std::int64_t last,
-                           CUdeviceptr gradients, CUdeviceptr before, CUdeviceptr after) {
+void CudaOptimizer::update(const CudaQueue& queue, const CudaUpdate& what, CUdeviceptr gradients,
+                           CUdeviceptr before, CUdeviceptr after) {
+  const auto [first, last, state] = what;
   if (first == last) return;
   const auto element = static_cast<CUdeviceptr>(first) * static_cast<CUdeviceptr>(bytes_of(type_));
-  const auto moment = static_cast<CUdeviceptr>(first) * sizeof(float);
+  const auto moment = static_cast<CUdeviceptr>(state) * sizeof(float);
   if (kind_ == OptimizerKind::gradient_descent) {
     cuda::descend(queue, type_, after + element, before + element, gradients + element, rate_,
                   last - first);

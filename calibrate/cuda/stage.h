@@ -86,18 +86,26 @@ std::vector<std::byte> as_elements(ElementType type, const float* values, std::s
 /// And back.
 std::vector<float> as_floats(ElementType type, const std::vector<std::byte>& elements);
 
-/// The optimizer's state of one stage on one device.
+/// Elements first..last-1 of a stage's parameters, whose state an optimizer keeps from its element
+/// number `state` on.
+struct CudaUpdate {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  std::int64_t state = 0;
+};
+
+/// The optimizer's state of one stage on one device, or of the share that it updates.
 class CudaOptimizer {
  public:
-  /// Errors: CudaError.
+  /// Of so many elements. Errors: CudaError.
   CudaOptimizer(const CudaQueue& queue, OptimizerKind kind, ElementType type, std::int64_t elements,
                 double rate);
 
-  /// Counts a step; update() is enqueued for all parameters after it.
+  /// Counts a step; update() is enqueued for all of its parameters after it.
   void step(const CudaQueue& queue);
-  /// Elements first..last-1: the gradients are applied to `before`; `after` may be the same memory.
-  /// Pointers are those of element 0.
-  void update(const CudaQueue& queue, std::int64_t first, std::int64_t last, CUdeviceptr gradients,
+  /// The gradients are applied to `before`; `after` may be the same memory. Pointers are those of
+  /// the stage's element 0.
+  void update(const CudaQueue& queue, const CudaUpdate& what, CUdeviceptr gradients,
               CUdeviceptr before, CUdeviceptr after);
 
   /// Bytes of its state.

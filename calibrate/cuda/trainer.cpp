@@ -148,9 +148,11 @@ void CudaTrainer::prepare_stage(std::uint32_t on) {
   const CudaQueue on_stream = on_compute(place.slot);
   mine.stage = std::make_unique<CudaStage>(on_stream, network, layers.front().value,
                                            layers.back().value, training_.batch);
-  mine.optimizer =
-      std::make_unique<CudaOptimizer>(on_stream, training_.optimizer, network.element,
-                                      mine.stage->parameter_elements(), training_.learning_rate);
+  std::size_t updated = 0;
+  for (const ByteRange& range : place.updated) updated += range.size();
+  mine.optimizer = std::make_unique<CudaOptimizer>(
+      on_stream, training_.optimizer, network.element,
+      static_cast<std::int64_t>(updated) / bytes_of(network.element), training_.learning_rate);
   const std::vector<std::byte> parameters = mine.stage->initial_parameters(training_.seed);
   for (std::uint32_t piece = 0; piece < place.weights; ++piece) {
     mine.weights.push_back(uploaded(place.slot, parameters.data(), parameters.size()));
@@ -232,7 +234,7 @@ void CudaTrainer::enqueue_pass(const CudaStep& step) {
   t.kept = block(step.kept);
   t.left = block(step.left);
   t.input_gradient = block(step.input_gradient);
-  t.parameters = mine.weights[mine.pieces[step.weights]].data();
+  t.parameters = weights(step.on, step.weights);
   t.gradients = block(step.gradients);
   if (step.makes_again) mine.stage->walk(on_stream, Pass::forward, t);
   mine.stage->walk(on_stream, pass_of(step.kind), t);
@@ -245,12 +247,18 @@ void CudaTrainer::enqueue_pass(const CudaStep& step) {
 void CudaTrainer::enqueue_update(const CudaStep& step) {
   OnSlot& mine = on_[step.on];
   const CudaQueue on_stream = on_compute(step.slot);
-  const CUdeviceptr before = mine.weights[mine.pieces[step.weights]].data();
-  const CUdeviceptr after = mine.weights[mine.pieces[step.made]].data();
-  const std::int64_t elements = mine.stage->parameter_elements();
-  if (elements == 0) return;
+  const CUdeviceptr before = weights(step.on, step.weights);
+  const CUdeviceptr after = weights(step.on, step.made);
+  if (mine.stage->parameter_elements() == 0) return;
   mine.optimizer->step(on_stream);
-  mine.optimizer->update(on_stream, 0, elements, block(step.gradients), before, after);
+  const std::int64_t element = bytes_of(training_.network->element);
+  std::int64_t state = 0;
+  for (const ByteRange& range : program_.stages[step.on].updated) {
+    const auto first = static_cast<std::int64_t>(range.begin) / element;
+    const auto last = static_cast<std::int64_t>(range.end) / element;
+    mine.optimizer->update(on_stream, {first, last, state}, block(step.gradients), before, after);
+    state += last - first;
+  }
   if (step.clears) {
     PLUMBLINE_CUDA(devices_.driver(), cuMemsetD8Async, block(step.gradients), 0,
                    program_.blocks[step.gradients].bytes, on_stream.stream);
@@ -258,10 +266,8 @@ void CudaTrainer::enqueue_update(const CudaStep& step) {
 }
 
 void CudaTrainer::enqueue_copy(const CudaStep& step, CUstream stream) {
-  const std::uint32_t from = program_.blocks[step.from.block].slot;
-  const std::uint32_t to = program_.blocks[step.to.block].slot;
-  copy_between(devices_.driver(), {devices_.all()[from], piece(step.from)},
-               {devices_.all()[to], piece(step.to)}, step.bytes, stream);
+  copy_between(devices_.driver(), {devices_.all()[slot_of(step.from)], piece(step.from)},
+               {devices_.all()[slot_of(step.to)], piece(step.to)}, step.bytes, stream);
 }
 
 void CudaTrainer::enqueue_sum(const CudaStep& step, CUstream stream) {

@@ -78,7 +78,15 @@ class CudaTrainer : public CudaWork {
   CUdeviceptr block(std::uint32_t number) const {
     return number == kNone32 ? 0 : blocks_[number].data();
   }
-  CUdeviceptr piece(const CudaPiece& piece) const { return blocks_[piece.block].data() + piece.at; }
+  CUdeviceptr weights(std::uint32_t on, std::uint32_t number) const {
+    return on_[on].weights[on_[on].pieces[number]].data();
+  }
+  CUdeviceptr piece(const CudaPiece& piece) const {
+    return piece.at + (piece.on == kNone32 ? block(piece.block) : weights(piece.on, piece.weights));
+  }
+  std::uint32_t slot_of(const CudaPiece& piece) const {
+    return piece.on == kNone32 ? program_.blocks[piece.block].slot : program_.stages[piece.on].slot;
+  }
   CudaScratch uploaded(std::uint32_t slot, const void* data, std::size_t bytes);
   void prepare_stage(std::uint32_t on);
   void prepare_communicators();

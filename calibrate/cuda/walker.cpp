@@ -234,9 +234,9 @@ void CudaWalker::update(std::size_t from, std::size_t to) {
   const std::size_t first = layout.parameters_of(from).first;
   const std::size_t last = layout.parameters_of(to - 1).second;
   if (first == last) return;
-  optimizer_.update(queue_, static_cast<std::int64_t>(first) / element,
-                    static_cast<std::int64_t>(last) / element, gradients_.data(),
-                    parameters_.data(), parameters_.data());
+  const auto begin = static_cast<std::int64_t>(first) / element;
+  optimizer_.update(queue_, {begin, static_cast<std::int64_t>(last) / element, begin},
+                    gradients_.data(), parameters_.data(), parameters_.data());
   PLUMBLINE_CUDA(driver_, cuMemsetD8Async, gradients_.data() + first, 0, last - first,
                  queue_.stream);
 }

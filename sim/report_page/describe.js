@@ -10,7 +10,7 @@ export const CAUSE_WORDS = {
   drain: 'after its last work, until all devices have ended',
   dependency: 'for an input that another device had not made yet',
   transfer: 'for an input on its way',
-  all_reduce: 'for the gradients of other replicas',
+  all_reduce: 'for the gradients of other replicas, or the weights that they updated',
   rendezvous: 'for the other end of a blocking transfer',
   update: 'for the updates of other devices',
   overhead: 'time that belongs to no device, or between two ops',

@@ -13,9 +13,11 @@ export const KIND_NAMES = [
   'activation transfer',
   'gradient transfer',
   'all-reduce',
-  'all-reduce step',
-  'begin of an all-reduce',
-  'end of an all-reduce',
+  'reduce-scatter',
+  'all-gather',
+  'step of a collective',
+  'begin of a collective',
+  'end of a collective',
   'flush',
   'overhead',
 ];
@@ -37,11 +39,12 @@ export const LETTERS = ['F', 'B', 'I', 'W', 'B', 'U'];
 const BACKWARD_PART = 4;
 const ACTIVATION_TRANSFER = 6;
 const GRADIENT_TRANSFER = 7;
-const ALL_REDUCE = 8;
+const ALL_GATHER = 10;
+const FLUSH = 14;
 
 /** Whether an activity of this kind goes from one device to another. */
 export function isTransfer(kind) {
-  return kind >= ACTIVATION_TRANSFER && kind <= ALL_REDUCE;
+  return kind >= ACTIVATION_TRANSFER && kind <= ALL_GATHER;
 }
 
 /**
@@ -109,7 +112,7 @@ export function gapsBefore(run, item) {
 }
 
 /**
- * The slots between which a transfer or an all-reduce goes: [from, to]; of an op its own, twice.
+ * The slots between which a transfer or a collective goes: [from, to]; of an op its own, twice.
  */
 export function slotsOf(run, item) {
   const lane = laneOf(run, item);
@@ -125,7 +128,7 @@ export function itemName(run, item) {
   if (kind < LETTERS.length) return op(LETTERS[kind]);
   if (kind === ACTIVATION_TRANSFER) return `recv ${op('F')}`;
   if (kind === GRADIENT_TRANSFER) return `recv ${op('B')}`;
-  if (kind < 12) return `${KIND_NAMES[kind]}, stage ${run.stage[item]}`;
+  if (kind < FLUSH) return `${KIND_NAMES[kind]}, stage ${run.stage[item]}`;
   return KIND_NAMES[kind];
 }
 

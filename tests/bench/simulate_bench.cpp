@@ -114,7 +114,7 @@ void measure_trace(benchmark::State& state) {
   const std::vector<std::uint32_t> ones(c.partition.stages.size(), 1);
   for (auto _ : state) {
     benchmark::DoNotOptimize(measure(graph, trace, {}).makespan);
-    const MemoryRules rules{0, false, ones};
+    const MemoryRules rules{.weight_versions = ones};
     const auto steps = memory_steps(graph, trace, c.costs, c.shape.positions, rules);
     benchmark::DoNotOptimize(measure_memory(graph, c.costs, rules, steps).data());
   }

@@ -406,7 +406,7 @@ TEST_CASE("cuda: updates are those of the optimizer, over members in order") {
       Stored first(ElementType::fp32, Floats(kCount, 0));
       Stored second(ElementType::fp32, Floats(kCount, 0));
       Stored steps(ElementType::fp32, Floats(cuda::kStepFloats, 0));
-      Optimizer optimizer(kind, kCount, kRate);
+      Optimizer optimizer(kind, {0, kCount}, kRate);
       for (int step = 0; step < 3; ++step) {
         std::vector<Floats> gradients;
         std::vector<Stored> stored_gradients;
@@ -425,7 +425,7 @@ TEST_CASE("cuda: updates are those of the optimizer, over members in order") {
         if (members > 1)
           cuda::add_up(device.queue, ElementType::fp32, sum.data(), stored_pointers, kCount);
         optimizer.step();
-        optimizer.update(0, kCount, pointers, weights.data(), weights.data());
+        optimizer.update({0, kCount}, pointers, weights.data(), weights.data());
         // In place, and at the last step not.
         const bool apart = step == 2;
         const Stored before = stored;

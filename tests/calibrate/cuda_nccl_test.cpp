@@ -144,6 +144,9 @@ TEST_CASE("cuda: where NCCL cannot be had, that is told before anything runs") {
       kTiny,
       "cluster: {devices: 2, link: {latency: 3 us}}\nschedule: {name: 1f1b, micro_batches: 2}\n");
   CHECK(contains(problem_of(one_gpu.cuda, held), "and NCCL keeps to none"));
+  const Scenario sharded = network_scenario(
+      kTiny, on_devices(2, "name: data-parallel, micro_batches: 2", "training: {zero_stage: 1}\n"));
+  CHECK(contains(problem_of(one_gpu.cuda, sharded), "NCCL is only asked for whole all-reduces"));
   auto timed = parse_scenario(
       text_source("t.yaml",
                   "version: 1\nmodel: {uniform: {layers: 2, forward: 1 us, backward: 1 us}}\n"

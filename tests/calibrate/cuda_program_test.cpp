@@ -30,13 +30,16 @@ std::string devices(int count, const std::string& schedule, const std::string& m
   return "cluster: {devices: " + std::to_string(count) + "}\nschedule: {" + schedule + "}\n" + more;
 }
 
+constexpr std::size_t kParameters = 100;  // bytes of each stage
+
 CudaProgramOrFailure program_of(const Subject& subject, const DeviceOrders& orders,
                                 const CudaProgramRules& rules = {}) {
-  const std::vector<StageBytes> sizes(subject.graph.stage_slots.size(), {100, 8, 8, 16, 24});
+  const std::vector<StageBytes> sizes(subject.graph.stage_slots.size(),
+                                      {kParameters, 8, 8, 16, 24});
   return cuda_program(subject.plan(), sizes, orders, rules);
 }
 
-/// What a step does with a part of a block.
+/// What a step does with a part of a block, or of a stage's weights.
 struct Use {
   std::uint32_t step = 0;
   std::size_t begin = 0;
@@ -48,17 +51,33 @@ struct Use {
   }
 };
 
+/// Behind all blocks: the numbered weights of a stage.
+std::uint32_t weights_of(std::uint32_t on, std::uint32_t number) {
+  return 1'000'000 + 100 * on + number;
+}
+
 /// What a step reads and writes, by block.
 std::multimap<std::uint32_t, Use> uses_of(const CudaProgram& program, std::uint32_t number) {
   const CudaStep& step = program.steps[number];
   std::multimap<std::uint32_t, Use> uses;
   const auto add = [&](const CudaPiece& piece, std::size_t bytes, bool writes) {
-    REQUIRE(piece.at + bytes <= program.blocks[piece.block].bytes);
-    uses.insert({piece.block, {number, piece.at, piece.at + bytes, writes}});
+    const bool of_weights = piece.on != kNone32;
+    REQUIRE(piece.at + bytes <= (of_weights ? kParameters : program.blocks[piece.block].bytes));
+    const std::uint32_t key = of_weights ? weights_of(piece.on, piece.weights) : piece.block;
+    uses.insert({key, {number, piece.at, piece.at + bytes, writes}});
   };
   for (const CudaPiece& member : step.members) add(member, step.bytes, false);
-  if (step.from.block != kNone32) add(step.from, step.bytes, false);
-  if (step.to.block != kNone32) add(step.to, step.bytes, true);
+  const auto is_there = [](const CudaPiece& piece) {
+    return piece.block != kNone32 || piece.on != kNone32;
+  };
+  if (is_there(step.from)) add(step.from, step.bytes, false);
+  if (is_there(step.to)) add(step.to, step.bytes, true);
+  if (step.kind <= CudaStep::Kind::update)
+    add({kNone32, 0, step.on, step.weights}, kParameters, false);
+  if (step.kind == CudaStep::Kind::update) {
+    for (const ByteRange& range : program.stages[step.on].updated)
+      add({kNone32, range.begin, step.on, step.made}, range.size(), true);
+  }
   const bool runs_forward = step.kind == CudaStep::Kind::forward || step.makes_again;
   const auto whole = [&](std::uint32_t block, bool writes) {
     if (block != kNone32) add({block, 0}, program.blocks[block].bytes, writes);
@@ -106,7 +125,14 @@ const std::vector<std::string>& plans() {
       devices(3, "name: data-parallel, micro_batches: 2"),
       devices(4, "name: pipedream, micro_batches: 4, mini_batches: 2"),
       devices(3, "name: pipedream, micro_batches: 4, weights: two",
-              "plan: {stages: 2, replicas: [2, 1]}\n")};
+              "plan: {stages: 2, replicas: [2, 1]}\n"),
+      devices(4, "name: 1f1b, micro_batches: 4, mini_batches: 2",
+              "plan: {stages: 2, data_parallel: 2}\ntraining: {zero_stage: 1}\n"),
+      devices(4, "name: gpipe, micro_batches: 3, transfers: blocking",
+              "plan: {stages: 2, replicas: [3, 1]}\ntraining: {zero_stage: 1}\n"),
+      devices(3, "name: data-parallel, micro_batches: 2, bucket: 1 KiB",
+              "training: {zero_stage: 1}\n"),
+      devices(4, "name: chimera, micro_batches: 4", "training: {zero_stage: 1}\n")};
   return all;
 }
 
@@ -117,12 +143,18 @@ struct Way {
 };
 constexpr Way kWays[] = {{false, false}, {true, false}, {false, true}, {true, true}};
 
+/// A sharded optimizer has no communicators.
+bool is_run(const Subject& subject, const Way& way) {
+  return !way.communicators || !subject.rules.sharded_optimizer;
+}
+
 TEST_CASE("cuda: a program does every op once, behind all that the graph says it waits for") {
   for (const std::string& rest : plans()) {
     for (const Way& way : kWays) {
       CAPTURE(rest);
       CAPTURE(way.communicators);
       const Subject subject = subject_of(rest);
+      if (!is_run(subject, way)) continue;
       const OpGraph& graph = subject.graph;
       const auto made =
           program_of(subject, nodes_by_slot(graph),
@@ -152,6 +184,7 @@ TEST_CASE("cuda: whoever uses a block knows that all before it have ended with i
       CAPTURE(rest);
       CAPTURE(way.communicators);
       const Subject subject = subject_of(rest);
+      if (!is_run(subject, way)) continue;
       const auto made =
           program_of(subject, nodes_by_slot(subject.graph),
                      {way.recompute, subject.scenario.schedule.updates, way.communicators});
@@ -200,10 +233,66 @@ TEST_CASE("cuda: in an all-reduce each member sends what it would send in a ring
   }
 }
 
+TEST_CASE(
+    "cuda: of a sharded optimizer each member sums, updates and sends its share, at the end") {
+  for (const int members : {2, 3, 5}) {
+    CAPTURE(members);
+    constexpr int kLarge = 100'000;  // bytes
+    const Subject subject =
+        subject_of(devices(members, "name: data-parallel, micro_batches: 2, bucket: 1 KiB",
+                           "training: {zero_stage: 1}\n"));
+    const std::vector<StageBytes> sizes(1, {kLarge, 8, 8, 16, 24});
+    const auto made = cuda_program(subject.plan(), sizes, nodes_by_slot(subject.graph), {});
+    REQUIRE(made.program);
+    const CudaProgram& program = *made.program;
+    std::vector<std::size_t> scattered(static_cast<std::size_t>(members));
+    std::vector<std::size_t> gathered(static_cast<std::size_t>(members));
+    std::vector<int> owners(kLarge);
+    std::size_t added = 0;
+    std::vector<std::uint32_t> sends;
+    for (std::uint32_t i = 0; i < program.steps.size(); ++i) {
+      const CudaStep& step = program.steps[i];
+      if (step.kind == CudaStep::Kind::add_up) added += step.bytes;
+      if (step.kind != CudaStep::Kind::copy) continue;
+      (step.to.on == kNone32 ? scattered : gathered)[step.slot] += step.bytes;
+      if (step.to.on == kNone32) continue;
+      sends.push_back(i);
+      CHECK(step.to.at == step.from.at);
+      CHECK(program.stages[step.from.on].slot == step.slot);
+      CHECK(program.stages[step.to.on].slot != step.slot);
+    }
+    CHECK(added == kLarge);
+    for (const StageOnSlot& stage : program.stages) {
+      for (const ByteRange& range : stage.updated) {
+        for (std::size_t byte = range.begin; byte < range.end; ++byte) ++owners[byte];
+      }
+    }
+    CHECK(std::count(owners.begin(), owners.end(), 1) == kLarge);
+    const double half = 1.0 * (members - 1) / members * double{kLarge};
+    for (const auto* sent : {&scattered, &gathered}) {
+      for (const std::size_t bytes : *sent)
+        CHECK(static_cast<double>(bytes) == doctest::Approx(half).epsilon(0.01));
+    }
+    // The iteration is over when all weights are there.
+    const auto known = known_before(program);
+    std::vector<bool> awaited(program.steps.size());
+    for (const auto& of_slot : program.awaited) {
+      for (const std::uint32_t step : of_slot) {
+        CHECK(program.steps[step].signals);
+        awaited[step] = true;
+        for (std::uint32_t i = 0; i < program.steps.size(); ++i)
+          awaited[i] = awaited[i] || known[step][i];
+      }
+    }
+    for (const std::uint32_t send : sends) CHECK(awaited[send]);
+  }
+}
+
 TEST_CASE("cuda: communicators move what copies do, their ranks together and in as much memory") {
   for (const std::string& rest : plans()) {
     CAPTURE(rest);
     const Subject subject = subject_of(rest);
+    if (!is_run(subject, {.recompute = false, .communicators = true})) continue;
     const UpdateRule& updates = subject.scenario.schedule.updates;
     const auto copies = program_of(subject, nodes_by_slot(subject.graph), {false, updates, false});
     const auto made = program_of(subject, nodes_by_slot(subject.graph), {false, updates, true});

@@ -180,6 +180,35 @@ TEST_CASE("cuda: replicas and copies make the weights of one device but for the 
   }
 }
 
+TEST_CASE("cuda: a sharded optimizer makes bit by bit the weights of one that is not") {
+  for (const char* network : {kTiny, kMlp}) {
+    for (const std::string state : {"", "optimizer_state: 2.0, "}) {
+      const auto check = [&](int devices, const std::string& schedule, const std::string& plan) {
+        CAPTURE(network);
+        CAPTURE(state);
+        CAPTURE(schedule);
+        const auto trained = [&](int zero_stage) {
+          return train(network_scenario(
+              network, on_devices(devices, schedule,
+                                  plan + "training: {" + state +
+                                      "zero_stage: " + std::to_string(zero_stage) + "}\n")));
+        };
+        const Trained whole = trained(0);
+        const Trained shared = trained(1);
+        CHECK(bit_equal(whole.parameters, shared.parameters));
+        CHECK(whole.losses == shared.losses);
+        check_clean(shared);
+      };
+      check(4, "name: 1f1b, micro_batches: 3, mini_batches: 2",
+            "plan: {stages: 2, data_parallel: 2}\n");
+      check(4, "name: gpipe, micro_batches: 3, transfers: blocking",
+            "plan: {stages: 2, replicas: [3, 1]}\n");
+      check(3, "name: data-parallel, micro_batches: 2, bucket: 1 KiB", "");
+      check(2, "name: chimera, micro_batches: 4, recompute: full", "");
+    }
+  }
+}
+
 TEST_CASE("cuda: an asynchronous run makes the weights that the cpu backend makes") {
   for (const char* weights : {"stash", "vertical-sync", "none", "two"}) {
     CAPTURE(weights);
@@ -209,7 +238,11 @@ TEST_CASE("cuda: no order that streams leave free changes a bit") {
         on_devices(3, "name: gpipe, micro_batches: 3, transfers: blocking"),
         on_devices(3, "name: 1f1b, micro_batches: 3, recompute: full"),
         on_devices(3, "name: pipedream, micro_batches: 3, weights: stash"),
-        on_devices(3, "name: pipedream, micro_batches: 4, weights: two", replicas)}) {
+        on_devices(3, "name: pipedream, micro_batches: 4, weights: two", replicas),
+        on_devices(3, "name: 1f1b, micro_batches: 4, mini_batches: 2",
+                   replicas + "training: {zero_stage: 1}\n"),
+        on_devices(3, "name: data-parallel, micro_batches: 2, bucket: 1 KiB",
+                   "training: {zero_stage: 1, optimizer_state: 2}\n")}) {
     CAPTURE(rest);
     const Scenario scenario = network_scenario(kTiny, rest);
     const Trained first = train(scenario);

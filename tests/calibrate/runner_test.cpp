@@ -153,7 +153,7 @@ void check_laws(const Subject& subject, const Noise& synthetic = {}) {
 
 /// Ops of 200 to 300 us, updates, sizes that differ, and what else is asked for.
 std::string uneven(std::string_view schedule, std::string_view cluster, std::string_view plan,
-                   std::string_view more) {
+                   std::string_view more, std::string_view training = "") {
   return fmt::format(
       "version: 1\nmodel:\n  layers:\n"
       "    - {{name: a, forward: 200 us, backward: 300 us, update: 30 us, output: 64 KiB, "
@@ -163,8 +163,8 @@ std::string uneven(std::string_view schedule, std::string_view cluster, std::str
       "    - {{name: c, forward: 220 us, backward: 230 us, update: 10 us, output: 32 KiB, "
       "activation: 640 KiB, parameters: 2 MiB}}\n"
       "cluster: {{{}}}\nplan: {{{}}}\nschedule: {{name: {}{}}}\n"
-      "training: {{optimizer_state: 2}}\n",
-      cluster, plan, schedule, more);
+      "training: {{optimizer_state: 2{}}}\n",
+      cluster, plan, schedule, more, training);
 }
 
 TEST_CASE("every law holds on real runs of every schedule, overlapped and blocking") {
@@ -218,6 +218,8 @@ TEST_CASE("every law holds on real runs with replicas and copies") {
           uneven(schedule, "devices: 5" + link, "stages: 3, replicas: [2, 1, 2]", more)));
       check_laws(
           subject_of(uneven(schedule, "devices: 6" + link, "stages: 3, data_parallel: 2", more)));
+      check_laws(subject_of(uneven(schedule, "devices: 5" + link, "stages: 3, replicas: [2, 1, 2]",
+                                   more, ", zero_stage: 1")));
     }
     check_laws(subject_of(
         uneven("pipedream", "devices: 5" + link, "stages: 3, replicas: [2, 1, 2]", more)));

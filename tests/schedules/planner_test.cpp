@@ -178,7 +178,8 @@ class BruteForce {
         inputs = {costs.crossing(s - 1), inputs_held(front_replicas, front_in_flight, r)};
       }
       const double memory =
-          peak_memory(stages[s], in_flight, inputs, input_.residency, input_.optimizer_state);
+          peak_memory(stages[s], in_flight, inputs, input_.residency,
+                      input_.optimizer_state * input_.residency.optimizer_share(r));
       if (input_.cluster.memory && memory > static_cast<double>(input_.cluster.memory->count))
         return;
       left -= r;
@@ -329,6 +330,7 @@ TEST_CASE("the calibrated plan is the best of all that fit the memory, or says t
       if (!residency.micro_batches && residency.window(1, 1000) == 1000)
         residency.micro_batches = 6;  // all of no end would be in flight
       if (dice.roll(0, 3) > 0) residency.shared = residency.micro_batches;
+      residency.sharded_optimizer = dice.roll(0, 2) == 0;
     }
     const PlannerInput input{.graph = model.graph,
                              .costs = model.costs,

@@ -141,7 +141,7 @@ TEST_CASE("running sums end at zero and never fall below") {
         for (std::uint32_t slot = 0; slot < 3; ++slot) {
           const auto steps =
               memory_steps(graph, trace, test::costs_of(t), schedule_of(t).shape.positions,
-                           {0, recompute, {1, 1, 1}})[slot];
+                           {.recompute = recompute, .weight_versions = {1, 1, 1}})[slot];
           for (const MemoryStep& step : steps) {
             CHECK(step.activations >= Bytes{0});
             CHECK(step.buffers >= Bytes{0});

@@ -1,0 +1,237 @@
+// A sharded optimizer (ZeRO-1): closed forms, memory, and what stays as it was.
+// SPDX-License-Identifier: MIT
+#include "sim/planning.h"
+#include "sim/predict.h"
+#include "tests/support/builders.h"
+
+namespace plumbline::test {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+Metrics metrics_of(const TestPipeline& t) {
+  const OpGraph graph = graph_of(t);
+  const Trace trace = simulate(graph);
+  if (!graph.rates_change()) CHECK(trace == longest_path(graph));
+  return measure(graph, trace, {});
+}
+
+Duration share_time(std::int64_t r, Bytes bytes, const Link& link) {
+  return (r - 1) * link.latency +
+         (link.bandwidth ? transfer_time(share_volume(bytes, r), *link.bandwidth) : Duration{});
+}
+
+TEST_CASE("in a half of an all-reduce a member sends (r-1)/r of the bytes, rounded down") {
+  CHECK(share_volume({1200}, 1) == Bytes{0});
+  CHECK(share_volume({1200}, 2) == Bytes{600});
+  CHECK(share_volume({1200}, 4) == Bytes{900});
+  CHECK(share_volume({10}, 3) == Bytes{6});
+  CHECK(share_volume({0}, 5) == Bytes{0});
+  for (std::int64_t r = 1; r < 9; ++r)
+    CHECK(ring_volume({7560}, r) == share_volume({7560}, r) * 2);
+}
+
+TEST_CASE("sharded data-parallel training: forward, backward, scatter, a share's update, gather") {
+  for (std::uint32_t devices = 1; devices <= 9; ++devices) {
+    CAPTURE(devices);
+    TestPipeline t = equal_stages(1, milliseconds(3), milliseconds(5));
+    t.schedule = "data-parallel";
+    t.micro_batches = 4;
+    t.parameters = {7'000'001};
+    t.update = microseconds(70);
+    t.link = {microseconds(5), BytesPerSecond{12'000'000'000}};
+    t.options.copies = devices;
+    t.options.sharded_optimizer = true;
+    const Duration half = share_time(devices, t.parameters, t.link);
+    const Duration update{(70'000 + devices - 1) / devices};
+    const Metrics metrics = metrics_of(t);
+    CHECK(metrics.makespan == 4 * milliseconds(8) + 2 * half + update);
+    CHECK(metrics.all_reduces == (devices > 1 ? 2 : 0));
+    CHECK(metrics.all_reduce_bytes == share_volume(t.parameters, devices) * (2 * devices));
+    for (const DeviceMetrics& device : metrics.devices) {
+      CHECK(device.idle_by_cause.all_reduce == 2 * half);
+      CHECK(device.idle_by_cause.update == Duration{});
+      CHECK(device.busy == 4 * milliseconds(8) + update);
+    }
+    t.parameters = {0};  // nothing is exchanged
+    CHECK(makespan_of(t) == 4 * milliseconds(8) + update);
+  }
+}
+
+TEST_CASE("on a levelled cluster shares are scattered outwards and gathered inwards") {
+  TestPipeline t = equal_stages(1, milliseconds(3), milliseconds(5));
+  t.schedule = "data-parallel";
+  t.parameters = {12'000'000};
+  t.update = milliseconds(12);
+  const Link inner{microseconds(5), BytesPerSecond{12'000'000'000}};
+  const Link outer{microseconds(30), BytesPerSecond{1'000'000'000}};
+  t.cluster = Cluster{{{"server", 4, inner}, {"cluster", 3, outer}}, std::nullopt};
+  t.options.copies = 12;
+  t.options.hierarchical = true;
+  t.options.sharded_optimizer = true;
+  // As an all-reduce, in two halves; each device updates a twelfth.
+  const Duration inside = 3 * microseconds(5) + microseconds(750);
+  const Duration outside = 4 * microseconds(30) + milliseconds(16);
+  CHECK(makespan_of(t) == milliseconds(8) + 2 * inside + outside + milliseconds(1));
+  const OpGraph graph = graph_of(t);
+  const Trace trace = simulate(graph);
+  SimTime scattered;
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    if (graph.activities[node].kind == ActivityKind::reduce_scatter)
+      scattered = std::max(scattered, trace.spans[node].end);
+  }
+  CHECK(scattered.time_since_epoch() == milliseconds(8) + inside + outside / 2);
+}
+
+TEST_CASE("gradients are scattered while others compute, weights gathered while others update") {
+  // The pipeline takes 15 ms; stage 1 ends 2 ms earlier and is scattered meanwhile; stage 0 takes
+  // 1 ms more. Then all update for 3 ms instead of 6, and gather for 1 ms.
+  TestPipeline t = equal_stages(2, milliseconds(1), milliseconds(2));
+  t.schedule = "1f1b";
+  t.micro_batches = 4;
+  t.parameters = {2'000'000};
+  t.update = milliseconds(6);
+  t.link.bandwidth = BytesPerSecond{1'000'000'000};
+  t.options.copies = 2;
+  t.options.sharded_optimizer = true;
+  CHECK(metrics_of(t).makespan == milliseconds(15 + 1 + 3 + 1));
+  // Both stages on one device: the weights of the first are gathered while the second updates.
+  t.devices = {{0}, {0}};
+  const Metrics shared = metrics_of(t);
+  // The last backward of stage 1 ends 2 ms before that of stage 0.
+  CHECK(shared.makespan == milliseconds(4 * 6 + 1 + 2 * 3 + 1));
+  CHECK(shared.all_reduces == 4);
+  for (const DeviceMetrics& device : shared.devices) {
+    CHECK(device.idle_by_cause.all_reduce == milliseconds(2));
+    CHECK(device.idle_by_cause.update == Duration{});
+  }
+  // Who ends first waits for the updates of others, then for their weights.
+  TestPipeline uneven = t;
+  uneven.devices = {};
+  uneven.replicas = {2, 1};
+  uneven.options.copies = 1;
+  const Metrics other = metrics_of(uneven);
+  CHECK(other.devices[0].idle_by_cause.update == milliseconds(2));  // 6 ms on stage 1, 3 + 1 here
+  CHECK(other.devices[2].idle_by_cause.update == Duration{});
+}
+
+TEST_CASE("each bucket is scattered as soon as it is made, the weights are gathered at once") {
+  TestPipeline t = equal_stages(1, milliseconds(3), milliseconds(6));
+  t.schedule = "data-parallel";
+  t.micro_batches = 2;
+  t.parameters = {8'000'000};
+  t.link.bandwidth = BytesPerSecond{1'000'000'000};
+  t.options.copies = 2;
+  t.options.sharded_optimizer = true;
+  StageCosts costs = costs_of(t);
+  costs.stages.front().buckets = {{milliseconds(2), {4'000'000}}, {milliseconds(4), {4'000'000}}};
+  const auto graph =
+      lower(schedule_of(t), costs, {DeviceId{0}}, flat_cluster(2, t.link), t.options, {});
+  REQUIRE(graph);
+  const Metrics metrics = measure(*graph, simulate(*graph), {});
+  CHECK(metrics.makespan == milliseconds(2 * 9 + 2 + 4));
+  CHECK(metrics.all_reduces == 3);
+}
+
+TEST_CASE("neighbours slow a share of an update as they slow all of it") {
+  TestPipeline t = equal_stages(1, milliseconds(3), milliseconds(5));
+  t.schedule = "data-parallel";
+  t.update = milliseconds(4);
+  t.options.copies = 2;
+  t.options.sharded_optimizer = true;
+  StageCosts costs = costs_of(t);
+  const std::vector<double> none = {3e6, 3e6};
+  costs.slowdowns = {{none, {5e6, 5e6}, none, none, {4e6, 6e6}}};  // updates: half as much longer
+  const auto graph =
+      lower(schedule_of(t), costs, {DeviceId{0}}, flat_cluster(2, {}), t.options, {});
+  REQUIRE(graph);
+  CHECK(makespan(*graph, simulate(*graph)) == milliseconds(3 + 5 + 3));
+}
+
+Scenario scenario_of(const std::string& text) {
+  auto scenario = parse_scenario(text_source("sharded.yaml", text), {});
+  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+  return *std::move(scenario);
+}
+
+std::string scenario_text(int zero_stage, const std::string& plan) {
+  return "version: 1\nmodel: {uniform: {layers: 4, forward: 1 ms, backward: 2 ms, update: 1 ms, "
+         "parameters: 999 B, output: 10 B, activation: 100 B}}\n"
+         "cluster: {devices: 4, memory: 100 MB}\nplan: " +
+         plan +
+         "\nschedule: {name: 1f1b, micro_batches: 12}\n"
+         "training: {optimizer_state: 2, zero_stage: " +
+         std::to_string(zero_stage) + "}\n";
+}
+
+TEST_CASE("each device holds its share of the optimizer state, and all of the rest") {
+  for (const std::string plan :
+       {"{stages: 2, data_parallel: 2}", "{stages: 2, replicas: [2, 2]}"}) {
+    CAPTURE(plan);
+    const auto whole = predict(scenario_of(scenario_text(0, plan)));
+    const auto shared = predict(scenario_of(scenario_text(1, plan)));
+    REQUIRE(whole);
+    REQUIRE(shared);
+    for (std::size_t slot = 0; slot < 4; ++slot) {
+      CHECK(whole->memory[slot].peak.optimizer == Bytes{3996});
+      CHECK(shared->memory[slot].peak.optimizer == Bytes{1998});
+      CHECK(shared->memory[slot].peak.gradients == whole->memory[slot].peak.gradients);
+      CHECK(shared->memory[slot].peak.weights == whole->memory[slot].peak.weights);
+    }
+    CHECK(shared->pipeline.notes.size() == whole->pipeline.notes.size());
+  }
+  const auto uneven = predict(scenario_of(scenario_text(1, "{stages: 2, replicas: [3, 1]}")));
+  REQUIRE(uneven);
+  CHECK(uneven->memory[0].peak.optimizer == Bytes{1332});
+  CHECK(uneven->memory[3].peak.optimizer == Bytes{3996});
+}
+
+TEST_CASE("where each stage is on one device nothing is shared, and that is told") {
+  const auto alone = predict(scenario_of(scenario_text(1, "{stages: 4}")));
+  const auto without = predict(scenario_of(scenario_text(0, "{stages: 4}")));
+  REQUIRE(alone);
+  REQUIRE(without);
+  CHECK(alone->metrics.makespan == without->metrics.makespan);
+  CHECK(alone->pipeline.notes.back() ==
+        "training.zero_stage is 1, but each stage is on one device: nothing is shared");
+}
+
+TEST_CASE("the planner knows that replicas share the optimizer state") {
+  // One device holds 4 x 999 B four times; with the state shared by four less than that fits.
+  const auto planned = [](int zero_stage, int memory) {
+    const Scenario scenario = scenario_of(
+        "version: 1\nmodel: {uniform: {layers: 4, forward: 1 ms, backward: 2 ms, parameters: 1000 "
+        "B, output: 1 kB, activation: 0 B}}\ncluster: {devices: 4, memory: " +
+        std::to_string(memory) +
+        " B, link: {bandwidth: 100 MB/s}}\nplan: {partition: pipedream, stages: 1}\n"
+        "schedule: {name: 1f1b, micro_batches: 12}\n"
+        "training: {optimizer_state: 2, zero_stage: " +
+        std::to_string(zero_stage) + "}\n");
+    return plan_scenario(scenario, {});
+  };
+  CHECK(planned(0, 16000));
+  CHECK_FALSE(planned(0, 15999));
+  const auto least = planned(1, 10000);  // weights, gradients, and half as much in four shares
+  REQUIRE(least);
+  CHECK(least->winner().candidate.config() == "4");
+  CHECK(least->winner().candidate.stages[0].peak_memory == Bytes{10000});
+  CHECK(least->winner().fits);
+  CHECK(least->plans.data_parallel.peak_memory == Bytes{10000});
+  CHECK_FALSE(planned(1, 9999));
+}
+
+TEST_CASE("a schedule without a flush has no sharded optimizer") {
+  const auto refused = parse_scenario(
+      text_source("sharded.yaml",
+                  "version: 1\nmodel: {uniform: {layers: 2, forward: 1 ms, backward: 1 ms}}\n"
+                  "cluster: {devices: 2}\nschedule: {name: pipedream, micro_batches: 4}\n"
+                  "training: {zero_stage: 1}\n"),
+      {});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.problems().front().message ==
+        "training.zero_stage is 1, but the schedule 'pipedream' has no flush");
+}
+
+}  // namespace
+}  // namespace plumbline::test
