@@ -437,7 +437,7 @@ Diagnostic failed_device(const std::runtime_error& error) {
 void measure_between(CalibrationDevices& devices, const Network& network,
                      const CalibrationOptions& options, Profile& profile) {
   profile.algorithms = devices.algorithms();
-  profile.overheads = devices.overheads();
+  profile.overheads = devices.overheads(network, options);
   profile.links = devices.links(transfer_sizes(network, options), profile.overheads->hand_over);
 }
 

@@ -157,7 +157,7 @@ class CalibrationDevices {
                                            const CalibrationOptions& options,
                                            std::int64_t batch) = 0;
   /// What ops and hand-overs cost by themselves in a run on these devices. After the walks.
-  virtual Overheads overheads() = 0;
+  virtual Overheads overheads(const Network& network, const CalibrationOptions& options) = 0;
   /// What their libraries have been given so far, by what they compute; a run takes the same.
   virtual std::map<std::string, std::string> algorithms() const { return {}; }
   /// Libraries are given these where they compute the same. Before the walks.

@@ -12,6 +12,7 @@
 #include "calibrate/cpu_walker.h"
 #include "calibrate/machine.h"
 #include "calibrate/overheads.h"
+#include "calibrate/stage_layout.h"
 
 namespace plumbline {
 namespace {
@@ -106,7 +107,13 @@ class Cores : public CalibrationDevices {
                                    const CalibrationOptions& options, std::int64_t batch) override {
     return std::make_unique<CpuWalkers>(network, stages, options, batch);
   }
-  Overheads overheads() override { return measure_overheads(); }
+  Overheads overheads(const Network& network, const CalibrationOptions& options) override {
+    Overheads overheads = measure_overheads();
+    const StageLayout whole(network, 0, network.layers.size() - 1, 1, sizeof(float));
+    overheads.add_up =
+        measure_add_up(options.optimizer, whole.parameters() / sizeof(float) / options.devices);
+    return overheads;
+  }
 };
 
 }  // namespace

@@ -49,24 +49,29 @@ void Optimizer::step() { ++steps_; }
 
 void Optimizer::update(const ParameterRange& range, const std::vector<const float*>& gradients,
                        const float* before, float* after) {
-  const auto [first, last] = range.within(own_);
-  const std::size_t size = last - first;
-  if (size == 0) return;
-  if (after != before) std::copy(before + first, before + last, after + first);
-  const float* gradient = gradients.front() + first;
-  if (gradients.size() > 1) {
-    sum_.assign(gradient, gradient + size);
+  const ParameterRange mine = range.within(own_);
+  if (after != before) std::copy(before + mine.first, before + mine.last, after + mine.first);
+  if (gradients.size() == 1) return descend_along(mine, gradients.front() + mine.first, after);
+  // Piece by piece, so that sums are used while the nearest cache holds them.
+  constexpr std::size_t piece = 2048;
+  sum_.resize(piece);
+  for (std::size_t first = mine.first; first < mine.last; first += piece) {
+    const ParameterRange part{first, std::min(first + piece, mine.last)};
+    const std::size_t size = part.last - part.first;
+    std::copy_n(gradients.front() + first, size, sum_.data());
     for (std::size_t member = 1; member < gradients.size(); ++member)
       add(sum_.data(), gradients[member] + first, size);
-    gradient = sum_.data();
+    descend_along(part, sum_.data(), after);
   }
-  if (kind_ == OptimizerKind::gradient_descent) {
-    descend(after + first, gradient, size, rate_);
-  } else {
-    const std::size_t moment = first - own_.first;
-    descend_with_moments(after + first, gradient, first_moment_.data() + moment,
-                         second_moment_.data() + moment, size, rate_, static_cast<float>(steps_));
-  }
+}
+
+void Optimizer::descend_along(const ParameterRange& part, const float* gradient, float* weights) {
+  const std::size_t size = part.last - part.first;
+  if (kind_ == OptimizerKind::gradient_descent)
+    return descend(weights + part.first, gradient, size, rate_);
+  const std::size_t moment = part.first - own_.first;
+  descend_with_moments(weights + part.first, gradient, first_moment_.data() + moment,
+                       second_moment_.data() + moment, size, rate_, static_cast<float>(steps_));
 }
 
 }  // namespace plumbline

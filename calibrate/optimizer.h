@@ -36,13 +36,16 @@ class Optimizer {
               const float* before, float* after);
 
  private:
+  /// `gradient` is that of the part's first parameter, `weights` those of the stage.
+  void descend_along(const ParameterRange& part, const float* gradient, float* weights);
+
   OptimizerKind kind_;
   ParameterRange own_;
   float rate_;
   std::int32_t steps_ = 0;
   Buffer first_moment_;
   Buffer second_moment_;
-  std::vector<float> sum_;  ///< Of several members' gradients.
+  std::vector<float> sum_;  ///< Of several members' gradients, for a piece.
 };
 
 }  // namespace plumbline

@@ -1,11 +1,19 @@
-// Empty pipelines.
+// Empty pipelines; two cores that update the same parameters.
 // SPDX-License-Identifier: MIT
 #include "calibrate/overheads.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <barrier>
+#include <cmath>
+#include <thread>
+#include <vector>
 
+#include "calibrate/buffer.h"
+#include "calibrate/cpu_core.h"
+#include "calibrate/machine.h"
+#include "calibrate/optimizer.h"
 #include "calibrate/real_run.h"
 #include "calibrate/synthetic.h"
 #include "models/bug.h"
@@ -32,7 +40,98 @@ double time_per_op_s(std::uint32_t devices) {
   return run->time_s.median / (2.0 * kMicroBatches * devices);
 }
 
+/// One of two devices that hold the same parameters.
+class Member {
+ public:
+  Member(OptimizerKind kind, std::size_t parameters)
+      : weights_(parameters),
+        gradients_(parameters),
+        fresh_(parameters),
+        other_work_(kOtherWork),
+        optimizer_(kind, {0, parameters}, 1e-6),
+        size_(parameters) {
+    for (Buffer* buffer : {&weights_, &gradients_, &fresh_}) fill(*buffer, 0, size_, 0.0F);
+    fill(other_work_, 0, kOtherWork, 0.0F);
+  }
+
+  const float* gradients() const { return gradients_.data(); }
+  /// As backwards leave them: the caches hold other things, too.
+  void write_gradients() {
+    for (std::size_t i = 0; i < kOtherWork; ++i) other_work_.data()[i] += 1.0F;
+    for (std::size_t i = 0; i < size_; ++i) gradients_.data()[i] += 1e-3F;
+  }
+  /// Those of all; layer by layer, as in a run.
+  void update(const std::vector<const float*>& all) {
+    constexpr std::size_t layer = 65536;
+    optimizer_.step();
+    for (std::size_t first = 0; first < size_; first += layer) {
+      const std::size_t last = std::min(size_, first + layer);
+      optimizer_.update({first, last}, all, weights_.data(), weights_.data());
+      if (all.size() == 1) fill(gradients_, first, last, 0.0F);
+    }
+    if (all.size() > 1) fill(fresh_, 0, size_, 0.0F);
+  }
+  /// When no other member reads them any more.
+  void take_fresh() { std::swap(gradients_, fresh_); }
+
+ private:
+  static constexpr std::size_t kOtherWork = std::size_t{1} << 24;
+
+  static void fill(Buffer& buffer, std::size_t first, std::size_t last, float value) {
+    std::fill(buffer.data() + first, buffer.data() + last, value);
+  }
+
+  Buffer weights_;
+  Buffer gradients_;
+  Buffer fresh_;
+  Buffer other_work_;
+  Optimizer optimizer_;
+  std::size_t size_;
+};
+
 }  // namespace
+
+std::optional<BytesPerSecond> measure_add_up(OptimizerKind optimizer, std::size_t parameters) {
+  constexpr std::uint32_t members = 2;
+  constexpr int rounds = 15;
+  constexpr std::size_t most = std::size_t{1} << 23;  // far beyond what the caches hold
+  parameters = std::min(parameters, most);
+  if (usable_cores() < members || parameters == 0) return std::nullopt;
+  std::vector<Member> both;
+  both.reserve(members);
+  for (std::uint32_t i = 0; i < members; ++i) both.emplace_back(optimizer, parameters);
+  std::barrier<> together(members);
+  std::vector<double> alone_ns, added_ns;  // of the first one
+  const auto work = [&](std::uint32_t self) {
+    pin_to_core(self, members);
+    const auto timed = [&](const std::vector<const float*>& all) {
+      both[self].write_gradients();
+      together.arrive_and_wait();
+      const RealTime begin = now();
+      both[self].update(all);
+      const RealTime end = now();
+      together.arrive_and_wait();
+      return static_cast<double>(end - begin);
+    };
+    for (int round = 0; round < rounds; ++round) {
+      const double alone = timed({both[self].gradients()});
+      const double added = timed({both[0].gradients(), both[1].gradients()});
+      both[self].take_fresh();
+      if (self > 0) continue;
+      alone_ns.push_back(alone);
+      added_ns.push_back(added);
+    }
+  };
+  std::thread other(work, 1);
+  std::thread first(work, 0);
+  first.join();
+  other.join();
+  const double more =
+      statistics_of(std::move(added_ns)).median - statistics_of(std::move(alone_ns)).median;
+  if (more <= 0) return std::nullopt;
+  const double bytes = static_cast<double>(parameters) * sizeof(float);
+  return BytesPerSecond{std::max<std::int64_t>(1, std::llround(bytes / more * 1e9))};
+}
 
 Overheads measure_overheads() {
   const double alone = time_per_op_s(1);

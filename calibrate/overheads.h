@@ -2,7 +2,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
+#include <optional>
+
 #include "models/diagnostic.h"
+#include "models/optimizer_kind.h"
 #include "models/profile.h"
 
 namespace plumbline {
@@ -11,5 +15,11 @@ namespace plumbline {
 /// `hand_over` from what two devices that wait for each other take beyond it. Takes some tenths of
 /// a second.
 Overheads measure_overheads();
+
+/// What an update of so many parameters takes longer on each of two cores that hold them both: it
+/// adds up the gradients that both have just written, and clears memory that no update has just
+/// read. Bytes of gradients per second; nothing where there is one core, nothing to add, or no
+/// difference. Takes half a second.
+std::optional<BytesPerSecond> measure_add_up(OptimizerKind optimizer, std::size_t parameters);
 
 }  // namespace plumbline

@@ -175,6 +175,11 @@ std::string link_lines(const Profile& profile) {
   return lines;
 }
 
+std::string add_up_text(const Overheads& overheads) {
+  if (!overheads.add_up) return "";
+  return fmt::format("; gradients of a replica are added up at {}", to_text(*overheads.add_up));
+}
+
 int report(const std::string& output, const Calibration& calibration, std::string_view why) {
   const Profile& profile = calibration.model.profile;
   return write_output(
@@ -182,14 +187,14 @@ int report(const std::string& output, const Calibration& calibration, std::strin
                   "  passes    {}, {} dropped because {}\n"
                   "  noise     {} at most: half the 95 % interval of a stage's pass\n"
                   "  drift     {} at most, from the first half to the second\n"
-                  "  overheads {} an op, {} a hand-over\n"
+                  "  overheads {} an op, {} a hand-over{}\n"
                   "{}{}{}",
                   output, calibration.model.graph.size(), profile.measurements.size(),
                   profile.measurements.size() == 1 ? "" : "s", calibration.passes,
                   percent(calibration.dropped), why, percent(calibration.noise),
                   percent(calibration.drift), to_text(profile.overheads->per_op),
-                  to_text(profile.overheads->hand_over), link_lines(profile),
-                  neighbours_line(calibration), in_flight_line(calibration)),
+                  to_text(profile.overheads->hand_over), add_up_text(*profile.overheads),
+                  link_lines(profile), neighbours_line(calibration), in_flight_line(calibration)),
       "");
 }
 

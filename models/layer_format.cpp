@@ -139,7 +139,11 @@ const SectionFormat& overheads_format() {
                {"per_iteration",
                 {duration()},
                 "Added once for each mini-batch, after the flush.",
-                "0 us"}}};
+                "0 us"},
+               {"add_up",
+                {bandwidth()},
+                "How fast an update adds up the gradients of each other replica or copy; absent: "
+                "at once."}}};
   return overheads;
 }
 

@@ -27,7 +27,7 @@ KeyFormat layers_key();
 KeyFormat edges_key();
 KeyFormat dtype_key();
 
-/// per_op, hand_over and per_iteration.
+/// per_op, hand_over, per_iteration and add_up.
 const SectionFormat& overheads_format();
 
 }  // namespace plumbline

@@ -64,6 +64,8 @@ struct Overheads {
   Duration per_op{};         ///< Added to each F, B, I, W, U.
   Duration hand_over{};      ///< Added to the latency of each transfer.
   Duration per_iteration{};  ///< Once per mini-batch, after the flush.
+  /// How fast an update adds up the gradients of each other device of its stage; absent: at once.
+  std::optional<BytesPerSecond> add_up{};
 };
 
 /// A measured link between two devices.

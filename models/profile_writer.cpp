@@ -425,9 +425,12 @@ class ProfileWriter {
   void write_overheads() {
     if (!model_.profile.overheads) return;
     const Overheads& overheads = *model_.profile.overheads;
-    text_ += fmt::format("overheads: {{per_op: {}, hand_over: {}, per_iteration: {}}}\n",
-                         exact(overheads.per_op), exact(overheads.hand_over),
-                         exact(overheads.per_iteration));
+    FlowMap map;
+    map.add("per_op", exact(overheads.per_op));
+    map.add("hand_over", exact(overheads.hand_over));
+    map.add("per_iteration", exact(overheads.per_iteration));
+    if (overheads.add_up) map.add("add_up", exact(*overheads.add_up));
+    add_lines("overheads: ", std::move(map).pieces());
   }
 
   void write_links() {

@@ -104,18 +104,32 @@ class SynchronousRun {
       for (const std::uint32_t slot : writer_.graph().stage_slots[s])
         updates[s].push_back(writer_.add_update({s}, last_micro_batch, slot, mini_batch.reduced));
     }
-    mini_batch.updated = updates.back().back();
     std::vector<std::uint32_t> ends;
-    for (std::uint32_t s = 0; s < schedule_.shape.stages(); ++s) {
-      ends.insert(ends.end(), updates[s].begin(), updates[s].end());
+    for (const auto& of_stage : updates) ends.insert(ends.end(), of_stage.begin(), of_stage.end());
+    std::vector<std::uint32_t> gathers = write_gathers(last_micro_batch, std::move(updates));
+    if (!gathers.empty()) {
+      mini_batch.updated =
+          writer_.add_moment(ActivityKind::flush, {}, last_micro_batch, host, ends);
+      gathers.push_back(mini_batch.updated);
+      ends = std::move(gathers);
+    }
+    mini_batch.gate = writer_.add_gate(last_micro_batch, std::move(ends));
+    if (mini_batch.updated == 0) mini_batch.updated = mini_batch.gate;
+    writer_.add_mini_batch(mini_batch);
+    return mini_batch.gate;
+  }
+
+  /// Those of each stage, behind its updates.
+  std::vector<std::uint32_t> write_gathers(std::uint32_t last_micro_batch,
+                                           std::vector<std::vector<std::uint32_t>> updates) {
+    std::vector<std::uint32_t> ends;
+    for (std::uint32_t s = 0; s < updates.size(); ++s) {
       if (const Wiring::Collective* const gather = writer_.wiring().gather({s})) {
         ends.push_back(
             writer_.add_collective(*gather, {s}, last_micro_batch, std::move(updates[s])));
       }
     }
-    mini_batch.gate = writer_.add_gate(last_micro_batch, std::move(ends));
-    writer_.add_mini_batch(mini_batch);
-    return mini_batch.gate;
+    return ends;
   }
 
   /// In the order in which the stages end their backwards, which on devices that share several
@@ -378,7 +392,7 @@ double most_nodes_of(const Schedule& schedule, const StageCosts& costs,
     const double buckets = static_cast<double>(costs.stages[s].buckets.size()) + 1;
     const double rounds = schedule.asynchronous ? shape.micro_batches / members + 1 : 1;
     reducing += rounds * members + (members > 1 ? rounds * (members + 2) * buckets : 0) + 1;
-    if (options.sharded_optimizer) reducing += members + 2;
+    if (options.sharded_optimizer) reducing += members + 3;
   }
   return options.mini_batches *
          (options.copies *

@@ -2,6 +2,7 @@
 // arrays. SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -30,6 +31,8 @@ enum class ActivityKind : std::uint8_t {
   flush,                ///< The moment at which all devices have ended the mini-batch.
   overhead,             ///< Time that belongs to no device; its end lets the next mini-batch start.
 };
+
+inline constexpr std::size_t kActivityKinds = static_cast<std::size_t>(ActivityKind::overhead) + 1;
 
 constexpr bool is_op(ActivityKind kind) { return kind <= ActivityKind::backward_weight; }
 constexpr bool is_compute(ActivityKind kind) { return kind <= ActivityKind::update; }
@@ -98,7 +101,7 @@ struct MiniBatch {
   std::uint32_t first = 0;  ///< Its nodes are first..gate.
   std::uint32_t flush = 0;
   std::uint32_t reduced = 0;  ///< The moment at which all gradients are reduced, too.
-  std::uint32_t updated = 0;  ///< The last update; behind it only all-gathers and the gate.
+  std::uint32_t updated = 0;  ///< The moment at which all have updated; the gate, if at once.
   std::uint32_t gate = 0;     ///< The overhead node: its end is the end of the mini-batch.
 };
 

@@ -174,8 +174,12 @@ DataParallelPlan data_parallel(const PlannerInput& input) {
   } else {
     const double ring = all_reduce_ns(input.cluster, whole.devices, whole.parameters);
     const double per_op = static_cast<double>(input.overheads.per_op.count());
-    result.period_s = (static_cast<double>((forward + update).count()) + 2 * per_op +
-                       std::max(static_cast<double>(backward.count()) + per_op, ring)) /
+    // Of a sharded optimizer the gather, half of the ring, comes behind an update of a share.
+    const bool sharded = input.residency.sharded_optimizer;
+    const double behind = sharded ? ring / 2 : 0;
+    const double updates = static_cast<double>(update.count()) / (sharded ? result.devices : 1);
+    result.period_s = (static_cast<double>(forward.count()) + updates + 2 * per_op + behind +
+                       std::max(static_cast<double>(backward.count()) + per_op, ring - behind)) /
                       result.devices / 1e9;
   }
   const double state = input.optimizer_state * input.residency.optimizer_share(result.devices);

@@ -95,7 +95,8 @@ struct PlanCandidate {
 struct DataParallelPlan {
   std::uint32_t devices = 1;
   /// Per micro-batch. Calibrated: (F + max(B, all-reduce) + U) / devices, as every step waits for
-  /// its all-reduce. Published: as the original prints it, level by level.
+  /// its all-reduce; sharded: (F + max(B, half of it) + U / devices + half of it) / devices.
+  /// Published: as the original prints it, level by level.
   double period_s = 0;
   Bytes peak_memory;  ///< Per device: weights, gradients, optimizer state, activations.
   bool fits = true;

@@ -24,7 +24,7 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
         of_stage.push_back(slot * options.copies + copy);
     }
   }
-  add_compute_classes(options.sharded_optimizer ? with_shared_updates(costs) : costs);
+  add_compute_classes(with_members(costs));
   boundaries_.resize(shape.stages());
   for (std::uint32_t s = 0; s + 1 < shape.stages(); ++s) add_boundary(s, costs.crossing(s));
   reductions_.resize(shape.stages());
@@ -46,15 +46,18 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
   }
 }
 
-StageCosts Wiring::with_shared_updates(StageCosts costs) const {
+StageCosts Wiring::with_members(StageCosts costs) const {
+  const auto& add_up = options_.overheads.add_up;
   for (std::size_t s = 0; s < costs.stages.size(); ++s) {
     const auto r = static_cast<std::int64_t>(graph_.stage_slots[s].size());
-    Duration& update = costs.stages[s].update;
-    const auto whole = static_cast<double>(update.count());
-    update = Duration{(update.count() + r - 1) / r};
-    if (costs.slowdowns.empty() || whole == 0) continue;
+    if (r == 1) continue;
+    StageCost& stage = costs.stages[s];
+    const Duration sums = add_up ? (r - 1) * transfer_time(stage.parameters, *add_up) : Duration{};
+    const std::int64_t shares = options_.sharded_optimizer ? r : 1;
+    stage.update = Duration{((stage.update + sums).count() + shares - 1) / shares};
+    if (costs.slowdowns.empty()) continue;
     for (double& slowed : costs.slowdowns[s].update)
-      slowed *= static_cast<double>(update.count()) / whole;
+      slowed = (slowed + static_cast<double>(sums.count())) / static_cast<double>(shares);
   }
   return costs;
 }

@@ -96,8 +96,9 @@ class Wiring {
   /// none changes.
   std::uint32_t slowdown_of(Duration hold, const std::vector<const std::vector<double>*>& parts,
                             Duration rest);
-  /// Each of the r devices of a stage takes 1/r of its update's time.
-  StageCosts with_shared_updates(StageCosts costs) const;
+  /// The updates of stages with r devices: each adds up the gradients of the r - 1 others, and with
+  /// a sharded optimizer takes 1/r of the time.
+  StageCosts with_members(StageCosts costs) const;
   void add_boundary(std::uint32_t boundary, Bytes bytes);
   void add_collectives(std::uint32_t stage, const StageCost& cost);
   Collective flat(ActivityKind kind, const std::vector<std::uint32_t>& members, Bytes bytes);

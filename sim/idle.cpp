@@ -32,7 +32,9 @@ class GapReader {
   using Iterator = std::vector<std::uint32_t>::const_iterator;
 
   void add(SimTime begin, SimTime end, IdleCause cause) {
-    if (end > begin) gaps_.push_back({begin, end, cause});
+    const bool is_end =
+        cause == IdleCause::drain || cause == IdleCause::update || cause == IdleCause::overhead;
+    if (end > begin) gaps_.push_back({begin, end, cause, is_end});
   }
 
   Iterator read_mini_batch(const MiniBatch& mini_batch, Iterator first, Iterator end,
@@ -40,7 +42,7 @@ class GapReader {
     const Iterator updates =
         std::find_if(first, end, [&](std::uint32_t node) { return node > mini_batch.reduced; });
     const Iterator next =
-        std::find_if(updates, end, [&](std::uint32_t node) { return node > mini_batch.updated; });
+        std::find_if(updates, end, [&](std::uint32_t node) { return node > mini_batch.gate; });
     const SimTime flushed = spans_[mini_batch.flush].end;
     const SimTime ended = read_between(first, updates, start);
     add(ended, flushed, IdleCause::drain);
@@ -51,20 +53,14 @@ class GapReader {
       add(updated, spans_[*at].begin, IdleCause::overhead);
       updated = spans_[*at].end;
     }
-    // Others update; then what is left of the all-gathers.
-    const SimTime all_updated = std::max(updated, end_of_updates(mini_batch));
+    // Others update; then comes what is left of the all-gathers.
+    const SimTime all_updated = spans_[mini_batch.updated].begin;
+    const SimTime gathered = spans_[mini_batch.gate].begin;
     add(updated, all_updated, IdleCause::update);
-    add(all_updated, spans_[mini_batch.gate].begin, IdleCause::all_reduce);
+    if (gathered > std::max(updated, all_updated))
+      gaps_.push_back({std::max(updated, all_updated), gathered, IdleCause::all_reduce, true});
     add(spans_[mini_batch.gate].begin, spans_[mini_batch.gate].end, IdleCause::overhead);
     return next;
-  }
-
-  /// When all devices have updated.
-  SimTime end_of_updates(const MiniBatch& mini_batch) const {
-    SimTime end;
-    for (std::uint32_t node = mini_batch.reduced + 1; node <= mini_batch.updated; ++node)
-      end = std::max(end, spans_[node].end);
-    return end;
   }
 
   /// The gaps before and between these nodes; returns the end of the last.

@@ -16,7 +16,7 @@ enum class IdleCause : std::uint8_t {
   drain,       ///< After the last one, until all devices have ended.
   dependency,  ///< An input that another device had not made yet.
   transfer,    ///< An input that was on its way, queueing included.
-  all_reduce,  ///< Gradients of other replicas or copies.
+  all_reduce,  ///< Gradients of other replicas or copies, or weights that they updated.
   rendezvous,  ///< The other end of a blocking transfer.
   update,      ///< The updates of other devices.
   overhead,    ///< Time per iteration that belongs to no device; in a measured run, between ops.
@@ -35,6 +35,7 @@ struct IdleGap {
   SimTime begin;
   SimTime end;
   IdleCause cause = IdleCause::fill;
+  bool is_end = false;  ///< It leads to the end of a mini-batch, not to the device's next work.
 };
 
 /// The nodes that hold each slot's stream, in order.

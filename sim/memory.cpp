@@ -156,9 +156,10 @@ std::string op_name(const OpGraph& graph, const std::vector<bool>& splits, std::
 }  // namespace
 
 Bytes optimizer_bytes(const MemoryRules& rules, Bytes parameters, std::size_t members) {
-  const double shares = rules.sharded_optimizer ? static_cast<double>(members) : 1;
-  return {std::llround(
-      std::ceil(rules.optimizer_state * static_cast<double>(parameters.count) / shares))};
+  const std::int64_t all =
+      std::llround(rules.optimizer_state * static_cast<double>(parameters.count));
+  const std::int64_t shares = rules.sharded_optimizer ? static_cast<std::int64_t>(members) : 1;
+  return {(all + shares - 1) / shares};
 }
 
 std::vector<std::vector<MemoryStep>> memory_steps(const OpGraph& graph, const Trace& trace,

@@ -11,7 +11,6 @@
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kKinds = static_cast<std::size_t>(ActivityKind::overhead) + 1;
 constexpr std::int64_t kExact = std::int64_t{1} << 53;
 /// Points of memory curves in one file; each slot gets its share, but never fewer than kFewest.
 constexpr std::size_t kMostMemoryPoints = 65'536;
@@ -39,7 +38,7 @@ class Column {
 };
 
 /// The last value of each kind in a lane.
-using ByKind = std::array<std::int64_t, kKinds>;
+using ByKind = std::array<std::int64_t, kActivityKinds>;
 
 class RunWriter {
  public:
@@ -157,7 +156,7 @@ class RunWriter {
     each_item(begin_lane, [&](std::uint32_t node, std::size_t, std::uint32_t) {
       difference_in_kind(node, ticks(spans_[node].end) - ticks(spans_[node].begin));
     });
-    std::array<bool, kKinds> told{};
+    std::array<bool, kActivityKinds> told{};
     const auto begin_releases = [&] { told.fill(false); };
     each_item(begin_releases, [&](std::uint32_t node, std::size_t item, std::uint32_t before) {
       const std::uint32_t by = spans_[node].released_by;

@@ -10,6 +10,7 @@
 
 #include "models/quantity.h"
 #include "schedules/in_flight.h"
+#include "schedules/wiring.h"
 #include "sim/report.h"
 #include "sim/table.h"
 
@@ -103,6 +104,12 @@ std::string stage_json(const Scenario& scenario, const Outcome& p, std::size_t s
                        const std::vector<std::uint32_t>& in_flight) {
   const Stage& stage = p.pipeline.partition.stages[s];
   const StageCost& cost = p.pipeline.costs.stages[s];
+  // Of an update what each device of the stage does.
+  const auto hold = [&](std::size_t kind) {
+    return p.graph.costs[Wiring::compute_class({static_cast<std::uint32_t>(s)}, kind)].hold;
+  };
+  const Duration per_op = hold(0) - cost.forward;
+  const Duration update = hold(Wiring::kUpdateClass) - per_op;
   std::vector<std::uint32_t> devices;
   devices.reserve(p.graph.stage_slots[s].size());
   for (const std::uint32_t slot : p.graph.stage_slots[s])
@@ -112,7 +119,7 @@ std::string stage_json(const Scenario& scenario, const Outcome& p, std::size_t s
       "\"parameter_bytes\":{},\"activation_bytes\":{},\"crossing_bytes\":{},\"window\":{}}}",
       array(stage.layers,
             [&](LayerId id) { return script_text(scenario.model.graph.layer(id).name); }),
-      numbers(devices), cost.forward.count(), cost.backward.count(), cost.update.count(),
+      numbers(devices), cost.forward.count(), cost.backward.count(), update.count(),
       cost.parameters.count, cost.activation.count,
       p.pipeline.costs.crossing(static_cast<std::uint32_t>(s)).count, in_flight[s]);
 }

@@ -30,7 +30,7 @@ class WaitReader {
       // op.
       const bool goes_on = !waits_.empty() && waits_.back().slot == slot &&
                            waits_.back().end == gap.begin &&
-                           is_end(waits_.back().parts.back().cause) == is_end(gap.cause);
+                           waits_.back().parts.back().is_end == gap.is_end;
       if (!goes_on) {
         Wait wait;
         wait.slot = slot;
@@ -40,14 +40,9 @@ class WaitReader {
       Wait& wait = waits_.back();
       wait.end = gap.end;
       wait.parts.push_back(gap);
-      wait.next = is_end(gap.cause) ? kNobody : waiting;
+      wait.next = gap.is_end ? kNobody : waiting;
       blame(wait);
     }
-  }
-
-  /// Whether a gap of this cause leads to the end of a mini-batch.
-  static bool is_end(IdleCause cause) {
-    return cause == IdleCause::drain || cause == IdleCause::update || cause == IdleCause::overhead;
   }
 
   void blame(Wait& wait) const {
@@ -66,7 +61,8 @@ class WaitReader {
   /// The moment or overhead at which the wait ends.
   std::uint32_t ended_by(SimTime end) const {
     for (const MiniBatch& mini_batch : graph_.mini_batches) {
-      for (const std::uint32_t node : {mini_batch.flush, mini_batch.reduced, mini_batch.gate}) {
+      for (const std::uint32_t node :
+           {mini_batch.flush, mini_batch.reduced, mini_batch.updated, mini_batch.gate}) {
         if (spans_[node].end == end) return node;
       }
     }

@@ -214,7 +214,7 @@ class CudaCalibration : public CalibrationDevices {
         static_cast<RealTime>(options_.warm_up_seconds * 1e9), gaps_);
   }
   /// `per_op` is the median gap between two passes that were enqueued ahead.
-  Overheads overheads() override {
+  Overheads overheads(const Network&, const CalibrationOptions&) override {
     Overheads overheads;
     if (!gaps_.empty()) {
       const auto middle = gaps_.begin() + static_cast<std::ptrdiff_t>(gaps_.size() / 2);

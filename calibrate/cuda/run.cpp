@@ -134,8 +134,10 @@ class CudaRig {
  private:
   struct OnDevice {
     std::vector<std::uint32_t> steps;  ///< Of its compute stream, in order.
-    std::size_t ended = 0;             ///< So many of them are known to have ended.
-    CudaEvents timing;                 ///< Origin and end of the iteration.
+    std::size_t ended = 0;
+    std::uint32_t awaits = kNone32;  ///< Behind the last of them: the step that has not come yet.
+                                     ///< ///< So many of them are known to have ended.
+    CudaEvents timing;               ///< Origin and end of the iteration.
   };
   enum Timing : std::uint8_t { origin, end, timings };
 
@@ -369,7 +371,10 @@ class CudaRig {
         std::this_thread::sleep_for(std::chrono::microseconds(50));
       }
     }
-    for (OnDevice& one : on_device_) one.ended = one.steps.size();
+    for (OnDevice& one : on_device_) {
+      one.ended = one.steps.size();
+      one.awaits = kNone32;
+    }
   }
 
   /// Looks how far a device has come; returns whether that is further than before.
@@ -381,7 +386,17 @@ class CudaRig {
       if (!has_ended(signals_[mine.steps[i]][0])) break;
       mine.ended = i + 1;
     }
+    mine.awaits = mine.ended == mine.steps.size() ? first_awaited(slot) : kNone32;
     return mine.ended > before;
+  }
+
+  /// What has not come yet of that without which a device's iteration is not over.
+  std::uint32_t first_awaited(std::uint32_t slot) {
+    for (const std::uint32_t step : program_.awaited[slot]) {
+      use(program_.steps[step].slot);
+      if (!has_ended(signals_[step][0])) return step;
+    }
+    return kNone32;
   }
 
   void look_for_hang(RealTime still) {
@@ -484,6 +499,10 @@ class CudaRig {
     for (std::uint32_t slot = 0; slot < all.size(); ++slot) {
       const OnDevice& mine = on_device_[slot];
       if (!is_prepared_) all[slot].state = DeviceStand::State::starts;
+      if (is_prepared_ && mine.awaits != kNone32) {
+        all[slot].state = DeviceStand::State::runs;
+        all[slot].node = program_.steps[mine.awaits].node;
+      }
       if (!is_prepared_ || mine.ended == mine.steps.size()) continue;
       const CudaStep& step = program_.steps[mine.steps[mine.ended]];
       all[slot].state = DeviceStand::State::runs;

@@ -388,7 +388,7 @@ class NotingDevices : public CalibrationDevices {
   std::optional<Bytes> available_memory() const override { return {}; }
   CalibrationHead head() const override { return {}; }
   std::map<std::string, std::string> provenance(std::uint32_t) const override { return {}; }
-  Overheads overheads() override { return {}; }
+  Overheads overheads(const Network&, const CalibrationOptions&) override { return {}; }
   std::unique_ptr<Walkers> walkers(const Network&, const StageLayers&, const CalibrationOptions&,
                                    std::int64_t) override {
     return std::make_unique<Noting>(walked_);
@@ -629,6 +629,18 @@ TEST_CASE("the runner's own overheads are measured and are no milliseconds") {
   CHECK(overheads.hand_over.count() >= 0);
   CHECK(overheads.per_op < std::chrono::milliseconds(5));
   CHECK(overheads.hand_over < std::chrono::milliseconds(5));
+  CHECK_FALSE(overheads.add_up);
+}
+
+TEST_CASE("what it takes to add up the gradients of another core is some gigabytes a second") {
+  CHECK_FALSE(measure_add_up(OptimizerKind::adam, 0));
+  if (usable_cores() < 2) return;
+  for (const OptimizerKind kind : {OptimizerKind::gradient_descent, OptimizerKind::adam}) {
+    const auto rate = measure_add_up(kind, std::size_t{1} << 20);
+    REQUIRE(rate);  // two walks over 4 MiB at least
+    CHECK(rate->count > 100'000'000);
+    CHECK(rate->count < 1'000'000'000'000);
+  }
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ TEST_CASE("cuda: a calibration finds the times of the kernels, exactly") {
     CHECK(profile.provenance.at("sms") == "64");
     CHECK(profile.provenance.at("busy_devices") == "2");
     CHECK(profile.provenance.count("split") == 1);
-    const Overheads overheads = (*devices)->overheads();
+    const Overheads overheads = (*devices)->overheads(network, {});
     CHECK(overheads.per_op == Duration{});
     CHECK(overheads.hand_over == Duration{});
     Profile between;

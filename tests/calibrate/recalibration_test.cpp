@@ -122,7 +122,7 @@ class InventedDevices : public CalibrationDevices {
                                    const CalibrationOptions&, std::int64_t) override {
     return std::make_unique<InventedWalkers>(pace_, stages);
   }
-  Overheads overheads() override { return {}; }
+  Overheads overheads(const Network&, const CalibrationOptions&) override { return {}; }
 
  private:
   Pace& pace_;

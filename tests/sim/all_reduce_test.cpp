@@ -53,6 +53,31 @@ TEST_CASE("data-parallel training in one bucket: forward, backward, ring, update
   }
 }
 
+TEST_CASE("an update adds up the gradients of the other devices of its stage") {
+  TestPipeline t = equal_stages(1, milliseconds(3), milliseconds(5));
+  t.schedule = "data-parallel";
+  t.parameters = {12'000'000};
+  t.update = milliseconds(2);
+  t.options.overheads.add_up = BytesPerSecond{6'000'000'000};  // 2 ms for each other device
+  for (const std::uint32_t devices : {1U, 2U, 4U}) {
+    CAPTURE(devices);
+    t.options.copies = devices;
+    t.options.sharded_optimizer = false;
+    CHECK(makespan_of(t) == milliseconds(8 + 2 + 2 * (devices - 1)));
+    t.options.sharded_optimizer = true;  // of its share
+    CHECK(makespan_of(t) == milliseconds(8) + milliseconds(2 + 2 * (devices - 1)) / devices);
+  }
+  // At the pace that neighbours leave it, the update takes half as much longer; sums stay.
+  t.options.copies = 2;
+  t.options.sharded_optimizer = false;
+  StageCosts costs = costs_of(t);
+  costs.slowdowns = {{{3e6, 3e6}, {5e6, 5e6}, {5e6, 5e6}, {5e6, 5e6}, {2e6, 3e6}}};
+  const auto graph =
+      lower(schedule_of(t), costs, {DeviceId{0}}, flat_cluster(2, {}), t.options, {});
+  REQUIRE(graph);
+  CHECK(makespan(*graph, simulate(*graph)) == milliseconds(8 + 3 + 2));
+}
+
 TEST_CASE("on a levelled cluster data-parallel training reduces level by level") {
   TestPipeline t = equal_stages(1, milliseconds(3), milliseconds(5));
   t.schedule = "data-parallel";

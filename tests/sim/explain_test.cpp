@@ -29,9 +29,23 @@ TEST_CASE("the stretches of the critical path follow each other through all of t
 }
 
 TEST_CASE("the waits of a device are its idle time, cause by cause, and somebody is to blame") {
-  for (const std::string& name : example_names()) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> cases;
+  for (const std::string& name : example_names()) cases.push_back({name, {}});
+  // Updates that differ, several mini-batches, and time that belongs to no device.
+  const std::vector<std::string> uneven = {"schedule.mini_batches=3", "plan.replicas=[2,1,1]",
+                                           "plan.stages=3", "plan.data_parallel=1",
+                                           "schedule.micro_batches=6"};
+  for (const char* const zero : {"training.zero_stage=0", "training.zero_stage=1"}) {
+    for (const char* const more : {"overhead.per_iteration=0 ms", "overhead.per_iteration=1 ms"}) {
+      std::vector<std::string> overrides = uneven;
+      overrides.insert(overrides.end(), {zero, more});
+      cases.emplace_back("sharded-optimizer", overrides);
+    }
+  }
+  for (const auto& one : cases) {
+    const std::string& name = one.first;
     CAPTURE(name);
-    const Outcome outcome = predict_example(name, {});
+    const Outcome outcome = predict_example(name, one.second);
     std::vector<IdleByCause> idle(outcome.graph.slots());
     for (const Wait& wait : waits(outcome.graph, outcome.trace)) {
       SimTime cursor = wait.begin;

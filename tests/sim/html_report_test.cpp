@@ -74,7 +74,7 @@ Columns read_items(ColumnReader& reader, const ColumnLayout& layout) {
   };
   const auto differences_in_kind = [&](Member member) {
     for (auto& lane : columns.lanes) {
-      std::array<std::int64_t, 14> last{};
+      std::array<std::int64_t, kActivityKinds> last{};
       for (Item& item : lane) item.*member = last.at(item.kind) += reader.next_signed();
     }
   };
@@ -95,7 +95,7 @@ Columns read_items(ColumnReader& reader, const ColumnLayout& layout) {
   }
   std::int64_t number = 0;
   for (auto& lane : columns.lanes) {
-    std::array<std::int64_t, 14> last{};
+    std::array<std::int64_t, kActivityKinds> last{};
     last.fill(-1);
     for (Item& item : lane) {
       const std::uint64_t code = reader.next();
