@@ -159,12 +159,18 @@ SteadyWindow steady_window(const std::vector<std::uint32_t>& replicas, const Upd
 Metrics measure(const OpGraph& graph, const Trace& trace, const SteadyWindow& window) {
   Metrics metrics;
   SimTime end;
+  bool exchanges = false;  // whether a hop of this collective carries anything; they stand together
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
     end = std::max(end, trace.spans[i].end);
     const ActivityKind kind = graph.activities[i].kind;
     metrics.operations += is_op(kind) ? 1 : 0;
-    if (is_collective(kind)) metrics.all_reduce_bytes += graph.cost(i).bytes;
-    metrics.all_reduces += kind == ActivityKind::collective_end ? 1 : 0;
+    if (is_collective(kind)) {
+      metrics.all_reduce_bytes += graph.cost(i).bytes;
+      exchanges = exchanges || graph.cost(i).bytes.count > 0;
+    } else if (kind == ActivityKind::collective_end) {
+      metrics.all_reduces += exchanges ? 1 : 0;
+      exchanges = false;
+    }
     if (is_transfer(kind)) {
       ++metrics.transfers;
       metrics.transfer_bytes += graph.cost(i).bytes;

@@ -70,7 +70,7 @@ struct Metrics {
   std::int64_t operations = 0;         ///< F, B, I and W.
   std::int64_t transfers = 0;
   Bytes transfer_bytes;
-  std::int64_t all_reduces = 0;  ///< And reduce-scatters, and all-gathers.
+  std::int64_t all_reduces = 0;  ///< And halves of them; only those that carry bytes.
   Bytes all_reduce_bytes;        ///< What all their members send.
   /// Device idle by transfer and rendezvous, and the stream time that blocking transfers hold.
   Duration exposed{};

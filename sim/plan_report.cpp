@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "models/quantity.h"
 #include "sim/report.h"
 #include "sim/table.h"
@@ -114,6 +116,15 @@ std::string to_table(const Scenario& scenario, const Planning& planning) {
         "\nnote: the model has too many cuts to search all of them; those of one topological order "
         "were searched ({} of them)\n",
         planning.plans.frontiers);
+  }
+  const auto& stages = winner.candidate.stages;
+  const bool replicated = std::any_of(stages.begin(), stages.end(),
+                                      [](const PlannedStage& stage) { return stage.replicas > 1; });
+  if (replicated && !scenario.schedule.asynchronous()) {
+    text += fmt::format(
+        "\nnote: replicas of a stage share the {} micro-batches of a mini-batch; copies of a "
+        "pipeline (plan.data_parallel) run as many each\n",
+        scenario.schedule.micro_batches);
   }
   if (!winner.fits) text += "\nnote: by the simulated peaks no candidate fits the memory\n";
   return text;

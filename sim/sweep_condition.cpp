@@ -47,6 +47,10 @@ constexpr std::array kBounded = {
             [](const SweepNumbers& n) {
               return std::optional(static_cast<double>(n.peak_memory_bytes));
             }},
+    Bounded{"fits",
+            [](const SweepNumbers& n) {
+              return n.fits ? std::optional(*n.fits ? 1.0 : 0.0) : std::nullopt;
+            }},
     Bounded{"devices_without_stage", [](const SweepNumbers& n) {
               return std::optional(static_cast<double>(n.devices_without_stage));
             }}};
@@ -70,6 +74,11 @@ bool compare(std::string_view operation, double a, double b) {
 
 /// The value of a condition in the unit of `name`.
 Parsed<double> parse_bound(std::string_view name, const std::string& value) {
+  if (name == "fits") {
+    if (value == "yes" || value == "true") return {1.0, ""};
+    if (value == "no" || value == "false") return {0.0, ""};
+    return {std::nullopt, "is neither yes nor no"};
+  }
   Parsed<double> bare = parse_real(value);
   if (bare.value) return bare;
   if (name.ends_with("_bytes")) {

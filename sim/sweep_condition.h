@@ -17,11 +17,11 @@ struct Condition {
 };
 
 /// "peak_memory_bytes < 80 GB": a number's name as JSON has it, or an axis's key; one of < <= > >=
-/// == !=; a quantity with its unit, or a bare number in the unit of the name. A number that does
-/// not exist meets nothing. Values of an axis that are no quantity of that kind are equal where
-/// their texts are, and neither below nor above. Errors: no operator, an unknown name, a value that
-/// is no such quantity, or none where one is wanted; one that no value of the axis can be compared
-/// with, or for == and != none of them.
+/// == !=; a quantity with its unit, or a bare number in the unit of the name; of `fits` yes or no.
+/// A number that does not exist meets nothing. Values of an axis that are no quantity of that kind
+/// are equal where their texts are, and neither below nor above. Errors: no operator, an unknown
+/// name, a value that is no such quantity, or none where one is wanted; one that no value of the
+/// axis can be compared with, or for == and != none of them.
 Result<Condition> parse_condition(const std::string& text, const std::vector<SweepAxis>& axes);
 
 }  // namespace plumbline

@@ -47,6 +47,7 @@ TEST_CASE("data-parallel training in one bucket: forward, backward, ring, update
           4 * milliseconds(8) + 2 * (devices - 1) * microseconds(5) + microseconds(70));
     t.parameters = {0};  // nothing is exchanged
     CHECK(makespan_of(t) == 4 * milliseconds(8) + microseconds(70));
+    CHECK(metrics_of(t).all_reduces == 0);
     t.parameters = {7'000'001};
     t.link = {};
     CHECK(makespan_of(t) == 4 * milliseconds(8) + microseconds(70));

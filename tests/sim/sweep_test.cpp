@@ -292,11 +292,17 @@ TEST_CASE("conditions bound the numbers of JSON, with units or without") {
   CHECK_FALSE(holds("formula_bubble_fraction >= 0", some));  // there is none
   CHECK(holds("peak_memory_bytes != 2 MB", some));
   CHECK(holds("devices_without_stage == 0", some));
+  CHECK_FALSE(holds("fits == yes", some));  // there is no memory size
+  some.numbers->fits = true;
+  CHECK(holds("fits == yes", some));
+  CHECK(holds("fits != no", some));
+  CHECK_FALSE(holds("fits == false", some));
   const auto wrong = [](const std::string& text) {
     const auto condition = parse_condition(text, {});
     REQUIRE_FALSE(condition);
     return condition.problems().front().message + " / " + condition.problems().front().help;
   };
+  CHECK(wrong("fits == 1") == "fits is compared with '1', which is neither yes nor no / ");
   CHECK(wrong("peak_memory_byte < 1 GB") ==
         "'peak_memory_byte' is no number of a row, and no key that the sweep varies / did you mean "
         "'peak_memory_bytes'?");
