@@ -32,8 +32,10 @@ class GapReader {
   using Iterator = std::vector<std::uint32_t>::const_iterator;
 
   void add(SimTime begin, SimTime end, IdleCause cause) {
-    const bool is_end =
-        cause == IdleCause::drain || cause == IdleCause::update || cause == IdleCause::overhead;
+    add(begin, end, cause,
+        cause == IdleCause::drain || cause == IdleCause::update || cause == IdleCause::overhead);
+  }
+  void add(SimTime begin, SimTime end, IdleCause cause, bool is_end) {
     if (end > begin) gaps_.push_back({begin, end, cause, is_end});
   }
 
@@ -57,8 +59,7 @@ class GapReader {
     const SimTime all_updated = spans_[mini_batch.updated].begin;
     const SimTime gathered = spans_[mini_batch.gate].begin;
     add(updated, all_updated, IdleCause::update);
-    if (gathered > std::max(updated, all_updated))
-      gaps_.push_back({std::max(updated, all_updated), gathered, IdleCause::all_reduce, true});
+    add(std::max(updated, all_updated), gathered, IdleCause::all_reduce, /*is_end=*/true);
     add(spans_[mini_batch.gate].begin, spans_[mini_batch.gate].end, IdleCause::overhead);
     return next;
   }

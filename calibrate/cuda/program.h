@@ -162,12 +162,11 @@ struct CudaProgramRules {
 /// stand on the sender's compute stream and wait for the receiver's, which waits for them. In an
 /// all-reduce each of r members adds up a share of the parameters: it is sent that share by all
 /// others, adds in the order of the members, and sends the sum back. So replicas stay equal bit by
-/// bit, and each sends 2 (r - 1) / r of the gradients, as in a ring. Where
-/// the optimizer is sharded, it keeps the sum, updates its share, and sends the new weights. With
-/// communicators a transfer
-/// is a send and a receive on streams of both ends, the compute streams where it blocks, and an
-/// all-reduce one step of each member, for each bucket. A backward that is cut into
-/// parts is done in the last one. Weight versions are those of the ledger. Requires: orders for
+/// bit, and each sends 2 (r - 1) / r of the gradients, as in a ring. Where the optimizer is sharded
+/// a member keeps the sum, updates its share, and sends the new weights. With communicators a
+/// transfer is a send and a receive on streams of both ends, the compute streams where it blocks,
+/// and an all-reduce one step of each member, for each bucket. A backward that is cut into parts is
+/// done in the last one. Weight versions are those of the ledger. Requires: orders for
 /// every slot; no communicators for a sharded optimizer. Errors: orders that wait for each other
 /// (deadlock), an op whose operands are not there (failed).
 CudaProgramOrFailure cuda_program(const RunPlan& plan, const std::vector<StageBytes>& sizes,

@@ -134,10 +134,9 @@ class CudaRig {
  private:
   struct OnDevice {
     std::vector<std::uint32_t> steps;  ///< Of its compute stream, in order.
-    std::size_t ended = 0;
-    std::uint32_t awaits = kNone32;  ///< Behind the last of them: the step that has not come yet.
-                                     ///< ///< So many of them are known to have ended.
-    CudaEvents timing;               ///< Origin and end of the iteration.
+    std::size_t ended = 0;             ///< So many of them are known to have ended.
+    std::uint32_t awaits = kNone32;    ///< Behind all of them: the step that has not come yet.
+    CudaEvents timing;                 ///< Origin and end of the iteration.
   };
   enum Timing : std::uint8_t { origin, end, timings };
 

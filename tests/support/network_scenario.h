@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "models/network_reader.h"
 #include "sim/scenario.h"
@@ -35,6 +36,16 @@ inline Scenario network_scenario(const char* network_text, const std::string& re
 inline std::string on_devices(int count, const std::string& schedule,
                               const std::string& more = "") {
   return "cluster: {devices: " + std::to_string(count) + "}\nschedule: {" + schedule + "}\n" + more;
+}
+
+/// Whose stages several devices hold: copies, replicas, all of the model, both directions.
+inline std::vector<std::string> plans_with_members() {
+  return {on_devices(4, "name: 1f1b, micro_batches: 4, mini_batches: 2",
+                     "plan: {stages: 2, data_parallel: 2}\n"),
+          on_devices(4, "name: gpipe, micro_batches: 6, transfers: blocking",
+                     "plan: {stages: 2, replicas: [3, 1]}\n"),
+          on_devices(3, "name: data-parallel, micro_batches: 2, bucket: 1 KiB"),
+          on_devices(2, "name: chimera, micro_batches: 4, recompute: full")};
 }
 
 }  // namespace plumbline::test
