@@ -61,8 +61,7 @@ class WaitReader {
   /// The moment or overhead at which the wait ends.
   std::uint32_t ended_by(SimTime end) const {
     for (const MiniBatch& mini_batch : graph_.mini_batches) {
-      for (const std::uint32_t node :
-           {mini_batch.flush, mini_batch.reduced, mini_batch.updated, mini_batch.gate}) {
+      for (const std::uint32_t node : {mini_batch.flush, mini_batch.reduced, mini_batch.gate}) {
         if (spans_[node].end == end) return node;
       }
     }

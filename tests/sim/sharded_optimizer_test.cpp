@@ -200,7 +200,8 @@ TEST_CASE("the planner knows that replicas share the optimizer state") {
   // One device holds 4 x 999 B four times; with the state shared by four less than that fits.
   const auto planned = [](int zero_stage, int memory) {
     const Scenario scenario = scenario_of(
-        "version: 1\nmodel: {uniform: {layers: 4, forward: 1 ms, backward: 2 ms, parameters: 1000 "
+        "version: 1\nmodel: {uniform: {layers: 4, forward: 1 ms, backward: 2 ms, update: 1 ms, "
+        "parameters: 1000 "
         "B, output: 1 kB, activation: 0 B}}\ncluster: {devices: 4, memory: " +
         std::to_string(memory) +
         " B, link: {bandwidth: 100 MB/s}}\nplan: {partition: pipedream, stages: 1}\n"
@@ -218,6 +219,11 @@ TEST_CASE("the planner knows that replicas share the optimizer state") {
   CHECK(least->winner().fits);
   CHECK(least->plans.data_parallel.peak_memory == Bytes{10000});
   CHECK_FALSE(planned(1, 9999));
+  // Data parallelism: nothing hides the gather, 3/4 of 4 kB, and each device updates a quarter.
+  CHECK(least->plans.data_parallel.period_s == doctest::Approx((4 + 8 + 1 + 0.03) / 4 * 1e-3));
+  const auto whole = planned(0, 16000);
+  REQUIRE(whole);
+  CHECK(whole->plans.data_parallel.period_s == doctest::Approx((4 + 8 + 4) / 4.0 * 1e-3));
 }
 
 TEST_CASE("a schedule without a flush has no sharded optimizer") {
