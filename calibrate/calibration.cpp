@@ -27,8 +27,9 @@ constexpr std::chrono::milliseconds kRest{100};
 /// After so many in a row that is the clock which they have.
 constexpr int kMostThrottled = 3;
 
-/// The layers of each device: as equal in FLOPs as a chain can be cut.
-StageLayers cut(const Network& network, std::uint32_t stages) {
+/// The layers of each device: stages as equal in FLOPs as a chain can be cut, each on as many
+/// devices as there are copies. Requires: copies divide the devices.
+StageLayers layers_of_devices(const Network& network, const CalibrationOptions& options) {
   std::vector<Duration> work;
   work.reserve(network.layers.size());
   for (const NetworkLayer& layer : network.layers) {
@@ -37,8 +38,8 @@ StageLayers cut(const Network& network, std::uint32_t stages) {
   }
   StageLayers ranges;
   std::size_t first = 0;
-  for (const std::uint32_t count : balanced_counts(work, stages)) {
-    ranges.emplace_back(first, first + count - 1);
+  for (const std::uint32_t count : balanced_counts(work, options.devices / options.copies)) {
+    ranges.insert(ranges.end(), options.copies, {first, first + count - 1});
     first += count;
   }
   return ranges;
@@ -324,6 +325,7 @@ CalibrationHead calibration_head(const CalibrationDevices& devices, const Networ
                                                             network_fingerprint(network)))},
                           {"batches", fmt::format("{}", fmt::join(batches_of(options), ", "))},
                           {"devices", std::to_string(options.devices)},
+                          {"copies", std::to_string(options.copies)},
                           {"optimizer", std::string(name(options.optimizer))},
                           {"seed", std::to_string(options.seed)},
                           {"slowdown", options.slowdown ? "measured" : "not measured"},
@@ -339,23 +341,30 @@ std::optional<Diagnostic> refuse_calibration(const CalibrationDevices& devices,
                                              const Network& network, const Mark& mark,
                                              const CalibrationOptions& options) {
   if (auto refused = devices.refuse_network(network, mark)) return refused;
-  if (options.devices > network.layers.size()) {
+  if (options.devices % options.copies != 0) {
     return input_error(mark,
-                       fmt::format("{} devices, but the network '{}' has {} layers",
-                                   options.devices, clipped(network.name), network.layers.size()),
+                       fmt::format("{} copies on {} devices", options.copies, options.devices),
+                       "every copy has as many devices as the others: a multiple of the copies");
+  }
+  if (options.devices / options.copies > network.layers.size()) {
+    const std::string_view with = options.copies == 1 ? "" : " of each copy";
+    return input_error(mark,
+                       fmt::format("{} devices{}, but the network '{}' has {} layers",
+                                   options.devices / options.copies, with, clipped(network.name),
+                                   network.layers.size()),
                        "every device has at least one layer");
   }
   if (auto refused = devices.refuse_count(options.devices, mark)) return refused;
   const std::optional<Bytes> available = devices.available_memory();
   if (!available) return std::nullopt;
-  return refuse_for_memory(network, mark, cut(network, options.devices), batches_of(options).back(),
-                           options.optimizer, *available);
+  return refuse_for_memory(network, mark, layers_of_devices(network, options),
+                           batches_of(options).back(), options.optimizer, *available);
 }
 
 Result<Measured> measure_layers(CalibrationDevices& devices, const Network& network,
                                 const Mark& mark, const CalibrationOptions& options) {
   if (auto refused = refuse_calibration(devices, network, mark, options)) return *refused;
-  const StageLayers stages = cut(network, options.devices);
+  const StageLayers stages = layers_of_devices(network, options);
   Measured measured;
   measured.load = load_now();
   // What was measured before counts first; then each batch in turn, round by round.

@@ -28,6 +28,9 @@ struct CalibrationOptions {
   /// Devices that work at the same time, each on its part of the network: neighbours are busy, as
   /// they will be.
   std::uint32_t devices = 1;
+  /// So many devices hold the same part, as in plan.data_parallel: device q of copy c is device
+  /// q x copies + c.
+  std::uint32_t copies = 1;
   OptimizerKind optimizer = OptimizerKind::gradient_descent;  ///< Whose updates are timed.
   double least_seconds = 1;  ///< Measured for each batch, after the warm-up.
   double most_seconds = 20;  ///< The noise decides between the two.
@@ -180,8 +183,8 @@ CalibrationHead calibration_head(const CalibrationDevices& devices, const Networ
                                  const CalibrationOptions& options, std::string_view tool);
 
 /// Why these devices cannot calibrate so, if that is so, told before anything is allocated: a
-/// network that they do not run; more devices than layers, or than there are (no device); more
-/// than the memory holds (infeasible).
+/// network that they do not run; devices that copies do not divide; more devices of a copy than
+/// layers, or more of all than there are (no device); more than the memory holds (infeasible).
 std::optional<Diagnostic> refuse_calibration(const CalibrationDevices& devices,
                                              const Network& network, const Mark& mark,
                                              const CalibrationOptions& options);

@@ -43,11 +43,12 @@ std::vector<MeasuredTime> times_of(const Network& network, const StageSamples& s
   return times;
 }
 
-Measurement measurement_of(const Network& network, const BatchSamples& samples) {
+Measurement measurement_of(const Network& network, std::int64_t batch,
+                           const std::vector<StageSamples>& stages) {
   Measurement measurement;
-  measurement.batch = samples.batch;
+  measurement.batch = batch;
   measurement.layers.reserve(network.layers.size());
-  for (const StageSamples& stage : samples.stages) {
+  for (const StageSamples& stage : stages) {
     std::array<std::vector<MeasuredTime>, kAllPasses.size()> times;
     for (const Pass pass : kAllPasses)
       times[static_cast<std::size_t>(pass)] =
@@ -61,20 +62,20 @@ Measurement measurement_of(const Network& network, const BatchSamples& samples) 
       if (layer.splits)
         costs.split = SplitBackward{time(Pass::backward_input), time(Pass::backward_weight)};
       if (layer.parameter_count() > 0) costs.update = time(Pass::update);
-      costs.output = output_bytes(network, layer, samples.batch);
-      costs.activation = activation_bytes(network, layer, samples.batch);
+      costs.output = output_bytes(network, layer, batch);
+      costs.activation = activation_bytes(network, layer, batch);
       measurement.layers.push_back(costs);
     }
   }
   return measurement;
 }
 
-/// Each device's layers as one piece.
-std::vector<Block> blocks_of(const BatchSamples& samples) {
+/// Each stage's layers as one piece.
+std::vector<Block> blocks_of(const std::vector<StageSamples>& stages) {
   std::vector<Block> blocks;
-  blocks.reserve(samples.stages.size());
+  blocks.reserve(stages.size());
   std::uint32_t next = 0;
-  for (const StageSamples& stage : samples.stages) {
+  for (const StageSamples& stage : stages) {
     Block block;
     for (std::size_t i = 0; i < stage.layers(); ++i) block.layers.push_back({next++});
     const auto time = [&](Pass pass) {
@@ -104,10 +105,11 @@ std::optional<double> closure_of(const BatchSamples& samples) {
 
 /// The time of F and B of each kind of layer, in ns.
 std::map<std::string, double> time_of_kinds(const Network& network,
-                                            const std::vector<StageSamples>& stages) {
+                                            const std::vector<StageSamples>& by_device,
+                                            std::uint32_t copies) {
   std::map<std::string, double> times;
   std::size_t layer = 0;
-  for (const StageSamples& stage : stages) {
+  for (const StageSamples& stage : pooled(by_device, copies)) {
     for (std::size_t i = 0; i < stage.layers(); ++i, ++layer) {
       double& time = times[std::string(kind_name(network.layers[layer].settings))];
       for (const Pass pass : {Pass::forward, Pass::backward})
@@ -120,14 +122,14 @@ std::map<std::string, double> time_of_kinds(const Network& network,
 /// The factors of each kind of layer with 0, 1, ... neighbours, those between two measured numbers
 /// on the line between them. Nothing where a device has no clean passes with some number.
 std::optional<std::map<std::string, std::vector<double>>> slowdown_of(const Network& network,
-                                                                      const BatchSamples& samples) {
+                                                                      const BatchSamples& samples,
+                                                                      std::uint32_t copies) {
   std::map<std::string, std::vector<double>> factors;
   const auto most = static_cast<std::uint32_t>(samples.stages.size() - 1);
-  for (const auto& [kind, loaded] : time_of_kinds(network, samples.stages))
-    factors[kind].assign(most + 1, 1.0);
+  const auto loaded = time_of_kinds(network, samples.stages, copies);
+  for (const auto& [kind, time] : loaded) factors[kind].assign(most + 1, 1.0);
   std::uint32_t before = 0;
-  const auto add = [&](std::uint32_t neighbours, const std::map<std::string, double>& times,
-                       const std::map<std::string, double>& loaded) {
+  const auto add = [&](std::uint32_t neighbours, const std::map<std::string, double>& times) {
     for (auto& [kind, list] : factors) {
       if (loaded.at(kind) > 0) list[neighbours] = times.at(kind) / loaded.at(kind);
       for (std::uint32_t k = before + 1; k < neighbours; ++k) {
@@ -137,19 +139,19 @@ std::optional<std::map<std::string, std::vector<double>>> slowdown_of(const Netw
     }
     before = neighbours;
   };
-  const auto loaded = time_of_kinds(network, samples.stages);
   for (const auto& [neighbours, stages] : samples.beside) {
     if (any_missing(stages)) return std::nullopt;
-    add(neighbours, time_of_kinds(network, stages), loaded);
+    add(neighbours, time_of_kinds(network, stages, copies));
   }
-  add(most, loaded, loaded);
+  add(most, loaded);
   return factors;
 }
 
 /// Puts what was measured with fewer neighbours into calibration and profile.
-void add_slowdown(const Network& network, const BatchSamples& samples, Calibration& calibration) {
+void add_slowdown(const Network& network, const BatchSamples& samples, std::uint32_t copies,
+                  Calibration& calibration) {
   if (samples.beside.empty()) return;
-  auto factors = slowdown_of(network, samples);
+  auto factors = slowdown_of(network, samples, copies);
   if (!factors) {
     calibration.left_out.emplace_back(
         "the slow-down by neighbours is left out: a device had no clean passes with fewer of them");
@@ -166,7 +168,8 @@ void add_slowdown(const Network& network, const BatchSamples& samples, Calibrati
 
 /// Puts what was measured with one micro-batch in flight into calibration and profile; what lies
 /// between one and all is on the line between them.
-void add_in_flight(const Network& network, const BatchSamples& samples, Calibration& calibration) {
+void add_in_flight(const Network& network, const BatchSamples& samples, std::uint32_t copies,
+                   Calibration& calibration) {
   if (samples.alone_in_flight.empty()) return;
   if (any_missing(samples.alone_in_flight)) {
     calibration.left_out.emplace_back(
@@ -176,8 +179,8 @@ void add_in_flight(const Network& network, const BatchSamples& samples, Calibrat
   for (const StageSamples& stage : samples.alone_in_flight)
     calibration.noise_one_in_flight = std::max(calibration.noise_one_in_flight, stage.noise());
   const std::size_t all = samples.stages.size() + 1;
-  const auto times = time_of_kinds(network, samples.stages);
-  for (const auto& [kind, alone] : time_of_kinds(network, samples.alone_in_flight)) {
+  const auto times = time_of_kinds(network, samples.stages, copies);
+  for (const auto& [kind, alone] : time_of_kinds(network, samples.alone_in_flight, copies)) {
     const double factor = times.at(kind) > 0 ? alone / times.at(kind) : 1;
     std::vector<double>& list = calibration.in_flight[kind];
     for (std::size_t k = 0; k < all; ++k) {
@@ -223,8 +226,9 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
           fmt::format("micro-batches of {} samples are left out: {}", samples.batch, missing));
       continue;
     }
-    model.profile.measurements.push_back(measurement_of(network, samples));
-    model.profile.blocks = blocks_of(samples);
+    const std::vector<StageSamples> stages = pooled(samples.stages, options.copies);
+    model.profile.measurements.push_back(measurement_of(network, samples.batch, stages));
+    model.profile.blocks = blocks_of(stages);
     if (const auto off = closure_of(samples);
         off && std::abs(*off) >= std::abs(calibration.closure.value_or(0)))
       calibration.closure = off;
@@ -232,8 +236,9 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
     dropped += samples.dropped();
     calibration.drift = std::max(calibration.drift, samples.drift());
     calibration.noise = std::max(calibration.noise, samples.noise());
-    add_slowdown(network, samples, calibration);  // of the last batch, when all noise is known
-    add_in_flight(network, samples, calibration);
+    add_slowdown(network, samples, options.copies,
+                 calibration);  // of the last batch, when all noise is known
+    add_in_flight(network, samples, options.copies, calibration);
   }
   if (model.profile.measurements.empty()) {
     return input_error(mark, fmt::format("too much other work on this machine: {}", missing),
@@ -244,6 +249,7 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
                         static_cast<double>(std::max<std::int64_t>(calibration.passes, 1));
   auto& provenance = model.profile.provenance;
   provenance = devices.provenance(options.devices);
+  if (options.copies > 1) provenance["copies"] = std::to_string(options.copies);
   provenance["source"] = "measured";
   provenance["backend"] = devices.backend();
   provenance["host"] = host_name();

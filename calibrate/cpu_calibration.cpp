@@ -110,8 +110,9 @@ class Cores : public CalibrationDevices {
   Overheads overheads(const Network& network, const CalibrationOptions& options) override {
     Overheads overheads = measure_overheads();
     const StageLayout whole(network, 0, network.layers.size() - 1, 1, sizeof(float));
+    const std::size_t stages = options.devices / options.copies;
     overheads.add_up =
-        measure_add_up(options.optimizer, whole.parameters() / sizeof(float) / options.devices);
+        measure_add_up(options.optimizer, whole.parameters() / sizeof(float) / stages);
     return overheads;
   }
 };

@@ -41,6 +41,21 @@ void StageSamples::add(const PassTimes& times, Duration elapsed) {
   if (rule) rule->add(static_cast<double>(whole), elapsed);
 }
 
+void StageSamples::pool(const StageSamples& other) {
+  PLUMBLINE_CHECK(layers_ == other.layers_, layers_, other.layers_);
+  const auto append = [](std::vector<double>& to, const std::vector<double>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  for (std::size_t k = 0; k < kinds_.size(); ++k) {
+    for (std::size_t i = 0; i < layers_; ++i)
+      append(kinds_[k].of_layer[i], other.kinds_[k].of_layer[i]);
+    append(kinds_[k].whole, other.kinds_[k].whole);
+    append(kinds_[k].piece, other.kinds_[k].piece);
+  }
+  passes_ += other.passes_;
+  dropped_ += other.dropped_;
+}
+
 std::optional<std::string> StageSamples::missing() const {
   const bool has_all = std::all_of(kAllPasses.begin(), kAllPasses.end(),
                                    [&](Pass pass) { return !whole(pass).empty(); });
@@ -63,6 +78,18 @@ double StageSamples::drift() const {
     worst = std::max(worst, std::abs(change.value_or(0)));
   }
   return worst;
+}
+
+std::vector<StageSamples> pooled(const std::vector<StageSamples>& by_device, std::uint32_t copies) {
+  std::vector<StageSamples> stages;
+  for (std::size_t device = 0; device < by_device.size(); ++device) {
+    if (device % copies == 0) {
+      stages.push_back(by_device[device]);
+    } else {
+      stages.back().pool(by_device[device]);
+    }
+  }
+  return stages;
 }
 
 bool any_missing(const std::vector<StageSamples>& stages) {

@@ -40,6 +40,9 @@ class StageSamples {
 
   /// `elapsed` is the time measured for so far. Requires: as many times as layers, one, or none.
   void add(const PassTimes& times, Duration elapsed);
+  /// Puts the passes of another device with as many layers behind these: for averages. Noise and
+  /// drift then take them for one row, whether more are wanted is what these said.
+  void pool(const StageSamples& other);
 
   std::size_t layers() const { return layers_; }
   /// Whether one more pass of this kind is counted.
@@ -80,6 +83,9 @@ class StageSamples {
   std::int64_t passes_ = 0;
   std::int64_t dropped_ = 0;
 };
+
+/// By stage, of what each `copies` devices in a row say of one: the passes of all, for averages.
+std::vector<StageSamples> pooled(const std::vector<StageSamples>& by_device, std::uint32_t copies);
 
 /// Whether one of them has no clean pass of some kind.
 bool any_missing(const std::vector<StageSamples>& stages);

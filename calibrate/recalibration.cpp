@@ -18,6 +18,14 @@ namespace {
 /// Rounds alone say how long is measured; in seconds.
 constexpr double kNoLimit = 1e9;
 
+/// The copies of the network that its devices hold: as many as the fewest that a stage is on.
+std::uint32_t copies_in(const OpGraph& graph) {
+  std::size_t least = graph.slots();
+  for (const std::vector<std::uint32_t>& slots : graph.stage_slots)
+    least = std::min(least, slots.size());
+  return graph.slots() % least == 0 ? static_cast<std::uint32_t>(least) : 1;
+}
+
 }  // namespace
 
 Recalibration::Recalibration(std::shared_ptr<const Network> network, CalibrationOptions options,
@@ -26,7 +34,8 @@ Recalibration::Recalibration(std::shared_ptr<const Network> network, Calibration
 
 bool Recalibration::is_of(const Network& network, const CalibrationOptions& options) const {
   return options.batches == options_.batches && options.devices == options_.devices &&
-         options.optimizer == options_.optimizer && options.slowdown == options_.slowdown &&
+         options.copies == options_.copies && options.optimizer == options_.optimizer &&
+         options.slowdown == options_.slowdown &&
          network_fingerprint(network) == network_fingerprint(*network_);
 }
 
@@ -81,6 +90,7 @@ CalibrationOptions Recalibrations::options_for(const Scenario& scenario,
   CalibrationOptions options;
   options.batches = {scenario.micro_batch_size};
   options.devices = static_cast<std::uint32_t>(predicted.graph.slots());
+  options.copies = copies_in(predicted.graph);
   options.optimizer = optimizer_for(scenario.optimizer_state);
   options.slowdown = scenario.neighbours_slow;
   options.round_seconds = walk_seconds_;

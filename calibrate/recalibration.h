@@ -16,7 +16,8 @@
 
 namespace plumbline {
 
-/// What is timed again: a network at one size of micro-batches, on as many devices as its runs use.
+/// What is timed again: a network at one size of micro-batches, on as many devices as its runs use,
+/// with as many of its copies.
 /// Walks are added up, as if they were rounds of one calibration with pauses between them; each has
 /// buffers of its own, so that none of them decides.
 class Recalibration {
@@ -48,8 +49,8 @@ class Recalibration {
   std::string missing_;  ///< Why there is none.
 };
 
-/// Those of several runs; runs of one network on as many devices with micro-batches of one size
-/// share one.
+/// Those of several runs; runs of one network in as many copies on as many devices with
+/// micro-batches of one size share one.
 class Recalibrations {
  public:
   /// Opens devices for a network, which outlives them.

@@ -325,6 +325,13 @@ void add_calibrate(CLI::App& app, int& exit_code) {
       ->type_name("N")
       ->capture_default_str();
   command
+      ->add_option("--copies", arguments->options.copies,
+                   "so many of them hold the same part, as with plan.data_parallel: each of "
+                   "--devices 2 --copies 2 holds the whole network")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N")
+      ->capture_default_str();
+  command
       ->add_option("--optimizer", arguments->optimizer,
                    "whose updates are timed: sgd, or adam for training.optimizer_state 2 and more")
       ->check(CLI::IsMember({"sgd", "adam"}))

@@ -90,6 +90,10 @@ else
   same 'scripts/validate --quick --only cpu' 0 "$code"
   "$page" page "$work/cpu" | grep -q '^| gpt-small | 2 |'
   same 'a row of the network' 0 $?
+  same 'its results' 'copies-gpt-small links-gpt-small network-gpt-small schedules-gpt-small' \
+    "$(cd "$work/cpu" && echo *.json | sed 's/\.json//g')"
+  "$page" page "$work/cpu" | grep -q '^| gpt-small shared | 1f1b | 2 | 2 |'
+  same 'a row of the copies with a shared optimizer' 0 $?
 fi
 
 echo "$passed passed, $failed failed"

@@ -67,9 +67,8 @@ std::string point_name(const ResultFile& file, const ResultPoint& point) {
   std::string text = fmt::format("{}, {}, {}", point.schedule,
                                  plural(point.micro_batches, "micro-batch", "micro-batches"),
                                  plural(point.devices, "device", "devices"));
-  if (file.group == ResultGroup::networks) text = file.name + ", " + text;
-  if (file.group == ResultGroup::examples) text = point.scenario + ", " + text;
-  return text;
+  if (has_scenarios(file.group)) return point.scenario + ", " + text;
+  return trains(file.group) ? file.name + ", " + text : text;
 }
 
 std::string range_cell(const Spread& spread, bool any) {

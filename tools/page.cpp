@@ -49,6 +49,24 @@ GroupText text_of(ResultGroup group) {
               "schedules are predicted from that\nprofile alone, and then trained for real on the "
               "same cores: `plan.partition: balanced`, free links.",
               "network"};
+    case ResultGroup::schedules:
+      return {
+          "Other schedules on CPU cores", "other schedules of networks, on `cpu`",
+          "The same networks and profiles under the other schedules: asynchronous, with several "
+          "stages on a device, with split\nbackwards, in both directions; 1f1b beside them.",
+          "network"};
+    case ResultGroup::copies:
+      return {"Copies on CPU cores", "copies of networks, on `cpu`",
+              "Each of two cores holds the whole network (`plan.data_parallel: 2`, a stage a copy) "
+              "and was calibrated so (`--copies 2`).\nGradients are all-reduced over links of 4 "
+              "GB/s; *shared*: with `training.zero_stage: 1`.",
+              "network"};
+    case ResultGroup::links:
+      return {"Links between CPU cores", "networks over slow links, on `cpu`",
+              "The networks and profiles of the first table, over links of 200 MB/s with a latency "
+              "of 0.5 ms, which the tool holds tensors\nback for: *overlapped* with compute, or "
+              "*blocking* both devices. Cores share their memory, so no link is measured.",
+              "network"};
   }
   return {};
 }
@@ -255,7 +273,7 @@ std::vector<std::string> point_row(const ResultFile& file, const ResultPoint& po
   std::vector<std::string> cells = {file.name, point.schedule, std::to_string(point.devices),
                                     std::to_string(point.micro_batches),
                                     time_cell(point.predicted_s)};
-  if (file.group == ResultGroup::examples) cells.front() = point.scenario;
+  if (has_scenarios(file.group)) cells.front() = point.scenario;
   if (point.measured) {
     const ResultPoint::Measured& m = *point.measured;
     cells.push_back(time_cell(m.time_s));
@@ -276,7 +294,7 @@ std::vector<std::string> point_row(const ResultFile& file, const ResultPoint& po
 
 std::string all_points(const Files& files, ResultGroup group) {
   std::vector<std::vector<std::string>> rows = {
-      {group == ResultGroup::examples ? "scenario" : text_of(group).noun, "schedule", "devices",
+      {has_scenarios(group) ? "scenario" : text_of(group).noun, "schedule", "devices",
        "micro-batches", "predicted", "measured", "error"}};
   const std::size_t first = first_cause(files);
   if (first == 0) rows.front().emplace_back("by the times of now");
@@ -298,7 +316,7 @@ std::string group_section(const Files& files, ResultGroup group) {
   std::string section = fmt::format("\n## {}\n\n{}\n\n", text.title, text.meaning);
   section += error_table(files, group) + '\n' + again_table(files, group);
   section += cause_table(files, group);
-  if (group == ResultGroup::networks) section += calibration_table(files);
+  if (trains(group)) section += calibration_table(files);
   return section + '\n' + all_points(files, group);
 }
 

@@ -15,13 +15,28 @@
 namespace plumbline {
 
 /// What a result belongs to; the page has a section for each, in this order.
-enum class ResultGroup : std::uint8_t { practicals, matrix, examples, networks };
+enum class ResultGroup : std::uint8_t {
+  practicals,
+  matrix,
+  examples,
+  networks,
+  schedules,
+  copies,
+  links
+};
 
-inline constexpr ResultGroup kResultGroups[] = {ResultGroup::practicals, ResultGroup::matrix,
-                                                ResultGroup::examples, ResultGroup::networks};
+inline constexpr ResultGroup kResultGroups[] = {
+    ResultGroup::practicals, ResultGroup::matrix, ResultGroup::examples, ResultGroup::networks,
+    ResultGroup::schedules,  ResultGroup::copies, ResultGroup::links};
 
-/// "practicals", "matrix", "examples", "networks".
+/// "practicals", "matrix", ...
 std::string_view name(ResultGroup group);
+/// Whether its runs train networks, of whose calibration the page tells.
+constexpr bool trains(ResultGroup group) { return group >= ResultGroup::networks; }
+/// Whether a file holds several scenarios, so that points go by theirs.
+constexpr bool has_scenarios(ResultGroup group) {
+  return group == ResultGroup::examples || group >= ResultGroup::copies;
+}
 /// Nothing where no group is called so.
 std::optional<ResultGroup> group_named(std::string_view name);
 

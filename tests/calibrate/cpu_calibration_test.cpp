@@ -378,6 +378,8 @@ class NotingDevices : public CalibrationDevices {
 
   explicit NotingDevices(bool takes_turns) : takes_turns_(takes_turns) {}
   const std::vector<Walked>& walked() const { return walked_; }
+  /// By device.
+  const StageLayers& layers() const { return layers_; }
 
   std::string_view backend() const override { return "noting"; }
   bool takes_turns() const override { return takes_turns_; }
@@ -389,8 +391,9 @@ class NotingDevices : public CalibrationDevices {
   CalibrationHead head() const override { return {}; }
   std::map<std::string, std::string> provenance(std::uint32_t) const override { return {}; }
   Overheads overheads(const Network&, const CalibrationOptions&) override { return {}; }
-  std::unique_ptr<Walkers> walkers(const Network&, const StageLayers&, const CalibrationOptions&,
-                                   std::int64_t) override {
+  std::unique_ptr<Walkers> walkers(const Network&, const StageLayers& layers,
+                                   const CalibrationOptions&, std::int64_t) override {
+    layers_ = layers;
     return std::make_unique<Noting>(walked_);
   }
 
@@ -418,6 +421,7 @@ class NotingDevices : public CalibrationDevices {
 
   bool takes_turns_;
   std::vector<Walked> walked_;
+  StageLayers layers_;
 };
 
 TEST_CASE("with four devices all walk, and between that one and two at a time, or in crews") {
@@ -440,6 +444,56 @@ TEST_CASE("with four devices all walk, and between that one and two at a time, o
                                                                 {{3}, 1, 5},
                                                                 {{0, 1}, 2, 5},
                                                                 {{2, 3}, 2, 5}});
+}
+
+TEST_CASE("devices hold the same part in each copy, and what they say of it is one answer") {
+  const Network network = small_network();  // linear, relu | linear, gelu, head
+  CalibrationOptions options = quick();
+  options.devices = 4;
+  options.most_seconds = 1e-9;
+  NotingDevices devices(true);
+  const auto held = [&](std::uint32_t copies) {
+    options.copies = copies;
+    REQUIRE(measure_layers(devices, network, {}, options));
+    return devices.layers();
+  };
+  CHECK(held(2) == StageLayers{{0, 1}, {0, 1}, {2, 4}, {2, 4}});
+  CHECK(held(4) == StageLayers{{0, 4}, {0, 4}, {0, 4}, {0, 4}});
+  options.copies = 3;
+  const auto uneven = refuse_calibration(devices, network, {}, options);
+  REQUIRE(uneven);
+  CHECK(uneven->message == "3 copies on 4 devices");
+  options.copies = 2;
+  options.devices = 12;
+  const auto too_many = refuse_calibration(devices, network, {}, options);
+  REQUIRE(too_many);
+  CHECK(too_many->message == "6 devices of each copy, but the network 'small' has 5 layers");
+
+  options.devices = 4;
+  Measured measured;
+  BatchSamples& samples = measured.batches.emplace_back();
+  samples.batch = 8;
+  const auto stages = [](std::int64_t a, std::int64_t b) {
+    return std::vector<StageSamples>{made_stage(2, a), made_stage(2, a + 200), made_stage(3, b),
+                                     made_stage(3, b + 400)};
+  };
+  samples.stages = stages(900, 1800);
+  samples.beside[0] = stages(700, 1800);
+  samples.alone_in_flight = stages(500, 1300);
+  const auto made = calibration_of(network, {}, options, measured);
+  REQUIRE(made);
+  const Profile& profile = made->model.profile;
+  const auto& layers = profile.measurements.front().layers;
+  REQUIRE(layers.size() == 5);
+  for (std::size_t i = 0; i < 5; ++i)
+    CHECK(layers[i].forward.mean == Duration{i < 2 ? 1000 : 2000});
+  REQUIRE(profile.blocks.size() == 2);
+  CHECK(profile.blocks[1].forward == Duration{6000});
+  CHECK(made->slowdown.at("linear").front() == doctest::Approx(2800.0 / 3000));
+  CHECK(made->slowdown.at("linear").size() == 4);  // by the neighbours of a device
+  CHECK(made->in_flight.at("relu").front() == doctest::Approx(0.6));
+  CHECK(made->passes == 40);
+  CHECK(profile.provenance.at("copies") == "2");
 }
 
 TEST_CASE("with two devices both are also measured taking turns, with the largest batch, once") {
@@ -588,9 +642,9 @@ TEST_CASE("the head of a calibration tells all that decides its times") {
   const CalibrationHead head = calibration_head(small_network(), options, "plumbline 1");
   std::vector<std::string> keys;
   for (const auto& [key, value] : head) keys.push_back(key);
-  CHECK(keys == std::vector<std::string>{"network", "batches", "devices", "optimizer", "seed",
-                                         "slowdown", "in flight", "backend", "processor", "cores",
-                                         "library", "tool"});
+  CHECK(keys == std::vector<std::string>{"network", "batches", "devices", "copies", "optimizer",
+                                         "seed", "slowdown", "in flight", "backend", "processor",
+                                         "cores", "library", "tool"});
   CHECK(head[1].second == "2, 8");
   const auto differs = [&](std::size_t place, const Network& network,
                            const CalibrationOptions& other, const char* tool) {
@@ -609,18 +663,21 @@ TEST_CASE("the head of a calibration tells all that decides its times") {
   other.devices = 2;
   differs(2, small_network(), other, "plumbline 1");
   other = options;
-  other.optimizer = OptimizerKind::adam;
+  other.copies = 2;
   differs(3, small_network(), other, "plumbline 1");
   other = options;
-  other.seed = 2;
+  other.optimizer = OptimizerKind::adam;
   differs(4, small_network(), other, "plumbline 1");
   other = options;
-  other.slowdown = false;
+  other.seed = 2;
   differs(5, small_network(), other, "plumbline 1");
   other = options;
-  other.in_flight = false;
+  other.slowdown = false;
   differs(6, small_network(), other, "plumbline 1");
-  differs(11, small_network(), options, "plumbline 2");
+  other = options;
+  other.in_flight = false;
+  differs(7, small_network(), other, "plumbline 1");
+  differs(12, small_network(), options, "plumbline 2");
 }
 
 TEST_CASE("the runner's own overheads are measured and are no milliseconds") {

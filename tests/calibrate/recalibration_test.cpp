@@ -26,6 +26,7 @@ struct Pace {
   bool is_disturbed = false;  ///< Other work takes the devices away in every pass.
   int opened = 0;
   int walks = 0;
+  StageLayers held;                               ///< By device, in the last walk.
   std::map<std::string, std::string> provenance;  ///< Of the devices.
   std::map<std::string, std::string> algorithms;  ///< That they were given last.
 };
@@ -34,6 +35,7 @@ class InventedWalkers : public Walkers {
  public:
   InventedWalkers(Pace& pace, const StageLayers& stages) : pace_(pace), stages_(stages) {
     ++pace_.walks;
+    pace_.held = stages;
   }
 
   RealTime warm_up(bool /*is_first*/) const override { return 0; }
@@ -143,7 +145,8 @@ Recalibrations recalibrations_at(Pace& pace) {
 }
 
 /// A scenario that was calibrated at pace 1, with a plan that costs decide.
-Scenario calibrated(const std::string& schedule, int batch = 4) {
+Scenario calibrated(const std::string& schedule, int batch = 4, int devices_of_all = 2,
+                    int copies = 1) {
   const auto network =
       parse_network(std::make_shared<const Source>(Source{"n.network.yaml", kNetwork, ""}));
   REQUIRE(network);
@@ -163,8 +166,10 @@ Scenario calibrated(const std::string& schedule, int batch = 4) {
   const std::string text =
       "version: 1\nmodel: {network: " + folder.file("n.network.yaml", kNetwork) +
       ", profile: " + folder.file("n.profile.yaml", profile_yaml(calibration->model)) +
-      "}\ncluster: {devices: 2}\nplan: {partition: balanced}\nschedule: {" + schedule +
-      ", micro_batches: 4}\ntraining: {micro_batch_size: " + std::to_string(batch) + "}\n";
+      "}\ncluster: {devices: " + std::to_string(devices_of_all) +
+      "}\nplan: {partition: balanced, data_parallel: " + std::to_string(copies) + "}\nschedule: {" +
+      schedule + ", micro_batches: 4}\ntraining: {micro_batch_size: " + std::to_string(batch) +
+      "}\n";
   auto scenario = parse_scenario(std::make_shared<const Source>(Source{"s.yaml", text, ""}), {});
   REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
   return *std::move(scenario);
@@ -279,6 +284,21 @@ TEST_CASE("micro-batches of another size are layers of their own") {
   }
   REQUIRE_FALSE(recalibrations.walk());
   CHECK(pace.walks == 2);
+}
+
+TEST_CASE("devices are timed with as much of the network as they hold in the run") {
+  Pace pace;
+  Recalibrations recalibrations = recalibrations_at(pace);
+  const auto held_in = [&](const std::string& schedule, int devices, int copies) {
+    const Scenario scenario = calibrated(schedule, 4, devices, copies);
+    REQUIRE_FALSE(recalibrations.add(scenario, predicted_of(scenario)));
+    REQUIRE_FALSE(recalibrations.walk());
+    return pace.held;
+  };
+  CHECK(held_in("name: 1f1b", 2, 1) == StageLayers{{0, 2}, {3, 3}});
+  CHECK(held_in("name: 1f1b", 4, 2) == StageLayers{{0, 2}, {0, 2}, {3, 3}, {3, 3}});
+  CHECK(held_in("name: chimera", 2, 1) == StageLayers{{0, 3}, {0, 3}});
+  CHECK(pace.walks == 6);  // one more kind of run each time
 }
 
 TEST_CASE("libraries are given the profile's algorithms where it was measured with them") {

@@ -152,6 +152,24 @@ TEST_CASE("errors by the layers' times of now stand beside those by the profile"
   CHECK(validation_page({*read}) == page);
 }
 
+TEST_CASE("each group has its section, whose points go by network or by scenario") {
+  for (const ResultGroup group : kResultGroups) {
+    CAPTURE(name(group));
+    CHECK(group_named(name(group)) == group);
+    ResultFile file = file_of(group, "mlp");
+    file.calibration = {{"noise", "0.01"}};
+    const std::string page = validation_page({file});
+    CHECK(has(page, "\n## Where and when\n"));
+    CHECK(has(page, "The calibrations") == trains(group));
+    CHECK(has(page, "| a \\| b | gpipe | 2 | 4 |") == has_scenarios(group));
+    CHECK(has(page, "| mlp | gpipe | 2 | 4 |") != has_scenarios(group));
+    const bool is_of_mlp = trains(group) && !has_scenarios(group);
+    CHECK(has(accuracy_table({file}), "%: mlp, gpipe") == is_of_mlp);
+    CHECK(has(accuracy_table({file}), "of them mlp") == (group == ResultGroup::networks));
+  }
+  CHECK_FALSE(group_named("network"));
+}
+
 TEST_CASE("the page says what is short, and what is not there") {
   ResultFile file = file_of(ResultGroup::examples, "all");
   CHECK_FALSE(has(validation_page({file}), "short run"));
