@@ -91,10 +91,13 @@ std::string kind_table(const Model& model) {
 std::string summary(const HuggingFaceArguments& arguments, const TransformerProfile& profile,
                     const TransformerShape& shape) {
   const TransformerOptions& options = arguments.options;
-  std::string text = fmt::format(
-      "{}\n  {}, {} blocks, {}; {} x {} tokens{}\n\n", profile.model.name, shape.family,
-      shape.blocks, name_of(options.dtype), options.batch, options.sequence,
-      options.tensor_parallel > 1 ? fmt::format("; on groups of {}", options.tensor_parallel) : "");
+  std::string text =
+      fmt::format("{}\n  {}, {} blocks, {}; {} x {} tokens{}\n\n", profile.model.name, shape.family,
+                  shape.blocks, name_of(options.dtype), options.batch, options.sequence,
+                  options.tensor_parallel > 1
+                      ? fmt::format("; on groups of {}{}", options.tensor_parallel,
+                                    options.sequence_parallel ? ", sequence-parallel" : "")
+                      : "");
   text += total_table(profile.totals, options.tokens()) + '\n' + kind_table(profile.model);
   text += "all layers of a kind together, output of one; for one micro-batch, on one device\n\n";
   text += "estimated: nothing was measured; cluster.device turns FLOPs and bytes into times\n";
@@ -147,6 +150,8 @@ void add_import_huggingface(CLI::App& import, int& exit_code) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1024}))
       ->capture_default_str()
       ->type_name("N");
+  command->add_flag("--sequence-parallel", options.sequence_parallel,
+                    "these devices also share what stands between the products, by tokens");
   command->add_flag("--flash-attention,!--no-flash-attention", options.flash_attention,
                     "whether attention's scores are kept for the backward; default: they are not");
   command->add_flag("--split-blocks", options.split_blocks,

@@ -13,6 +13,7 @@ namespace {
 struct Symbols {
   ExactCount e;  // bytes of a number
   ExactCount T;  // tokens of a micro-batch
+  ExactCount R;  // those between products
   ExactCount s;  // tokens of a sample
   ExactCount h;  // hidden
   ExactCount a;  // heads
@@ -30,6 +31,7 @@ Symbols symbols_of(const TransformerShape& shape, const TransformerOptions& opti
   const std::int64_t t = options.tensor_parallel;
   return {.e = bytes_of(options.dtype),
           .T = options.tokens(),
+          .R = options.sequence_parallel ? options.tokens() / t : options.tokens(),
           .s = options.sequence,
           .h = shape.hidden,
           .a = shape.heads / t,
@@ -54,12 +56,17 @@ class Deriver {
     layer.parameters.push_back({"table of tokens", "V h", n_.V * n_.h});
     if (shape_.learned_positions)
       layer.parameters.push_back({"table of positions", "P h", n_.P * n_.h});
-    layer.kept.push_back({"output", "e T h", hidden_bytes()});
+    add_kept_tokens(layer, "output");
     layer.output = hidden_bytes();
     // A row is read and written for each token; the gradient of the whole table is written.
     layer.forward_traffic = hidden_bytes() * (shape_.learned_positions ? 3 : 2);
     layer.weight_traffic = hidden_bytes() + n_.e * sum(layer.parameters);
-    if (is_shared()) layer.all_reduced = hidden_bytes();
+    if (by_tokens()) {
+      layer.gathered = whole_bytes();
+      layer.input_gathered = whole_bytes();  // for the gradients of the table
+    } else if (is_shared()) {
+      layer.all_reduced = whole_bytes();
+    }
     return layer;
   }
 
@@ -101,7 +108,7 @@ class Deriver {
       passing = 2 * scores;
     }
     layer.kept.push_back({"input of the projection", "e T a d", n_.e * n_.T * n_.a * n_.d});
-    layer.kept.push_back({"output, the residual added", "e T h", hidden_bytes()});
+    add_kept_tokens(layer, "output, the residual added");
     finish(layer, sum(layer.parameters), passing);
     return layer;
   }
@@ -123,7 +130,7 @@ class Deriver {
     add_norm_output(layer);
     layer.kept.push_back({inner_tensors(), fmt::format("{} e T f", inner_count()),
                           inner_count() * n_.e * n_.T * n_.f});
-    layer.kept.push_back({"output, the residual added", "e T h", hidden_bytes()});
+    add_kept_tokens(layer, "output, the residual added");
     finish(layer, sum(layer.parameters), {});
     return layer;
   }
@@ -142,11 +149,11 @@ class Deriver {
         {{"gate, up, down of k experts", "6 k T h x", 6 * n_.k * n_.T * n_.h * n_.x}});
     add_norm_output(layer);
     layer.kept.push_back({"the router's shares, fp32", "4 T E", 4 * n_.T * n_.E});
-    layer.kept.push_back({"tokens as each expert gets them", "k e T h", n_.k * hidden_bytes()});
+    layer.kept.push_back({"tokens as each expert gets them", "k e T h", n_.k * whole_bytes()});
     layer.kept.push_back({inner_tensors(), fmt::format("{} k e T x", inner_count()),
                           inner_count() * n_.k * n_.e * n_.T * n_.x});
-    layer.kept.push_back({"outputs of the experts", "k e T h", n_.k * hidden_bytes()});
-    layer.kept.push_back({"output, the residual added", "e T h", hidden_bytes()});
+    layer.kept.push_back({"outputs of the experts", "k e T h", n_.k * whole_bytes()});
+    add_kept_tokens(layer, "output, the residual added");
     // With tokens enough every expert has some.
     const ExactCount choices = n_.k * n_.T;
     const std::int64_t busy = std::min(choices.value(), shape_.experts);
@@ -167,13 +174,22 @@ class Deriver {
     layer.kept.push_back({"logits for the loss, fp32", "4 T V", 4 * n_.T * n_.V});
     finish(layer, sum(layer.parameters), {});
     layer.output = {};
-    layer.all_reduced = {};  // the loss alone: a number for each token
+    // Of its output the loss alone: a number for each token.
+    layer.all_reduced = {};
+    if (by_tokens()) {
+      layer.gathered = whole_bytes();
+      layer.input_gathered = whole_bytes();
+    }
     return layer;
   }
 
  private:
   bool is_shared() const { return options_.tensor_parallel > 1; }
-  ExactCount hidden_bytes() const { return n_.e * n_.T * n_.h; }
+  bool by_tokens() const { return options_.sequence_parallel; }
+  /// Of all tokens, as products take them and add them up.
+  ExactCount whole_bytes() const { return n_.e * n_.T * n_.h; }
+  /// Of those that a device keeps between products.
+  ExactCount hidden_bytes() const { return n_.e * n_.R * n_.h; }
   std::int64_t inner_count() const { return shape_.gated ? 4 : 2; }
   std::string inner_tensors() const {
     return shape_.gated ? "gate, its activation, up, their product" : "up, its activation";
@@ -183,23 +199,32 @@ class Deriver {
     layer.parameters.push_back(
         {"norm", shape_.layer_norm ? "2 h" : "h", (shape_.layer_norm ? 2 : 1) * n_.h});
   }
+  void add_kept_tokens(LayerDerivation& layer, std::string what) const {
+    layer.kept.push_back({std::move(what), by_tokens() ? "e R h" : "e T h", hidden_bytes()});
+  }
   void add_norm_output(LayerDerivation& layer) const {
-    layer.kept.push_back({"output of the norm", "e T h", hidden_bytes()});
+    add_kept_tokens(layer, "output of the norm");
   }
 
   /// What all layers that multiply have in common: each kept tensor is written and read once in the
   /// forward, read once in either backward, and its gradient written and read once for the input
   /// and read once for the weights; the weights are read once in a pass, their gradient written.
+  /// What is gathered or added up over the group is written and read besides.
   void finish(LayerDerivation& layer, ExactCount touched, ExactCount passing) const {
     const ExactCount weights = n_.e * touched;
     const ExactCount kept = sum(layer.kept);
+    if (by_tokens()) passing += 2 * whole_bytes();
     layer.output = hidden_bytes();
     layer.forward_traffic = weights + hidden_bytes() + 2 * kept + passing;
     layer.input_traffic = weights + 3 * kept + passing;
     layer.weight_traffic = weights + 2 * kept;
-    if (is_shared()) {
-      layer.all_reduced = hidden_bytes();
-      layer.input_all_reduced = hidden_bytes();
+    if (by_tokens()) {
+      layer.weight_traffic += 2 * whole_bytes();
+      layer.gathered = 2 * whole_bytes();  // gathered in front, reduce-scattered behind
+      layer.input_gathered = 2 * whole_bytes();
+    } else if (is_shared()) {
+      layer.all_reduced = whole_bytes();
+      layer.input_all_reduced = whole_bytes();
     }
   }
 
@@ -222,6 +247,8 @@ LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
   first.weight_traffic += second.weight_traffic;
   first.all_reduced += second.all_reduced;
   first.input_all_reduced += second.input_all_reduced;
+  first.gathered += second.gathered;
+  first.input_gathered += second.input_gathered;
   return first;
 }
 
@@ -269,6 +296,9 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
       fmt::format("a = {} heads, g = {} of keys and values, d = {} numbers each",
                   shared(shape.heads, n.a), shared(shape.key_value_heads, n.g), n.d.value()),
       fmt::format("V = {} tokens in the vocabulary", shared(shape.vocabulary, n.V))};
+  if (options.sequence_parallel)
+    lines.push_back(
+        fmt::format("R = {} of these tokens between products", shared(options.tokens(), n.R)));
   const auto dense_blocks = [&] {
     for (std::int64_t i = 0; i < shape.blocks; ++i) {
       if (!shape.has_experts(i)) return true;

@@ -20,6 +20,8 @@ struct TransformerOptions {
   NumberFormat dtype = NumberFormat::bf16;
   /// Devices that share every layer, as Megatron-LM does it (Shoeybi et al. 2019, section 3).
   std::int64_t tensor_parallel = 1;
+  /// They also share what stands between the products, by tokens.
+  bool sequence_parallel = false;
   bool flash_attention = true;  ///< Scores are never kept, and only those not masked are computed.
   bool split_blocks = false;    ///< Attention and MLP as layers of their own.
 
@@ -44,7 +46,8 @@ struct WorkTerm {
 /// Activations are those of Korthikanti et al. 2022 ("Reducing Activation Recomputation in Large
 /// Transformer Models"), section 4.1, without dropout: every input of a matrix product, of a norm
 /// and of a nonlinear function. The layer's own input is not among them, its output is: the next
-/// norm keeps it. Tensor parallelism divides what their section 4.2.1 divides.
+/// norm keeps it. Tensor parallelism divides what their section 4.2.1 divides,
+/// sequence parallelism the rest (4.2.2), but for the tokens that experts get.
 struct LayerDerivation {
   std::string kind;              ///< "embedding", "block", "attention", "mlp", "moe", "head", ...
   std::vector<Term> parameters;  ///< Numbers, not bytes.
@@ -58,6 +61,8 @@ struct LayerDerivation {
   ExactCount weight_traffic;     ///< By the backward for the weights.
   ExactCount all_reduced;        ///< Bytes that the forward all-reduces over the group.
   ExactCount input_all_reduced;  ///< And the backward for the input.
+  ExactCount gathered;           ///< Bytes that the forward all-gathers or reduce-scatters.
+  ExactCount input_gathered;     ///< And the backward for the input.
 };
 
 ExactCount sum(const std::vector<Term>& terms);
@@ -70,7 +75,8 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
                                       const TransformerOptions& options);
 
 /// The layers from the embedding to the head. Requires: tensor_parallel divides heads,
-/// key_value_heads and the widths of the MLPs.
+/// key_value_heads and the widths of the MLPs; with sequence_parallel it is above 1 and
+/// divides the sequence, too.
 std::vector<LayerDerivation> derive_layers(const TransformerShape& shape,
                                            const TransformerOptions& options);
 

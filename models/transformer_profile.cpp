@@ -30,6 +30,12 @@ Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& opt
   must_divide(shape.key_value_heads, "heads of keys and values");
   must_divide(shape.feed_forward, "columns of an MLP");
   if (shape.experts > 0) must_divide(shape.expert_feed_forward, "columns of an expert");
+  if (options.sequence_parallel) {
+    if (t == 1)
+      problems.push_back(refused("--sequence-parallel without --tensor-parallel",
+                                 "it divides what the devices of such a group would each hold"));
+    must_divide(options.sequence, "tokens of a sample");
+  }
   if (shape.learned_positions && options.sequence > shape.positions) {
     problems.push_back(refused(fmt::format("--sequence is {}, but the model has a table of {} "
                                            "positions",
@@ -96,18 +102,21 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer) {
 }
 
 LayerWork work_of(const LayerDerivation& layer, std::int64_t group) {
-  const auto link = [&](ExactCount bytes) { return ring_volume({bytes.value()}, group); };
+  const auto link = [&](ExactCount all_reduced, ExactCount gathered) {
+    return ring_volume({all_reduced.value()}, group) + share_volume({gathered.value()}, group);
+  };
   return {.forward = {{forward_flops(layer).value()},
                       {layer.forward_traffic.value()},
-                      link(layer.all_reduced)},
+                      link(layer.all_reduced, layer.gathered)},
           .backward_input = {{input_flops(layer).value()},
                              {layer.input_traffic.value()},
-                             link(layer.input_all_reduced)},
+                             link(layer.input_all_reduced, layer.input_gathered)},
           .backward_weight = {{weight_flops(layer).value()}, {layer.weight_traffic.value()}, {}}};
 }
 
 TransformerTotals totals_of(const TransformerShape& shape, TransformerOptions options) {
   options.tensor_parallel = 1;
+  options.sequence_parallel = false;
   TransformerTotals totals;
   ExactCount idle;
   ExactCount borrowed;
@@ -147,9 +156,10 @@ std::vector<std::string> notes_of(const TransformerShape& shape,
   }
   if (options.tensor_parallel > 1)
     notes.push_back(fmt::format(
-        "each device stands for a group of {}: cluster.devices counts groups; all-reduces in the "
-        "group are link_traffic",
-        options.tensor_parallel));
+        "each device stands for a group of {}: cluster.devices counts groups; {} in the group are "
+        "link_traffic",
+        options.tensor_parallel,
+        options.sequence_parallel ? "all-gathers and reduce-scatters" : "all-reduces"));
   notes.emplace_back("the optimizer's step takes no time here: give the layers an update");
   return notes;
 }
@@ -211,7 +221,8 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
       {"architecture", shape.family},
       {"sequence", std::to_string(options.sequence)},
       {"attention", options.flash_attention ? "flash" : "scores kept"},
-      {"tensor_parallel", std::to_string(options.tensor_parallel)}};
+      {"tensor_parallel", std::to_string(options.tensor_parallel)},
+      {"sequence_parallel", options.sequence_parallel ? "yes" : "no"}};
   profile.comments.head = head_lines(shape, options);
   profile.notes = notes_of(shape, options);
   for (const std::string& note : profile.notes) profile.comments.head.push_back("note: " + note);

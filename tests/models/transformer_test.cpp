@@ -128,6 +128,54 @@ TEST_CASE("activations are those of Korthikanti et al. 2022 without dropout") {
   // Equation 2, s b h (10 + 24 / t + 5 a s / (h t)), less the same.
   options.tensor_parallel = 2;
   CHECK(kept() == sbh * (8 + 24 / 2 + 2 * ratio / 2));
+  // Section 4.2.2, s b h / t (34 + 5 a s / h), less the same.
+  options.sequence_parallel = true;
+  CHECK(kept() == sbh * (32 + 2 * ratio) / 2);
+}
+
+TEST_CASE("sequence parallelism sends what tensor parallelism does, and hands on a share") {
+  for (const std::string& config : {kLlama, kGpt2, kQwenMoe}) {
+    CAPTURE(config);
+    TransformerOptions options = tokens(64);
+    options.split_blocks = true;
+    options.tensor_parallel = 2;
+    const TransformerProfile whole = profile_of(config, options);
+    options.sequence_parallel = true;
+    const TransformerProfile shared = profile_of(config, options);
+    CHECK(shared.totals.parameters.value() == whole.totals.parameters.value());
+    CHECK(shared.totals.forward_flops.value() == whole.totals.forward_flops.value());
+    const auto& of_whole = whole.model.profile.measurements[0].layers;
+    const auto& of_shared = shared.model.profile.measurements[0].layers;
+    const auto sent = [](const LayerCosts& costs) {
+      return costs.work->forward.link_traffic + costs.work->backward_input.link_traffic +
+             costs.work->backward_weight.link_traffic;
+    };
+    for (std::size_t i = 0; i < of_whole.size(); ++i) {
+      CAPTURE(i);
+      CHECK(sent(of_shared[i]) == sent(of_whole[i]));
+      CHECK(2 * of_shared[i].output.count == of_whole[i].output.count);
+      CHECK(of_shared[i].activation < of_whole[i].activation);
+      CHECK(of_shared[i].work->forward.flops == of_whole[i].work->forward.flops);
+    }
+    // Gathered in front of attention and scattered behind it: half of 2 x 64 x hidden, twice.
+    CHECK(of_shared[1].work->forward.link_traffic.count == 2 * 64 * shape_of(config).hidden);
+    // The embedding only scatters, the head only gathers.
+    CHECK(of_shared.front().work->forward.link_traffic.count == 64 * shape_of(config).hidden);
+    CHECK(of_shared.back().work->forward.link_traffic.count == 64 * shape_of(config).hidden);
+  }
+}
+
+TEST_CASE("sequence parallelism needs a group that divides the sequence") {
+  TransformerOptions options = tokens(63);
+  options.sequence_parallel = true;
+  const auto alone = transformer_profile("m", shape_of(kLlama), options);
+  REQUIRE_FALSE(alone);
+  CHECK(alone.problems().front().message == "--sequence-parallel without --tensor-parallel");
+  options.tensor_parallel = 2;
+  const auto uneven = transformer_profile("m", shape_of(kLlama), options);
+  REQUIRE_FALSE(uneven);
+  CHECK(uneven.problems().front().message ==
+        "--tensor-parallel is 2, which does not divide the 63 tokens of a sample");
 }
 
 TEST_CASE("split blocks add up to whole ones, and groups of devices to one") {
