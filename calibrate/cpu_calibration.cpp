@@ -111,8 +111,9 @@ class Cores : public CalibrationDevices {
     Overheads overheads = measure_overheads();
     const StageLayout whole(network, 0, network.layers.size() - 1, 1, sizeof(float));
     const std::size_t stages = options.devices / options.copies;
-    overheads.add_up =
-        measure_add_up(options.optimizer, whole.parameters() / sizeof(float) / stages);
+    const std::size_t parameters = whole.parameters() / sizeof(float) / stages;
+    overheads.add_up = measure_add_up(options.optimizer, parameters);
+    overheads.stash = measure_stash(options.optimizer, parameters);
     return overheads;
   }
 };

@@ -1,4 +1,4 @@
-// Empty pipelines; two cores that update the same parameters.
+// Empty pipelines; cores that update parameters.
 // SPDX-License-Identifier: MIT
 #include "calibrate/overheads.h"
 
@@ -40,17 +40,22 @@ double time_per_op_s(std::uint32_t devices) {
   return run->time_s.median / (2.0 * kMicroBatches * devices);
 }
 
-/// One of two devices that hold the same parameters.
+constexpr int kRounds = 15;
+/// Of parameters: far beyond what the caches hold.
+constexpr std::size_t kMostParameters = std::size_t{1} << 23;
+
+/// A device that holds parameters, maybe one of two that hold the same.
 class Member {
  public:
   Member(OptimizerKind kind, std::size_t parameters)
       : weights_(parameters),
         gradients_(parameters),
         fresh_(parameters),
+        next_(parameters),
         other_work_(kOtherWork),
         optimizer_(kind, {0, parameters}, 1e-6),
         size_(parameters) {
-    for (Buffer* buffer : {&weights_, &gradients_, &fresh_}) fill(*buffer, 0, size_, 0.0F);
+    for (Buffer* buffer : {&weights_, &gradients_, &fresh_, &next_}) fill(*buffer, 0, size_, 0.0F);
     fill(other_work_, 0, kOtherWork, 0.0F);
   }
 
@@ -60,17 +65,18 @@ class Member {
     for (std::size_t i = 0; i < kOtherWork; ++i) other_work_.data()[i] += 1.0F;
     for (std::size_t i = 0; i < size_; ++i) gradients_.data()[i] += 1e-3F;
   }
-  /// Those of all; layer by layer, as in a run.
-  void update(const std::vector<const float*>& all) {
+  /// By those of all; layer by layer, as in a run. Elsewhere: the old weights are kept.
+  void update(const std::vector<const float*>& all, bool elsewhere = false) {
     constexpr std::size_t layer = 65536;
     optimizer_.step();
     for (std::size_t first = 0; first < size_; first += layer) {
       const std::size_t last = std::min(size_, first + layer);
-      optimizer_.update({first, last}, all, weights_.data(), weights_.data());
+      optimizer_.update({first, last}, all, weights_.data(), (elsewhere ? next_ : weights_).data());
       if (all.size() == 1) fill(gradients_, first, last, 0.0F);
     }
     if (all.size() > 1) fill(fresh_, 0, size_, 0.0F);
   }
+  void take_next() { std::swap(weights_, next_); }
   /// When no other member reads them any more.
   void take_fresh() { std::swap(gradients_, fresh_); }
 
@@ -84,18 +90,27 @@ class Member {
   Buffer weights_;
   Buffer gradients_;
   Buffer fresh_;
+  Buffer next_;  ///< The next version's weights.
   Buffer other_work_;
   Optimizer optimizer_;
   std::size_t size_;
 };
 
+/// The bandwidth at which `parameters` take as much longer as the one median is above the other.
+std::optional<BytesPerSecond> rate_of(std::size_t parameters, std::vector<double> more_ns,
+                                      std::vector<double> less_ns) {
+  const double more =
+      statistics_of(std::move(more_ns)).median - statistics_of(std::move(less_ns)).median;
+  if (more <= 0) return std::nullopt;
+  const double bytes = static_cast<double>(parameters) * sizeof(float);
+  return BytesPerSecond{std::max<std::int64_t>(1, std::llround(bytes / more * 1e9))};
+}
+
 }  // namespace
 
 std::optional<BytesPerSecond> measure_add_up(OptimizerKind optimizer, std::size_t parameters) {
   constexpr std::uint32_t members = 2;
-  constexpr int rounds = 15;
-  constexpr std::size_t most = std::size_t{1} << 23;  // far beyond what the caches hold
-  parameters = std::min(parameters, most);
+  parameters = std::min(parameters, kMostParameters);
   if (usable_cores() < members || parameters == 0) return std::nullopt;
   std::vector<Member> both;
   both.reserve(members);
@@ -113,7 +128,7 @@ std::optional<BytesPerSecond> measure_add_up(OptimizerKind optimizer, std::size_
       together.arrive_and_wait();
       return static_cast<double>(end - begin);
     };
-    for (int round = 0; round < rounds; ++round) {
+    for (int round = 0; round < kRounds; ++round) {
       const double alone = timed({both[self].gradients()});
       const double added = timed({both[0].gradients(), both[1].gradients()});
       both[self].take_fresh();
@@ -126,11 +141,25 @@ std::optional<BytesPerSecond> measure_add_up(OptimizerKind optimizer, std::size_
   std::thread first(work, 0);
   first.join();
   other.join();
-  const double more =
-      statistics_of(std::move(added_ns)).median - statistics_of(std::move(alone_ns)).median;
-  if (more <= 0) return std::nullopt;
-  const double bytes = static_cast<double>(parameters) * sizeof(float);
-  return BytesPerSecond{std::max<std::int64_t>(1, std::llround(bytes / more * 1e9))};
+  return rate_of(parameters, std::move(added_ns), std::move(alone_ns));
+}
+
+std::optional<BytesPerSecond> measure_stash(OptimizerKind optimizer, std::size_t parameters) {
+  parameters = std::min(parameters, kMostParameters);
+  if (parameters == 0) return std::nullopt;
+  Member one(optimizer, parameters);
+  std::vector<double> in_place_ns, elsewhere_ns;
+  for (int round = 0; round < kRounds; ++round) {
+    for (const bool elsewhere : {false, true}) {
+      one.write_gradients();
+      const RealTime begin = now();
+      one.update({one.gradients()}, elsewhere);
+      const RealTime end = now();
+      (elsewhere ? elsewhere_ns : in_place_ns).push_back(static_cast<double>(end - begin));
+    }
+    one.take_next();
+  }
+  return rate_of(parameters, std::move(elsewhere_ns), std::move(in_place_ns));
 }
 
 Overheads measure_overheads() {

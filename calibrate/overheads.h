@@ -22,4 +22,9 @@ Overheads measure_overheads();
 /// difference. Takes half a second.
 std::optional<BytesPerSecond> measure_add_up(OptimizerKind optimizer, std::size_t parameters);
 
+/// What an update of so many parameters takes longer on a core where the old ones are kept, so that
+/// the new ones are written elsewhere. Bytes of parameters per second; nothing where there is
+/// nothing to update, or no difference. Takes some tenths of a second.
+std::optional<BytesPerSecond> measure_stash(OptimizerKind optimizer, std::size_t parameters);
+
 }  // namespace plumbline

@@ -175,9 +175,15 @@ std::string link_lines(const Profile& profile) {
   return lines;
 }
 
-std::string add_up_text(const Overheads& overheads) {
-  if (!overheads.add_up) return "";
-  return fmt::format("; gradients of a replica are added up at {}", to_text(*overheads.add_up));
+/// What updates take longer for, where that was measured.
+std::string update_text(const Overheads& overheads) {
+  std::string text;
+  if (overheads.add_up)
+    text += fmt::format("; gradients of a replica are added up at {}", to_text(*overheads.add_up));
+  if (overheads.stash)
+    text +=
+        fmt::format("; weights beside stashed ones are written at {}", to_text(*overheads.stash));
+  return text;
 }
 
 int report(const std::string& output, const Calibration& calibration, std::string_view why) {
@@ -193,7 +199,7 @@ int report(const std::string& output, const Calibration& calibration, std::strin
                   profile.measurements.size() == 1 ? "" : "s", calibration.passes,
                   percent(calibration.dropped), why, percent(calibration.noise),
                   percent(calibration.drift), to_text(profile.overheads->per_op),
-                  to_text(profile.overheads->hand_over), add_up_text(*profile.overheads),
+                  to_text(profile.overheads->hand_over), update_text(*profile.overheads),
                   link_lines(profile), neighbours_line(calibration), in_flight_line(calibration)),
       "");
 }

@@ -143,7 +143,11 @@ const SectionFormat& overheads_format() {
                {"add_up",
                 {bandwidth()},
                 "How fast an update adds up the gradients of each other replica or copy; absent: "
-                "at once."}}};
+                "at once."},
+               {"stash",
+                {bandwidth()},
+                "How fast an update writes weights elsewhere than the old version, where that is "
+                "kept; absent: at once."}}};
   return overheads;
 }
 

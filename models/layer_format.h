@@ -27,7 +27,7 @@ KeyFormat layers_key();
 KeyFormat edges_key();
 KeyFormat dtype_key();
 
-/// per_op, hand_over, per_iteration and add_up.
+/// per_op, hand_over, per_iteration, add_up and stash.
 const SectionFormat& overheads_format();
 
 }  // namespace plumbline

@@ -66,6 +66,9 @@ struct Overheads {
   Duration per_iteration{};  ///< Once per mini-batch, after the flush.
   /// How fast an update adds up the gradients of each other device of its stage; absent: at once.
   std::optional<BytesPerSecond> add_up{};
+  /// How fast an update writes weights elsewhere than the old ones, which are kept, beyond the time
+  /// in place; absent: at once.
+  std::optional<BytesPerSecond> stash{};
 };
 
 /// A measured link between two devices.

@@ -417,6 +417,7 @@ Overheads read_overheads(SectionReader& section) {
   if (auto time = section.duration("hand_over")) overheads.hand_over = time->value;
   if (auto time = section.duration("per_iteration")) overheads.per_iteration = time->value;
   if (auto rate = section.bandwidth("add_up")) overheads.add_up = rate->value;
+  if (auto rate = section.bandwidth("stash")) overheads.stash = rate->value;
   return overheads;
 }
 

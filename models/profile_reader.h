@@ -36,7 +36,7 @@ std::optional<LayerGraph> read_edges(SectionReader& section, std::string_view ke
 /// Reads `dtype` of `section`: one of kNumberFormats.
 std::optional<NumberFormat> read_dtype(SectionReader& section);
 
-/// Reads per_op, hand_over, per_iteration and add_up from `section`.
+/// Reads per_op, hand_over, per_iteration, add_up and stash from `section`.
 Overheads read_overheads(SectionReader& section);
 
 /// Reads a profile file. Errors: everything that the format does not know, or that does not fit

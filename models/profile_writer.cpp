@@ -430,6 +430,7 @@ class ProfileWriter {
     map.add("hand_over", exact(overheads.hand_over));
     map.add("per_iteration", exact(overheads.per_iteration));
     if (overheads.add_up) map.add("add_up", exact(*overheads.add_up));
+    if (overheads.stash) map.add("stash", exact(*overheads.stash));
     add_lines("overheads: ", std::move(map).pieces());
   }
 

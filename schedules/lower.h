@@ -24,7 +24,8 @@ struct LoweringOptions {
   /// Each replica and copy of a stage updates its share of the parameters: gradients are
   /// reduce-scattered before, weights all-gathered after (ZeRO-1). Of a synchronous schedule.
   bool sharded_optimizer = false;
-  UpdateRule updates;  ///< Of an asynchronous schedule.
+  UpdateRule updates;                          ///< Of an asynchronous schedule.
+  std::vector<std::uint32_t> weight_versions;  ///< That each stage keeps; empty = one.
   Overheads overheads;
 };
 

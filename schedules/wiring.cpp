@@ -24,7 +24,7 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
         of_stage.push_back(slot * options.copies + copy);
     }
   }
-  add_compute_classes(with_members(costs));
+  add_compute_classes(with_whole_updates(costs));
   boundaries_.resize(shape.stages());
   for (std::uint32_t s = 0; s + 1 < shape.stages(); ++s) add_boundary(s, costs.crossing(s));
   reductions_.resize(shape.stages());
@@ -46,18 +46,22 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
   }
 }
 
-StageCosts Wiring::with_members(StageCosts costs) const {
+StageCosts Wiring::with_whole_updates(StageCosts costs) const {
   const auto& add_up = options_.overheads.add_up;
+  const auto& stash = options_.overheads.stash;
   for (std::size_t s = 0; s < costs.stages.size(); ++s) {
     const auto r = static_cast<std::int64_t>(graph_.stage_slots[s].size());
-    if (r == 1) continue;
+    const bool stashes = !options_.weight_versions.empty() && options_.weight_versions[s] > 1;
+    if (r == 1 && !stashes) continue;
     StageCost& stage = costs.stages[s];
-    const Duration sums = add_up ? (r - 1) * transfer_time(stage.parameters, *add_up) : Duration{};
+    Duration more{};
+    if (add_up) more += (r - 1) * transfer_time(stage.parameters, *add_up);
+    if (stash && stashes) more += transfer_time(stage.parameters, *stash);
     const std::int64_t shares = options_.sharded_optimizer ? r : 1;
-    stage.update = Duration{((stage.update + sums).count() + shares - 1) / shares};
+    stage.update = Duration{((stage.update + more).count() + shares - 1) / shares};
     if (costs.slowdowns.empty()) continue;
     for (double& slowed : costs.slowdowns[s].update)
-      slowed = (slowed + static_cast<double>(sums.count())) / static_cast<double>(shares);
+      slowed = (slowed + static_cast<double>(more.count())) / static_cast<double>(shares);
   }
   return costs;
 }

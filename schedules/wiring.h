@@ -97,8 +97,9 @@ class Wiring {
   std::uint32_t slowdown_of(Duration hold, const std::vector<const std::vector<double>*>& parts,
                             Duration rest);
   /// The updates of stages with r devices: each adds up the gradients of the r - 1 others, and with
-  /// a sharded optimizer takes 1/r of the time.
-  StageCosts with_members(StageCosts costs) const;
+  /// a sharded optimizer takes 1/r of the time. Those of stages that keep old versions write the
+  /// new one elsewhere; where each is the last to need its old one, at the end of a run, too.
+  StageCosts with_whole_updates(StageCosts costs) const;
   void add_boundary(std::uint32_t boundary, Bytes bytes);
   void add_collectives(std::uint32_t stage, const StageCost& cost);
   Collective flat(ActivityKind kind, const std::vector<std::uint32_t>& members, Bytes bytes);

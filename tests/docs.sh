@@ -117,7 +117,8 @@ mask() {  # of stdin: what is measured becomes <word>, what may be there or not 
     -e 's/--batch [0-9]+ is about the largest/--batch <count> is about the largest/' \
     -e 's/\b(samples: )[0-9]+/\1<count>/g' \
     -e "s/; gradients of a replica are added up at $number [kMGT]?B.s//" `# by several cores` \
-    -e "s/, add_up: $number [kMGT]?B.s//" \
+    -e "s/; weights beside stashed ones are written at $number [kMGT]?B.s//" \
+    -e "s/, (add_up|stash): $number [kMGT]?B.s//g" \
     -e 's/; by formula .*//' `# only where stages come out equal` \
     -e 's/\b[0-9]+[FBIWU][0-9]+\b/<op>/g' \
     -e "s/$number $unit/<number>/g" \

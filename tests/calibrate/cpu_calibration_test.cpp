@@ -689,6 +689,19 @@ TEST_CASE("the runner's own overheads are measured and are no milliseconds") {
   CHECK_FALSE(overheads.add_up);
 }
 
+TEST_CASE("what it takes to write weights elsewhere than the old ones is some gigabytes a second") {
+  CHECK_FALSE(measure_stash(OptimizerKind::adam, 0));
+  for (const OptimizerKind kind : {OptimizerKind::gradient_descent, OptimizerKind::adam}) {
+    const auto rate = measure_stash(kind, std::size_t{1} << 22);
+    if (!rate) {
+      MESSAGE("inconclusive: in place takes as long");
+      continue;
+    }
+    CHECK(rate->count > 100'000'000);
+    CHECK(rate->count < 1'000'000'000'000);
+  }
+}
+
 TEST_CASE("what it takes to add up the gradients of another core is some gigabytes a second") {
   CHECK_FALSE(measure_add_up(OptimizerKind::adam, 0));
   if (usable_cores() < 2) return;

@@ -50,7 +50,7 @@ bool equal(const Block& a, const Block& b) {
 
 bool equal(const Overheads& a, const Overheads& b) {
   return a.per_op == b.per_op && a.hand_over == b.hand_over && a.per_iteration == b.per_iteration &&
-         a.add_up == b.add_up;
+         a.add_up == b.add_up && a.stash == b.stash;
 }
 
 bool equal(const MeasuredLink& a, const MeasuredLink& b) {
@@ -236,9 +236,11 @@ class ModelMaker {
       block.forward = time();
       block.backward = time();
     }
-    if (flip()) model.profile.overheads = Overheads{time(), time(), time(), std::nullopt};
+    if (flip()) model.profile.overheads = Overheads{time(), time(), time(), {}, {}};
     if (model.profile.overheads && flip())
       model.profile.overheads->add_up = BytesPerSecond{1 + time().count()};
+    if (model.profile.overheads && flip())
+      model.profile.overheads->stash = BytesPerSecond{1 + time().count()};
     for (std::int64_t i = below(3); i > 0; --i) model.profile.links.push_back(link());
     for (auto* all : {&model.profile.slowdown, &model.profile.in_flight}) {
       for (std::int64_t i = below(3); i > 0; --i) {
@@ -363,8 +365,11 @@ TEST_CASE("a profile is written as people would write it") {
   measurement.layers[1].forward.mean = Duration{17};
   measurement.layers[1].output = {1'500'000};
   model.profile.blocks = {{{{0}, {1}}, milliseconds{5}, std::chrono::hours{1}}};
-  model.profile.overheads =
-      Overheads{microseconds{2}, microseconds{6}, {}, BytesPerSecond{4'123'456'789}};
+  model.profile.overheads = Overheads{microseconds{2},
+                                      microseconds{6},
+                                      {},
+                                      BytesPerSecond{4'123'456'789},
+                                      BytesPerSecond{9'000'000'000}};
   model.profile.links = {{"copy",
                           microseconds{4},
                           BytesPerSecond{11'234'567'890},
@@ -387,7 +392,7 @@ layers:
   - {name: "loss: mean", forward: 0 s, backward: 0 s}
 blocks:
   - {layers: [linear_0, gelu_0], forward: 5 ms, backward: 3600 s}
-overheads: {per_op: 2 us, hand_over: 6 us, per_iteration: 0 s, add_up: 4.123456789 GB/s}
+overheads: {per_op: 2 us, hand_over: 6 us, per_iteration: 0 s, add_up: 4.123456789 GB/s, stash: 9 GB/s}
 links:
   - {kind: copy, latency: 4 us, bandwidth: 11.23456789 GB/s, table: [[1 KiB, 4.1 us], [1 MiB, 95 us]]}
 slowdown:

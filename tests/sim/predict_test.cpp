@@ -60,5 +60,38 @@ TEST_CASE("memory beyond the limit does not fit, and asynchronous runs report a 
   for (std::uint32_t s = 0; s < 4; ++s) CHECK(p.pipeline.weights[s].kept == 4 - s);
 }
 
+TEST_CASE("updates take longer where they leave the old weights: with several versions kept") {
+  // Two stages of 4 MiB, 1 ms + 2 ms + 0.5 ms; written elsewhere, another 1 ms.
+  const std::string two =
+      "model={uniform: {layers: 2, forward: 1 ms, backward: 2 ms, update: 0.5 ms, "
+      "parameters: 4 MiB}}";
+  const auto run = [&](const std::string& weights, const std::string& stash) {
+    return predict_example({two, "cluster.devices=2", "plan.stages=2", "schedule.name=pipedream",
+                            "schedule.weights=" + weights, "overhead.stash=" + stash});
+  };
+  const auto update_of = [](const Outcome& p, std::uint32_t stage) {
+    for (std::uint32_t node = 0; node < p.graph.size(); ++node) {
+      const Activity& activity = p.graph.activities[node];
+      if (activity.kind == ActivityKind::update && activity.stage.value == stage)
+        return p.graph.cost(node).hold;
+    }
+    return Duration{-1};
+  };
+  const Duration more = std::chrono::milliseconds(1);
+  const Duration update = std::chrono::microseconds(500);
+  const Outcome stashed = run("stash", "4194304000 B/s");
+  CHECK(stashed.pipeline.weights[0].kept == 2);
+  CHECK(update_of(stashed, 0) == update + more);
+  CHECK(update_of(stashed, 1) == update);  // the last stage keeps one
+  CHECK(stashed.iteration_time_s == doctest::Approx(8 * 0.0045));
+  CHECK(update_of(run("none", "4194304000 B/s"), 0) == update);
+  CHECK(update_of(run("vertical-sync", "4194304000 B/s"), 1) == update + more);
+  CHECK(update_of(run("two", "4194304000 B/s"), 1) == update + more);
+  CHECK(update_of(run("stash", "null"), 0) == update);
+  const Outcome flushed =
+      predict_example({two, "cluster.devices=2", "plan.stages=2", "overhead.stash=4194304000 B/s"});
+  CHECK(update_of(flushed, 0) == update);
+}
+
 }  // namespace
 }  // namespace plumbline
