@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "models/json_tree.h"
 #include "models/model_checks.h"
@@ -61,6 +62,16 @@ constexpr std::array kFamilies = {
            .window_switch = true},
 };
 
+/// Letters and digits alone, in lower case.
+std::string spelling(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return text;
+}
+
 class ConfigReader {
  public:
   Result<TransformerShape> read(YamlNode root) {
@@ -89,10 +100,22 @@ class ConfigReader {
     for (const Family& family : kFamilies) names.emplace_back(family.name);
     file.require("model_type",
                  fmt::format("a config.json has it; one of {} is read", fmt::join(names, ", ")));
-    const auto name = file.choice_of("model_type", names, "architecture that is read");
+    const auto name = file.text("model_type");
     if (!name) return nullptr;
-    return std::find_if(kFamilies.begin(), kFamilies.end(),
-                        [&](const Family& family) { return family.name == name->value; });
+    const auto* const found =
+        std::find_if(kFamilies.begin(), kFamilies.end(),
+                     [&](const Family& family) { return family.name == name->value; });
+    if (found != kFamilies.end()) return found;
+    // Another letter or digit is another architecture (llama4), another dash is not.
+    std::string help = fmt::format("one of {}", fmt::join(names, ", "));
+    for (const std::string& known : names) {
+      if (spelling(known) == spelling(name->value)) help = fmt::format("did you mean '{}'?", known);
+    }
+    file.error(name->mark,
+               fmt::format("model_type is '{}', which is no architecture that is read",
+                           clipped(name->value)),
+               help);
+    return nullptr;
   }
 
   std::optional<Marked<std::int64_t>> size(SectionReader& file, std::string_view key,

@@ -72,7 +72,8 @@ void add_terms(std::vector<std::string>& lines, std::string_view what,
     lines.push_back(fmt::format("  {} = {}  ({})", term.formula, term.value.value(), term.what));
 }
 
-std::vector<std::string> formula_lines(const LayerDerivation& layer) {
+std::vector<std::string> formula_lines(const LayerDerivation& layer,
+                                       const TransformerOptions& options) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("{}, on one device, for one micro-batch:", layer.kind));
   add_terms(lines, "parameters", layer.parameters, "numbers of e bytes");
@@ -94,9 +95,15 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer) {
         "memory_traffic: the rows read and written; backward: their gradients read,");
     lines.emplace_back("  those of the tables written");
   } else {
-    lines.emplace_back("memory_traffic: weights, input, and twice what is kept; backward for the");
-    lines.emplace_back("  input: weights and three times what is kept; for the weights: their");
-    lines.emplace_back("  gradients and twice what is kept");
+    lines.emplace_back("memory_traffic: weights, input (of each of its norms), and twice what is");
+    lines.emplace_back("  kept; backward for the input: weights and three times what is kept; for");
+    lines.emplace_back("  the weights: their gradients and twice what is kept");
+    const bool attends = layer.kind == "attention" || layer.kind.ends_with("block");
+    if (attends && !options.flash_attention)
+      lines.emplace_back("  attention: forward and backward for the input also twice e T s a");
+    if (options.sequence_parallel)
+      lines.emplace_back(
+          "  behind each norm in each of the three: twice e T h, gathered or added up");
   }
   return lines;
 }
@@ -160,6 +167,14 @@ std::vector<std::string> notes_of(const TransformerShape& shape,
         "link_traffic",
         options.tensor_parallel,
         options.sequence_parallel ? "all-gathers and reduce-scatters" : "all-reduces"));
+  if (options.tensor_parallel > 1)
+    notes.emplace_back(
+        "all bytes are those of one device of the group: cluster.link is that of one to its peer "
+        "in "
+        "another group");
+  notes.emplace_back(
+      "training.optimizer_state says how many bytes the optimizer holds for each byte of "
+      "parameters; without it, none");
   notes.emplace_back("the optimizer's step takes no time here: give the layers an update");
   return notes;
 }
@@ -201,7 +216,7 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     const ExactCount parameter_bytes = bytes_of(options.dtype) * sum(layer.parameters);
     if (auto problem = refuse_large(layer, layer_name, parameter_bytes)) return *problem;
     if (shown.insert(layer.kind).second)
-      profile.comments.above_layer.emplace(layer_name, formula_lines(layer));
+      profile.comments.above_layer.emplace(layer_name, formula_lines(layer, options));
     layers.push_back({std::move(layer_name), layer.kind, {parameter_bytes.value()}});
     LayerCosts costs;
     costs.timed = false;

@@ -267,7 +267,7 @@ Result<Plans> plan_calibrated(const PlannerInput& input) {
   // What stands beside them.
   plans.one_device_s = seconds(all.sums.forward.back() + all.sums.backward.back() +
                                all.sums.update.back() + added_per_stage(input));
-  plans.data_parallel = data_parallel(input);
+  add_whole_model(input, plans);
   if (!input.beside) return plans;
   if (input.straight) {
     plans.straight = plans.best[0];

@@ -155,9 +155,11 @@ std::vector<PlanCandidate> even_plans(const PlannerInput& input) {
   return plans;
 }
 
-DataParallelPlan data_parallel(const PlannerInput& input) {
+namespace {
+
+DataParallelPlan data_parallel(const PlannerInput& input, std::uint32_t devices) {
   DataParallelPlan result;
-  result.devices = devices_of(input);
+  result.devices = devices;
   Duration forward{}, backward{}, update{};
   FormulaStage whole;
   for (const LayerCosts& cost : input.costs) {
@@ -178,14 +180,25 @@ DataParallelPlan data_parallel(const PlannerInput& input) {
     const bool sharded = input.residency.sharded_optimizer;
     const double behind = sharded ? ring / 2 : 0;
     const double updates = static_cast<double>(update.count()) / (sharded ? result.devices : 1);
-    result.period_s = (static_cast<double>(forward.count()) + updates + 2 * per_op + behind +
-                       std::max(static_cast<double>(backward.count()) + per_op, ring - behind)) /
-                      result.devices / 1e9;
+    const double f = static_cast<double>(forward.count()) + per_op;
+    const double b = static_cast<double>(backward.count()) + per_op;
+    const double own = share_of_micro_batches(input.residency.micro_batches, devices);
+    const double step = f + std::max(b, ring - behind) + updates + per_op + behind;
+    result.period_s = ((own - 1) * (f + b) + step) / own / devices / 1e9;
   }
   const double state = input.optimizer_state * input.residency.optimizer_share(result.devices);
   result.peak_memory = {std::llround(std::ceil(peak_memory(whole, 1, {}, input.residency, state)))};
   result.fits = !input.cluster.memory || result.peak_memory <= *input.cluster.memory;
   return result;
+}
+
+}  // namespace
+
+void add_whole_model(const PlannerInput& input, Plans& plans) {
+  plans.data_parallel = data_parallel(input, devices_of(input));
+  const DataParallelPlan alone = data_parallel(input, 1);
+  plans.one_device_memory = alone.peak_memory;
+  plans.one_device_fits = alone.fits;
 }
 
 Diagnostic planning_cancelled() {

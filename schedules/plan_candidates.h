@@ -34,8 +34,9 @@ std::vector<PlanCandidate> with_variants(const PlannerInput& input,
 /// memory or not.
 std::vector<PlanCandidate> even_plans(const PlannerInput& input);
 
-/// Data parallelism over the devices that may be used; see DataParallelPlan.
-DataParallelPlan data_parallel(const PlannerInput& input);
+/// Puts what plans are compared with into `plans`, but for their times on one device: that device's
+/// memory, and data parallelism over the devices that may be used.
+void add_whole_model(const PlannerInput& input, Plans& plans);
 
 /// What is said when `progress` gave up.
 Diagnostic planning_cancelled();

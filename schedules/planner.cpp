@@ -86,7 +86,7 @@ Result<Plans> plan_published(const PlannerInput& input) {
   plans.restricted = states.frontiers.restricted;
   plans.frontiers = states.frontiers.size();
   plans.one_device_s = seconds(sums.forward.back() + sums.backward.back());
-  plans.data_parallel = data_parallel(input);
+  add_whole_model(input, plans);
   const auto straight =
       published_plan(states, sums, levels, true, input.activation_transfers, input.progress);
   if (!straight) return planning_cancelled();

@@ -95,7 +95,9 @@ struct PlanCandidate {
 struct DataParallelPlan {
   std::uint32_t devices = 1;
   /// Per micro-batch. Calibrated: (F + max(B, all-reduce) + U) / devices, as every step waits for
-  /// its all-reduce; sharded: (F + max(B, half of it) + U / devices + half of it) / devices.
+  /// its all-reduce; sharded: (F + max(B, half of it) + U / devices + half of it) / devices. Where
+  /// a plan has a flush, each device takes its share of the micro-batches in front of that (at
+  /// least one in all), F + B for each more, and the step is divided among all of them.
   /// Published: as the original prints it, level by level.
   double period_s = 0;
   Bytes peak_memory;  ///< Per device: weights, gradients, optimizer state, activations.
@@ -110,6 +112,8 @@ struct Plans {
   bool restricted = false;  ///< Not all cuts were searched: see kMostFrontiers.
   std::uint32_t frontiers = 0;
   double one_device_s = 0;  ///< F + B + U of the whole model.
+  Bytes one_device_memory;
+  bool one_device_fits = true;
   DataParallelPlan data_parallel;
   std::optional<PlanCandidate> straight;  ///< Nothing where none fits.
 };

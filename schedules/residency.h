@@ -47,4 +47,11 @@ struct Residency {
   }
 };
 
+/// The micro-batches between two flushes that each of `devices` with the whole model takes; 1
+/// without a flush.
+inline std::uint32_t share_of_micro_batches(std::optional<std::uint32_t> micro_batches,
+                                            std::uint32_t devices) {
+  return std::max(1U, micro_batches.value_or(1) / devices);
+}
+
 }  // namespace plumbline

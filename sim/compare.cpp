@@ -68,32 +68,48 @@ std::string reason(const ComparedRun& fast, const ComparedRun& slow) {
   return text;
 }
 
-/// Where the two differ the most in memory; "" where they do not.
-std::string memory_text(const ComparedRun& fast, const ComparedRun& slow) {
-  const ComparedDevice* ours = nullptr;
-  const ComparedDevice* theirs = nullptr;
-  const auto apart = [](const ComparedDevice& a, const ComparedDevice& b) {
-    return std::abs(a.peak_memory_bytes - b.peak_memory_bytes);
+/// What a device of both needs more or less, the one where that is the most; "" where they need the
+/// same.
+std::string device_memory_text(const ComparedRun& fast, const ComparedRun& slow) {
+  const auto less = [&](std::size_t i) {
+    return slow.devices[i].peak_memory_bytes - fast.devices[i].peak_memory_bytes;
   };
-  for (const ComparedDevice& device : fast.devices) {
-    const auto other =
-        std::find_if(slow.devices.begin(), slow.devices.end(),
-                     [&](const ComparedDevice& d) { return d.device == device.device; });
-    if (other == slow.devices.end() || apart(device, *other) == 0) continue;
-    if (ours && apart(device, *other) <= apart(*ours, *theirs)) continue;
-    ours = &device;
-    theirs = &*other;
+  std::size_t most = 0;
+  for (std::size_t i = 1; i < fast.devices.size(); ++i) {
+    if (std::abs(less(i)) > std::abs(less(most))) most = i;
   }
-  if (!ours) return "";
-  const std::int64_t less = theirs->peak_memory_bytes - ours->peak_memory_bytes;
-  std::string text = fmt::format("needs {} {} on device {}", to_text(Bytes{std::abs(less)}),
-                                 less > 0 ? "less" : "more", ours->device);
-  if (ours->peak_in_flight != theirs->peak_in_flight) {
-    text += fmt::format(", where at most {} micro-batch{} {} in flight instead of {}",
-                        ours->peak_in_flight, ours->peak_in_flight == 1 ? "" : "es",
-                        ours->peak_in_flight == 1 ? "is" : "are", theirs->peak_in_flight);
+  if (less(most) == 0) return "";
+  std::string text = fmt::format("needs {} {} on device {}", to_text(Bytes{std::abs(less(most))}),
+                                 less(most) > 0 ? "less" : "more", fast.devices[most].device);
+  const std::int64_t ours = fast.devices[most].peak_in_flight;
+  const std::int64_t theirs = slow.devices[most].peak_in_flight;
+  if (ours != theirs && (ours < theirs) == (less(most) > 0)) {
+    text += fmt::format(", where at most {} micro-batch{} {} in flight instead of {}", ours,
+                        ours == 1 ? "" : "es", ours == 1 ? "is" : "are", theirs);
+  }
+  const std::int64_t peak_less = slow.peak_memory_bytes() - fast.peak_memory_bytes();
+  if (peak_less != less(most)) {
+    text += fmt::format("; of all devices the highest peak is {} instead of {}",
+                        to_text(Bytes{fast.peak_memory_bytes()}),
+                        to_text(Bytes{slow.peak_memory_bytes()}));
   }
   return text;
+}
+
+/// Where the two differ in memory: on a device, where these hold the same stages in both, else at
+/// their highest peaks; "" where they do not.
+std::string memory_text(const ComparedRun& fast, const ComparedRun& slow) {
+  const bool same_stages =
+      std::equal(fast.devices.begin(), fast.devices.end(), slow.devices.begin(), slow.devices.end(),
+                 [](const ComparedDevice& a, const ComparedDevice& b) {
+                   return a.device == b.device && a.stages == b.stages;
+                 });
+  if (same_stages && fast.stages == slow.stages && !fast.devices.empty())
+    return device_memory_text(fast, slow);
+  if (fast.peak_memory_bytes() == slow.peak_memory_bytes()) return "";
+  return fmt::format("needs {} on a device at most instead of {}",
+                     to_text(Bytes{fast.peak_memory_bytes()}),
+                     to_text(Bytes{slow.peak_memory_bytes()}));
 }
 
 /// What noise leaves of it; "" without.
@@ -146,9 +162,10 @@ ComparedRun compared(std::shared_ptr<const Outcome> outcome, std::string title) 
     for (std::size_t cause = 0; cause < kIdleCauseCount; ++cause)
       run.idle_s[cause] = seconds(m.idle_for(kIdleCauses[cause])) / parts;
   }
+  auto stages = p.graph.stages_by_slot();
   for (std::size_t slot = 0; slot < p.memory.size(); ++slot) {
-    run.devices.push_back({p.graph.devices[slot].value, p.memory[slot].peak.sum().count,
-                           p.memory[slot].peak_in_flight});
+    run.devices.push_back({p.graph.devices[slot].value, std::move(stages[slot]),
+                           p.memory[slot].peak.sum().count, p.memory[slot].peak_in_flight});
   }
   run.fits = p.fits();
   run.estimated = p.pipeline.estimated;

@@ -19,6 +19,7 @@ inline constexpr std::size_t kIdleCauseCount = std::size(kIdleCauses);
 /// One device of a run that is compared.
 struct ComparedDevice {
   std::uint32_t device = 0;
+  std::vector<std::uint32_t> stages;
   std::int64_t peak_memory_bytes = 0;
   std::int64_t peak_in_flight = 0;
 };

@@ -108,8 +108,12 @@ void read_devices(ResultReader& reader, const Json& json, double mini_batches, C
   if (!devices.is_array() || devices.empty()) return;
   const double parts = static_cast<double>(devices.size()) * mini_batches;
   for (const Json& device : devices) {
+    std::vector<std::uint32_t> stages;
+    for (const Json& stage : reader.at(device, "stages")) {
+      if (stage.is_number_unsigned()) stages.push_back(stage.get<std::uint32_t>());
+    }
     run.devices.push_back({static_cast<std::uint32_t>(reader.count(device, "device")),
-                           reader.count(device, "peak_memory_bytes"),
+                           std::move(stages), reader.count(device, "peak_memory_bytes"),
                            reader.count(device, "peak_in_flight")});
     run.busy_s += reader.number(device, "busy_s") / parts;
     const Json& idle = reader.at(device, "idle_by_cause_s");

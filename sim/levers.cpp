@@ -298,9 +298,8 @@ class Evaluator {
         std::int64_t& time =
             (part.is_latency ? tables.latency : tables.hold)[part.entry * kLanes + lane];
         const auto less = std::llround(x[lane] * static_cast<double>(part.weight));
-        const auto moved =
-            std::max<std::int64_t>(1, std::llround(static_cast<double>(part.weight) / steps[lane]));
-        time += -less * scale_ + static_cast<std::int64_t>(side) * moved;
+        time +=
+            -less * scale_ + static_cast<std::int64_t>(side) * steps_in(part.weight, steps[lane]);
       }
     }
     compiled_.evaluate(tables, workspace_, rows_);
@@ -319,7 +318,22 @@ class Evaluator {
     return points;
   }
 
+  /// How much of an op's part of a slope the steps may miss.
+  double missed_by_steps(const Handle& handle) const {
+    const double step = step_of(handle);
+    double most = 0;
+    for (const Part& part : handle.parts) {
+      const double counted = step * static_cast<double>(steps_in(part.weight, step));
+      most = std::max(most, std::abs(counted - static_cast<double>(part.weight)));
+    }
+    return most;
+  }
+
  private:
+  static std::int64_t steps_in(std::int64_t weight, double step) {
+    return std::max<std::int64_t>(1, std::llround(static_cast<double>(weight) / step));
+  }
+
   /// Weights are counted in steps of the unit, which keeps their ratio; in longer ones where those
   /// on one path could add up to more than what times are multiplied by. No path has more than its
   /// end holds, nor more than all nodes together.
@@ -377,8 +391,10 @@ void follow(Evaluator& evaluator, const IterationClock& clock, const std::vector
       if (round == 0) lever.least_s = clock.iteration_time_s(points[i].length);
       const double line = length - slopes[i] * x[i];
       const double above = points[i].length - line;
-      // Times are whole nanoseconds: half of one for each of the ops in a row is no difference.
-      const double rounding = 0.5 * slopes[i] / static_cast<double>(lever.now.count()) + 1;
+      // Times are whole nanoseconds: half of one for each of the ops in a row is no difference, nor
+      // is what the slope has missed of it.
+      const double ops = slopes[i] / static_cast<double>(lever.now.count());
+      const double rounding = ops * (0.5 + evaluator.missed_by_steps(*followed[i])) + 1;
       if (above <= rounding) {
         lever.until = x[i];
         found[i] = true;

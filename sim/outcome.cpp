@@ -117,6 +117,7 @@ void add_slowdown_note(Outcome& outcome, bool has_in_flight) {
   }
   if (at_full_pace <= 0) return;
   const double more = taken / at_full_pace - 1;
+  if (std::abs(more) < 0.0005) return;  // 0.0 %
   outcome.pipeline.notes.push_back(fmt::format(
       "at the pace that {} leave them, all ops take {:.1f} % {} than the profile's times",
       has_in_flight ? "neighbours and the micro-batches in flight" : "neighbours",

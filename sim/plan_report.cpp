@@ -81,11 +81,14 @@ std::string comparison(const Planning& planning) {
                simulated_s ? time_text(*simulated_s) : "",
                simulated_s ? faster(*simulated_s, ours.time_s) : "", memory});
   };
-  row("one device", plans.one_device_s, std::nullopt, "");
+  const auto peak_text = [](Bytes peak, bool fits) {
+    return to_text(peak) + (fits ? "" : ", does not fit");
+  };
+  row("one device", plans.one_device_s, std::nullopt,
+      peak_text(plans.one_device_memory, plans.one_device_fits));
   row(fmt::format("data parallelism on {}", plans.data_parallel.devices),
       plans.data_parallel.period_s, planning.data_parallel_s,
-      to_text(plans.data_parallel.peak_memory) +
-          (plans.data_parallel.fits ? "" : ", does not fit"));
+      peak_text(plans.data_parallel.peak_memory, plans.data_parallel.fits));
   if (plans.straight) {
     Bytes peak;
     for (const PlannedStage& stage : plans.straight->stages)

@@ -91,18 +91,22 @@ Result<SimulatedPlan> simulate_candidate(const Scenario& scenario, const PlanCan
   return plan;
 }
 
-/// The whole model on every device, one micro-batch each: what a plan has to beat.
+/// The whole model on every device, each with its share of the micro-batches of a flush, or one:
+/// what a plan has to beat.
 std::optional<double> simulate_data_parallel(Scenario scenario) {
   const bool recompute = scenario.schedule.recompute;
+  const std::uint32_t own =
+      share_of_micro_batches(residency_of(scenario).micro_batches, scenario.cluster.device_count());
   scenario.plan = {};
   scenario.schedule = {};
   scenario.schedule.recompute = recompute;
+  scenario.schedule.micro_batches = own;
   scenario.noise.reset();
   scenario.schedule.rule = find_schedule_rule("data-parallel");
   scenario.copies = scenario.cluster.device_count();
   const auto prediction = predict(scenario);
   if (!prediction) return std::nullopt;
-  return prediction->iteration_time_s / static_cast<double>(scenario.copies);
+  return prediction->iteration_time_s / own / static_cast<double>(scenario.copies);
 }
 
 template <class T>
@@ -143,6 +147,16 @@ void add_even(const PlannerInput& input, std::uint32_t micro_batches,
         [&](const PlanCandidate& known) { return known.partition() == plan.partition(); });
     if (is_new) candidates.push_back(std::move(plan));
   }
+}
+
+/// Of several plans with as many replicas the formula has one, whose stages may not fit by the
+/// simulation: the straight one that its search finds by itself is asked, too.
+void add_straight(const Plans& plans, std::vector<PlanCandidate>& candidates) {
+  if (!plans.straight) return;
+  const bool is_new = std::none_of(
+      candidates.begin(), candidates.end(),
+      [&](const PlanCandidate& known) { return known.partition() == plans.straight->partition(); });
+  if (is_new) candidates.push_back(*plans.straight);
 }
 
 /// A name as a double-quoted YAML scalar.
@@ -235,6 +249,7 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
   if (!scenario.schedule.asynchronous() && plan.cost_model == CostModel::calibrated) {
     add_shorter(input, planning.plans.frontiers, planning.plans.best);
     add_even(input, scenario.schedule.micro_batches, planning.plans.best);
+    add_straight(planning.plans, planning.plans.best);
   }
 
   // Simulation decides.

@@ -429,7 +429,7 @@ class ScenarioReader {
       sizes.reserve(held.size());
       for (const Measurement& m : held) sizes.push_back(std::to_string(*m.batch));
       return error(batch_->mark,
-                   fmt::format("model.batch is {}, but the profile was measured at {}", *batch,
+                   fmt::format("model.batch is {}, but the profile is for {}", *batch,
                                fmt::join(sizes, ", ")),
                    "leave model.batch out and set training.micro_batch_size");
     } else if (!batch) {

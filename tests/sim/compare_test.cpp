@@ -44,6 +44,7 @@ TEST_CASE("a run read back from its JSON is the run") {
       CHECK(read->idle_s[cause] == doctest::Approx(run.idle_s[cause]));
     REQUIRE(read->devices.size() == run.devices.size());
     CHECK(read->peak_memory_bytes() == run.peak_memory_bytes());
+    CHECK(read->devices.back().stages == run.devices.back().stages);
     CHECK(read->devices.back().peak_in_flight == run.devices.back().peak_in_flight);
     CHECK(read->fits == run.fits);
     CHECK(read->estimated == run.estimated);
@@ -63,7 +64,27 @@ TEST_CASE("the sentence names the faster one, the reason and the memory") {
   CHECK(verdict({naive, naive}) == "naive and naive are as fast as each other (56.5 ms)");
   CHECK(verdict({gpipe, same}) ==
         "gpipe and 1f1b are as fast as each other (35.5 ms), but gpipe needs 7 MiB more on device "
-        "1, where at most 4 micro-batches are in flight instead of 1");
+        "1, where at most 4 micro-batches are in flight instead of 1; of all devices the highest "
+        "peak is 74 MiB instead of 68.5 MiB");
+}
+
+TEST_CASE("memory is compared device by device where these hold the same stages") {
+  const auto run = [](const std::string& title, const std::vector<std::string>& overrides) {
+    return compared(outcome_of("four-stages", overrides), title);
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    CAPTURE(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  // Device 3 differs the most, and neither peak is there.
+  has(verdict({run("gpipe", {"schedule.name=gpipe"}), run("1f1b", {})}),
+      "but gpipe needs 192 MiB more on device 3, where at most 8 micro-batches are in flight "
+      "instead of 1; of all devices the highest peak is 356 MiB instead of 228 MiB");
+  // Two copies of two stages: device 3 is another part of the network.
+  has(verdict({run("one", {}), run("two", {"plan.stages=2", "plan.data_parallel=2"})}),
+      " on a device at most instead of 228 MiB");
+  // Fewer in flight, and more memory all the same: that is not why.
+  has(verdict({run("zb", {"schedule.name=zb-h1"}), run("zb2", {"schedule.name=zb-h2"})}), "needs");
 }
 
 TEST_CASE("runs of other sizes are compared for as many samples") {

@@ -226,6 +226,36 @@ TEST_CASE("however long an iteration takes, a path holds as many ops of all stag
   }
 }
 
+TEST_CASE("in a long run, too, it is known how far a lever goes") {
+  // Times of which steps of some nanoseconds, the finest that fit, miss a part.
+  Case c;
+  for (std::int64_t s = 0; s < 8; ++s) {
+    c.forward.push_back(44'108'903 + (s == 1 ? 9'400'001 : 7 * s));
+    c.backward.push_back(88'217'807 + (s == 1 ? 8'823'001 : 11 * s));
+  }
+  c.rest = "schedule: {name: 1f1b, micro_batches: 32}\ncluster: {devices: 8}\n";
+  const Outcome outcome = predicted(c.text());
+  REQUIRE(outcome.iteration_time_s > 4);
+  const Levers found = levers(outcome);
+  REQUIRE(found.exact);
+  for (const Lever& lever : found.all) {
+    if (lever.gain_s <= 0 || !lever.every) continue;
+    CAPTURE(static_cast<int>(lever.kind));
+    REQUIRE(lever.until);
+    REQUIRE(*lever.until > 0.5);
+    // The line holds up to there, and no further.
+    const auto scaled = [&](double share) {
+      Case shorter = c;
+      auto& times = lever.kind == LeverKind::forward ? shorter.forward : shorter.backward;
+      for (std::int64_t& time : times) time = std::llround((1 - share) * double(time));
+      return outcome.iteration_time_s - predicted(shorter.text()).iteration_time_s;
+    };
+    const double there = *lever.until;
+    CHECK(scaled(there) == doctest::Approx(there * lever.gain_s).epsilon(1e-6));
+    if (there < 0.97) CHECK(scaled(there + 0.02) < (there + 0.02) * lever.gain_s * (1 - 1e-5));
+  }
+}
+
 TEST_CASE("the links of all copies are one lever, which gains no more than every link") {
   const auto of = [](const char* inner, const char* outer) {
     return levers(predicted(

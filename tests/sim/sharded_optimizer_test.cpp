@@ -219,11 +219,15 @@ TEST_CASE("the planner knows that replicas share the optimizer state") {
   CHECK(least->winner().fits);
   CHECK(least->plans.data_parallel.peak_memory == Bytes{10000});
   CHECK_FALSE(planned(1, 9999));
-  // Data parallelism: nothing hides the gather, 3/4 of 4 kB, and each device updates a quarter.
-  CHECK(least->plans.data_parallel.period_s == doctest::Approx((4 + 8 + 1 + 0.03) / 4 * 1e-3));
+  // Data parallelism: three micro-batches a device before each step, of which nothing hides the
+  // gather, 3/4 of 4 kB, and in which each device updates a quarter.
+  CHECK(least->plans.data_parallel.period_s ==
+        doctest::Approx((3 * (4 + 8) + 1 + 0.03) / 12 * 1e-3));
+  CHECK(*least->data_parallel_s ==
+        doctest::Approx(least->plans.data_parallel.period_s).epsilon(0.001));
   const auto whole = planned(0, 16000);
   REQUIRE(whole);
-  CHECK(whole->plans.data_parallel.period_s == doctest::Approx((4 + 8 + 4) / 4.0 * 1e-3));
+  CHECK(whole->plans.data_parallel.period_s == doctest::Approx((3 * (4 + 8) + 4) / 12.0 * 1e-3));
 }
 
 TEST_CASE("a schedule without a flush has no sharded optimizer") {
