@@ -96,7 +96,7 @@ expect "with the two ways out" "mlp.profile.yaml.partial: error: holds what an i
 calibrate --resume --seed 2 > "$work/out" 2> "$work/err"
 expect "another seed is refused" 2 $?
 expect "with both values" \
-  "mlp.profile.yaml.partial:6:7: error: this was measured with 'seed: 1', and now it is '2'" \
+  "mlp.profile.yaml.partial:7:7: error: this was measured with 'seed: 1', and now it is '2'" \
   "$(sed "s|$work/||g" "$work/err" | head -n 1)"
 expect "a refusal changes nothing" "$first" "$(passes)"
 interrupt KILL $(($(rounds) + 2)) --resume  # one more, and the one with one micro-batch in flight
