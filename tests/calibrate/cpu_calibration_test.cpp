@@ -689,7 +689,7 @@ TEST_CASE("the runner's own overheads are measured and are no milliseconds") {
   CHECK_FALSE(overheads.add_up);
 }
 
-TEST_CASE("what it takes to write weights elsewhere than the old ones is some gigabytes a second") {
+TEST_CASE("to write weights elsewhere than the old ones takes no longer than some gigabytes do") {
   CHECK_FALSE(measure_stash(OptimizerKind::adam, 0));
   for (const OptimizerKind kind : {OptimizerKind::gradient_descent, OptimizerKind::adam}) {
     const auto rate = measure_stash(kind, std::size_t{1} << 22);
@@ -697,8 +697,7 @@ TEST_CASE("what it takes to write weights elsewhere than the old ones is some gi
       MESSAGE("inconclusive: in place takes as long");
       continue;
     }
-    CHECK(rate->count > 100'000'000);
-    CHECK(rate->count < 1'000'000'000'000);
+    CHECK(rate->count > 100'000'000);  // it may be as fast as it likes: hardly any difference
   }
 }
 
