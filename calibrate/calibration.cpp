@@ -344,7 +344,7 @@ std::optional<Diagnostic> refuse_calibration(const CalibrationDevices& devices,
   if (options.devices % options.copies != 0) {
     return input_error(mark,
                        fmt::format("{} copies on {} devices", options.copies, options.devices),
-                       "every copy has as many devices as the others: a multiple of the copies");
+                       "every copy has as many devices: --devices is a multiple of --copies");
   }
   if (options.devices / options.copies > network.layers.size()) {
     const std::string_view with = options.copies == 1 ? "" : " of each copy";

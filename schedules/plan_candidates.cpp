@@ -61,6 +61,42 @@ bool same_warm_ups(const PlanCandidate& a, const PlanCandidate& b) {
       [](const PlannedStage& x, const PlannedStage& y) { return x.warm_up == y.warm_up; });
 }
 
+/// The whole model on each of so many devices; see DataParallelPlan.
+DataParallelPlan data_parallel(const PlannerInput& input, std::uint32_t devices) {
+  DataParallelPlan result;
+  result.devices = devices;
+  Duration forward{}, backward{}, update{};
+  FormulaStage whole;
+  for (const LayerCosts& cost : input.costs) {
+    forward += cost.forward.mean;
+    backward += cost.backward.mean;
+    update += cost.update.mean;
+    whole.activation += cost.activation;
+  }
+  for (const Layer& layer : input.graph.layers()) whole.parameters += layer.parameters;
+  for (std::uint32_t d = 0; d < result.devices; ++d) whole.devices.push_back({d});
+  if (input.cost_model == CostModel::published) {
+    result.period_s = published_data_parallel(forward + backward, whole.parameters,
+                                              published_levels(input.cluster, result.devices));
+  } else {
+    const double ring = all_reduce_ns(input.cluster, whole.devices, whole.parameters);
+    const double per_op = static_cast<double>(input.overheads.per_op.count());
+    // Of a sharded optimizer the gather, half of the ring, comes behind an update of a share.
+    const bool sharded = input.residency.sharded_optimizer;
+    const double behind = sharded ? ring / 2 : 0;
+    const double updates = static_cast<double>(update.count()) / (sharded ? result.devices : 1);
+    const double f = static_cast<double>(forward.count()) + per_op;
+    const double b = static_cast<double>(backward.count()) + per_op;
+    const double own = share_of_micro_batches(input.residency.micro_batches, devices);
+    const double step = f + std::max(b, ring - behind) + updates + per_op + behind;
+    result.period_s = ((own - 1) * (f + b) + step) / own / devices / 1e9;
+  }
+  const double state = input.optimizer_state * input.residency.optimizer_share(result.devices);
+  result.peak_memory = {std::llround(std::ceil(peak_memory(whole, 1, {}, input.residency, state)))};
+  result.fits = !input.cluster.memory || result.peak_memory <= *input.cluster.memory;
+  return result;
+}
+
 }  // namespace
 
 std::uint32_t devices_of(const PlannerInput& input) {
@@ -154,45 +190,6 @@ std::vector<PlanCandidate> even_plans(const PlannerInput& input) {
   }
   return plans;
 }
-
-namespace {
-
-DataParallelPlan data_parallel(const PlannerInput& input, std::uint32_t devices) {
-  DataParallelPlan result;
-  result.devices = devices;
-  Duration forward{}, backward{}, update{};
-  FormulaStage whole;
-  for (const LayerCosts& cost : input.costs) {
-    forward += cost.forward.mean;
-    backward += cost.backward.mean;
-    update += cost.update.mean;
-    whole.activation += cost.activation;
-  }
-  for (const Layer& layer : input.graph.layers()) whole.parameters += layer.parameters;
-  for (std::uint32_t d = 0; d < result.devices; ++d) whole.devices.push_back({d});
-  if (input.cost_model == CostModel::published) {
-    result.period_s = published_data_parallel(forward + backward, whole.parameters,
-                                              published_levels(input.cluster, result.devices));
-  } else {
-    const double ring = all_reduce_ns(input.cluster, whole.devices, whole.parameters);
-    const double per_op = static_cast<double>(input.overheads.per_op.count());
-    // Of a sharded optimizer the gather, half of the ring, comes behind an update of a share.
-    const bool sharded = input.residency.sharded_optimizer;
-    const double behind = sharded ? ring / 2 : 0;
-    const double updates = static_cast<double>(update.count()) / (sharded ? result.devices : 1);
-    const double f = static_cast<double>(forward.count()) + per_op;
-    const double b = static_cast<double>(backward.count()) + per_op;
-    const double own = share_of_micro_batches(input.residency.micro_batches, devices);
-    const double step = f + std::max(b, ring - behind) + updates + per_op + behind;
-    result.period_s = ((own - 1) * (f + b) + step) / own / devices / 1e9;
-  }
-  const double state = input.optimizer_state * input.residency.optimizer_share(result.devices);
-  result.peak_memory = {std::llround(std::ceil(peak_memory(whole, 1, {}, input.residency, state)))};
-  result.fits = !input.cluster.memory || result.peak_memory <= *input.cluster.memory;
-  return result;
-}
-
-}  // namespace
 
 void add_whole_model(const PlannerInput& input, Plans& plans) {
   plans.data_parallel = data_parallel(input, devices_of(input));

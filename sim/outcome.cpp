@@ -175,13 +175,10 @@ std::optional<bool> Outcome::fits() const {
 }
 
 MemoryRules memory_rules(const Scenario& scenario, const Pipeline& pipeline) {
-  MemoryRules rules{.optimizer_state = scenario.optimizer_state,
-                    .sharded_optimizer = scenario.sharded_optimizer,
-                    .recompute = scenario.schedule.recompute,
-                    .weight_versions = {}};
-  rules.weight_versions.reserve(pipeline.weights.size());
-  for (const StageVersions& stage : pipeline.weights) rules.weight_versions.push_back(stage.kept);
-  return rules;
+  return {.optimizer_state = scenario.optimizer_state,
+          .sharded_optimizer = scenario.sharded_optimizer,
+          .recompute = scenario.schedule.recompute,
+          .weight_versions = pipeline.versions_kept()};
 }
 
 double Outcome::iteration_time_of(const Metrics& run) const {

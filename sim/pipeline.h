@@ -33,6 +33,13 @@ struct Pipeline {
   std::vector<std::string> estimated;
   std::vector<std::string> notes;
 
+  /// By stage.
+  std::vector<std::uint32_t> versions_kept() const {
+    std::vector<std::uint32_t> kept;
+    kept.reserve(weights.size());
+    for (const StageVersions& stage : weights) kept.push_back(stage.kept);
+    return kept;
+  }
   /// Of the cluster's.
   std::uint32_t devices_without_stage() const {
     return cluster.device_count() - static_cast<std::uint32_t>(devices.size()) * copies;

@@ -114,6 +114,14 @@ std::string flow(const std::vector<T>& values) {
   return fmt::format("[{}]", fmt::join(values, ", "));
 }
 
+void add_new(PlanCandidate plan, std::vector<PlanCandidate>& candidates) {
+  const Partition partition = plan.partition();
+  const bool is_new =
+      std::none_of(candidates.begin(), candidates.end(),
+                   [&](const PlanCandidate& known) { return known.partition() == partition; });
+  if (is_new) candidates.push_back(std::move(plan));
+}
+
 /// The formula knows no flush, at which a pipeline runs empty, the longer the more: the best plans
 /// of half as many stages, a quarter, and so on down to one are asked, too, where that takes no
 /// long search.
@@ -141,22 +149,7 @@ void add_shorter(PlannerInput input, std::uint32_t frontiers,
 void add_even(const PlannerInput& input, std::uint32_t micro_batches,
               std::vector<PlanCandidate>& candidates) {
   if (std::uint64_t{input.cluster.device_count()} * micro_batches > 1'000'000) return;
-  for (PlanCandidate& plan : even_plans(input)) {
-    const bool is_new = std::none_of(
-        candidates.begin(), candidates.end(),
-        [&](const PlanCandidate& known) { return known.partition() == plan.partition(); });
-    if (is_new) candidates.push_back(std::move(plan));
-  }
-}
-
-/// Of several plans with as many replicas the formula has one, whose stages may not fit by the
-/// simulation: the straight one that its search finds by itself is asked, too.
-void add_straight(const Plans& plans, std::vector<PlanCandidate>& candidates) {
-  if (!plans.straight) return;
-  const bool is_new = std::none_of(
-      candidates.begin(), candidates.end(),
-      [&](const PlanCandidate& known) { return known.partition() == plans.straight->partition(); });
-  if (is_new) candidates.push_back(*plans.straight);
+  for (PlanCandidate& plan : even_plans(input)) add_new(std::move(plan), candidates);
 }
 
 /// A name as a double-quoted YAML scalar.
@@ -249,7 +242,8 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
   if (!scenario.schedule.asynchronous() && plan.cost_model == CostModel::calibrated) {
     add_shorter(input, planning.plans.frontiers, planning.plans.best);
     add_even(input, scenario.schedule.micro_batches, planning.plans.best);
-    add_straight(planning.plans, planning.plans.best);
+    // The straight plan that is told beside them is asked, too.
+    if (planning.plans.straight) add_new(*planning.plans.straight, planning.plans.best);
   }
 
   // Simulation decides.

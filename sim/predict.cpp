@@ -10,9 +10,6 @@ namespace plumbline {
 
 Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipeline) {
   const ScheduleChoice& choice = scenario.schedule;
-  std::vector<std::uint32_t> versions;
-  versions.reserve(pipeline.weights.size());
-  for (const StageVersions& stage : pipeline.weights) versions.push_back(stage.kept);
   return lower(pipeline.schedule, pipeline.costs, pipeline.devices, pipeline.cluster,
                {.mini_batches = pipeline.mini_batches,
                 .blocking = choice.blocking,
@@ -21,7 +18,7 @@ Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipelin
                 .hierarchical = choice.whole_model(),
                 .sharded_optimizer = scenario.sharded_optimizer,
                 .updates = choice.updates,
-                .weight_versions = std::move(versions),
+                .weight_versions = pipeline.versions_kept(),
                 .overheads = scenario.overheads},
                choice.micro_batches_mark);
 }

@@ -156,6 +156,17 @@ TEST_CASE("sequence parallelism sends what tensor parallelism does, and hands on
       CHECK(2 * of_shared[i].output.count == of_whole[i].output.count);
       CHECK(of_shared[i].activation < of_whole[i].activation);
       CHECK(of_shared[i].work->forward.flops == of_whole[i].work->forward.flops);
+      if (i == 0) continue;
+      // Memory: less of what is kept and of the input; what is gathered is written and read.
+      const std::int64_t all = 2 * 64 * shape_of(config).hidden;
+      const std::int64_t kept = of_whole[i].activation.count - of_shared[i].activation.count;
+      const auto less = [&](PassWork LayerWork::*pass) {
+        return (of_whole[i].work.value().*pass).memory_traffic.count -
+               (of_shared[i].work.value().*pass).memory_traffic.count;
+      };
+      CHECK(less(&LayerWork::forward) == all / 2 + 2 * kept - 2 * all);
+      CHECK(less(&LayerWork::backward_input) == 3 * kept - 2 * all);
+      CHECK(less(&LayerWork::backward_weight) == 2 * kept - 2 * all);
     }
     // Gathered in front of attention and scattered behind it: half of 2 x 64 x hidden, twice.
     CHECK(of_shared[1].work->forward.link_traffic.count == 2 * 64 * shape_of(config).hidden);
