@@ -93,7 +93,7 @@ class Store {
   const TrainingData& data() const { return data_; }
   std::int64_t batch() const { return batch_; }
   OptimizerKind optimizer() const { return optimizer_; }
-  bool recompute() const { return recompute_; }
+  Recompute recompute() const { return recompute_; }
 
   std::uint32_t copy_of(std::uint32_t slot) const { return slot % copies_; }
   /// The micro-batch's number in the data set.
@@ -218,7 +218,7 @@ class Store {
   std::uint32_t micro_batches_;  ///< Of a mini-batch; 1 where asynchronous.
   UpdateRule updates_;
   OptimizerKind optimizer_;
-  bool recompute_;
+  Recompute recompute_;
   TrainingData data_;
   std::vector<Shared> inputs_;
   std::vector<Shared> output_gradients_;
@@ -248,6 +248,8 @@ class StageOnDevice {
         inputs_(std::make_shared<Pool>(kernels_.input_floats())),
         kept_(std::make_shared<Pool>(kernels_.kept_floats())),
         left_(std::make_shared<Pool>(kernels_.left_floats())),
+        checkpoints_(std::make_shared<Pool>(kernels_.checkpoint_floats())),
+        again_(std::make_shared<Pool>(kernels_.again_floats())),
         scratch_(kernels_.scratch_floats()),
         in_flight_(store.plan().graph.micro_batches),
         optimizer_(store.optimizer(), store.updated_by(stage, slot, kernels_.parameter_floats()),
@@ -287,6 +289,7 @@ class StageOnDevice {
     Shared input;
     Shared output;
     Shared kept;
+    Shared checkpoints;
     Shared left;
     Shared output_gradient;
   };
@@ -309,6 +312,8 @@ class StageOnDevice {
     if (is_last_) t.labels = store_.data().labels(sample);
     t.output = one.output->data();
     t.kept = one.kept->data();
+    t.by_layer = one.checkpoints != nullptr;
+    if (t.by_layer) t.checkpoints = one.checkpoints->data();
     t.parameters = weights(task.version);
     return t;
   }
@@ -323,26 +328,37 @@ class StageOnDevice {
     InFlight& one = in_flight_[m];
     if (!is_first_) one.input = std::move(store_.input(stage_, m, copy_));
     one.output = share(outputs_);
-    one.kept = share(kept_);
+    if (store_.recompute() == Recompute::layers) {
+      one.checkpoints = share(checkpoints_);
+      one.kept = share(again_);
+    } else {
+      one.kept = share(kept_);
+    }
     kernels_.forward(tensors(one, task, m));
     if (is_last_) {
       store_.add_losses(task.iteration, one.output->data());
     } else {
       store_.input(stage_ + 1, m, copy_) = one.output;
     }
-    if (store_.recompute()) {
+    if (store_.recompute() != Recompute::none) {
       one.output = nullptr;
       one.kept = nullptr;
     }
   }
 
-  /// The tensors of a backward, what the forward kept made again where it was not kept.
-  StageTensors backward_tensors(const Task& task, std::uint32_t m) {
+  /// The tensors of a backward, what the forward kept made again where it was not kept. Where each
+  /// layer is run again by itself, a whole backward does that.
+  StageTensors backward_tensors(const Task& task, std::uint32_t m, bool whole) {
     InFlight& one = in_flight_[m];
     if (!one.kept) {
       one.output = share(outputs_);
-      one.kept = share(kept_);
-      kernels_.forward(tensors(one, task, m));
+      if (whole && one.checkpoints) {
+        one.kept = share(again_);
+      } else {
+        one.checkpoints = nullptr;
+        one.kept = share(kept_);
+        kernels_.forward(tensors(one, task, m));
+      }
     }
     StageTensors t = tensors(one, task, m);
     if (!is_last_ && !one.output_gradient)
@@ -377,7 +393,7 @@ class StageOnDevice {
   }
 
   void backward(const Task& task, std::uint32_t m) {
-    StageTensors t = backward_tensors(task, m);
+    StageTensors t = backward_tensors(task, m, /*whole=*/true);
     const Shared sum = gradients(task, m);
     t.gradients = sum->data();
     t.left = scratch_.data();
@@ -388,7 +404,7 @@ class StageOnDevice {
   }
 
   void backward_input(const Task& task, std::uint32_t m) {
-    StageTensors t = backward_tensors(task, m);
+    StageTensors t = backward_tensors(task, m, /*whole=*/false);
     const Shared sum = gradients(task, m);  // for parameters whose gradients come with the input's
     t.gradients = sum->data();
     in_flight_[m].left = share(left_);
@@ -399,7 +415,7 @@ class StageOnDevice {
   }
 
   void backward_weight(const Task& task, std::uint32_t m) {
-    StageTensors t = backward_tensors(task, m);
+    StageTensors t = backward_tensors(task, m, /*whole=*/false);
     const Shared sum = gradients(task, m);
     t.gradients = sum->data();
     t.left = in_flight_[m].left->data();
@@ -447,6 +463,8 @@ class StageOnDevice {
   std::shared_ptr<Pool> inputs_;
   std::shared_ptr<Pool> kept_;
   std::shared_ptr<Pool> left_;
+  std::shared_ptr<Pool> checkpoints_;
+  std::shared_ptr<Pool> again_;
   Buffer scratch_;
   std::vector<InFlight> in_flight_;
   std::map<std::uint32_t, Shared> weights_;  ///< By version.

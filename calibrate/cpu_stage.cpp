@@ -44,12 +44,16 @@ void CpuStage::bind(const StageTensors& tensors, std::size_t i) {
   const StageLayout::OfLayer& placed = layout_[i];
   CpuCall& call = layers_[i].call;
   const bool last = i + 1 == layers_.size();
-  call.input = i == 0 ? tensors.input : at(tensors.kept, layout_[i - 1].output);
+  const auto output_of = [&](std::size_t layer) {
+    return tensors.by_layer ? at(tensors.checkpoints, layout_[layer].checkpoint)
+                            : at(tensors.kept, layout_[layer].output);
+  };
+  call.input = i == 0 ? tensors.input : output_of(i - 1);
   call.ids = i == 0 ? tensors.ids : nullptr;
   call.labels = last ? tensors.labels : nullptr;
-  call.output = last ? tensors.output : at(tensors.kept, placed.output);
-  for (std::size_t k = 0; k < placed.kept.size(); ++k)
-    call.kept[k] = at(tensors.kept, placed.kept[k]);
+  call.output = last ? tensors.output : output_of(i);
+  const auto& kept = tensors.by_layer ? placed.again : placed.kept;
+  for (std::size_t k = 0; k < kept.size(); ++k) call.kept[k] = at(tensors.kept, kept[k]);
   for (std::size_t p = 0; p < placed.parameters.size(); ++p)
     call.parameters[p] = at(tensors.parameters, placed.parameters[p]);
 }
@@ -82,6 +86,7 @@ void CpuStage::backward(const StageTensors& tensors, Stamps* stamps) {
   for (std::size_t i = layers_.size(); i-- > 0;) {
     if (stamps) stamps->push_back(now());
     bind_backward(tensors, i, /*split=*/false);
+    if (tensors.by_layer) layers_[i].kernels->forward(layers_[i].call);
     layers_[i].kernels->backward_input(layers_[i].call);
     layers_[i].kernels->backward_weight(layers_[i].call);
   }

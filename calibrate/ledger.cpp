@@ -20,29 +20,14 @@ constexpr std::uint8_t kBackwardInput = 2;
 }  // namespace
 
 Ledger::Ledger(const RunPlan& plan, std::uint32_t slot) : plan_(plan), slot_(slot) {
-  const StageCosts& costs = plan.pipeline.costs;
-  const auto& stage_slots = plan.graph.stage_slots;
-  for (const Position& position : plan.pipeline.schedule.shape.positions) {
-    const std::uint32_t first = position.first_stage;
-    const std::uint32_t last = first + position.stages - 1;
-    const auto& slots = stage_slots[first];
+  const std::vector<StageMemory> memory = stage_memory(
+      plan.pipeline.costs, plan.pipeline.schedule.shape.positions, plan.memory.recompute);
+  for (std::uint32_t s = 0; s < memory.size(); ++s) {
+    const auto& slots = plan.graph.stage_slots[s];
     if (std::find(slots.begin(), slots.end(), slot) == slots.end()) continue;
-    Bytes all;
-    for (std::uint32_t s = first; s <= last; ++s) all += costs.stages[s].activation;
-    for (std::uint32_t s = first; s <= last; ++s) {
-      Stage stage;
-      stage.stage = s;
-      stage.first_of_position = s == first;
-      stage.last_of_position = s == last;
-      stage.activation = costs.stages[s].activation;
-      stage.position_activation = all;
-      if (s == first && first > 0) stage.received_input = costs.crossing(first - 1);
-      if (s == last) {
-        stage.received_gradient = costs.crossing(last);
-        stage.own_output = costs.crossing_made_in(first, last);
-      }
-      stages_.push_back(std::move(stage));
-    }
+    Stage& stage = stages_.emplace_back();
+    stage.stage = s;
+    stage.memory = memory[s];
   }
   for (const Op& op : plan.pipeline.schedule.issue_order) {
     if (op.kind != OpKind::backward_input) continue;
@@ -150,20 +135,21 @@ void Ledger::drop_versions(Stage& stage) {
 void Ledger::begin(std::uint32_t node, RealTime at) {
   const ActivityKind kind = plan_.graph.activities[node].kind;
   const Stage& stage = stage_of(node);
-  const bool recompute = plan_.memory.recompute;
+  const StageMemory& memory = stage.memory;
   switch (kind) {
     case ActivityKind::forward:
-      own_.push_back({at, node, recompute ? Bytes{} : stage.activation,
-                      recompute ? stage.own_output : Bytes{}, stage.first_of_position ? 1 : 0});
+      own_.push_back({at, node, memory.kept, memory.sent, memory.first_of_position ? 1 : 0});
       break;
     case ActivityKind::backward_part:
       require(stage, node, kForward);
       break;
     case ActivityKind::backward:
+      require(stage, node, kForward);
+      own_.push_back({at, node, memory.again, {}, 0});
+      break;
     case ActivityKind::backward_input:
       require(stage, node, kForward);
-      if (recompute && stage.last_of_position)
-        own_.push_back({at, node, stage.position_activation, {}, 0});
+      own_.push_back({at, node, memory.again_by_input, {}, 0});
       break;
     case ActivityKind::backward_weight:
       require(stage, node, kBackwardInput);
@@ -186,9 +172,11 @@ void Ledger::end(std::uint32_t node, RealTime at) {
       break;
     case ActivityKind::backward:
     case ActivityKind::backward_weight:
-      own_.push_back({at, node, Bytes{} - stage.activation,
-                      Bytes{} - (stage.received_input + stage.received_gradient),
-                      stage.first_of_position ? -1 : 0});
+      own_.push_back(
+          {at, node,
+           Bytes{} - (activity.kind == ActivityKind::backward ? stage.memory.done
+                                                              : stage.memory.done_by_weight),
+           Bytes{} - stage.memory.received(), stage.memory.first_of_position ? -1 : 0});
       break;
     case ActivityKind::update:
       ++stage.newest;
@@ -205,10 +193,10 @@ void Ledger::receives(std::uint32_t transfer, RealTime at) {
 
 void Ledger::has_sent(std::uint32_t transfer, RealTime at) {
   const Activity& activity = plan_.graph.activities[transfer];
-  if (!plan_.memory.recompute || activity.kind != ActivityKind::activation_transfer) return;
+  if (activity.kind != ActivityKind::activation_transfer) return;
   for (const Stage& stage : stages_) {
-    if (stage.stage + 1 == activity.stage.value)
-      posted_.push_back({at, transfer, {}, Bytes{} - stage.own_output, 0});
+    if (stage.stage + 1 == activity.stage.value && stage.memory.sent != Bytes{})
+      posted_.push_back({at, transfer, {}, Bytes{} - stage.memory.sent, 0});
   }
 }
 

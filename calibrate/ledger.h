@@ -8,6 +8,7 @@
 #include "calibrate/clock.h"
 #include "calibrate/run_plan.h"
 #include "schedules/op_graph.h"
+#include "sim/stage_memory.h"
 
 namespace plumbline {
 
@@ -53,14 +54,8 @@ class Ledger {
   /// One stage of this device.
   struct Stage {
     std::uint32_t stage = 0;
-    bool first_of_position = false;
-    bool last_of_position = false;
     bool splits = false;  ///< Its backward, into I and W.
-    Bytes activation;
-    Bytes position_activation;
-    Bytes received_input;
-    Bytes received_gradient;
-    Bytes own_output;
+    StageMemory memory;
     std::vector<std::uint8_t> done;        ///< Of each micro-batch: the passes that have ended.
     std::uint32_t newest = 0;              ///< Version of the weights.
     std::vector<std::uint32_t> uses_left;  ///< Of each version: by this device, F and B.

@@ -64,6 +64,7 @@ StageLayout::StageLayout(const Network& network, std::size_t first, std::size_t 
     layers_[i].number = first + i;
   }
   Region parameters(alignment), kept(alignment), left(alignment), scratch(alignment);
+  Region checkpoints(alignment);
   std::size_t widest = 0;  // of the gradients between layers
   for (std::size_t i = 1; i < layers_.size(); ++i)
     widest = std::max(widest, sizes.of(layers_[i].layer->input));
@@ -76,7 +77,13 @@ StageLayout::StageLayout(const Network& network, std::size_t first, std::size_t 
     for (const Parameter& parameter : layer.parameters)
       placed.parameters.push_back(parameters.place(sizes.of(parameter)));
     if (i + 1 < layers_.size()) placed.output = kept.place(output_of(layer));
-    for (const KeptTensor& tensor : layer.kept) placed.kept.push_back(kept.place(sizes.of(tensor)));
+    if (i + 1 < layers_.size()) placed.checkpoint = checkpoints.place(output_of(layer));
+    Region again(alignment);
+    for (const KeptTensor& tensor : layer.kept) {
+      placed.kept.push_back(kept.place(sizes.of(tensor)));
+      placed.again.push_back(again.place(sizes.of(tensor)));
+    }
+    again_ = std::max(again_, again.size());
     if (i > 0) placed.gradient = left.place(sizes.of(layer.input));
     placed.turn = turns[i % 2];
     Region own = scratch;  // the layers' own scratch takes turns too
@@ -88,6 +95,7 @@ StageLayout::StageLayout(const Network& network, std::size_t first, std::size_t 
   }
   parameters_ = parameters.size();
   kept_ = kept.size();
+  checkpoints_ = checkpoints.size();
   left_ = left.size();
   output_ = output_of(*layers_.back().layer);
   const NetworkLayer& front = *layers_.front().layer;

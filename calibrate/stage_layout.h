@@ -15,8 +15,8 @@ namespace plumbline {
 using StageLayers = std::vector<std::pair<std::size_t, std::size_t>>;
 
 /// Layers first..last of a network for micro-batches of one size. Each block (parameters and their
-/// gradients; kept; left; scratch) is one piece of memory; offsets and sizes are in bytes, tensors
-/// begin at multiples of the alignment. It allocates nothing.
+/// gradients; kept; checkpoints; again; left; scratch) is one piece of memory; offsets and sizes
+/// are in bytes, tensors begin at multiples of the alignment. It allocates nothing.
 class StageLayout {
  public:
   struct OfLayer {
@@ -25,7 +25,9 @@ class StageLayout {
     std::vector<std::size_t> parameters;  ///< Where each tensor begins; that of gradients too.
     std::size_t output = 0;               ///< In `kept`, but for the last layer.
     std::vector<std::size_t> kept;
-    std::size_t gradient = 0;  ///< Of its input, in `left`: for a split backward.
+    std::size_t checkpoint = 0;  ///< Its output again, in `checkpoints`, but for the last layer.
+    std::vector<std::size_t> again;  ///< What it keeps again, in `again`.
+    std::size_t gradient = 0;        ///< Of its input, in `left`: for a split backward.
     std::vector<std::size_t> left;
     std::size_t turn = 0;  ///< Of its input's gradient, in `scratch`: for a full backward.
     std::vector<std::size_t> scratch;
@@ -42,6 +44,10 @@ class StageLayout {
   std::size_t output() const { return output_; }
   std::size_t input() const { return input_; }  ///< 0 for ids.
   std::size_t kept() const { return kept_; }
+  /// Where each layer is run again by itself, in the place of kept(): the inputs of its layers, and
+  /// what these keep, each in its turn.
+  std::size_t checkpoints() const { return checkpoints_; }
+  std::size_t again() const { return again_; }
   std::size_t left() const { return left_; }
   /// Of a full backward: in long stages less than left(), as gradients take turns.
   std::size_t scratch() const { return scratch_; }
@@ -60,6 +66,8 @@ class StageLayout {
   std::size_t output_ = 0;
   std::size_t input_ = 0;
   std::size_t kept_ = 0;
+  std::size_t checkpoints_ = 0;
+  std::size_t again_ = 0;
   std::size_t left_ = 0;
   std::size_t scratch_ = 0;
 };

@@ -47,12 +47,24 @@ PlanCandidate to_candidate(const PlannerInput& input, const SearchSpace& space,
   return plan;
 }
 
+/// Frontiers with what is known of stages between them; what a SearchSpace points into.
+struct Cuts {
+  Frontiers frontiers;
+  FrontierSums sums;
+  FrontierCheckpoints checkpoints;
+};
+
+Cuts cuts_of(const PlannerInput& input, Frontiers frontiers) {
+  FrontierSums sums = frontier_sums(input.graph, input.costs, frontiers);
+  return {std::move(frontiers), std::move(sums), {input.graph, input.costs}};
+}
+
 /// The cluster as a row of groups: two levels as they are; of more, the slowest of the outer ones.
-SearchSpace space_of(const PlannerInput& input, const Frontiers& frontiers,
-                     const FrontierSums& sums) {
+SearchSpace space_of(const PlannerInput& input, const Cuts& cuts) {
   SearchSpace space;
-  space.frontiers = &frontiers;
-  space.sums = &sums;
+  space.frontiers = &cuts.frontiers;
+  space.sums = &cuts.sums;
+  space.checkpoints = &cuts.checkpoints;
   space.positions = input.cluster.device_count();
   space.devices = devices_of(input);
   space.group = input.cluster.levels[0].size;
@@ -193,22 +205,16 @@ SearchOutcome best_plans(const SearchSpace& space, const PlannerInput& input, Se
   return first;
 }
 
-/// Frontiers with their sums; what a SearchSpace points into.
-struct Cuts {
-  Frontiers frontiers;
-  FrontierSums sums;
-};
-
 /// The best plans over all frontiers. A search along one order comes first: it is fast and gives
 /// the bound for the full one.
 SearchOutcome search_cuts(const PlannerInput& input, bool straight, const Cuts& one_order,
                           Cuts& all, bool& restricted) {
-  SearchSpace space = space_of(input, one_order.frontiers, one_order.sums);
+  SearchSpace space = space_of(input, one_order);
   space.straight = straight;
   SearchOutcome outcome = search_outwards(space, input.progress);
   if (outcome.end == SearchEnd::cancelled) return outcome;
   if (all.frontiers.size() > one_order.frontiers.size()) {
-    SearchSpace wide = space_of(input, all.frontiers, all.sums);
+    SearchSpace wide = space_of(input, all);
     wide.straight = straight;
     SearchOutcome full =
         outcome.plans.empty()
@@ -227,12 +233,11 @@ SearchOutcome search_cuts(const PlannerInput& input, bool straight, const Cuts& 
 
 Result<Plans> plan_calibrated(const PlannerInput& input) {
   // The cuts.
-  const FrontierRules rules{.memory_counts = input.cluster.memory.has_value()};
-  Cuts all, one_order;
-  all.frontiers = all_frontiers(input.graph, input.costs, rules);
-  one_order.frontiers = one_order_frontiers(input.graph, input.costs, rules);
-  all.sums = frontier_sums(input.graph, input.costs, all.frontiers);
-  one_order.sums = frontier_sums(input.graph, input.costs, one_order.frontiers);
+  FrontierRules rules{.memory_counts = input.cluster.memory.has_value(),
+                      .inputs_count = input.cluster.memory.has_value() &&
+                                      input.residency.recompute == Recompute::layers};
+  Cuts all = cuts_of(input, all_frontiers(input.graph, input.costs, rules));
+  const Cuts one_order = cuts_of(input, one_order_frontiers(input.graph, input.costs, rules));
   Plans plans;
   plans.restricted = all.frontiers.restricted || input.cluster.levels.size() > 2;
 
@@ -242,15 +247,13 @@ Result<Plans> plan_calibrated(const PlannerInput& input) {
   if (found.plans.empty() && input.cluster.memory) {
     constexpr std::size_t few = 150;  // the search has no bound on time to go by
     if (all.frontiers.size() > few) {
-      all.frontiers = one_order_frontiers(
-          input.graph, input.costs,
-          {.memory_counts = rules.memory_counts, .most = rules.most, .most_cuts = few});
-      all.sums = frontier_sums(input.graph, input.costs, all.frontiers);
+      rules.most_cuts = few;
+      all = cuts_of(input, one_order_frontiers(input.graph, input.costs, rules));
     }
-    return does_not_fit(input, space_of(input, all.frontiers, all.sums));
+    return does_not_fit(input, space_of(input, all));
   }
   PLUMBLINE_CHECK(!found.plans.empty(), input.graph.size(), devices_of(input));
-  const SearchSpace space = space_of(input, all.frontiers, all.sums);
+  const SearchSpace space = space_of(input, all);
   std::vector<PlanCandidate> candidates;
   for (const FoundPlan& plan : found.plans) {
     if (candidates.size() == std::max(1U, input.candidates)) break;
@@ -277,7 +280,7 @@ Result<Plans> plan_calibrated(const PlannerInput& input) {
     const SearchOutcome straight = search_cuts(alone, true, one_order, all, plans.restricted);
     if (straight.end == SearchEnd::cancelled) return planning_cancelled();
     if (!straight.plans.empty()) {
-      const SearchSpace last = space_of(input, all.frontiers, all.sums);
+      const SearchSpace last = space_of(input, all);
       plans.straight = to_candidate(input, last, straight.plans[0]);
     }
   }

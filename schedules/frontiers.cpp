@@ -32,7 +32,7 @@ struct Positions {
 };
 
 Positions positions_of(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
-                       bool memory_counts) {
+                       const FrontierRules& rules) {
   PLUMBLINE_CHECK(costs.size() == graph.size(), costs.size(), graph.size());
   Positions result;
   result.order = graph.topological_order();
@@ -51,9 +51,9 @@ Positions positions_of(const LayerGraph& graph, const std::vector<LayerCosts>& c
     const Duration time = cost.forward.mean + cost.backward.mean + cost.update.mean;
     result.output.push_back(cost.output.count);
     result.time.push_back(time.count());
-    result.is_free.push_back(time.count() == 0 &&
+    result.is_free.push_back(time.count() == 0 && !rules.inputs_count &&
                              graph.layer(result.order[i]).parameters.count == 0 &&
-                             !(memory_counts && cost.activation.count > 0));
+                             !(rules.memory_counts && cost.activation.count > 0));
     std::sort(result.producers[i].begin(), result.producers[i].end());
     std::sort(result.consumers[i].begin(), result.consumers[i].end());
   }
@@ -299,7 +299,7 @@ bool Frontiers::within(std::uint32_t inner, std::uint32_t outer) const {
 
 Frontiers all_frontiers(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
                         const FrontierRules& rules) {
-  const Positions positions = positions_of(graph, costs, rules.memory_counts);
+  const Positions positions = positions_of(graph, costs, rules);
   RowTable table(positions.words);
   std::vector<Walk> level = {Walk::start(positions)};
   table.insert(level[0].row);
@@ -324,7 +324,7 @@ Frontiers all_frontiers(const LayerGraph& graph, const std::vector<LayerCosts>& 
 
 Frontiers one_order_frontiers(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
                               const FrontierRules& rules) {
-  const Positions positions = positions_of(graph, costs, rules.memory_counts);
+  const Positions positions = positions_of(graph, costs, rules);
   Frontiers frontiers{positions.order, positions.words, {}, true, false};
   std::vector<std::int64_t> crossing;
   Walk walk = Walk::start(positions);
@@ -368,7 +368,7 @@ Frontiers one_order_frontiers(const LayerGraph& graph, const std::vector<LayerCo
 
 PublishedFrontiers published_frontiers(const LayerGraph& graph,
                                        const std::vector<LayerCosts>& costs, std::size_t most) {
-  const Positions positions = positions_of(graph, costs, false);
+  const Positions positions = positions_of(graph, costs, {});
   const std::uint32_t size = positions.size();
   PublishedFrontiers result;
   result.counted.assign(size, false);
@@ -486,7 +486,7 @@ PublishedFrontiers published_frontiers(const LayerGraph& graph,
 
 FrontierSums frontier_sums(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
                            const Frontiers& frontiers) {
-  const Positions positions = positions_of(graph, costs, false);
+  const Positions positions = positions_of(graph, costs, {});
   FrontierSums sums;
   for (std::uint32_t s = 0; s < frontiers.size(); ++s) {
     const std::uint64_t* const row = frontiers.row(s);
@@ -514,6 +514,25 @@ FrontierSums frontier_sums(const LayerGraph& graph, const std::vector<LayerCosts
     sums.crossing.push_back(crossing);
   }
   return sums;
+}
+
+FrontierCheckpoints::FrontierCheckpoints(const LayerGraph& graph,
+                                         const std::vector<LayerCosts>& costs) {
+  Positions positions = positions_of(graph, costs, {});
+  costs_.reserve(costs.size());
+  for (const LayerId layer : positions.order) costs_.push_back(costs[layer.value]);
+  consumers_ = std::move(positions.consumers);
+}
+
+Checkpoints FrontierCheckpoints::between(const Frontiers& frontiers, std::uint32_t first,
+                                         std::uint32_t last) const {
+  Checkpoints sum;
+  for (std::uint32_t i = 0; i < costs_.size(); ++i) {
+    if (!frontiers.holds(last, i) || frontiers.holds(first, i)) continue;
+    sum.add(costs_[i], std::any_of(consumers_[i].begin(), consumers_[i].end(),
+                                   [&](std::uint32_t c) { return frontiers.holds(last, c); }));
+  }
+  return sum;
 }
 
 }  // namespace plumbline

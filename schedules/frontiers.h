@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/profile.h"
+#include "schedules/recompute.h"
 
 namespace plumbline {
 
@@ -45,6 +46,9 @@ struct Frontiers {
 struct FrontierRules {
   /// Whether a layer's activation memory keeps it from counting as free.
   bool memory_counts = false;
+  /// Whether what a stage keeps is the inputs of its layers: then each layer adds to it, and none
+  /// is free.
+  bool inputs_count = false;
   std::size_t most = kMostFrontiers;
   std::size_t most_cuts = kMostCutsOfOneOrder;  ///< Of one order; at least 3.
 };
@@ -93,5 +97,20 @@ struct FrontierSums {
 /// The sums of all frontiers; `output` of a layer crosses once however many consume it.
 FrontierSums frontier_sums(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
                            const Frontiers& frontiers);
+
+/// What stages between frontiers hold where each layer is run again by itself.
+class FrontierCheckpoints {
+ public:
+  /// Requires: no cycle; one cost a layer.
+  FrontierCheckpoints(const LayerGraph& graph, const std::vector<LayerCosts>& costs);
+
+  /// Of the layers that frontier `last` has executed and frontier `first`, which is within it, has
+  /// not. O(layers + edges). Requires: frontiers of the same graph.
+  Checkpoints between(const Frontiers& frontiers, std::uint32_t first, std::uint32_t last) const;
+
+ private:
+  std::vector<LayerCosts> costs_;                      ///< By position in the order.
+  std::vector<std::vector<std::uint32_t>> consumers_;  ///< By position: of positions.
+};
 
 }  // namespace plumbline

@@ -5,6 +5,7 @@
 #include "models/diagnostic.h"
 #include "models/profile.h"
 #include "schedules/op_graph.h"
+#include "schedules/recompute.h"
 #include "schedules/schedule.h"
 #include "schedules/stage_costs.h"
 #include "schedules/weight_versions.h"
@@ -14,9 +15,9 @@ namespace plumbline {
 /// How a schedule becomes a run.
 struct LoweringOptions {
   std::uint32_t mini_batches =
-      1;                     ///< Of a synchronous schedule; an asynchronous one is one long stream.
-  bool blocking = false;     ///< Transfers hold the streams of both ends.
-  bool recompute = false;    ///< B (or I) grows by F.
+      1;                  ///< Of a synchronous schedule; an asynchronous one is one long stream.
+  bool blocking = false;  ///< Transfers hold the streams of both ends.
+  Recompute recompute = Recompute::none;  ///< Unless none, B (or I) grows by F.
   std::uint32_t copies = 1;  ///< Of the whole pipeline, with their gradients all-reduced.
   /// All-reduces over all devices of a levelled cluster go level by level instead of along one
   /// ring.

@@ -14,14 +14,18 @@
 namespace plumbline {
 namespace {
 
-std::vector<FormulaStage> formula_stages(const PlannerInput& input, const PlanCandidate& plan) {
-  const Partition partition = plan.partition();
+std::vector<FormulaStage> formula_stages(const PlannerInput& input, const Partition& partition) {
   const StageCosts costs = stage_costs(input.graph, input.costs, partition);
   std::vector<FormulaStage> stages;
   for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
     const StageCost& cost = costs.stages[s];
-    stages.push_back({cost.forward + cost.backward + cost.update + added_per_stage(input),
-                      cost.parameters, cost.activation, costs.crossing(s), plan.devices[s]});
+    stages.push_back(
+        {.compute = cost.forward + cost.backward + cost.update + added_per_stage(input),
+         .parameters = cost.parameters,
+         .activation = cost.activation,
+         .checkpoints = cost.checkpoints,
+         .crossing = costs.crossing(s),
+         .devices = partition.stages[s].devices});
   }
   return stages;
 }
@@ -65,18 +69,13 @@ bool same_warm_ups(const PlanCandidate& a, const PlanCandidate& b) {
 DataParallelPlan data_parallel(const PlannerInput& input, std::uint32_t devices) {
   DataParallelPlan result;
   result.devices = devices;
-  Duration forward{}, backward{}, update{};
-  FormulaStage whole;
-  for (const LayerCosts& cost : input.costs) {
-    forward += cost.forward.mean;
-    backward += cost.backward.mean;
-    update += cost.update.mean;
-    whole.activation += cost.activation;
-  }
-  for (const Layer& layer : input.graph.layers()) whole.parameters += layer.parameters;
-  for (std::uint32_t d = 0; d < result.devices; ++d) whole.devices.push_back({d});
+  Stage all{.layers = input.graph.topological_order(), .devices = {}};
+  for (std::uint32_t d = 0; d < result.devices; ++d) all.devices.push_back({d});
+  const Partition partition{.stages = {std::move(all)}};
+  const StageCost cost = stage_costs(input.graph, input.costs, partition).stages.front();
+  const FormulaStage whole = formula_stages(input, partition).front();
   if (input.cost_model == CostModel::published) {
-    result.period_s = published_data_parallel(forward + backward, whole.parameters,
+    result.period_s = published_data_parallel(cost.forward + cost.backward, whole.parameters,
                                               published_levels(input.cluster, result.devices));
   } else {
     const double ring = all_reduce_ns(input.cluster, whole.devices, whole.parameters);
@@ -84,9 +83,10 @@ DataParallelPlan data_parallel(const PlannerInput& input, std::uint32_t devices)
     // Of a sharded optimizer the gather, half of the ring, comes behind an update of a share.
     const bool sharded = input.residency.sharded_optimizer;
     const double behind = sharded ? ring / 2 : 0;
-    const double updates = static_cast<double>(update.count()) / (sharded ? result.devices : 1);
-    const double f = static_cast<double>(forward.count()) + per_op;
-    const double b = static_cast<double>(backward.count()) + per_op;
+    const double updates =
+        static_cast<double>(cost.update.count()) / (sharded ? result.devices : 1);
+    const double f = static_cast<double>(cost.forward.count()) + per_op;
+    const double b = static_cast<double>(cost.backward.count()) + per_op;
     const double own = share_of_micro_batches(input.residency.micro_batches, devices);
     const double step = f + std::max(b, ring - behind) + updates + per_op + behind;
     result.period_s = ((own - 1) * (f + b) + step) / own / devices / 1e9;
@@ -123,7 +123,7 @@ PlanCandidate cut_plan(const PlannerInput& input, const std::vector<LayerId>& or
 }
 
 void price(const PlannerInput& input, PlanCandidate& plan) {
-  const std::vector<FormulaStage> stages = formula_stages(input, plan);
+  const std::vector<FormulaStage> stages = formula_stages(input, plan.partition());
   const FormulaTime time = formula_time(input.cluster, stages, input.activation_transfers);
   plan.period_s = time.period_ns / 1e9;
   plan.bottleneck = time.bottleneck;

@@ -158,8 +158,11 @@ std::uint32_t inputs_held(std::uint32_t front_replicas, std::uint32_t front_in_f
 double peak_memory(const FormulaStage& stage, std::uint32_t in_flight, const HeldInputs& inputs,
                    const Residency& residency, double optimizer_state) {
   const double copies = residency.versions(in_flight) + 1.0 + optimizer_state;
+  const std::uint32_t with_checkpoints = residency.with_checkpoints(in_flight);
   return static_cast<double>(stage.parameters.count) * copies +
          static_cast<double>(stage.activation.count) * residency.with_activations(in_flight) +
+         static_cast<double>(stage.checkpoints.inputs.count) * with_checkpoints +
+         (with_checkpoints > 0 ? static_cast<double>(stage.checkpoints.again.count) : 0) +
          static_cast<double>(stage.crossing.count) * in_flight +
          static_cast<double>(inputs.each.count) * inputs.count;
 }

@@ -23,7 +23,8 @@ struct FormulaStage {
   Duration compute{};  ///< F + B + U.
   Bytes parameters;
   Bytes activation;
-  Bytes crossing;  ///< Behind it; 0 for the last.
+  Checkpoints checkpoints;  ///< Where each layer is run again by itself.
+  Bytes crossing;           ///< Behind it; 0 for the last.
   std::vector<DeviceId> devices;
 };
 
@@ -67,8 +68,9 @@ struct HeldInputs {
 
 /// An upper bound of what one replica of a stage holds: versions of its weights, gradients and
 /// `optimizer_state` bytes for each byte of them, and `in_flight` micro-batches, each with its
-/// activations and the gradient received for it; and its inputs. Nothing is stashed beyond that
-/// (design, "Memory").
+/// activations (or what recomputation leaves of them) and the gradient received for it; and its
+/// inputs. Nothing is stashed beyond that (design, "Memory"). Requires: a backward that is not
+/// split.
 double peak_memory(const FormulaStage& stage, std::uint32_t in_flight, const HeldInputs& inputs,
                    const Residency& residency, double optimizer_state);
 

@@ -138,10 +138,10 @@ class Search {
     const bool whole = k == 0 && j + 1 == frontiers_.size();
     if (work == 0 && !whole) return;
     const double compute = static_cast<double>(work + space_.overhead.count());
-    const Bytes parameters = sums_.parameters[j] - sums_.parameters[k];
+    const FormulaStage stage = bytes_between(k, j);
     for (std::uint32_t r = 1; r <= most_replicas_; ++r) {
       if (compute / r > bounds_.period_ns || !space_.residency.takes(r)) continue;
-      const double ring = ring_bytes(parameters, r);
+      const double ring = ring_bytes(stage.parameters, r);
       for (std::uint32_t position = 0; position + r <= space_.positions; ++position) {
         const Range range = entries_[j][cell(position, r)];
         if (range.count == 0) continue;
@@ -149,7 +149,7 @@ class Search {
         const double own = std::max(compute / r, all_reduce(position, r, ring) / r);
         if (own > bounds_.period_ns) continue;
         for (std::uint32_t i = range.begin; i < range.begin + range.count; ++i) {
-          place_stage(k, j, r, position, i, own, ring);
+          place_stage(k, j, stage, r, position, i, own, ring);
         }
       }
     }
@@ -166,8 +166,19 @@ class Search {
     return 2.0 * (r - 1) * std::max(inner_latency, outer_latency) + ring * std::max(inner_, outer_);
   }
 
-  void place_stage(std::uint32_t k, std::uint32_t j, std::uint32_t r, std::uint32_t position,
-                   std::uint32_t behind, double own, double ring) {
+  /// What the memory of a stage depends on, but for its devices.
+  FormulaStage bytes_between(std::uint32_t k, std::uint32_t j) const {
+    FormulaStage stage;
+    stage.parameters = sums_.parameters[j] - sums_.parameters[k];
+    stage.activation = sums_.activation[j] - sums_.activation[k];
+    stage.crossing = sums_.crossing[j];
+    if (space_.memory && space_.residency.recompute == Recompute::layers)
+      stage.checkpoints = space_.checkpoints->between(frontiers_, k, j);
+    return stage;
+  }
+
+  void place_stage(std::uint32_t k, std::uint32_t j, const FormulaStage& stage, std::uint32_t r,
+                   std::uint32_t position, std::uint32_t behind, double own, double ring) {
     Label label = pool_[behind];
     label.devices += r;
     label.stages += 1;
@@ -214,16 +225,12 @@ class Search {
     }
     if (outer_ == 0) label.card = 0;
     if (std::max(label.period, label.card * outer_) > bounds_.period_ns) return;
-    if (space_.memory && !fits(k, j, r, label)) return;
+    if (space_.memory && !fits(k, stage, r, label)) return;
     keep(open_[cell(end, r)], label);
   }
 
   /// The stage's memory but for its inputs; sets for how many of them there is room.
-  bool fits(std::uint32_t k, std::uint32_t j, std::uint32_t r, Label& label) const {
-    FormulaStage stage;
-    stage.parameters = sums_.parameters[j] - sums_.parameters[k];
-    stage.activation = sums_.activation[j] - sums_.activation[k];
-    stage.crossing = sums_.crossing[j];
+  bool fits(std::uint32_t k, const FormulaStage& stage, std::uint32_t r, Label& label) const {
     const double held =
         peak_memory(stage, space_.residency.in_flight(label.devices, r), {}, space_.residency,
                     space_.optimizer_state * space_.residency.optimizer_share(r));

@@ -18,6 +18,7 @@ namespace plumbline {
 struct SearchSpace {
   const Frontiers* frontiers = nullptr;  ///< From "nothing" to "all".
   const FrontierSums* sums = nullptr;
+  const FrontierCheckpoints* checkpoints = nullptr;
   std::uint32_t positions = 1;
   std::uint32_t devices = 1;  ///< The most that may be used; <= positions.
   std::uint32_t group = 1;

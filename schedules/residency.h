@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "schedules/recompute.h"
+
 namespace plumbline {
 
 /// How many micro-batches and versions of its weights one replica of a stage holds.
@@ -20,8 +22,7 @@ struct Residency {
   std::optional<std::uint32_t> shared;
   /// Versions that each stage keeps; absent: one for each micro-batch in flight.
   std::optional<std::uint32_t> versions_kept;
-  /// Of a micro-batch in flight only the stage's input is kept; activations are made again.
-  bool recompute = false;
+  Recompute recompute = Recompute::none;
   /// Each replica of a stage holds the optimizer state of its share of the parameters (ZeRO-1).
   bool sharded_optimizer = false;
 
@@ -41,9 +42,13 @@ struct Residency {
   double optimizer_share(std::uint32_t replicas) const {
     return sharded_optimizer ? 1.0 / replicas : 1.0;
   }
-  /// Micro-batches whose activations it holds.
+  /// Micro-batches of which it holds the activations of all layers.
   std::uint32_t with_activations(std::uint32_t in_flight) const {
-    return recompute ? 1 : in_flight;
+    return recompute == Recompute::none ? in_flight : recompute == Recompute::full ? 1 : 0;
+  }
+  /// Micro-batches of which it holds the inputs of its layers instead.
+  std::uint32_t with_checkpoints(std::uint32_t in_flight) const {
+    return recompute == Recompute::layers ? in_flight : 0;
   }
 };
 

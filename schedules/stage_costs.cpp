@@ -3,6 +3,7 @@
 #include "schedules/stage_costs.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "models/bug.h"
 
@@ -12,6 +13,23 @@ Bytes StageCosts::crossing_made_in(std::uint32_t first, std::uint32_t last) cons
   Bytes sum;
   for (const CrossingTensor& tensor : tensors) {
     if (tensor.made >= first && tensor.made <= last && tensor.last_used > last) sum += tensor.bytes;
+  }
+  return sum;
+}
+
+Bytes StageCosts::only_crossing_made_in(std::uint32_t first, std::uint32_t last) const {
+  Bytes sum;
+  for (const CrossingTensor& tensor : tensors) {
+    if (tensor.made >= first && tensor.made <= last && tensor.first_used > last)
+      sum += tensor.bytes;
+  }
+  return sum;
+}
+
+Bytes StageCosts::inputs_made_in(std::uint32_t s, std::uint32_t last) const {
+  Bytes sum = stages[s].checkpoints.inputs;
+  for (const CrossingTensor& tensor : tensors) {
+    if (tensor.made == s && tensor.first_used > s && tensor.first_used <= last) sum += tensor.bytes;
   }
   return sum;
 }
@@ -37,15 +55,22 @@ StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& c
     result.stages.push_back(sum);
   }
   std::vector<std::uint32_t> last_used(graph.size(), 0);
+  std::vector<std::uint32_t> first_used(graph.size(), std::numeric_limits<std::uint32_t>::max());
   for (const LayerEdge& edge : graph.edges()) {
     PLUMBLINE_CHECK(stage_of[edge.to.value] >= stage_of[edge.from.value], edge.from.value,
                     edge.to.value);
     last_used[edge.from.value] = std::max(last_used[edge.from.value], stage_of[edge.to.value]);
+    first_used[edge.from.value] = std::min(first_used[edge.from.value], stage_of[edge.to.value]);
+  }
+  for (std::uint32_t layer = 0; layer < graph.size(); ++layer) {
+    const std::uint32_t s = stage_of[layer];
+    result.stages[s].checkpoints.add(costs[layer], first_used[layer] == s);
   }
   result.crossing_.assign(partition.stages.size(), Bytes{});
   for (std::uint32_t layer = 0; layer < graph.size(); ++layer) {
     if (last_used[layer] <= stage_of[layer]) continue;
-    result.tensors.push_back({stage_of[layer], last_used[layer], costs[layer].output});
+    result.tensors.push_back(
+        {stage_of[layer], first_used[layer], last_used[layer], costs[layer].output});
     for (std::uint32_t s = stage_of[layer]; s < last_used[layer]; ++s)
       result.crossing_[s] += costs[layer].output;
   }

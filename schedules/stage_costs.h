@@ -7,6 +7,7 @@
 
 #include "models/profile.h"
 #include "schedules/partition.h"
+#include "schedules/recompute.h"
 #include "schedules/slowdown.h"
 
 namespace plumbline {
@@ -27,7 +28,8 @@ struct StageCost {
   Duration backward_weight{};  ///< W.
   Duration update{};
   Bytes parameters;
-  Bytes activation;  ///< Kept from F until B (W where split).
+  Bytes activation;         ///< Kept from F until B (W where split).
+  Checkpoints checkpoints;  ///< Where each layer is run again by itself.
   /// In the order in which the backward makes them; their parts add up to `backward`. Empty = the
   /// gradients are all-reduced as one piece, after the last backward.
   std::vector<GradientBucket> buckets;
@@ -35,8 +37,9 @@ struct StageCost {
 
 /// The output of one layer that a later stage consumes.
 struct CrossingTensor {
-  std::uint32_t made = 0;       ///< Stage that makes it.
-  std::uint32_t last_used = 0;  ///< Last stage that consumes it; > made.
+  std::uint32_t made = 0;        ///< Stage that makes it.
+  std::uint32_t first_used = 0;  ///< First stage that consumes it; >= made.
+  std::uint32_t last_used = 0;   ///< Last stage that consumes it; > made.
   Bytes bytes;
 };
 
@@ -53,6 +56,10 @@ struct StageCosts {
 
   /// The part of crossing(last) that is made in stages first..last.
   Bytes crossing_made_in(std::uint32_t first, std::uint32_t last) const;
+  /// The part of that which none of these stages consumes.
+  Bytes only_crossing_made_in(std::uint32_t first, std::uint32_t last) const;
+  /// What stage s makes and layers of stages s..last consume.
+  Bytes inputs_made_in(std::uint32_t s, std::uint32_t last) const;
 
   friend StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
                                 const Partition& partition);

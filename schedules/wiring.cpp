@@ -81,8 +81,9 @@ std::uint32_t Wiring::slowdown_of(Duration hold,
 
 void Wiring::add_compute_classes(const StageCosts& costs) {
   const Duration per_op = options_.overheads.per_op;
+  const bool recomputed = options_.recompute != Recompute::none;
   const auto again = [&](const StageCost& stage) {
-    return options_.recompute ? stage.forward : Duration{};
+    return recomputed ? stage.forward : Duration{};
   };
   for (std::size_t s = 0; s < costs.stages.size(); ++s) {
     const StageCost& stage = costs.stages[s];
@@ -93,7 +94,7 @@ void Wiring::add_compute_classes(const StageCosts& costs) {
       Cost cost{hold, {}, {}, {}, 0};
       if (slow) {
         std::vector<const std::vector<double>*> parts = {&(slow->*own)};
-        if (recomputes && options_.recompute) parts.push_back(&slow->forward);
+        if (recomputes && recomputed) parts.push_back(&slow->forward);
         cost.slowdown = slowdown_of(hold, parts, per_op);
       }
       graph_.costs.push_back(cost);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/stage_memory.h"
+
 namespace plumbline {
 namespace {
 
@@ -20,43 +22,10 @@ struct Change {
   std::int32_t in_flight = 0;
 };
 
-/// What each stage reserves and releases.
-struct StageBytes {
-  bool first_of_position = false;
-  bool last_of_position = false;
-  Bytes activation;
-  Bytes position_activation;  ///< Of all stages of the position.
-  Bytes received_input;       ///< 0 unless the stage gets its input from another device.
-  Bytes received_gradient;
-  Bytes own_output;  ///< What the position makes and sends on.
-};
-
-std::vector<StageBytes> bytes_of_stages(const StageCosts& costs,
-                                        const std::vector<Position>& positions) {
-  std::vector<StageBytes> stages(costs.stages.size());
-  for (const Position& position : positions) {
-    const std::uint32_t first = position.first_stage;
-    const std::uint32_t last = first + position.stages - 1;
-    Bytes all;
-    for (std::uint32_t s = first; s <= last; ++s) all += costs.stages[s].activation;
-    for (std::uint32_t s = first; s <= last; ++s) {
-      stages[s].activation = costs.stages[s].activation;
-      stages[s].position_activation = all;
-    }
-    stages[first].first_of_position = true;
-    stages[last].last_of_position = true;
-    if (first > 0) stages[first].received_input = costs.crossing(first - 1);
-    stages[last].received_gradient = costs.crossing(last);
-    stages[last].own_output = costs.crossing_made_in(first, last);
-  }
-  return stages;
-}
-
 class Collector {
  public:
-  Collector(const OpGraph& graph, const Trace& trace, const std::vector<StageBytes>& stages,
-            bool recompute)
-      : graph_(graph), spans_(trace.spans), stages_(stages), recompute_(recompute) {}
+  Collector(const OpGraph& graph, const Trace& trace, const std::vector<StageMemory>& stages)
+      : graph_(graph), spans_(trace.spans), stages_(stages) {}
 
   /// Tells `add(slot, change)` of everything that node does.
   template <class Add>
@@ -67,32 +36,34 @@ class Collector {
         !is_transfer(activity.kind))
       return;
     const std::uint32_t slot = graph_.receiver(node);
-    const StageBytes& bytes = stages_[stage];
+    const StageMemory& memory = stages_[stage];
     const Span& span = spans_[node];
     switch (activity.kind) {
       case ActivityKind::activation_transfer:
       case ActivityKind::gradient_transfer:
         add(slot, Change{span.begin, false, node, {}, graph_.cost(node).bytes, 0});
-        if (recompute_ && activity.kind == ActivityKind::activation_transfer) {
+        if (activity.kind == ActivityKind::activation_transfer &&
+            stages_[stage - 1].sent != Bytes{}) {
           const bool made_before = spans_[graph_.nodes[node].after].begin < span.end;
           add(graph_.sender(node),
-              Change{span.end, made_before, node, {}, Bytes{} - stages_[stage - 1].own_output, 0});
+              Change{span.end, made_before, node, {}, Bytes{} - stages_[stage - 1].sent, 0});
         }
         break;
       case ActivityKind::forward:
-        add(slot, Change{span.begin, false, node, recompute_ ? Bytes{} : bytes.activation,
-                         recompute_ && bytes.last_of_position ? bytes.own_output : Bytes{},
-                         bytes.first_of_position ? 1 : 0});
+        add(slot, Change{span.begin, false, node, memory.kept, memory.sent,
+                         memory.first_of_position ? 1 : 0});
         break;
       case ActivityKind::backward:
+        if (memory.again != Bytes{})
+          add(slot, Change{span.begin, false, node, memory.again, {}, 0});
+        add(slot, end_of_backward(node, memory, memory.done));
+        break;
       case ActivityKind::backward_input:
-        if (recompute_ && bytes.last_of_position) {
-          add(slot, Change{span.begin, false, node, bytes.position_activation, {}, 0});
-        }
-        if (activity.kind == ActivityKind::backward) add(slot, end_of_backward(node, bytes));
+        if (memory.again_by_input != Bytes{})
+          add(slot, Change{span.begin, false, node, memory.again_by_input, {}, 0});
         break;
       case ActivityKind::backward_weight:
-        add(slot, end_of_backward(node, bytes));
+        add(slot, end_of_backward(node, memory, memory.done_by_weight));
         break;
       default:
         break;
@@ -100,19 +71,15 @@ class Collector {
   }
 
  private:
-  Change end_of_backward(std::uint32_t node, const StageBytes& bytes) const {
-    return {spans_[node].end,
-            spans_[node].begin < spans_[node].end,
-            node,
-            Bytes{} - bytes.activation,
-            Bytes{} - (bytes.received_input + bytes.received_gradient),
-            bytes.first_of_position ? -1 : 0};
+  Change end_of_backward(std::uint32_t node, const StageMemory& memory, Bytes done) const {
+    return {
+        spans_[node].end, spans_[node].begin < spans_[node].end, node,
+        Bytes{} - done,   Bytes{} - memory.received(),           memory.first_of_position ? -1 : 0};
   }
 
   const OpGraph& graph_;
   const std::vector<Span>& spans_;
-  const std::vector<StageBytes>& stages_;
-  bool recompute_;
+  const std::vector<StageMemory>& stages_;
 };
 
 /// In the order of time, releases first, and running sums.
@@ -166,8 +133,8 @@ std::vector<std::vector<MemoryStep>> memory_steps(const OpGraph& graph, const Tr
                                                   const StageCosts& costs,
                                                   const std::vector<Position>& positions,
                                                   const MemoryRules& rules, TieOrder ties) {
-  const std::vector<StageBytes> stages = bytes_of_stages(costs, positions);
-  const Collector collector(graph, trace, stages, rules.recompute);
+  const std::vector<StageMemory> stages = stage_memory(costs, positions, rules.recompute);
+  const Collector collector(graph, trace, stages);
   std::vector<std::vector<Change>> changes(graph.slots());
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
     collector.collect(
@@ -229,6 +196,8 @@ double most_memory(const StageCosts& costs, const MemoryRules& rules, std::uint3
     sum += parameters * (2 + rules.optimizer_state + rules.weight_versions[s]);
     sum += static_cast<double>(costs.stages[s].activation.count + 3 * costs.crossing(s).count) *
            micro_batches;
+    if (rules.recompute == Recompute::layers)  // outputs may be more than activations
+      sum += static_cast<double>(costs.stages[s].checkpoints.inputs.count) * micro_batches;
   }
   return sum;
 }

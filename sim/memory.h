@@ -9,6 +9,7 @@
 
 #include "schedules/op_graph.h"
 #include "schedules/partition.h"
+#include "schedules/recompute.h"
 #include "schedules/stage_costs.h"
 #include "sim/trace.h"
 
@@ -19,7 +20,7 @@ struct MemoryRules {
   double optimizer_state = 0;  ///< Bytes for each byte of parameters.
   /// Each replica and copy holds the state of its share of a stage's parameters.
   bool sharded_optimizer = false;
-  bool recompute = false;  ///< Keep only the input of a position, compute the rest again.
+  Recompute recompute = Recompute::none;
   std::vector<std::uint32_t>
       weight_versions;  ///< Of each stage; the first is the weights themselves.
 };
@@ -56,10 +57,9 @@ enum class TieOrder : std::uint8_t { releases_first, reservations_first };
 
 /// The steps of each slot: activations are held from the start of F to the end of B (W where
 /// split), a received input and a received gradient from the start of the transfer to the end of B
-/// (W); with recomputation only the received input is, one full set of the position's activations
-/// exists from the start of its first B (I), and an output lives until its transfer has ended. At
-/// one instant releases come before reservations, unless asked for the other way round: what a real
-/// run, in which no two things happen at one instant, may hold at most.
+/// (W); what recomputation leaves of that see StageMemory. At one instant releases come before
+/// reservations, unless asked for the other way round: what a real run, in which no two things
+/// happen at one instant, may hold at most.
 std::vector<std::vector<MemoryStep>> memory_steps(const OpGraph& graph, const Trace& trace,
                                                   const StageCosts& costs,
                                                   const std::vector<Position>& positions,

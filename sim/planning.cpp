@@ -94,7 +94,7 @@ Result<SimulatedPlan> simulate_candidate(const Scenario& scenario, const PlanCan
 /// The whole model on every device, each with its share of the micro-batches of a flush, or one:
 /// what a plan has to beat.
 std::optional<double> simulate_data_parallel(Scenario scenario) {
-  const bool recompute = scenario.schedule.recompute;
+  const Recompute recompute = scenario.schedule.recompute;
   const std::uint32_t own =
       share_of_micro_batches(residency_of(scenario).micro_batches, scenario.cluster.device_count());
   scenario.plan = {};
@@ -212,7 +212,7 @@ Scenario with_plan(const Scenario& scenario, const PlanCandidate& candidate) {
 Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& options) {
   if (auto refused = refuse_scenario(scenario)) return *refused;
   SizedCosts costs = costs_at(scenario.model.profile, scenario.micro_batch_size);
-  if (scenario.schedule.recompute) {
+  if (scenario.schedule.recompute != Recompute::none) {
     for (LayerCosts& layer : costs.layers) layer.backward.mean += layer.forward.mean;
   }
   const Plan& plan = scenario.plan;

@@ -239,7 +239,9 @@ class ScenarioReader {
       choice.blocking = kind->value == "blocking";
     }
     if (auto kind = section->choice("recompute", "kind of recomputation")) {
-      choice.recompute = kind->value == "full";
+      choice.recompute = kind->value == "full"     ? Recompute::full
+                         : kind->value == "layers" ? Recompute::layers
+                                                   : Recompute::none;
     }
     if (auto kind = section->choice("weights", "kind of weight versions")) {
       choice.updates.weights = kind->value == "vertical-sync" ? WeightRule::vertical_sync

@@ -31,7 +31,7 @@ struct ScheduleChoice {
   Mark micro_batches_mark;
   std::uint32_t chunks = 1;  ///< Stages of each device, where the rule has chunks.
   bool blocking = false;
-  bool recompute = false;
+  Recompute recompute = Recompute::none;
   UpdateRule updates;      ///< Of an asynchronous schedule.
   Bytes bucket{25 << 20};  ///< Of gradients that are all-reduced as one piece (data-parallel).
 

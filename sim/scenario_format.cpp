@@ -131,8 +131,9 @@ const SectionFormat& schedule_format() {
             "Whether a transfer runs beside compute, or holds the streams of both devices.",
             "overlapped"},
            {"recompute",
-            {words({"none", "full"})},
-            "Whether a backward runs its forward again instead of keeping activations.",
+            {words({"none", "full", "layers"})},
+            "What a backward computes again instead of keeping it: the forward of its stage as a "
+            "whole, or of each layer by itself.",
             "none"},
            {"weights",
             {words({"stash", "vertical-sync", "none", "two"})},

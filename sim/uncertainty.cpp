@@ -74,7 +74,7 @@ std::vector<StageSpreads> measured_spreads(const Scenario& scenario, const Outco
       if (layer.split) add(ActivityKind::backward_weight, layer.split->weight);
     }
     const Spread forward = ops[0];
-    if (outcome.memory_rules.recompute) {
+    if (outcome.memory_rules.recompute != Recompute::none) {
       ops[1].add(forward);
       ops[2].add(forward);
     }

@@ -20,6 +20,7 @@ struct InFlight {
   Held input;
   Held output;
   Held kept;
+  Held checkpoints;
   Held left;
   Held output_gradient;
 };
@@ -300,9 +301,12 @@ class Writer {
     const auto found = writing.weights.find(version);
     PLUMBLINE_CHECK(found != writing.weights.end(), s, version);
     step.weights = found->second;
+    // A backward that is split needs what all layers keep, from I until W.
+    step.by_layer = rules_.recompute == Recompute::layers &&
+                    (kind == ActivityKind::forward || kind == ActivityKind::backward);
     const auto make_room = [&] {
       if (!is_last) one.output = steps_.take(slot, bytes.output, stream);
-      one.kept = steps_.take(slot, bytes.kept, stream);
+      one.kept = steps_.take(slot, step.by_layer ? bytes.again : bytes.kept, stream);
     };
     Held down;
     Held gradients;
@@ -310,9 +314,11 @@ class Writer {
       step.kind = CudaStep::Kind::forward;
       if (!is_first) one.input = std::move(place(inputs_, s, m, slot));
       make_room();
+      if (step.by_layer) one.checkpoints = steps_.take(slot, bytes.checkpoints, stream);
     } else {
-      if (rules_.recompute && kind != ActivityKind::backward_weight) {
+      if (rules_.recompute != Recompute::none && kind != ActivityKind::backward_weight) {
         step.makes_again = true;
+        if (!step.by_layer) one.checkpoints = nullptr;
         make_room();
       }
       if (!is_last && !one.output_gradient)
@@ -333,6 +339,7 @@ class Writer {
     step.input = number_of(one.input);
     step.output = number_of(one.output);
     step.kept = number_of(one.kept);
+    step.checkpoints = number_of(one.checkpoints);
     step.left = number_of(one.left);
     step.output_gradient = number_of(one.output_gradient);
     step.input_gradient = number_of(down);
@@ -340,12 +347,12 @@ class Writer {
     const std::uint32_t node = step.node;
     const std::uint32_t done = steps_.append(std::move(step));
     program_.step_of[node] = done;
-    steps_.used(done, {&one.input, &one.output, &one.kept, &one.left, &one.output_gradient, &down,
-                       &gradients});
+    steps_.used(done, {&one.input, &one.output, &one.kept, &one.checkpoints, &one.left,
+                       &one.output_gradient, &down, &gradients});
     if (down) place(output_gradients_, s - 1, m, slot) = std::move(down);
     if (kind == ActivityKind::forward) {
       if (!is_last) place(inputs_, s + 1, m, slot) = one.output;
-      if (rules_.recompute) {
+      if (rules_.recompute != Recompute::none) {
         one.output = nullptr;
         one.kept = nullptr;
       }

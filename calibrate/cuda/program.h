@@ -26,6 +26,9 @@ struct StageBytes {
   std::size_t output = 0;
   std::size_t kept = 0;
   std::size_t left = 0;
+  // In the place of `kept` where each layer is run again by itself:
+  std::size_t checkpoints = 0;
+  std::size_t again = 0;
 };
 
 /// A stage on one slot. Its weights are numbered pieces of `parameters` bytes; an iteration begins
@@ -72,6 +75,7 @@ struct CudaStep {
   bool signals = false;              ///< Others wait for it: an event is recorded behind it.
   bool clears = false;               ///< An update: `gradients` become zero behind it.
   bool makes_again = false;          ///< A backward: what F kept is computed again before it.
+  bool by_layer = false;             ///< F, or a backward: see CudaStageTensors.
   std::vector<std::uint32_t> waits;  ///< Steps of other streams, before it.
 
   std::uint32_t on = 0;           ///< Of a pass or an update: index into CudaProgram::stages.
@@ -83,6 +87,7 @@ struct CudaStep {
   std::uint32_t output =
       kNone32;  ///< Of the last stage: none, as losses have a place of their own.
   std::uint32_t kept = kNone32;
+  std::uint32_t checkpoints = kNone32;
   std::uint32_t left = kNone32;  ///< Of a split backward.
   std::uint32_t output_gradient = kNone32;
   std::uint32_t input_gradient = kNone32;
@@ -153,7 +158,7 @@ struct CudaProgramOrFailure {
 };
 
 struct CudaProgramRules {
-  bool recompute = false;
+  Recompute recompute = Recompute::none;
   UpdateRule updates;
   bool communicators = false;  ///< Tensors go between slots by these, not by copies and sums.
 };

@@ -82,11 +82,16 @@ void CudaStage::bind(const CudaStageTensors& tensors, std::size_t i) {
   const StageLayout::OfLayer& placed = layout_[i];
   CudaCall& call = layers_[i].call;
   const bool last = i + 1 == layers_.size();
-  call.input = i == 0 ? tensors.input : tensors.kept + layout_[i - 1].output;
+  const auto output_of = [&](std::size_t layer) {
+    return tensors.by_layer ? tensors.checkpoints + layout_[layer].checkpoint
+                            : tensors.kept + layout_[layer].output;
+  };
+  call.input = i == 0 ? tensors.input : output_of(i - 1);
   call.ids = i == 0 ? tensors.ids : 0;
   call.labels = last ? tensors.labels : 0;
-  call.output = last ? tensors.output : tensors.kept + placed.output;
-  for (std::size_t k = 0; k < placed.kept.size(); ++k) call.kept[k] = tensors.kept + placed.kept[k];
+  call.output = last ? tensors.output : output_of(i);
+  const auto& kept = tensors.by_layer ? placed.again : placed.kept;
+  for (std::size_t k = 0; k < kept.size(); ++k) call.kept[k] = tensors.kept + kept[k];
   for (std::size_t p = 0; p < placed.parameters.size(); ++p)
     call.parameters[p] = tensors.parameters + placed.parameters[p];
 }
@@ -124,6 +129,7 @@ void CudaStage::walk_layer(const CudaQueue& queue, Pass pass, const CudaStageTen
   }
   PLUMBLINE_CHECK(pass != Pass::update, layer);
   bind_backward(tensors, layer, split);
+  if (tensors.by_layer && !split) kernels.forward(queue, call);
   if (pass != Pass::backward_weight) kernels.backward_input(queue, call);
   if (pass != Pass::backward_input) kernels.backward_weight(queue, call);
 }

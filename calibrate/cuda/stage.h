@@ -30,7 +30,11 @@ struct CudaStageTensors {
   CUdeviceptr labels = 0;  ///< Where it ends with a head.
   CUdeviceptr output = 0;  ///< Of its last layer.
   CUdeviceptr kept = 0;    ///< The outputs of the other layers, and what all keep for the backward.
-  CUdeviceptr left = 0;    ///< What I leaves for W; not for a full backward.
+  /// Each layer is run again by itself: the outputs of the other layers stand in `checkpoints`, and
+  /// `kept` has what one layer keeps at a time.
+  bool by_layer = false;
+  CUdeviceptr checkpoints = 0;
+  CUdeviceptr left = 0;  ///< What I leaves for W; not for a full backward.
   CUdeviceptr output_gradient = 0;
   CUdeviceptr input_gradient = 0;  ///< 0 = not wanted.
   CUdeviceptr parameters = 0;
@@ -54,8 +58,8 @@ class CudaStage {
   /// The layers' starting values as the device holds them: those of the CPU's stage, rounded.
   std::vector<std::byte> initial_parameters(std::uint64_t seed) const;
 
-  /// Every layer in turn; backwards begin at the last one, and a full one is I and W of each.
-  /// Requires: no update.
+  /// Every layer in turn; backwards begin at the last one, and a full one is I and W of each, by
+  /// layer its F again before them. Requires: no update.
   void walk(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors);
   /// The layer that comes at `place` in a pass.
   std::size_t layer_at(Pass pass, std::size_t place) const {

@@ -51,14 +51,15 @@ std::vector<StageBytes> stage_bytes(const RunPlan& plan, const CudaTraining& tra
   std::vector<StageBytes> all;
   if (training.network == nullptr) {
     all.assign(plan.pipeline.partition.stages.size(),
-               {kCudaAlignment, kCudaAlignment, kCudaAlignment, kCudaAlignment, kCudaAlignment});
+               {kCudaAlignment, kCudaAlignment, kCudaAlignment, kCudaAlignment, kCudaAlignment,
+                kCudaAlignment, kCudaAlignment});
     return all;
   }
   for (const auto& stage : plan.pipeline.partition.stages) {
     const StageLayout layout = CudaStage::layout_of(*training.network, stage.layers.front().value,
                                                     stage.layers.back().value, training.batch);
-    all.push_back(
-        {layout.parameters(), layout.input(), layout.output(), layout.kept(), layout.left()});
+    all.push_back({layout.parameters(), layout.input(), layout.output(), layout.kept(),
+                   layout.left(), layout.checkpoints(), layout.again()});
   }
   return all;
 }
@@ -232,11 +233,13 @@ void CudaTrainer::enqueue_pass(const CudaStep& step) {
     t.output_gradient = mine.loss_weights.data();
   }
   t.kept = block(step.kept);
+  t.by_layer = step.by_layer;
+  t.checkpoints = block(step.checkpoints);
   t.left = block(step.left);
   t.input_gradient = block(step.input_gradient);
   t.parameters = weights(step.on, step.weights);
   t.gradients = block(step.gradients);
-  if (step.makes_again) mine.stage->walk(on_stream, Pass::forward, t);
+  if (step.makes_again && !step.by_layer) mine.stage->walk(on_stream, Pass::forward, t);
   mine.stage->walk(on_stream, pass_of(step.kind), t);
   if (step.clears) {
     PLUMBLINE_CUDA(devices_.driver(), cuMemsetD8Async, t.gradients, 0,

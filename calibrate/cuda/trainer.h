@@ -31,7 +31,7 @@ struct CudaTraining {
   OptimizerKind optimizer = OptimizerKind::gradient_descent;
   double learning_rate = 0.01;
   std::uint64_t seed = 1;
-  bool recompute = false;
+  Recompute recompute = Recompute::none;
   UpdateRule updates;
   bool keeps_links = true;  ///< Copies take as long as the plan says, or else what they take.
 };

@@ -111,13 +111,35 @@ TEST_CASE("a synchronous pipeline makes bit by bit the weights of one device") {
 TEST_CASE("blocking transfers, several mini-batches, Adam and recomputation change no bit") {
   if (!has_backend()) return;
   for (const char* network : {kGpt, kConvolutions}) {
-    for (const char* more : {", transfers: blocking", ", mini_batches: 2", ", recompute: full"}) {
+    for (const char* more : {", transfers: blocking", ", mini_batches: 2", ", recompute: full",
+                             ", recompute: layers"}) {
       for (const char* adam : {"", "training: {optimizer_state: 2.0}\n"}) {
         CAPTURE(more);
         const std::string schedule = std::string("name: 1f1b, micro_batches: 3") + more;
         const Trained alone = train(network_scenario(network, on_devices(1, schedule, adam)));
         const Trained together = train(network_scenario(network, on_devices(3, schedule, adam)));
         CHECK(bit_equal(alone.parameters, together.parameters));
+      }
+    }
+  }
+}
+
+TEST_CASE("what is computed again, of a stage or layer by layer, changes no bit") {
+  if (!has_backend()) return;
+  for (const char* network : {kMlp, kGpt, kLstm, kConvolutions}) {
+    for (const auto& [count, schedule] : {std::pair{1, "name: gpipe, micro_batches: 3"},
+                                          {2, "name: 1f1b, micro_batches: 3"},
+                                          {2, "name: zb-h1, micro_batches: 4"},
+                                          {2, "name: pipedream, micro_batches: 6"}}) {
+      CAPTURE(network);
+      CAPTURE(schedule);
+      const Trained kept = train(network_scenario(network, on_devices(count, schedule)));
+      for (const char* how : {"full", "layers"}) {
+        CAPTURE(how);
+        const Trained again = train(network_scenario(
+            network, on_devices(count, std::string(schedule) + ", recompute: " + how)));
+        CHECK(bit_equal(kept.parameters, again.parameters));
+        CHECK(kept.losses == again.losses);
       }
     }
   }

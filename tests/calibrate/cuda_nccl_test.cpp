@@ -59,6 +59,7 @@ const std::vector<std::string>& plans() {
       on_devices(3, "name: 1f1b, micro_batches: 4"),
       on_devices(3, "name: gpipe, micro_batches: 3, transfers: blocking"),
       on_devices(3, "name: 1f1b, micro_batches: 3, recompute: full"),
+      on_devices(2, "name: 1f1b, micro_batches: 3, recompute: layers"),
       on_devices(3, "name: pipedream, micro_batches: 3, weights: stash"),
       on_devices(3, "name: 1f1b, micro_batches: 4, mini_batches: 2", replicas),
       on_devices(4, "name: 1f1b, micro_batches: 3", "plan: {stages: 2, data_parallel: 2}\n"),

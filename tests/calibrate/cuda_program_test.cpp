@@ -85,6 +85,7 @@ std::multimap<std::uint32_t, Use> uses_of(const CudaProgram& program, std::uint3
   whole(step.input, false);
   whole(step.output, runs_forward);
   whole(step.kept, runs_forward);
+  whole(step.checkpoints, runs_forward);
   whole(step.left, true);
   whole(step.output_gradient, false);
   whole(step.input_gradient, true);
@@ -138,10 +139,12 @@ const std::vector<std::string>& plans() {
 
 /// With and without recomputation; by copies and by communicators.
 struct Way {
-  bool recompute;
+  Recompute recompute;
   bool communicators;
 };
-constexpr Way kWays[] = {{false, false}, {true, false}, {false, true}, {true, true}};
+constexpr Way kWays[] = {{Recompute::none, false},   {Recompute::full, false},
+                         {Recompute::layers, false}, {Recompute::none, true},
+                         {Recompute::full, true},    {Recompute::layers, true}};
 
 /// A sharded optimizer has no communicators.
 bool is_run(const Subject& subject, const Way& way) {
@@ -292,10 +295,12 @@ TEST_CASE("cuda: communicators move what copies do, their ranks together and in 
   for (const std::string& rest : plans()) {
     CAPTURE(rest);
     const Subject subject = subject_of(rest);
-    if (!is_run(subject, {.recompute = false, .communicators = true})) continue;
+    if (!is_run(subject, {.recompute = Recompute::none, .communicators = true})) continue;
     const UpdateRule& updates = subject.scenario.schedule.updates;
-    const auto copies = program_of(subject, nodes_by_slot(subject.graph), {false, updates, false});
-    const auto made = program_of(subject, nodes_by_slot(subject.graph), {false, updates, true});
+    const auto copies =
+        program_of(subject, nodes_by_slot(subject.graph), {Recompute::none, updates, false});
+    const auto made =
+        program_of(subject, nodes_by_slot(subject.graph), {Recompute::none, updates, true});
     REQUIRE(made.program);
     const CudaProgram& program = *made.program;
     std::size_t transfers = 0;

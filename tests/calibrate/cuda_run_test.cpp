@@ -115,7 +115,8 @@ TEST_CASE("cuda: GPUs of their own and parts of one make the same bits") {
 }
 
 TEST_CASE("cuda: blocking transfers, several mini-batches, Adam and recomputation change no bit") {
-  for (const char* more : {", transfers: blocking", ", mini_batches: 2", ", recompute: full"}) {
+  for (const char* more :
+       {", transfers: blocking", ", mini_batches: 2", ", recompute: full", ", recompute: layers"}) {
     for (const char* adam : {"", "training: {optimizer_state: 2.0}\n"}) {
       CAPTURE(more);
       CAPTURE(adam);
@@ -126,6 +127,24 @@ TEST_CASE("cuda: blocking transfers, several mini-batches, Adam and recomputatio
       check_clean(together);
       CHECK(bit_equal(alone.parameters, together.parameters));
       CHECK(alone.losses == together.losses);
+    }
+  }
+}
+
+TEST_CASE("cuda: what is computed again, of a stage or layer by layer, changes no bit") {
+  for (const auto& [network, count, schedule] :
+       {std::tuple{kMlp, 1, "name: gpipe, micro_batches: 2"},
+        {kMlp, 2, "name: 1f1b, micro_batches: 3"},
+        {kTiny, 2, "name: zb-h1, micro_batches: 4"}}) {
+    CAPTURE(schedule);
+    const Trained kept = train(network_scenario(network, on_devices(count, schedule)));
+    for (const char* how : {"full", "layers"}) {
+      CAPTURE(how);
+      const Trained again = train(network_scenario(
+          network, on_devices(count, std::string(schedule) + ", recompute: " + how)));
+      check_clean(again);
+      CHECK(bit_equal(kept.parameters, again.parameters));
+      CHECK(kept.losses == again.losses);
     }
   }
 }
@@ -226,6 +245,7 @@ TEST_CASE("cuda: no order that streams leave free changes a bit") {
        {richest, on_devices(3, "name: 1f1b, micro_batches: 3"),
         on_devices(3, "name: gpipe, micro_batches: 3, transfers: blocking"),
         on_devices(3, "name: 1f1b, micro_batches: 3, recompute: full"),
+        on_devices(2, "name: 1f1b, micro_batches: 3, recompute: layers"),
         on_devices(3, "name: pipedream, micro_batches: 3, weights: stash"),
         on_devices(3, "name: pipedream, micro_batches: 4, weights: two", replicas),
         on_devices(3, "name: 1f1b, micro_batches: 4, mini_batches: 2",

@@ -67,7 +67,7 @@ class Author {
     text += fmt::format("schedule:\n  name: {}\n  micro_batches: {}\n", rule.name, micro_batches);
     if (chance(3)) text += fmt::format("  mini_batches: {}\n", dice_.roll(2, 3));
     if (chance(3)) text += "  transfers: blocking\n";
-    if (chance(4)) text += "  recompute: full\n";
+    if (chance(3)) text += chance(2) ? "  recompute: full\n" : "  recompute: layers\n";
     if (rule.whole_model) text += fmt::format("  bucket: {} KiB\n", dice_.roll(1, 64));
     if (rule.asynchronous) {
       constexpr const char* weights[] = {"stash", "vertical-sync", "none"};

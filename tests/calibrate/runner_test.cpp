@@ -176,7 +176,8 @@ TEST_CASE("every law holds on real runs of every schedule, overlapped and blocki
       for (const std::string more :
            {", micro_batches: 4", ", micro_batches: 4, transfers: blocking",
             ", micro_batches: 4, mini_batches: 2, recompute: full",
-            ", micro_batches: 2, transfers: blocking, recompute: full"}) {
+            ", micro_batches: 2, transfers: blocking, recompute: full",
+            ", micro_batches: 4, recompute: layers"}) {
         CAPTURE(more);
         const std::string cluster = "devices: 3, link: " + link;
         check_laws(subject_of(uneven(schedule, cluster, rule.whole_model ? "" : "stages: 3",
@@ -192,8 +193,8 @@ TEST_CASE("every law holds on real runs of schedules with chunks and split backw
     CAPTURE(schedule);
     const std::string devices = rule.chunks->even_devices ? "4" : "3";
     const std::string twice = rule.chunks->even_devices ? "8" : "6";
-    for (const char* const more :
-         {"", ", transfers: blocking", ", mini_batches: 2, recompute: full"}) {
+    for (const char* const more : {"", ", transfers: blocking",
+                                   ", mini_batches: 2, recompute: full", ", recompute: layers"}) {
       CAPTURE(more);
       const std::string chunks = rule.chunks->most_chunks > 2 ? ", chunks: 3" : "";
       check_laws(subject_of(

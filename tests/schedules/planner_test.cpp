@@ -170,7 +170,7 @@ class BruteForce {
     for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
       const StageCost& c = costs.stages[s];
       stages.push_back({c.forward + c.backward + c.update, c.parameters, c.activation,
-                        costs.crossing(s), partition.stages[s].devices});
+                        c.checkpoints, costs.crossing(s), partition.stages[s].devices});
       const auto r = static_cast<std::uint32_t>(partition.stages[s].devices.size());
       const std::uint32_t in_flight = input_.residency.in_flight(left, r);
       HeldInputs inputs;
@@ -324,7 +324,8 @@ TEST_CASE("the calibrated plan is the best of all that fit the memory, or says t
       residency.window =
           rules[static_cast<std::size_t>(dice.roll(0, static_cast<std::int64_t>(rules.size()) - 1))]
               .window;
-      residency.recompute = dice.roll(0, 2) == 0;
+      constexpr Recompute kinds[] = {Recompute::none, Recompute::full, Recompute::layers};
+      residency.recompute = kinds[dice.roll(0, 2)];
       if (dice.roll(0, 2) > 0) residency.micro_batches = dice.roll(1, 6);
       if (dice.roll(0, 2) > 0) residency.versions_kept = dice.roll(1, 2);
       if (!residency.micro_batches && residency.window(1, 1000) == 1000)
@@ -501,8 +502,18 @@ TEST_CASE("two equal layers on two devices: a pipeline where gradients are heavy
 TEST_CASE("a server's card carries outputs, gradients and ring together") {
   const Cluster cluster = two_levels(2, 1'000'000'000'000, 2, 1'000'000'000);
   // Stage 0 on devices 0, 1, 2; stage 1 on device 3. 1 kB crosses, 3 kB of parameters are reduced.
-  const std::vector<FormulaStage> stages = {{Duration{3}, {3'000}, {}, {1'000}, {{0}, {1}, {2}}},
-                                            {Duration{1}, {}, {}, {}, {{3}}}};
+  const std::vector<FormulaStage> stages = {{.compute = Duration{3},
+                                             .parameters = {3'000},
+                                             .activation = {},
+                                             .checkpoints = {},
+                                             .crossing = {1'000},
+                                             .devices = {{0}, {1}, {2}}},
+                                            {.compute = Duration{1},
+                                             .parameters = {},
+                                             .activation = {},
+                                             .checkpoints = {},
+                                             .crossing = {},
+                                             .devices = {{3}}}};
   const FormulaTime time = formula_time(cluster, stages, true);
   // Server 0 sends 2/3 of the outputs, and the ring: 2 x 2/3 x 3 kB in 3 micro-batches.
   CHECK(time.period_ns == doctest::Approx(2000.0 / 3 + 4000.0 / 3));

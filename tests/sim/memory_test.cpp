@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "sim/stage_memory.h"
 #include "tests/support/builders.h"
 
 namespace plumbline {
@@ -66,8 +67,7 @@ TEST_CASE("two stages, two micro-batches, GPipe: every part of the peak") {
   // Device 1 receives F0 (arrives at once, free link) and F1; B of stage 1 releases activation and
   // buffer.
   const auto memory =
-      memory_of(pipeline("gpipe", 2, 2),
-                {.optimizer_state = 2.0, .recompute = false, .weight_versions = {3, 1}});
+      memory_of(pipeline("gpipe", 2, 2), {.optimizer_state = 2.0, .weight_versions = {3, 1}});
   CHECK(memory[0].peak.weights == Bytes{1000});
   CHECK(memory[0].peak.gradients == Bytes{1000});
   CHECK(memory[0].peak.optimizer == Bytes{2000});
@@ -85,7 +85,7 @@ TEST_CASE(
     "recomputation keeps inputs, holds outputs until they are sent, and one full set in the "
     "backward") {
   test::TestPipeline t = pipeline("gpipe", 2, 4);
-  t.options.recompute = true;
+  t.options.recompute = Recompute::full;
   const auto memory = memory_of(t);
   // Device 0: its own input counts nothing; in B it holds one set and the gradient that came for
   // it.
@@ -98,9 +98,111 @@ TEST_CASE(
   CHECK(makespan_of(t) == 5 * nanoseconds(10 + 30));
 }
 
+/// Two stages on devices 0 and 1: layers a, b, c on the first, d on the second, and d consumes b
+/// and c.
+struct Branching {
+  std::vector<LayerCosts> costs;
+  LayerGraph graph;
+  Partition partition;
+
+  StageCosts stages() const { return stage_costs(graph, costs, partition); }
+};
+
+Branching branching() {
+  Branching b;
+  const auto add = [&](const char* name, std::int64_t output, std::int64_t activation) {
+    b.graph.add_layer({name, "", {}});
+    LayerCosts& cost = b.costs.emplace_back();
+    cost.forward.mean = nanoseconds(10);
+    cost.backward.mean = nanoseconds(20);
+    cost.output = {output};
+    cost.activation = {activation};
+  };
+  add("a", 1, 100);
+  add("b", 20, 500);
+  add("c", 300, 400);
+  add("d", 4, 70);
+  b.graph.add_edges({{{0}, {1}}, {{1}, {2}}, {{1}, {3}}, {{2}, {3}}});
+  b.partition.stages = {{{{0}, {1}, {2}}, {{0}}}, {{{3}}, {{1}}}};
+  return b;
+}
+
+TEST_CASE("layer by layer: inputs that layers of the stage read are kept, the most is made again") {
+  const StageCosts costs = branching().stages();
+  // b reads a, c reads b: 1 + 20. Made again: a 99, b 480, c 400.
+  CHECK(costs.stages[0].checkpoints.inputs == Bytes{21});
+  CHECK(costs.stages[0].checkpoints.again == Bytes{480});
+  CHECK(costs.stages[1].checkpoints.inputs == Bytes{0});
+  CHECK(costs.stages[1].checkpoints.again == Bytes{70});
+  const std::vector<Position> apart = {{0, 1}, {1, 1}};
+  const auto stages = stage_memory(costs, apart, Recompute::layers);
+  CHECK(stages[0].kept == Bytes{21});
+  CHECK(stages[0].sent == Bytes{300});  // b is kept anyway
+  CHECK(stages[0].again == Bytes{480});
+  CHECK(stages[0].done == Bytes{501});
+  CHECK(stages[0].again_by_input == Bytes{979});
+  CHECK(stages[0].done_by_weight == Bytes{1000});
+  CHECK(stages[1].received() == Bytes{320});
+  CHECK(stage_memory(costs, apart, Recompute::full)[0].sent == Bytes{320});
+  CHECK(stage_memory(costs, apart, Recompute::none)[0].sent == Bytes{0});
+  // On one device: d reads b and c.
+  const auto together = stage_memory(costs, {{0, 2}}, Recompute::layers);
+  CHECK(together[0].kept == Bytes{321});
+  CHECK(together[0].sent == Bytes{0});
+  CHECK(together[1].sent == Bytes{0});
+}
+
+TEST_CASE("a layer that keeps less than it hands on needs nothing more to be made again") {
+  Checkpoints checkpoints;
+  checkpoints.add({.output = {10}, .activation = {3}}, /*read_inside=*/true);
+  CHECK(checkpoints.inputs == Bytes{10});
+  CHECK(checkpoints.again == Bytes{0});
+}
+
+TEST_CASE("layer by layer, every part of the peak, by hand and less than either other way") {
+  // Four layers a stage: each keeps 100 of which 10 go on; 1F1B on two devices has 2 in flight.
+  const auto peaks = [](Recompute recompute, std::uint32_t micro_batches, const char* schedule) {
+    std::vector<Layer> layers(8);
+    for (std::size_t i = 0; i < layers.size(); ++i) layers[i].name = "l" + std::to_string(i);
+    const LayerGraph graph = LayerGraph::chain(std::move(layers));
+    std::vector<LayerCosts> costs(8);
+    for (LayerCosts& cost : costs) {
+      cost.forward.mean = nanoseconds(10);
+      cost.backward.mean = nanoseconds(20);
+      cost.output = {10};
+      cost.activation = {100};
+    }
+    const Partition partition = make_partition(graph.topological_order(), {4, 4}, {{{0}}, {{1}}});
+    const StageCosts stages = stage_costs(graph, costs, partition);
+    const PipelineShape shape = pipeline_shape(partition, micro_batches);
+    const ScheduleRule& rule = *find_schedule_rule(schedule);
+    const auto made = generate(rule, shape, windows(rule, shape, std::nullopt), {});
+    REQUIRE(made);
+    const auto run =
+        lower(*made, stages, {{0}, {1}}, flat_cluster(2, {}), {.recompute = recompute}, {});
+    REQUIRE(run);
+    const MemoryRules rules{.recompute = recompute, .weight_versions = {1, 1}};
+    return measure_memory(*run, stages, rules,
+                          memory_steps(*run, simulate(*run), stages, shape.positions, rules));
+  };
+  // GPipe, 6 micro-batches. Device 0: three inputs of layers each, the last layer's activation made
+  // again, one gradient received.
+  const auto gpipe = peaks(Recompute::layers, 6, "gpipe");
+  CHECK(gpipe[0].peak.activations == Bytes{6 * 30 + 100});
+  CHECK(gpipe[0].peak.buffers == Bytes{10});
+  CHECK(gpipe[1].peak.activations == Bytes{6 * 30 + 100});
+  CHECK(gpipe[1].peak.buffers == Bytes{6 * 10});
+  CHECK(gpipe[1].peak_op == "1B0");
+  CHECK(peaks(Recompute::full, 6, "gpipe")[1].peak.sum() == Bytes{400 + 60});
+  CHECK(peaks(Recompute::none, 6, "gpipe")[1].peak.sum() == Bytes{2400 + 60});
+  // With many in flight the inputs of layers are more than one stage's activations.
+  CHECK(peaks(Recompute::layers, 20, "gpipe")[1].peak.sum() >
+        peaks(Recompute::full, 20, "gpipe")[1].peak.sum());
+}
+
 TEST_CASE("a slow link makes outputs of recomputed stages wait in memory") {
   test::TestPipeline t = pipeline("gpipe", 2, 4);
-  t.options.recompute = true;
+  t.options.recompute = Recompute::full;
   t.activation = {1};
   t.link.bandwidth = BytesPerSecond{100'000'000};  // 10 B take 100 ns
   CHECK(memory_of(t)[0].peak.buffers == Bytes{40});
@@ -130,7 +232,7 @@ TEST_CASE("ops that take no time hold their memory all the same, one micro-batch
 TEST_CASE("running sums end at zero and never fall below") {
   for (const char* schedule :
        {"naive", "gpipe", "1f1b", "eager-1f1b", "delayed-backward", "pipedream"}) {
-    for (const bool recompute : {false, true}) {
+    for (const Recompute recompute : {Recompute::none, Recompute::full, Recompute::layers}) {
       for (const bool blocking : {false, true}) {
         test::TestPipeline t = pipeline(schedule, 3, 20);
         t.options.recompute = recompute;

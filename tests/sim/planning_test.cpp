@@ -94,6 +94,7 @@ TEST_CASE(
       {"name: gpipe, micro_batches: 6", true},
       {"name: 1f1b, micro_batches: 4", true},
       {"name: 1f1b, micro_batches: 12, recompute: full", true},
+      {"name: 1f1b, micro_batches: 12, recompute: layers", true},
       {"name: eager-1f1b, micro_batches: 6", true},
       {"name: naive, micro_batches: 4", true},
       {"name: delayed-backward, micro_batches: 6", true},
@@ -126,21 +127,28 @@ TEST_CASE("with a flush weights are held once, and what fits is planned") {
 
 TEST_CASE("with recomputation activations are held once, and what fits is planned") {
   // Stage 0 has four micro-batches in flight: activations of 8 GB, or of 2 GB and inputs of 8 MB.
-  const auto fits = [](const std::string& recompute) {
+  // Layer by layer the whole model needs 1 GB and inputs of its layers, 7 MB.
+  const auto planned = [](const std::string& recompute, const std::string& memory) -> std::string {
     const auto scenario = parse_scenario(
         text_source("recompute.yaml",
                     "version: 1\nmodel: {uniform: {layers: 8, forward: 10 ms, backward: 20 ms, "
                     "output: 1 MB, activation: 1 GB, parameters: 1 MB}}\n"
-                    "cluster: {devices: 4, memory: 3 GB}\nplan: {stages: 4}\n"
-                    "schedule: {name: 1f1b, micro_batches: 16, recompute: " +
+                    "cluster: {devices: 4, memory: " +
+                        memory +
+                        "}\nplan: {stages: 4}\n"
+                        "schedule: {name: 1f1b, micro_batches: 16, recompute: " +
                         recompute + "}\n"),
         {});
     REQUIRE(scenario);
     const auto planning = plan_scenario(*scenario, {});
-    return planning && planning->winner().candidate.config() == "1-1-1-1";
+    return planning ? planning->winner().candidate.config() : "none";
   };
-  CHECK(fits("full"));
-  CHECK_FALSE(fits("none"));
+  CHECK(planned("full", "3 GB") == "1-1-1-1");
+  CHECK(planned("none", "3 GB") == "none");
+  CHECK(planned("layers", "3 GB") == "4");
+  CHECK(planned("layers", "1.04 GB") == "4");  // and weights and gradients, 16 MB
+  CHECK(planned("layers", "1.02 GB") != "4");
+  CHECK(planned("full", "1.04 GB") == "none");
 }
 
 TEST_CASE("with a flush a shorter pipeline may win, which the formula does not see") {

@@ -148,7 +148,7 @@ class Author {
       text += fmt::format("  chunks: {}\n", chunks_);
     if (chance(3)) text += fmt::format("  mini_batches: {}\n", dice_.roll(1, 3));
     if (chance(4)) text += "  transfers: blocking\n";
-    if (chance(4)) text += "  recompute: full\n";
+    if (chance(3)) text += chance(2) ? "  recompute: full\n" : "  recompute: layers\n";
     if (chance(3)) text += "  update_lag: 0\n";
     if (chance(3)) text += fmt::format("  bucket: {} KiB\n", dice_.roll(1, 64));
     return text;

@@ -56,6 +56,7 @@ TEST_CASE("sampled runs are the runs that a direct simulation of each gives") {
   const std::string schedules[] = {
       "schedule: {name: 1f1b, micro_batches: 6, mini_batches: 2}\n",
       "schedule: {name: gpipe, micro_batches: 5, transfers: blocking, recompute: full}\n",
+      "schedule: {name: 1f1b, micro_batches: 4, recompute: layers}\n",
       "schedule: {name: pipedream, micro_batches: 20}\n",
       "schedule: {name: data-parallel, micro_batches: 2}\n"};
   for (const std::string& cluster : {kFlat, kServers}) {

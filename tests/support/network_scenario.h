@@ -45,7 +45,9 @@ inline std::vector<std::string> plans_with_members() {
           on_devices(4, "name: gpipe, micro_batches: 6, transfers: blocking",
                      "plan: {stages: 2, replicas: [3, 1]}\n"),
           on_devices(3, "name: data-parallel, micro_batches: 2, bucket: 1 KiB"),
-          on_devices(2, "name: chimera, micro_batches: 4, recompute: full")};
+          on_devices(2, "name: chimera, micro_batches: 4, recompute: full"),
+          on_devices(4, "name: 1f1b, micro_batches: 4, recompute: layers",
+                     "plan: {stages: 2, data_parallel: 2}\n")};
 }
 
 }  // namespace plumbline::test

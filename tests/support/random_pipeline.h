@@ -26,7 +26,9 @@ inline TestPipeline random_pipeline(std::uint64_t seed) {
   t.link.latency = std::chrono::nanoseconds(dice.roll(0, 1) * dice.roll(0, 30));
   if (dice.roll(0, 1) == 1) t.link.bandwidth = BytesPerSecond{dice.roll(20, 500) * 1'000'000'000};
   t.options.blocking = dice.roll(0, 3) == 0;
-  t.options.recompute = dice.roll(0, 3) == 0;
+  constexpr Recompute kinds[] = {Recompute::none, Recompute::none, Recompute::full,
+                                 Recompute::layers};
+  t.options.recompute = kinds[dice.roll(0, 3)];
   t.options.overheads = {std::chrono::nanoseconds(dice.roll(0, 2)),
                          std::chrono::nanoseconds(dice.roll(0, 2)),
                          std::chrono::nanoseconds(dice.roll(0, 9))};
