@@ -42,6 +42,36 @@ std::optional<plumbline::Diagnostic> wrong_subcommand(const CLI::App& app, int a
   return std::nullopt;
 }
 
+/// What was said to the command that was reached and that it does not take: an option, or else a
+/// word.
+plumbline::Diagnostic unexpected(const CLI::App& app) {
+  const CLI::App* command = &app;
+  std::string name = app.get_name();
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().back();
+    name += " " + command->get_name();
+  }
+  const std::vector<std::string> rest = command->remaining();
+  const auto is_option = [](const std::string& word) { return word.rfind('-', 0) == 0; };
+  auto word = std::find_if(rest.begin(), rest.end(), is_option);
+  if (word == rest.end()) word = rest.begin();
+  plumbline::Diagnostic wrong;
+  wrong.help = name + " --help tells what it takes";
+  if (word == rest.end()) {
+    wrong.message = "there is something that " + name + " does not take";
+    return wrong;
+  }
+  const std::string said = word->substr(0, is_option(*word) ? word->find('=') : word->npos);
+  wrong.message = "'" + plumbline::clipped(said) + "' is nothing that " + name + " takes";
+  std::vector<std::string> names;
+  for (const CLI::Option* known : command->get_options()) {
+    for (const std::string& option : known->get_lnames()) names.push_back("--" + option);
+  }
+  const std::string meant = plumbline::did_you_mean(said, names);
+  if (!meant.empty()) wrong.help = meant;
+  return wrong;
+}
+
 /// A command that is not begun.
 struct Refused {
   plumbline::Diagnostic why;
@@ -85,6 +115,8 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const Refused& refused) {
     return plumbline::fail({refused.why});
+  } catch (const CLI::ExtrasError&) {
+    return plumbline::fail({unexpected(app)});
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? plumbline::ExitCode::done : plumbline::ExitCode::wrong_input;
   }

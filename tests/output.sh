@@ -128,6 +128,15 @@ fi
 expect "no subcommand is exit 2" 2 $?
 "$plumbline" --help > /dev/null
 expect "--help is exit 0" 0 $?
+told=$("$plumbline" bubble --stages 4 --micro-batches 8 --chunks 2 2>&1)
+expect "an option that is none is exit 2" 2 $?
+[ "$told" = "error: '--chunks' is nothing that plumbline bubble takes
+  help: plumbline bubble --help tells what it takes" ]
+expect "and is told by its name" 0 $?
+told=$("$plumbline" simulate $example --no-timelin 2>&1)
+[ "$told" = "error: '--no-timelin' is nothing that plumbline simulate takes
+  help: did you mean '--no-timeline'?" ]
+expect "with the one that is like it" 0 $?
 "$plumbline" simulate --json $example > "$work/again.json"
 cmp -s "$work/stdout.json" "$work/again.json"
 expect "the same input gives the same bytes" 0 $?
