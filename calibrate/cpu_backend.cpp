@@ -11,6 +11,7 @@
 #include "calibrate/buffer.h"
 #include "calibrate/cpu_core.h"
 #include "calibrate/cpu_stage.h"
+#include "calibrate/gradient_width.h"
 #include "calibrate/machine.h"
 #include "calibrate/matrix_product.h"
 #include "calibrate/optimizer.h"
@@ -595,6 +596,7 @@ Result<std::unique_ptr<CpuBackend>> cpu_backend(const Scenario& scenario,
         "model: {network: FILE, profile: FILE}; --backend synthetic runs any model");
   }
   if (auto refused = refuse_for_cpu(*scenario.network, scenario.model_mark)) return *refused;
+  if (auto refused = refuse_gradient_width(scenario)) return *refused;
   return std::unique_ptr<CpuBackend>(std::make_unique<CpuBackendOnNetwork>(scenario, options));
 }
 

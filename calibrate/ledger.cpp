@@ -211,7 +211,7 @@ DeviceMemory Ledger::peak() const {
   for (const Stage& stage : stages_) {
     const Bytes parameters = plan_.pipeline.costs.stages[stage.stage].parameters;
     memory.peak.weights += parameters;
-    memory.peak.gradients += parameters;
+    memory.peak.gradients += plan_.pipeline.costs.stages[stage.stage].gradients;
     memory.peak.optimizer +=
         optimizer_bytes(plan_.memory, parameters, plan_.graph.stage_slots[stage.stage].size());
     memory.peak.stash += parameters * (stage.most_kept - 1);

@@ -174,7 +174,7 @@ std::vector<std::string> notes_of(const TransformerShape& shape,
         "another group");
   notes.emplace_back(
       "training.optimizer_state says how many bytes the optimizer holds for each byte of "
-      "parameters; without it, none");
+      "parameters, training.gradients how many their gradients take; without them 0 and 1");
   notes.emplace_back("the optimizer's step takes no time here: give the layers an update");
   return notes;
 }

@@ -81,6 +81,7 @@ SearchSpace space_of(const PlannerInput& input, const Cuts& cuts) {
   }
   space.memory = input.cluster.memory;
   space.optimizer_state = input.optimizer_state;
+  space.gradient_width = input.gradient_width;
   space.overhead = added_per_stage(input);
   space.stages_at_most = input.stages_at_most;
   space.straight = input.straight;

@@ -15,13 +15,14 @@ namespace plumbline {
 namespace {
 
 std::vector<FormulaStage> formula_stages(const PlannerInput& input, const Partition& partition) {
-  const StageCosts costs = stage_costs(input.graph, input.costs, partition);
+  const StageCosts costs = stage_costs(input.graph, input.costs, partition, input.gradient_width);
   std::vector<FormulaStage> stages;
   for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
     const StageCost& cost = costs.stages[s];
     stages.push_back(
         {.compute = cost.forward + cost.backward + cost.update + added_per_stage(input),
          .parameters = cost.parameters,
+         .gradients = cost.gradients,
          .activation = cost.activation,
          .checkpoints = cost.checkpoints,
          .crossing = costs.crossing(s),
@@ -78,17 +79,19 @@ DataParallelPlan data_parallel(const PlannerInput& input, std::uint32_t devices)
     result.period_s = published_data_parallel(cost.forward + cost.backward, whole.parameters,
                                               published_levels(input.cluster, result.devices));
   } else {
-    const double ring = all_reduce_ns(input.cluster, whole.devices, whole.parameters);
+    const double ring = all_reduce_ns(input.cluster, whole.devices, whole.gradients);
     const double per_op = static_cast<double>(input.overheads.per_op.count());
-    // Of a sharded optimizer the gather, half of the ring, comes behind an update of a share.
+    // Of a sharded optimizer the gather, half of a ring, comes behind an update of a share.
     const bool sharded = input.residency.sharded_optimizer;
-    const double behind = sharded ? ring / 2 : 0;
+    const double reduce = sharded ? ring / 2 : ring;
+    const double behind =
+        sharded ? all_reduce_ns(input.cluster, whole.devices, whole.parameters) / 2 : 0;
     const double updates =
         static_cast<double>(cost.update.count()) / (sharded ? result.devices : 1);
     const double f = static_cast<double>(cost.forward.count()) + per_op;
     const double b = static_cast<double>(cost.backward.count()) + per_op;
     const double own = share_of_micro_batches(input.residency.micro_batches, devices);
-    const double step = f + std::max(b, ring - behind) + updates + per_op + behind;
+    const double step = f + std::max(b, reduce) + updates + per_op + behind;
     result.period_s = ((own - 1) * (f + b) + step) / own / devices / 1e9;
   }
   const double state = input.optimizer_state * input.residency.optimizer_share(result.devices);
@@ -124,15 +127,16 @@ PlanCandidate cut_plan(const PlannerInput& input, const std::vector<LayerId>& or
 
 void price(const PlannerInput& input, PlanCandidate& plan) {
   const std::vector<FormulaStage> stages = formula_stages(input, plan.partition());
-  const FormulaTime time = formula_time(input.cluster, stages, input.activation_transfers);
+  const FormulaTime time =
+      formula_time(input.cluster, stages, input.residency, input.activation_transfers);
   plan.period_s = time.period_ns / 1e9;
   plan.bottleneck = time.bottleneck;
   plan.traffic = time.traffic;
   for (std::uint32_t s = 0; s < stages.size(); ++s) {
     PlannedStage& stage = plan.stages[s];
     stage.compute = stages[s].compute;
-    stage.synchronization =
-        round_up(all_reduce_ns(input.cluster, stages[s].devices, stages[s].parameters));
+    stage.synchronization = round_up(
+        all_reduce_ns(input.cluster, stages[s].devices, reduced_bytes(stages[s], input.residency)));
     stage.weight_versions = input.residency.versions(stage.warm_up + 1);
     HeldInputs inputs;
     if (s > 0) {

@@ -35,7 +35,8 @@ struct CardLoad {
 /// Gathers the largest term and the loads of cards.
 class Loads {
  public:
-  explicit Loads(const Cluster& cluster) : cluster_(cluster) {}
+  Loads(const Cluster& cluster, const Residency& residency)
+      : cluster_(cluster), residency_(residency) {}
 
   void term(double ns, BottleneckKind kind, std::uint32_t stage) {
     if (ns <= time_.period_ns) return;
@@ -46,9 +47,9 @@ class Loads {
   void ring(const FormulaStage& stage, std::uint32_t s) {
     const auto replicas = static_cast<std::uint32_t>(stage.devices.size());
     if (replicas == 1) return;
-    const double each = ring_bytes(stage.parameters, replicas);
-    term(all_reduce_ns(cluster_, stage.devices, stage.parameters) / replicas,
-         BottleneckKind::all_reduce, s);
+    const Bytes bytes = reduced_bytes(stage, residency_);
+    const double each = ring_bytes(bytes, replicas);
+    term(all_reduce_ns(cluster_, stage.devices, bytes) / replicas, BottleneckKind::all_reduce, s);
     traffic_ += each;  // r members send, once every r micro-batches
     std::map<Card, std::uint32_t> leaving;
     for (std::uint32_t i = 0; i < replicas; ++i) {
@@ -99,6 +100,7 @@ class Loads {
   }
 
   const Cluster& cluster_;
+  const Residency& residency_;
   FormulaTime time_;
   double traffic_ = 0;
   std::map<Card, CardLoad> cards_;
@@ -106,28 +108,32 @@ class Loads {
 
 }  // namespace
 
-double ring_bytes(Bytes parameters, std::uint32_t replicas) {
-  return 2.0 * (replicas - 1) * static_cast<double>(parameters.count) / replicas;
+Bytes reduced_bytes(const FormulaStage& stage, const Residency& residency) {
+  if (!residency.sharded_optimizer) return stage.gradients;
+  return {(stage.gradients.count + stage.parameters.count + 1) / 2};
 }
 
-double all_reduce_ns(const Cluster& cluster, const std::vector<DeviceId>& devices,
-                     Bytes parameters) {
+double ring_bytes(Bytes bytes, std::uint32_t replicas) {
+  return 2.0 * (replicas - 1) * static_cast<double>(bytes.count) / replicas;
+}
+
+double all_reduce_ns(const Cluster& cluster, const std::vector<DeviceId>& devices, Bytes bytes) {
   const auto replicas = static_cast<std::uint32_t>(devices.size());
-  if (replicas == 1 || parameters.count == 0) return 0;
+  if (replicas == 1 || bytes.count == 0) return 0;
   double latency = 0;
   double slowest = 0;
-  const double bytes = ring_bytes(parameters, replicas);
+  const double each = ring_bytes(bytes, replicas);
   for (std::uint32_t i = 0; i < replicas; ++i) {
     const Link link = cluster.path(devices[i], devices[(i + 1) % replicas]).link;
     latency = std::max(latency, static_cast<double>(link.latency.count()));
-    slowest = std::max(slowest, time_ns(bytes, link));
+    slowest = std::max(slowest, time_ns(each, link));
   }
   return 2.0 * (replicas - 1) * latency + slowest;
 }
 
 FormulaTime formula_time(const Cluster& cluster, const std::vector<FormulaStage>& stages,
-                         bool activation_transfers) {
-  Loads loads(cluster);
+                         const Residency& residency, bool activation_transfers) {
+  Loads loads(cluster, residency);
   for (std::uint32_t s = 0; s < stages.size(); ++s) {
     loads.term(static_cast<double>(stages[s].compute.count()) /
                    static_cast<double>(stages[s].devices.size()),
@@ -157,9 +163,10 @@ std::uint32_t inputs_held(std::uint32_t front_replicas, std::uint32_t front_in_f
 
 double peak_memory(const FormulaStage& stage, std::uint32_t in_flight, const HeldInputs& inputs,
                    const Residency& residency, double optimizer_state) {
-  const double copies = residency.versions(in_flight) + 1.0 + optimizer_state;
+  const double copies = residency.versions(in_flight) + optimizer_state;
   const std::uint32_t with_checkpoints = residency.with_checkpoints(in_flight);
   return static_cast<double>(stage.parameters.count) * copies +
+         static_cast<double>(stage.gradients.count) +
          static_cast<double>(stage.activation.count) * residency.with_activations(in_flight) +
          static_cast<double>(stage.checkpoints.inputs.count) * with_checkpoints +
          (with_checkpoints > 0 ? static_cast<double>(stage.checkpoints.again.count) : 0) +

@@ -10,23 +10,27 @@
 namespace plumbline {
 
 /// 2 (r - 1) / r x bytes: what each of r members of a flat ring all-reduce sends.
-double ring_bytes(Bytes parameters, std::uint32_t replicas);
+double ring_bytes(Bytes bytes, std::uint32_t replicas);
 
 /// One all-reduce over these devices in their order: 2 (r - 1) x the longest latency plus
 /// ring_bytes over the least bandwidth of the ring's links, in nanoseconds. 0 for one device
 /// or no bytes.
-double all_reduce_ns(const Cluster& cluster, const std::vector<DeviceId>& devices,
-                     Bytes parameters);
+double all_reduce_ns(const Cluster& cluster, const std::vector<DeviceId>& devices, Bytes bytes);
 
 /// What the formula needs to know of a stage.
 struct FormulaStage {
   Duration compute{};  ///< F + B + U.
   Bytes parameters;
+  Bytes gradients;
   Bytes activation;
   Checkpoints checkpoints;  ///< Where each layer is run again by itself.
   Bytes crossing;           ///< Behind it; 0 for the last.
   std::vector<DeviceId> devices;
 };
+
+/// What goes around the ring of a stage's replicas as if all-reduced: its gradients; where these
+/// share the optimizer, its gradients half of the way and its weights the other half.
+Bytes reduced_bytes(const FormulaStage& stage, const Residency& residency);
 
 /// What the formula says.
 struct FormulaTime {
@@ -49,7 +53,7 @@ struct FormulaTime {
 /// (then stage by stage) is the bottleneck among equals. Without `activation_transfers` outputs and
 /// gradients cost nothing, but still count as traffic.
 FormulaTime formula_time(const Cluster& cluster, const std::vector<FormulaStage>& stages,
-                         bool activation_transfers);
+                         const Residency& residency, bool activation_transfers);
 
 /// Warm-ups with which strict alternation of F and B runs at the formula's rate on free links: 0
 /// for the last stage, and in front of it ceil(r_behind (w_behind + 1) / r) + `extra`: a stage has

@@ -11,6 +11,7 @@
 
 #include "models/bug.h"
 #include "schedules/plan_formula.h"
+#include "schedules/stage_costs.h"
 
 namespace plumbline {
 namespace {
@@ -141,7 +142,7 @@ class Search {
     const FormulaStage stage = bytes_between(k, j);
     for (std::uint32_t r = 1; r <= most_replicas_; ++r) {
       if (compute / r > bounds_.period_ns || !space_.residency.takes(r)) continue;
-      const double ring = ring_bytes(stage.parameters, r);
+      const double ring = ring_bytes(reduced_bytes(stage, space_.residency), r);
       for (std::uint32_t position = 0; position + r <= space_.positions; ++position) {
         const Range range = entries_[j][cell(position, r)];
         if (range.count == 0) continue;
@@ -170,6 +171,7 @@ class Search {
   FormulaStage bytes_between(std::uint32_t k, std::uint32_t j) const {
     FormulaStage stage;
     stage.parameters = sums_.parameters[j] - sums_.parameters[k];
+    stage.gradients = gradient_bytes(stage.parameters, space_.gradient_width);
     stage.activation = sums_.activation[j] - sums_.activation[k];
     stage.crossing = sums_.crossing[j];
     if (space_.memory && space_.residency.recompute == Recompute::layers)
@@ -189,7 +191,8 @@ class Search {
       // shares of a sharded optimizer state are one.
       const double held =
           static_cast<double>(sums_.activation[k].count) * least_in_flight_[label.devices] +
-          (2 + space_.optimizer_state) * static_cast<double>(sums_.parameters[k].count);
+          (1 + space_.gradient_width + space_.optimizer_state) *
+              static_cast<double>(sums_.parameters[k].count);
       const double front = std::ceil(held / static_cast<double>(space_.memory->count) * (1 - 1e-9));
       if (label.devices + front > space_.devices) return;
       if (position + r + front > space_.positions) return;

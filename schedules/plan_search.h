@@ -25,6 +25,7 @@ struct SearchSpace {
   Link inner, outer;  ///< Within a group, and between groups.
   std::optional<Bytes> memory;
   double optimizer_state = 0;
+  double gradient_width = 1;
   Duration overhead{};  ///< Added to each stage's F + B + U.
   std::optional<std::uint32_t> stages_at_most;
   bool straight = false;

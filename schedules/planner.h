@@ -35,6 +35,7 @@ struct PlannerInput {
   std::optional<std::uint32_t> devices_at_most{};  ///< Absent = all of the cluster.
   std::optional<std::uint32_t> stages_at_most{};   ///< Absent = as many as pay.
   double optimizer_state = 0;                      ///< Bytes for each byte of parameters.
+  double gradient_width = 1;                       ///< Bytes for each byte of parameters.
   Residency residency{};                           ///< As an asynchronous 1F1B pipeline's.
   Overheads overheads{};                           ///< `per_op` lengthens F, B and U (calibrated).
   bool straight = false;                           ///< One replica a stage.

@@ -3,6 +3,7 @@
 #include "schedules/stage_costs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "models/bug.h"
@@ -34,8 +35,15 @@ Bytes StageCosts::inputs_made_in(std::uint32_t s, std::uint32_t last) const {
   return sum;
 }
 
+Bytes gradient_bytes(Bytes parameters, double width) {
+  if (width == 1) return parameters;  // exact beyond 2^53, too
+  constexpr double most = 1e18;
+  const double bytes = std::ceil(static_cast<double>(parameters.count) * width);
+  return {static_cast<std::int64_t>(std::min(bytes, most))};
+}
+
 StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
-                       const Partition& partition) {
+                       const Partition& partition, double gradient_width) {
   PLUMBLINE_CHECK(costs.size() == graph.size(), costs.size(), graph.size());
   StageCosts result;
   std::vector<std::uint32_t> stage_of(graph.size(), 0);
@@ -52,6 +60,7 @@ StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& c
       sum.parameters += graph.layer(layer).parameters;
       sum.activation += cost.activation;
     }
+    sum.gradients = gradient_bytes(sum.parameters, gradient_width);
     result.stages.push_back(sum);
   }
   std::vector<std::uint32_t> last_used(graph.size(), 0);

@@ -28,6 +28,7 @@ struct StageCost {
   Duration backward_weight{};  ///< W.
   Duration update{};
   Bytes parameters;
+  Bytes gradients;          ///< Of the parameters.
   Bytes activation;         ///< Kept from F until B (W where split).
   Checkpoints checkpoints;  ///< Where each layer is run again by itself.
   /// In the order in which the backward makes them; their parts add up to `backward`. Empty = the
@@ -62,15 +63,19 @@ struct StageCosts {
   Bytes inputs_made_in(std::uint32_t s, std::uint32_t last) const;
 
   friend StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
-                                const Partition& partition);
+                                const Partition& partition, double gradient_width);
 
  private:
   std::vector<Bytes> crossing_;
 };
 
+/// The gradients of parameters, `width` bytes for each byte of them; whole bytes, rounded up. At
+/// most the 10^18 B that a model may have in all, so that sums of them stay far from overflow.
+Bytes gradient_bytes(Bytes parameters, double width);
+
 /// Sums the costs of the layers over the stages of `partition`.
 /// Requires: one entry of `costs` for each layer of the graph.
 StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
-                       const Partition& partition);
+                       const Partition& partition, double gradient_width = 1);
 
 }  // namespace plumbline

@@ -55,7 +55,7 @@ StageCosts Wiring::with_whole_updates(StageCosts costs) const {
     if (r == 1 && !stashes) continue;
     StageCost& stage = costs.stages[s];
     Duration more{};
-    if (add_up) more += (r - 1) * transfer_time(stage.parameters, *add_up);
+    if (add_up) more += (r - 1) * transfer_time(stage.gradients, *add_up);
     if (stash && stashes) more += transfer_time(stage.parameters, *stash);
     const std::int64_t shares = options_.sharded_optimizer ? r : 1;
     stage.update = Duration{((stage.update + more).count() + shares - 1) / shares};
@@ -159,7 +159,7 @@ void Wiring::add_collectives(std::uint32_t stage, const StageCost& cost) {
   };
   const bool sharded = options_.sharded_optimizer;
   const auto kind = sharded ? ActivityKind::reduce_scatter : ActivityKind::all_reduce;
-  if (cost.buckets.empty()) reductions_[stage].push_back(collective(kind, cost.parameters));
+  if (cost.buckets.empty()) reductions_[stage].push_back(collective(kind, cost.gradients));
   for (const GradientBucket& bucket : cost.buckets)
     reductions_[stage].push_back(collective(kind, bucket.bytes));
   if (sharded) gathers_[stage] = collective(ActivityKind::all_gather, cost.parameters);

@@ -159,7 +159,7 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts&
     for (const std::uint32_t slot : graph.stage_slots[s]) {
       DeviceMemory& device = devices[slot];
       device.peak.weights += parameters;
-      device.peak.gradients += parameters;
+      device.peak.gradients += costs.stages[s].gradients;
       device.peak.optimizer += optimizer_bytes(rules, parameters, graph.stage_slots[s].size());
       device.peak.stash += parameters * (versions - 1);
       device.weight_versions = std::max(device.weight_versions, versions);
@@ -193,7 +193,8 @@ double most_memory(const StageCosts& costs, const MemoryRules& rules, std::uint3
   double sum = 0;
   for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
     const auto parameters = static_cast<double>(costs.stages[s].parameters.count);
-    sum += parameters * (2 + rules.optimizer_state + rules.weight_versions[s]);
+    sum += parameters * (1 + rules.optimizer_state + rules.weight_versions[s]);
+    sum += static_cast<double>(costs.stages[s].gradients.count);
     sum += static_cast<double>(costs.stages[s].activation.count + 3 * costs.crossing(s).count) *
            micro_batches;
     if (rules.recompute == Recompute::layers)  // outputs may be more than activations

@@ -18,10 +18,10 @@ namespace {
 
 /// Sums over the layers must stay far from the end of 64 bits, so they are taken in floating point
 /// first.
-std::optional<Diagnostic> refuse_large_sums(const LayerGraph& graph,
-                                            const std::vector<LayerCosts>& layers,
-                                            const Mark& mark) {
+std::optional<Diagnostic> refuse_large_sums(const Scenario& scenario,
+                                            const std::vector<LayerCosts>& layers) {
   constexpr double most = 1e18;
+  const Mark& mark = scenario.model_mark;
   double time = 0;
   double bytes = 0;
   for (const LayerCosts& layer : layers) {
@@ -33,7 +33,8 @@ std::optional<Diagnostic> refuse_large_sums(const LayerGraph& graph,
               static_cast<double>(layer.split->weight.mean.count());
     bytes += static_cast<double>(layer.output.count) + static_cast<double>(layer.activation.count);
   }
-  for (const Layer& layer : graph.layers()) bytes += static_cast<double>(layer.parameters.count);
+  for (const Layer& layer : scenario.model.graph.layers())
+    bytes += static_cast<double>(layer.parameters.count) * std::max(1.0, scenario.gradient_width);
   if (time > most)
     return input_error(
         mark, "the model's times add up to more than the 10^18 ns (30 years) that are simulated");
@@ -137,12 +138,16 @@ std::optional<Diagnostic> refuse_accumulation(const Scenario& scenario,
 /// first, as data-parallel training all-reduces them while the backward goes on.
 std::vector<GradientBucket> gradient_buckets(const LayerGraph& graph,
                                              const std::vector<LayerCosts>& costs,
-                                             const std::vector<LayerId>& order, Bytes size) {
+                                             const std::vector<LayerId>& order, Bytes size,
+                                             double gradient_width) {
   std::vector<GradientBucket> buckets(1);
+  Bytes parameters, gradients;  // up to here, so that buckets add up to all
   for (auto layer = order.rbegin(); layer != order.rend(); ++layer) {
     if (buckets.back().bytes >= size) buckets.emplace_back();
     buckets.back().backward += costs[layer->value].backward.mean;
-    buckets.back().bytes += graph.layer(*layer).parameters;
+    parameters += graph.layer(*layer).parameters;
+    buckets.back().bytes += gradient_bytes(parameters, gradient_width) - gradients;
+    gradients = gradient_bytes(parameters, gradient_width);
   }
   if (buckets.size() == 1) buckets.clear();
   return buckets;
@@ -283,10 +288,9 @@ std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<Layer
   if (!profile.in_flight.empty()) most = most_in_flight(pipeline.schedule);
   if (!most.empty() && !has_neighbours) {
     scale_in_flight(graph, profile.in_flight, pipeline.partition, most, layers);
-    if (auto refused = refuse_large_sums(graph, layers, scenario.model_mark))
-      return Diagnostics{*refused};
+    if (auto refused = refuse_large_sums(scenario, layers)) return Diagnostics{*refused};
   }
-  pipeline.costs = stage_costs(graph, layers, pipeline.partition);
+  pipeline.costs = stage_costs(graph, layers, pipeline.partition, scenario.gradient_width);
   if (!scenario.neighbours_slow) return std::nullopt;
   std::vector<KindFactors> factors(pipeline.partition.stages.size(), profile.slowdown);
   if (!most.empty() && has_neighbours) {
@@ -320,8 +324,7 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
 
   if (!scenario.neighbours_slow)
     run_alone(scenario.model.graph, scenario.model.profile.slowdown, sized.layers);
-  if (auto refused = refuse_large_sums(scenario.model.graph, sized.layers, scenario.model_mark))
-    return *refused;
+  if (auto refused = refuse_large_sums(scenario, sized.layers)) return *refused;
 
   // Layers to stages to devices.
   auto partition = as ? Result<Partition>(*as) : place(scenario, sized.layers);
@@ -352,9 +355,9 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
   if (auto refused = add_costs(scenario, sized.layers, pipeline)) return *refused;
   note_missing_split(pipeline);
   if (scenario.schedule.whole_model() && scenario.copies > 1) {
-    pipeline.costs.stages.front().buckets =
-        gradient_buckets(scenario.model.graph, sized.layers,
-                         pipeline.partition.stages.front().layers, scenario.schedule.bucket);
+    pipeline.costs.stages.front().buckets = gradient_buckets(
+        scenario.model.graph, sized.layers, pipeline.partition.stages.front().layers,
+        scenario.schedule.bucket, scenario.gradient_width);
   }
   pipeline.weights = weight_versions(pipeline.schedule, scenario.schedule.updates);
   if (auto refused = refuse_versions(scenario, pipeline)) return *refused;

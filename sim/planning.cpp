@@ -224,6 +224,7 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
                      .cost_model = plan.cost_model,
                      .devices_at_most = options.devices_at_most,
                      .optimizer_state = scenario.optimizer_state,
+                     .gradient_width = scenario.gradient_width,
                      .residency = residency_of(scenario),
                      .overheads = scenario.overheads,
                      .straight = options.straight,

@@ -316,6 +316,10 @@ class ScenarioReader {
                      "one of them out");
     }
     if (auto factor = section->real("optimizer_state")) scenario_.optimizer_state = factor->value;
+    if (auto width = section->real("gradients")) {
+      scenario_.gradient_width = width->value;
+      scenario_.gradient_mark = width->mark;
+    }
     if (auto stage = section->count("zero_stage")) {
       scenario_.sharded_optimizer = stage->value == 1;
       if (scenario_.sharded_optimizer && scenario_.schedule.asynchronous()) {

@@ -59,6 +59,8 @@ struct Scenario {
   std::int64_t micro_batch_size = 1;
   std::int64_t copies = 1;  ///< Of the pipeline: data_parallel, or all devices with data-parallel.
   double optimizer_state = 0;
+  double gradient_width = 1;  ///< Bytes of gradients for each byte of parameters.
+  Mark gradient_mark;
   bool sharded_optimizer = false;  ///< training.zero_stage is 1.
   Overheads overheads;
   std::optional<NoiseSection> noise;  ///< Where runs with noise are sampled.

@@ -168,6 +168,10 @@ const SectionFormat& training_format() {
             {real(1000)},
             "Bytes of optimizer state for each byte of parameters; Adam in fp32: 2.",
             "0"},
+           {"gradients",
+            {real(1000)},
+            "Bytes of gradients for each byte of parameters; in fp32 of bf16 weights: 2.",
+            "1"},
            {"zero_stage",
             {count(0, 1)},
             "1: replicas and copies of a stage share its optimizer state and its update (ZeRO): "

@@ -349,6 +349,10 @@ TEST_CASE("what the cpu backend does not run is told") {
   network.layers.pop_back();
   scenario.network = std::make_shared<const Network>(network);
   CHECK(message() == "the network 'n' does not end in a head, so it has no loss");
+  scenario = network_scenario(
+      kMlp, on_devices(2, "name: 1f1b, micro_batches: 4", "training: {gradients: 2}\n"));
+  CHECK(message() ==
+        "training.gradients is 2, and a network is run with gradients as wide as its parameters");
   scenario.network = nullptr;
   CHECK(message() ==
         "the cpu backend executes networks, and the model is known by its times alone");

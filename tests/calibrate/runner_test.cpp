@@ -221,6 +221,8 @@ TEST_CASE("every law holds on real runs with replicas and copies") {
           subject_of(uneven(schedule, "devices: 6" + link, "stages: 3, data_parallel: 2", more)));
       check_laws(subject_of(uneven(schedule, "devices: 5" + link, "stages: 3, replicas: [2, 1, 2]",
                                    more, ", zero_stage: 1")));
+      check_laws(subject_of(uneven(schedule, "devices: 6" + link, "stages: 3, data_parallel: 2",
+                                   more, ", gradients: 2")));
     }
     check_laws(subject_of(
         uneven("pipedream", "devices: 5" + link, "stages: 3, replicas: [2, 1, 2]", more)));

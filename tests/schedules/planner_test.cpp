@@ -163,13 +163,14 @@ class BruteForce {
       devices += cuts_[s].replicas;
       partition.stages.push_back(stage);
     }
-    const StageCosts costs = stage_costs(input_.graph, input_.costs, partition);
+    const StageCosts costs =
+        stage_costs(input_.graph, input_.costs, partition, input_.gradient_width);
     std::vector<FormulaStage> stages;
     std::uint32_t left = devices;
     std::uint32_t front_replicas = 0, front_in_flight = 0;
     for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
       const StageCost& c = costs.stages[s];
-      stages.push_back({c.forward + c.backward + c.update, c.parameters, c.activation,
+      stages.push_back({c.forward + c.backward + c.update, c.parameters, c.gradients, c.activation,
                         c.checkpoints, costs.crossing(s), partition.stages[s].devices});
       const auto r = static_cast<std::uint32_t>(partition.stages[s].devices.size());
       const std::uint32_t in_flight = input_.residency.in_flight(left, r);
@@ -186,7 +187,8 @@ class BruteForce {
       front_replicas = r;
       front_in_flight = in_flight;
     }
-    const FormulaTime time = formula_time(input_.cluster, stages, input_.activation_transfers);
+    const FormulaTime time =
+        formula_time(input_.cluster, stages, input_.residency, input_.activation_transfers);
     const auto count = static_cast<std::uint32_t>(stages.size());
     const double slack = best_.period_ns * 1e-11;
     if (time.period_ns > best_.period_ns + slack) return;
@@ -337,6 +339,7 @@ TEST_CASE("the calibrated plan is the best of all that fit the memory, or says t
                              .costs = model.costs,
                              .cluster = cluster,
                              .optimizer_state = static_cast<double>(dice.roll(0, 2)),
+                             .gradient_width = seed % 3 == 0 ? 1.5 : 1,
                              .residency = residency};
     if (BruteForce(input).best().period_ns == kNever) ++none;
     check_against_brute_force(input);
@@ -504,17 +507,19 @@ TEST_CASE("a server's card carries outputs, gradients and ring together") {
   // Stage 0 on devices 0, 1, 2; stage 1 on device 3. 1 kB crosses, 3 kB of parameters are reduced.
   const std::vector<FormulaStage> stages = {{.compute = Duration{3},
                                              .parameters = {3'000},
+                                             .gradients = {3'000},
                                              .activation = {},
                                              .checkpoints = {},
                                              .crossing = {1'000},
                                              .devices = {{0}, {1}, {2}}},
                                             {.compute = Duration{1},
                                              .parameters = {},
+                                             .gradients = {},
                                              .activation = {},
                                              .checkpoints = {},
                                              .crossing = {},
                                              .devices = {{3}}}};
-  const FormulaTime time = formula_time(cluster, stages, true);
+  const FormulaTime time = formula_time(cluster, stages, {}, true);
   // Server 0 sends 2/3 of the outputs, and the ring: 2 x 2/3 x 3 kB in 3 micro-batches.
   CHECK(time.period_ns == doctest::Approx(2000.0 / 3 + 4000.0 / 3));
   CHECK(time.bottleneck.kind == BottleneckKind::all_reduce);

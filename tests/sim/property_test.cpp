@@ -162,6 +162,7 @@ class Author {
                                       micro_batches_ * copies_ * dice_.roll(1, 16));
     }
     if (!rule_->asynchronous && chance(3)) text += "  zero_stage: 1\n";
+    if (chance(4)) text += "  gradients: 1.5\n";
     return text + fmt::format("  optimizer_state: {}\n", dice_.roll(0, 4));
   }
 
