@@ -13,7 +13,8 @@
 namespace plumbline {
 
 /// The books of one device over one iteration. They are kept from what the device does, op by op,
-/// and know nothing of the simulator's: the two are compared. Reservations and releases bear the
+/// and know nothing of the simulator's but how much a stage reserves and releases: the two are
+/// compared. Reservations and releases bear the
 /// real time at which they happen. An op whose operands are not there is an exception that names
 /// both: a backward before its own forward, a version of the weights that was not made yet or is
 /// gone.

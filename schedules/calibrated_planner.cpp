@@ -131,6 +131,18 @@ Diagnostic infeasible(std::string message, std::string help) {
   return diagnostic;
 }
 
+std::string_view held_of_micro_batches(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::none:
+      return "activations of micro-batches";
+    case Recompute::full:
+      return "activations of one micro-batch, inputs of micro-batches";
+    case Recompute::layers:
+      return "activations of one layer, inputs of its layers of micro-batches";
+  }
+  return "";
+}
+
 /// What to say when nothing fits: the plan that needs the least memory (of the cuts in `space`),
 /// and what its fullest stage lacks. Found by bisection over the memory, on free links, to a part
 /// in a thousand.
@@ -174,9 +186,10 @@ Diagnostic does_not_fit(const PlannerInput& input, SearchSpace space) {
                   clipped(input.graph.layer(stage->layers.front()).name),
                   clipped(input.graph.layer(stage->layers.back()).name),
                   to_text(stage->peak_memory - *input.cluster.memory)),
-      fmt::format("it needs {}: weight versions: {}, gradients, optimizer state, activations of "
-                  "micro-batches: {}; smaller micro-batches or more devices help",
-                  to_text(stage->peak_memory), stage->weight_versions, stage->warm_up + 1));
+      fmt::format("it needs {}: weight versions: {}, gradients, optimizer state, {}: {}; smaller "
+                  "micro-batches or more devices help",
+                  to_text(stage->peak_memory), stage->weight_versions,
+                  held_of_micro_batches(input.residency.recompute), stage->warm_up + 1));
 }
 
 /// The best plans of one space, best first: the exact best, then others.

@@ -527,10 +527,15 @@ FrontierCheckpoints::FrontierCheckpoints(const LayerGraph& graph,
 Checkpoints FrontierCheckpoints::between(const Frontiers& frontiers, std::uint32_t first,
                                          std::uint32_t last) const {
   Checkpoints sum;
-  for (std::uint32_t i = 0; i < costs_.size(); ++i) {
-    if (!frontiers.holds(last, i) || frontiers.holds(first, i)) continue;
-    sum.add(costs_[i], std::any_of(consumers_[i].begin(), consumers_[i].end(),
-                                   [&](std::uint32_t c) { return frontiers.holds(last, c); }));
+  const std::uint64_t* const before = frontiers.row(first);
+  const std::uint64_t* const after = frontiers.row(last);
+  for (std::uint32_t w = 0; w < frontiers.words; ++w) {
+    for (std::uint64_t layers = after[w] & ~before[w]; layers != 0; layers &= layers - 1) {
+      const auto i = w * 64 + static_cast<std::uint32_t>(std::countr_zero(layers));
+      sum.add(costs_[i].output, costs_[i].activation,
+              std::any_of(consumers_[i].begin(), consumers_[i].end(),
+                          [&](std::uint32_t c) { return frontiers.holds(last, c); }));
+    }
   }
   return sum;
 }

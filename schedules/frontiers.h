@@ -105,7 +105,7 @@ class FrontierCheckpoints {
   FrontierCheckpoints(const LayerGraph& graph, const std::vector<LayerCosts>& costs);
 
   /// Of the layers that frontier `last` has executed and frontier `first`, which is within it, has
-  /// not. O(layers + edges). Requires: frontiers of the same graph.
+  /// not. O(these layers and their edges). Requires: frontiers of the same graph.
   Checkpoints between(const Frontiers& frontiers, std::uint32_t first, std::uint32_t last) const;
 
  private:

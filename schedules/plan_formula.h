@@ -71,7 +71,7 @@ struct HeldInputs {
 };
 
 /// An upper bound of what one replica of a stage holds: versions of its weights, gradients and
-/// `optimizer_state` bytes for each byte of them, and `in_flight` micro-batches, each with its
+/// `optimizer_state` bytes for each byte of weights, and `in_flight` micro-batches, each with its
 /// activations (or what recomputation leaves of them) and the gradient received for it; and its
 /// inputs. Nothing is stashed beyond that (design, "Memory"). Requires: a backward that is not
 /// split.

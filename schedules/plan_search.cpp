@@ -139,6 +139,7 @@ class Search {
     const bool whole = k == 0 && j + 1 == frontiers_.size();
     if (work == 0 && !whole) return;
     const double compute = static_cast<double>(work + space_.overhead.count());
+    if (compute / most_replicas_ > bounds_.period_ns) return;
     const FormulaStage stage = bytes_between(k, j);
     for (std::uint32_t r = 1; r <= most_replicas_; ++r) {
       if (compute / r > bounds_.period_ns || !space_.residency.takes(r)) continue;

@@ -96,9 +96,9 @@ struct PlanCandidate {
 struct DataParallelPlan {
   std::uint32_t devices = 1;
   /// Per micro-batch. Calibrated: (F + max(B, all-reduce) + U) / devices, as every step waits for
-  /// its all-reduce; sharded: (F + max(B, half of it) + U / devices + half of it) / devices. Where
-  /// a plan has a flush, each device takes its share of the micro-batches in front of that (at
-  /// least one in all), F + B for each more, and the step is divided among all of them.
+  /// its all-reduce; sharded: (F + max(B, half of it) + U / devices + half of one of the weights) /
+  /// devices. Where a plan has a flush, each device takes its share of the micro-batches in front
+  /// of that (at least one in all), F + B for each more, and the step is divided among all of them.
   /// Published: as the original prints it, level by level.
   double period_s = 0;
   Bytes peak_memory;  ///< Per device: weights, gradients, optimizer state, activations.

@@ -26,11 +26,11 @@ struct Checkpoints {
   Bytes inputs;  ///< Of its layers, made by its layers: kept from F on.
   Bytes again;   ///< The most that one layer makes again: its activation without what is kept.
 
-  /// A layer of the stage; `read_inside` tells whether another one consumes its output.
-  void add(const LayerCosts& layer, bool read_inside) {
-    const Bytes kept = read_inside ? layer.output : Bytes{};
+  /// A layer; `is_input` tells whether another one that the device holds consumes its output.
+  void add(Bytes output, Bytes activation, bool is_input) {
+    const Bytes kept = is_input ? output : Bytes{};
     inputs += kept;
-    again = std::max(again, layer.activation - kept);
+    again = std::max(again, activation - kept);
   }
 };
 

@@ -27,10 +27,11 @@ Bytes StageCosts::only_crossing_made_in(std::uint32_t first, std::uint32_t last)
   return sum;
 }
 
-Bytes StageCosts::inputs_made_in(std::uint32_t s, std::uint32_t last) const {
-  Bytes sum = stages[s].checkpoints.inputs;
+Checkpoints StageCosts::checkpoints(std::uint32_t s, std::uint32_t last) const {
+  Checkpoints sum{stages[s].checkpoints.inputs, stages[s].again_within};
   for (const CrossingTensor& tensor : tensors) {
-    if (tensor.made == s && tensor.first_used > s && tensor.first_used <= last) sum += tensor.bytes;
+    if (tensor.made == s && tensor.first_used > s)
+      sum.add(tensor.bytes, tensor.activation, tensor.first_used <= last);
   }
   return sum;
 }
@@ -38,7 +39,8 @@ Bytes StageCosts::inputs_made_in(std::uint32_t s, std::uint32_t last) const {
 Bytes gradient_bytes(Bytes parameters, double width) {
   if (width == 1) return parameters;  // exact beyond 2^53, too
   constexpr double most = 1e18;
-  const double bytes = std::ceil(static_cast<double>(parameters.count) * width);
+  // A hair less, so that 110 B x 1.1 are 121 B.
+  const double bytes = std::ceil(static_cast<double>(parameters.count) * width * (1 - 1e-12));
   return {static_cast<std::int64_t>(std::min(bytes, most))};
 }
 
@@ -72,14 +74,19 @@ StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& c
     first_used[edge.from.value] = std::min(first_used[edge.from.value], stage_of[edge.to.value]);
   }
   for (std::uint32_t layer = 0; layer < graph.size(); ++layer) {
-    const std::uint32_t s = stage_of[layer];
-    result.stages[s].checkpoints.add(costs[layer], first_used[layer] == s);
+    StageCost& stage = result.stages[stage_of[layer]];
+    const bool is_input = first_used[layer] == stage_of[layer];
+    stage.checkpoints.add(costs[layer].output, costs[layer].activation, is_input);
+    if (!is_input && last_used[layer] > stage_of[layer]) continue;  // see tensors
+    Checkpoints within{{}, stage.again_within};
+    within.add(costs[layer].output, costs[layer].activation, is_input);
+    stage.again_within = within.again;
   }
   result.crossing_.assign(partition.stages.size(), Bytes{});
   for (std::uint32_t layer = 0; layer < graph.size(); ++layer) {
     if (last_used[layer] <= stage_of[layer]) continue;
-    result.tensors.push_back(
-        {stage_of[layer], first_used[layer], last_used[layer], costs[layer].output});
+    result.tensors.push_back({stage_of[layer], first_used[layer], last_used[layer],
+                              costs[layer].output, costs[layer].activation});
     for (std::uint32_t s = stage_of[layer]; s < last_used[layer]; ++s)
       result.crossing_[s] += costs[layer].output;
   }

@@ -17,6 +17,7 @@ namespace plumbline {
 struct GradientBucket {
   Duration backward{};  ///< The part of the backward that makes it.
   Bytes bytes;
+  Duration forward{};  ///< Of the same layers.
 };
 
 /// One stage, for one micro-batch.
@@ -31,6 +32,7 @@ struct StageCost {
   Bytes gradients;          ///< Of the parameters.
   Bytes activation;         ///< Kept from F until B (W where split).
   Checkpoints checkpoints;  ///< Where each layer is run again by itself.
+  Bytes again_within;       ///< Of that, without layers whose output only later stages read.
   /// In the order in which the backward makes them; their parts add up to `backward`. Empty = the
   /// gradients are all-reduced as one piece, after the last backward.
   std::vector<GradientBucket> buckets;
@@ -42,6 +44,7 @@ struct CrossingTensor {
   std::uint32_t first_used = 0;  ///< First stage that consumes it; >= made.
   std::uint32_t last_used = 0;   ///< Last stage that consumes it; > made.
   Bytes bytes;
+  Bytes activation;  ///< Of the layer.
 };
 
 /// The costs of all stages. It knows no engine and no order of ops.
@@ -59,8 +62,8 @@ struct StageCosts {
   Bytes crossing_made_in(std::uint32_t first, std::uint32_t last) const;
   /// The part of that which none of these stages consumes.
   Bytes only_crossing_made_in(std::uint32_t first, std::uint32_t last) const;
-  /// What stage s makes and layers of stages s..last consume.
-  Bytes inputs_made_in(std::uint32_t s, std::uint32_t last) const;
+  /// Those of stage s on a device that holds the stages up to `last` as well.
+  Checkpoints checkpoints(std::uint32_t s, std::uint32_t last) const;
 
   friend StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
                                 const Partition& partition, double gradient_width);

@@ -113,9 +113,12 @@ void Wiring::add_compute_classes(const StageCosts& costs) {
     first_bucket_class_.push_back(static_cast<std::uint32_t>(graph_.costs.size()));
     // The parts of a backward are slowed as the whole is.
     const std::uint32_t slowdown = graph_.costs[s * kClasses + 1].slowdown;
-    Duration before = again(stage) + per_op;  // the first part recomputes and launches
+    // The first part launches, and computes all again unless each does that for its own layers.
+    const bool by_layer = options_.recompute == Recompute::layers;
+    Duration before = (by_layer ? Duration{} : again(stage)) + per_op;
     for (const GradientBucket& bucket : stage.buckets) {
-      graph_.costs.push_back({bucket.backward + before, {}, {}, {}, slowdown});
+      const Duration own = bucket.backward + (by_layer ? bucket.forward : Duration{});
+      graph_.costs.push_back({own + before, {}, {}, {}, slowdown});
       before = {};
     }
   }
@@ -221,7 +224,7 @@ Wiring::Collective::Phase Wiring::rings_of_level(std::size_t level, Bytes sent,
 Wiring::Crossing Wiring::hop(std::uint32_t from, std::uint32_t to, Bytes sent, std::int64_t steps) {
   const std::uint32_t index = channel(from, to);
   const std::uint32_t resource = graph_.slots() + index;
-  if (sent.count == 0) return {resource, resource, cost_class({})};  // a stage without parameters
+  if (sent.count == 0) return {resource, resource, cost_class({})};  // nothing to add up
   const Link& link = graph_.channels[index].path.link;
   const Duration flow = link.bandwidth ? transfer_time(sent, *link.bandwidth) : Duration{};
   const Duration latency = steps * link.latency + options_.overheads.hand_over;

@@ -144,6 +144,7 @@ std::vector<GradientBucket> gradient_buckets(const LayerGraph& graph,
   Bytes parameters, gradients;  // up to here, so that buckets add up to all
   for (auto layer = order.rbegin(); layer != order.rend(); ++layer) {
     if (buckets.back().bytes >= size) buckets.emplace_back();
+    buckets.back().forward += costs[layer->value].forward.mean;
     buckets.back().backward += costs[layer->value].backward.mean;
     parameters += graph.layer(*layer).parameters;
     buckets.back().bytes += gradient_bytes(parameters, gradient_width) - gradients;

@@ -170,7 +170,10 @@ const SectionFormat& training_format() {
             "0"},
            {"gradients",
             {real(1000)},
-            "Bytes of gradients for each byte of parameters; in fp32 of bf16 weights: 2.",
+            "Bytes of gradients for each byte of parameters, as they are held, cut into buckets "
+            "and "
+            "reduced; in fp32 of bf16 weights: 2. Networks are run with 1 only, and cost_model: "
+            "published knows no other.",
             "1"},
            {"zero_stage",
             {count(0, 1)},

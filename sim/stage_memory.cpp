@@ -17,12 +17,12 @@ void keep_nothing(const StageCost& cost, Bytes all, StageMemory& stage) {
   stage.done = stage.done_by_weight = cost.activation;
 }
 
-void keep_inputs(const StageCost& cost, Bytes kept, StageMemory& stage) {
-  stage.kept = kept;
-  stage.again = cost.checkpoints.again;
-  stage.again_by_input = std::max(Bytes{}, cost.activation - kept);
-  stage.done = kept + stage.again;
-  stage.done_by_weight = kept + stage.again_by_input;
+void keep_inputs(const StageCost& cost, const Checkpoints& checkpoints, StageMemory& stage) {
+  stage.kept = checkpoints.inputs;
+  stage.again = checkpoints.again;
+  stage.again_by_input = std::max(Bytes{}, cost.activation - stage.kept);
+  stage.done = stage.kept + stage.again;
+  stage.done_by_weight = stage.kept + stage.again_by_input;
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ std::vector<StageMemory> stage_memory(const StageCosts& costs,
           keep_nothing(costs.stages[s], all, stages[s]);
           break;
         case Recompute::layers:
-          keep_inputs(costs.stages[s], costs.inputs_made_in(s, last), stages[s]);
+          keep_inputs(costs.stages[s], costs.checkpoints(s, last), stages[s]);
           break;
       }
     }

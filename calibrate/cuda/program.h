@@ -74,8 +74,8 @@ struct CudaStep {
   bool sends = false;                ///< On a stream for sending; else on the compute stream.
   bool signals = false;              ///< Others wait for it: an event is recorded behind it.
   bool clears = false;               ///< An update: `gradients` become zero behind it.
-  bool makes_again = false;          ///< A backward: what F kept is computed again before it.
-  bool by_layer = false;             ///< F, or a backward: see CudaStageTensors.
+  bool makes_again = false;          ///< A backward: what F kept is computed again before it,
+  bool by_layer = false;             ///< or layer by layer within it. F, too: see CudaStageTensors.
   std::vector<std::uint32_t> waits;  ///< Steps of other streams, before it.
 
   std::uint32_t on = 0;           ///< Of a pass or an update: index into CudaProgram::stages.

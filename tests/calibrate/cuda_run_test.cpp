@@ -390,6 +390,9 @@ TEST_CASE("cuda: what is not run is told") {
       "cluster: {levels: [{name: server, size: 2}, {name: rack, size: 2, bandwidth: 1 "
       "GB/s}]}\nschedule: {name: 1f1b, micro_batches: 4}\n");
   CHECK(contains(problem_of(fake.cuda, shared), "has no network cards that devices share"));
+  const Scenario wide = network_scenario(
+      kMlp, on_devices(2, "name: 1f1b, micro_batches: 4", "training: {gradients: 0.5}\n"));
+  CHECK(contains(problem_of(fake.cuda, wide), "training.gradients is 0.5, and a network is run"));
 }
 
 }  // namespace

@@ -58,6 +58,21 @@ TEST_CASE("buckets of gradients add up to all of them, whatever the rounding") {
   }
 }
 
+TEST_CASE("a bucket leaves as soon as its own layers were computed again and backward") {
+  // F until 2; layer b until 5 and its 500 MB until 55, a until 8 and its 500 MB until 105. Full
+  // recomputation computes both again first, the ring of b begins 1 ms later.
+  const auto with = [](const std::string& recompute) {
+    return predicted("gradients: 1",
+                     "cluster: {devices: 2, link: {bandwidth: 10 GB/s}}\n"
+                     "schedule: {name: data-parallel, micro_batches: 1, bucket: 1 MB, recompute: " +
+                         recompute + "}\n")
+        .metrics.makespan;
+  };
+  CHECK(with("none") == std::chrono::milliseconds(104));
+  CHECK(with("layers") == std::chrono::milliseconds(105));
+  CHECK(with("full") == std::chrono::milliseconds(106));
+}
+
 TEST_CASE("the planner's memory and rings know how wide gradients are") {
   // One device holds 1 GB of weights and twice as much of gradients: two stages need half of that.
   const auto planned = [](const std::string& memory, const std::string& link) {
