@@ -127,17 +127,17 @@ TEST_CASE("blocking transfers, several mini-batches, Adam and recomputation chan
 TEST_CASE("what is computed again, of a stage or layer by layer, changes no bit") {
   if (!has_backend()) return;
   for (const char* network : {kMlp, kGpt, kLstm, kConvolutions}) {
-    for (const auto& [count, schedule] : {std::pair{1, "name: gpipe, micro_batches: 3"},
-                                          {2, "name: 1f1b, micro_batches: 3"},
-                                          {2, "name: zb-h1, micro_batches: 4"},
-                                          {2, "name: pipedream, micro_batches: 6"}}) {
+    for (const std::string schedule :
+         {"name: gpipe, micro_batches: 3", "name: 1f1b, micro_batches: 3",
+          "name: zb-h1, micro_batches: 4", "name: pipedream, micro_batches: 6"}) {
+      const int count = schedule.find("gpipe") == std::string::npos ? 2 : 1;
       CAPTURE(network);
       CAPTURE(schedule);
       const Trained kept = train(network_scenario(network, on_devices(count, schedule)));
       for (const char* how : {"full", "layers"}) {
         CAPTURE(how);
-        const Trained again = train(network_scenario(
-            network, on_devices(count, std::string(schedule) + ", recompute: " + how)));
+        const Trained again =
+            train(network_scenario(network, on_devices(count, schedule + ", recompute: " + how)));
         CHECK(bit_equal(kept.parameters, again.parameters));
         CHECK(kept.losses == again.losses);
       }

@@ -132,16 +132,17 @@ TEST_CASE("cuda: blocking transfers, several mini-batches, Adam and recomputatio
 }
 
 TEST_CASE("cuda: what is computed again, of a stage or layer by layer, changes no bit") {
-  for (const auto& [network, count, schedule] :
-       {std::tuple{kMlp, 1, "name: gpipe, micro_batches: 2"},
-        {kMlp, 2, "name: 1f1b, micro_batches: 3"},
-        {kTiny, 2, "name: zb-h1, micro_batches: 4"}}) {
+  for (const std::string schedule :
+       {"name: gpipe, micro_batches: 2", "name: 1f1b, micro_batches: 3",
+        "name: zb-h1, micro_batches: 4"}) {
+    const int count = schedule.find("gpipe") == std::string::npos ? 2 : 1;
+    const char* const network = schedule.find("zb") == std::string::npos ? kMlp : kTiny;
     CAPTURE(schedule);
     const Trained kept = train(network_scenario(network, on_devices(count, schedule)));
     for (const char* how : {"full", "layers"}) {
       CAPTURE(how);
-      const Trained again = train(network_scenario(
-          network, on_devices(count, std::string(schedule) + ", recompute: " + how)));
+      const Trained again =
+          train(network_scenario(network, on_devices(count, schedule + ", recompute: " + how)));
       check_clean(again);
       CHECK(bit_equal(kept.parameters, again.parameters));
       CHECK(kept.losses == again.losses);
