@@ -42,12 +42,12 @@ std::optional<plumbline::Diagnostic> wrong_subcommand(const CLI::App& app, int a
   return std::nullopt;
 }
 
-/// What was said to the command that was reached and that it does not take: an option, or else a
-/// word.
+/// What was said to a command, the first of those that were reached, and that it does not take: an
+/// option, or else a word.
 plumbline::Diagnostic unexpected(const CLI::App& app) {
   const CLI::App* command = &app;
   std::string name = app.get_name();
-  while (!command->get_subcommands().empty()) {
+  while (command->remaining().empty() && !command->get_subcommands().empty()) {
     command = command->get_subcommands().back();
     name += " " + command->get_name();
   }

@@ -24,7 +24,7 @@ std::vector<FormulaStage> formula_stages(const PlannerInput& input, const Partit
          .parameters = cost.parameters,
          .gradients = cost.gradients,
          .activation = cost.activation,
-         .checkpoints = cost.checkpoints,
+         .checkpoints = costs.checkpoints(s, s),
          .crossing = costs.crossing(s),
          .devices = partition.stages[s].devices});
   }

@@ -28,7 +28,7 @@ Bytes StageCosts::only_crossing_made_in(std::uint32_t first, std::uint32_t last)
 }
 
 Checkpoints StageCosts::checkpoints(std::uint32_t s, std::uint32_t last) const {
-  Checkpoints sum{stages[s].checkpoints.inputs, stages[s].again_within};
+  Checkpoints sum = stages[s].within;
   for (const CrossingTensor& tensor : tensors) {
     if (tensor.made == s && tensor.first_used > s)
       sum.add(tensor.bytes, tensor.activation, tensor.first_used <= last);
@@ -73,18 +73,14 @@ StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& c
     last_used[edge.from.value] = std::max(last_used[edge.from.value], stage_of[edge.to.value]);
     first_used[edge.from.value] = std::min(first_used[edge.from.value], stage_of[edge.to.value]);
   }
-  for (std::uint32_t layer = 0; layer < graph.size(); ++layer) {
-    StageCost& stage = result.stages[stage_of[layer]];
-    const bool is_input = first_used[layer] == stage_of[layer];
-    stage.checkpoints.add(costs[layer].output, costs[layer].activation, is_input);
-    if (!is_input && last_used[layer] > stage_of[layer]) continue;  // see tensors
-    Checkpoints within{{}, stage.again_within};
-    within.add(costs[layer].output, costs[layer].activation, is_input);
-    stage.again_within = within.again;
-  }
   result.crossing_.assign(partition.stages.size(), Bytes{});
   for (std::uint32_t layer = 0; layer < graph.size(); ++layer) {
-    if (last_used[layer] <= stage_of[layer]) continue;
+    const bool crosses = last_used[layer] > stage_of[layer];
+    const bool is_input = first_used[layer] == stage_of[layer];
+    if (is_input || !crosses)
+      result.stages[stage_of[layer]].within.add(costs[layer].output, costs[layer].activation,
+                                                is_input);
+    if (!crosses) continue;
     result.tensors.push_back({stage_of[layer], first_used[layer], last_used[layer],
                               costs[layer].output, costs[layer].activation});
     for (std::uint32_t s = stage_of[layer]; s < last_used[layer]; ++s)

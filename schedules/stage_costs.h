@@ -29,10 +29,9 @@ struct StageCost {
   Duration backward_weight{};  ///< W.
   Duration update{};
   Bytes parameters;
-  Bytes gradients;          ///< Of the parameters.
-  Bytes activation;         ///< Kept from F until B (W where split).
-  Checkpoints checkpoints;  ///< Where each layer is run again by itself.
-  Bytes again_within;       ///< Of that, without layers whose output only later stages read.
+  Bytes gradients;     ///< Of the parameters.
+  Bytes activation;    ///< Kept from F until B (W where split).
+  Checkpoints within;  ///< Of its layers but those whose output only later stages read.
   /// In the order in which the backward makes them; their parts add up to `backward`. Empty = the
   /// gradients are all-reduced as one piece, after the last backward.
   std::vector<GradientBucket> buckets;
@@ -62,7 +61,8 @@ struct StageCosts {
   Bytes crossing_made_in(std::uint32_t first, std::uint32_t last) const;
   /// The part of that which none of these stages consumes.
   Bytes only_crossing_made_in(std::uint32_t first, std::uint32_t last) const;
-  /// Those of stage s on a device that holds the stages up to `last` as well.
+  /// What stage s holds where each layer is run again by itself, on a device that holds the stages
+  /// up to `last` as well.
   Checkpoints checkpoints(std::uint32_t s, std::uint32_t last) const;
 
   friend StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& costs,

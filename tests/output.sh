@@ -133,6 +133,10 @@ expect "an option that is none is exit 2" 2 $?
 [ "$told" = "error: '--chunks' is nothing that plumbline bubble takes
   help: plumbline bubble --help tells what it takes" ]
 expect "and is told by its name" 0 $?
+told=$("$plumbline" --jsn simulate $example 2>&1)
+[ "$told" = "error: '--jsn' is nothing that plumbline takes
+  help: plumbline --help tells what it takes" ]
+expect "in front of a command as well" 0 $?
 told=$("$plumbline" simulate $example --no-timelin 2>&1)
 [ "$told" = "error: '--no-timelin' is nothing that plumbline simulate takes
   help: did you mean '--no-timeline'?" ]

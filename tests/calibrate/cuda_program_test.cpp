@@ -31,11 +31,17 @@ std::string devices(int count, const std::string& schedule, const std::string& m
 }
 
 constexpr std::size_t kParameters = 100;  // bytes of each stage
+constexpr StageBytes kSizes{.parameters = kParameters,
+                            .input = 8,
+                            .output = 8,
+                            .kept = 16,
+                            .left = 24,
+                            .checkpoints = 12,
+                            .again = 4};
 
 CudaProgramOrFailure program_of(const Subject& subject, const DeviceOrders& orders,
                                 const CudaProgramRules& rules = {}) {
-  const std::vector<StageBytes> sizes(subject.graph.stage_slots.size(),
-                                      {kParameters, 8, 8, 16, 24});
+  const std::vector<StageBytes> sizes(subject.graph.stage_slots.size(), kSizes);
   return cuda_program(subject.plan(), sizes, orders, rules);
 }
 
@@ -335,9 +341,26 @@ TEST_CASE("cuda: communicators move what copies do, their ranks together and in 
     for (const Activity& activity : subject.graph.activities)
       expected += is_transfer(activity.kind) ? 1 : 0;
     CHECK(transfers == expected);
-    const std::vector<StageBytes> sizes(subject.graph.stage_slots.size(), {100, 8, 8, 16, 24});
+    const std::vector<StageBytes> sizes(subject.graph.stage_slots.size(), kSizes);
     for (std::uint32_t slot = 0; slot < subject.graph.slots(); ++slot)
       CHECK(program.bytes_of(slot, sizes) <= copies.program->bytes_of(slot, sizes));
+  }
+}
+
+TEST_CASE(
+    "cuda: layer by layer each micro-batch in flight holds inputs, and one what a layer keeps") {
+  const Subject subject = subject_of(devices(4, "name: gpipe, micro_batches: 5"));
+  const auto made =
+      program_of(subject, nodes_by_slot(subject.graph), {Recompute::layers, {}, false});
+  REQUIRE(made.program);
+  for (std::uint32_t slot = 0; slot < 4; ++slot) {
+    const auto blocks = [&](std::size_t bytes) {
+      return std::count_if(made.program->blocks.begin(), made.program->blocks.end(),
+                           [&](const auto& b) { return b.slot == slot && b.bytes == bytes; });
+    };
+    CHECK(blocks(kSizes.checkpoints) == 5);
+    CHECK(blocks(kSizes.again) == 1);
+    CHECK(blocks(kSizes.kept) == 0);
   }
 }
 

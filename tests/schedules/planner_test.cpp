@@ -171,7 +171,7 @@ class BruteForce {
     for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
       const StageCost& c = costs.stages[s];
       stages.push_back({c.forward + c.backward + c.update, c.parameters, c.gradients, c.activation,
-                        c.checkpoints, costs.crossing(s), partition.stages[s].devices});
+                        costs.checkpoints(s, s), costs.crossing(s), partition.stages[s].devices});
       const auto r = static_cast<std::uint32_t>(partition.stages[s].devices.size());
       const std::uint32_t in_flight = input_.residency.in_flight(left, r);
       HeldInputs inputs;

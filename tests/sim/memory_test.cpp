@@ -98,6 +98,32 @@ TEST_CASE(
   CHECK(makespan_of(t) == 5 * nanoseconds(10 + 30));
 }
 
+/// The peaks of a chain under GPipe, with so many layers in each stage.
+std::vector<DeviceMemory> gpipe_peaks(const std::vector<LayerCosts>& costs,
+                                      const std::vector<std::uint32_t>& sizes,
+                                      const std::vector<std::vector<DeviceId>>& devices,
+                                      std::uint32_t micro_batches, Recompute recompute) {
+  std::vector<Layer> layers(costs.size());
+  for (std::size_t i = 0; i < layers.size(); ++i) layers[i].name = "l" + std::to_string(i);
+  const LayerGraph graph = LayerGraph::chain(std::move(layers));
+  const Partition partition = make_partition(graph.topological_order(), sizes, devices);
+  const StageCosts stages = stage_costs(graph, costs, partition);
+  const PipelineShape shape = pipeline_shape(partition, micro_batches);
+  const ScheduleRule& rule = *find_schedule_rule("gpipe");
+  const auto made = generate(rule, shape, windows(rule, shape, std::nullopt), {});
+  REQUIRE(made);
+  const std::vector<DeviceId> used = devices_in_use(partition);
+  LoweringOptions options;
+  options.recompute = recompute;
+  const auto run = lower(*made, stages, used,
+                         flat_cluster(static_cast<std::uint32_t>(used.size()), {}), options, {});
+  REQUIRE(run);
+  const MemoryRules rules{.recompute = recompute,
+                          .weight_versions = std::vector<std::uint32_t>(sizes.size(), 1)};
+  return measure_memory(*run, stages, rules,
+                        memory_steps(*run, simulate(*run), stages, shape.positions, rules));
+}
+
 /// Two stages on devices 0 and 1: layers a, b, c on the first, d on the second, and d consumes b
 /// and c.
 struct Branching {
@@ -130,10 +156,10 @@ Branching branching() {
 TEST_CASE("layer by layer: inputs that layers of the stage read are kept, the most is made again") {
   const StageCosts costs = branching().stages();
   // b reads a, c reads b: 1 + 20. Made again: a 99, b 30, c 400.
-  CHECK(costs.stages[0].checkpoints.inputs == Bytes{21});
-  CHECK(costs.stages[0].checkpoints.again == Bytes{400});
-  CHECK(costs.stages[1].checkpoints.inputs == Bytes{0});
-  CHECK(costs.stages[1].checkpoints.again == Bytes{70});
+  CHECK(costs.checkpoints(0, 0).inputs == Bytes{21});
+  CHECK(costs.checkpoints(0, 0).again == Bytes{400});
+  CHECK(costs.checkpoints(1, 1).inputs == Bytes{0});
+  CHECK(costs.checkpoints(1, 1).again == Bytes{70});
   const std::vector<Position> apart = {{0, 1}, {1, 1}};
   const auto stages = stage_memory(costs, apart, Recompute::layers);
   CHECK(stages[0].kept == Bytes{21});
@@ -160,35 +186,18 @@ TEST_CASE(
     CAPTURE(seed);
     test::Dice dice(seed);
     const auto count = static_cast<std::uint32_t>(dice.roll(1, 6));
-    std::vector<Layer> layers(count);
     std::vector<LayerCosts> costs(count);
     for (std::uint32_t i = 0; i < count; ++i) {
-      layers[i].name = "l" + std::to_string(i);
       costs[i].forward.mean = nanoseconds(dice.roll(1, 9));
       costs[i].backward.mean = nanoseconds(dice.roll(1, 9));
       costs[i].activation = {dice.roll(0, 90)};
       costs[i].output = {dice.roll(0, costs[i].activation.count)};
     }
-    const LayerGraph graph = LayerGraph::chain(std::move(layers));
     const auto peak = [&](bool apart, Recompute recompute) {
       const std::vector<std::uint32_t> sizes =
           apart ? std::vector<std::uint32_t>(count, 1) : std::vector<std::uint32_t>{count};
       const std::vector<std::vector<DeviceId>> devices(sizes.size(), {{0}});
-      const Partition partition = make_partition(graph.topological_order(), sizes, devices);
-      const StageCosts stages = stage_costs(graph, costs, partition);
-      const PipelineShape shape = pipeline_shape(partition, 3);
-      const ScheduleRule& rule = *find_schedule_rule("gpipe");
-      const auto made = generate(rule, shape, windows(rule, shape, std::nullopt), {});
-      REQUIRE(made);
-      LoweringOptions options;
-      options.recompute = recompute;
-      const auto run = lower(*made, stages, {{0}}, flat_cluster(1, {}), options, {});
-      REQUIRE(run);
-      const MemoryRules rules{.recompute = recompute,
-                              .weight_versions = std::vector<std::uint32_t>(sizes.size(), 1)};
-      return measure_memory(*run, stages, rules,
-                            memory_steps(*run, simulate(*run), stages, shape.positions, rules))[0]
-          .peak.sum();
+      return gpipe_peaks(costs, sizes, devices, 3, recompute)[0].peak.sum();
     };
     CHECK(peak(true, Recompute::layers) <= peak(false, Recompute::layers));
     CHECK(peak(false, Recompute::layers) <= peak(false, Recompute::none));
@@ -203,46 +212,30 @@ TEST_CASE("a layer that keeps less than it hands on needs nothing more to be mad
   CHECK(checkpoints.again == Bytes{0});
 }
 
-TEST_CASE("layer by layer, every part of the peak, by hand and less than either other way") {
-  // Four layers a stage: each keeps 100 of which 10 go on; 1F1B on two devices has 2 in flight.
-  const auto peaks = [](Recompute recompute, std::uint32_t micro_batches, const char* schedule) {
-    std::vector<Layer> layers(8);
-    for (std::size_t i = 0; i < layers.size(); ++i) layers[i].name = "l" + std::to_string(i);
-    const LayerGraph graph = LayerGraph::chain(std::move(layers));
-    std::vector<LayerCosts> costs(8);
-    for (LayerCosts& cost : costs) {
-      cost.forward.mean = nanoseconds(10);
-      cost.backward.mean = nanoseconds(20);
-      cost.output = {10};
-      cost.activation = {100};
-    }
-    const Partition partition = make_partition(graph.topological_order(), {4, 4}, {{{0}}, {{1}}});
-    const StageCosts stages = stage_costs(graph, costs, partition);
-    const PipelineShape shape = pipeline_shape(partition, micro_batches);
-    const ScheduleRule& rule = *find_schedule_rule(schedule);
-    const auto made = generate(rule, shape, windows(rule, shape, std::nullopt), {});
-    REQUIRE(made);
-    LoweringOptions options;
-    options.recompute = recompute;
-    const auto run = lower(*made, stages, {{0}, {1}}, flat_cluster(2, {}), options, {});
-    REQUIRE(run);
-    const MemoryRules rules{.recompute = recompute, .weight_versions = {1, 1}};
-    return measure_memory(*run, stages, rules,
-                          memory_steps(*run, simulate(*run), stages, shape.positions, rules));
+TEST_CASE("layer by layer, every part of the peak, by hand, beside both other ways") {
+  // Four layers a stage: each keeps 100, of which 10 go on.
+  std::vector<LayerCosts> costs(8);
+  for (LayerCosts& cost : costs) {
+    cost.forward.mean = nanoseconds(10);
+    cost.backward.mean = nanoseconds(20);
+    cost.output = {10};
+    cost.activation = {100};
+  }
+  const auto peaks = [&](Recompute recompute, std::uint32_t micro_batches) {
+    return gpipe_peaks(costs, {4, 4}, {{{0}}, {{1}}}, micro_batches, recompute);
   };
-  // GPipe, 6 micro-batches. Device 0: three inputs of layers each, the last layer's activation made
-  // again, one gradient received.
-  const auto gpipe = peaks(Recompute::layers, 6, "gpipe");
-  CHECK(gpipe[0].peak.activations == Bytes{6 * 30 + 100});
-  CHECK(gpipe[0].peak.buffers == Bytes{10});
-  CHECK(gpipe[1].peak.activations == Bytes{6 * 30 + 100});
-  CHECK(gpipe[1].peak.buffers == Bytes{6 * 10});
-  CHECK(gpipe[1].peak_op == "1B0");
-  CHECK(peaks(Recompute::full, 6, "gpipe")[1].peak.sum() == Bytes{400 + 60});
-  CHECK(peaks(Recompute::none, 6, "gpipe")[1].peak.sum() == Bytes{2400 + 60});
+  // Device 0: three inputs of layers for each of six micro-batches, the last layer's activation
+  // made again, one gradient received. Device 1: six inputs of the stage.
+  const auto layers = peaks(Recompute::layers, 6);
+  CHECK(layers[0].peak.activations == Bytes{6 * 30 + 100});
+  CHECK(layers[0].peak.buffers == Bytes{10});
+  CHECK(layers[1].peak.activations == Bytes{6 * 30 + 100});
+  CHECK(layers[1].peak.buffers == Bytes{6 * 10});
+  CHECK(layers[1].peak_op == "1B0");
+  CHECK(peaks(Recompute::full, 6)[1].peak.sum() == Bytes{400 + 60});
+  CHECK(peaks(Recompute::none, 6)[1].peak.sum() == Bytes{2400 + 60});
   // With many in flight the inputs of layers are more than one stage's activations.
-  CHECK(peaks(Recompute::layers, 20, "gpipe")[1].peak.sum() >
-        peaks(Recompute::full, 20, "gpipe")[1].peak.sum());
+  CHECK(peaks(Recompute::layers, 20)[1].peak.sum() > peaks(Recompute::full, 20)[1].peak.sum());
 }
 
 TEST_CASE("a slow link makes outputs of recomputed stages wait in memory") {

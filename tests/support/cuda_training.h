@@ -4,7 +4,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "tests/support/emulated_kernels.h"
 #include "tests/support/fake_cuda.h"
 #include "tests/support/network_scenario.h"
+#include "tests/support/same_training.h"
 
 namespace plumbline::test {
 
@@ -110,10 +110,6 @@ inline bool contains(const std::string& text, std::string_view part) {
 }
 
 inline std::int64_t ns(Duration time) { return time.count(); }
-
-inline bool bit_equal(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
 
 inline void check_clean(const Trained& trained) {
   CHECK(trained.faults == std::vector<std::string>{});
