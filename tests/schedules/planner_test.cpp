@@ -348,6 +348,27 @@ TEST_CASE("the calibrated plan is the best of all that fit the memory, or says t
   CHECK(none < 120);
 }
 
+TEST_CASE("layer by layer no layer is free: a cut in front of one may be the only one that fits") {
+  // b takes nothing and hands on what a makes. With b on the first device, which has two in flight,
+  // the input of b is kept twice beside two gradients of 1 kB; without b its gradients alone are.
+  const LayerGraph graph = LayerGraph::chain({{"a", "", {2000}}, {"b", "", {}}, {"c", "", {2000}}});
+  std::vector<LayerCosts> costs(3);
+  costs[0].forward.mean = costs[2].forward.mean = Duration{10};
+  costs[0].output = costs[0].activation = costs[1].output = {1000};
+  Cluster cluster = flat_cluster(2, {});
+  cluster.memory = Bytes{7000};
+  Residency residency;
+  residency.recompute = Recompute::layers;
+  residency.versions_kept = 1;
+  const auto plans =
+      plan({.graph = graph, .costs = costs, .cluster = cluster, .residency = residency});
+  REQUIRE(plans);
+  REQUIRE(plans->best[0].config() == "1-1");
+  CHECK(plans->best[0].stages[0].layers.size() == 1);
+  // Weights and gradients, a's activation made again, two gradients.
+  CHECK(plans->best[0].stages[0].peak_memory == Bytes{4000 + 1000 + 2000});
+}
+
 /// The published recurrence without tables: every way to split, one after the other.
 struct PublishedBrute {
   const std::vector<double>& compute;  ///< Sums up to and including state j.
