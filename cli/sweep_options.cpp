@@ -13,8 +13,8 @@ namespace plumbline {
 void add_sweep_options(CLI::App& command, SweepOptions& options) {
   command
       .add_option("--objective", options.objective,
-                  "what is best: throughput, memory or bubble; for time it is throughput, because "
-                  "micro-batch sizes may differ")
+                  "what is best: throughput, per-device (throughput for each device), memory or "
+                  "bubble; for time it is throughput, because micro-batch sizes may differ")
       ->type_name("NAME")
       ->capture_default_str();
   command

@@ -308,4 +308,9 @@ std::string to_text(Flops work) { return in_flops(work.count, kFlopUnits); }
 
 std::string to_text(FlopsPerSecond rate) { return in_flops(rate.count, kFlopRateUnits); }
 
+std::string flop_rate_text(double flops_per_s) {
+  const double most = static_cast<double>(kMostFlops);
+  return to_text(FlopsPerSecond{std::llround(std::clamp(flops_per_s, 0.0, most))});
+}
+
 }  // namespace plumbline

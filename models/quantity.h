@@ -69,5 +69,7 @@ std::string to_text(Flops work);
 
 /// For people: "989.4 TFLOP/s".
 std::string to_text(FlopsPerSecond rate);
+/// The same for one that was computed; whole FLOPs, at most 10^18.
+std::string flop_rate_text(double flops_per_s);
 
 }  // namespace plumbline

@@ -32,6 +32,7 @@ struct ComparedRun {
   std::int64_t micro_batches = 1;
   double iteration_time_s = 0;
   std::optional<double> throughput_samples_per_s;
+  std::optional<double> model_flops_utilization;
   double bubble_fraction = 0;  ///< Of the steady state, where there is one.
   double communication_stall_fraction = 0;
   /// What an iteration is for a device on average; busy and idle add up to the iteration time. Of
@@ -46,6 +47,8 @@ struct ComparedRun {
   std::int64_t peak_memory_bytes() const;
   /// Samples a second where they are known, else iterations a second.
   double speed() const;
+  /// Samples a second for each device; nothing where they are not known.
+  std::optional<double> throughput_per_device() const;
   /// In an iteration; 1 where they are not known.
   double samples() const;
 };

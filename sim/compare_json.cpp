@@ -42,6 +42,8 @@ Json to_object(const ComparedRun& run, const ComparedRun& first) {
           {"micro_batches", run.micro_batches},
           {"iteration_time_s", run.iteration_time_s},
           {"throughput_samples_per_s", or_null(run.throughput_samples_per_s)},
+          {"throughput_per_device_samples_per_s", or_null(run.throughput_per_device())},
+          {"model_flops_utilization", or_null(run.model_flops_utilization)},
           {"bubble_fraction", run.bubble_fraction},
           {"communication_stall_fraction", run.communication_stall_fraction},
           {"busy_per_device_s", run.busy_s},
@@ -151,6 +153,8 @@ Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std
   run.micro_batches = reader.count(json, "micro_batches");
   run.iteration_time_s = reader.number(json, "iteration_time_s");
   run.throughput_samples_per_s = reader.number_or_null(json, "throughput_samples_per_s");
+  if (json.contains("model_flops_utilization"))  // results of before it lack it
+    run.model_flops_utilization = reader.number_or_null(json, "model_flops_utilization");
   run.communication_stall_fraction = reader.number(json, "communication_stall_fraction");
   read_devices(reader, json, static_cast<double>(reader.count(json, "mini_batches")), run);
   const auto steady = reader.number_or_null(json, "steady_bubble_fraction");

@@ -135,6 +135,23 @@ void add_memory(Columns& columns, const std::vector<ComparedRun>& runs) {
   }
 }
 
+/// The throughput of a device where the runs have different numbers of them, and utilization.
+void add_rates(Columns& columns, const std::vector<ComparedRun>& runs) {
+  const auto any = [&](const auto& test) { return std::any_of(runs.begin(), runs.end(), test); };
+  if (any([&](const ComparedRun& r) { return r.devices.size() != runs.front().devices.size(); })) {
+    columns.row(
+        "  a device",
+        [](const ComparedRun& run) { return run.throughput_per_device().value_or(std::nan("")); },
+        [](double value) { return fmt::format("{:.5g}", value); }, relative);
+  }
+  if (any([](const ComparedRun& run) { return run.model_flops_utilization.has_value(); })) {
+    columns.row(
+        "MFU",
+        [](const ComparedRun& run) { return run.model_flops_utilization.value_or(std::nan("")); },
+        percent, points);
+  }
+}
+
 }  // namespace
 
 std::string to_table(const std::vector<ComparedRun>& runs) {
@@ -161,6 +178,7 @@ std::string to_table(const std::vector<ComparedRun>& runs) {
       "samples/s",
       [](const ComparedRun& run) { return run.throughput_samples_per_s.value_or(std::nan("")); },
       [](double value) { return fmt::format("{:.5g}", value); }, relative);
+  add_rates(columns, runs);
   columns.row(
       "bubble fraction", [](const ComparedRun& run) { return run.bubble_fraction; }, percent,
       points);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/model_flops.h"
 #include "models/quantity.h"
 #include "schedules/wiring.h"
 
@@ -104,6 +105,14 @@ Duration longest_end(const Trace& trace) {
   return end.time_since_epoch();
 }
 
+/// Of one mini-batch through all copies.
+std::optional<double> model_flops_of(const Scenario& scenario, const Pipeline& pipeline) {
+  auto flops = model_flops(scenario.model.profile, scenario.micro_batch_size);
+  if (!flops && scenario.network) flops = model_flops(*scenario.network, scenario.micro_batch_size);
+  if (!flops) return std::nullopt;
+  return *flops * pipeline.copies * scenario.schedule.micro_batches;
+}
+
 /// What the neighbours' slow-down comes to, over all compute.
 void add_slowdown_note(Outcome& outcome, bool has_in_flight) {
   if (outcome.graph.slowdowns.size() < 2) return;
@@ -191,6 +200,22 @@ double Outcome::samples_per_iteration() const {
          static_cast<double>(micro_batch_size);
 }
 
+std::optional<double> Outcome::throughput_per_device() const {
+  if (!throughput_samples_per_s) return std::nullopt;
+  return *throughput_samples_per_s / graph.slots();
+}
+
+std::optional<double> Outcome::flops_per_s_per_device() const {
+  if (!model_flops || iteration_time_s <= 0) return std::nullopt;
+  return *model_flops / iteration_time_s / graph.slots();
+}
+
+std::optional<double> Outcome::model_flops_utilization() const {
+  const auto rate = flops_per_s_per_device();
+  if (!rate || !peak) return std::nullopt;
+  return *rate / static_cast<double>(peak->count);
+}
+
 Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph graph, Trace trace) {
   Outcome outcome;
   outcome.pipeline = std::move(pipeline);
@@ -220,6 +245,8 @@ Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph grap
   outcome.micro_batches = scenario.schedule.micro_batches;
   outcome.mini_batches = scenario.schedule.mini_batches;
   outcome.micro_batch_size = scenario.micro_batch_size;
+  outcome.model_flops = model_flops_of(scenario, plan);
+  outcome.peak = scenario.peak;
   outcome.iteration_time_s = outcome.iteration_time_of(outcome.metrics);
   if (outcome.iteration_time_s > 0) {
     outcome.throughput_samples_per_s = outcome.samples_per_iteration() / outcome.iteration_time_s;

@@ -39,12 +39,21 @@ struct Outcome {
   std::int64_t micro_batch_size = 1;
   double iteration_time_s = 0;
   std::optional<double> throughput_samples_per_s;  ///< Nothing for a run that takes no time.
-  std::optional<Uncertainty> uncertainty;          ///< Of a prediction with noise.
+  std::optional<double> model_flops;       ///< Of an iteration of all copies: models/model_flops.h.
+  std::optional<FlopsPerSecond> peak;      ///< Of a device, where it is known.
+  std::optional<Uncertainty> uncertainty;  ///< Of a prediction with noise.
 
   /// The time of one mini-batch in a run with these metrics.
   double iteration_time_of(const Metrics& run) const;
   /// Of all copies.
   double samples_per_iteration() const;
+  /// What each device that holds a stage comes to on average; nothing for a run that takes no time.
+  std::optional<double> throughput_per_device() const;
+  /// Model FLOPs that each of them gets done in a second; nothing where the model's are unknown.
+  std::optional<double> flops_per_s_per_device() const;
+  /// That as a share of what a device could do, "MFU" (Chowdhery et al. 2022, appendix B); nothing
+  /// where the peak is unknown.
+  std::optional<double> model_flops_utilization() const;
   /// Whether every device's peak is within the limit; nothing without a limit.
   std::optional<bool> fits() const;
   std::optional<bool> fits(std::size_t slot) const;

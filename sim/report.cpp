@@ -26,6 +26,15 @@ std::string stages_of(const std::vector<std::uint32_t>& stages) {
   return fmt::format("{}", fmt::join(stages, ","));
 }
 
+/// Beside the FLOPs of the model that a device gets done in a second.
+std::string arithmetic_remark(const Outcome& p) {
+  std::string text = "of the model on each device";
+  if (const auto share = p.model_flops_utilization())
+    text += fmt::format(": {} of its peak of {} (MFU)", percent(*share), to_text(*p.peak));
+  if (p.memory_rules.recompute != Recompute::none) text += "; what is run again does not count";
+  return text;
+}
+
 std::string summary(const Outcome& p) {
   const Metrics& m = p.metrics;
   Table table;
@@ -59,6 +68,8 @@ std::string summary(const Outcome& p) {
     line("with noise", at(0.5) + " samples/s",
          fmt::format("in the median; {} to {} in 90 % of the runs", at(0.95), at(0.05)));
   }
+  if (const auto rate = p.flops_per_s_per_device())
+    line("arithmetic", flop_rate_text(*rate), arithmetic_remark(p));
   if (m.steady) {
     line("steady bubble", percent(m.steady->bubble_fraction),
          "idle / (devices x time), in the steady state");

@@ -12,6 +12,7 @@
 #include "schedules/in_flight.h"
 #include "schedules/wiring.h"
 #include "sim/report.h"
+#include "sim/stage_memory.h"
 #include "sim/table.h"
 
 namespace plumbline {
@@ -81,6 +82,13 @@ std::vector<ReportFigure> figures_of(const Outcome& p) {
       {"Throughput",
        p.throughput_samples_per_s ? fmt::format("{:.5g} /s", *p.throughput_samples_per_s) : "-",
        "samples per second"}};
+  if (const auto rate = p.flops_per_s_per_device()) {
+    const auto share = p.model_flops_utilization();
+    figures.push_back({"Arithmetic", flop_rate_text(*rate),
+                       share ? fmt::format("of the model on each device: {} of {} (MFU)",
+                                           percent(*share), to_text(*p.peak))
+                             : "of the model on each device"});
+  }
   if (m.steady) {
     figures.push_back({"Steady bubble", percent(m.steady->bubble_fraction),
                        "idle / (devices x time), in the steady state"});
@@ -100,8 +108,22 @@ std::vector<ReportFigure> figures_of(const Outcome& p) {
   return figures;
 }
 
+/// What each stage holds of a micro-batch; `again` is that of B or of I, whichever the order has.
+std::vector<StageMemory> memory_of_stages(const Outcome& p) {
+  auto memory =
+      stage_memory(p.pipeline.costs, p.pipeline.schedule.shape.positions, p.memory_rules.recompute);
+  const auto& order = p.pipeline.schedule.issue_order;
+  const bool splits = std::any_of(order.begin(), order.end(),
+                                  [](const Op& op) { return op.kind == OpKind::backward_input; });
+  if (splits) {
+    for (StageMemory& stage : memory) stage.again = std::max(stage.again, stage.again_by_input);
+  }
+  return memory;
+}
+
 std::string stage_json(const Scenario& scenario, const Outcome& p, std::size_t s,
-                       const std::vector<std::uint32_t>& in_flight) {
+                       const std::vector<std::uint32_t>& in_flight,
+                       const std::vector<StageMemory>& memory) {
   const Stage& stage = p.pipeline.partition.stages[s];
   const StageCost& cost = p.pipeline.costs.stages[s];
   // Of an update what each device of the stage does.
@@ -116,11 +138,12 @@ std::string stage_json(const Scenario& scenario, const Outcome& p, std::size_t s
     devices.push_back(p.graph.devices[slot].value);
   return fmt::format(
       "{{\"layers\":{},\"devices\":{},\"forward_ns\":{},\"backward_ns\":{},\"update_ns\":{},"
-      "\"parameter_bytes\":{},\"activation_bytes\":{},\"crossing_bytes\":{},\"window\":{}}}",
+      "\"parameter_bytes\":{},\"gradient_bytes\":{},\"kept_bytes\":{},\"again_bytes\":{},"
+      "\"crossing_bytes\":{},\"window\":{}}}",
       array(stage.layers,
             [&](LayerId id) { return script_text(scenario.model.graph.layer(id).name); }),
       numbers(devices), cost.forward.count(), cost.backward.count(), update.count(),
-      cost.parameters.count, cost.activation.count,
+      cost.parameters.count, cost.gradients.count, memory[s].kept.count, memory[s].again.count,
       p.pipeline.costs.crossing(static_cast<std::uint32_t>(s)).count, in_flight[s]);
 }
 
@@ -243,6 +266,7 @@ std::string run_facts(const Scenario& scenario, const TracedRun& run, const Colu
   std::vector<std::size_t> stages(p.pipeline.partition.stages.size());
   for (std::size_t s = 0; s < stages.size(); ++s) stages[s] = s;
   const std::vector<std::uint32_t> in_flight = most_in_flight(p.pipeline.schedule);
+  const std::vector<StageMemory> memory = memory_of_stages(p);
   std::string headline_text = headline(p);
   headline_text.erase(0, std::min(p.scenario.size() + 3, headline_text.size()));
   std::vector<std::string> remarks;
@@ -256,7 +280,7 @@ std::string run_facts(const Scenario& scenario, const TracedRun& run, const Colu
       script_text(run.title), script_text(headline_text), figures_json(figures_of(p)),
       script_text(formula_words(p, run.title == "measured")), texts_json(remarks),
       p.memory_limit ? std::to_string(p.memory_limit->count) : "null",
-      array(stages, [&](std::size_t s) { return stage_json(scenario, p, s, in_flight); }),
+      array(stages, [&](std::size_t s) { return stage_json(scenario, p, s, in_flight, memory); }),
       layout_json(p, layout), script_json(to_json(p, version)));
 }
 

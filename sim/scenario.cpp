@@ -352,9 +352,11 @@ class ScenarioReader {
   void estimate() {
     Model& model = scenario_.model;
     if (!needs_estimate(model.profile)) {
-      if (device_)
-        scenario_.notes.emplace_back(
-            "the model gives its times: none is estimated for cluster.device");
+      if (!device_) return;
+      scenario_.notes.emplace_back(
+          "the model gives its times: none is estimated for cluster.device");
+      if (const auto roofline = roofline_of(*device_, model.profile.dtype))
+        scenario_.peak = roofline->peak;
       return;
     }
     if (!device_) {
@@ -365,6 +367,7 @@ class ScenarioReader {
     }
     const auto roofline = roofline_of(*device_, model.profile.dtype);
     if (!keep(roofline, problems_)) return;
+    scenario_.peak = roofline->peak;
     if (auto problem = estimate_times(model, *roofline, device_->mark))
       problems_.push_back(*std::move(problem));
   }

@@ -58,6 +58,7 @@ struct Scenario {
   ScheduleChoice schedule;
   std::int64_t micro_batch_size = 1;
   std::int64_t copies = 1;  ///< Of the pipeline: data_parallel, or all devices with data-parallel.
+  std::optional<FlopsPerSecond> peak;  ///< Of a device, in the model's number format.
   double optimizer_state = 0;
   double gradient_width = 1;  ///< Bytes of gradients for each byte of parameters.
   Mark gradient_mark;

@@ -15,7 +15,10 @@ namespace plumbline {
 /// What a prediction comes to, in a row.
 struct SweepNumbers {
   double iteration_time_s = 0;
-  std::optional<double> throughput_samples_per_s;  ///< Nothing for a run that takes no time.
+  std::optional<double> throughput_samples_per_s;      ///< Nothing for a run that takes no time.
+  std::uint32_t devices = 0;                           ///< That hold a stage.
+  std::optional<double> model_flops_per_device_per_s;  ///< Where the model's FLOPs are known.
+  std::optional<double> model_flops_utilization;       ///< Where the device's peak is, too.
   /// What 5, 50 and 95 % of the sampled runs do not exceed; nothing without noise.
   std::optional<double> iteration_time_p5_s, iteration_time_p50_s, iteration_time_p95_s;
   double bubble_fraction = 0;  ///< Over the whole run.
@@ -29,6 +32,11 @@ struct SweepNumbers {
   std::optional<std::int64_t> memory_limit_bytes;  ///< That size, of a device.
   std::uint32_t devices_without_stage = 0;         ///< Of the cluster's: they run nothing.
 
+  /// The throughput for each device that holds a stage.
+  std::optional<double> throughput_per_device() const {
+    if (!throughput_samples_per_s) return std::nullopt;
+    return *throughput_samples_per_s / devices;
+  }
   /// The bubble that compares across schedules: of the steady state where there is one.
   double bubble() const { return steady_bubble_fraction.value_or(bubble_fraction); }
 

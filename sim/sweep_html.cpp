@@ -49,12 +49,14 @@ std::string row_array(const SweepRow& row, Texts& reasons, Texts& estimates) {
     text += fmt::format("{}{}", i == 0 ? "" : ",", estimates.number(row.estimated[i]));
   text += ']';
   if (const auto& n = row.numbers) {
-    text += fmt::format(",{},{},{},{},{},{},{},{},{},{},{},{}", n->iteration_time_s,
+    text += fmt::format(",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", n->iteration_time_s,
                         text_or_null(n->throughput_samples_per_s), n->bubble_fraction,
                         n->bubble_overhead, text_or_null(n->steady_bubble_fraction),
                         text_or_null(n->formula_bubble_fraction), n->communication_stall_fraction,
                         n->peak_memory_bytes, n->peak_memory_device, text_or_null(n->fits),
-                        text_or_null(n->memory_limit_bytes), n->devices_without_stage);
+                        text_or_null(n->memory_limit_bytes), n->devices_without_stage, n->devices,
+                        text_or_null(n->model_flops_per_device_per_s),
+                        text_or_null(n->model_flops_utilization));
   }
   return text + ']';
 }

@@ -12,16 +12,21 @@
 namespace plumbline {
 namespace {
 
-constexpr std::array kObjectives = {Objective::throughput, Objective::memory, Objective::bubble};
+constexpr std::array kObjectives = {Objective::throughput, Objective::per_device, Objective::memory,
+                                    Objective::bubble};
 
 double throughput(const SweepNumbers& numbers) {
   return numbers.throughput_samples_per_s.value_or(std::numeric_limits<double>::infinity());
 }
 
+double throughput_per_device(const SweepNumbers& numbers) {
+  return numbers.throughput_per_device().value_or(std::numeric_limits<double>::infinity());
+}
+
 }  // namespace
 
 std::string_view name(Objective objective) {
-  constexpr std::string_view names[] = {"throughput", "memory", "bubble"};
+  constexpr std::string_view names[] = {"throughput", "per-device", "memory", "bubble"};
   return names[static_cast<std::size_t>(objective)];
 }
 
@@ -72,6 +77,9 @@ std::vector<SweepRow> select(std::vector<SweepRow> rows, const SweepSelection& s
     const SweepNumbers& y = *b.numbers;
     if (selection.objective == Objective::throughput && throughput(x) != throughput(y))
       return throughput(x) > throughput(y);
+    if (selection.objective == Objective::per_device &&
+        throughput_per_device(x) != throughput_per_device(y))
+      return throughput_per_device(x) > throughput_per_device(y);
     if (selection.objective == Objective::bubble && x.bubble() != y.bubble())
       return x.bubble() < y.bubble();
     if (x.peak_memory_bytes != y.peak_memory_bytes)

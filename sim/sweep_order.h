@@ -13,6 +13,7 @@ namespace plumbline {
 
 enum class Objective {
   throughput,  ///< Most samples per second; a run that takes no time has more than any other.
+  per_device,  ///< Most samples per second for each device that holds a stage; the same for those.
   memory,      ///< The smallest peak.
   bubble,      ///< The smallest share of idle time, in the steady state where there is one.
 };

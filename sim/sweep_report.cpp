@@ -42,6 +42,19 @@ bool any_row(const SweepReport& report, Test&& test) {
                      [&](const SweepRow& row) { return row.numbers && test(*row.numbers); });
 }
 
+/// Whether throughputs are those of different numbers of devices.
+bool devices_differ(const SweepReport& report) {
+  std::optional<std::uint32_t> first;
+  return any_row(report, [&](const SweepNumbers& n) {
+    if (!first) first = n.devices;
+    return n.devices != *first;
+  });
+}
+
+std::string rate_cell(std::optional<double> rate) {
+  return rate ? fmt::format("{:.5g}", *rate) : "-";
+}
+
 /// A table for people: a header and, for each row, its cells and what is to be said of it.
 struct Cells {
   struct Line {
@@ -64,6 +77,9 @@ Cells cells_of(const SweepReport& report) {
   const bool noisy =
       any_row(report, [](const SweepNumbers& n) { return n.iteration_time_p50_s.has_value(); });
   const bool limited = any_row(report, [](const SweepNumbers& n) { return n.fits.has_value(); });
+  const bool utilized =
+      any_row(report, [](const SweepNumbers& n) { return n.model_flops_utilization.has_value(); });
+  const bool apart = devices_differ(report);
   Cells table;
   for (const std::size_t axis : axes) table.header.push_back(printable(result.axes[axis].key));
   if (axes.empty()) table.header.emplace_back("point");
@@ -71,7 +87,10 @@ Cells cells_of(const SweepReport& report) {
   for (const char* column : {"p5", "p50", "p95"}) {
     if (noisy) table.header.emplace_back(column);
   }
-  for (const char* column : {"samples/s", "bubble"}) table.header.emplace_back(column);
+  table.header.emplace_back("samples/s");
+  if (apart) table.header.emplace_back("a device");
+  if (utilized) table.header.emplace_back("MFU");
+  table.header.emplace_back("bubble");
   if (formula) table.header.emplace_back("by formula");
   for (const char* column : {"stalled", "peak memory", "on device"})
     table.header.emplace_back(column);
@@ -86,8 +105,11 @@ Cells cells_of(const SweepReport& report) {
            {n->iteration_time_p5_s, n->iteration_time_p50_s, n->iteration_time_p95_s}) {
         if (noisy) line.cells.push_back(time ? to_text(round_up(*time * 1e9)) : "-");
       }
-      line.cells.push_back(
-          n->throughput_samples_per_s ? fmt::format("{:.5g}", *n->throughput_samples_per_s) : "-");
+      line.cells.push_back(rate_cell(n->throughput_samples_per_s));
+      if (apart) line.cells.push_back(rate_cell(n->throughput_per_device()));
+      if (utilized)
+        line.cells.push_back(n->model_flops_utilization ? percent(*n->model_flops_utilization)
+                                                        : "-");
       line.cells.push_back(percent(n->bubble()));
       if (formula)
         line.cells.push_back(n->formula_bubble_fraction ? percent(*n->formula_bubble_fraction)
@@ -254,12 +276,26 @@ std::string to_csv(const SweepReport& report) {
   const std::vector<std::size_t> axes = varying(result);
   std::vector<std::string> header = {"point"};
   for (const std::size_t axis : axes) header.push_back(csv_cell(result.axes[axis].key));
-  for (const char* column :
-       {"iteration_time_s", "throughput_samples_per_s", "iteration_time_p5_s",
-        "iteration_time_p50_s", "iteration_time_p95_s", "bubble_fraction", "bubble_overhead",
-        "steady_bubble_fraction", "formula_bubble_fraction", "communication_stall_fraction",
-        "peak_memory_bytes", "peak_memory_device", "fits", "devices_without_stage", "estimated",
-        "reason"})
+  for (const char* column : {"iteration_time_s",
+                             "throughput_samples_per_s",
+                             "device_count",
+                             "throughput_per_device_samples_per_s",
+                             "model_flops_per_device_per_s",
+                             "model_flops_utilization",
+                             "iteration_time_p5_s",
+                             "iteration_time_p50_s",
+                             "iteration_time_p95_s",
+                             "bubble_fraction",
+                             "bubble_overhead",
+                             "steady_bubble_fraction",
+                             "formula_bubble_fraction",
+                             "communication_stall_fraction",
+                             "peak_memory_bytes",
+                             "peak_memory_device",
+                             "fits",
+                             "devices_without_stage",
+                             "estimated",
+                             "reason"})
     header.emplace_back(column);
   std::string text = fmt::format("{}\n", fmt::join(header, ","));
   for (const SweepRow& row : result.rows) {
@@ -268,6 +304,8 @@ std::string to_csv(const SweepReport& report) {
     if (const auto& n = row.numbers) {
       for (const std::string& cell :
            {fmt::format("{}", n->iteration_time_s), or_empty(n->throughput_samples_per_s),
+            std::to_string(n->devices), or_empty(n->throughput_per_device()),
+            or_empty(n->model_flops_per_device_per_s), or_empty(n->model_flops_utilization),
             or_empty(n->iteration_time_p5_s), or_empty(n->iteration_time_p50_s),
             or_empty(n->iteration_time_p95_s), fmt::format("{}", n->bubble_fraction),
             fmt::format("{}", n->bubble_overhead), or_empty(n->steady_bubble_fraction),
@@ -277,7 +315,7 @@ std::string to_csv(const SweepReport& report) {
             or_empty(n->fits), std::to_string(n->devices_without_stage)})
         line.push_back(cell);
     } else {
-      line.resize(line.size() + 14);
+      line.resize(line.size() + 18);
     }
     line.emplace_back(row.estimated.empty() ? "false" : "true");
     line.push_back(csv_cell(row.reason));

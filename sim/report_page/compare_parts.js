@@ -21,6 +21,7 @@ export function relativeText(value, first) {
 
 /** The same for shares: "-1.25 points". */
 export function pointsText(value, first) {
+  if (value === null || first === null) return '';
   if (value === first) return 'same';
   const points = 100 * (value - first);
   return `${points < 0 ? '' : '+'}${points.toFixed(2)} points`;
@@ -62,6 +63,14 @@ function measures(runs) {
       'Samples/s', (run) => run.throughput_samples_per_s, (value) => significant(value, 5),
       relativeText
     ],
+    ...(runs.some((run) => run.device_count !== runs[0].device_count) ? [[
+      'Samples/s, a device', (run) => run.throughput_per_device_samples_per_s,
+      (value) => significant(value, 5), relativeText
+    ]] :
+                                                                        []),
+    ...(runs.some((run) => run.model_flops_utilization !== null) ?
+            [['MFU', (run) => run.model_flops_utilization, formatPercent, pointsText]] :
+            []),
     ['Bubble fraction', (run) => run.bubble_fraction, formatPercent, pointsText],
     ['Communication', (run) => run.communication_stall_fraction, formatPercent, pointsText],
     ['Peak memory', (run) => run.peak_memory_bytes, (value) => formatBytes(value), relativeText],

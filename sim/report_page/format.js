@@ -4,6 +4,10 @@
 const TIME_UNITS = [[1, 'ns'], [1e3, 'us'], [1e6, 'ms'], [1e9, 's']];
 const BYTE_UNITS =
     [[1, 'B'], [2 ** 10, 'KiB'], [2 ** 20, 'MiB'], [2 ** 30, 'GiB'], [2 ** 40, 'TiB']];
+const RATE_UNITS = [
+  [1, 'FLOP/s'], [1e3, 'kFLOP/s'], [1e6, 'MFLOP/s'], [1e9, 'GFLOP/s'], [1e12, 'TFLOP/s'],
+  [1e15, 'PFLOP/s'], [1e18, 'EFLOP/s']
+];
 
 /** The number with at most `digits` significant digits, without an exponent or trailing zeros. */
 export function significant(value, digits) {
@@ -11,7 +15,7 @@ export function significant(value, digits) {
 }
 
 function inUnits(value, units, digits) {
-  if (value === 0) return `0 ${units === BYTE_UNITS ? 'B' : 's'}`;
+  if (value === 0) return `0 ${units === TIME_UNITS ? 's' : units[0][1]}`;
   const size = Math.abs(value);
   // Rounding may carry into the next unit: 999.96 us is 1 ms.
   const rounded = Number(size.toPrecision(digits));
@@ -34,6 +38,11 @@ export function formatDifference(ns) {
 /** Bytes in powers of 1024: "1.5 GiB". */
 export function formatBytes(bytes, digits = 4) {
   return inUnits(bytes, BYTE_UNITS, digits);
+}
+
+/** A rate of computing: "407.9 TFLOP/s". */
+export function formatFlopRate(rate, digits = 4) {
+  return inUnits(rate, RATE_UNITS, digits);
 }
 
 /** A fraction as "27.27 %". */

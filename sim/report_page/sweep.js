@@ -35,6 +35,9 @@ function readRow(array, axes, {reasons, estimates}) {
     fits: number(12),
     limit: number(13),
     spare: number(14),
+    devices: number(15),
+    flops: number(16),
+    utilization: number(17),
   };
 }
 
@@ -54,6 +57,11 @@ export function readSweep(facts, data) {
 /** The bubble that compares across schedules: of the steady state where there is one. */
 export function shownBubble(row) {
   return row.steady ?? row.bubble;
+}
+
+/** The throughput for each device that holds a stage. */
+export function throughputEach(row) {
+  return row.throughput === null ? null : row.throughput / row.devices;
 }
 
 /** A run that takes no time has more throughput than any other. */

@@ -1,8 +1,8 @@
 // One point of a sweep in words: what was set, what it comes to, and how to predict it again.
 // SPDX-License-Identifier: MIT
 import {element} from './dom.js';
-import {formatBytes, formatPercent, formatTime, plural, significant} from './format.js';
-import {commandOf, shownBubble} from './sweep.js';
+import {formatBytes, formatFlopRate, formatPercent, formatTime, plural, significant} from './format.js';
+import {commandOf, shownBubble, throughputEach} from './sweep.js';
 
 const orDash = (value, text) => (value === null ? '-' : text(value));
 
@@ -10,6 +10,8 @@ const orDash = (value, text) => (value === null ? '-' : text(value));
 export const NUMBERS = {
   time: (row) => orDash(row.time, (seconds) => formatTime(seconds * 1e9)),
   throughput: (row) => orDash(row.throughput, (value) => significant(value, 5)),
+  each: (row) => orDash(throughputEach(row), (value) => significant(value, 5)),
+  utilization: (row) => orDash(row.utilization, formatPercent),
   bubble: (row) => orDash(shownBubble(row), formatPercent),
   formula: (row) => orDash(row.formula, formatPercent),
   stall: (row) => orDash(row.stall, formatPercent),
@@ -23,6 +25,12 @@ export const NUMBERS = {
 function verdictOn(row, front) {
   if (row.reason !== null) return row.reason;
   return front.has(row) ? 'no other point shown has more throughput within its memory' : 'feasible';
+}
+
+/** What the model's arithmetic comes to on a device. */
+function arithmeticOf(row) {
+  const share = row.utilization === null ? '' : `, ${NUMBERS.utilization(row)} of its peak (MFU)`;
+  return `${formatFlopRate(row.flops)} of the model on each device${share}`;
 }
 
 const terms = (pairs) => element(
@@ -54,7 +62,12 @@ export function pointParts(sweep, row, front) {
   const numbers = row.hasNumbers ?
       [
         ['Iteration time', NUMBERS.time(row)],
-        ['Throughput', `${NUMBERS.throughput(row)} samples/s`],
+        [
+          'Throughput',
+          `${NUMBERS.throughput(row)} samples/s` +
+              (row.devices > 1 ? `, ${NUMBERS.each(row)} for each of ${row.devices} devices` : '')
+        ],
+        ...(row.flops === null ? [] : [['Arithmetic', arithmeticOf(row)]]),
         ['Bubble fraction', formatPercent(row.bubble)],
         ['Bubble overhead', formatPercent(row.overhead)],
         ...(row.steady === null ? [] : [['Steady bubble', formatPercent(row.steady)]]),
@@ -83,6 +96,7 @@ export function pointParts(sweep, row, front) {
 /** The columns of the table of all rows. */
 export function columnsOf(sweep) {
   const some = (test) => sweep.rows.some(test);
+  const differ = (of) => new Set(sweep.rows.filter((row) => row.hasNumbers).map(of)).size > 1;
   const numeric = (name, value, text) => ({name, value, text});
   return [
     numeric('Point', (row) => row.point, (row) => String(row.point)),
@@ -94,6 +108,10 @@ export function columnsOf(sweep) {
                          })),
     numeric('Iteration time', (row) => row.time, NUMBERS.time),
     numeric('Samples/s', (row) => row.throughput, NUMBERS.throughput),
+    ...(differ((row) => row.devices) ? [numeric('A device', throughputEach, NUMBERS.each)] : []),
+    ...(some((row) => row.utilization !== null) ?
+            [numeric('MFU', (row) => row.utilization, NUMBERS.utilization)] :
+            []),
     numeric('Bubble', shownBubble, NUMBERS.bubble),
     ...(some((row) => row.formula !== null) ?
             [numeric('By formula', (row) => row.formula, NUMBERS.formula)] :

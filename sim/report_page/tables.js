@@ -71,18 +71,21 @@ export function layerNames(layers) {
 
 /** The stages with their layers, devices, times and sizes. */
 export function stageTable(run) {
+  const again = run.stages.some((stage) => stage.again_bytes > 0);
   return table(
       'Stages and layers',
       [
         'Stage', 'Layers', 'First … last', 'Devices', 'Forward', 'Backward', 'Update', 'Parameters',
-        'Kept for backward', 'Sent on', 'At most in flight'
+        'Gradients', 'Kept for backward', ...(again ? ['Made again'] : []), 'Sent on',
+        'At most in flight'
       ],
       run.stages.map(
           (stage, s) =>
               [String(s), String(stage.layers.length), layerNames(stage.layers),
                stage.devices.join(', '), formatTime(stage.forward_ns),
                formatTime(stage.backward_ns), formatTime(stage.update_ns),
-               formatBytes(stage.parameter_bytes), formatBytes(stage.activation_bytes),
+               formatBytes(stage.parameter_bytes), formatBytes(stage.gradient_bytes),
+               formatBytes(stage.kept_bytes), ...(again ? [formatBytes(stage.again_bytes)] : []),
                formatBytes(stage.crossing_bytes),
                stage.window === null ? '-' : String(stage.window)]),
       3);

@@ -133,7 +133,9 @@ test(
                  ['steady', 'steady_bubble_fraction'], ['formula', 'formula_bubble_fraction'],
                  ['stall', 'communication_stall_fraction'], ['peak', 'peak_memory_bytes'],
                  ['device', 'peak_memory_device'], ['fits', 'fits'],
-                 ['limit', 'memory_limit_bytes'], ['spare', 'devices_without_stage']]) {
+                 ['limit', 'memory_limit_bytes'], ['spare', 'devices_without_stage'],
+                 ['devices', 'device_count'], ['flops', 'model_flops_per_device_per_s'],
+                 ['utilization', 'model_flops_utilization']]) {
           assert.equal(rows[i][own], row[theirs], `${theirs} of point ${row.point}`);
         }
       });

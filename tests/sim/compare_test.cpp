@@ -38,6 +38,7 @@ TEST_CASE("a run read back from its JSON is the run") {
     CHECK(read->stages == run.stages);
     CHECK(read->iteration_time_s == run.iteration_time_s);
     CHECK(read->throughput_samples_per_s == run.throughput_samples_per_s);
+    CHECK(read->model_flops_utilization == run.model_flops_utilization);
     CHECK(read->bubble_fraction == run.bubble_fraction);
     CHECK(read->busy_s == doctest::Approx(run.busy_s));
     for (std::size_t cause = 0; cause < kIdleCauseCount; ++cause)
@@ -118,7 +119,9 @@ TEST_CASE("what is no result is refused") {
     const std::string& key = entry.key();
     if (key == "tool" || key == "scenario" || key == "notes" || key == "all_reduces" ||
         key == "transfers" || key == "formula" || key == "period_s" || key == "makespan_s" ||
-        key == "operations" || key == "device_count" || key == "bubble_overhead")
+        key == "operations" || key == "device_count" || key == "bubble_overhead" ||
+        key == "model_flops" || key == "model_flops_per_device_per_s" ||
+        key == "throughput_per_device_samples_per_s")
       continue;
     CAPTURE(key);
     auto wrong = json;

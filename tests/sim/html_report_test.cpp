@@ -259,6 +259,27 @@ TEST_CASE("a hostile name ends no element of the page") {
   CHECK(facts_of(page)["name"] == "</script><script>/*SCRIPT*/ <!--DATA--> <!-- /*STYLE*/");
 }
 
+TEST_CASE("a stage tells what a micro-batch keeps of it, what is made again, and its gradients") {
+  // Two layers a stage: activations of 12 MiB each, outputs of 4 MiB, parameters of 16 MiB.
+  const auto stage = [](const std::string& recompute) {
+    const std::string page =
+        page_of("four-stages", {"schedule.recompute=" + recompute, "training.gradients=2"});
+    return facts_of(page)["runs"][0]["stages"][1];
+  };
+  const auto mib = [](int count) { return std::int64_t{count} << 20; };
+  CHECK(stage("none")["gradient_bytes"] == mib(64));
+  CHECK(stage("none")["kept_bytes"] == mib(24));
+  CHECK(stage("none")["again_bytes"] == 0);
+  CHECK(stage("full")["kept_bytes"] == 0);
+  CHECK(stage("full")["again_bytes"] == mib(24));
+  CHECK(stage("layers")["kept_bytes"] == mib(4));
+  CHECK(stage("layers")["again_bytes"] == mib(12));
+  const auto split = facts_of(page_of(
+      "four-stages", {"schedule.name=zb-h1", "schedule.recompute=layers"}))["runs"][0]["stages"][1];
+  CHECK(split["kept_bytes"] == mib(4));
+  CHECK(split["again_bytes"] == mib(20));
+}
+
 TEST_CASE("a page holds the scenario, the command and the numbers of the JSON, and loads nothing") {
   const std::string page = page_of("four-stages", {"schedule.micro_batches=4"});
   const auto facts = facts_of(page);

@@ -102,7 +102,7 @@ TEST_CASE("a sweep's page holds its rows in their order, and where they come fro
       CHECK(array.size() == 3);
       continue;
     }
-    REQUIRE(array.size() == 15);
+    REQUIRE(array.size() == 18);
     CHECK(array[3] == row.numbers->iteration_time_s);
     CHECK(array[4] == *row.numbers->throughput_samples_per_s);
     CHECK(array[5] == row.numbers->bubble_fraction);
@@ -111,6 +111,9 @@ TEST_CASE("a sweep's page holds its rows in their order, and where they come fro
     CHECK(array[12] == *row.numbers->fits);
     CHECK(array[13] == std::int64_t{200} << 20U);
     CHECK(array[14] == row.numbers->devices_without_stage);
+    CHECK(array[15] == row.numbers->devices);
+    CHECK(array[16].is_null());
+    CHECK(array[17].is_null());
   }
   CHECK(without_numbers == 4);
   CHECK(page == page_of(result));

@@ -59,6 +59,7 @@ SweepRow row(std::uint64_t point, double throughput, std::int64_t memory, double
   made.numbers->throughput_samples_per_s = throughput;
   made.numbers->peak_memory_bytes = memory;
   made.numbers->bubble_fraction = bubble;
+  made.numbers->devices = 4;
   return made;
 }
 
@@ -184,6 +185,14 @@ TEST_CASE("rows are ordered by the objective, infeasible ones come last") {
   CHECK(by(Objective::throughput) == std::vector<std::uint64_t>{5, 2, 1, 0, 3, 9});
   CHECK(by(Objective::memory) == std::vector<std::uint64_t>{2, 1, 0, 3, 5, 9});
   CHECK(by(Objective::bubble) == std::vector<std::uint64_t>{1, 2, 0, 3, 5, 9});
+  SweepRow on_one = row(7, 10, 60);  // half of the most, on a quarter of the devices
+  on_one.numbers->devices = 1;
+  SweepSelection per_device;
+  per_device.objective = Objective::per_device;
+  std::vector<SweepRow> with_small = rows;
+  with_small.push_back(on_one);
+  CHECK(points_of(select(with_small, per_device)) ==
+        std::vector<std::uint64_t>{5, 7, 2, 1, 0, 3, 9});
   SweepSelection top;
   top.top = 2;
   CHECK(points_of(select(rows, top)) == std::vector<std::uint64_t>{5, 2});
@@ -292,6 +301,13 @@ TEST_CASE("conditions bound the numbers of JSON, with units or without") {
   CHECK_FALSE(holds("formula_bubble_fraction >= 0", some));  // there is none
   CHECK(holds("peak_memory_bytes != 2 MB", some));
   CHECK(holds("devices_without_stage == 0", some));
+  CHECK(holds("device_count == 4", some));
+  CHECK(holds("throughput_per_device_samples_per_s == 2", some));
+  CHECK_FALSE(holds("model_flops_utilization >= 0", some));  // there is none
+  some.numbers->model_flops_utilization = 0.4;
+  some.numbers->model_flops_per_device_per_s = 4e14;
+  CHECK(holds("model_flops_utilization > 0.39", some));
+  CHECK(holds("model_flops_per_device_per_s >= 4e14", some));
   CHECK_FALSE(holds("fits == yes", some));  // there is no memory size
   some.numbers->fits = true;
   CHECK(holds("fits == yes", some));

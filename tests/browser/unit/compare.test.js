@@ -14,6 +14,7 @@ test('differences are in words of the terminal', () => {
   assert.equal(relativeText(null, 5), '');
   assert.equal(pointsText(0.25, 0.375), '-12.50 points');
   assert.equal(pointsText(0.5, 0.5), 'same');
+  assert.equal(pointsText(0.5, null), '');
 });
 
 test('the parts of an iteration are those that take time, busy first', () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import {axisMarks, formatBytes, formatDifference, formatPercent, formatTime, niceStep, plural,} from '../../../sim/report_page/format.js';
+import {axisMarks, formatBytes, formatDifference, formatFlopRate, formatPercent, formatTime, niceStep, plural,} from '../../../sim/report_page/format.js';
 
 test('times are in the unit that fits, with the carry of rounding', () => {
   assert.equal(formatTime(33e6), '33 ms');
@@ -19,6 +19,11 @@ test('bytes are in powers of 1024', () => {
   assert.equal(formatBytes(1.5 * 2 ** 30), '1.5 GiB');
   assert.equal(formatBytes(0), '0 B');
   assert.equal(formatBytes(1023), '1023 B');
+});
+
+test('rates of computing are in powers of 1000', () => {
+  assert.equal(formatFlopRate(407.9e12), '407.9 TFLOP/s');
+  assert.equal(formatFlopRate(0), '0 FLOP/s');
 });
 
 test('shares and counts', () => {

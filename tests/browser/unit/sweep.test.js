@@ -5,9 +5,10 @@ import test from 'node:test';
 import {compareValues} from '../../../sim/report_page/grid.js';
 import {styleOf} from '../../../sim/report_page/marks.js';
 import {linePath, nearestPlace} from '../../../sim/report_page/plot.js';
-import {commandOf, commonLimit, filtered, formulaThroughput, paretoFront, readSweep, seriesOf, shellWord, valuesAt,} from '../../../sim/report_page/sweep.js';
+import {commandOf, commonLimit, filtered, formulaThroughput, paretoFront, readSweep, seriesOf, shellWord, throughputEach, valuesAt,} from '../../../sim/report_page/sweep.js';
 import {decodeSweepState, encodeSweepState} from '../../../sim/report_page/sweep_hash.js';
 import {staircase} from '../../../sim/report_page/sweep_plots.js';
+import {columnsOf} from '../../../sim/report_page/sweep_point.js';
 
 import {numbers} from './runs.js';
 
@@ -17,7 +18,8 @@ const axes = [
   {key: 'schedule.micro_batches', values: ['4', '8', '16']},
 ];
 const row = (point, throughput, peak, {reason = null, formula = null, limit = null} = {}) =>
-    [point, reason, [], 1, throughput, 0.25, 1 / 3, null, formula, 0, peak, 0, null, limit, 2];
+    [point, reason, [], 1, throughput, 0.25, 1 / 3, null, formula, 0, peak, 0, null, limit, 2, 4,
+     null, null];
 const sweepOf = (rows) =>
     readSweep({axes, file: 'a b.yaml'}, {rows, reasons: ['why'], estimates: []});
 
@@ -35,6 +37,20 @@ test('rows have their numbers by name, or none', () => {
       [10, 100, 7, 2, [1, 0, 1]]);
   assert.deepEqual([rows[1].hasNumbers, rows[1].peak, rows[1].reason], [false, null, 'why']);
   assert.equal(commonLimit(rows), 7);
+  assert.deepEqual(rows.map(throughputEach), [2.5, null]);
+});
+
+test('columns of devices and utilization are there where they say something', () => {
+  const names = (rows) => columnsOf(sweepOf(rows)).map(({name}) => name);
+  const other = row(3, 10, 100);
+  other[15] = 5;
+  const utilized = row(3, 10, 100);
+  utilized[17] = 0.25;
+  assert.ok(!names([
+               row(4, 10, 100), [5, 0, []]
+             ]).some((name) => /device$|MFU/.test(name) && name !== 'On device'));
+  assert.ok(names([row(4, 10, 100), other]).includes('A device'));
+  assert.ok(names([row(4, 10, 100), utilized]).includes('MFU'));
 });
 
 test('the front is all that no other beats, by trying all', () => {
