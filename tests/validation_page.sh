@@ -90,10 +90,12 @@ else
   same 'scripts/validate --quick --only cpu' 0 "$code"
   "$page" page "$work/cpu" | grep -q '^| gpt-small | 2 |'
   same 'a row of the network' 0 $?
-  same 'its results' 'copies-gpt-small links-gpt-small network-gpt-small schedules-gpt-small' \
+  same 'its results' 'copies-gpt-small links-gpt-small network-gpt-small recomputation-gpt-small schedules-gpt-small' \
     "$(cd "$work/cpu" && echo *.json | sed 's/\.json//g')"
   "$page" page "$work/cpu" | grep -q '^| gpt-small shared | 1f1b | 2 | 2 |'
   same 'a row of the copies with a shared optimizer' 0 $?
+  "$page" page "$work/cpu" | grep -q '^| gpt-small layers | 1f1b | 2 | 4 |'
+  same 'a row of a run that computes each layer again' 0 $?
 fi
 
 echo "$passed passed, $failed failed"

@@ -67,6 +67,12 @@ GroupText text_of(ResultGroup group) {
               "of 0.5 ms, which the tool holds tensors\nback for: *overlapped* with compute, or "
               "*blocking* both devices. Cores share their memory, so no link is measured.",
               "network"};
+    case ResultGroup::recomputation:
+      return {"Recomputation on CPU cores", "networks with recomputation, on `cpu`",
+              "The networks and profiles of the first table: as they are, with the forward of a "
+              "stage run again before its backward\n(*full*), and with that of each layer "
+              "(*layers*). Profiles know nothing of forwards that are run again.",
+              "network"};
   }
   return {};
 }

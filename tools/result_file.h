@@ -22,12 +22,14 @@ enum class ResultGroup : std::uint8_t {
   networks,
   schedules,
   copies,
-  links
+  links,
+  recomputation
 };
 
 inline constexpr ResultGroup kResultGroups[] = {
-    ResultGroup::practicals, ResultGroup::matrix, ResultGroup::examples, ResultGroup::networks,
-    ResultGroup::schedules,  ResultGroup::copies, ResultGroup::links};
+    ResultGroup::practicals, ResultGroup::matrix,       ResultGroup::examples,
+    ResultGroup::networks,   ResultGroup::schedules,    ResultGroup::copies,
+    ResultGroup::links,      ResultGroup::recomputation};
 
 /// "practicals", "matrix", ...
 std::string_view name(ResultGroup group);
