@@ -97,9 +97,13 @@ std::string summary(const HuggingFaceArguments& arguments, const TransformerProf
                   options.tensor_parallel > 1
                       ? fmt::format("; on groups of {}{}", options.tensor_parallel,
                                     options.sequence_parallel ? ", sequence-parallel" : "")
+                  : options.expert_parallel > 1
+                      ? fmt::format("; experts on groups of {}", options.expert_parallel)
                       : "");
   text += total_table(profile.totals, options.tokens()) + '\n' + kind_table(profile.model);
-  text += "all layers of a kind together, output of one; for one micro-batch, on one device\n\n";
+  text += fmt::format(
+      "all layers of a kind together, output of one; for {}, on one device\n\n",
+      options.expert_parallel > 1 ? "the micro-batch that is its own" : "one micro-batch");
   text += "estimated: nothing was measured; cluster.device turns FLOPs and bytes into times\n";
   for (const std::string& note : profile.notes) text += "note: " + note + '\n';
   return text;
@@ -152,6 +156,12 @@ void add_import_huggingface(CLI::App& import, int& exit_code) {
       ->type_name("N");
   command->add_flag("--sequence-parallel", options.sequence_parallel,
                     "these devices also share what stands between the products, by tokens");
+  command
+      ->add_option("--expert-parallel", options.expert_parallel,
+                   "devices that share the experts of each layer, each with tokens of its own")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{65536}))
+      ->capture_default_str()
+      ->type_name("N");
   command->add_flag("--flash-attention,!--no-flash-attention", options.flash_attention,
                     "whether attention's scores are kept for the backward; default: they are not");
   command->add_flag("--split-blocks", options.split_blocks,

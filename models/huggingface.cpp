@@ -28,8 +28,11 @@ struct Family {
   bool takes_attention_bias = false;  ///< attention_bias: biases of q, k, v and the output.
   bool takes_mlp_bias = false;
   bool query_key_norm = false;
-  std::string_view experts = "";  ///< The key of their number; "" = none.
-  bool window_switch = false;     ///< sliding_window counts only with use_sliding_window.
+  std::string_view experts = "";    ///< The key of their number; "" = none.
+  bool window_switch = false;       ///< sliding_window counts only with use_sliding_window.
+  bool latent = false;              ///< Multi-head latent attention.
+  std::int64_t shared_experts = 0;  ///< n_shared_experts where the file has none.
+  std::int64_t dense_first = 0;     ///< first_k_dense_replace where the file has none.
 };
 
 constexpr std::array kFamilies = {
@@ -60,6 +63,21 @@ constexpr std::array kFamilies = {
            .query_key_norm = true,
            .experts = "num_experts",
            .window_switch = true},
+    Family{.name = "deepseek_v2",
+           .tied = false,
+           .key_value_heads = 0,
+           .takes_attention_bias = true,
+           .experts = "n_routed_experts",
+           .latent = true,
+           .shared_experts = 2},
+    Family{.name = "deepseek_v3",
+           .tied = false,
+           .key_value_heads = 0,
+           .takes_attention_bias = true,
+           .experts = "n_routed_experts",
+           .latent = true,
+           .shared_experts = 1,
+           .dense_first = 3},
 };
 
 /// Letters and digits alone, in lower case.
@@ -75,6 +93,8 @@ std::string spelling(std::string_view name) {
 class ConfigReader {
  public:
   Result<TransformerShape> read(YamlNode root) {
+    const auto ranks = [](const YamlNode::Entry& entry) { return entry.key == "q_lora_rank"; };
+    has_query_rank_ = std::any_of(root.entries.begin(), root.entries.end(), ranks);
     // null stands for "as if it were not there" throughout.
     std::erase_if(root.entries, [](const YamlNode::Entry& entry) {
       return entry.value.kind == YamlNode::Kind::null;
@@ -171,7 +191,11 @@ class ConfigReader {
     shape_.vocabulary = needed(file, "vocab_size");
     if (const auto positions = size(file, "max_position_embeddings"))
       shape_.positions = positions->value;
-    read_attention(file, family);
+    if (family.latent) {
+      read_latent_attention(file, family);
+    } else {
+      read_attention(file, family);
+    }
     shape_.feed_forward_bias = family.takes_mlp_bias && flag(file, "mlp_bias", false);
     shape_.tied = flag(file, "tie_word_embeddings", family.tied);
     if (family.experts.empty()) {
@@ -206,6 +230,25 @@ class ConfigReader {
       shape_.window = window->value;
   }
 
+  void read_latent_attention(SectionReader& file, const Family& family) {
+    LatentAttention latent;
+    const auto rank = size(file, "q_lora_rank");
+    if (!has_query_rank_) file.require("q_lora_rank", "null where queries are not compressed");
+    latent.query_rank = rank ? rank->value : 0;
+    latent.key_value_rank = needed(file, "kv_lora_rank");
+    latent.plain = needed(file, "qk_nope_head_dim");
+    latent.rotated = needed(file, "qk_rope_head_dim");
+    latent.value = needed(file, "v_head_dim");
+    shape_.latent = latent;
+    shape_.key_value_heads = shape_.heads;
+    shape_.head_dim = latent.plain + latent.rotated;
+    const bool bias = family.takes_attention_bias && flag(file, "attention_bias", false);
+    shape_.attention_input_bias = bias;
+    shape_.attention_output_bias = bias;
+    if (const auto modules = file.count("num_nextn_predict_layers", 0, kMostLayers))
+      shape_.further_predictions = modules->value;
+  }
+
   void read_experts(SectionReader& file, const Family& family) {
     shape_.experts = needed(file, family.experts);
     shape_.experts_per_token = needed(file, "num_experts_per_tok");
@@ -220,6 +263,7 @@ class ConfigReader {
       return;
     }
     shape_.expert_feed_forward = needed(file, "moe_intermediate_size");
+    if (family.latent) return read_deepseek_experts(file, family);
     const auto step = size(file, "decoder_sparse_step");
     std::vector<std::int64_t> dense;
     if (file.has("mlp_only_layers"))
@@ -233,7 +277,22 @@ class ConfigReader {
     }
   }
 
+  /// DeepSeek: block i has experts from first_k_dense_replace on where moe_layer_freq divides i,
+  /// and beside them a dense MLP as wide as n_shared_experts of them.
+  void read_deepseek_experts(SectionReader& file, const Family& family) {
+    const auto shared = file.count("n_shared_experts", 0, kLargestDimension);
+    const auto first = file.count("first_k_dense_replace", 0, kMostLayers);
+    const auto step = size(file, "moe_layer_freq");
+    if (!problems_.empty()) return;
+    shape_.shared_feed_forward =
+        (shared ? shared->value : family.shared_experts) * shape_.expert_feed_forward;
+    const std::int64_t dense = first ? first->value : family.dense_first;
+    for (std::int64_t i = 0; i < shape_.blocks; ++i)
+      shape_.sparse.push_back(i >= dense && i % (step ? step->value : 1) == 0);
+  }
+
   TransformerShape shape_;
+  bool has_query_rank_ = false;  ///< q_lora_rank stands in the file, be it null.
   Diagnostics problems_;
 };
 

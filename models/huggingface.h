@@ -7,12 +7,12 @@
 
 namespace plumbline {
 
-/// Reads the shape of a model of the families gpt2, llama, mistral, mixtral, qwen2, qwen3 and
-/// qwen3_moe; what a file leaves out is what the family's configuration class in Hugging Face
-/// Transformers (src/transformers/models/FAMILY/configuration_FAMILY.py) has for it, the sizes
-/// apart: those must be there. Keys that say nothing about the shape are passed over.
-/// Errors, all at once: no JSON, another family, sizes that are missing, out of range or do not
-/// divide each other.
+/// Reads the shape of a model of the families gpt2, llama, mistral, mixtral, qwen2, qwen3,
+/// qwen3_moe, deepseek_v2 and deepseek_v3; what a file leaves out is what the family's
+/// configuration class in Hugging Face Transformers
+/// (src/transformers/models/FAMILY/configuration_FAMILY.py) has for it, the sizes apart: those must
+/// be there. Keys that say nothing about the shape are passed over. Errors, all at once: no JSON,
+/// another family, sizes that are missing, out of range or do not divide each other.
 Result<TransformerShape> read_huggingface(const std::string& path);
 
 /// The same from a text that is at hand.

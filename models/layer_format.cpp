@@ -65,7 +65,10 @@ std::vector<KeyFormat> layer_cost_keys() {
                "what both take when they run as one op."),
       time_key("backward_input", "The time of the backward for the input, where it is split."),
       time_key("backward_weight", "The time of the backward for the weights, where it is split."),
-      time_key("update", "The time of one optimizer update of the layer.", "0 us"),
+      time_key(
+          "update",
+          "The time of one optimizer update of the layer; absent: of a layer with flops what the "
+          "bytes take that it moves, else 0."),
       size_key("output",
                "What it hands to the next layer for one micro-batch: what a transfer "
                "carries."),

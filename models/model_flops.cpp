@@ -27,10 +27,13 @@ std::optional<double> model_flops(const Profile& profile, std::int64_t size) {
   const auto known = std::find_if(profile.measurements.begin(), profile.measurements.end(),
                                   [&](const Measurement& m) { return knows_work(m); });
   if (known == profile.measurements.end()) return std::nullopt;
-  const double forward = std::accumulate(
+  const double of_layers = std::accumulate(
       known->layers.begin(), known->layers.end(), 0.0, [](double sum, const LayerCosts& layer) {
         return sum + static_cast<double>(layer.work->forward.flops.count);
       });
+  const DeviceGroup& group = profile.group;
+  const double forward = group.forward ? static_cast<double>(group.forward->count)
+                                       : of_layers * static_cast<double>(group.devices);
   const double batches =
       known->batch ? static_cast<double>(size) / static_cast<double>(*known->batch) : 1;
   return with_backward(batches * forward);

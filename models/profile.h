@@ -40,8 +40,10 @@ struct LayerCosts {
   MeasuredTime backward;  ///< The full backward; I + W where only the parts are known.
   std::optional<SplitBackward> split;
   MeasuredTime update;  ///< The optimizer's step; does not depend on the batch.
-  Bytes output;         ///< Of the tensor that other layers consume; its gradient is as large.
-  Bytes activation;     ///< Kept from F until B: its own output included, its input excluded.
+  bool update_given =
+      false;         ///< Whether that was given, be it 0; if so, no estimate takes its place.
+  Bytes output;      ///< Of the tensor that other layers consume; its gradient is as large.
+  Bytes activation;  ///< Kept from F until B: its own output included, its input excluded.
   std::optional<LayerWork> work;
   bool timed = true;  ///< Whether forward and backward were given; if so, they win over `work`.
 };
@@ -82,6 +84,16 @@ struct MeasuredLink {
 /// By kind of layer: factors of its time.
 using KindFactors = std::map<std::string, std::vector<double>>;
 
+/// Devices that share the layers: the scenario's device is one of them, and stands for all.
+struct DeviceGroup {
+  std::int64_t devices = 1;
+  /// What all of them compute of the model in the forwards of one batch of the first measurement,
+  /// each product once; absent: the sum over the layers, on each of them.
+  std::optional<Flops> forward;
+
+  friend bool operator==(const DeviceGroup&, const DeviceGroup&) = default;
+};
+
 /// Measured or assumed costs. Invariants: at least one measurement, sorted by batch, each as long
 /// as the graph; a batch is unknown only where there is one measurement. It knows no stages and no
 /// schedule.
@@ -97,7 +109,8 @@ struct Profile {
   /// Of F and B with 1, 2, ... micro-batches in flight on the device; the last holds for all more.
   KindFactors in_flight;
   std::optional<NumberFormat> dtype;  ///< That the layers' work is done in.
-  std::string estimated;              ///< How times were derived that nobody gave; "" = none were.
+  DeviceGroup group;
+  std::string estimated;  ///< How times were derived that nobody gave; "" = none were.
 
   /// Whether a measurement at this batch size is held.
   bool holds(std::int64_t batch) const;

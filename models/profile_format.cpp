@@ -99,6 +99,18 @@ const SectionFormat& algorithms_format() {
   return algorithms;
 }
 
+const SectionFormat& group_format() {
+  static const SectionFormat group = {
+      .name = "group",
+      .text = "Devices that share the layers; a scenario's device stands for all of them.",
+      .keys = {{"devices", {count(1)}, "How many they are.", "1"},
+               {"forward_flops",
+                {flops()},
+                "What all of them compute of the model in the forwards of a batch, each product "
+                "once; absent: what the layers have, on each."}}};
+  return group;
+}
+
 const SectionFormat& profile_format() {
   static const SectionFormat profile = {
       .name = "profile",
@@ -113,6 +125,7 @@ const SectionFormat& profile_format() {
                 .required = true},
                {"model", {text()}, "The name of the model."},
                dtype_key(),
+               {"group", {section(&group_format)}, "Devices that share the layers."},
                {"provenance",
                 {section(&provenance_format), nothing()},
                 "Where the numbers come from."},

@@ -94,6 +94,7 @@ class ProfileReader {
     }
     if (auto name = file.text("model")) model_.name = name->value;
     model_.profile.dtype = read_dtype(file);
+    read_group(file);
     read_provenance(file);
     read_measurements(file);
     if (auto graph = read_edges(file, "edges", std::move(layers_), problems_))
@@ -113,6 +114,16 @@ class ProfileReader {
   }
 
  private:
+  void read_group(SectionReader& file) {
+    auto section = file.section("group");
+    if (!section) return;
+    if (auto devices = section->count("devices")) model_.profile.group.devices = devices->value;
+    if (const YamlNode* node = section->child("forward_flops"))
+      model_.profile.group.forward =
+          read_flops(*node, section->path_of("forward_flops"), problems_);
+    section->finish();
+  }
+
   void read_provenance(SectionReader& file) {
     const YamlNode* node = file.child("provenance");
     if (!node || node->kind == YamlNode::Kind::null) return;
@@ -313,6 +324,7 @@ LayerCosts read_layer_costs(SectionReader& section, Layer& layer, Diagnostics& p
   }
   if (full) costs.backward = *full;
   if (auto time = read_time(section, "update", problems)) costs.update = *time;
+  costs.update_given = section.has("update");
   if (auto bytes = section.bytes("output")) costs.output = bytes->value;
   if (auto bytes = section.bytes("activation")) costs.activation = bytes->value;
   if (auto bytes = section.bytes("parameters")) layer.parameters = bytes->value;

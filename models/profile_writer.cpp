@@ -231,6 +231,7 @@ class ProfileWriter {
     if (!model_.name.empty()) text_ += fmt::format("model: {}\n", checked_scalar(model_.name));
     if (model_.profile.dtype)
       text_ += fmt::format("dtype: {}\n", plumbline::name_of(*model_.profile.dtype));
+    write_group();
     write_texts("provenance", model_.profile.provenance);
     write_measurements();
     write_edges();
@@ -338,7 +339,8 @@ class ProfileWriter {
     PLUMBLINE_CHECK(costs.timed || costs.work, "a layer has neither times nor work", layer.name);
     if (costs.timed) add_times(map, costs);
     if (costs.work) add_work(map, *costs.work);
-    if (!is_bare(costs.update, Duration::zero())) map.add("update", time_text(costs.update));
+    if (!is_bare(costs.update, Duration::zero()) || (costs.update_given && !costs.timed))
+      map.add("update", time_text(costs.update));
     if (costs.output != Bytes{}) map.add("output", exact(costs.output));
     if (costs.activation != Bytes{}) map.add("activation", exact(costs.activation));
     if (layer.parameters != Bytes{}) map.add("parameters", exact(layer.parameters));
@@ -420,6 +422,15 @@ class ProfileWriter {
       map.add("backward", exact(block.backward));
       add_lines("  - ", std::move(map).pieces());
     }
+  }
+
+  void write_group() {
+    const DeviceGroup& group = model_.profile.group;
+    if (group == DeviceGroup{}) return;
+    FlowMap map;
+    map.add("devices", std::to_string(group.devices));
+    if (group.forward) map.add("forward_flops", exact(*group.forward));
+    add_lines("group: ", std::move(map).pieces());
   }
 
   void write_overheads() {

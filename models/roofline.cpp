@@ -16,6 +16,15 @@ double ratio(std::int64_t amount, std::int64_t rate) {
   return static_cast<double>(amount) / static_cast<double>(rate);
 }
 
+/// Of a step over these parameters; nothing as for pass_time.
+std::optional<Duration> update_time(Bytes parameters, const OptimizerBytes& optimizer,
+                                    const DeviceRoofline& device) {
+  const double time_s = optimizer.moved() * ratio(parameters.count, device.memory_bandwidth.count) /
+                        device.efficiency;
+  if (time_s * 1e9 > static_cast<double>(kLargestQuantity)) return std::nullopt;
+  return round_up(time_s * 1e9);
+}
+
 bool has_link_traffic(const LayerWork& work) {
   return work.forward.link_traffic.count > 0 || work.backward_input.link_traffic.count > 0 ||
          work.backward_weight.link_traffic.count > 0;
@@ -28,7 +37,10 @@ std::optional<Duration> pass_time(const PassWork& work, const DeviceRoofline& de
   double time_s = std::max(ratio(work.flops.count, device.peak.count),
                            ratio(work.memory_traffic.count, device.memory_bandwidth.count)) /
                   device.efficiency;
-  if (device.link_bandwidth) time_s += ratio(work.link_traffic.count, device.link_bandwidth->count);
+  if (device.link_bandwidth) {
+    const double link_s = ratio(work.link_traffic.count, device.link_bandwidth->count);
+    time_s += link_s - std::min(link_s * device.link_overlap, time_s);
+  }
   if (time_s * 1e9 > static_cast<double>(kLargestQuantity)) return std::nullopt;
   return round_up(time_s * 1e9);
 }
@@ -42,9 +54,10 @@ bool needs_estimate(const Profile& profile) {
 }
 
 std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& device,
-                                         const Mark& mark) {
+                                         const OptimizerBytes& optimizer, const Mark& mark) {
   std::size_t estimated = 0;
   std::size_t all = 0;
+  bool has_updates = false;
   for (Measurement& measurement : model.profile.measurements) {
     for (std::size_t i = 0; i < measurement.layers.size(); ++i) {
       LayerCosts& costs = measurement.layers[i];
@@ -52,7 +65,8 @@ std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& dev
       if (costs.timed) continue;
       PLUMBLINE_CHECK(costs.work, "a layer has neither times nor work", i);
       ++estimated;
-      const std::string& name = model.graph.layer({static_cast<std::uint32_t>(i)}).name;
+      const Layer& layer = model.graph.layer({static_cast<std::uint32_t>(i)});
+      const std::string& name = layer.name;
       if (!device.link_bandwidth && has_link_traffic(*costs.work)) {
         return input_error(
             mark,
@@ -63,7 +77,8 @@ std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& dev
       const auto forward = pass_time(costs.work->forward, device);
       const auto input = pass_time(costs.work->backward_input, device);
       const auto weight = pass_time(costs.work->backward_weight, device);
-      if (!forward || !input || !weight) {
+      const auto update = update_time(layer.parameters, optimizer, device);
+      if (!forward || !input || !weight || !update) {
         return input_error(mark, fmt::format("layer '{}' takes longer than the 10^15 ns that are "
                                              "accepted on this device",
                                              clipped(name)));
@@ -75,13 +90,18 @@ std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& dev
       costs.split->input.mean = *input;
       costs.split->weight.mean = *weight;
       costs.backward.mean = *input + *weight;
+      if (!costs.update_given && update->count() > 0) {
+        costs.update.mean = *update;
+        has_updates = true;
+      }
     }
   }
   if (estimated == 0) return std::nullopt;
   model.profile.estimated = fmt::format(
-      "layer times{}: from FLOPs and bytes, by a roofline of {}: {:g} % of {} and of {}",
+      "layer times{}: from FLOPs and bytes, by a roofline of {}: {:g} % of {} and of {}{}",
       estimated < all ? fmt::format(" of {} of {} layers", estimated, all) : "", device.name,
-      100 * device.efficiency, to_text(device.peak), to_text(device.memory_bandwidth));
+      100 * device.efficiency, to_text(device.peak), to_text(device.memory_bandwidth),
+      has_updates ? "; updates from the bytes they move" : "");
   return std::nullopt;
 }
 

@@ -23,12 +23,20 @@ struct Symbols {
   ExactCount x;  // inner width of an expert
   ExactCount E;  // experts
   ExactCount k;  // experts of a token
+  ExactCount L;  // of them on each device
+  ExactCount y;  // inner width of the shared experts
+  ExactCount q;  // rank of compressed queries
+  ExactCount c;  // of compressed keys and values
+  ExactCount n;  // of a head of queries and keys, not rotated
+  ExactCount r;  // rotated
+  ExactCount v;  // of a head of values
   ExactCount V;  // vocabulary
   ExactCount P;  // learned positions
 };
 
 Symbols symbols_of(const TransformerShape& shape, const TransformerOptions& options) {
   const std::int64_t t = options.tensor_parallel;
+  const LatentAttention latent = shape.latent.value_or(LatentAttention{});
   return {.e = bytes_of(options.dtype),
           .T = options.tokens(),
           .R = options.sequence_parallel ? options.tokens() / t : options.tokens(),
@@ -41,6 +49,13 @@ Symbols symbols_of(const TransformerShape& shape, const TransformerOptions& opti
           .x = shape.expert_feed_forward / t,
           .E = shape.experts,
           .k = shape.experts_per_token,
+          .L = shape.experts / options.expert_parallel,
+          .y = shape.shared_feed_forward / t,
+          .q = latent.query_rank,
+          .c = latent.key_value_rank,
+          .n = latent.plain,
+          .r = latent.rotated,
+          .v = latent.value,
           .V = (shape.vocabulary + t - 1) / t,
           .P = shape.learned_positions ? shape.positions : 0};
 }
@@ -71,19 +86,18 @@ class Deriver {
   }
 
   LayerDerivation attention() const {
+    return shape_.latent ? latent_attention() : plain_attention();
+  }
+
+  LayerDerivation plain_attention() const {
     LayerDerivation layer;
     layer.kind = "attention";
     const ExactCount inputs = (n_.a + 2 * n_.g) * n_.d;
     add_norm(layer);
-    layer.parameters.push_back({"queries, keys, values", "h (a + 2 g) d", n_.h * inputs});
+    add_product(layer, "queries, keys, values", "h (a + 2 g) d", n_.h * inputs);
     if (shape_.attention_input_bias)
       layer.parameters.push_back({"their biases", "(a + 2 g) d", inputs});
     if (shape_.query_key_norm) layer.parameters.push_back({"norms of q and k", "2 d", 2 * n_.d});
-    layer.parameters.push_back({"projection", "a d h", n_.a * n_.d * n_.h});
-    if (shape_.attention_output_bias) layer.parameters.push_back({"its bias", "h", n_.h});
-
-    layer.flops.push_back(
-        {{"queries, keys, values", "2 T h (a + 2 g) d", 2 * n_.T * n_.h * inputs}});
     const ExactCount pairs = n_.T * n_.s * n_.a * n_.d;
     if (options_.flash_attention) {
       // Dao 2023 (FlashAttention-2), section 4.1: half the pairs are masked; the backward computes
@@ -92,22 +106,67 @@ class Deriver {
     } else {
       layer.flops.push_back({{"scores and their sums", "4 T s a d", 4 * pairs}, 4, false});
     }
-    layer.flops.push_back({{"projection", "2 T a d h", 2 * n_.T * n_.a * n_.d * n_.h}});
+    add_product(layer, "projection", "a d h", n_.a * n_.d * n_.h);
+    if (shape_.attention_output_bias) layer.parameters.push_back({"its bias", "h", n_.h});
 
     add_norm_output(layer);
     layer.kept.push_back({"queries, keys, values", "e T (a + 2 g) d", n_.e * n_.T * inputs});
     if (shape_.query_key_norm)
       layer.kept.push_back(
           {"q and k before their norms", "e T (a + g) d", n_.e * n_.T * (n_.a + n_.g) * n_.d});
-    ExactCount passing;  // written and read, not kept
-    if (options_.flash_attention) {
-      layer.kept.push_back({"sums of the softmax, fp32", "4 T a", 4 * n_.T * n_.a});
-    } else {
-      const ExactCount scores = n_.e * n_.T * n_.s * n_.a;
-      layer.kept.push_back({"softmax", "e T s a", scores});
-      passing = 2 * scores;
-    }
+    const ExactCount passing = keep_softmax(layer);
     layer.kept.push_back({"input of the projection", "e T a d", n_.e * n_.T * n_.a * n_.d});
+    add_kept_tokens(layer, "output, the residual added");
+    finish(layer, sum(layer.parameters), passing);
+    return layer;
+  }
+
+  /// In training keys and values are made of the compressed tokens, as queries are.
+  LayerDerivation latent_attention() const {
+    LayerDerivation layer;
+    layer.kind = "attention";
+    const ExactCount of_query = n_.n + n_.r;
+    const bool compressed = shape_.latent->query_rank > 0;
+    add_norm(layer);
+    if (compressed) {
+      add_product(layer, "queries, compressed", "h q", n_.h * n_.q);
+      layer.parameters.push_back({"their norm", "q", n_.q});
+      add_product(layer, "queries", "q a (n + r)", n_.q * n_.a * of_query);
+    } else {
+      add_product(layer, "queries", "h a (n + r)", n_.h * n_.a * of_query);
+    }
+    add_product(layer, "keys and values, compressed", "h (c + r)", n_.h * (n_.c + n_.r));
+    layer.parameters.push_back({"their norm", "c", n_.c});
+    add_product(layer, "keys and values", "c a (n + v)", n_.c * n_.a * (n_.n + n_.v));
+    if (shape_.attention_input_bias) {
+      layer.parameters.push_back({"biases of what is compressed",
+                                  compressed ? "q + c + r" : "c + r",
+                                  (compressed ? n_.q : 0) + n_.c + n_.r});
+    }
+    // Of n + r and v numbers: a product for the scores and one for their sums, and for the backward
+    // of each two; with flash attention as in plain_attention, and the scores once more.
+    const ExactCount pairs = n_.T * n_.s * n_.a;
+    const std::int64_t both = options_.flash_attention ? 1 : 2;  // halves of the pairs
+    const std::string_view twice = options_.flash_attention ? "" : "2 ";
+    layer.flops.push_back(
+        {{"scores", fmt::format("{}T s a (n + r)", twice), both * pairs * of_query},
+         options_.flash_attention ? 6 : 4,
+         false});
+    layer.flops.push_back(
+        {{"their sums", fmt::format("{}T s a v", twice), both * pairs * n_.v}, 4, false});
+    add_product(layer, "projection", "a v h", n_.a * n_.v * n_.h);
+    if (shape_.attention_output_bias) layer.parameters.push_back({"its bias", "h", n_.h});
+
+    add_norm_output(layer);
+    if (compressed)
+      layer.kept.push_back(
+          {"compressed queries, before and behind their norm", "2 e T q", 2 * n_.e * n_.T * n_.q});
+    layer.kept.push_back(
+        {"compressed keys and values, the same", "e T (2 c + r)", n_.e * n_.T * (2 * n_.c + n_.r)});
+    layer.kept.push_back({"queries, keys, values", "e T a (2 n + 2 r + v)",
+                          n_.e * n_.T * n_.a * (2 * of_query + n_.v)});
+    const ExactCount passing = keep_softmax(layer);
+    layer.kept.push_back({"input of the projection", "e T a v", n_.e * n_.T * n_.a * n_.v});
     add_kept_tokens(layer, "output, the residual added");
     finish(layer, sum(layer.parameters), passing);
     return layer;
@@ -141,23 +200,36 @@ class Deriver {
     add_norm(layer);
     const ExactCount expert = 3 * n_.h * n_.x;
     layer.parameters.push_back({"router", "h E", n_.h * n_.E});
-    layer.parameters.push_back({"gate, up, down of the experts", "3 E h x", n_.E * expert});
+    layer.parameters.push_back({"gate, up, down of the experts",
+                                is_exchanged() ? "3 L h x" : "3 E h x", n_.L * expert,
+                                is_exchanged()});
+    const ExactCount shared = 3 * n_.h * n_.y;
+    if (has_shared())
+      layer.parameters.push_back({"gate, up, down of the shared experts", "3 h y", shared});
     const std::int64_t unused = shape_.experts - shape_.experts_per_token;
     layer.idle_parameters = unused * expert;
     layer.flops.push_back({{"router", "2 T h E", 2 * n_.T * n_.h * n_.E}});
     layer.flops.push_back(
         {{"gate, up, down of k experts", "6 k T h x", 6 * n_.k * n_.T * n_.h * n_.x}});
+    if (has_shared())
+      layer.flops.push_back(
+          {{"gate, up, down of the shared experts", "6 T h y", 2 * n_.T * shared}});
     add_norm_output(layer);
     layer.kept.push_back({"the router's shares, fp32", "4 T E", 4 * n_.T * n_.E});
     layer.kept.push_back({"tokens as each expert gets them", "k e T h", n_.k * whole_bytes()});
     layer.kept.push_back({inner_tensors(), fmt::format("{} k e T x", inner_count()),
                           inner_count() * n_.k * n_.e * n_.T * n_.x});
     layer.kept.push_back({"outputs of the experts", "k e T h", n_.k * whole_bytes()});
+    if (has_shared()) {
+      layer.kept.push_back({"gate, its activation, up, their product of the shared experts",
+                            "4 e T y", 4 * n_.e * n_.T * n_.y});
+    }
     add_kept_tokens(layer, "output, the residual added");
     // With tokens enough every expert has some.
     const ExactCount choices = n_.k * n_.T;
-    const std::int64_t busy = std::min(choices.value(), shape_.experts);
-    finish(layer, n_.h + n_.h * n_.E + busy * expert, {});
+    const std::int64_t busy = std::min(choices.value(), n_.L.value());
+    finish(layer, n_.h + n_.h * n_.E + busy * expert + shared, {});
+    if (is_exchanged()) layer.exchanged = 2 * n_.k * whole_bytes();  // there and back
     return layer;
   }
 
@@ -185,6 +257,8 @@ class Deriver {
 
  private:
   bool is_shared() const { return options_.tensor_parallel > 1; }
+  bool is_exchanged() const { return options_.expert_parallel > 1; }
+  bool has_shared() const { return shape_.shared_feed_forward > 0; }
   bool by_tokens() const { return options_.sequence_parallel; }
   /// Of all tokens, as products take them and add them up.
   ExactCount whole_bytes() const { return n_.e * n_.T * n_.h; }
@@ -195,6 +269,22 @@ class Deriver {
     return shape_.gated ? "gate, its activation, up, their product" : "up, its activation";
   }
 
+  /// A matrix of `count` numbers, and the product of every token with it.
+  void add_product(LayerDerivation& layer, const std::string& what, const std::string& formula,
+                   ExactCount count) const {
+    layer.parameters.push_back({what, formula, count});
+    layer.flops.push_back({{what, "2 T " + formula, 2 * n_.T * count}});
+  }
+  /// What of the scores is kept; returns what is written and read besides.
+  ExactCount keep_softmax(LayerDerivation& layer) const {
+    if (options_.flash_attention) {
+      layer.kept.push_back({"sums of the softmax, fp32", "4 T a", 4 * n_.T * n_.a});
+      return {};
+    }
+    const ExactCount scores = n_.e * n_.T * n_.s * n_.a;
+    layer.kept.push_back({"softmax", "e T s a", scores});
+    return 2 * scores;
+  }
   void add_norm(LayerDerivation& layer) const {
     layer.parameters.push_back(
         {"norm", shape_.layer_norm ? "2 h" : "h", (shape_.layer_norm ? 2 : 1) * n_.h});
@@ -249,6 +339,7 @@ LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
   first.input_all_reduced += second.input_all_reduced;
   first.gathered += second.gathered;
   first.input_gathered += second.input_gathered;
+  first.exchanged += second.exchanged;
   return first;
 }
 
@@ -293,9 +384,19 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
       fmt::format("s = {} tokens of a sample", n.s.value()),
       fmt::format("T = {} x s = {} tokens of a micro-batch", options.batch, n.T.value()),
       fmt::format("h = {} hidden", n.h.value()),
-      fmt::format("a = {} heads, g = {} of keys and values, d = {} numbers each",
-                  shared(shape.heads, n.a), shared(shape.key_value_heads, n.g), n.d.value()),
+      shape.latent
+          ? fmt::format("a = {} heads; of each n = {} and r = {} rotated numbers of queries and "
+                        "keys, v = {} of values",
+                        shared(shape.heads, n.a), n.n.value(), n.r.value(), n.v.value())
+          : fmt::format("a = {} heads, g = {} of keys and values, d = {} numbers each",
+                        shared(shape.heads, n.a), shared(shape.key_value_heads, n.g), n.d.value()),
       fmt::format("V = {} tokens in the vocabulary", shared(shape.vocabulary, n.V))};
+  if (shape.latent) {
+    lines.push_back(fmt::format("c = {} numbers of compressed keys and values{}", n.c.value(),
+                                shape.latent->query_rank > 0
+                                    ? fmt::format(", q = {} of compressed queries", n.q.value())
+                                    : ""));
+  }
   if (options.sequence_parallel)
     lines.push_back(
         fmt::format("R = {} of these tokens between products", shared(options.tokens(), n.R)));
@@ -311,6 +412,13 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
     lines.push_back(fmt::format("E = {} experts, k = {} for each token, x = {} inner width of each",
                                 n.E.value(), n.k.value(), shared(shape.expert_feed_forward, n.x)));
   }
+  if (options.expert_parallel > 1) {
+    lines.push_back(fmt::format("L = {} / {} = {} experts on each device", n.E.value(),
+                                options.expert_parallel, n.L.value()));
+  }
+  if (shape.shared_feed_forward > 0)
+    lines.push_back(fmt::format("y = {} inner width of the shared experts",
+                                shared(shape.shared_feed_forward, n.y)));
   if (shape.learned_positions) lines.push_back(fmt::format("P = {} positions", n.P.value()));
   return lines;
 }

@@ -22,6 +22,9 @@ struct TransformerOptions {
   std::int64_t tensor_parallel = 1;
   /// They also share what stands between the products, by tokens.
   bool sequence_parallel = false;
+  /// Devices that share the experts of every layer, each with tokens of its own (Lepikhin et al.
+  /// 2020, GShard, section 3).
+  std::int64_t expert_parallel = 1;
   bool flash_attention = true;  ///< Scores are never kept, and only those not masked are computed.
   bool split_blocks = false;    ///< Attention and MLP as layers of their own.
 
@@ -33,6 +36,7 @@ struct Term {
   std::string what;     ///< "queries, keys and values".
   std::string formula;  ///< In the symbols of symbol_lines().
   ExactCount value;
+  bool is_split = false;  ///< The devices of an expert-parallel group hold different ones.
 };
 
 /// One summand of the forward's FLOPs; the backward's follow from it.
@@ -47,7 +51,8 @@ struct WorkTerm {
 /// Transformer Models"), section 4.1, without dropout: every input of a matrix product, of a norm
 /// and of a nonlinear function. The layer's own input is not among them, its output is: the next
 /// norm keeps it. Tensor parallelism divides what their section 4.2.1 divides,
-/// sequence parallelism the rest (4.2.2), but for the tokens that experts get.
+/// sequence parallelism the rest (4.2.2), but for the tokens that experts get. Of latent attention
+/// every device of the group compresses all tokens.
 struct LayerDerivation {
   std::string kind;              ///< "embedding", "block", "attention", "mlp", "moe", "head", ...
   std::vector<Term> parameters;  ///< Numbers, not bytes.
@@ -63,6 +68,8 @@ struct LayerDerivation {
   ExactCount input_all_reduced;  ///< And the backward for the input.
   ExactCount gathered;           ///< Bytes that the forward all-gathers or reduce-scatters.
   ExactCount input_gathered;     ///< And the backward for the input.
+  ExactCount exchanged;          ///< Bytes of tokens on their way to experts and back, in each of
+                                 ///< forward and backward for the input: a share stays.
 };
 
 ExactCount sum(const std::vector<Term>& terms);

@@ -27,9 +27,26 @@ Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& opt
         "every device of the group gets the same share of each layer"));
   };
   must_divide(shape.heads, "attention heads");
-  must_divide(shape.key_value_heads, "heads of keys and values");
+  if (!shape.latent) must_divide(shape.key_value_heads, "heads of keys and values");
   must_divide(shape.feed_forward, "columns of an MLP");
   if (shape.experts > 0) must_divide(shape.expert_feed_forward, "columns of an expert");
+  if (shape.shared_feed_forward > 0)
+    must_divide(shape.shared_feed_forward, "columns of the shared experts");
+  if (const std::int64_t p = options.expert_parallel; p > 1) {
+    if (!shape.has_experts()) {
+      problems.push_back(
+          refused(fmt::format("--expert-parallel is {}, and the model has no experts", p),
+                  "--tensor-parallel divides every layer"));
+    } else if (shape.experts % p != 0) {
+      problems.push_back(
+          refused(fmt::format("--expert-parallel is {}, which does not divide the {} experts", p,
+                              shape.experts),
+                  "every device of the group gets as many"));
+    }
+    if (t > 1)
+      problems.push_back(refused("--expert-parallel with --tensor-parallel",
+                                 "one of them: groups within groups are not counted"));
+  }
   if (options.sequence_parallel) {
     if (t == 1)
       problems.push_back(refused("--sequence-parallel without --tensor-parallel",
@@ -54,9 +71,9 @@ std::optional<Diagnostic> refuse_large(const LayerDerivation& layer, const std::
     return largest;
   };
   const bool too_much_work = !forward_flops(layer).is_exact() || !input_flops(layer).is_exact();
-  if (!too_much_work &&
-      most({parameter_bytes, sum(layer.kept), layer.output, layer.forward_traffic,
-            layer.input_traffic, layer.weight_traffic, 2 * layer.all_reduced}) <= kLargestQuantity)
+  if (!too_much_work && most({parameter_bytes, sum(layer.kept), layer.output, layer.forward_traffic,
+                              layer.input_traffic, layer.weight_traffic, 2 * layer.all_reduced,
+                              layer.exchanged}) <= kLargestQuantity)
     return std::nullopt;
   return refused(fmt::format("layer '{}' has {}", name,
                              too_much_work ? "more than the 2^53 FLOPs that are counted"
@@ -75,7 +92,9 @@ void add_terms(std::vector<std::string>& lines, std::string_view what,
 std::vector<std::string> formula_lines(const LayerDerivation& layer,
                                        const TransformerOptions& options) {
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("{}, on one device, for one micro-batch:", layer.kind));
+  lines.push_back(fmt::format(
+      "{}, on one device, for {}:", layer.kind,
+      options.expert_parallel > 1 ? "the micro-batch that is its own" : "one micro-batch"));
   add_terms(lines, "parameters", layer.parameters, "numbers of e bytes");
   if (!layer.flops.empty()) {
     std::vector<Term> forward;
@@ -104,13 +123,23 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer,
     if (options.sequence_parallel)
       lines.emplace_back(
           "  behind each norm in each of the three: twice e T h, gathered or added up");
+    if (layer.exchanged.value() > 0) {
+      lines.push_back(
+          fmt::format("link_traffic, forward and backward for the input: of {} = 2 k e T h",
+                      layer.exchanged.value()));
+      lines.push_back(fmt::format("  (tokens to experts and back) {} / {}",
+                                  options.expert_parallel - 1, options.expert_parallel));
+    }
   }
   return lines;
 }
 
-LayerWork work_of(const LayerDerivation& layer, std::int64_t group) {
+LayerWork work_of(const LayerDerivation& layer, const TransformerOptions& options) {
+  const std::int64_t group = options.tensor_parallel;
+  const Bytes exchanged = share_volume({layer.exchanged.value()}, options.expert_parallel);
   const auto link = [&](ExactCount all_reduced, ExactCount gathered) {
-    return ring_volume({all_reduced.value()}, group) + share_volume({gathered.value()}, group);
+    return ring_volume({all_reduced.value()}, group) + share_volume({gathered.value()}, group) +
+           exchanged;
   };
   return {.forward = {{forward_flops(layer).value()},
                       {layer.forward_traffic.value()},
@@ -124,6 +153,7 @@ LayerWork work_of(const LayerDerivation& layer, std::int64_t group) {
 TransformerTotals totals_of(const TransformerShape& shape, TransformerOptions options) {
   options.tensor_parallel = 1;
   options.sequence_parallel = false;
+  options.expert_parallel = 1;
   TransformerTotals totals;
   ExactCount idle;
   ExactCount borrowed;
@@ -139,6 +169,31 @@ TransformerTotals totals_of(const TransformerShape& shape, TransformerOptions op
   return totals;
 }
 
+/// Of experts that a group of devices shares.
+void add_group_notes(const TransformerShape& shape, const TransformerOptions& options,
+                     std::vector<std::string>& notes) {
+  const std::int64_t devices = options.expert_parallel;
+  ExactCount own;
+  for (const LayerDerivation& layer : derive_layers(shape, options)) {
+    for (const Term& term : layer.parameters) {
+      if (!term.is_split) own += term.value;
+    }
+  }
+  notes.push_back(fmt::format(
+      "tokens are taken to spread evenly over the experts; each device stands for a group of {}, "
+      "each with {} experts of a layer and micro-batches of {} of its own: the samples of a "
+      "micro-batch in a scenario are those of the whole group, {}",
+      devices, shape.experts / devices, options.batch, options.batch * devices));
+  notes.emplace_back(
+      "all bytes are those of one device of the group; what tokens send to experts and back goes "
+      "over the link of cluster.device: give it that of the network where a group spans servers");
+  notes.push_back(fmt::format(
+      "the {} parameters that are no experts' are whole on each device of the group: that it adds "
+      "up their gradients is not counted, and training.zero_stage shares their optimizer state "
+      "over copies of the pipeline alone, not over the group",
+      own.value()));
+}
+
 std::vector<std::string> notes_of(const TransformerShape& shape,
                                   const TransformerOptions& options) {
   std::vector<std::string> notes;
@@ -146,9 +201,12 @@ std::vector<std::string> notes_of(const TransformerShape& shape,
     notes.emplace_back(
         "the head is tied to the embedding: its copy takes memory, and is counted as a parameter "
         "once");
-  if (shape.experts > 0)
+  if (shape.has_experts() && options.expert_parallel == 1)
     notes.emplace_back(
         "tokens are taken to spread evenly over the experts, and every device holds all of them");
+  if (options.expert_parallel > 1) add_group_notes(shape, options, notes);
+  if (shape.further_predictions > 0)
+    notes.emplace_back("the modules that predict further tokens are not counted");
   if (shape.window && *shape.window < options.sequence) {
     notes.push_back(
         fmt::format("attention looks back {} tokens in some or all blocks; its scores "
@@ -167,6 +225,10 @@ std::vector<std::string> notes_of(const TransformerShape& shape,
         "link_traffic",
         options.tensor_parallel,
         options.sequence_parallel ? "all-gathers and reduce-scatters" : "all-reduces"));
+  if (options.tensor_parallel > 1 && shape.latent)
+    notes.emplace_back(
+        "every device of the group compresses all tokens, and its link carries tokens as wide as "
+        "between blocks, where it could carry compressed ones");
   if (options.tensor_parallel > 1)
     notes.emplace_back(
         "all bytes are those of one device of the group: cluster.link is that of one to its peer "
@@ -175,8 +237,18 @@ std::vector<std::string> notes_of(const TransformerShape& shape,
   notes.emplace_back(
       "training.optimizer_state says how many bytes the optimizer holds for each byte of "
       "parameters, training.gradients how many their gradients take; without them 0 and 1");
-  notes.emplace_back("the optimizer's step takes no time here: give the layers an update");
   return notes;
+}
+
+/// What utilization is counted of: what no device computes twice, nor of scores that are masked.
+DeviceGroup group_of(const TransformerShape& shape, TransformerOptions options) {
+  const std::int64_t devices = options.tensor_parallel * options.expert_parallel;
+  if (devices == 1 && options.flash_attention) return {};
+  const std::int64_t members = options.expert_parallel;
+  options.flash_attention = true;
+  const ExactCount forward = members * totals_of(shape, options).forward_flops;
+  if (!forward.is_exact()) return {devices, std::nullopt};
+  return {devices, Flops{forward.value()}};
 }
 
 std::vector<std::string> head_lines(const TransformerShape& shape,
@@ -199,7 +271,7 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
 
   // Layers with their costs; the first of each kind shows its formulas.
   Measurement measurement;
-  measurement.batch = options.batch;
+  measurement.batch = options.batch * options.expert_parallel;
   std::vector<Layer> layers;
   layers.reserve(derived.size());
   measurement.layers.reserve(derived.size());
@@ -220,7 +292,7 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     layers.push_back({std::move(layer_name), layer.kind, {parameter_bytes.value()}});
     LayerCosts costs;
     costs.timed = false;
-    costs.work = work_of(layer, options.tensor_parallel);
+    costs.work = work_of(layer, options);
     costs.output = {layer.output.value()};
     costs.activation = {sum(layer.kept).value()};
     measurement.layers.push_back(costs);
@@ -238,10 +310,14 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
       {"attention", options.flash_attention ? "flash" : "scores kept"},
       {"tensor_parallel", std::to_string(options.tensor_parallel)},
       {"sequence_parallel", options.sequence_parallel ? "yes" : "no"}};
+  if (shape.has_experts())
+    profile.model.profile.provenance.emplace("expert_parallel",
+                                             std::to_string(options.expert_parallel));
   profile.comments.head = head_lines(shape, options);
   profile.notes = notes_of(shape, options);
   for (const std::string& note : profile.notes) profile.comments.head.push_back("note: " + note);
   profile.totals = totals_of(shape, options);
+  profile.model.profile.group = group_of(shape, options);
   return profile;
 }
 

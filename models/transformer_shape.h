@@ -2,12 +2,23 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace plumbline {
+
+/// Multi-head latent attention: tokens are compressed, and queries, keys and values made of that
+/// (DeepSeek-AI 2024, "DeepSeek-V2", section 2.1). Sizes of a head, but for the ranks.
+struct LatentAttention {
+  std::int64_t query_rank = 0;      ///< 0 = queries are made of the tokens themselves.
+  std::int64_t key_value_rank = 1;  ///< Of keys and values together.
+  std::int64_t plain = 1;           ///< Of queries and keys, what is not rotated,
+  std::int64_t rotated = 1;         ///< and what is; all heads have these of keys in common.
+  std::int64_t value = 1;           ///< Of values.
+};
 
 /// A decoder-only transformer. Invariants: all sizes >= 1; heads are a multiple of
 /// key_value_heads; experts are 0 or >= experts_per_token >= 1; sparse is empty or as long as
@@ -19,7 +30,8 @@ struct TransformerShape {
   std::int64_t heads = 1;
   std::int64_t key_value_heads = 1;  ///< Fewer than heads: grouped-query attention.
   std::int64_t head_dim = 1;
-  std::int64_t feed_forward = 1;  ///< Inner width of a dense MLP.
+  std::optional<LatentAttention> latent;  ///< In the place of key_value_heads and head_dim.
+  std::int64_t feed_forward = 1;          ///< Inner width of a dense MLP.
   std::int64_t vocabulary = 1;
   std::int64_t positions = 0;         ///< The longest sequence that it was made for; 0 = unknown.
   bool learned_positions = false;     ///< A table of parameters; else they are rotations.
@@ -33,10 +45,17 @@ struct TransformerShape {
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
   std::int64_t expert_feed_forward = 0;
+  std::int64_t shared_feed_forward = 0;  ///< Of the experts that all tokens go through; 0 = none.
   std::vector<bool>
       sparse;  ///< Of each block: experts instead of a dense MLP; empty = all or none.
-  std::optional<std::int64_t> window;  ///< Attention looks back this far, in some or all blocks.
+  std::int64_t further_predictions = 0;  ///< Modules that predict more tokens than the next one.
+  std::optional<std::int64_t> window;    ///< Attention looks back this far, in some or all blocks.
 
+  /// Whether some block has experts.
+  bool has_experts() const {
+    if (sparse.empty()) return experts > 0;
+    return std::find(sparse.begin(), sparse.end(), true) != sparse.end();
+  }
   /// Whether block `i` has experts.
   bool has_experts(std::int64_t i) const {
     return experts > 0 && (sparse.empty() || sparse[static_cast<std::size_t>(i)]);

@@ -139,7 +139,7 @@ double ComparedRun::speed() const {
 
 std::optional<double> ComparedRun::throughput_per_device() const {
   if (!throughput_samples_per_s) return std::nullopt;
-  return *throughput_samples_per_s / static_cast<double>(devices.size());
+  return *throughput_samples_per_s / static_cast<double>(devices_used);
 }
 
 double ComparedRun::samples() const {
@@ -156,6 +156,7 @@ ComparedRun compared(std::shared_ptr<const Outcome> outcome, std::string title) 
   run.micro_batches = p.micro_batches;
   run.iteration_time_s = p.iteration_time_s;
   run.throughput_samples_per_s = p.throughput_samples_per_s;
+  run.devices_used = p.devices_used();
   run.model_flops_utilization = p.model_flops_utilization();
   run.bubble_fraction = m.steady ? m.steady->bubble_fraction : m.bubble_fraction();
   run.communication_stall_fraction = m.communication_stall_fraction();

@@ -40,6 +40,7 @@ struct ComparedRun {
   double busy_s = 0;
   std::array<double, kIdleCauseCount> idle_s{};  ///< By cause.
   std::vector<ComparedDevice> devices;
+  std::int64_t devices_used = 1;  ///< All of a group counted.
   std::optional<bool> fits;
   std::vector<std::string> estimated;
   std::shared_ptr<const Outcome> outcome;  ///< Where it was predicted here.

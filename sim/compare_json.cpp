@@ -42,6 +42,7 @@ Json to_object(const ComparedRun& run, const ComparedRun& first) {
           {"micro_batches", run.micro_batches},
           {"iteration_time_s", run.iteration_time_s},
           {"throughput_samples_per_s", or_null(run.throughput_samples_per_s)},
+          {"devices_used", run.devices_used},
           {"throughput_per_device_samples_per_s", or_null(run.throughput_per_device())},
           {"model_flops_utilization", or_null(run.model_flops_utilization)},
           {"bubble_fraction", run.bubble_fraction},
@@ -170,6 +171,8 @@ Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std
       if (one.is_string()) run.estimated.push_back(one.get<std::string>());
     }
   }
+  run.devices_used = json.contains("devices_used") ? reader.count(json, "devices_used")
+                                                   : static_cast<std::int64_t>(run.devices.size());
   if (run.devices.empty() && missing.empty()) missing.emplace_back("devices");
   if (!missing.empty()) {
     return input_error(

@@ -138,9 +138,9 @@ void add_memory(Columns& columns, const std::vector<ComparedRun>& runs) {
 /// The throughput of a device where the runs have different numbers of them, and utilization.
 void add_rates(Columns& columns, const std::vector<ComparedRun>& runs) {
   const auto any = [&](const auto& test) { return std::any_of(runs.begin(), runs.end(), test); };
-  if (any([&](const ComparedRun& r) { return r.devices.size() != runs.front().devices.size(); })) {
+  if (any([&](const ComparedRun& r) { return r.devices_used != runs.front().devices_used; })) {
     columns.row(
-        "  a device",
+        "  per device",
         [](const ComparedRun& run) { return run.throughput_per_device().value_or(std::nan("")); },
         [](double value) { return fmt::format("{:.5g}", value); }, relative);
   }

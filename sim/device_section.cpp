@@ -42,6 +42,7 @@ DeviceChoice read_device_keys(SectionReader& section, Diagnostics& problems) {
           fmt::format("{} is 0: the device would never be done", section.path_of("efficiency")),
           "the share of its peaks that is counted on, above 0 and at most 1");
   }
+  if (auto share = section.real("link_overlap")) device.link_overlap = share->value;
   section.finish();
   return device;
 }
@@ -89,6 +90,7 @@ Result<DeviceRoofline> roofline_of(const DeviceChoice& device, std::optional<Num
   roofline.memory_bandwidth = *device.memory_bandwidth;
   roofline.efficiency = device.efficiency;
   roofline.link_bandwidth = device.link_bandwidth;
+  roofline.link_overlap = device.link_overlap;
   return roofline;
 }
 

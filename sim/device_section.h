@@ -18,11 +18,13 @@ struct DeviceChoice {
   std::optional<Bytes> memory;
   std::optional<BytesPerSecond> link_bandwidth;
   double efficiency = kUsualEfficiency;
+  double link_overlap = 0;
   Mark mark;
 };
 
 /// Reads `device` of the cluster section: the name of a preset, or a map of preset, peak,
-/// memory_bandwidth, efficiency, memory and link. Adds all that is wrong to `problems`.
+/// memory_bandwidth, efficiency, memory, link and link_overlap. Adds all that is wrong to
+/// `problems`.
 std::optional<DeviceChoice> read_device(SectionReader& cluster, Diagnostics& problems);
 
 /// The roofline of the device for work in `format`; absent = bf16.

@@ -202,12 +202,12 @@ double Outcome::samples_per_iteration() const {
 
 std::optional<double> Outcome::throughput_per_device() const {
   if (!throughput_samples_per_s) return std::nullopt;
-  return *throughput_samples_per_s / graph.slots();
+  return *throughput_samples_per_s / static_cast<double>(devices_used());
 }
 
 std::optional<double> Outcome::flops_per_s_per_device() const {
   if (!model_flops || iteration_time_s <= 0) return std::nullopt;
-  return *model_flops / iteration_time_s / graph.slots();
+  return *model_flops / iteration_time_s / static_cast<double>(devices_used());
 }
 
 std::optional<double> Outcome::model_flops_utilization() const {
@@ -247,6 +247,7 @@ Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph grap
   outcome.micro_batch_size = scenario.micro_batch_size;
   outcome.model_flops = model_flops_of(scenario, plan);
   outcome.peak = scenario.peak;
+  outcome.group = scenario.model.profile.group.devices;
   outcome.iteration_time_s = outcome.iteration_time_of(outcome.metrics);
   if (outcome.iteration_time_s > 0) {
     outcome.throughput_samples_per_s = outcome.samples_per_iteration() / outcome.iteration_time_s;

@@ -41,13 +41,16 @@ struct Outcome {
   std::optional<double> throughput_samples_per_s;  ///< Nothing for a run that takes no time.
   std::optional<double> model_flops;       ///< Of an iteration of all copies: models/model_flops.h.
   std::optional<FlopsPerSecond> peak;      ///< Of a device, where it is known.
+  std::int64_t group = 1;                  ///< Devices that each of the scenario\'s stands for.
   std::optional<Uncertainty> uncertainty;  ///< Of a prediction with noise.
 
   /// The time of one mini-batch in a run with these metrics.
   double iteration_time_of(const Metrics& run) const;
   /// Of all copies.
   double samples_per_iteration() const;
-  /// What each device that holds a stage comes to on average; nothing for a run that takes no time.
+  /// That hold a stage, all of a group counted.
+  std::int64_t devices_used() const { return graph.slots() * group; }
+  /// What each of these comes to on average; nothing for a run that takes no time.
   std::optional<double> throughput_per_device() const;
   /// Model FLOPs that each of them gets done in a second; nothing where the model's are unknown.
   std::optional<double> flops_per_s_per_device() const;

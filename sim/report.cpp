@@ -28,7 +28,9 @@ std::string stages_of(const std::vector<std::uint32_t>& stages) {
 
 /// Beside the FLOPs of the model that a device gets done in a second.
 std::string arithmetic_remark(const Outcome& p) {
-  std::string text = "of the model on each device";
+  std::string text = p.group > 1
+                         ? fmt::format("of the model on each device of the groups of {}", p.group)
+                         : "of the model on each device";
   if (const auto share = p.model_flops_utilization())
     text += fmt::format(": {} of its peak of {} (MFU)", percent(*share), to_text(*p.peak));
   if (p.memory_rules.recompute != Recompute::none) text += "; what is run again does not count";
@@ -209,11 +211,13 @@ std::string remarks(const Outcome& p) {
 std::string headline(const Outcome& p) {
   const Schedule& schedule = p.pipeline.schedule;
   const std::uint32_t copies = p.pipeline.copies;
-  std::string text =
-      fmt::format("{}\n  {}: {}{} on {}, {} of {}", p.scenario, schedule.name,
-                  copies > 1 ? fmt::format("{} copies of ", copies) : "",
-                  plural(schedule.shape.stages(), "stage"), plural(p.graph.slots(), "device"),
-                  plural(p.micro_batches, "micro-batch"), plural(p.micro_batch_size, "sample"));
+  std::string text = fmt::format(
+      "{}\n  {}: {}{} on {}, {} of {}", p.scenario, schedule.name,
+      copies > 1 ? fmt::format("{} copies of ", copies) : "",
+      plural(schedule.shape.stages(), "stage"),
+      p.group > 1 ? fmt::format("{} of {} devices", plural(p.graph.slots(), "group"), p.group)
+                  : plural(p.graph.slots(), "device"),
+      plural(p.micro_batches, "micro-batch"), plural(p.micro_batch_size, "sample"));
   if (p.mini_batches > 1) text += fmt::format(", {} mini-batches", p.mini_batches);
   if (p.graph.asynchronous()) text += fmt::format(", {} micro-batches run", p.graph.micro_batches);
   return text;

@@ -85,6 +85,7 @@ std::string to_json(const Outcome& p, const std::string& version) {
       {"iteration_time_s", p.iteration_time_s},
       {"period_s", m.steady ? Json(m.steady->period_s) : Json(nullptr)},
       {"throughput_samples_per_s", or_null(p.throughput_samples_per_s)},
+      {"devices_used", p.devices_used()},
       {"throughput_per_device_samples_per_s", or_null(p.throughput_per_device())},
       {"model_flops", or_null(p.model_flops)},
       {"model_flops_per_device_per_s", or_null(p.flops_per_s_per_device())},

@@ -355,6 +355,8 @@ class ScenarioReader {
       if (!device_) return;
       scenario_.notes.emplace_back(
           "the model gives its times: none is estimated for cluster.device");
+      // Times of unknown numbers say nothing of which peak they are below.
+      if (!model.profile.dtype && !device_->peak) return;
       if (const auto roofline = roofline_of(*device_, model.profile.dtype))
         scenario_.peak = roofline->peak;
       return;
@@ -368,7 +370,8 @@ class ScenarioReader {
     const auto roofline = roofline_of(*device_, model.profile.dtype);
     if (!keep(roofline, problems_)) return;
     scenario_.peak = roofline->peak;
-    if (auto problem = estimate_times(model, *roofline, device_->mark))
+    if (auto problem = estimate_times(
+            model, *roofline, {scenario_.optimizer_state, scenario_.gradient_width}, device_->mark))
       problems_.push_back(*std::move(problem));
   }
 

@@ -50,7 +50,11 @@ const SectionFormat& device_format() {
             {bandwidth()},
             "The bandwidth of its own link, each way: what `link: "
             "device` takes."},
-           {"efficiency", {real(1)}, "The share of its peaks that is counted on, above 0.", "0.5"}},
+           {"efficiency", {real(1)}, "The share of its peaks that is counted on, above 0.", "0.5"},
+           {"link_overlap",
+            {real(1)},
+            "The share of a layer's link_traffic that the layer's computing hides.",
+            "0"}},
       .some_group = {{"preset"}, {"peak", "memory_bandwidth"}}};
   return device;
 }

@@ -72,7 +72,7 @@ SweepNumbers numbers_of(const Outcome& outcome) {
   SweepNumbers numbers;
   numbers.iteration_time_s = outcome.iteration_time_s;
   numbers.throughput_samples_per_s = outcome.throughput_samples_per_s;
-  numbers.devices = outcome.graph.slots();
+  numbers.devices = outcome.devices_used();
   numbers.model_flops_per_device_per_s = outcome.flops_per_s_per_device();
   numbers.model_flops_utilization = outcome.model_flops_utilization();
   if (const auto& noise = outcome.uncertainty) {

@@ -30,7 +30,7 @@ constexpr std::array kBounded = {
             [](const SweepNumbers& n) { return std::optional(n.iteration_time_s); }},
     Bounded{"throughput_samples_per_s",
             [](const SweepNumbers& n) { return n.throughput_samples_per_s; }},
-    Bounded{"device_count",
+    Bounded{"devices_used",
             [](const SweepNumbers& n) { return std::optional(static_cast<double>(n.devices)); }},
     Bounded{"throughput_per_device_samples_per_s",
             [](const SweepNumbers& n) { return n.throughput_per_device(); }},

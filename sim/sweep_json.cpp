@@ -56,7 +56,7 @@ SweepRow row_of(const Json& json) {
   SweepNumbers& n = row.numbers.emplace();
   n.iteration_time_s = json.at("iteration_time_s").get<double>();
   n.throughput_samples_per_s = optional_of<double>(json.at("throughput_samples_per_s"));
-  n.devices = json.at("device_count").get<std::uint32_t>();
+  n.devices = json.at("devices_used").get<std::int64_t>();
   n.model_flops_per_device_per_s = optional_of<double>(json.at("model_flops_per_device_per_s"));
   n.model_flops_utilization = optional_of<double>(json.at("model_flops_utilization"));
   n.iteration_time_p5_s = optional_of<double>(json.at("iteration_time_p5_s"));
@@ -181,7 +181,7 @@ std::string row_json(const SweepResult& header, const SweepRow& row) {
   number("iteration_time_s", [](const SweepNumbers& n) { return n.iteration_time_s; });
   number("throughput_samples_per_s",
          [](const SweepNumbers& n) { return or_null(n.throughput_samples_per_s); });
-  number("device_count", [](const SweepNumbers& n) { return n.devices; });
+  number("devices_used", [](const SweepNumbers& n) { return n.devices; });
   number("throughput_per_device_samples_per_s",
          [](const SweepNumbers& n) { return or_null(n.throughput_per_device()); });
   number("model_flops_per_device_per_s",

@@ -44,7 +44,7 @@ bool any_row(const SweepReport& report, Test&& test) {
 
 /// Whether throughputs are those of different numbers of devices.
 bool devices_differ(const SweepReport& report) {
-  std::optional<std::uint32_t> first;
+  std::optional<std::int64_t> first;
   return any_row(report, [&](const SweepNumbers& n) {
     if (!first) first = n.devices;
     return n.devices != *first;
@@ -88,7 +88,7 @@ Cells cells_of(const SweepReport& report) {
     if (noisy) table.header.emplace_back(column);
   }
   table.header.emplace_back("samples/s");
-  if (apart) table.header.emplace_back("a device");
+  if (apart) table.header.emplace_back("per device");
   if (utilized) table.header.emplace_back("MFU");
   table.header.emplace_back("bubble");
   if (formula) table.header.emplace_back("by formula");
@@ -278,7 +278,7 @@ std::string to_csv(const SweepReport& report) {
   for (const std::size_t axis : axes) header.push_back(csv_cell(result.axes[axis].key));
   for (const char* column : {"iteration_time_s",
                              "throughput_samples_per_s",
-                             "device_count",
+                             "devices_used",
                              "throughput_per_device_samples_per_s",
                              "model_flops_per_device_per_s",
                              "model_flops_utilization",

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs what README.md and docs/*.md show: commands against their output, sums against their value.
 # SPDX-License-Identifier: MIT
-# Usage: tests/docs.sh BINARY          PLUMBLINE_UPDATE_GOLDEN=1 rewrites the shown outputs in place.
+# Usage: tests/docs.sh BINARY          PLUMBLINE_UPDATE_GOLDEN=1 rewrites the shown outputs in place, but for what
+# has become an error: that fails all the same.
 #
 # A ```console block holds commands after "$ ", each followed by its exact output (stdout and stderr; empty
 # lines at the end are layout). A command goes on in lines after "> ". An ```arithmetic block holds lines "EXPRESSION = VALUE  # comment" in plain
@@ -92,7 +93,7 @@ run() {  # COMMAND: prints what a reader would see
 }
 
 mask() {  # of stdin: what is measured becomes <word>, what may be there or not is dropped
-  local number='[-+]?[0-9]+(\.[0-9]+)?' unit='(%|(ns|us|ms|s|min|h|B|[KMGT]iB|points|samples.s)\b)'
+  local number='[-+]?[0-9]+(\.[0-9]+)?' unit='(%|(ns|us|ms|s|min|h|B|[KMGT]iB|points|samples.s|[kMGTPE]?FLOP.s)\b)'
   local verdict='(SAME|CLOSE|OFF|INCONCLUSIVE)'
   local machine='(command|commit|compiler|cores|date|device|drift|dropped|host|library|load|noise|passes|system|tool)'
   local causes='(fill|drain|dependency|transfer|all.reduce|rendezvous|update|overhead)'
@@ -168,11 +169,12 @@ finish_command() {  # PLACE
   if [[ $now == "$shown" ]]; then
     passed=$((passed + 1))
     actual=$expected
-  elif [[ $update == 1 ]]; then
+  elif [[ $update == 1 && ($now != *'error: '* || $shown == *'error: '*) ]]; then
     passed=$((passed + 1))
   else
     difference=$(diff -u --label shown --label now <(printf '%s' "$shown") <(printf '%s' "$now"))
     fail "$1" "$command"$'\n'"$difference"
+    actual=$expected
   fi
   document+=$actual$blank_lines
   command=''

@@ -63,8 +63,8 @@ function measures(runs) {
       'Samples/s', (run) => run.throughput_samples_per_s, (value) => significant(value, 5),
       relativeText
     ],
-    ...(runs.some((run) => run.device_count !== runs[0].device_count) ? [[
-      'Samples/s, a device', (run) => run.throughput_per_device_samples_per_s,
+    ...(runs.some((run) => run.devices_used !== runs[0].devices_used) ? [[
+      'Samples/s per device', (run) => run.throughput_per_device_samples_per_s,
       (value) => significant(value, 5), relativeText
     ]] :
                                                                         []),

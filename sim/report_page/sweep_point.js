@@ -108,7 +108,7 @@ export function columnsOf(sweep) {
                          })),
     numeric('Iteration time', (row) => row.time, NUMBERS.time),
     numeric('Samples/s', (row) => row.throughput, NUMBERS.throughput),
-    ...(differ((row) => row.devices) ? [numeric('A device', throughputEach, NUMBERS.each)] : []),
+    ...(differ((row) => row.devices) ? [numeric('Per device', throughputEach, NUMBERS.each)] : []),
     ...(some((row) => row.utilization !== null) ?
             [numeric('MFU', (row) => row.utilization, NUMBERS.utilization)] :
             []),

@@ -134,7 +134,7 @@ test(
                  ['stall', 'communication_stall_fraction'], ['peak', 'peak_memory_bytes'],
                  ['device', 'peak_memory_device'], ['fits', 'fits'],
                  ['limit', 'memory_limit_bytes'], ['spare', 'devices_without_stage'],
-                 ['devices', 'device_count'], ['flops', 'model_flops_per_device_per_s'],
+                 ['devices', 'devices_used'], ['flops', 'model_flops_per_device_per_s'],
                  ['utilization', 'model_flops_utilization']]) {
           assert.equal(rows[i][own], row[theirs], `${theirs} of point ${row.point}`);
         }

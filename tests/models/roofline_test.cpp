@@ -6,6 +6,7 @@
 
 #include "models/device_presets.h"
 #include "models/profile_reader.h"
+#include "models/profile_writer.h"
 #include "tests/support/builders.h"
 
 namespace plumbline {
@@ -22,6 +23,10 @@ TEST_CASE("a pass takes the longer of computing and memory, and the link on top"
   CHECK(pass_time({{1'000'000'000}, {3'000'000}, {}}, device()) == milliseconds(6));  // moves
   CHECK(pass_time({{1'000'000'000}, {3'000'000}, {1'000'000}}, device()) == milliseconds(7));
   CHECK(pass_time({}, device()) == Duration::zero());
+  DeviceRoofline hiding = device();
+  hiding.link_overlap = 0.75;
+  CHECK(pass_time({{1'000'000'000}, {}, {2'000'000}}, hiding) == std::chrono::microseconds(2500));
+  CHECK(pass_time({{1'000'000'000}, {}, {8'000'000}}, hiding) == milliseconds(8));  // 2 ms at most
   DeviceRoofline whole = device();
   whole.efficiency = 1;
   CHECK(pass_time({{1'000'000'000}, {500'000}, {}}, whole) == milliseconds(1));
@@ -39,7 +44,7 @@ layers:
 )"));
   REQUIRE(model);
   REQUIRE(needs_estimate(model->profile));
-  REQUIRE_FALSE(estimate_times(*model, device(), {}));
+  REQUIRE_FALSE(estimate_times(*model, device(), {}, {}));
   const std::vector<LayerCosts>& costs = model->profile.measurements[0].layers;
   CHECK(costs[0].forward.mean == milliseconds(2));
   CHECK(costs[0].backward.mean == milliseconds(4));
@@ -52,6 +57,36 @@ layers:
   CHECK(costs_at(model->profile, 1).estimated ==
         "layer times of 2 of 3 layers: from FLOPs and bytes, by a roofline of a device: 50 % of 1 "
         "TFLOP/s and of 1 GB/s");
+}
+
+TEST_CASE("an update takes what it moves; one that is given stays, and timed layers get none") {
+  const std::string text = R"(version: 1
+kind: profile
+layers:
+  - {name: a, flops: 1 GFLOP, parameters: 1 MB}
+  - {name: b, flops: 1 GFLOP, parameters: 1 MB, update: 7 ms}
+  - {name: c, forward: 5 ms, backward: 9 ms, parameters: 1 MB}
+  - {name: d, flops: 1 GFLOP, parameters: 1 MB, update: 0 us}
+)";
+  const auto updates = [&](const OptimizerBytes& optimizer) {
+    auto model = parse_profile(test::text_source("p.yaml", text));
+    REQUIRE(model);
+    REQUIRE_FALSE(estimate_times(*model, device(), optimizer, {}));
+    CHECK(model->profile.estimated.ends_with("and of 1 GB/s; updates from the bytes they move"));
+    CHECK(profile_yaml(*model).find("update: 0 ") != std::string::npos);  // a given 0 is written
+    std::vector<Duration> times;
+    times.reserve(4);
+    for (const LayerCosts& layer : model->profile.measurements[0].layers)
+      times.push_back(layer.update.mean);
+    return times;
+  };
+  const Duration given = milliseconds(7);
+  // Half of 1 GB/s. Gradient descent reads weights and gradients and writes weights;
+  CHECK(updates({}) == std::vector<Duration>{milliseconds(6), given, {}, {}});
+  // Adam in fp32 reads and writes two moments besides;
+  CHECK(updates({2, 1}) == std::vector<Duration>{milliseconds(14), given, {}, {}});
+  // of weights in bf16, these, gradients in fp32, and weights and moments in fp32.
+  CHECK(updates({6, 2}) == std::vector<Duration>{milliseconds(32), given, {}, {}});
 }
 
 TEST_CASE("every preset has a source, sorted names and peaks that grow as numbers get shorter") {

@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
+#include <utility>
+
 #include "models/huggingface.h"
+#include "models/model_flops.h"
 #include "models/profile_reader.h"
 #include "models/transformer_profile.h"
 #include "tests/support/builders.h"
@@ -41,6 +44,14 @@ const std::string kQwenMoe =
         "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 3,
         "mlp_only_layers": [1], "vocab_size": 50})";
 
+/// Latent attention whose queries are compressed, a dense block in front of two with experts.
+const std::string kDeepSeek =
+    R"({"model_type": "deepseek_v3", "hidden_size": 32, "intermediate_size": 96,
+        "moe_intermediate_size": 24, "n_routed_experts": 8, "num_experts_per_tok": 2,
+        "n_shared_experts": 2, "first_k_dense_replace": 1, "num_hidden_layers": 3,
+        "num_attention_heads": 4, "q_lora_rank": 12, "kv_lora_rank": 10, "qk_nope_head_dim": 8,
+        "qk_rope_head_dim": 4, "v_head_dim": 6, "vocab_size": 50})";
+
 TEST_CASE("parameters are those that are counted by hand") {
   // Llama: 100 x 64 + 2 x (64 + 64 x 8 x 16 + 64 x 64 + 64 + 3 x 64 x 128) + 64 + 100 x 64
   CHECK(profile_of(kLlama, tokens(8)).totals.parameters.value() == 86'848);
@@ -55,7 +66,7 @@ TEST_CASE("parameters are those that are counted by hand") {
           "tie_word_embeddings": true, "use_sliding_window": false, "sliding_window": 4})",
       tokens(8));
   CHECK(qwen2.totals.parameters.value() == 43'584);
-  CHECK(qwen2.notes.size() == 3);  // the window is switched off: tied, no state, no update
+  CHECK(qwen2.notes.size() == 2);  // the window is switched off: tied, no state
   // Mixtral: experts as wide as intermediate_size. 3200 + 32 + 32 x 8 x 8 + 32 x 32 + 32 + 32 x 4
   //   + 4 x 3 x 32 x 48 + 32 + 3200, with 2 of 4 experts at work
   const TransformerProfile mixtral = profile_of(
@@ -65,6 +76,186 @@ TEST_CASE("parameters are those that are counted by hand") {
       tokens(8));
   CHECK(mixtral.totals.parameters.value() == 28'128);
   CHECK(mixtral.totals.active_parameters.value() == 18'912);
+}
+
+TEST_CASE(
+    "a published model of latent attention and experts has the parameters that it is known by") {
+  // 671 B of which 37 B are active (DeepSeek-AI 2024, "DeepSeek-V3"); without the biases that
+  // balance the routers, 58 x 256, which nothing trains by gradients.
+  const TransformerTotals totals =
+      profile_of(
+          R"({"model_type": "deepseek_v3", "hidden_size": 7168, "intermediate_size": 18432,
+              "moe_intermediate_size": 2048, "n_routed_experts": 256, "num_experts_per_tok": 8,
+              "n_shared_experts": 1, "first_k_dense_replace": 3, "num_hidden_layers": 61,
+              "num_attention_heads": 128, "num_key_value_heads": 128, "q_lora_rank": 1536,
+              "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+              "v_head_dim": 128, "vocab_size": 129280, "num_nextn_predict_layers": 1})",
+          tokens(8))
+          .totals;
+  CHECK(totals.parameters.value() == 671'026'404'352);
+  CHECK(totals.active_parameters.value() == 671'026'404'352 - 58LL * 248 * 3 * 7168 * 2048);
+}
+
+TEST_CASE("latent attention is counted matrix by matrix") {
+  const TransformerProfile profile = profile_of(kDeepSeek, tokens(16));
+  // 32 + 32 x 12 + 12 + 12 x 4 x 12 + 32 x (10 + 4) + 10 + 10 x 4 x (8 + 6) + 4 x 6 x 32 = 2790;
+  // dense 32 + 3 x 32 x 96 = 9248; experts 32 + 32 x 8 + (8 + 2) x 3 x 32 x 24 = 23328.
+  CHECK(profile.totals.parameters.value() == 1600 + 3 * 2790 + 9248 + 2 * 23'328 + 32 + 1600);
+  CHECK(profile.totals.active_parameters.value() ==
+        profile.totals.parameters.value() - 2 * 6 * 3 * 32 * 24);
+  TransformerOptions options = tokens(16);
+  options.split_blocks = true;
+  const auto layers = profile_of(kDeepSeek, options).model.profile.measurements[0].layers;
+  const LayerCosts& attention = layers[1];
+  const std::int64_t matrices = 32 * 12 + 12 * 48 + 32 * 14 + 10 * 56 + 24 * 32;
+  const std::int64_t scores = 16 * 16 * 4 * 12;
+  const std::int64_t sums = 16 * 16 * 4 * 6;
+  CHECK(attention.work->forward.flops.count == 2 * 16 * matrices + scores + sums);
+  CHECK(attention.work->backward_input.flops.count == 2 * 16 * matrices + 3 * scores + 2 * sums);
+  CHECK(attention.work->backward_weight.flops.count == 2 * 16 * matrices);
+  // bf16: norm 32, compressed 2 x 12 and 2 x 10 + 4, heads 4 x (12 + 12 + 6), sums 2 each of 4
+  // heads, projection 24, output 32.
+  CHECK(attention.activation.count == 2 * 16 * (32 + 24 + 24 + 120 + 2 * 4 + 24 + 32));
+  const LayerCosts& experts = layers[4];
+  CHECK(experts.work->forward.flops.count == 2 * 16 * (32 * 8 + 2 * 3 * 32 * 24 + 2 * 3 * 32 * 24));
+  options.flash_attention = false;
+  const LayerCosts whole = profile_of(kDeepSeek, options).model.profile.measurements[0].layers[1];
+  CHECK(whole.work->forward.flops.count == 2 * 16 * matrices + 2 * (scores + sums));
+  CHECK(whole.work->backward_input.flops.count == 2 * 16 * matrices + 4 * (scores + sums));
+}
+
+TEST_CASE(
+    "of latent attention a group shares what comes behind the compression, and biases are there if "
+    "asked for") {
+  const auto parameters = [](const std::string& config, std::int64_t group) {
+    TransformerOptions options = tokens(16);
+    options.split_blocks = true;
+    options.tensor_parallel = group;
+    return profile_of(config, options).model.graph.layers()[1].parameters.count / 2;
+  };
+  // Whole: norms 32 + 12 + 10 and the compressing matrices 384 + 448.
+  const std::int64_t behind = 12 * 48 + 10 * 56 + 24 * 32;
+  CHECK(parameters(kDeepSeek, 1) == 54 + 832 + behind);
+  CHECK(parameters(kDeepSeek, 2) == 54 + 832 + behind / 2);
+  std::string biased = kDeepSeek;
+  biased.insert(1, R"("attention_bias": true, )");
+  CHECK(parameters(biased, 1) == parameters(kDeepSeek, 1) + 12 + (10 + 4) + 32);
+  const std::size_t at = biased.find("\"q_lora_rank\": 12");
+  biased.replace(at, 17, "\"q_lora_rank\": null");
+  CHECK(parameters(biased, 1) == 42 + 32 * 48 + 448 + 10 * 56 + 24 * 32 + (10 + 4) + 32);
+  std::string silent = kDeepSeek;
+  silent.erase(silent.find("\"q_lora_rank\": 12,"), 18);
+  const auto missing = parse_huggingface(test::text_source("config.json", silent));
+  REQUIRE_FALSE(missing);
+  CHECK(missing.problems().front().message == "q_lora_rank is missing");
+}
+
+TEST_CASE("where experts stand in a deepseek model") {
+  std::string config = kDeepSeek;
+  config.replace(config.find("deepseek_v3"), 11, "deepseek_v2");
+  config.insert(1, R"("moe_layer_freq": 2, )");
+  config.replace(config.find("\"n_shared_experts\": 2,"), 22, "");
+  config.replace(config.find("\"first_k_dense_replace\": 1,"), 27, "");
+  const TransformerShape shape = shape_of(config);
+  CHECK(shape.sparse == std::vector<bool>{true, false, true});
+  CHECK(shape.shared_feed_forward == 2 * 24);  // as many as the family's configuration class has
+  config.insert(1, R"("first_k_dense_replace": 7, )");
+  CHECK_FALSE(shape_of(config).has_experts());
+}
+
+TEST_CASE("utilization counts what a group computes once, and no masked scores") {
+  for (const std::string& config : {kLlama, kQwenMoe, kDeepSeek}) {
+    CAPTURE(config);
+    TransformerOptions options = tokens(64);
+    const auto flops = [&](std::int64_t samples) {
+      return *model_flops(profile_of(config, options).model.profile, samples);
+    };
+    const double alone = flops(1);
+    options.flash_attention = false;
+    CHECK(flops(1) == alone);
+    options.flash_attention = true;
+    options.tensor_parallel = 2;
+    CHECK(profile_of(config, options).model.profile.group.devices == 2);
+    CHECK(flops(1) == alone);
+    CHECK(flops(3) == 3 * alone);
+    options.tensor_parallel = 1;
+    if (config == kLlama) continue;
+    options.expert_parallel = 4;
+    CHECK(profile_of(config, options).model.profile.group.devices == 4);
+    CHECK(flops(4) == 4 * alone);
+  }
+}
+
+TEST_CASE("the scores of latent attention are those of plain attention with heads as large") {
+  // Heads of 16 numbers each for queries, keys and values; the matrices in front differ.
+  TransformerOptions options = tokens(128);
+  options.split_blocks = true;
+  const auto plain = profile_of(kLlama, options).model.profile.measurements[0].layers[1];
+  const auto latent =
+      profile_of(R"({"model_type": "deepseek_v2", "hidden_size": 64, "intermediate_size": 128,
+                     "moe_intermediate_size": 8, "n_routed_experts": 2, "num_experts_per_tok": 1,
+                     "first_k_dense_replace": 2, "num_hidden_layers": 2, "vocab_size": 100,
+                     "num_attention_heads": 4, "q_lora_rank": null, "kv_lora_rank": 5,
+                     "qk_nope_head_dim": 10, "qk_rope_head_dim": 6, "v_head_dim": 16})",
+                 options)
+          .model.profile.measurements[0]
+          .layers[1];
+  // What is left where each matrix's product is taken out of forward and backward.
+  const auto scores = [](const LayerCosts& layer) {
+    return std::pair{
+        layer.work->forward.flops.count - layer.work->backward_weight.flops.count,
+        layer.work->backward_input.flops.count - layer.work->backward_weight.flops.count};
+  };
+  CHECK(scores(latent) == scores(plain));
+}
+
+TEST_CASE(
+    "a group that shares experts holds a part of them each, and sends tokens there and back") {
+  for (const std::string& config : {kQwenMoe, kDeepSeek}) {
+    CAPTURE(config);
+    TransformerOptions options = tokens(64, 3);
+    options.split_blocks = true;
+    const TransformerProfile alone = profile_of(config, options);
+    options.expert_parallel = 4;
+    const TransformerProfile shared = profile_of(config, options);
+    CHECK(shared.totals.parameters.value() == alone.totals.parameters.value());
+    CHECK(shared.totals.forward_flops.value() == alone.totals.forward_flops.value());
+    CHECK(shared.model.profile.measurements[0].batch == 12);  // of four devices
+    CHECK(alone.model.profile.measurements[0].batch == 3);
+    const auto& of_alone = alone.model.profile.measurements[0].layers;
+    const auto& of_shared = shared.model.profile.measurements[0].layers;
+    for (std::size_t i = 0; i < of_alone.size(); ++i) {
+      CAPTURE(i);
+      const Layer& layer = alone.model.graph.layers()[i];
+      const Bytes held = shared.model.graph.layers()[i].parameters;
+      const bool experts = layer.kind == "moe";
+      // bf16: six of eight experts of 3 x 32 x 24 numbers are elsewhere.
+      CHECK(layer.parameters - held == Bytes{experts ? 2 * 6 * 3 * 32 * 24 : 0});
+      CHECK(of_shared[i].activation == of_alone[i].activation);
+      CHECK(of_shared[i].work->forward.flops == of_alone[i].work->forward.flops);
+      // Two copies of 192 tokens of 32 numbers there and two back; a quarter stays.
+      const Bytes sent{experts ? 2 * 2 * 2 * 192 * 32 * 3 / 4 : 0};
+      CHECK(of_shared[i].work->forward.link_traffic == sent);
+      CHECK(of_shared[i].work->backward_input.link_traffic == sent);
+      CHECK(of_shared[i].work->backward_weight.link_traffic == Bytes{});
+      CHECK((of_shared[i].work->forward.memory_traffic <
+             of_alone[i].work->forward.memory_traffic) == experts);
+    }
+  }
+}
+
+TEST_CASE("experts are shared where there are some, evenly, and by whole layers") {
+  const auto problem = [](const std::string& config, std::int64_t experts, std::int64_t tensor) {
+    TransformerOptions options = tokens(64);
+    options.expert_parallel = experts;
+    options.tensor_parallel = tensor;
+    const auto profile = transformer_profile("m", shape_of(config), options);
+    REQUIRE_FALSE(profile);
+    return profile.problems().front().message;
+  };
+  CHECK(problem(kLlama, 2, 1) == "--expert-parallel is 2, and the model has no experts");
+  CHECK(problem(kQwenMoe, 3, 1) == "--expert-parallel is 3, which does not divide the 8 experts");
+  CHECK(problem(kQwenMoe, 2, 2) == "--expert-parallel with --tensor-parallel");
 }
 
 TEST_CASE("a mixture of experts may have dense blocks between") {
@@ -134,7 +325,7 @@ TEST_CASE("activations are those of Korthikanti et al. 2022 without dropout") {
 }
 
 TEST_CASE("sequence parallelism sends what tensor parallelism does, and hands on a share") {
-  for (const std::string& config : {kLlama, kGpt2, kQwenMoe}) {
+  for (const std::string& config : {kLlama, kGpt2, kQwenMoe, kDeepSeek}) {
     CAPTURE(config);
     TransformerOptions options = tokens(64);
     options.split_blocks = true;
@@ -202,7 +393,7 @@ TEST_CASE("split blocks add up to whole ones, and groups of devices to one") {
     }
     return sum;
   };
-  for (const std::string& config : {kLlama, kGpt2, kQwenMoe}) {
+  for (const std::string& config : {kLlama, kGpt2, kQwenMoe, kDeepSeek}) {
     TransformerOptions options = tokens(64);
     const TransformerProfile whole = profile_of(config, options);
     options.split_blocks = true;
@@ -221,13 +412,19 @@ TEST_CASE("split blocks add up to whole ones, and groups of devices to one") {
 }
 
 TEST_CASE("what is written reads back, with its comments passed over") {
-  const TransformerProfile profile = profile_of(kQwenMoe, tokens(64));
+  TransformerOptions options = tokens(64);
+  SUBCASE("of one device") {}
+  SUBCASE("of groups that share layers") { options.tensor_parallel = 2; }
+  SUBCASE("of groups that share experts") { options.expert_parallel = 2; }
+  const TransformerProfile profile = profile_of(kQwenMoe, options);
   const std::string text = profile_yaml(profile.model, profile.comments);
   CHECK(text.find("  # ") != std::string::npos);
   const auto read = parse_profile(test::text_source("p.yaml", text));
   REQUIRE(read);
   CHECK(profile_yaml(*read) == profile_yaml(profile.model));
   CHECK(read->profile.dtype == NumberFormat::bf16);
+  CHECK(read->profile.group == profile.model.profile.group);
+  CHECK(read->profile.measurements[0].batch == profile.model.profile.measurements[0].batch);
   const std::vector<LayerCosts>& costs = read->profile.measurements[0].layers;
   for (std::size_t i = 0; i < costs.size(); ++i) {
     CAPTURE(i);

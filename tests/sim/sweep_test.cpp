@@ -301,7 +301,7 @@ TEST_CASE("conditions bound the numbers of JSON, with units or without") {
   CHECK_FALSE(holds("formula_bubble_fraction >= 0", some));  // there is none
   CHECK(holds("peak_memory_bytes != 2 MB", some));
   CHECK(holds("devices_without_stage == 0", some));
-  CHECK(holds("device_count == 4", some));
+  CHECK(holds("devices_used == 4", some));
   CHECK(holds("throughput_per_device_samples_per_s == 2", some));
   CHECK_FALSE(holds("model_flops_utilization >= 0", some));  // there is none
   some.numbers->model_flops_utilization = 0.4;

@@ -7,6 +7,7 @@
 #include "sim/report.h"
 #include "tests/support/builders.h"
 #include "tests/support/network_scenario.h"
+#include "tests/support/temporary_folder.h"
 
 namespace plumbline::test {
 namespace {
@@ -102,6 +103,46 @@ TEST_CASE("given times win over FLOPs, and these are still what is counted") {
   CHECK(to_table(no_peak, std::nullopt)
             .find("arithmetic            100 TFLOP/s   of the model on each device\n") !=
         std::string::npos);
+}
+
+TEST_CASE("a device that stands for a group gets its share of what the group does") {
+  // The layers' FLOPs are those of one of four devices; all four compute 3 TFLOP of the model.
+  const std::string profile =
+      "version: 1\nkind: profile\ndtype: bf16\nbatch: 2\nlayers: [{name: a, flops: 1 TFLOP}]\n";
+  const auto outcome_of = [&](const std::string& group) {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("p.yaml", profile + group);
+    return predicted("version: 1\nmodel: {profile: " + file + "}\ncluster: {devices: 1, " +
+                     kDevice + "}\nschedule: {name: gpipe, micro_batches: 1}\n");
+  };
+  const Outcome once = outcome_of("group: {devices: 4, forward_flops: 3 TFLOP}\n");
+  CHECK(once.iteration_time_s == doctest::Approx(0.06));
+  CHECK(once.model_flops == 9e12);
+  CHECK(once.devices_used() == 4);
+  CHECK(*once.throughput_per_device() == doctest::Approx(2 / 0.06 / 4));
+  CHECK(*once.model_flops_utilization() == doctest::Approx(0.5 * 3 / 4));
+  CHECK(to_table(once, std::nullopt).find("1 stage on 1 group of 4 devices, ") !=
+        std::string::npos);
+  const Outcome each = outcome_of("group: {devices: 4}\n");
+  CHECK(each.model_flops == 12e12);
+  CHECK(*each.model_flops_utilization() == doctest::Approx(0.5));
+}
+
+TEST_CASE("updates are estimated from what training says, and shared where their state is") {
+  // 2 x 500 MB of parameters a device, at half of 1 TB/s.
+  const auto update = [](const std::string& training) {
+    const Outcome outcome = predicted(
+        "version: 1\nmodel: {uniform: {layers: 2, flops: 1 TFLOP, parameters: 500 MB}}\n"
+        "cluster: {devices: 2, " +
+        kDevice +
+        "}\nplan: {stages: 1, data_parallel: 2}\n"
+        "schedule: {name: gpipe, micro_batches: 1}\ntraining: {" +
+        training + "}\n");
+    return outcome.metrics.makespan - 2 * std::chrono::milliseconds(60);
+  };
+  CHECK(update("gradients: 1") == std::chrono::milliseconds(6));
+  CHECK(update("gradients: 2, optimizer_state: 6") == std::chrono::milliseconds(32));
+  CHECK(update("gradients: 2, optimizer_state: 6, zero_stage: 1") == std::chrono::milliseconds(16));
 }
 
 TEST_CASE("where the FLOPs of a layer are unknown, nothing is said of utilization") {

@@ -49,7 +49,7 @@ test('columns of devices and utilization are there where they say something', ()
   assert.ok(!names([
                row(4, 10, 100), [5, 0, []]
              ]).some((name) => /device$|MFU/.test(name) && name !== 'On device'));
-  assert.ok(names([row(4, 10, 100), other]).includes('A device'));
+  assert.ok(names([row(4, 10, 100), other]).includes('Per device'));
   assert.ok(names([row(4, 10, 100), utilized]).includes('MFU'));
 });
 
