@@ -62,8 +62,8 @@ class Member {
   const float* gradients() const { return gradients_.data(); }
   /// As backwards leave them: the caches hold other things, too.
   void write_gradients() {
-    for (std::size_t i = 0; i < kOtherWork; ++i) other_work_.data()[i] += 1.0F;
-    for (std::size_t i = 0; i < size_; ++i) gradients_.data()[i] += 1e-3F;
+    add(other_work_, kOtherWork, 1.0F);
+    add(gradients_, size_, 1e-3F);
   }
   /// By those of all; layer by layer, as in a run. Elsewhere: the old weights are kept.
   void update(const std::vector<const float*>& all, bool elsewhere = false) {
@@ -85,6 +85,11 @@ class Member {
 
   static void fill(Buffer& buffer, std::size_t first, std::size_t last, float value) {
     std::fill(buffer.data() + first, buffer.data() + last, value);
+  }
+
+  static void add(Buffer& buffer, std::size_t size, float value) {
+    float* const numbers = buffer.data();
+    for (std::size_t i = 0; i < size; ++i) numbers[i] += value;
   }
 
   Buffer weights_;
