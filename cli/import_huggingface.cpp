@@ -101,9 +101,7 @@ std::string summary(const HuggingFaceArguments& arguments, const TransformerProf
                       ? fmt::format("; experts on groups of {}", options.expert_parallel)
                       : "");
   text += total_table(profile.totals, options.tokens()) + '\n' + kind_table(profile.model);
-  text += fmt::format(
-      "all layers of a kind together, output of one; for {}, on one device\n\n",
-      options.expert_parallel > 1 ? "the micro-batch that is its own" : "one micro-batch");
+  text += "all layers of a kind together, output of one; for one micro-batch of one device\n\n";
   text += "estimated: nothing was measured; cluster.device turns FLOPs and bytes into times\n";
   for (const std::string& note : profile.notes) text += "note: " + note + '\n';
   return text;

@@ -186,9 +186,7 @@ std::string clipped(std::string_view text) {
   return printable(text.substr(0, end)) + "...";
 }
 
-namespace {
-
-std::string lower(std::string_view text) {
+std::string lower_case(std::string_view text) {
   std::string small(text);
   std::transform(small.begin(), small.end(), small.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -196,14 +194,12 @@ std::string lower(std::string_view text) {
   return small;
 }
 
-}  // namespace
-
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& offered) {
   if (word.size() > 64) return "";
   std::string_view best;
   std::size_t nearest = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : offered) {
-    const std::size_t distance = edit_distance(lower(word), lower(candidate));
+    const std::size_t distance = edit_distance(lower_case(word), lower_case(candidate));
     if (distance < nearest) {
       nearest = distance;
       best = candidate;

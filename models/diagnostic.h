@@ -77,6 +77,9 @@ std::string printable(std::string_view text);
 /// `text` as a message may quote it: at most 60 bytes, cut between characters and ended with "...".
 std::string clipped(std::string_view text);
 
+/// ASCII letters in lower case, all else as it is.
+std::string lower_case(std::string_view text);
+
 /// "did you mean 'x'?" for `help`, or "" where nothing offered is near to `word`.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& offered);
 

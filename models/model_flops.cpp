@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #include "models/model_flops.h"
 
-#include <algorithm>
 #include <numeric>
 
 #include "models/bug.h"
@@ -15,28 +14,33 @@ std::optional<double> with_backward(double forward) {
   return (1 + kBackwardPerForward) * forward;
 }
 
-bool knows_work(const Measurement& measurement) {
-  return std::all_of(measurement.layers.begin(), measurement.layers.end(),
-                     [](const LayerCosts& layer) { return layer.work.has_value(); });
+/// Of the forwards of one batch of `measurement`, on one device; nothing where a layer's are
+/// unknown.
+std::optional<double> forward_flops(const Measurement& measurement) {
+  double sum = 0;
+  for (const LayerCosts& layer : measurement.layers) {
+    if (!layer.work) return std::nullopt;
+    sum += static_cast<double>(layer.work->forward.flops.count);
+  }
+  return sum;
 }
 
 }  // namespace
 
 std::optional<double> model_flops(const Profile& profile, std::int64_t size) {
   PLUMBLINE_CHECK(size > 0, size);
-  const auto known = std::find_if(profile.measurements.begin(), profile.measurements.end(),
-                                  [&](const Measurement& m) { return knows_work(m); });
-  if (known == profile.measurements.end()) return std::nullopt;
-  const double of_layers = std::accumulate(
-      known->layers.begin(), known->layers.end(), 0.0, [](double sum, const LayerCosts& layer) {
-        return sum + static_cast<double>(layer.work->forward.flops.count);
-      });
+  const Measurement& held = profile.measurements.front();
   const DeviceGroup& group = profile.group;
-  const double forward = group.forward ? static_cast<double>(group.forward->count)
-                                       : of_layers * static_cast<double>(group.devices);
+  std::optional<double> forward;
+  if (group.forward) {
+    forward = static_cast<double>(group.forward->count);
+  } else if (const auto each = forward_flops(held)) {
+    forward = *each * static_cast<double>(group.devices);
+  }
+  if (!forward) return std::nullopt;
   const double batches =
-      known->batch ? static_cast<double>(size) / static_cast<double>(*known->batch) : 1;
-  return with_backward(batches * forward);
+      held.batch ? static_cast<double>(size) / static_cast<double>(*held.batch) : 1;
+  return with_backward(batches * *forward);
 }
 
 std::optional<double> model_flops(const Network& network, std::int64_t size) {

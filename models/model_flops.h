@@ -17,8 +17,9 @@ inline constexpr double kBackwardPerForward = 2;
 
 /// FLOPs of forward and backward of one micro-batch of `size` samples, by all devices of a group:
 /// three times those of the forwards. What is computed twice, for whatever reason, counts once. A
-/// profile of unknown batch holds those of a micro-batch. Nothing where the FLOPs of some layer are
-/// unknown, or all are 0. Requires: size > 0.
+/// profile of unknown batch holds those of a micro-batch. Nothing where neither
+/// the group's FLOPs are known nor those of all layers (of the first measurement), or all are 0.
+/// Requires: size > 0.
 std::optional<double> model_flops(const Profile& profile, std::int64_t size);
 
 /// The same for what is really executed; its layers know their FLOPs.

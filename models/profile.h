@@ -39,9 +39,8 @@ struct LayerCosts {
   MeasuredTime forward;
   MeasuredTime backward;  ///< The full backward; I + W where only the parts are known.
   std::optional<SplitBackward> split;
-  MeasuredTime update;  ///< The optimizer's step; does not depend on the batch.
-  bool update_given =
-      false;         ///< Whether that was given, be it 0; if so, no estimate takes its place.
+  MeasuredTime update;        ///< The optimizer's step; does not depend on the batch.
+  bool update_given = false;  ///< Be it 0: no estimate takes its place then.
   Bytes output;      ///< Of the tensor that other layers consume; its gradient is as large.
   Bytes activation;  ///< Kept from F until B: its own output included, its input excluded.
   std::optional<LayerWork> work;

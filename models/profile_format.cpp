@@ -99,11 +99,14 @@ const SectionFormat& algorithms_format() {
   return algorithms;
 }
 
+/// Far above any group, so that devices times groups stay far from the end of 64 bits.
+constexpr std::int64_t kMostGroup = 1'000'000'000;
+
 const SectionFormat& group_format() {
   static const SectionFormat group = {
       .name = "group",
       .text = "Devices that share the layers; a scenario's device stands for all of them.",
-      .keys = {{"devices", {count(1)}, "How many they are.", "1"},
+      .keys = {{"devices", {count(1, kMostGroup)}, "How many they are.", "1"},
                {"forward_flops",
                 {flops()},
                 "What all of them compute of the model in the forwards of a batch, each product "

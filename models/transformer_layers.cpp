@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace plumbline {
 namespace {
@@ -114,10 +115,7 @@ class Deriver {
     if (shape_.query_key_norm)
       layer.kept.push_back(
           {"q and k before their norms", "e T (a + g) d", n_.e * n_.T * (n_.a + n_.g) * n_.d});
-    const ExactCount passing = keep_softmax(layer);
-    layer.kept.push_back({"input of the projection", "e T a d", n_.e * n_.T * n_.a * n_.d});
-    add_kept_tokens(layer, "output, the residual added");
-    finish(layer, sum(layer.parameters), passing);
+    finish_attention(layer, {"input of the projection", "e T a d", n_.e * n_.T * n_.a * n_.d});
     return layer;
   }
 
@@ -165,10 +163,7 @@ class Deriver {
         {"compressed keys and values, the same", "e T (2 c + r)", n_.e * n_.T * (2 * n_.c + n_.r)});
     layer.kept.push_back({"queries, keys, values", "e T a (2 n + 2 r + v)",
                           n_.e * n_.T * n_.a * (2 * of_query + n_.v)});
-    const ExactCount passing = keep_softmax(layer);
-    layer.kept.push_back({"input of the projection", "e T a v", n_.e * n_.T * n_.a * n_.v});
-    add_kept_tokens(layer, "output, the residual added");
-    finish(layer, sum(layer.parameters), passing);
+    finish_attention(layer, {"input of the projection", "e T a v", n_.e * n_.T * n_.a * n_.v});
     return layer;
   }
 
@@ -275,15 +270,19 @@ class Deriver {
     layer.parameters.push_back({what, formula, count});
     layer.flops.push_back({{what, "2 T " + formula, 2 * n_.T * count}});
   }
-  /// What of the scores is kept; returns what is written and read besides.
-  ExactCount keep_softmax(LayerDerivation& layer) const {
+  /// What attention has behind its queries, keys and values, whatever their sizes.
+  void finish_attention(LayerDerivation& layer, Term projected) const {
+    ExactCount passing;  // written and read, not kept
     if (options_.flash_attention) {
       layer.kept.push_back({"sums of the softmax, fp32", "4 T a", 4 * n_.T * n_.a});
-      return {};
+    } else {
+      const ExactCount scores = n_.e * n_.T * n_.s * n_.a;
+      layer.kept.push_back({"softmax", "e T s a", scores});
+      passing = 2 * scores;
     }
-    const ExactCount scores = n_.e * n_.T * n_.s * n_.a;
-    layer.kept.push_back({"softmax", "e T s a", scores});
-    return 2 * scores;
+    layer.kept.push_back(std::move(projected));
+    add_kept_tokens(layer, "output, the residual added");
+    finish(layer, sum(layer.parameters), passing);
   }
   void add_norm(LayerDerivation& layer) const {
     layer.parameters.push_back(

@@ -92,9 +92,7 @@ void add_terms(std::vector<std::string>& lines, std::string_view what,
 std::vector<std::string> formula_lines(const LayerDerivation& layer,
                                        const TransformerOptions& options) {
   std::vector<std::string> lines;
-  lines.push_back(fmt::format(
-      "{}, on one device, for {}:", layer.kind,
-      options.expert_parallel > 1 ? "the micro-batch that is its own" : "one micro-batch"));
+  lines.push_back(fmt::format("{}, for one micro-batch of one device:", layer.kind));
   add_terms(lines, "parameters", layer.parameters, "numbers of e bytes");
   if (!layer.flops.empty()) {
     std::vector<Term> forward;

@@ -4,21 +4,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <utility>
+
+#include "models/diagnostic.h"
 
 namespace plumbline {
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string made;
-  for (const char c : text) made += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return made;
-}
-
 /// Puts `ours` in the place of `theirs` at the end of a word.
 bool respell_end(std::string& word, std::string_view theirs, std::string_view ours) {
-  if (!lower(word).ends_with(theirs)) return false;
+  if (!lower_case(word).ends_with(theirs)) return false;
   word.replace(word.size() - theirs.size(), theirs.size(), ours);
   return true;
 }
@@ -56,7 +51,7 @@ std::string respelled_time(std::string word) {
     if (respell_end(word, theirs, ours)) break;
   }
   for (const auto& [theirs, ours] : kParts) {
-    if (lower(word).starts_with(theirs)) word.replace(0, theirs.size(), ours);
+    if (lower_case(word).starts_with(theirs)) word.replace(0, theirs.size(), ours);
   }
   return word;
 }
@@ -71,12 +66,12 @@ std::vector<std::string> respellings(std::string_view written) {
   for (const auto& [theirs, ours] : kEnds) respell_end(word, theirs, ours);
   if (word.ends_with("b/s")) {
     const std::string bits = word.substr(0, word.size() - 3) + "bit/s";
-    if (word != lower(word)) return {bits};  // who tells cases apart means bits
+    if (word != lower_case(word)) return {bits};  // who tells cases apart means bits
     return {bits, word};
   }
   if (word.ends_with('b')) {
     const std::string bits = word.substr(0, word.size() - 1) + "bit/s";
-    if (word != lower(word)) return {bits, word};
+    if (word != lower_case(word)) return {bits, word};
     return {bits, word + "/s", word};
   }
   if (!word.ends_with("/s")) return {word, word + "/s", word + 'B'};
@@ -91,7 +86,7 @@ std::vector<std::string_view> meant_units(std::string_view written,
   std::vector<std::string_view> meant;
   for (const std::string& word : respellings(written)) {
     for (const std::string_view unit : units) {
-      if (lower(unit) != lower(word)) continue;
+      if (lower_case(unit) != lower_case(word)) continue;
       if (std::find(meant.begin(), meant.end(), unit) == meant.end()) meant.push_back(unit);
     }
     if (!meant.empty() && !word.ends_with("bit/s")) break;  // only bits and bytes are two

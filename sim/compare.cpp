@@ -138,8 +138,7 @@ double ComparedRun::speed() const {
 }
 
 std::optional<double> ComparedRun::throughput_per_device() const {
-  if (!throughput_samples_per_s) return std::nullopt;
-  return *throughput_samples_per_s / static_cast<double>(devices_used);
+  return per_device(throughput_samples_per_s, devices_used);
 }
 
 double ComparedRun::samples() const {

@@ -173,6 +173,7 @@ Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std
   }
   run.devices_used = json.contains("devices_used") ? reader.count(json, "devices_used")
                                                    : static_cast<std::int64_t>(run.devices.size());
+  if (run.devices_used < 1 && missing.empty()) missing.emplace_back("devices_used");
   if (run.devices.empty() && missing.empty()) missing.emplace_back("devices");
   if (!missing.empty()) {
     return input_error(

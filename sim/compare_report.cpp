@@ -26,6 +26,8 @@ std::string points(double value, double first) {
   return fmt::format("{:+.2f} points", 100 * (value - first));
 }
 
+std::string rate(double value) { return fmt::format("{:.5g}", value); }
+
 /// Rows of a table with a column a run and, behind each but the first, one of differences.
 class Columns {
  public:
@@ -142,7 +144,7 @@ void add_rates(Columns& columns, const std::vector<ComparedRun>& runs) {
     columns.row(
         "  per device",
         [](const ComparedRun& run) { return run.throughput_per_device().value_or(std::nan("")); },
-        [](double value) { return fmt::format("{:.5g}", value); }, relative);
+        rate, relative);
   }
   if (any([](const ComparedRun& run) { return run.model_flops_utilization.has_value(); })) {
     columns.row(
@@ -177,7 +179,7 @@ std::string to_table(const std::vector<ComparedRun>& runs) {
   columns.row(
       "samples/s",
       [](const ComparedRun& run) { return run.throughput_samples_per_s.value_or(std::nan("")); },
-      [](double value) { return fmt::format("{:.5g}", value); }, relative);
+      rate, relative);
   add_rates(columns, runs);
   columns.row(
       "bubble fraction", [](const ComparedRun& run) { return run.bubble_fraction; }, percent,

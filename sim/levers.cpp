@@ -20,8 +20,6 @@
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kLanes = CompiledGraph::kLanes;
-
 /// An entry of the tables that a lever makes shorter, and by how much at most.
 struct Part {
   bool is_latency = false;
@@ -296,7 +294,8 @@ class Evaluator {
       steps.push_back(step_of(handle));
       for (const Part& part : handle.parts) {
         std::int64_t& time =
-            (part.is_latency ? tables.latency : tables.hold)[part.entry * kLanes + lane];
+            (part.is_latency ? tables.latency
+                             : tables.hold)[part.entry * CompiledGraph::kLanes + lane];
         const auto less = std::llround(x[lane] * static_cast<double>(part.weight));
         time +=
             -less * scale_ + static_cast<std::int64_t>(side) * steps_in(part.weight, steps[lane]);
@@ -310,8 +309,8 @@ class Evaluator {
       if (clock_.watched().empty()) {
         points.push_back(end);
       } else {
-        const Point first = read(rows_[kLanes + lane], side, steps[lane]);
-        const Point last = read(rows_[2 * kLanes + lane], side, steps[lane]);
+        const Point first = read(rows_[CompiledGraph::kLanes + lane], side, steps[lane]);
+        const Point last = read(rows_[2 * CompiledGraph::kLanes + lane], side, steps[lane]);
         points.push_back({last.length - first.length, last.slope - first.slope});
       }
     }
@@ -421,8 +420,8 @@ void evaluate_exactly(const Outcome& outcome, const CostIndex& index,
   Evaluator near(part.graph, part.index, clock);
   double length = 0;
   std::map<const Handle*, double> slopes;
-  for (std::size_t first = 0; first < handles.size(); first += kLanes) {
-    const std::size_t count = std::min(kLanes, handles.size() - first);
+  for (std::size_t first = 0; first < handles.size(); first += CompiledGraph::kLanes) {
+    const std::size_t count = std::min(CompiledGraph::kLanes, handles.size() - first);
     const std::vector<const Handle*> some(
         handles.begin() + static_cast<std::ptrdiff_t>(first),
         handles.begin() + static_cast<std::ptrdiff_t>(first + count));

@@ -64,6 +64,12 @@ struct SteadyState {
   bool settled = true;  ///< The later half of it has the same period to one part in a thousand.
 };
 
+/// What a rate of all devices comes to on each of them. Requires: devices >= 1.
+inline std::optional<double> per_device(std::optional<double> rate, std::int64_t devices) {
+  if (!rate) return std::nullopt;
+  return *rate / static_cast<double>(devices);
+}
+
 struct Metrics {
   Duration makespan{};
   std::vector<DeviceMetrics> devices;  ///< By slot.

@@ -201,13 +201,12 @@ double Outcome::samples_per_iteration() const {
 }
 
 std::optional<double> Outcome::throughput_per_device() const {
-  if (!throughput_samples_per_s) return std::nullopt;
-  return *throughput_samples_per_s / static_cast<double>(devices_used());
+  return per_device(throughput_samples_per_s, devices_used());
 }
 
 std::optional<double> Outcome::flops_per_s_per_device() const {
   if (!model_flops || iteration_time_s <= 0) return std::nullopt;
-  return *model_flops / iteration_time_s / static_cast<double>(devices_used());
+  return per_device(*model_flops / iteration_time_s, devices_used());
 }
 
 std::optional<double> Outcome::model_flops_utilization() const {

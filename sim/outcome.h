@@ -41,7 +41,7 @@ struct Outcome {
   std::optional<double> throughput_samples_per_s;  ///< Nothing for a run that takes no time.
   std::optional<double> model_flops;       ///< Of an iteration of all copies: models/model_flops.h.
   std::optional<FlopsPerSecond> peak;      ///< Of a device, where it is known.
-  std::int64_t group = 1;                  ///< Devices that each of the scenario\'s stands for.
+  std::int64_t group = 1;                  ///< Devices that each of the scenario's stands for.
   std::optional<Uncertainty> uncertainty;  ///< Of a prediction with noise.
 
   /// The time of one mini-batch in a run with these metrics.

@@ -12,10 +12,6 @@
 namespace plumbline {
 namespace {
 
-std::string plural(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : (noun.ends_with("ch") ? "es" : "s"));
-}
-
 std::string device_name(const Outcome& p, std::size_t slot) {
   return std::to_string(p.graph.devices[slot].value);
 }
@@ -24,17 +20,6 @@ std::string stages_of(const std::vector<std::uint32_t>& stages) {
   const bool is_run = stages.back() - stages.front() + 1 == stages.size();
   if (is_run && stages.size() > 2) return fmt::format("{}-{}", stages.front(), stages.back());
   return fmt::format("{}", fmt::join(stages, ","));
-}
-
-/// Beside the FLOPs of the model that a device gets done in a second.
-std::string arithmetic_remark(const Outcome& p) {
-  std::string text = p.group > 1
-                         ? fmt::format("of the model on each device of the groups of {}", p.group)
-                         : "of the model on each device";
-  if (const auto share = p.model_flops_utilization())
-    text += fmt::format(": {} of its peak of {} (MFU)", percent(*share), to_text(*p.peak));
-  if (p.memory_rules.recompute != Recompute::none) text += "; what is run again does not count";
-  return text;
 }
 
 std::string summary(const Outcome& p) {
@@ -207,6 +192,16 @@ std::string remarks(const Outcome& p) {
 }
 
 }  // namespace
+
+std::string arithmetic_remark(const Outcome& p) {
+  std::string text = p.group > 1
+                         ? fmt::format("of the model on each device of the groups of {}", p.group)
+                         : "of the model on each device";
+  if (const auto share = p.model_flops_utilization())
+    text += fmt::format(": {} of its peak of {} (MFU)", percent(*share), to_text(*p.peak));
+  if (p.memory_rules.recompute != Recompute::none) text += "; what is run again does not count";
+  return text;
+}
 
 std::string headline(const Outcome& p) {
   const Schedule& schedule = p.pipeline.schedule;

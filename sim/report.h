@@ -17,6 +17,9 @@ std::string to_table(const Outcome& outcome, const std::optional<TimelineStyle>&
 /// The scenario, and its schedule, stages, devices and micro-batches in a line.
 std::string headline(const Outcome& outcome);
 
+/// What stands beside Outcome::flops_per_s_per_device(). Requires: that there is one.
+std::string arithmetic_remark(const Outcome& outcome);
+
 /// One sentence about the device that is the farthest beyond the memory. Requires: fits() is false.
 std::string shortage(const Outcome& outcome);
 

@@ -82,13 +82,8 @@ std::vector<ReportFigure> figures_of(const Outcome& p) {
       {"Throughput",
        p.throughput_samples_per_s ? fmt::format("{:.5g} /s", *p.throughput_samples_per_s) : "-",
        "samples per second"}};
-  if (const auto rate = p.flops_per_s_per_device()) {
-    const auto share = p.model_flops_utilization();
-    figures.push_back({"Arithmetic", flop_rate_text(*rate),
-                       share ? fmt::format("of the model on each device: {} of {} (MFU)",
-                                           percent(*share), to_text(*p.peak))
-                             : "of the model on each device"});
-  }
+  if (const auto rate = p.flops_per_s_per_device())
+    figures.push_back({"Arithmetic", flop_rate_text(*rate), arithmetic_remark(p)});
   if (m.steady) {
     figures.push_back({"Steady bubble", percent(m.steady->bubble_fraction),
                        "idle / (devices x time), in the steady state"});

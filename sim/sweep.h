@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/axes.h"
+#include "sim/metrics.h"
 #include "sim/scenario_text.h"
 
 namespace plumbline {
@@ -16,7 +17,7 @@ namespace plumbline {
 struct SweepNumbers {
   double iteration_time_s = 0;
   std::optional<double> throughput_samples_per_s;  ///< Nothing for a run that takes no time.
-  std::int64_t devices = 0;                        ///< That hold a stage, all of a group counted.
+  std::int64_t devices = 1;                        ///< That hold a stage, all of a group counted.
   std::optional<double> model_flops_per_device_per_s;  ///< Where the model's FLOPs are known.
   std::optional<double> model_flops_utilization;       ///< Where the device's peak is, too.
   /// What 5, 50 and 95 % of the sampled runs do not exceed; nothing without noise.
@@ -34,8 +35,7 @@ struct SweepNumbers {
 
   /// The throughput for each device that holds a stage.
   std::optional<double> throughput_per_device() const {
-    if (!throughput_samples_per_s) return std::nullopt;
-    return *throughput_samples_per_s / static_cast<double>(devices);
+    return per_device(throughput_samples_per_s, devices);
   }
   /// The bubble that compares across schedules: of the steady state where there is one.
   double bubble() const { return steady_bubble_fraction.value_or(bubble_fraction); }

@@ -99,6 +99,11 @@ Parsed<double> parse_bound(std::string_view name, const std::string& value) {
     if (!time.value) return {std::nullopt, time.problem};
     return {seconds(*time.value), ""};
   }
+  if (name.ends_with("flops_per_device_per_s")) {
+    const auto rate = parse_flops_per_second(value);
+    if (!rate.value) return {std::nullopt, rate.problem};
+    return {static_cast<double>(rate.value->count), ""};
+  }
   return bare;
 }
 

@@ -101,7 +101,8 @@ bool is_sound(const SweepResult& result) {
       (shard->index < 1 || shard->index > shard->count || shard->count > kMostCombinations))
     return false;
   return std::all_of(result.rows.begin(), result.rows.end(), [&](const SweepRow& row) {
-    return row.point < result.points && (row.numbers || !row.feasible());
+    return row.point < result.points && (row.numbers || !row.feasible()) &&
+           (!row.numbers || row.numbers->devices >= 1);
   });
 }
 

@@ -65,10 +65,6 @@ struct Cells {
   std::vector<Line> lines;
 };
 
-std::string plural(std::uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 Cells cells_of(const SweepReport& report) {
   const SweepResult& result = report.result;
   const std::vector<std::size_t> axes = varying(result);

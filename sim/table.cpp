@@ -56,6 +56,10 @@ std::string Table::print() const {
   return text;
 }
 
+std::string plural(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : noun.ends_with("ch") ? "es" : "s");
+}
+
 std::string percent(double fraction) { return fmt::format("{:.2f} %", 100 * fraction); }
 
 }  // namespace plumbline

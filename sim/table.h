@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace plumbline {
@@ -29,6 +31,9 @@ class Table {
 
 /// Tables and pictures of more devices than that join what is alike.
 inline constexpr std::size_t kMostSeparate = 16;
+
+/// "1 device", "4 devices", "2 micro-batches".
+std::string plural(std::uint64_t count, std::string_view noun);
 
 /// 0.2727 as "27.27 %".
 std::string percent(double fraction);

@@ -26,7 +26,7 @@ namespace {
 constexpr std::uint32_t kHandOvers = 200;
 constexpr std::uint32_t kMostCopies = 32;  // an even number: they end where they began
 constexpr std::size_t kMostCopied = std::size_t{1} << 29;
-constexpr int kRounds = 5;
+constexpr int kTimings = 5;
 /// The device waits for the host no longer than this.
 constexpr std::int64_t kLongestWait = 100'000'000;
 
@@ -62,14 +62,14 @@ class Stopwatch {
   double time(const std::function<void()>& enqueue) {
     std::int64_t wait = time_once(enqueue, 0).first;  // the first one warms up
     std::vector<double> times;
-    times.reserve(kRounds);
-    for (int round = 0; round < kRounds; ++round) {
+    times.reserve(kTimings);
+    for (int round = 0; round < kTimings; ++round) {
       const auto [enqueuing, took] = time_once(enqueue, wait);
       wait = std::min(wait, enqueuing);
       times.push_back(took);
     }
     std::sort(times.begin(), times.end());
-    return times[kRounds / 2];
+    return times[kTimings / 2];
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "calibrate/cuda/driver.h"
 #include "calibrate/cuda/libraries.h"
 #include "calibrate/cuda/own_convolutions.h"
 #include "calibrate/cuda/own_kernels.h"
@@ -47,10 +48,6 @@ std::string key_of(const std::string& convolution, std::size_t pass, std::uint32
 
 std::string text_of(const cudnn::AlgorithmEstimate& estimate) {
   return fmt::format("algorithm {}, math {}", estimate.algorithm, estimate.math);
-}
-
-void* memory_at(CUdeviceptr data) {
-  return reinterpret_cast<void*>(data);  // NOLINT(performance-no-int-to-ptr): as CUDA has it
 }
 
 }  // namespace

@@ -117,6 +117,11 @@ class CudaError : public std::runtime_error {
 /// Throws CudaError unless the call went well.
 void check_cuda(const CudaDriver& driver, std::string_view call, CUresult result);
 
+/// Device memory as libraries take it.
+inline void* memory_at(CUdeviceptr data) {
+  return reinterpret_cast<void*>(data);  // NOLINT(performance-no-int-to-ptr): as CUDA has it
+}
+
 /// Calls a function of the driver and checks it: PLUMBLINE_CUDA(driver, cuStreamSynchronize,
 /// stream).
 #define PLUMBLINE_CUDA(driver, call, ...) \

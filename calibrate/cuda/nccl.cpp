@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "calibrate/cuda/driver.h"
 #include "calibrate/cuda/libraries.h"
 #include "models/bug.h"
 
@@ -20,10 +21,6 @@ std::string last_error(const Nccl& library) {
 }
 
 int type_of(ElementType type) { return type == ElementType::bf16 ? nccl::kBf16 : nccl::kFloat; }
-
-void* memory_at(CUdeviceptr data) {
-  return reinterpret_cast<void*>(data);  // NOLINT(performance-no-int-to-ptr): as CUDA has it
-}
 
 }  // namespace
 

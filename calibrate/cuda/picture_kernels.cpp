@@ -39,7 +39,7 @@ Rows weight_rows(const CudaConvolution& c) { return {c.outputs, c.inputs * c.ker
 /// shape alone, so that the order of a sum is.
 std::int64_t weight_chunks(const CudaConvolution& c) {
   constexpr std::int64_t kEnoughTiles = 512;
-  constexpr std::int64_t kLeastPlaces = 256;  // places
+  constexpr std::int64_t kLeastPlaces = 256;
   const Rows weights = weight_rows(c);
   const std::int64_t tiles = divided_up(weights.rows, 64) * divided_up(weights.columns, 64);
   const std::int64_t places = c.samples * c.places(c.height) * c.places(c.width);

@@ -308,6 +308,7 @@ TEST_CASE("conditions bound the numbers of JSON, with units or without") {
   some.numbers->model_flops_per_device_per_s = 4e14;
   CHECK(holds("model_flops_utilization > 0.39", some));
   CHECK(holds("model_flops_per_device_per_s >= 4e14", some));
+  CHECK(holds("model_flops_per_device_per_s == 400 TFLOP/s", some));
   CHECK_FALSE(holds("fits == yes", some));  // there is no memory size
   some.numbers->fits = true;
   CHECK(holds("fits == yes", some));
@@ -373,6 +374,18 @@ TEST_CASE("shards put together are the whole, byte for byte in every format") {
   const auto again = merge({file_of("whole.json", rows_of(sweep))});
   REQUIRE(again);
   CHECK(all_texts(*again) == whole);
+}
+
+TEST_CASE("what a device gets done comes back from a file") {
+  SweepResult result = sweep_of(kAxes).header();
+  result.rows = {row(0, 8, 2'000'000'000, 0.25)};
+  SweepNumbers& numbers = *result.rows.front().numbers;
+  numbers.devices = 64;
+  numbers.model_flops_per_device_per_s = 4e14;
+  numbers.model_flops_utilization = 0.4;
+  CHECK(file_of("f.json", result).result.rows == result.rows);
+  numbers.devices = 0;
+  CHECK_FALSE(parse_sweep_file(text_source("f.json", to_json(report(result, {}), "1")), "1"));
 }
 
 TEST_CASE("every point is in one shard, and no axis value has a shard of its own") {

@@ -123,6 +123,16 @@ TEST_CASE("a device that stands for a group gets its share of what the group doe
   CHECK(*once.model_flops_utilization() == doctest::Approx(0.5 * 3 / 4));
   CHECK(to_table(once, std::nullopt).find("1 stage on 1 group of 4 devices, ") !=
         std::string::npos);
+  // Known of the group, its FLOPs need not be known of every layer.
+  const TemporaryFolder folder;
+  const std::string timed = folder.file(
+      "p.yaml",
+      "version: 1\nkind: profile\ndtype: bf16\nbatch: 2\ngroup: {forward_flops: 3 TFLOP}\n"
+      "layers: [{name: a, forward: 60 ms, backward: 120 ms}]\n");
+  const Outcome measured =
+      predicted("version: 1\nmodel: {profile: " + timed + "}\ncluster: {devices: 1, " + kDevice +
+                "}\nschedule: {name: gpipe, micro_batches: 1}\n");
+  CHECK(*measured.model_flops_utilization() == doctest::Approx(0.5));
   const Outcome each = outcome_of("group: {devices: 4}\n");
   CHECK(each.model_flops == 12e12);
   CHECK(*each.model_flops_utilization() == doctest::Approx(0.5));
