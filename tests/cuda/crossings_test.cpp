@@ -1,12 +1,13 @@
 // What it takes from device to device, on a driver whose copies take 500 ns and one for each 64
 // bytes. SPDX-License-Identifier: MIT
+#include "calibrate/cuda/crossings.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
-#include "calibrate/cuda/crossings.h"
 #include "calibrate/cuda/devices.h"
 #include "calibrate/sampling.h"
 #include "tests/support/emulated_kernels.h"

@@ -1,5 +1,7 @@
 // Calibrating on CUDA devices without a GPU: the clock is a test's, so times are known exactly.
 // SPDX-License-Identifier: MIT
+#include "calibrate/cuda/calibration.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "calibrate/cuda/calibration.h"
 #include "calibrate/sampling.h"
 #include "models/network_reader.h"
 #include "tests/support/emulated_kernels.h"

@@ -1,5 +1,7 @@
 // The layers of the cuda backend against the reference layers, their kernels run by the host: every
 // kind, the products and the updates. SPDX-License-Identifier: MIT
+#include "calibrate/cuda/layer.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include <string_view>
 #include <utility>
 
-#include "calibrate/cuda/layer.h"
 #include "calibrate/cuda/layer_check.h"
 #include "calibrate/cuda/own_kernels.h"
 #include "calibrate/optimizer.h"

@@ -1,11 +1,12 @@
 // The search for CUDA's libraries, in made-up folders and on this machine.
 // SPDX-License-Identifier: MIT
+#include "calibrate/cuda/libraries.h"
+
 #include <doctest/doctest.h>
 
 #include <filesystem>
 #include <map>
 
-#include "calibrate/cuda/libraries.h"
 #include "tests/support/temporary_folder.h"
 
 namespace plumbline {

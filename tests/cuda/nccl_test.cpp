@@ -1,5 +1,7 @@
 // Tensors between GPUs by NCCL: training over one that is made up, and the real one's interface.
 // SPDX-License-Identifier: MIT
+#include "calibrate/cuda/nccl.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,7 +13,6 @@
 
 #include "calibrate/cuda/calibration.h"
 #include "calibrate/cuda/libraries.h"
-#include "calibrate/cuda/nccl.h"
 #include "tests/support/builders.h"
 #include "tests/support/cuda_training.h"
 #include "tests/support/fake_nccl.h"

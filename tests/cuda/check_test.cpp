@@ -1,5 +1,7 @@
 // The proof of devices, on fake drivers that keep to the split and on some that do not.
 // SPDX-License-Identifier: MIT
+#include "calibrate/cuda/check.h"
+
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -7,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/cuda/check.h"
 #include "calibrate/cuda/layer_check.h"
 #include "tests/support/emulated_kernels.h"
 #include "tests/support/fake_cuda.h"

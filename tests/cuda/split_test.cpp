@@ -1,7 +1,7 @@
 // Groups of SMs on tables. SPDX-License-Identifier: MIT
-#include <doctest/doctest.h>
-
 #include "calibrate/cuda/split.h"
+
+#include <doctest/doctest.h>
 
 namespace plumbline {
 namespace {

@@ -1,5 +1,7 @@
 // Op graphs as programs for streams: the order, the waits, the memory; there is no device.
 // SPDX-License-Identifier: MIT
+#include "calibrate/cuda/program.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include <string>
 #include <utility>
 
-#include "calibrate/cuda/program.h"
 #include "sim/idle.h"
 #include "tests/support/builders.h"
 #include "tests/support/subject.h"

@@ -1,10 +1,11 @@
 // Opening and splitting GPUs, on a fake driver. SPDX-License-Identifier: MIT
+#include "calibrate/cuda/devices.h"
+
 #include <doctest/doctest.h>
 
 #include <array>
 #include <utility>
 
-#include "calibrate/cuda/devices.h"
 #include "tests/support/fake_cuda.h"
 
 namespace plumbline {
