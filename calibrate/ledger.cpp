@@ -209,12 +209,12 @@ DeviceMemory Ledger::peak() const {
   DeviceMemory memory;
   memory.weight_versions = 1;
   for (const Stage& stage : stages_) {
-    const Bytes parameters = plan_.pipeline.costs.stages[stage.stage].parameters;
-    memory.peak.weights += parameters;
-    memory.peak.gradients += plan_.pipeline.costs.stages[stage.stage].gradients;
+    const StageCost& cost = plan_.pipeline.costs.stages[stage.stage];
+    memory.peak.weights += cost.parameters;
+    memory.peak.gradients += cost.gradients;
     memory.peak.optimizer +=
-        optimizer_bytes(plan_.memory, parameters, plan_.graph.stage_slots[stage.stage].size());
-    memory.peak.stash += parameters * (stage.most_kept - 1);
+        optimizer_bytes(plan_.memory, cost.stepped, plan_.graph.stage_slots[stage.stage].size());
+    memory.peak.stash += cost.parameters * (stage.most_kept - 1);
     memory.weight_versions = std::max(memory.weight_versions, stage.most_kept);
   }
   Bytes activations, buffers;

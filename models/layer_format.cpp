@@ -74,6 +74,12 @@ std::vector<KeyFormat> layer_cost_keys() {
                "carries."),
       size_key("activation", "What a forward keeps for its backward, of one micro-batch."),
       size_key("parameters", "The size of its weights."),
+      size_key(
+          "replicated",
+          "Of its weights, those that each device of the profile's group holds a copy of, each "
+          "trained by micro-batches of its own: an estimated update holds the time in which "
+          "the group adds up their gradients, and zero_stage shares their optimizer state "
+          "over the group, too."),
       {"flops",
        {flops(), section(&pass_flops_format)},
        "Its floating-point operations, in the place of times: cluster.device estimates them; one "
@@ -131,6 +137,25 @@ KeyFormat dtype_key() {
   return {"dtype",
           {words({kNumberFormats.begin(), kNumberFormats.end()})},
           "The numbers that it is trained in: which peak of a device counts."};
+}
+
+/// Far above any group, so that devices times groups stay far from the end of 64 bits.
+constexpr std::int64_t kMostGroup = 1'000'000'000;
+
+const SectionFormat& group_format() {
+  static const SectionFormat group = {
+      .name = "group",
+      .text = "Devices that share the layers; a scenario's device stands for all of them.",
+      .keys = {{"devices", {count(1, kMostGroup)}, "How many they are.", "1"},
+               {"forward_flops",
+                {flops()},
+                "What all of them compute of the model in the forwards of a batch, each product "
+                "once; absent: what the layers have, on each."}}};
+  return group;
+}
+
+KeyFormat group_key() {
+  return {"group", {section(&group_format)}, "Devices that share the layers."};
 }
 
 const SectionFormat& overheads_format() {

@@ -22,10 +22,11 @@ const SectionFormat& statistics_format();
 const SectionFormat& pass_flops_format();
 const SectionFormat& pass_bytes_format();
 
-/// `layers`, `edges` and `dtype`, as scenarios and profiles have them.
+/// `layers`, `edges`, `dtype` and `group`, as scenarios and profiles have them.
 KeyFormat layers_key();
 KeyFormat edges_key();
 KeyFormat dtype_key();
+KeyFormat group_key();
 
 /// per_op, hand_over, per_iteration, add_up and stash.
 const SectionFormat& overheads_format();

@@ -9,6 +9,7 @@
 #include <queue>
 
 #include "models/bug.h"
+#include "models/cluster.h"
 
 namespace plumbline {
 namespace {
@@ -65,6 +66,10 @@ LayerGraph LayerGraph::chain(std::vector<Layer> layers) {
 LayerId LayerGraph::add_layer(Layer layer) {
   layers_.push_back(std::move(layer));
   return {static_cast<std::uint32_t>(layers_.size() - 1)};
+}
+
+void LayerGraph::share_steps(std::int64_t devices) {
+  for (Layer& layer : layers_) layer.stepped_elsewhere = share_volume(layer.replicated, devices);
 }
 
 void LayerGraph::add_edges(const std::vector<LayerEdge>& edges) {

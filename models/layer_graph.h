@@ -15,6 +15,13 @@ struct Layer {
   std::string name;
   std::string kind;  ///< "linear", "conv2d", ...; "" = unknown.
   Bytes parameters;
+  /// Of these, what each device of the profile's group holds a copy of: the group adds up their
+  /// gradients.
+  Bytes replicated{};
+  /// Of the replicated ones, those that other devices of the group step, see share_steps().
+  Bytes stepped_elsewhere{};
+
+  Bytes stepped() const { return parameters - stepped_elsewhere; }
 };
 
 /// An edge: `to` consumes the output of `from`.
@@ -38,6 +45,10 @@ class LayerGraph {
   /// Adds all of them at once, in O(n log n). Requires: each joins two layers that exist and
   /// differ. A repeated edge is kept once.
   void add_edges(const std::vector<LayerEdge>& edges);
+
+  /// Each of the `devices` of a group steps, and holds optimizer state for, its share of what is
+  /// replicated (Rajbhandari et al. 2020, ZeRO, section 5.1), the largest one here. Idempotent.
+  void share_steps(std::int64_t devices);
 
   std::size_t size() const { return layers_.size(); }
   const Layer& layer(LayerId id) const { return layers_[id.value]; }

@@ -99,21 +99,6 @@ const SectionFormat& algorithms_format() {
   return algorithms;
 }
 
-/// Far above any group, so that devices times groups stay far from the end of 64 bits.
-constexpr std::int64_t kMostGroup = 1'000'000'000;
-
-const SectionFormat& group_format() {
-  static const SectionFormat group = {
-      .name = "group",
-      .text = "Devices that share the layers; a scenario's device stands for all of them.",
-      .keys = {{"devices", {count(1, kMostGroup)}, "How many they are.", "1"},
-               {"forward_flops",
-                {flops()},
-                "What all of them compute of the model in the forwards of a batch, each product "
-                "once; absent: what the layers have, on each."}}};
-  return group;
-}
-
 const SectionFormat& profile_format() {
   static const SectionFormat profile = {
       .name = "profile",
@@ -128,7 +113,7 @@ const SectionFormat& profile_format() {
                 .required = true},
                {"model", {text()}, "The name of the model."},
                dtype_key(),
-               {"group", {section(&group_format)}, "Devices that share the layers."},
+               group_key(),
                {"provenance",
                 {section(&provenance_format), nothing()},
                 "Where the numbers come from."},

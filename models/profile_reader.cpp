@@ -77,6 +77,11 @@ void compare_layers(const std::vector<Layer>& first, const std::vector<Layer>& o
           "layer '{}' has {} B of parameters here and {} B in the first measurement",
           clipped(first[i].name), other[i].parameters.count, first[i].parameters.count));
     }
+    if (first[i].replicated != other[i].replicated) {
+      return fail(fmt::format(
+          "layer '{}' has {} B of replicated parameters here and {} B in the first measurement",
+          clipped(first[i].name), other[i].replicated.count, first[i].replicated.count));
+    }
   }
 }
 
@@ -94,7 +99,7 @@ class ProfileReader {
     }
     if (auto name = file.text("model")) model_.name = name->value;
     model_.profile.dtype = read_dtype(file);
-    read_group(file);
+    model_.profile.group = read_group(file, problems_);
     read_provenance(file);
     read_measurements(file);
     if (auto graph = read_edges(file, "edges", std::move(layers_), problems_))
@@ -114,16 +119,6 @@ class ProfileReader {
   }
 
  private:
-  void read_group(SectionReader& file) {
-    auto section = file.section("group");
-    if (!section) return;
-    if (auto devices = section->count("devices")) model_.profile.group.devices = devices->value;
-    if (const YamlNode* node = section->child("forward_flops"))
-      model_.profile.group.forward =
-          read_flops(*node, section->path_of("forward_flops"), problems_);
-    section->finish();
-  }
-
   void read_provenance(SectionReader& file) {
     const YamlNode* node = file.child("provenance");
     if (!node || node->kind == YamlNode::Kind::null) return;
@@ -328,6 +323,16 @@ LayerCosts read_layer_costs(SectionReader& section, Layer& layer, Diagnostics& p
   if (auto bytes = section.bytes("output")) costs.output = bytes->value;
   if (auto bytes = section.bytes("activation")) costs.activation = bytes->value;
   if (auto bytes = section.bytes("parameters")) layer.parameters = bytes->value;
+  if (auto bytes = section.bytes("replicated")) {
+    layer.replicated = bytes->value;
+    if (layer.replicated > layer.parameters) {
+      section.error(bytes->mark,
+                    fmt::format("{} is {} B, more than the {} B of its parameters",
+                                section.path_of("replicated"), layer.replicated.count,
+                                layer.parameters.count),
+                    "of the parameters, those that each device of the group holds");
+    }
+  }
   return costs;
 }
 
@@ -415,6 +420,17 @@ std::optional<LayerGraph> read_edges(SectionReader& section, std::string_view ke
       graph, [&](const LayerEdge& edge) { return marks.at(edge); }, problems);
   if (problems.size() != problems_before) return std::nullopt;
   return graph;
+}
+
+DeviceGroup read_group(SectionReader& section, Diagnostics& problems) {
+  DeviceGroup group;
+  auto given = section.section("group");
+  if (!given) return group;
+  if (auto devices = given->count("devices")) group.devices = devices->value;
+  if (const YamlNode* node = given->child("forward_flops"))
+    group.forward = read_flops(*node, given->path_of("forward_flops"), problems);
+  given->finish();
+  return group;
 }
 
 std::optional<NumberFormat> read_dtype(SectionReader& section) {

@@ -18,9 +18,9 @@ struct LayerList {
 };
 
 /// Reads the keys of one layer but its name: kind, forward, backward or backward_input and
-/// backward_weight, update, output, activation, parameters, and what read_layer_work reads, which
-/// may stand in the place of the times; absent sizes and updates are 0. Sets kind and parameters of
-/// `layer`.
+/// backward_weight, update, output, activation, parameters, replicated, and what read_layer_work
+/// reads, which may stand in the place of the times; absent sizes and updates are 0. Sets kind,
+/// parameters and replicated of `layer`.
 LayerCosts read_layer_costs(SectionReader& section, Layer& layer, Diagnostics& problems);
 
 /// Reads the list under `key` of `section`: maps with name and the keys above.
@@ -32,6 +32,9 @@ std::optional<LayerList> read_layers(SectionReader& section, std::string_view ke
 /// refuses cycles. Adds all problems; nothing comes back where there was one.
 std::optional<LayerGraph> read_edges(SectionReader& section, std::string_view key,
                                      std::vector<Layer> layers, Diagnostics& problems);
+
+/// Reads `group` of `section`: devices and forward_flops.
+DeviceGroup read_group(SectionReader& section, Diagnostics& problems);
 
 /// Reads `dtype` of `section`: one of kNumberFormats.
 std::optional<NumberFormat> read_dtype(SectionReader& section);

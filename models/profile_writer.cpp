@@ -344,6 +344,7 @@ class ProfileWriter {
     if (costs.output != Bytes{}) map.add("output", exact(costs.output));
     if (costs.activation != Bytes{}) map.add("activation", exact(costs.activation));
     if (layer.parameters != Bytes{}) map.add("parameters", exact(layer.parameters));
+    if (layer.replicated != Bytes{}) map.add("replicated", exact(layer.replicated));
     return std::move(map).pieces();
   }
 

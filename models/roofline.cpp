@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "models/bug.h"
+#include "models/cluster.h"
 #include "models/quantity.h"
 
 namespace plumbline {
@@ -16,11 +18,23 @@ double ratio(std::int64_t amount, std::int64_t rate) {
   return static_cast<double>(amount) / static_cast<double>(rate);
 }
 
-/// Of a step over these parameters; nothing as for pass_time.
-std::optional<Duration> update_time(Bytes parameters, const OptimizerBytes& optimizer,
-                                    const DeviceRoofline& device) {
-  const double time_s = optimizer.moved() * ratio(parameters.count, device.memory_bandwidth.count) /
-                        device.efficiency;
+/// What each of the devices sends around a step, in bytes: both halves of a ring over the
+/// gradients, or one over them and one over the weights.
+double group_traffic(const Layer& layer, const OptimizerBytes& optimizer, std::int64_t devices) {
+  const bool shares_steps = layer.stepped_elsewhere.count > 0;
+  return (optimizer.gradients + (shares_steps ? 1 : optimizer.gradients)) *
+         static_cast<double>(share_volume(layer.replicated, devices).count);
+}
+
+/// Of a step; nothing as for pass_time. Requires: a link bandwidth where something is replicated.
+std::optional<Duration> update_time(const Layer& layer, const OptimizerBytes& optimizer,
+                                    std::int64_t devices, const DeviceRoofline& device) {
+  double time_s = optimizer.moved() * ratio(layer.stepped().count, device.memory_bandwidth.count) /
+                  device.efficiency;
+  if (layer.replicated.count > 0) {
+    time_s += group_traffic(layer, optimizer, devices) /
+              static_cast<double>(device.link_bandwidth->count);
+  }
   if (time_s * 1e9 > static_cast<double>(kLargestQuantity)) return std::nullopt;
   return round_up(time_s * 1e9);
 }
@@ -28,6 +42,15 @@ std::optional<Duration> update_time(Bytes parameters, const OptimizerBytes& opti
 bool has_link_traffic(const LayerWork& work) {
   return work.forward.link_traffic.count > 0 || work.backward_input.link_traffic.count > 0 ||
          work.backward_weight.link_traffic.count > 0;
+}
+
+/// What of a layer goes over a link that the device has not; nothing where none is needed.
+std::optional<std::string_view> unsent(const LayerCosts& costs, const Layer& layer,
+                                       const DeviceRoofline& device) {
+  if (device.link_bandwidth) return std::nullopt;
+  if (has_link_traffic(*costs.work)) return "link_traffic";
+  if (layer.replicated.count > 0 && !costs.update_given) return "replicated parameters";
+  return std::nullopt;
 }
 
 }  // namespace
@@ -58,6 +81,7 @@ std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& dev
   std::size_t estimated = 0;
   std::size_t all = 0;
   bool has_updates = false;
+  bool reduces = false;  // over the group
   for (Measurement& measurement : model.profile.measurements) {
     for (std::size_t i = 0; i < measurement.layers.size(); ++i) {
       LayerCosts& costs = measurement.layers[i];
@@ -67,17 +91,19 @@ std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& dev
       ++estimated;
       const Layer& layer = model.graph.layer({static_cast<std::uint32_t>(i)});
       const std::string& name = layer.name;
-      if (!device.link_bandwidth && has_link_traffic(*costs.work)) {
+      if (const auto what = unsent(costs, layer, device)) {
         return input_error(
             mark,
-            fmt::format("layer '{}' has link_traffic, but the device has no link", clipped(name)),
+            fmt::format("layer '{}' has {}, but the device has no link", clipped(name), *what),
             "give the bandwidth to its neighbours, one way: device: {link: 450 "
             "GB/s}");
       }
       const auto forward = pass_time(costs.work->forward, device);
       const auto input = pass_time(costs.work->backward_input, device);
       const auto weight = pass_time(costs.work->backward_weight, device);
-      const auto update = update_time(layer.parameters, optimizer, device);
+      const auto update = costs.update_given
+                              ? std::optional<Duration>{costs.update.mean}
+                              : update_time(layer, optimizer, model.profile.group.devices, device);
       if (!forward || !input || !weight || !update) {
         return input_error(mark, fmt::format("layer '{}' takes longer than the 10^15 ns that are "
                                              "accepted on this device",
@@ -93,15 +119,17 @@ std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& dev
       if (!costs.update_given && update->count() > 0) {
         costs.update.mean = *update;
         has_updates = true;
+        reduces = reduces || layer.replicated.count > 0;
       }
     }
   }
   if (estimated == 0) return std::nullopt;
   model.profile.estimated = fmt::format(
-      "layer times{}: from FLOPs and bytes, by a roofline of {}: {:g} % of {} and of {}{}",
+      "layer times{}: from FLOPs and bytes, by a roofline of {}: {:g} % of {} and of {}{}{}",
       estimated < all ? fmt::format(" of {} of {} layers", estimated, all) : "", device.name,
       100 * device.efficiency, to_text(device.peak), to_text(device.memory_bandwidth),
-      has_updates ? "; updates from the bytes they move" : "");
+      has_updates ? "; updates from the bytes they move" : "",
+      reduces ? " and those that their group adds up" : "");
   return std::nullopt;
 }
 

@@ -45,9 +45,11 @@ struct OptimizerBytes {
 };
 
 /// Gives every layer without times those that its work takes on `device`, and an update, where it
-/// has none, that of the bytes moved at memory_bandwidth x efficiency; the others keep theirs.
-/// Says so in `Profile::estimated`. Errors, at `mark`: link traffic without a link bandwidth, a
-/// layer that takes longer than kLargestQuantity.
+/// has none, that of the bytes moved at memory_bandwidth x efficiency, and of what its group sends
+/// to add up the gradients of what is replicated, none of which is hidden: an all-reduce, or where
+/// the group shares the steps a reduce-scatter before and an all-gather of the weights behind. The
+/// others keep theirs. Says so in `Profile::estimated`. Errors, at `mark`: link traffic without a
+/// link bandwidth, a layer that takes longer than kLargestQuantity.
 std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& device,
                                          const OptimizerBytes& optimizer, const Mark& mark);
 

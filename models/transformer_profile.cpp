@@ -167,16 +167,22 @@ TransformerTotals totals_of(const TransformerShape& shape, TransformerOptions op
   return totals;
 }
 
+/// What each device of an expert-parallel group holds of a layer as the others do, in numbers.
+ExactCount replicated_parameters(const LayerDerivation& layer) {
+  ExactCount replicated;
+  for (const Term& term : layer.parameters) {
+    if (!term.is_split) replicated += term.value;
+  }
+  return replicated;
+}
+
 /// Of experts that a group of devices shares.
 void add_group_notes(const TransformerShape& shape, const TransformerOptions& options,
                      std::vector<std::string>& notes) {
   const std::int64_t devices = options.expert_parallel;
-  ExactCount own;
-  for (const LayerDerivation& layer : derive_layers(shape, options)) {
-    for (const Term& term : layer.parameters) {
-      if (!term.is_split) own += term.value;
-    }
-  }
+  ExactCount replicated;
+  for (const LayerDerivation& layer : derive_layers(shape, options))
+    replicated += replicated_parameters(layer);
   notes.push_back(fmt::format(
       "tokens are taken to spread evenly over the experts; each device stands for a group of {}, "
       "each with {} experts of a layer and micro-batches of {} of its own: the samples of a "
@@ -186,10 +192,10 @@ void add_group_notes(const TransformerShape& shape, const TransformerOptions& op
       "all bytes are those of one device of the group; what tokens send to experts and back goes "
       "over the link of cluster.device: give it that of the network where a group spans servers");
   notes.push_back(fmt::format(
-      "the {} parameters that are no experts' are whole on each device of the group: that it adds "
-      "up their gradients is not counted, and training.zero_stage shares their optimizer state "
-      "over copies of the pipeline alone, not over the group",
-      own.value()));
+      "the {} parameters that are no experts' are replicated on each device of the group: an "
+      "update holds the time in which it adds up their gradients, and training.zero_stage: 1 "
+      "shares their optimizer state over the group, too",
+      replicated.value()));
 }
 
 std::vector<std::string> notes_of(const TransformerShape& shape,
@@ -287,7 +293,12 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     if (auto problem = refuse_large(layer, layer_name, parameter_bytes)) return *problem;
     if (shown.insert(layer.kind).second)
       profile.comments.above_layer.emplace(layer_name, formula_lines(layer, options));
-    layers.push_back({std::move(layer_name), layer.kind, {parameter_bytes.value()}});
+    const std::int64_t replicated =
+        options.expert_parallel > 1 ? replicated_parameters(layer).value() : 0;
+    layers.push_back({std::move(layer_name),
+                      layer.kind,
+                      {parameter_bytes.value()},
+                      Bytes{replicated} * bytes_of(options.dtype)});
     LayerCosts costs;
     costs.timed = false;
     costs.work = work_of(layer, options);

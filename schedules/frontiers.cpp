@@ -491,7 +491,7 @@ FrontierSums frontier_sums(const LayerGraph& graph, const std::vector<LayerCosts
   for (std::uint32_t s = 0; s < frontiers.size(); ++s) {
     const std::uint64_t* const row = frontiers.row(s);
     Duration forward{}, backward{}, update{};
-    Bytes parameters, activation, crossing;
+    Bytes parameters, stepped, activation, crossing;
     for (std::uint32_t i = 0; i < positions.size(); ++i) {
       if (!test(row, i)) continue;
       const LayerCosts& cost = costs[positions.order[i].value];
@@ -499,6 +499,7 @@ FrontierSums frontier_sums(const LayerGraph& graph, const std::vector<LayerCosts
       backward += cost.backward.mean;
       update += cost.update.mean;
       parameters += graph.layer(positions.order[i]).parameters;
+      stepped += graph.layer(positions.order[i]).stepped();
       activation += cost.activation;
       const auto& consumers = positions.consumers[i];
       if (std::any_of(consumers.begin(), consumers.end(),
@@ -510,6 +511,7 @@ FrontierSums frontier_sums(const LayerGraph& graph, const std::vector<LayerCosts
     sums.backward.push_back(backward);
     sums.update.push_back(update);
     sums.parameters.push_back(parameters);
+    sums.stepped.push_back(stepped);
     sums.activation.push_back(activation);
     sums.crossing.push_back(crossing);
   }

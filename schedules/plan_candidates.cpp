@@ -22,6 +22,7 @@ std::vector<FormulaStage> formula_stages(const PlannerInput& input, const Partit
     stages.push_back(
         {.compute = cost.forward + cost.backward + cost.update + added_per_stage(input),
          .parameters = cost.parameters,
+         .stepped = cost.stepped,
          .gradients = cost.gradients,
          .activation = cost.activation,
          .checkpoints = costs.checkpoints(s, s),

@@ -163,9 +163,9 @@ std::uint32_t inputs_held(std::uint32_t front_replicas, std::uint32_t front_in_f
 
 double peak_memory(const FormulaStage& stage, std::uint32_t in_flight, const HeldInputs& inputs,
                    const Residency& residency, double optimizer_state) {
-  const double copies = residency.versions(in_flight) + optimizer_state;
   const std::uint32_t with_checkpoints = residency.with_checkpoints(in_flight);
-  return static_cast<double>(stage.parameters.count) * copies +
+  return static_cast<double>(stage.parameters.count) * residency.versions(in_flight) +
+         static_cast<double>(stage.stepped.count) * optimizer_state +
          static_cast<double>(stage.gradients.count) +
          static_cast<double>(stage.activation.count) * residency.with_activations(in_flight) +
          static_cast<double>(stage.checkpoints.inputs.count) * with_checkpoints +

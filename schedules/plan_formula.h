@@ -21,6 +21,7 @@ double all_reduce_ns(const Cluster& cluster, const std::vector<DeviceId>& device
 struct FormulaStage {
   Duration compute{};  ///< F + B + U.
   Bytes parameters;
+  Bytes stepped;  ///< Of the parameters; others of its group step the rest.
   Bytes gradients;
   Bytes activation;
   Checkpoints checkpoints;  ///< Where each layer is run again by itself.
@@ -71,10 +72,10 @@ struct HeldInputs {
 };
 
 /// An upper bound of what one replica of a stage holds: versions of its weights, gradients and
-/// `optimizer_state` bytes for each byte of weights, and `in_flight` micro-batches, each with its
-/// activations (or what recomputation leaves of them) and the gradient received for it; and its
-/// inputs. Nothing is stashed beyond that (design, "Memory"). Requires: a backward that is not
-/// split.
+/// `optimizer_state` bytes for each byte of those that it steps, and `in_flight` micro-batches,
+/// each with its activations (or what recomputation leaves of them) and the gradient received for
+/// it; and its inputs. Nothing is stashed beyond that (design, "Memory"). Requires: a backward that
+/// is not split.
 double peak_memory(const FormulaStage& stage, std::uint32_t in_flight, const HeldInputs& inputs,
                    const Residency& residency, double optimizer_state);
 

@@ -172,6 +172,7 @@ class Search {
   FormulaStage bytes_between(std::uint32_t k, std::uint32_t j) const {
     FormulaStage stage;
     stage.parameters = sums_.parameters[j] - sums_.parameters[k];
+    stage.stepped = sums_.stepped[j] - sums_.stepped[k];
     stage.gradients = gradient_bytes(stage.parameters, space_.gradient_width);
     stage.activation = sums_.activation[j] - sums_.activation[k];
     stage.crossing = sums_.crossing[j];
@@ -192,8 +193,8 @@ class Search {
       // shares of a sharded optimizer state are one.
       const double held =
           static_cast<double>(sums_.activation[k].count) * least_in_flight_[label.devices] +
-          (1 + space_.gradient_width + space_.optimizer_state) *
-              static_cast<double>(sums_.parameters[k].count);
+          (1 + space_.gradient_width) * static_cast<double>(sums_.parameters[k].count) +
+          space_.optimizer_state * static_cast<double>(sums_.stepped[k].count);
       const double front = std::ceil(held / static_cast<double>(space_.memory->count) * (1 - 1e-9));
       if (label.devices + front > space_.devices) return;
       if (position + r + front > space_.positions) return;

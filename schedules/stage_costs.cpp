@@ -60,6 +60,7 @@ StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& c
       sum.backward_weight += cost.split ? cost.split->weight.mean : Duration{};
       sum.update += cost.update.mean;
       sum.parameters += graph.layer(layer).parameters;
+      sum.stepped += graph.layer(layer).stepped();
       sum.activation += cost.activation;
     }
     sum.gradients = gradient_bytes(sum.parameters, gradient_width);

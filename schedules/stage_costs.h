@@ -29,6 +29,7 @@ struct StageCost {
   Duration backward_weight{};  ///< W.
   Duration update{};
   Bytes parameters;
+  Bytes stepped;       ///< Of the parameters; others of its group step the rest.
   Bytes gradients;     ///< Of the parameters.
   Bytes activation;    ///< Kept from F until B (W where split).
   Checkpoints within;  ///< Of its layers but those whose output only later stages read.

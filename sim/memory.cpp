@@ -122,9 +122,8 @@ std::string op_name(const OpGraph& graph, const std::vector<bool>& splits, std::
 
 }  // namespace
 
-Bytes optimizer_bytes(const MemoryRules& rules, Bytes parameters, std::size_t members) {
-  const std::int64_t all =
-      std::llround(rules.optimizer_state * static_cast<double>(parameters.count));
+Bytes optimizer_bytes(const MemoryRules& rules, Bytes stepped, std::size_t members) {
+  const std::int64_t all = std::llround(rules.optimizer_state * static_cast<double>(stepped.count));
   const std::int64_t shares = rules.sharded_optimizer ? static_cast<std::int64_t>(members) : 1;
   return {(all + shares - 1) / shares};
 }
@@ -160,7 +159,8 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts&
       DeviceMemory& device = devices[slot];
       device.peak.weights += parameters;
       device.peak.gradients += costs.stages[s].gradients;
-      device.peak.optimizer += optimizer_bytes(rules, parameters, graph.stage_slots[s].size());
+      device.peak.optimizer +=
+          optimizer_bytes(rules, costs.stages[s].stepped, graph.stage_slots[s].size());
       device.peak.stash += parameters * (versions - 1);
       device.weight_versions = std::max(device.weight_versions, versions);
     }

@@ -25,8 +25,8 @@ struct MemoryRules {
       weight_versions;  ///< Of each stage; the first is the weights themselves.
 };
 
-/// The optimizer state on each of the `members` that hold a stage.
-Bytes optimizer_bytes(const MemoryRules& rules, Bytes parameters, std::size_t members);
+/// The optimizer state on each of the `members` that hold a stage and step these parameters.
+Bytes optimizer_bytes(const MemoryRules& rules, Bytes stepped, std::size_t members);
 
 /// Bytes by what they hold.
 struct MemoryParts {

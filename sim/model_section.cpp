@@ -117,6 +117,12 @@ class ModelSectionReader {
       refuse("its layers are no chain");
   }
 
+  /// What a profile says of itself.
+  void read_numbers_and_group() {
+    read_.model.profile.dtype = read_dtype(section_);
+    read_.model.profile.group = read_group(section_, problems_);
+  }
+
   void read_uniform() {
     auto uniform = section_.section("uniform");
     uniform->require("layers");
@@ -124,7 +130,7 @@ class ModelSectionReader {
     Layer layer;
     const LayerCosts costs = read_layer_costs(*uniform, layer, problems_);
     uniform->finish();
-    read_.model.profile.dtype = read_dtype(section_);
+    read_numbers_and_group();
     if (!layers) return;
     std::vector<Layer> chain;
     chain.reserve(static_cast<std::size_t>(layers->value));
@@ -138,7 +144,7 @@ class ModelSectionReader {
   }
 
   void read_written_out() {
-    read_.model.profile.dtype = read_dtype(section_);
+    read_numbers_and_group();
     auto list = read_layers(section_, "layers", problems_);
     if (!list) {
       section_.child("edges");

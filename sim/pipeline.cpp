@@ -307,7 +307,11 @@ std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<Layer
 void note_unshared(const Scenario& scenario, Pipeline& pipeline) {
   const bool alone = std::all_of(pipeline.replicas.begin(), pipeline.replicas.end(),
                                  [&](std::uint32_t r) { return r * pipeline.copies == 1; });
-  if (scenario.sharded_optimizer && alone) {
+  const std::vector<Layer>& layers = scenario.model.graph.layers();
+  const bool steps_all = std::all_of(layers.begin(), layers.end(), [](const Layer& layer) {
+    return layer.stepped() == layer.parameters;
+  });
+  if (scenario.sharded_optimizer && alone && steps_all) {
     pipeline.notes.emplace_back(
         "training.zero_stage is 1, but each stage is on one device: nothing is shared");
   }

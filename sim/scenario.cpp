@@ -43,6 +43,7 @@ class ScenarioReader {
     if (auto noise = file.section("noise")) scenario_.noise = read_noise_section(*noise);
     if (const YamlNode* sweep = file.child("sweep")) read_axes(*sweep, problems_);
     file.finish();
+    if (problems_.empty()) settle_group();
     if (problems_.empty()) estimate();
     if (problems_.empty()) settle_copies();
     if (problems_.empty()) check_batches();
@@ -347,6 +348,21 @@ class ScenarioReader {
   }
 
   // ---- what needs several sections ----
+
+  /// What the group that a device stands for holds of each layer more than once.
+  void settle_group() {
+    Model& model = scenario_.model;
+    const std::int64_t devices = model.profile.group.devices;
+    for (const Layer& layer : model.graph.layers()) {
+      if (layer.replicated == Bytes{} || devices > 1) continue;
+      return error(scenario_.model_mark,
+                   fmt::format("layer '{}' has {} of replicated parameters, but the model has no "
+                               "group of devices",
+                               clipped(layer.name), to_text(layer.replicated)),
+                   "group: {devices: 8} in the profile, or in model beside layers written there");
+    }
+    if (scenario_.sharded_optimizer) model.graph.share_steps(devices);
+  }
 
   /// Times for the layers that give FLOPs and bytes instead.
   void estimate() {

@@ -268,10 +268,11 @@ const SectionFormat& model_section_format() {
                 {count(1, kMostBatch)},
                 "The samples that one forward in the model's times covers; absent: unknown, and "
                 "then nothing is scaled."},
-               dtype_key()},
+               dtype_key(),
+               group_key()},
       .exactly_one = {"profile", "uniform", "layers", "pipedream"},
       .needs = {{"network", "profile"}, {"edges", "layers"}},
-      .excludes = {{"dtype", "profile", "pipedream"}}};
+      .excludes = {{"dtype", "profile", "pipedream"}, {"group", "profile", "pipedream"}}};
   return model;
 }
 

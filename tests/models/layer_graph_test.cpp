@@ -39,6 +39,18 @@ TEST_CASE("a repeated edge is kept once") {
   CHECK(graph_with(2, {{0, 1}, {0, 1}}).edges().size() == 1);
 }
 
+TEST_CASE("a group shares the steps of what is replicated, whoever says so how often") {
+  LayerGraph graph = LayerGraph::chain({{"a", "", {100}, {50}}, {"b", "", {100}}});
+  CHECK(graph.layer({0}).stepped() == Bytes{100});
+  for (const std::int64_t devices : {4, 4, 7, 1, 50, 1000}) {
+    CAPTURE(devices);
+    graph.share_steps(devices);
+    // The largest share of 50 B.
+    CHECK(graph.layer({0}).stepped() == Bytes{50 + (50 + devices - 1) / devices});
+    CHECK(graph.layer({1}).stepped() == Bytes{100});
+  }
+}
+
 TEST_CASE("reaches agrees with a transitive closure on random graphs") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     test::Dice dice(seed);

@@ -89,6 +89,47 @@ layers:
   CHECK(updates({6, 2}) == std::vector<Duration>{milliseconds(32), given, {}, {}});
 }
 
+TEST_CASE("an update holds what its group sends to add up the gradients of what is replicated") {
+  const std::string text = R"(version: 1
+kind: profile
+group: {devices: 4}
+layers:
+  - {name: a, flops: 1 GFLOP, parameters: 4 MB, replicated: 2 MB}
+  - {name: b, flops: 1 GFLOP, parameters: 4 MB, replicated: 2 MB, update: 7 ms}
+  - {name: c, forward: 5 ms, backward: 9 ms, parameters: 4 MB, replicated: 2 MB}
+)";
+  const auto updates = [&](const OptimizerBytes& optimizer, bool shared) {
+    auto model = parse_profile(test::text_source("p.yaml", text));
+    REQUIRE(model);
+    if (shared) model->graph.share_steps(4);
+    REQUIRE_FALSE(estimate_times(*model, device(), optimizer, {}));
+    CHECK(
+        model->profile.estimated.ends_with("; updates from the bytes they move and those that "
+                                           "their group adds up"));
+    const std::vector<LayerCosts>& layers = model->profile.measurements[0].layers;
+    CHECK(layers[1].update.mean == milliseconds(7));
+    CHECK(layers[2].update.mean == Duration{});
+    return layers[0].update.mean;
+  };
+  // Half of 1 GB/s for 3 times 4 MB, and 1 GB/s for a ring of 2 x 3/4 x 2 MB.
+  CHECK(updates({}, false) == milliseconds(24 + 3));
+  // Three quarters of 2 MB are stepped elsewhere: 2.5 MB; half a ring there, half a ring back.
+  CHECK(updates({}, true) == milliseconds(15 + 3));
+  // Gradients twice as wide; weights go back as wide as they are.
+  CHECK(updates({0, 2}, false) == milliseconds(32 + 6));
+  CHECK(updates({0, 2}, true) == std::chrono::microseconds(20'000 + 4'500));
+  // Without a link there is no way, unless the update is given.
+  DeviceRoofline alone = device();
+  alone.link_bandwidth.reset();
+  auto model = parse_profile(test::text_source("p.yaml", text));
+  REQUIRE(model);
+  const auto problem = estimate_times(*model, alone, {}, {});
+  REQUIRE(problem);
+  CHECK(problem->message == "layer 'a' has replicated parameters, but the device has no link");
+  model->profile.measurements[0].layers[0].update_given = true;
+  CHECK_FALSE(estimate_times(*model, alone, {}, {}));
+}
+
 TEST_CASE("every preset has a source, sorted names and peaks that grow as numbers get shorter") {
   std::string before;
   for (const DevicePreset& preset : device_presets()) {

@@ -231,6 +231,10 @@ TEST_CASE(
       const bool experts = layer.kind == "moe";
       // bf16: six of eight experts of 3 x 32 x 24 numbers are elsewhere.
       CHECK(layer.parameters - held == Bytes{experts ? 2 * 6 * 3 * 32 * 24 : 0});
+      // The two that are left are held here alone, all else on each of the four.
+      CHECK(layer.replicated == Bytes{});
+      CHECK(shared.model.graph.layers()[i].replicated ==
+            held - Bytes{experts ? 2 * 2 * 3 * 32 * 24 : 0});
       CHECK(of_shared[i].activation == of_alone[i].activation);
       CHECK(of_shared[i].work->forward.flops == of_alone[i].work->forward.flops);
       // Two copies of 192 tokens of 32 numbers there and two back; a quarter stays.

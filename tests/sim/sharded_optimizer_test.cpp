@@ -3,6 +3,7 @@
 #include "sim/planning.h"
 #include "sim/predict.h"
 #include "tests/support/builders.h"
+#include "tests/support/temporary_folder.h"
 
 namespace plumbline::test {
 namespace {
@@ -194,6 +195,48 @@ TEST_CASE("where each stage is on one device nothing is shared, and that is told
   CHECK(alone->metrics.makespan == without->metrics.makespan);
   CHECK(alone->pipeline.notes.back() ==
         "training.zero_stage is 1, but each stage is on one device: nothing is shared");
+}
+
+/// Four devices with all of the model each: so many copies, each of a group of 4 / copies.
+Outcome in_groups(int copies, const std::string& training) {
+  const std::string devices = std::to_string(copies);
+  const std::string layer = std::string(", flops: 1 GFLOP, parameters: 4 MB") +
+                            (copies == 4 ? "}\n" : ", replicated: 4 MB}\n");
+  const TemporaryFolder folder;
+  const std::string profile = folder.file(
+      "p.yaml", "version: 1\nkind: profile\ngroup: {devices: " + std::to_string(4 / copies) +
+                    "}\nlayers:\n  - {name: a" + layer + "  - {name: b" + layer);
+  auto outcome = predict(scenario_of(
+      "version: 1\nmodel: {profile: " + profile + "}\ncluster: {devices: " + devices +
+      ", link: {bandwidth: 1 GB/s}, device: {peak: 1 TFLOP/s, memory_bandwidth: 10 GB/s, link: 1 "
+      "GB/s}}\nplan: {stages: 1, data_parallel: " +
+      devices + "}\nschedule: {name: 1f1b, micro_batches: 3}\ntraining: " + training));
+  REQUIRE(outcome);
+  return *std::move(outcome);
+}
+
+TEST_CASE("a group that holds all of a model is as so many copies of it") {
+  for (const std::string rest : {"", ", gradients: 2", ", optimizer_state: 6, gradients: 2"}) {
+    CAPTURE(rest);
+    const Outcome copies = in_groups(4, "{zero_stage: 1" + rest + "}\n");
+    for (const int groups : {1, 2}) {
+      CAPTURE(groups);
+      const Outcome group = in_groups(groups, "{zero_stage: 1" + rest + "}\n");
+      CHECK(group.metrics.makespan == copies.metrics.makespan);
+      CHECK(group.memory[0].peak.optimizer == copies.memory[0].peak.optimizer);
+      CHECK(group.memory[0].peak.sum() == copies.memory[0].peak.sum());
+      CHECK(group.pipeline.notes == copies.pipeline.notes);  // it is not that nothing is shared
+      CHECK(group.devices_used() == 4);
+    }
+    const Outcome whole_copies = in_groups(4, "{zero_stage: 0" + rest + "}\n");
+    const Outcome whole = in_groups(1, "{zero_stage: 0" + rest + "}\n");
+    CHECK(whole.metrics.makespan == whole_copies.metrics.makespan);
+    CHECK(whole.memory[0].peak.sum() == whole_copies.memory[0].peak.sum());
+    // Rings of the group behind rings of the copies: 2 x 1/2 twice instead of 2 x 3/4.
+    const Duration ring = milliseconds(rest.empty() ? 4 : 8);  // half of 8 MB, or of twice that
+    CHECK(in_groups(2, "{zero_stage: 0" + rest + "}\n").metrics.makespan ==
+          whole.metrics.makespan + ring);
+  }
 }
 
 TEST_CASE("the planner knows that replicas share the optimizer state") {
