@@ -99,6 +99,8 @@ std::string summary(const HuggingFaceArguments& arguments, const TransformerProf
                                     options.sequence_parallel ? ", sequence-parallel" : "")
                   : options.expert_parallel > 1
                       ? fmt::format("; experts on groups of {}", options.expert_parallel)
+                  : options.context_parallel > 1
+                      ? fmt::format("; samples on groups of {}", options.context_parallel)
                       : "");
   text += total_table(profile.totals, options.tokens()) + '\n' + kind_table(profile.model);
   text += "all layers of a kind together, output of one; for one micro-batch of one device\n\n";
@@ -157,6 +159,12 @@ void add_import_huggingface(CLI::App& import, int& exit_code) {
   command
       ->add_option("--expert-parallel", options.expert_parallel,
                    "devices that share the experts of each layer, each with tokens of its own")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{65536}))
+      ->capture_default_str()
+      ->type_name("N");
+  command
+      ->add_option("--context-parallel", options.context_parallel,
+                   "devices that share the tokens of each sample, and gather keys and values")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{65536}))
       ->capture_default_str()
       ->type_name("N");

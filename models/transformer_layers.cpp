@@ -39,8 +39,8 @@ Symbols symbols_of(const TransformerShape& shape, const TransformerOptions& opti
   const std::int64_t t = options.tensor_parallel;
   const LatentAttention latent = shape.latent.value_or(LatentAttention{});
   return {.e = bytes_of(options.dtype),
-          .T = options.tokens(),
-          .R = options.sequence_parallel ? options.tokens() / t : options.tokens(),
+          .T = options.own_tokens(),
+          .R = options.sequence_parallel ? options.tokens() / t : options.own_tokens(),
           .s = options.sequence,
           .h = shape.hidden,
           .a = shape.heads / t,
@@ -116,6 +116,7 @@ class Deriver {
       layer.kept.push_back(
           {"q and k before their norms", "e T (a + g) d", n_.e * n_.T * (n_.a + n_.g) * n_.d});
     finish_attention(layer, {"input of the projection", "e T a d", n_.e * n_.T * n_.a * n_.d});
+    if (options_.context_parallel > 1) gather_context(layer);
     return layer;
   }
 
@@ -284,6 +285,13 @@ class Deriver {
     add_kept_tokens(layer, "output, the residual added");
     finish(layer, sum(layer.parameters), passing);
   }
+  /// Keys and values of all tokens are written and read as they come, and in the backward their
+  /// gradients as they go.
+  void gather_context(LayerDerivation& layer) const {
+    layer.keys_and_values = options_.context_parallel * n_.e * n_.T * 2 * n_.g * n_.d;
+    layer.forward_traffic += 2 * layer.keys_and_values;
+    layer.input_traffic += 4 * layer.keys_and_values;
+  }
   void add_norm(LayerDerivation& layer) const {
     layer.parameters.push_back(
         {"norm", shape_.layer_norm ? "2 h" : "h", (shape_.layer_norm ? 2 : 1) * n_.h});
@@ -339,6 +347,7 @@ LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
   first.gathered += second.gathered;
   first.input_gathered += second.input_gathered;
   first.exchanged += second.exchanged;
+  first.keys_and_values += second.keys_and_values;
   return first;
 }
 
@@ -381,7 +390,10 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
   std::vector<std::string> lines = {
       fmt::format("e = {} bytes of a number ({})", n.e.value(), name_of(options.dtype)),
       fmt::format("s = {} tokens of a sample", n.s.value()),
-      fmt::format("T = {} x s = {} tokens of a micro-batch", options.batch, n.T.value()),
+      fmt::format(
+          "T = {} x s{} = {} tokens of a micro-batch", options.batch,
+          options.context_parallel > 1 ? fmt::format(" / {}", options.context_parallel) : "",
+          n.T.value()),
       fmt::format("h = {} hidden", n.h.value()),
       shape.latent
           ? fmt::format("a = {} heads; of each n = {} and r = {} rotated numbers of queries and "

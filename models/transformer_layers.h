@@ -25,10 +25,15 @@ struct TransformerOptions {
   /// Devices that share the experts of every layer, each with tokens of its own (Lepikhin et al.
   /// 2020, GShard, section 3).
   std::int64_t expert_parallel = 1;
+  /// Devices that share the tokens of every sample; attention gathers the keys and values of all of
+  /// them (Liu et al. 2023, Ring Attention, section 3; without latent attention).
+  std::int64_t context_parallel = 1;
   bool flash_attention = true;  ///< Scores are never kept, and only those not masked are computed.
   bool split_blocks = false;    ///< Attention and MLP as layers of their own.
 
   std::int64_t tokens() const { return sequence * batch; }
+  /// Of a micro-batch of the device, of which context parallelism leaves others the rest.
+  std::int64_t own_tokens() const { return tokens() / context_parallel; }
 };
 
 /// One summand of a cost.
@@ -70,6 +75,9 @@ struct LayerDerivation {
   ExactCount input_gathered;     ///< And the backward for the input.
   ExactCount exchanged;          ///< Bytes of tokens on their way to experts and back, in each of
                                  ///< forward and backward for the input: a share stays.
+  ExactCount keys_and_values;    ///< Bytes of those of all devices that share a sample: the forward
+                                 ///< gathers them, the backward for the input again, and scatters
+                                 ///< their gradients.
 };
 
 ExactCount sum(const std::vector<Term>& terms);
@@ -83,7 +91,7 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
 
 /// The layers from the embedding to the head. Requires: tensor_parallel divides heads,
 /// key_value_heads and the widths of the MLPs; with sequence_parallel it is above 1 and
-/// divides the sequence, too.
+/// divides the sequence, too; context_parallel divides the sequence.
 std::vector<LayerDerivation> derive_layers(const TransformerShape& shape,
                                            const TransformerOptions& options);
 

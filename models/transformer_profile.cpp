@@ -3,9 +3,11 @@
 #include "models/transformer_profile.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "models/cluster.h"
 
@@ -43,9 +45,29 @@ Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& opt
                               shape.experts),
                   "every device of the group gets as many"));
     }
-    if (t > 1)
-      problems.push_back(refused("--expert-parallel with --tensor-parallel",
-                                 "one of them: groups within groups are not counted"));
+  }
+  const std::pair<std::int64_t, std::string_view> groups[] = {
+      {options.expert_parallel, "--expert-parallel"},
+      {options.context_parallel, "--context-parallel"},
+      {t, "--tensor-parallel"}};
+  std::vector<std::string_view> given;
+  for (const auto& [devices, option] : groups) {
+    if (devices > 1) given.push_back(option);
+  }
+  if (given.size() > 1)
+    problems.push_back(refused(fmt::format("{}", fmt::join(given, " with ")),
+                               "one of them: groups within groups are not counted"));
+  if (const std::int64_t p = options.context_parallel; p > 1) {
+    if (options.sequence % (2 * p) != 0)
+      problems.push_back(refused(
+          fmt::format("--context-parallel is {}, and {} parts do not divide the {} tokens of a "
+                      "sample",
+                      p, 2 * p, options.sequence),
+          "each device takes a part from the front and one from the back, so that all have as many "
+          "scores"));
+    if (shape.latent)
+      problems.push_back(refused("--context-parallel with latent attention",
+                                 "what its devices would gather is not counted"));
   }
   if (options.sequence_parallel) {
     if (t == 1)
@@ -73,7 +95,7 @@ std::optional<Diagnostic> refuse_large(const LayerDerivation& layer, const std::
   const bool too_much_work = !forward_flops(layer).is_exact() || !input_flops(layer).is_exact();
   if (!too_much_work && most({parameter_bytes, sum(layer.kept), layer.output, layer.forward_traffic,
                               layer.input_traffic, layer.weight_traffic, 2 * layer.all_reduced,
-                              layer.exchanged}) <= kLargestQuantity)
+                              layer.exchanged, 2 * layer.keys_and_values}) <= kLargestQuantity)
     return std::nullopt;
   return refused(fmt::format("layer '{}' has {}", name,
                              too_much_work ? "more than the 2^53 FLOPs that are counted"
@@ -128,6 +150,13 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer,
       lines.push_back(fmt::format("  (tokens to experts and back) {} / {}",
                                   options.expert_parallel - 1, options.expert_parallel));
     }
+    if (const std::int64_t devices = options.context_parallel; layer.keys_and_values.value() > 0) {
+      lines.push_back(fmt::format("link_traffic, forward: of {} = 2 e {} T g d (keys and values)",
+                                  layer.keys_and_values.value(), devices));
+      lines.push_back(
+          fmt::format("  {} / {}; backward for the input: twice that; and", devices - 1, devices));
+      lines.emplace_back("  memory_traffic: each is written and read besides");
+    }
   }
   return lines;
 }
@@ -135,16 +164,17 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer,
 LayerWork work_of(const LayerDerivation& layer, const TransformerOptions& options) {
   const std::int64_t group = options.tensor_parallel;
   const Bytes exchanged = share_volume({layer.exchanged.value()}, options.expert_parallel);
+  const Bytes context = share_volume({layer.keys_and_values.value()}, options.context_parallel);
   const auto link = [&](ExactCount all_reduced, ExactCount gathered) {
     return ring_volume({all_reduced.value()}, group) + share_volume({gathered.value()}, group) +
-           exchanged;
+           exchanged + context;
   };
   return {.forward = {{forward_flops(layer).value()},
                       {layer.forward_traffic.value()},
                       link(layer.all_reduced, layer.gathered)},
           .backward_input = {{input_flops(layer).value()},
                              {layer.input_traffic.value()},
-                             link(layer.input_all_reduced, layer.input_gathered)},
+                             link(layer.input_all_reduced, layer.input_gathered) + context},
           .backward_weight = {{weight_flops(layer).value()}, {layer.weight_traffic.value()}, {}}};
 }
 
@@ -152,6 +182,7 @@ TransformerTotals totals_of(const TransformerShape& shape, TransformerOptions op
   options.tensor_parallel = 1;
   options.sequence_parallel = false;
   options.expert_parallel = 1;
+  options.context_parallel = 1;
   TransformerTotals totals;
   ExactCount idle;
   ExactCount borrowed;
@@ -167,9 +198,15 @@ TransformerTotals totals_of(const TransformerShape& shape, TransformerOptions op
   return totals;
 }
 
-/// What each device of an expert-parallel group holds of a layer as the others do, in numbers.
-ExactCount replicated_parameters(const LayerDerivation& layer) {
+constexpr std::string_view kReplicated =
+    "an update holds the time in which it adds up their gradients, and training.zero_stage: 1 "
+    "shares their optimizer state over the group, too";
+
+/// What each device of a group that trains with tokens of its own holds of a layer as the others
+/// do, in numbers.
+ExactCount replicated_parameters(const LayerDerivation& layer, const TransformerOptions& options) {
   ExactCount replicated;
+  if (options.expert_parallel * options.context_parallel == 1) return replicated;
   for (const Term& term : layer.parameters) {
     if (!term.is_split) replicated += term.value;
   }
@@ -182,7 +219,7 @@ void add_group_notes(const TransformerShape& shape, const TransformerOptions& op
   const std::int64_t devices = options.expert_parallel;
   ExactCount replicated;
   for (const LayerDerivation& layer : derive_layers(shape, options))
-    replicated += replicated_parameters(layer);
+    replicated += replicated_parameters(layer, options);
   notes.push_back(fmt::format(
       "tokens are taken to spread evenly over the experts; each device stands for a group of {}, "
       "each with {} experts of a layer and micro-batches of {} of its own: the samples of a "
@@ -192,10 +229,19 @@ void add_group_notes(const TransformerShape& shape, const TransformerOptions& op
       "all bytes are those of one device of the group; what tokens send to experts and back goes "
       "over the link of cluster.device: give it that of the network where a group spans servers");
   notes.push_back(fmt::format(
-      "the {} parameters that are no experts' are replicated on each device of the group: an "
-      "update holds the time in which it adds up their gradients, and training.zero_stage: 1 "
-      "shares their optimizer state over the group, too",
-      replicated.value()));
+      "the {} parameters that are no experts' are replicated on each device of the group: {}",
+      replicated.value(), kReplicated));
+}
+
+/// Of samples that a group of devices shares.
+void add_context_notes(const TransformerOptions& options, std::vector<std::string>& notes) {
+  notes.push_back(fmt::format(
+      "each device stands for a group of {} that share the tokens of each sample: all bytes are "
+      "those of one of them, and keys and values go over the link of cluster.device; "
+      "link_overlap says how much of that attention hides",
+      options.context_parallel));
+  notes.push_back(
+      fmt::format("all parameters are replicated on each device of the group: {}", kReplicated));
 }
 
 std::vector<std::string> notes_of(const TransformerShape& shape,
@@ -209,6 +255,7 @@ std::vector<std::string> notes_of(const TransformerShape& shape,
     notes.emplace_back(
         "tokens are taken to spread evenly over the experts, and every device holds all of them");
   if (options.expert_parallel > 1) add_group_notes(shape, options, notes);
+  if (options.context_parallel > 1) add_context_notes(options, notes);
   if (shape.further_predictions > 0)
     notes.emplace_back("the modules that predict further tokens are not counted");
   if (shape.window && *shape.window < options.sequence) {
@@ -246,7 +293,8 @@ std::vector<std::string> notes_of(const TransformerShape& shape,
 
 /// What utilization is counted of: what no device computes twice, nor of scores that are masked.
 DeviceGroup group_of(const TransformerShape& shape, TransformerOptions options) {
-  const std::int64_t devices = options.tensor_parallel * options.expert_parallel;
+  const std::int64_t devices =
+      options.tensor_parallel * options.expert_parallel * options.context_parallel;
   if (devices == 1 && options.flash_attention) return {};
   const std::int64_t members = options.expert_parallel;
   options.flash_attention = true;
@@ -293,8 +341,7 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     if (auto problem = refuse_large(layer, layer_name, parameter_bytes)) return *problem;
     if (shown.insert(layer.kind).second)
       profile.comments.above_layer.emplace(layer_name, formula_lines(layer, options));
-    const std::int64_t replicated =
-        options.expert_parallel > 1 ? replicated_parameters(layer).value() : 0;
+    const std::int64_t replicated = replicated_parameters(layer, options).value();
     layers.push_back({std::move(layer_name),
                       layer.kind,
                       {parameter_bytes.value()},
@@ -322,6 +369,9 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
   if (shape.has_experts())
     profile.model.profile.provenance.emplace("expert_parallel",
                                              std::to_string(options.expert_parallel));
+  if (options.context_parallel > 1)
+    profile.model.profile.provenance.emplace("context_parallel",
+                                             std::to_string(options.context_parallel));
   profile.comments.head = head_lines(shape, options);
   profile.notes = notes_of(shape, options);
   for (const std::string& note : profile.notes) profile.comments.head.push_back("note: " + note);

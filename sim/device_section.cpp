@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace plumbline {
 namespace {
 
@@ -68,6 +70,26 @@ std::optional<DeviceChoice> read_device(SectionReader& cluster, Diagnostics& pro
     if (!device.link_bandwidth) device.link_bandwidth = device.preset->link_bandwidth;
   }
   return device;
+}
+
+void keep_preset(YamlNode& root, const YamlOverride& change) {
+  const std::vector<std::string> of_device = {"cluster", "device"};
+  if (change.path.size() <= of_device.size()) return;
+  YamlNode* node = &root;
+  for (std::size_t depth = 0; depth < of_device.size(); ++depth) {
+    if (change.path[depth].text != of_device[depth]) return;
+    const auto entry =
+        std::find_if(node->entries.begin(), node->entries.end(),
+                     [&](const YamlNode::Entry& e) { return e.key == of_device[depth]; });
+    if (entry == node->entries.end()) return;
+    node = &entry->value;
+  }
+  if (node->kind != YamlNode::Kind::scalar) return;
+  YamlNode name = std::move(*node);
+  *node = YamlNode{};
+  node->kind = YamlNode::Kind::map;
+  node->mark = name.mark;
+  node->entries.push_back({"preset", name.mark, name});
 }
 
 Result<DeviceRoofline> roofline_of(const DeviceChoice& device, std::optional<NumberFormat> format) {

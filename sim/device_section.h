@@ -27,6 +27,10 @@ struct DeviceChoice {
 /// `problems`.
 std::optional<DeviceChoice> read_device(SectionReader& cluster, Diagnostics& problems);
 
+/// Where `change` sets a key of a device that the tree of a scenario has by its name alone: makes
+/// of the name the `preset` that the key then stands beside.
+void keep_preset(YamlNode& root, const YamlOverride& change);
+
 /// The roofline of the device for work in `format`; absent = bf16.
 /// Errors: a preset that does not offer the format.
 Result<DeviceRoofline> roofline_of(const DeviceChoice& device, std::optional<NumberFormat> format);

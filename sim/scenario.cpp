@@ -560,7 +560,9 @@ class ScenarioReader {
 Result<Scenario> read_tree(YamlNode root, const std::vector<std::string>& overrides) {
   Diagnostics problems;
   for (const std::string& argument : overrides) {
-    if (auto wrong = apply_override(root, argument))
+    const auto change = parse_override(argument);
+    if (!keep(change, problems)) continue;
+    if (auto wrong = override_scenario(root, *change))
       problems.insert(problems.end(), wrong->begin(), wrong->end());
   }
   if (!problems.empty()) return problems;
@@ -568,6 +570,11 @@ Result<Scenario> read_tree(YamlNode root, const std::vector<std::string>& overri
 }
 
 }  // namespace
+
+std::optional<Diagnostics> override_scenario(YamlNode& root, const YamlOverride& change) {
+  keep_preset(root, change);
+  return apply_override(root, change);
+}
 
 Result<Scenario> read_scenario_tree(const YamlNode& root, const ModelSection* model) {
   auto scenario = ScenarioReader(root.mark.source->name, model).read(root);

@@ -52,7 +52,7 @@ Result<Scenario> ScenarioText::read(const std::vector<const YamlOverride*>& chan
   YamlNode root = model_is_known ? without_model_ : root_;
   Diagnostics problems;
   for (const YamlOverride* change : changes) {
-    if (auto wrong = apply_override(root, *change))
+    if (auto wrong = override_scenario(root, *change))
       problems.insert(problems.end(), wrong->begin(), wrong->end());
   }
   if (!problems.empty()) return problems;

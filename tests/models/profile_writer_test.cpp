@@ -35,7 +35,8 @@ bool equal(const LayerCosts& a, const LayerCosts& b) {
 }
 
 bool equal(const Layer& a, const Layer& b) {
-  return a.name == b.name && a.kind == b.kind && a.parameters == b.parameters;
+  return a.name == b.name && a.kind == b.kind && a.parameters == b.parameters &&
+         a.replicated == b.replicated;
 }
 
 bool equal(const Measurement& a, const Measurement& b) {
@@ -70,6 +71,7 @@ std::string difference(const Model& a, const Model& b) {
   if (!equal(a.graph.layers(), b.graph.layers())) return "layers";
   if (a.graph.edges() != b.graph.edges()) return "edges";
   if (a.profile.dtype != b.profile.dtype) return "dtype";
+  if (a.profile.group != b.profile.group) return "group";
   if (a.profile.provenance != b.profile.provenance) return "provenance";
   if (!equal(a.profile.measurements, b.profile.measurements)) return "measurements";
   if (!equal(a.profile.blocks, b.profile.blocks)) return "blocks";
@@ -236,6 +238,8 @@ class ModelMaker {
       block.forward = time();
       block.backward = time();
     }
+    if (flip()) model.profile.group = {1 + below(1000), std::nullopt};
+    if (flip()) model.profile.group.forward = Flops{quantity()};
     if (flip()) model.profile.overheads = Overheads{time(), time(), time(), {}, {}};
     if (model.profile.overheads && flip())
       model.profile.overheads->add_up = BytesPerSecond{1 + time().count()};
@@ -323,6 +327,7 @@ class ModelMaker {
       std::string name = text();
       if (!used.insert(name).second) continue;
       layers.push_back({std::move(name), flip() ? "" : text(), {flip() ? 0 : quantity()}});
+      if (flip()) layers.back().replicated = {below(layers.back().parameters.count + 1)};
     }
     if (flip()) {
       model.graph = LayerGraph::chain(std::move(layers));

@@ -118,6 +118,9 @@ TEST_CASE("latent attention is counted matrix by matrix") {
   CHECK(attention.activation.count == 2 * 16 * (32 + 24 + 24 + 120 + 2 * 4 + 24 + 32));
   const LayerCosts& experts = layers[4];
   CHECK(experts.work->forward.flops.count == 2 * 16 * (32 * 8 + 2 * 3 * 32 * 24 + 2 * 3 * 32 * 24));
+  // All experts are chosen: norm, router, eight and two as one; the input, and twice what is kept.
+  CHECK(experts.work->forward.memory_traffic.count ==
+        2 * (32 + 32 * 8 + 10 * 3 * 32 * 24) + 2 * 16 * 32 + 2 * experts.activation.count);
   options.flash_attention = false;
   const LayerCosts whole = profile_of(kDeepSeek, options).model.profile.measurements[0].layers[1];
   CHECK(whole.work->forward.flops.count == 2 * 16 * matrices + 2 * (scores + sums));
@@ -246,6 +249,103 @@ TEST_CASE(
              of_alone[i].work->forward.memory_traffic) == experts);
     }
   }
+}
+
+TEST_CASE("experts that no token chose are not read") {
+  // A token chooses two of the eight experts. One of four devices holds two, and reads them always.
+  const auto traffic = [](std::int64_t sequence, std::int64_t devices) {
+    TransformerOptions options = tokens(sequence);
+    options.split_blocks = true;
+    options.expert_parallel = devices;
+    const TransformerProfile profile = profile_of(kQwenMoe, options);
+    for (std::size_t i = 0; i < profile.model.graph.size(); ++i) {
+      if (profile.model.graph.layers()[i].kind == "moe")
+        return profile.model.profile.measurements[0].layers[i].work->forward.memory_traffic.count;
+    }
+    return std::int64_t{0};
+  };
+  const std::int64_t expert = 2 * 3 * 32 * 24;  // in bf16
+  // All but the weights grows by as much with every token.
+  const auto step = [&](std::int64_t from, std::int64_t devices) {
+    return traffic(from + 1, devices) - traffic(from, devices);
+  };
+  CHECK(step(1, 1) == step(8, 1) + 2 * expert);
+  CHECK(step(3, 1) == step(8, 1) + 2 * expert);
+  CHECK(step(4, 1) == step(8, 1));
+  CHECK(step(1, 4) == step(8, 4));
+  CHECK(step(1, 8) == step(8, 8));
+}
+
+TEST_CASE("a group that shares samples does an Nth of all but keys and values, which all gather") {
+  for (const std::string& config : {kLlama, kGpt2, kQwenMoe}) {
+    CAPTURE(config);
+    TransformerOptions options = tokens(64, 2);
+    options.split_blocks = true;
+    const TransformerProfile alone = profile_of(config, options);
+    options.context_parallel = 4;
+    const TransformerProfile shared = profile_of(config, options);
+    const TransformerShape shape = shape_of(config);
+    CHECK(shared.totals.parameters.value() == alone.totals.parameters.value());
+    CHECK(shared.totals.forward_flops.value() == alone.totals.forward_flops.value());
+    CHECK(shared.model.profile.measurements[0].batch == alone.model.profile.measurements[0].batch);
+    CHECK(shared.model.profile.group.devices == 4);
+    CHECK(static_cast<double>(shared.model.profile.group.forward->count) ==
+          doctest::Approx(static_cast<double>(alone.totals.forward_flops.value())));
+    const auto& of_alone = alone.model.profile.measurements[0].layers;
+    const auto& of_shared = shared.model.profile.measurements[0].layers;
+    for (std::size_t i = 0; i < of_alone.size(); ++i) {
+      CAPTURE(i);
+      const Layer& layer = shared.model.graph.layers()[i];
+      CHECK(layer.parameters == alone.model.graph.layers()[i].parameters);
+      CHECK(layer.replicated == layer.parameters);
+      CHECK(of_shared[i].activation * 4 == of_alone[i].activation);
+      CHECK(of_shared[i].output * 4 == of_alone[i].output);
+      const LayerWork& part = *of_shared[i].work;
+      const LayerWork& whole = *of_alone[i].work;
+      CHECK(part.forward.flops.count * 4 == whole.forward.flops.count);
+      CHECK(part.backward_input.flops.count * 4 == whole.backward_input.flops.count);
+      CHECK(part.backward_weight.flops.count * 4 == whole.backward_weight.flops.count);
+      // In bf16 the keys and values of 128 tokens, of which a quarter is there.
+      const std::int64_t gathered =
+          layer.kind == "attention" ? 2 * 128 * 2 * shape.key_value_heads * shape.head_dim : 0;
+      CHECK(part.forward.link_traffic.count == gathered * 3 / 4);
+      CHECK(part.backward_input.link_traffic.count == 2 * gathered * 3 / 4);
+      CHECK(part.backward_weight.link_traffic == Bytes{});
+      // But for the weights, which each device reads, and what is gathered: a quarter.
+      const auto rest = [&](Bytes moved, Bytes of_one, std::int64_t written_and_read) {
+        return moved.count - written_and_read * gathered - of_one.count;
+      };
+      if (layer.kind == "attention" || layer.kind == "mlp") {
+        const Bytes weights = layer.parameters;
+        CHECK(4 * rest(part.forward.memory_traffic, weights, 2) ==
+              rest(whole.forward.memory_traffic, weights, 0));
+        CHECK(4 * rest(part.backward_input.memory_traffic, weights, 4) ==
+              rest(whole.backward_input.memory_traffic, weights, 0));
+        CHECK(4 * rest(part.backward_weight.memory_traffic, weights, 0) ==
+              rest(whole.backward_weight.memory_traffic, weights, 0));
+      }
+    }
+  }
+}
+
+TEST_CASE("samples are shared evenly, and by groups that share nothing else") {
+  const auto problem = [](const std::string& config, const TransformerOptions& options) {
+    const auto profile = transformer_profile("m", shape_of(config), options);
+    REQUIRE_FALSE(profile);
+    return profile.problems().front().message;
+  };
+  TransformerOptions options = tokens(64);
+  options.context_parallel = 4;
+  CHECK(problem(kDeepSeek, options) == "--context-parallel with latent attention");
+  options.tensor_parallel = 2;
+  CHECK(problem(kLlama, options) == "--context-parallel with --tensor-parallel");
+  options.tensor_parallel = 1;
+  options.expert_parallel = 2;
+  CHECK(problem(kQwenMoe, options) == "--expert-parallel with --context-parallel");
+  options.expert_parallel = 1;
+  options.sequence = 60;
+  CHECK(problem(kLlama, options) ==
+        "--context-parallel is 4, and 8 parts do not divide the 60 tokens of a sample");
 }
 
 TEST_CASE("experts are shared where there are some, evenly, and by whole layers") {

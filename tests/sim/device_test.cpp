@@ -70,5 +70,18 @@ TEST_CASE("the peak of a preset is that of the model's number format") {
   CHECK(time_of("fp8") == doctest::Approx(6 / (0.5 * 1979)));
 }
 
+TEST_CASE("a key of a device that stands there by its name goes beside the name") {
+  const auto time_of = [](const std::vector<std::string>& overrides) {
+    return outcome_of("devices: 2, device: h100-sxm", "", overrides).iteration_time_s;
+  };
+  const double of_preset = 6 / (0.5 * 989.5);
+  CHECK(time_of({"cluster.device.efficiency=0.25"}) == doctest::Approx(2 * of_preset));
+  CHECK(time_of({"cluster.device.efficiency=0.25", "cluster.device.peak=1979 TFLOP/s"}) ==
+        doctest::Approx(of_preset));
+  CHECK(time_of({"cluster.device.preset=a100-sxm-80gb"}) == doctest::Approx(6 / (0.5 * 312)));
+  CHECK(time_of({"cluster.device=a100-sxm-80gb", "cluster.device.efficiency=1"}) ==
+        doctest::Approx(6 / 312.0));
+}
+
 }  // namespace
 }  // namespace plumbline

@@ -273,6 +273,30 @@ TEST_CASE("the planner knows that replicas share the optimizer state") {
   CHECK(whole->plans.data_parallel.period_s == doctest::Approx((3 * (4 + 8) + 4) / 12.0 * 1e-3));
 }
 
+TEST_CASE("the planner knows that a group shares the optimizer state of what it holds alike") {
+  // Two stages of two layers: weights and gradients, and of the state of 1000 B a quarter.
+  const auto planned = [](int zero_stage, int memory) {
+    const Scenario scenario = scenario_of(
+        "version: 1\nmodel: {uniform: {layers: 4, forward: 1 ms, backward: 2 ms, parameters: 1000 "
+        "B, "
+        "replicated: 1000 B}, group: {devices: 4}}\ncluster: {devices: 2, memory: " +
+        std::to_string(memory) +
+        " B}\nplan: {partition: pipedream}\nschedule: {name: 1f1b, micro_batches: 4}\n"
+        "training: {optimizer_state: 6, zero_stage: " +
+        std::to_string(zero_stage) + "}\n");
+    return plan_scenario(scenario, {});
+  };
+  const auto shared = planned(1, 7000);
+  REQUIRE(shared);
+  CHECK(shared->winner().candidate.config() == "1-1");
+  for (const PlannedStage& stage : shared->winner().candidate.stages)
+    CHECK(stage.peak_memory == Bytes{2 * 2000 + 6 * 500});
+  CHECK(shared->winner().fits);
+  CHECK_FALSE(planned(1, 6999));
+  CHECK(planned(0, 16000));
+  CHECK_FALSE(planned(0, 15999));
+}
+
 TEST_CASE("a schedule without a flush has no sharded optimizer") {
   const auto refused = parse_scenario(
       text_source("sharded.yaml",
