@@ -229,6 +229,18 @@ TEST_CASE("every law holds on real runs with replicas and copies") {
   }
 }
 
+TEST_CASE("every law holds on real runs of groups that hold parameters alike") {
+  for (const std::string plan : {"{stages: 2}", "{stages: 2, data_parallel: 2}"}) {
+    CAPTURE(plan);
+    check_laws(subject_of(
+        "version: 1\nmodel: {uniform: {layers: 4, forward: 1 ms, backward: 1 ms, update: 1 ms, "
+        "parameters: 4 kB, replicated: 3 kB}, group: {devices: 3}}\ncluster: {devices: 4}\nplan: " +
+        plan +
+        "\nschedule: {name: 1f1b, micro_batches: 4}\n"
+        "training: {optimizer_state: 2, zero_stage: 1}\n"));
+  }
+}
+
 TEST_CASE("every law holds on real runs of the examples") {
   for (const std::string file :
        {"zero-bubble", "two-servers", "blocking-transfers", "recompute", "data-parallel",

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "sim/predict.h"
+#include "sim/scenario_text.h"
 #include "tests/support/builders.h"
 
 namespace plumbline {
@@ -81,6 +82,17 @@ TEST_CASE("a key of a device that stands there by its name goes beside the name"
   CHECK(time_of({"cluster.device.preset=a100-sxm-80gb"}) == doctest::Approx(6 / (0.5 * 312)));
   CHECK(time_of({"cluster.device=a100-sxm-80gb", "cluster.device.efficiency=1"}) ==
         doctest::Approx(6 / 312.0));
+  // The same for the points of a sweep.
+  const auto text = ScenarioText::parse(test::text_source(
+      "s.yaml",
+      "version: 1\nmodel: {uniform: {layers: 2, flops: 1 TFLOP}}\ncluster: {device: "
+      "h100-sxm}\nschedule: {name: naive, micro_batches: 1}\n"));
+  REQUIRE(text);
+  const auto change = parse_override("cluster.device.efficiency=0.25");
+  REQUIRE(change);
+  const auto scenario = text->read({&*change});
+  REQUIRE(scenario);
+  CHECK(scenario->peak == FlopsPerSecond{989'500'000'000'000});
 }
 
 }  // namespace
