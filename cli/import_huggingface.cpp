@@ -5,6 +5,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
 #include <filesystem>
+#include <limits>
 #include <memory>
 
 #include "cli/command.h"
@@ -40,17 +41,19 @@ std::string grouped(ExactCount count) {
   return digits;
 }
 
-std::string work_text(ExactCount flops, std::int64_t tokens) {
-  return flops.is_exact() ? to_text(Flops{flops.value() / tokens}) : "more than 2^53 FLOP";
+std::string work_text(double flops) {
+  const bool is_counted =
+      flops <= static_cast<double>(std::numeric_limits<std::int64_t>::max() / 2);
+  return is_counted ? to_text(Flops{static_cast<std::int64_t>(flops)}) : "more than is counted";
 }
 
-std::string total_table(const TransformerTotals& totals, std::int64_t tokens) {
+std::string total_table(const TransformerTotals& totals, double tokens) {
   Table table;
   table.row({"parameters", grouped(totals.parameters)});
   table.row({"active for a token", grouped(totals.active_parameters)});
-  table.row({"forward of a token", work_text(totals.forward_flops, tokens)});
+  table.row({"forward of a token", work_text(totals.forward_flops / tokens)});
   table.row(
-      {"forward and backward", work_text(totals.forward_flops + totals.backward_flops, tokens)});
+      {"forward and backward", work_text((totals.forward_flops + totals.backward_flops) / tokens)});
   return table.print();
 }
 
@@ -60,7 +63,7 @@ std::string kind_table(const Model& model) {
     std::string kind;
     std::int64_t layers = 0;
     Bytes parameters, activation, output;
-    ExactCount forward, backward;
+    double forward = 0, backward = 0;
   };
   std::vector<Row> rows;
   const std::vector<LayerCosts>& costs = model.profile.measurements.front().layers;
@@ -68,22 +71,22 @@ std::string kind_table(const Model& model) {
     const Layer& layer = model.graph.layers()[i];
     auto row = std::find_if(rows.begin(), rows.end(),
                             [&](const Row& other) { return other.kind == layer.kind; });
-    if (row == rows.end()) row = rows.insert(rows.end(), Row{layer.kind, 0, {}, {}, {}, {}, {}});
+    if (row == rows.end()) row = rows.insert(rows.end(), Row{layer.kind, 0, {}, {}, {}});
     ++row->layers;
     row->parameters += layer.parameters;
     row->activation += costs[i].activation;
     row->output = costs[i].output;
     const LayerWork& work = *costs[i].work;
-    row->forward += work.forward.flops.count;
-    row->backward +=
-        ExactCount(work.backward_input.flops.count) + ExactCount(work.backward_weight.flops.count);
+    row->forward += static_cast<double>(work.forward.flops.count);
+    row->backward += static_cast<double>(work.backward_input.flops.count) +
+                     static_cast<double>(work.backward_weight.flops.count);
   }
   Table table;
   table.row({"kind", "layers", "parameters", "activations", "output", "forward", "backward"});
   for (const Row& row : rows) {
     table.row({row.kind, std::to_string(row.layers), to_text(row.parameters),
-               to_text(row.activation), to_text(row.output), work_text(row.forward, 1),
-               work_text(row.backward, 1)});
+               to_text(row.activation), to_text(row.output), work_text(row.forward),
+               work_text(row.backward)});
   }
   return table.print();
 }
@@ -102,7 +105,8 @@ std::string summary(const HuggingFaceArguments& arguments, const TransformerProf
                   : options.context_parallel > 1
                       ? fmt::format("; samples on groups of {}", options.context_parallel)
                       : "");
-  text += total_table(profile.totals, options.tokens()) + '\n' + kind_table(profile.model);
+  text += total_table(profile.totals, static_cast<double>(options.tokens())) + '\n' +
+          kind_table(profile.model);
   text += "all layers of a kind together, output of one; for one micro-batch of one device\n\n";
   text += "estimated: nothing was measured; cluster.device turns FLOPs and bytes into times\n";
   for (const std::string& note : profile.notes) text += "note: " + note + '\n';

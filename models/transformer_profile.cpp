@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -178,18 +179,24 @@ LayerWork work_of(const LayerDerivation& layer, const TransformerOptions& option
           .backward_weight = {{weight_flops(layer).value()}, {layer.weight_traffic.value()}, {}}};
 }
 
+double as_double(ExactCount count) {
+  return count.is_exact() ? static_cast<double>(count.value())
+                          : std::numeric_limits<double>::infinity();
+}
+
 TransformerTotals totals_of(const TransformerShape& shape, TransformerOptions options) {
   options.tensor_parallel = 1;
   options.sequence_parallel = false;
   options.expert_parallel = 1;
-  options.context_parallel = 1;
+  const auto parts = static_cast<double>(options.context_parallel);  // of the tokens, all alike
   TransformerTotals totals;
   ExactCount idle;
   ExactCount borrowed;
   for (const LayerDerivation& layer : derive_layers(shape, options)) {
     totals.parameters += sum(layer.parameters);
-    totals.forward_flops += forward_flops(layer);
-    totals.backward_flops += input_flops(layer) + weight_flops(layer);
+    totals.forward_flops += parts * as_double(forward_flops(layer));
+    totals.backward_flops +=
+        parts * (as_double(input_flops(layer)) + as_double(weight_flops(layer)));
     idle += layer.idle_parameters;
     borrowed += layer.borrowed;
   }
@@ -296,11 +303,11 @@ DeviceGroup group_of(const TransformerShape& shape, TransformerOptions options) 
   const std::int64_t devices =
       options.tensor_parallel * options.expert_parallel * options.context_parallel;
   if (devices == 1 && options.flash_attention) return {};
-  const std::int64_t members = options.expert_parallel;
+  const auto members = static_cast<double>(options.expert_parallel);
   options.flash_attention = true;
-  const ExactCount forward = members * totals_of(shape, options).forward_flops;
-  if (!forward.is_exact()) return {devices, std::nullopt};
-  return {devices, Flops{forward.value()}};
+  const double forward = members * totals_of(shape, options).forward_flops;
+  if (forward > static_cast<double>(ExactCount::kLargest)) return {devices, std::nullopt};
+  return {devices, Flops{static_cast<std::int64_t>(forward)}};
 }
 
 std::vector<std::string> head_lines(const TransformerShape& shape,

@@ -10,12 +10,13 @@
 
 namespace plumbline {
 
-/// What is told of the model as a whole, tensor parallelism undone.
+/// What is told of the model as a whole, whatever its groups of devices share.
 struct TransformerTotals {
   ExactCount parameters;
   ExactCount active_parameters;  ///< Of one token; fewer than all where there are experts.
-  ExactCount forward_flops;      ///< Of one micro-batch.
-  ExactCount backward_flops;
+  /// Of one micro-batch, in whole numbers up to 2^53; infinite where one layer has more.
+  double forward_flops = 0;
+  double backward_flops = 0;
 };
 
 /// A model to be written as a profile, and how its numbers came about.
@@ -26,8 +27,8 @@ struct TransformerProfile {
   std::vector<std::string> notes;  ///< What the numbers do not cover.
 };
 
-/// The profile of `shape`, called `name`. Errors: a tensor_parallel that does not divide what it
-/// has to, a sequence beyond the table of positions, numbers that no profile may hold.
+/// The profile of `shape`, called `name`. Errors: groups that do not divide what they
+/// have to, a sequence beyond the table of positions, numbers that no profile may hold.
 Result<TransformerProfile> transformer_profile(const std::string& name,
                                                const TransformerShape& shape,
                                                const TransformerOptions& options);

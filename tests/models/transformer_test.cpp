@@ -222,7 +222,7 @@ TEST_CASE(
     options.expert_parallel = 4;
     const TransformerProfile shared = profile_of(config, options);
     CHECK(shared.totals.parameters.value() == alone.totals.parameters.value());
-    CHECK(shared.totals.forward_flops.value() == alone.totals.forward_flops.value());
+    CHECK(shared.totals.forward_flops == alone.totals.forward_flops);
     CHECK(shared.model.profile.measurements[0].batch == 12);  // of four devices
     CHECK(alone.model.profile.measurements[0].batch == 3);
     const auto& of_alone = alone.model.profile.measurements[0].layers;
@@ -286,11 +286,11 @@ TEST_CASE("a group that shares samples does an Nth of all but keys and values, w
     const TransformerProfile shared = profile_of(config, options);
     const TransformerShape shape = shape_of(config);
     CHECK(shared.totals.parameters.value() == alone.totals.parameters.value());
-    CHECK(shared.totals.forward_flops.value() == alone.totals.forward_flops.value());
+    CHECK(shared.totals.forward_flops == alone.totals.forward_flops);
     CHECK(shared.model.profile.measurements[0].batch == alone.model.profile.measurements[0].batch);
     CHECK(shared.model.profile.group.devices == 4);
     CHECK(static_cast<double>(shared.model.profile.group.forward->count) ==
-          doctest::Approx(static_cast<double>(alone.totals.forward_flops.value())));
+          alone.totals.forward_flops);
     const auto& of_alone = alone.model.profile.measurements[0].layers;
     const auto& of_shared = shared.model.profile.measurements[0].layers;
     for (std::size_t i = 0; i < of_alone.size(); ++i) {
@@ -325,6 +325,27 @@ TEST_CASE("a group that shares samples does an Nth of all but keys and values, w
               rest(whole.backward_weight.memory_traffic, weights, 0));
       }
     }
+  }
+}
+
+TEST_CASE("the FLOPs of long samples are counted where their sum is beyond what a layer may have") {
+  TransformerOptions options = tokens(3'670'016);
+  for (const std::int64_t devices : {1, 4}) {
+    CAPTURE(devices);
+    options.context_parallel = devices;
+    const TransformerProfile profile = profile_of(kLlama, options);
+    double backward = 0;
+    for (const LayerCosts& layer : profile.model.profile.measurements[0].layers) {
+      backward += static_cast<double>(layer.work->backward_input.flops.count) +
+                  static_cast<double>(layer.work->backward_weight.flops.count);
+    }
+    CHECK(profile.totals.forward_flops + profile.totals.backward_flops > 0x1p53);
+    CHECK(profile.totals.backward_flops ==
+          doctest::Approx(backward * static_cast<double>(devices)).epsilon(1e-14));
+    CHECK(profile.totals.forward_flops < 0x1p53);
+    if (devices > 1)
+      CHECK(static_cast<double>(profile.model.profile.group.forward->count) ==
+            profile.totals.forward_flops);
   }
 }
 
@@ -438,7 +459,7 @@ TEST_CASE("sequence parallelism sends what tensor parallelism does, and hands on
     options.sequence_parallel = true;
     const TransformerProfile shared = profile_of(config, options);
     CHECK(shared.totals.parameters.value() == whole.totals.parameters.value());
-    CHECK(shared.totals.forward_flops.value() == whole.totals.forward_flops.value());
+    CHECK(shared.totals.forward_flops == whole.totals.forward_flops);
     const auto& of_whole = whole.model.profile.measurements[0].layers;
     const auto& of_shared = shared.model.profile.measurements[0].layers;
     const auto sent = [](const LayerCosts& costs) {
@@ -507,7 +528,7 @@ TEST_CASE("split blocks add up to whole ones, and groups of devices to one") {
     options.tensor_parallel = 2;
     const TransformerProfile shared = profile_of(config, options);
     CHECK(shared.totals.parameters.value() == whole.totals.parameters.value());
-    CHECK(shared.totals.forward_flops.value() == whole.totals.forward_flops.value());
+    CHECK(shared.totals.forward_flops == whole.totals.forward_flops);
     // A ring of two sends as many bytes as it reduces: 2 x 64 x hidden.
     CHECK(shared.model.profile.measurements[0].layers[1].work->forward.link_traffic.count ==
           128 * shape_of(config).hidden);
