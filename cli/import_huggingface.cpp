@@ -5,7 +5,6 @@
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
 #include <filesystem>
-#include <limits>
 #include <memory>
 
 #include "cli/command.h"
@@ -42,9 +41,8 @@ std::string grouped(ExactCount count) {
 }
 
 std::string work_text(double flops) {
-  const bool is_counted =
-      flops <= static_cast<double>(std::numeric_limits<std::int64_t>::max() / 2);
-  return is_counted ? to_text(Flops{static_cast<std::int64_t>(flops)}) : "more than is counted";
+  constexpr double most = 0x1p62;
+  return flops <= most ? to_text(Flops{static_cast<std::int64_t>(flops)}) : "more than is counted";
 }
 
 std::string total_table(const TransformerTotals& totals, double tokens) {
