@@ -1,6 +1,7 @@
 // `plumbline import huggingface`: a profile out of a model's config.json.
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
@@ -89,20 +90,33 @@ std::string kind_table(const Model& model) {
   return table.print();
 }
 
+/// Behind the tokens of a micro-batch: what groups of devices share.
+std::string group_text(const TransformerOptions& options) {
+  std::vector<std::string> shares;
+  const std::string tokens = options.sequence_parallel ? ", sequence-parallel" : "";
+  if (options.tensor_parallel > 1)
+    shares.push_back(fmt::format("tensor {}{}", options.tensor_parallel, tokens));
+  if (options.context_parallel > 1)
+    shares.push_back(fmt::format("context {}", options.context_parallel));
+  if (options.expert_parallel > 1)
+    shares.push_back(fmt::format("experts {}", options.expert_parallel));
+  if (shares.size() > 1)
+    return fmt::format("; on groups of {}: {}", options.group(), fmt::join(shares, ", "));
+  if (options.tensor_parallel > 1)
+    return fmt::format("; on groups of {}{}", options.tensor_parallel, tokens);
+  if (options.expert_parallel > 1)
+    return fmt::format("; experts on groups of {}", options.expert_parallel);
+  if (options.context_parallel > 1)
+    return fmt::format("; samples on groups of {}", options.context_parallel);
+  return "";
+}
+
 std::string summary(const HuggingFaceArguments& arguments, const TransformerProfile& profile,
                     const TransformerShape& shape) {
   const TransformerOptions& options = arguments.options;
-  std::string text =
-      fmt::format("{}\n  {}, {} blocks, {}; {} x {} tokens{}\n\n", profile.model.name, shape.family,
-                  shape.blocks, name_of(options.dtype), options.batch, options.sequence,
-                  options.tensor_parallel > 1
-                      ? fmt::format("; on groups of {}{}", options.tensor_parallel,
-                                    options.sequence_parallel ? ", sequence-parallel" : "")
-                  : options.expert_parallel > 1
-                      ? fmt::format("; experts on groups of {}", options.expert_parallel)
-                  : options.context_parallel > 1
-                      ? fmt::format("; samples on groups of {}", options.context_parallel)
-                      : "");
+  std::string text = fmt::format(
+      "{}\n  {}, {} blocks, {}; {} x {} tokens{}\n\n", profile.model.name, shape.family,
+      shape.blocks, name_of(options.dtype), options.batch, options.sequence, group_text(options));
   text += total_table(profile.totals, static_cast<double>(options.tokens())) + '\n' +
           kind_table(profile.model);
   text += "all layers of a kind together, output of one; for one micro-batch of one device\n\n";
@@ -169,6 +183,11 @@ void add_import_huggingface(CLI::App& import, int& exit_code) {
                    "devices that share the tokens of each sample, and gather keys and values")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{65536}))
       ->capture_default_str()
+      ->type_name("N");
+  command
+      ->add_option("--devices-per-server", options.devices_per_server,
+                   "of a group, those that share a server; the rest goes over the network")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{65536}))
       ->type_name("N");
   command->add_flag("--flash-attention,!--no-flash-attention", options.flash_attention,
                     "whether attention's scores are kept for the backward; default: they are not");

@@ -76,10 +76,10 @@ std::vector<KeyFormat> layer_cost_keys() {
       size_key("parameters", "The size of its weights."),
       size_key(
           "replicated",
-          "Of its weights, those that each device of the profile's group holds a copy of, each "
-          "trained by micro-batches of its own: an estimated update holds the time in which "
-          "the group adds up their gradients, and zero_stage shares their optimizer state "
-          "over the group, too."),
+          "Of its weights, those that each device of the profile's group holds a copy of (every "
+          "tensor_parallel-th the same), trained by tokens of its own: an estimated update "
+          "holds the time in which the group adds up their gradients, and zero_stage shares "
+          "their optimizer state over the group, too."),
       {"flops",
        {flops(), section(&pass_flops_format)},
        "Its floating-point operations, in the place of times: cluster.device estimates them; one "
@@ -90,6 +90,11 @@ std::vector<KeyFormat> layer_cost_keys() {
       {"link_traffic",
        {bytes(), section(&pass_bytes_format)},
        "The bytes that a pass moves over the device's link, added to an estimate."},
+      {"network_traffic",
+       {bytes(), section(&pass_bytes_format)},
+       "The bytes that a pass moves over the device's network card, to devices of its group in "
+       "other "
+       "servers; added to an estimate."},
   };
 }
 
@@ -147,6 +152,15 @@ const SectionFormat& group_format() {
       .name = "group",
       .text = "Devices that share the layers; a scenario's device stands for all of them.",
       .keys = {{"devices", {count(1, kMostGroup)}, "How many they are.", "1"},
+               {"tensor_parallel",
+                {count(1, kMostGroup)},
+                "How many of them divide each layer's matrices; what is replicated is so on every "
+                "such one.",
+                "1"},
+               {"devices_per_server",
+                {count(1, kMostGroup)},
+                "How many of them are in one server; absent: all. A group of more adds up the "
+                "gradients of what is replicated over the device's network."},
                {"forward_flops",
                 {flops()},
                 "What all of them compute of the model in the forwards of a batch, each product "

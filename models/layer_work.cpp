@@ -49,19 +49,22 @@ std::optional<LayerWork> read_layer_work(SectionReader& section, Diagnostics& pr
       read_passes<Bytes>(section, "memory_traffic", pass_bytes_format(), problems, read_bytes);
   const Passes<Bytes> link =
       read_passes<Bytes>(section, "link_traffic", pass_bytes_format(), problems, read_bytes);
+  const Passes<Bytes> network =
+      read_passes<Bytes>(section, "network_traffic", pass_bytes_format(), problems, read_bytes);
   if (!section.has("flops") && !section.has("memory_traffic")) {
-    if (section.has("link_traffic")) {
-      section.error(section.mark_of("link_traffic"),
-                    fmt::format("{} stands without flops and memory_traffic",
-                                section.path_of("link_traffic")),
+    for (const std::string_view key : {"link_traffic", "network_traffic"}) {
+      if (!section.has(key)) continue;
+      section.error(section.mark_of(key),
+                    fmt::format("{} stands without flops and memory_traffic", section.path_of(key)),
                     "it is added to the time that those two are estimated to take");
     }
     return std::nullopt;
   }
-  return LayerWork{
-      .forward = {flops.forward, memory.forward, link.forward},
-      .backward_input = {flops.backward_input, memory.backward_input, link.backward_input},
-      .backward_weight = {flops.backward_weight, memory.backward_weight, link.backward_weight}};
+  return LayerWork{.forward = {flops.forward, memory.forward, link.forward, network.forward},
+                   .backward_input = {flops.backward_input, memory.backward_input,
+                                      link.backward_input, network.backward_input},
+                   .backward_weight = {flops.backward_weight, memory.backward_weight,
+                                       link.backward_weight, network.backward_weight}};
 }
 
 }  // namespace plumbline

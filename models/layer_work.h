@@ -13,8 +13,9 @@ namespace plumbline {
 /// see roofline.h.
 struct PassWork {
   Flops flops;
-  Bytes memory_traffic;  ///< Read from and written to the device's memory.
-  Bytes link_traffic;    ///< Sent to other devices within the layer: tensor parallelism.
+  Bytes memory_traffic;   ///< Read from and written to the device's memory.
+  Bytes link_traffic;     ///< Sent to other devices of the group, within a server,
+  Bytes network_traffic;  ///< and to those in other servers.
 
   friend bool operator==(const PassWork&, const PassWork&) = default;
 };
@@ -28,9 +29,10 @@ struct LayerWork {
   friend bool operator==(const LayerWork&, const LayerWork&) = default;
 };
 
-/// Reads flops, memory_traffic and link_traffic of a layer: each a quantity, which is then that of
-/// every pass, or a map of forward, backward_input and backward_weight (absent = 0). Nothing where
-/// neither flops nor memory_traffic stands there. Errors: link_traffic alone.
+/// Reads flops, memory_traffic, link_traffic and network_traffic of a layer: each a quantity, which
+/// is then that of every pass, or a map of forward, backward_input and backward_weight (absent =
+/// 0). Nothing where neither flops nor memory_traffic stands there. Errors: traffic between devices
+/// alone.
 std::optional<LayerWork> read_layer_work(SectionReader& section, Diagnostics& problems);
 
 }  // namespace plumbline

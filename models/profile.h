@@ -84,11 +84,18 @@ struct MeasuredLink {
 using KindFactors = std::map<std::string, std::vector<double>>;
 
 /// Devices that share the layers: the scenario's device is one of them, and stands for all.
+/// Invariant: tensor_parallel divides devices.
 struct DeviceGroup {
   std::int64_t devices = 1;
+  std::int64_t tensor_parallel = 1;  ///< Of them, those that divide each layer's matrices.
+  std::optional<std::int64_t> devices_per_server;  ///< Nothing: all are in one.
   /// What all of them compute of the model in the forwards of one batch of the first measurement,
   /// each product once; absent: the sum over the layers, on each of them.
   std::optional<Flops> forward;
+
+  /// Devices that hold the same of what is replicated.
+  std::int64_t replicas() const { return devices / tensor_parallel; }
+  bool spans_servers() const { return devices_per_server && *devices_per_server < devices; }
 
   friend bool operator==(const DeviceGroup&, const DeviceGroup&) = default;
 };

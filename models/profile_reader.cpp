@@ -427,6 +427,17 @@ DeviceGroup read_group(SectionReader& section, Diagnostics& problems) {
   auto given = section.section("group");
   if (!given) return group;
   if (auto devices = given->count("devices")) group.devices = devices->value;
+  if (auto devices = given->count("tensor_parallel")) {
+    group.tensor_parallel = devices->value;
+    if (group.devices % group.tensor_parallel != 0) {
+      given->error(
+          devices->mark,
+          fmt::format("{} is {}, which does not divide the {} devices of the group",
+                      given->path_of("tensor_parallel"), group.tensor_parallel, group.devices),
+          "each device of the group divides layers with as many others");
+    }
+  }
+  if (auto devices = given->count("devices_per_server")) group.devices_per_server = devices->value;
   if (const YamlNode* node = given->child("forward_flops"))
     group.forward = read_flops(*node, given->path_of("forward_flops"), problems);
   given->finish();

@@ -319,6 +319,7 @@ class ProfileWriter {
     add_passes(map, "flops", f.flops, i.flops, w.flops);
     add_passes(map, "memory_traffic", f.memory_traffic, i.memory_traffic, w.memory_traffic);
     add_passes(map, "link_traffic", f.link_traffic, i.link_traffic, w.link_traffic);
+    add_passes(map, "network_traffic", f.network_traffic, i.network_traffic, w.network_traffic);
   }
 
   static void add_times(FlowMap& map, const LayerCosts& costs) {
@@ -430,6 +431,10 @@ class ProfileWriter {
     if (group == DeviceGroup{}) return;
     FlowMap map;
     map.add("devices", std::to_string(group.devices));
+    if (group.tensor_parallel > 1)
+      map.add("tensor_parallel", std::to_string(group.tensor_parallel));
+    if (group.devices_per_server)
+      map.add("devices_per_server", std::to_string(*group.devices_per_server));
     if (group.forward) map.add("forward_flops", exact(*group.forward));
     add_lines("group: ", std::move(map).pieces());
   }

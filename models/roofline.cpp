@@ -20,36 +20,64 @@ double ratio(std::int64_t amount, std::int64_t rate) {
 
 /// What each of the devices sends around a step, in bytes: both halves of a ring over the
 /// gradients, or one over them and one over the weights.
-double group_traffic(const Layer& layer, const OptimizerBytes& optimizer, std::int64_t devices) {
+double group_traffic(const Layer& layer, const OptimizerBytes& optimizer,
+                     const DeviceGroup& group) {
   const bool shares_steps = layer.stepped_elsewhere.count > 0;
   return (optimizer.gradients + (shares_steps ? 1 : optimizer.gradients)) *
-         static_cast<double>(share_volume(layer.replicated, devices).count);
+         static_cast<double>(share_volume(layer.replicated, group.replicas()).count);
 }
 
-/// Of a step; nothing as for pass_time. Requires: a link bandwidth where something is replicated.
+/// Of each device's part of such a ring, in bytes/s. Between servers a ring goes over as many cards
+/// as it has members in each, and no faster than within. Requires: the bandwidths that it needs.
+double ring_bandwidth(const DeviceGroup& group, const DeviceRoofline& device) {
+  const auto link = [&] { return static_cast<double>(device.link_bandwidth->count); };
+  if (!group.spans_servers()) return link();
+  const std::int64_t cards =
+      std::max<std::int64_t>(*group.devices_per_server / group.tensor_parallel, 1);
+  const double network =
+      static_cast<double>(cards) * static_cast<double>(device.network_bandwidth->count);
+  return cards > 1 && device.link_bandwidth ? std::min(network, link()) : network;
+}
+
+/// Of a step; nothing as for pass_time. Requires: as ring_bandwidth where something is replicated.
 std::optional<Duration> update_time(const Layer& layer, const OptimizerBytes& optimizer,
-                                    std::int64_t devices, const DeviceRoofline& device) {
+                                    const DeviceGroup& group, const DeviceRoofline& device) {
   double time_s = optimizer.moved() * ratio(layer.stepped().count, device.memory_bandwidth.count) /
                   device.efficiency;
-  if (layer.replicated.count > 0) {
-    time_s += group_traffic(layer, optimizer, devices) /
-              static_cast<double>(device.link_bandwidth->count);
-  }
+  if (layer.replicated.count > 0)
+    time_s += group_traffic(layer, optimizer, group) / ring_bandwidth(group, device);
   if (time_s * 1e9 > static_cast<double>(kLargestQuantity)) return std::nullopt;
   return round_up(time_s * 1e9);
 }
 
-bool has_link_traffic(const LayerWork& work) {
-  return work.forward.link_traffic.count > 0 || work.backward_input.link_traffic.count > 0 ||
-         work.backward_weight.link_traffic.count > 0;
+bool has_traffic(const LayerWork& work, Bytes PassWork::*traffic) {
+  return (work.forward.*traffic).count > 0 || (work.backward_input.*traffic).count > 0 ||
+         (work.backward_weight.*traffic).count > 0;
 }
 
-/// What of a layer goes over a link that the device has not; nothing where none is needed.
-std::optional<std::string_view> unsent(const LayerCosts& costs, const Layer& layer,
-                                       const DeviceRoofline& device) {
-  if (device.link_bandwidth) return std::nullopt;
-  if (has_link_traffic(*costs.work)) return "link_traffic";
-  if (layer.replicated.count > 0 && !costs.update_given) return "replicated parameters";
+/// What of a layer goes over a link or a network that the device has not; nothing where none is
+/// needed.
+std::optional<Diagnostic> unsent(const LayerCosts& costs, const Layer& layer,
+                                 const DeviceGroup& group, const DeviceRoofline& device,
+                                 const Mark& mark) {
+  const bool reduces = layer.replicated.count > 0 && !costs.update_given;
+  const auto lacks = [&](std::string_view what, std::string_view way, std::string help) {
+    return input_error(
+        mark,
+        fmt::format("layer '{}' has {}, but the device has no {}", clipped(layer.name), what, way),
+        std::move(help));
+  };
+  const bool on_link = has_traffic(*costs.work, &PassWork::link_traffic);
+  if (!device.link_bandwidth && (on_link || (reduces && !group.spans_servers()))) {
+    return lacks(on_link ? "link_traffic" : "replicated parameters", "link",
+                 "give the bandwidth to its neighbours, one way: device: {link: 450 GB/s}");
+  }
+  const bool on_network = has_traffic(*costs.work, &PassWork::network_traffic);
+  if (!device.network_bandwidth && (on_network || (reduces && group.spans_servers()))) {
+    return lacks(on_network ? "network_traffic" : "parameters replicated in several servers",
+                 "network",
+                 "give the bandwidth of its network card, one way: device: {network: 50 GB/s}");
+  }
   return std::nullopt;
 }
 
@@ -57,13 +85,19 @@ std::optional<std::string_view> unsent(const LayerCosts& costs, const Layer& lay
 
 std::optional<Duration> pass_time(const PassWork& work, const DeviceRoofline& device) {
   PLUMBLINE_CHECK(device.link_bandwidth || work.link_traffic.count == 0, work.link_traffic.count);
+  PLUMBLINE_CHECK(device.network_bandwidth || work.network_traffic.count == 0,
+                  work.network_traffic.count);
   double time_s = std::max(ratio(work.flops.count, device.peak.count),
                            ratio(work.memory_traffic.count, device.memory_bandwidth.count)) /
                   device.efficiency;
-  if (device.link_bandwidth) {
-    const double link_s = ratio(work.link_traffic.count, device.link_bandwidth->count);
-    time_s += link_s - std::min(link_s * device.link_overlap, time_s);
-  }
+  const auto sent_s = [](Bytes traffic, const std::optional<BytesPerSecond>& bandwidth) {
+    return bandwidth ? ratio(traffic.count, bandwidth->count) : 0;
+  };
+  const double link_s = sent_s(work.link_traffic, device.link_bandwidth);
+  const double network_s = sent_s(work.network_traffic, device.network_bandwidth);
+  const double hidden_s =
+      std::min(link_s * device.link_overlap + network_s * device.network_overlap, time_s);
+  time_s += link_s + network_s - hidden_s;
   if (time_s * 1e9 > static_cast<double>(kLargestQuantity)) return std::nullopt;
   return round_up(time_s * 1e9);
 }
@@ -82,6 +116,7 @@ std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& dev
   std::size_t all = 0;
   bool has_updates = false;
   bool reduces = false;  // over the group
+  const DeviceGroup& group = model.profile.group;
   for (Measurement& measurement : model.profile.measurements) {
     for (std::size_t i = 0; i < measurement.layers.size(); ++i) {
       LayerCosts& costs = measurement.layers[i];
@@ -91,19 +126,12 @@ std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& dev
       ++estimated;
       const Layer& layer = model.graph.layer({static_cast<std::uint32_t>(i)});
       const std::string& name = layer.name;
-      if (const auto what = unsent(costs, layer, device)) {
-        return input_error(
-            mark,
-            fmt::format("layer '{}' has {}, but the device has no link", clipped(name), *what),
-            "give the bandwidth to its neighbours, one way: device: {link: 450 "
-            "GB/s}");
-      }
+      if (auto problem = unsent(costs, layer, group, device, mark)) return problem;
       const auto forward = pass_time(costs.work->forward, device);
       const auto input = pass_time(costs.work->backward_input, device);
       const auto weight = pass_time(costs.work->backward_weight, device);
-      const auto update = costs.update_given
-                              ? std::optional<Duration>{costs.update.mean}
-                              : update_time(layer, optimizer, model.profile.group.devices, device);
+      const auto update = costs.update_given ? std::optional<Duration>{costs.update.mean}
+                                             : update_time(layer, optimizer, group, device);
       if (!forward || !input || !weight || !update) {
         return input_error(mark, fmt::format("layer '{}' takes longer than the 10^15 ns that are "
                                              "accepted on this device",

@@ -15,21 +15,25 @@ namespace plumbline {
 inline constexpr double kUsualEfficiency = 0.5;
 
 /// What a device does at most, and what share of that is counted on.
-/// Invariants: 0 < efficiency <= 1; 0 <= link_overlap <= 1; peak and memory_bandwidth >= 1.
+/// Invariants: 0 < efficiency <= 1; 0 <= link_overlap, network_overlap <= 1; peak and
+/// memory_bandwidth >= 1.
 struct DeviceRoofline {
   std::string name;  ///< As a report calls it: "h100-sxm in bf16".
   FlopsPerSecond peak;
   BytesPerSecond memory_bandwidth;
   double efficiency = kUsualEfficiency;
-  std::optional<BytesPerSecond> link_bandwidth;  ///< One way, to the device's neighbours.
-  double link_overlap = 0;  ///< Share of link traffic that the same pass's computing hides.
+  std::optional<BytesPerSecond> link_bandwidth;     ///< One way, to neighbours in its server.
+  std::optional<BytesPerSecond> network_bandwidth;  ///< One way, of its own network card.
+  double link_overlap = 0;     ///< Share of link traffic that the same pass's computing hides.
+  double network_overlap = 0;  ///< The same of network traffic.
 };
 
 /// max(flops / (peak x efficiency), memory_traffic / (memory_bandwidth x efficiency))
-/// + link_traffic / link_bandwidth: computing overlaps with memory, and hides link_overlap of the
-/// time on the link as far as it is as long (Williams, Waterman and Patterson 2009, the roofline;
-/// the term of the link is ours). Nothing where that is longer than kLargestQuantity. Requires: a
-/// link bandwidth where there is link traffic.
+/// + link_traffic / link_bandwidth + network_traffic / network_bandwidth: computing overlaps with
+/// memory, and hides link_overlap and network_overlap of the times on the two as far as it is as
+/// long as both (Williams, Waterman and Patterson 2009, the roofline; the terms of link and network
+/// are ours). Nothing where that is longer than kLargestQuantity. Requires: the bandwidth of what
+/// there is traffic over.
 std::optional<Duration> pass_time(const PassWork& work, const DeviceRoofline& device);
 
 /// Whether some layer has work in place of times.
@@ -47,9 +51,10 @@ struct OptimizerBytes {
 /// Gives every layer without times those that its work takes on `device`, and an update, where it
 /// has none, that of the bytes moved at memory_bandwidth x efficiency, and of what its group sends
 /// to add up the gradients of what is replicated, none of which is hidden: an all-reduce, or where
-/// the group shares the steps a reduce-scatter before and an all-gather of the weights behind. The
-/// others keep theirs. Says so in `Profile::estimated`. Errors, at `mark`: link traffic without a
-/// link bandwidth, a layer that takes longer than kLargestQuantity.
+/// the group shares the steps a reduce-scatter before and an all-gather of the weights behind; over
+/// the link, or where the group spans servers over the network cards of all its devices. The
+/// others keep theirs. Says so in `Profile::estimated`. Errors, at `mark`: traffic over a link or a
+/// network that the device has not, a layer that takes longer than kLargestQuantity.
 std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& device,
                                          const OptimizerBytes& optimizer, const Mark& mark);
 

@@ -15,6 +15,7 @@ struct Symbols {
   ExactCount e;  // bytes of a number
   ExactCount T;  // tokens of a micro-batch
   ExactCount R;  // those between products
+  ExactCount M;  // those that it sends to experts
   ExactCount s;  // tokens of a sample
   ExactCount h;  // hidden
   ExactCount a;  // heads
@@ -38,16 +39,18 @@ struct Symbols {
 Symbols symbols_of(const TransformerShape& shape, const TransformerOptions& options) {
   const std::int64_t t = options.tensor_parallel;
   const LatentAttention latent = shape.latent.value_or(LatentAttention{});
+  const std::int64_t between = options.own_tokens() / (options.sequence_parallel ? t : 1);
   return {.e = bytes_of(options.dtype),
           .T = options.own_tokens(),
-          .R = options.sequence_parallel ? options.tokens() / t : options.own_tokens(),
+          .R = between,
+          .M = options.expert_parallel > 1 ? between : options.own_tokens(),
           .s = options.sequence,
           .h = shape.hidden,
           .a = shape.heads / t,
           .g = shape.key_value_heads / t,
           .d = shape.head_dim,
           .f = shape.feed_forward / t,
-          .x = shape.expert_feed_forward / t,
+          .x = shape.expert_feed_forward / (options.expert_parallel > 1 ? 1 : t),
           .E = shape.experts,
           .k = shape.experts_per_token,
           .L = shape.experts / options.expert_parallel,
@@ -116,7 +119,7 @@ class Deriver {
       layer.kept.push_back(
           {"q and k before their norms", "e T (a + g) d", n_.e * n_.T * (n_.a + n_.g) * n_.d});
     finish_attention(layer, {"input of the projection", "e T a d", n_.e * n_.T * n_.a * n_.d});
-    if (options_.context_parallel > 1) gather_context(layer);
+    gather_context(layer, {"keys and values", "2 g d", 2 * n_.g * n_.d});
     return layer;
   }
 
@@ -165,6 +168,7 @@ class Deriver {
     layer.kept.push_back({"queries, keys, values", "e T a (2 n + 2 r + v)",
                           n_.e * n_.T * n_.a * (2 * of_query + n_.v)});
     finish_attention(layer, {"input of the projection", "e T a v", n_.e * n_.T * n_.a * n_.v});
+    gather_context(layer, {"keys and values", "a (n + r + v)", n_.a * (of_query + n_.v)});
     return layer;
   }
 
@@ -187,6 +191,7 @@ class Deriver {
                           inner_count() * n_.e * n_.T * n_.f});
     add_kept_tokens(layer, "output, the residual added");
     finish(layer, sum(layer.parameters), {});
+    share_products(layer);
     return layer;
   }
 
@@ -204,28 +209,32 @@ class Deriver {
       layer.parameters.push_back({"gate, up, down of the shared experts", "3 h y", shared});
     const std::int64_t unused = shape_.experts - shape_.experts_per_token;
     layer.idle_parameters = unused * expert;
-    layer.flops.push_back({{"router", "2 T h E", 2 * n_.T * n_.h * n_.E}});
+    const std::string m = n_.M.value() == n_.T.value() ? "T" : "R";
+    layer.flops.push_back({{"router", "2 " + m + " h E", 2 * n_.M * n_.h * n_.E}});
     layer.flops.push_back(
-        {{"gate, up, down of k experts", "6 k T h x", 6 * n_.k * n_.T * n_.h * n_.x}});
+        {{"gate, up, down of k experts", "6 k " + m + " h x", 6 * n_.k * n_.M * n_.h * n_.x}});
     if (has_shared())
       layer.flops.push_back(
           {{"gate, up, down of the shared experts", "6 T h y", 2 * n_.T * shared}});
     add_norm_output(layer);
-    layer.kept.push_back({"the router's shares, fp32", "4 T E", 4 * n_.T * n_.E});
-    layer.kept.push_back({"tokens as each expert gets them", "k e T h", n_.k * whole_bytes()});
-    layer.kept.push_back({inner_tensors(), fmt::format("{} k e T x", inner_count()),
-                          inner_count() * n_.k * n_.e * n_.T * n_.x});
-    layer.kept.push_back({"outputs of the experts", "k e T h", n_.k * whole_bytes()});
+    const ExactCount sent = n_.k * n_.e * n_.M * n_.h;
+    layer.kept.push_back({"the router's shares, fp32", "4 " + m + " E", 4 * n_.M * n_.E});
+    layer.kept.push_back({"tokens as each expert gets them", "k e " + m + " h", sent});
+    layer.kept.push_back({inner_tensors(), fmt::format("{} k e {} x", inner_count(), m),
+                          inner_count() * n_.k * n_.e * n_.M * n_.x});
+    layer.kept.push_back({"outputs of the experts", "k e " + m + " h", sent});
     if (has_shared()) {
       layer.kept.push_back({"gate, its activation, up, their product of the shared experts",
                             "4 e T y", 4 * n_.e * n_.T * n_.y});
     }
     add_kept_tokens(layer, "output, the residual added");
     // With tokens enough every expert has some.
-    const ExactCount choices = n_.k * n_.T;
+    const ExactCount choices = n_.k * n_.M;
     const std::int64_t busy = std::min(choices.value(), n_.L.value());
     finish(layer, n_.h + n_.h * n_.E + busy * expert + shared, {});
-    if (is_exchanged()) layer.exchanged = 2 * n_.k * whole_bytes();  // there and back
+    // Whole experts take their own tokens as they are; shared ones are products as any other.
+    if (!is_exchanged() || has_shared()) share_products(layer);
+    if (is_exchanged()) layer.exchanged = 2 * sent;  // there and back
     return layer;
   }
 
@@ -241,6 +250,7 @@ class Deriver {
     add_norm_output(layer);
     layer.kept.push_back({"logits for the loss, fp32", "4 T V", 4 * n_.T * n_.V});
     finish(layer, sum(layer.parameters), {});
+    share_products(layer);
     layer.output = {};
     // Of its output the loss alone: a number for each token.
     layer.all_reduced = {};
@@ -284,13 +294,17 @@ class Deriver {
     layer.kept.push_back(std::move(projected));
     add_kept_tokens(layer, "output, the residual added");
     finish(layer, sum(layer.parameters), passing);
+    share_products(layer);
   }
   /// Keys and values of all tokens are written and read as they come, and in the backward their
-  /// gradients as they go.
-  void gather_context(LayerDerivation& layer) const {
-    layer.keys_and_values = options_.context_parallel * n_.e * n_.T * 2 * n_.g * n_.d;
-    layer.forward_traffic += 2 * layer.keys_and_values;
-    layer.input_traffic += 4 * layer.keys_and_values;
+  /// gradients as they go. Of one token: `numbers`.
+  void gather_context(LayerDerivation& layer, const Term& numbers) const {
+    const std::int64_t devices = options_.context_parallel;
+    if (devices == 1) return;
+    const ExactCount all = devices * n_.e * n_.T * numbers.value;
+    layer.keys_and_values = {numbers.what, fmt::format("e {} T {}", devices, numbers.formula), all};
+    layer.forward_traffic += 2 * all;
+    layer.input_traffic += 4 * all;
   }
   void add_norm(LayerDerivation& layer) const {
     layer.parameters.push_back(
@@ -306,16 +320,20 @@ class Deriver {
   /// What all layers that multiply have in common: each kept tensor is written and read once in the
   /// forward, read once in either backward, and its gradient written and read once for the input
   /// and read once for the weights; the weights are read once in a pass, their gradient written.
-  /// What is gathered or added up over the group is written and read besides.
   void finish(LayerDerivation& layer, ExactCount touched, ExactCount passing) const {
     const ExactCount weights = n_.e * touched;
     const ExactCount kept = sum(layer.kept);
-    if (by_tokens()) passing += 2 * whole_bytes();
     layer.output = hidden_bytes();
     layer.forward_traffic = weights + hidden_bytes() + 2 * kept + passing;
     layer.input_traffic = weights + 3 * kept + passing;
     layer.weight_traffic = weights + 2 * kept;
+  }
+  /// What a tensor-parallel group does around its products: what is gathered or added up over it
+  /// is written and read besides.
+  void share_products(LayerDerivation& layer) const {
     if (by_tokens()) {
+      layer.forward_traffic += 2 * whole_bytes();
+      layer.input_traffic += 2 * whole_bytes();
       layer.weight_traffic += 2 * whole_bytes();
       layer.gathered = 2 * whole_bytes();  // gathered in front, reduce-scattered behind
       layer.input_gathered = 2 * whole_bytes();
@@ -347,7 +365,6 @@ LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
   first.gathered += second.gathered;
   first.input_gathered += second.input_gathered;
   first.exchanged += second.exchanged;
-  first.keys_and_values += second.keys_and_values;
   return first;
 }
 
@@ -410,7 +427,7 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
   }
   if (options.sequence_parallel)
     lines.push_back(
-        fmt::format("R = {} of these tokens between products", shared(options.tokens(), n.R)));
+        fmt::format("R = {} of these tokens between products", shared(options.own_tokens(), n.R)));
   const auto dense_blocks = [&] {
     for (std::int64_t i = 0; i < shape.blocks; ++i) {
       if (!shape.has_experts(i)) return true;
@@ -421,7 +438,10 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
     lines.push_back(fmt::format("f = {} inner width of an MLP", shared(shape.feed_forward, n.f)));
   if (shape.experts > 0) {
     lines.push_back(fmt::format("E = {} experts, k = {} for each token, x = {} inner width of each",
-                                n.E.value(), n.k.value(), shared(shape.expert_feed_forward, n.x)));
+                                n.E.value(), n.k.value(),
+                                options.expert_parallel > 1
+                                    ? std::to_string(n.x.value())
+                                    : shared(shape.expert_feed_forward, n.x)));
   }
   if (options.expert_parallel > 1) {
     lines.push_back(fmt::format("L = {} / {} = {} experts on each device", n.E.value(),

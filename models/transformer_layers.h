@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,14 +24,26 @@ struct TransformerOptions {
   std::int64_t tensor_parallel = 1;
   /// They also share what stands between the products, by tokens.
   bool sequence_parallel = false;
-  /// Devices that share the experts of every layer, each with tokens of its own (Lepikhin et al.
-  /// 2020, GShard, section 3).
-  std::int64_t expert_parallel = 1;
   /// Devices that share the tokens of every sample; attention gathers the keys and values of all of
-  /// them (Liu et al. 2023, Ring Attention, section 3; without latent attention).
+  /// them (Liu et al. 2023, Ring Attention, section 3). With tensor_parallel each of them is such a
+  /// group.
   std::int64_t context_parallel = 1;
+  /// Devices that share the experts of every layer, each with tokens of its own (Lepikhin et al.
+  /// 2020, GShard, section 3): those that share layers or samples, and others with samples of their
+  /// own, each expert whole on one of them (Liu et al. 2025, MoE Parallel Folding, section 3).
+  std::int64_t expert_parallel = 1;
+  /// Of all of these; those of a tensor-parallel group are neighbours, then those of a
+  /// context-parallel one. Nothing: all are in one server.
+  std::optional<std::int64_t> devices_per_server;
   bool flash_attention = true;  ///< Scores are never kept, and only those not masked are computed.
   bool split_blocks = false;    ///< Attention and MLP as layers of their own.
+
+  /// Devices that a scenario's device stands for.
+  std::int64_t group() const { return std::max(expert_parallel, devices_per_sample()); }
+  std::int64_t devices_per_sample() const { return tensor_parallel * context_parallel; }
+  bool fits_in_server(std::int64_t devices) const {
+    return !devices_per_server || devices <= *devices_per_server;
+  }
 
   std::int64_t tokens() const { return sequence * batch; }
   /// Of a micro-batch of the device, of which context parallelism leaves others the rest.
@@ -56,8 +70,8 @@ struct WorkTerm {
 /// Transformer Models"), section 4.1, without dropout: every input of a matrix product, of a norm
 /// and of a nonlinear function. The layer's own input is not among them, its output is: the next
 /// norm keeps it. Tensor parallelism divides what their section 4.2.1 divides,
-/// sequence parallelism the rest (4.2.2), but for the tokens that experts get. Of latent attention
-/// every device of the group compresses all tokens.
+/// sequence parallelism the rest (4.2.2), but for the tokens that experts get where they are
+/// divided, too. Of latent attention every device of the group compresses all tokens.
 struct LayerDerivation {
   std::string kind;              ///< "embedding", "block", "attention", "mlp", "moe", "head", ...
   std::vector<Term> parameters;  ///< Numbers, not bytes.
@@ -75,7 +89,7 @@ struct LayerDerivation {
   ExactCount input_gathered;     ///< And the backward for the input.
   ExactCount exchanged;          ///< Bytes of tokens on their way to experts and back, in each of
                                  ///< forward and backward for the input: a share stays.
-  ExactCount keys_and_values;    ///< Bytes of those of all devices that share a sample: the forward
+  Term keys_and_values;          ///< Bytes of those of all devices that share a sample: the forward
                                  ///< gathers them, the backward for the input again, and scatters
                                  ///< their gradients.
 };
@@ -89,9 +103,10 @@ ExactCount weight_flops(const LayerDerivation& layer);
 std::vector<std::string> symbol_lines(const TransformerShape& shape,
                                       const TransformerOptions& options);
 
-/// The layers from the embedding to the head. Requires: tensor_parallel divides heads,
-/// key_value_heads and the widths of the MLPs; with sequence_parallel it is above 1 and
-/// divides the sequence, too; context_parallel divides the sequence.
+/// The layers from the embedding to the head. Requires: context_parallel divides the sequence;
+/// tensor_parallel divides heads, key_value_heads and the widths of the MLPs; with
+/// sequence_parallel it is above 1 and divides the tokens of each device, too; expert_parallel is 1
+/// or a multiple of devices_per_sample(), and beside tensor_parallel there is sequence_parallel.
 std::vector<LayerDerivation> derive_layers(const TransformerShape& shape,
                                            const TransformerOptions& options);
 

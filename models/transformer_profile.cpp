@@ -3,7 +3,6 @@
 #include "models/transformer_profile.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -32,7 +31,8 @@ Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& opt
   must_divide(shape.heads, "attention heads");
   if (!shape.latent) must_divide(shape.key_value_heads, "heads of keys and values");
   must_divide(shape.feed_forward, "columns of an MLP");
-  if (shape.experts > 0) must_divide(shape.expert_feed_forward, "columns of an expert");
+  if (shape.experts > 0 && options.expert_parallel == 1)
+    must_divide(shape.expert_feed_forward, "columns of an expert");
   if (shape.shared_feed_forward > 0)
     must_divide(shape.shared_feed_forward, "columns of the shared experts");
   if (const std::int64_t p = options.expert_parallel; p > 1) {
@@ -46,18 +46,18 @@ Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& opt
                               shape.experts),
                   "every device of the group gets as many"));
     }
+    if (const std::int64_t each = options.devices_per_sample(); p % each != 0) {
+      problems.push_back(refused(
+          fmt::format("--expert-parallel is {}, no multiple of the {} devices of a sample "
+                      "(--tensor-parallel {} x --context-parallel {})",
+                      p, each, t, options.context_parallel),
+          "experts are shared by all of them, whole, and by others with samples of their own"));
+    }
+    if (t > 1 && !options.sequence_parallel)
+      problems.push_back(
+          refused("--expert-parallel with --tensor-parallel needs --sequence-parallel",
+                  "so that each device sends tokens of its own to the experts"));
   }
-  const std::pair<std::int64_t, std::string_view> groups[] = {
-      {options.expert_parallel, "--expert-parallel"},
-      {options.context_parallel, "--context-parallel"},
-      {t, "--tensor-parallel"}};
-  std::vector<std::string_view> given;
-  for (const auto& [devices, option] : groups) {
-    if (devices > 1) given.push_back(option);
-  }
-  if (given.size() > 1)
-    problems.push_back(refused(fmt::format("{}", fmt::join(given, " with ")),
-                               "one of them: groups within groups are not counted"));
   if (const std::int64_t p = options.context_parallel; p > 1) {
     if (options.sequence % (2 * p) != 0)
       problems.push_back(refused(
@@ -66,15 +66,25 @@ Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& opt
                       p, 2 * p, options.sequence),
           "each device takes a part from the front and one from the back, so that all have as many "
           "scores"));
-    if (shape.latent)
-      problems.push_back(refused("--context-parallel with latent attention",
-                                 "what its devices would gather is not counted"));
+  }
+  if (const auto server = options.devices_per_server) {
+    const auto must_fill = [&](std::int64_t devices, std::string_view what) {
+      if (std::max(devices, *server) % std::min(devices, *server) == 0) return;
+      problems.push_back(
+          refused(fmt::format("--devices-per-server is {}, which the {} of {} does not fill",
+                              *server, what, devices),
+                  "servers hold several of these, or these several servers"));
+    };
+    must_fill(t, "tensor-parallel group");
+    must_fill(options.group(), "group");
   }
   if (options.sequence_parallel) {
     if (t == 1)
       problems.push_back(refused("--sequence-parallel without --tensor-parallel",
                                  "it divides what the devices of such a group would each hold"));
-    must_divide(options.sequence, "tokens of a sample");
+    must_divide(
+        options.sequence / options.context_parallel,
+        options.context_parallel > 1 ? "tokens of a sample on each device" : "tokens of a sample");
   }
   if (shape.learned_positions && options.sequence > shape.positions) {
     problems.push_back(refused(fmt::format("--sequence is {}, but the model has a table of {} "
@@ -94,9 +104,10 @@ std::optional<Diagnostic> refuse_large(const LayerDerivation& layer, const std::
     return largest;
   };
   const bool too_much_work = !forward_flops(layer).is_exact() || !input_flops(layer).is_exact();
-  if (!too_much_work && most({parameter_bytes, sum(layer.kept), layer.output, layer.forward_traffic,
-                              layer.input_traffic, layer.weight_traffic, 2 * layer.all_reduced,
-                              layer.exchanged, 2 * layer.keys_and_values}) <= kLargestQuantity)
+  if (!too_much_work &&
+      most({parameter_bytes, sum(layer.kept), layer.output, layer.forward_traffic,
+            layer.input_traffic, layer.weight_traffic, 2 * layer.all_reduced, layer.exchanged,
+            2 * layer.keys_and_values.value}) <= kLargestQuantity)
     return std::nullopt;
   return refused(fmt::format("layer '{}' has {}", name,
                              too_much_work ? "more than the 2^53 FLOPs that are counted"
@@ -145,15 +156,22 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer,
       lines.emplace_back(
           "  behind each norm in each of the three: twice e T h, gathered or added up");
     if (layer.exchanged.value() > 0) {
+      const std::int64_t devices = options.group();
+      const std::int64_t near = std::min(options.devices_per_server.value_or(devices), devices);
       lines.push_back(
-          fmt::format("link_traffic, forward and backward for the input: of {} = 2 k e T h",
-                      layer.exchanged.value()));
-      lines.push_back(fmt::format("  (tokens to experts and back) {} / {}",
-                                  options.expert_parallel - 1, options.expert_parallel));
+          fmt::format("link_traffic, forward and backward for the input: of {} = 2 k e {} h",
+                      layer.exchanged.value(), options.sequence_parallel ? "R" : "T"));
+      lines.push_back(fmt::format(
+          "  (tokens to experts and back) {} / {}{}", near - 1, devices,
+          near < devices ? fmt::format("; network_traffic: {} / {}", devices - near, devices)
+                         : ""));
     }
-    if (const std::int64_t devices = options.context_parallel; layer.keys_and_values.value() > 0) {
-      lines.push_back(fmt::format("link_traffic, forward: of {} = 2 e {} T g d (keys and values)",
-                                  layer.keys_and_values.value(), devices));
+    if (const Term& gathered = layer.keys_and_values; gathered.value.value() > 0) {
+      const std::int64_t devices = options.context_parallel;
+      lines.push_back(
+          fmt::format("{}_traffic, forward: of {} = {} ({})",
+                      options.fits_in_server(options.devices_per_sample()) ? "link" : "network",
+                      gathered.value.value(), gathered.formula, gathered.what));
       lines.push_back(
           fmt::format("  {} / {}; backward for the input: twice that; and", devices - 1, devices));
       lines.emplace_back("  memory_traffic: each is written and read besides");
@@ -162,21 +180,62 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer,
   return lines;
 }
 
+/// Bytes that each device sends to others of its group, by the way that they take.
+struct Sent {
+  Bytes link;     ///< Within a server.
+  Bytes network;  ///< Between servers.
+
+  friend Sent operator+(const Sent& a, const Sent& b) {
+    return {a.link + b.link, a.network + b.network};
+  }
+};
+
+/// Of products that a tensor-parallel group shares. A ring that spans servers goes over the cards
+/// of all its members.
+Sent sent_by_products(ExactCount all_reduced, ExactCount gathered,
+                      const TransformerOptions& options) {
+  const std::int64_t devices = options.tensor_parallel;
+  const Bytes bytes =
+      ring_volume({all_reduced.value()}, devices) + share_volume({gathered.value()}, devices);
+  if (options.fits_in_server(devices)) return {bytes, {}};
+  return {{}, {(bytes.count + *options.devices_per_server - 1) / *options.devices_per_server}};
+}
+
+/// Of keys and values, on their way around the devices that share a sample: a step is over when the
+/// slowest of them is.
+Sent sent_by_context(const LayerDerivation& layer, const TransformerOptions& options) {
+  const Bytes bytes = share_volume({layer.keys_and_values.value.value()}, options.context_parallel);
+  if (options.fits_in_server(options.devices_per_sample())) return {bytes, {}};
+  return {{}, bytes};
+}
+
+/// Of tokens on their way to experts, which are everywhere in the group, and back.
+Sent sent_to_experts(const LayerDerivation& layer, const TransformerOptions& options) {
+  const Bytes all = {layer.exchanged.value()};
+  const std::int64_t devices = options.group();
+  const std::int64_t servers =
+      options.fits_in_server(devices) ? 1 : devices / *options.devices_per_server;
+  const Bytes network = share_volume(all, servers);
+  return {share_volume(all, devices) - network, network};
+}
+
 LayerWork work_of(const LayerDerivation& layer, const TransformerOptions& options) {
-  const std::int64_t group = options.tensor_parallel;
-  const Bytes exchanged = share_volume({layer.exchanged.value()}, options.expert_parallel);
-  const Bytes context = share_volume({layer.keys_and_values.value()}, options.context_parallel);
-  const auto link = [&](ExactCount all_reduced, ExactCount gathered) {
-    return ring_volume({all_reduced.value()}, group) + share_volume({gathered.value()}, group) +
-           exchanged + context;
-  };
-  return {.forward = {{forward_flops(layer).value()},
-                      {layer.forward_traffic.value()},
-                      link(layer.all_reduced, layer.gathered)},
-          .backward_input = {{input_flops(layer).value()},
-                             {layer.input_traffic.value()},
-                             link(layer.input_all_reduced, layer.input_gathered) + context},
-          .backward_weight = {{weight_flops(layer).value()}, {layer.weight_traffic.value()}, {}}};
+  const Sent context = sent_by_context(layer, options);
+  const Sent tokens = sent_to_experts(layer, options);
+  const Sent forward =
+      sent_by_products(layer.all_reduced, layer.gathered, options) + tokens + context;
+  const Sent input = sent_by_products(layer.input_all_reduced, layer.input_gathered, options) +
+                     tokens + context + context;
+  return {
+      .forward = {{forward_flops(layer).value()},
+                  {layer.forward_traffic.value()},
+                  forward.link,
+                  forward.network},
+      .backward_input = {{input_flops(layer).value()},
+                         {layer.input_traffic.value()},
+                         input.link,
+                         input.network},
+      .backward_weight = {{weight_flops(layer).value()}, {layer.weight_traffic.value()}, {}, {}}};
 }
 
 double as_double(ExactCount count) {
@@ -213,42 +272,62 @@ constexpr std::string_view kReplicated =
 /// do, in numbers.
 ExactCount replicated_parameters(const LayerDerivation& layer, const TransformerOptions& options) {
   ExactCount replicated;
-  if (options.expert_parallel * options.context_parallel == 1) return replicated;
+  if (options.group() == options.tensor_parallel) return replicated;
   for (const Term& term : layer.parameters) {
     if (!term.is_split) replicated += term.value;
   }
   return replicated;
 }
 
-/// Of experts that a group of devices shares.
+/// What a device of the scenario stands for, and what the devices of such a group share.
 void add_group_notes(const TransformerShape& shape, const TransformerOptions& options,
                      std::vector<std::string>& notes) {
-  const std::int64_t devices = options.expert_parallel;
+  const std::int64_t t = options.tensor_parallel;
+  const std::int64_t each = options.devices_per_sample();
+  const std::int64_t samples = options.group() / each * options.batch;
+  notes.push_back(
+      fmt::format("each device stands for a group of {}: cluster.devices counts groups, and all "
+                  "bytes are those of one device of the group",
+                  options.group()));
+  if (t > 1)
+    notes.push_back(
+        fmt::format("{} share each layer: {}", t,
+                    options.sequence_parallel ? "all-gathers and reduce-scatters" : "all-reduces"));
+  if (t > 1 && shape.latent)
+    notes.emplace_back(
+        "every device of these compresses all tokens, and sends tokens as wide as between blocks, "
+        "where it could send compressed ones");
+  if (options.context_parallel > 1)
+    notes.push_back(fmt::format("{} share the tokens of each sample: keys and values",
+                                options.context_parallel));
+  if (options.expert_parallel > 1) {
+    notes.push_back(fmt::format(
+        "all share the experts, {} of a layer on each, and tokens are taken to spread evenly over "
+        "them; {} micro-batches of {} of {} own: the samples of a micro-batch in a scenario are "
+        "those of the whole group, {}",
+        shape.experts / options.expert_parallel,
+        each > 1 ? fmt::format("every {} train", each) : "each trains", options.batch,
+        each > 1 ? "their" : "its", samples));
+  }
+  const std::string ways =
+      options.fits_in_server(options.group())
+          ? "link_traffic, over the link of cluster.device; cluster.link is that of one to its "
+            "peer "
+            "in another group"
+          : "link_traffic and, between servers, network_traffic, over the link and the network of "
+            "cluster.device; cluster.link: network is that between groups";
+  notes.push_back("what they send each other is " + ways);
+  if (options.group() == t) return;
   ExactCount replicated;
   for (const LayerDerivation& layer : derive_layers(shape, options))
     replicated += replicated_parameters(layer, options);
   notes.push_back(fmt::format(
-      "tokens are taken to spread evenly over the experts; each device stands for a group of {}, "
-      "each with {} experts of a layer and micro-batches of {} of its own: the samples of a "
-      "micro-batch in a scenario are those of the whole group, {}",
-      devices, shape.experts / devices, options.batch, options.batch * devices));
-  notes.emplace_back(
-      "all bytes are those of one device of the group; what tokens send to experts and back goes "
-      "over the link of cluster.device: give it that of the network where a group spans servers");
-  notes.push_back(fmt::format(
-      "the {} parameters that are no experts' are replicated on each device of the group: {}",
-      replicated.value(), kReplicated));
-}
-
-/// Of samples that a group of devices shares.
-void add_context_notes(const TransformerOptions& options, std::vector<std::string>& notes) {
-  notes.push_back(fmt::format(
-      "each device stands for a group of {} that share the tokens of each sample: all bytes are "
-      "those of one of them, and keys and values go over the link of cluster.device; "
-      "link_overlap says how much of that attention hides",
-      options.context_parallel));
-  notes.push_back(
-      fmt::format("all parameters are replicated on each device of the group: {}", kReplicated));
+      "{} on {} of the group: {}",
+      options.expert_parallel > 1 ? fmt::format("the {} parameters that are no experts' are "
+                                                "replicated",
+                                                replicated.value())
+                                  : "all parameters are replicated",
+      t > 1 ? fmt::format("every {}th device", t) : "each device", kReplicated));
 }
 
 std::vector<std::string> notes_of(const TransformerShape& shape,
@@ -261,8 +340,7 @@ std::vector<std::string> notes_of(const TransformerShape& shape,
   if (shape.has_experts() && options.expert_parallel == 1)
     notes.emplace_back(
         "tokens are taken to spread evenly over the experts, and every device holds all of them");
-  if (options.expert_parallel > 1) add_group_notes(shape, options, notes);
-  if (options.context_parallel > 1) add_context_notes(options, notes);
+  if (options.group() > 1) add_group_notes(shape, options, notes);
   if (shape.further_predictions > 0)
     notes.emplace_back("the modules that predict further tokens are not counted");
   if (shape.window && *shape.window < options.sequence) {
@@ -277,21 +355,6 @@ std::vector<std::string> notes_of(const TransformerShape& shape,
                     "for",
                     options.sequence, shape.positions));
   }
-  if (options.tensor_parallel > 1)
-    notes.push_back(fmt::format(
-        "each device stands for a group of {}: cluster.devices counts groups; {} in the group are "
-        "link_traffic",
-        options.tensor_parallel,
-        options.sequence_parallel ? "all-gathers and reduce-scatters" : "all-reduces"));
-  if (options.tensor_parallel > 1 && shape.latent)
-    notes.emplace_back(
-        "every device of the group compresses all tokens, and its link carries tokens as wide as "
-        "between blocks, where it could carry compressed ones");
-  if (options.tensor_parallel > 1)
-    notes.emplace_back(
-        "all bytes are those of one device of the group: cluster.link is that of one to its peer "
-        "in "
-        "another group");
   notes.emplace_back(
       "training.optimizer_state says how many bytes the optimizer holds for each byte of "
       "parameters, training.gradients how many their gradients take; without them 0 and 1");
@@ -300,14 +363,17 @@ std::vector<std::string> notes_of(const TransformerShape& shape,
 
 /// What utilization is counted of: what no device computes twice, nor of scores that are masked.
 DeviceGroup group_of(const TransformerShape& shape, TransformerOptions options) {
-  const std::int64_t devices =
-      options.tensor_parallel * options.expert_parallel * options.context_parallel;
-  if (devices == 1 && options.flash_attention) return {};
-  const auto members = static_cast<double>(options.expert_parallel);
+  if (options.group() == 1 && options.flash_attention) return {};
+  DeviceGroup group;
+  group.devices = options.group();
+  group.tensor_parallel = options.tensor_parallel;
+  if (group.devices > 1) group.devices_per_server = options.devices_per_server;
+  const auto samples = static_cast<double>(options.group() / options.devices_per_sample());
   options.flash_attention = true;
-  const double forward = members * totals_of(shape, options).forward_flops;
-  if (forward > static_cast<double>(ExactCount::kLargest)) return {devices, std::nullopt};
-  return {devices, Flops{static_cast<std::int64_t>(forward)}};
+  const double forward = samples * totals_of(shape, options).forward_flops;
+  if (forward <= static_cast<double>(ExactCount::kLargest))
+    group.forward = Flops{static_cast<std::int64_t>(forward)};
+  return group;
 }
 
 std::vector<std::string> head_lines(const TransformerShape& shape,
@@ -330,7 +396,7 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
 
   // Layers with their costs; the first of each kind shows its formulas.
   Measurement measurement;
-  measurement.batch = options.batch * options.expert_parallel;
+  measurement.batch = options.batch * (options.group() / options.devices_per_sample());
   std::vector<Layer> layers;
   layers.reserve(derived.size());
   measurement.layers.reserve(derived.size());
@@ -379,6 +445,9 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
   if (options.context_parallel > 1)
     profile.model.profile.provenance.emplace("context_parallel",
                                              std::to_string(options.context_parallel));
+  if (options.devices_per_server)
+    profile.model.profile.provenance.emplace("devices_per_server",
+                                             std::to_string(*options.devices_per_server));
   profile.comments.head = head_lines(shape, options);
   profile.notes = notes_of(shape, options);
   for (const std::string& note : profile.notes) profile.comments.head.push_back("note: " + note);

@@ -36,6 +36,7 @@ DeviceChoice read_device_keys(SectionReader& section, Diagnostics& problems) {
   if (auto rate = section.bandwidth("memory_bandwidth")) device.memory_bandwidth = rate->value;
   if (auto size = section.bytes("memory")) device.memory = size->value;
   if (auto rate = section.bandwidth("link")) device.link_bandwidth = rate->value;
+  if (auto rate = section.bandwidth("network")) device.network_bandwidth = rate->value;
   if (auto share = section.real("efficiency")) {
     device.efficiency = share->value;
     if (share->value <= 0)
@@ -45,6 +46,7 @@ DeviceChoice read_device_keys(SectionReader& section, Diagnostics& problems) {
           "the share of its peaks that is counted on, above 0 and at most 1");
   }
   if (auto share = section.real("link_overlap")) device.link_overlap = share->value;
+  if (auto share = section.real("network_overlap")) device.network_overlap = share->value;
   section.finish();
   return device;
 }
@@ -112,7 +114,9 @@ Result<DeviceRoofline> roofline_of(const DeviceChoice& device, std::optional<Num
   roofline.memory_bandwidth = *device.memory_bandwidth;
   roofline.efficiency = device.efficiency;
   roofline.link_bandwidth = device.link_bandwidth;
+  roofline.network_bandwidth = device.network_bandwidth;
   roofline.link_overlap = device.link_overlap;
+  roofline.network_overlap = device.network_overlap;
   return roofline;
 }
 

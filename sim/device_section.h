@@ -17,14 +17,16 @@ struct DeviceChoice {
   std::optional<BytesPerSecond> memory_bandwidth;
   std::optional<Bytes> memory;
   std::optional<BytesPerSecond> link_bandwidth;
+  std::optional<BytesPerSecond> network_bandwidth;
   double efficiency = kUsualEfficiency;
   double link_overlap = 0;
+  double network_overlap = 0;
   Mark mark;
 };
 
 /// Reads `device` of the cluster section: the name of a preset, or a map of preset, peak,
-/// memory_bandwidth, efficiency, memory, link and link_overlap. Adds all that is wrong to
-/// `problems`.
+/// memory_bandwidth, efficiency, memory, link, network and their overlaps. Adds all that is wrong
+/// to `problems`.
 std::optional<DeviceChoice> read_device(SectionReader& cluster, Diagnostics& problems);
 
 /// Where `change` sets a key of a device that the tree of a scenario has by its name alone: makes

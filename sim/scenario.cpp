@@ -133,8 +133,9 @@ class ScenarioReader {
                    const std::vector<std::string>& words) {
     if (!node || node->kind != YamlNode::Kind::scalar) return false;
     error(node->mark,
-          fmt::format("{} is '{}', where a map of keys or '{}' is wanted", path,
-                      clipped(node->text), fmt::join(words, "' or '")),
+          fmt::format("{} is '{}', where a map of keys or {}'{}' is wanted", path,
+                      clipped(node->text), words.size() > 1 ? "one of " : "",
+                      fmt::join(words, "', '")),
           did_you_mean(node->text, words));
     return true;
   }
@@ -145,8 +146,8 @@ class ScenarioReader {
       measured_link_ = node->mark;
       return {};
     }
-    if (is_word(node, "device")) return device_link(section, *node);
-    if (refuse_word(node, section.path_of(key), {"measured", "device"})) return {};
+    if (is_word(node, "device") || is_word(node, "network")) return device_link(section, *node);
+    if (refuse_word(node, section.path_of(key), {"measured", "device", "network"})) return {};
     auto link_section = section.section(key);
     if (!link_section) return {};
     const Link link = read_link_keys(*link_section);
@@ -154,12 +155,21 @@ class ScenarioReader {
     return link;
   }
 
-  /// `link: device`: the links that the device itself has.
+  /// `link: device` and `link: network`: the links that the device itself has.
   Link device_link(const SectionReader& section, const YamlNode& node) {
-    if (device_ && device_->link_bandwidth) return {{}, device_->link_bandwidth};
-    if (device_ || !section.has("device"))  // else what is wrong with it is told
+    const bool network = node.text == "network";
+    if (device_) {
+      const auto& bandwidth = network ? device_->network_bandwidth : device_->link_bandwidth;
+      if (bandwidth) return {{}, bandwidth};
+    }
+    if (!device_ && section.has("device")) return {};  // what is wrong with it is told
+    if (network) {
+      error(node.mark, "cluster.link is 'network', but cluster.device gives no network",
+            "such as device: {network: 50 GB/s}");
+    } else {
       error(node.mark, "cluster.link is 'device', but cluster.device gives no link",
             "name a preset (plumbline list presets), or give device: {link: 450 GB/s}");
+    }
     return {};
   }
 
@@ -352,16 +362,21 @@ class ScenarioReader {
   /// What the group that a device stands for holds of each layer more than once.
   void settle_group() {
     Model& model = scenario_.model;
-    const std::int64_t devices = model.profile.group.devices;
+    const std::int64_t replicas = model.profile.group.replicas();
     for (const Layer& layer : model.graph.layers()) {
-      if (layer.replicated == Bytes{} || devices > 1) continue;
-      return error(scenario_.model_mark,
-                   fmt::format("layer '{}' has {} of replicated parameters, but the model has no "
-                               "group of devices",
-                               clipped(layer.name), to_text(layer.replicated)),
-                   "group: {devices: 8} in the profile, or in model beside layers written there");
+      if (layer.replicated == Bytes{} || replicas > 1) continue;
+      const std::int64_t devices = model.profile.group.devices;
+      return error(
+          scenario_.model_mark,
+          fmt::format("layer '{}' has {} of replicated parameters, but {}", clipped(layer.name),
+                      to_text(layer.replicated),
+                      devices > 1 ? fmt::format("all {} devices of the group divide its matrices "
+                                                "(group.tensor_parallel)",
+                                                devices)
+                                  : "the model has no group of devices"),
+          "group: {devices: 8} in the profile, or in model beside layers written there");
     }
-    if (scenario_.sharded_optimizer) model.graph.share_steps(devices);
+    if (scenario_.sharded_optimizer) model.graph.share_steps(replicas);
   }
 
   /// Times for the layers that give FLOPs and bytes instead.

@@ -48,12 +48,19 @@ const SectionFormat& device_format() {
            {"memory", {bytes()}, "Its memory; cluster.memory goes before it."},
            {"link",
             {bandwidth()},
-            "The bandwidth of its own link, each way: what `link: "
-            "device` takes."},
+            "The bandwidth of its own link, each way: what `link: device` takes."},
+           {"network",
+            {bandwidth()},
+            "The bandwidth of its own network card, each way: what `link: network` takes, and a "
+            "layer's network_traffic."},
            {"efficiency", {real(1)}, "The share of its peaks that is counted on, above 0.", "0.5"},
            {"link_overlap",
             {real(1)},
             "The share of a layer's link_traffic that the layer's computing hides.",
+            "0"},
+           {"network_overlap",
+            {real(1)},
+            "The share of a layer's network_traffic that the layer's computing hides.",
             "0"}},
       .some_group = {{"preset"}, {"peak", "memory_bandwidth"}}};
   return device;
@@ -83,9 +90,9 @@ const SectionFormat& cluster_format() {
                 "What the devices are, for layers that give FLOPs instead of times: a preset "
                 "(plumbline list presets) or its numbers."},
                {"link",
-                {section(&link_format), words({"measured", "device"})},
-                "The link of each ordered pair of devices; `measured`: the profile's; `device`: "
-                "that of cluster.device; absent: free."},
+                {section(&link_format), words({"measured", "device", "network"})},
+                "The link of each ordered pair of devices; `measured`: the profile's; `device` and "
+                "`network`: the link and the network card of cluster.device; absent: free."},
                {"slowdown",
                 {words({"measured", "none"})},
                 "Whether devices of one machine slow each other down as the profile says they do; "

@@ -238,7 +238,9 @@ class ModelMaker {
       block.forward = time();
       block.backward = time();
     }
-    if (flip()) model.profile.group = {1 + below(1000), std::nullopt};
+    if (flip()) model.profile.group.tensor_parallel = 1 + below(10);
+    model.profile.group.devices = model.profile.group.tensor_parallel * (1 + below(1000));
+    if (flip()) model.profile.group.devices_per_server = 1 + below(1000);
     if (flip()) model.profile.group.forward = Flops{quantity()};
     if (flip()) model.profile.overheads = Overheads{time(), time(), time(), {}, {}};
     if (model.profile.overheads && flip())

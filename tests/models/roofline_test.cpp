@@ -3,6 +3,7 @@
 #include "models/roofline.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "models/device_presets.h"
 #include "models/profile_reader.h"
@@ -15,23 +16,47 @@ namespace {
 using std::chrono::milliseconds;
 
 DeviceRoofline device() {
-  return {"a device", {1'000'000'000'000}, {1'000'000'000}, 0.5, BytesPerSecond{1'000'000'000}};
+  DeviceRoofline device;
+  device.name = "a device";
+  device.peak = {1'000'000'000'000};
+  device.memory_bandwidth = {1'000'000'000};
+  device.link_bandwidth = BytesPerSecond{1'000'000'000};
+  return device;
+}
+
+/// Of one pass; bytes in kB.
+PassWork work(std::int64_t mflop, std::int64_t memory, std::int64_t link = 0,
+              std::int64_t network = 0) {
+  return {{mflop * 1'000'000}, {memory * 1000}, {link * 1000}, {network * 1000}};
 }
 
 TEST_CASE("a pass takes the longer of computing and memory, and the link on top") {
-  CHECK(pass_time({{1'000'000'000}, {500'000}, {}}, device()) == milliseconds(2));    // computes
-  CHECK(pass_time({{1'000'000'000}, {3'000'000}, {}}, device()) == milliseconds(6));  // moves
-  CHECK(pass_time({{1'000'000'000}, {3'000'000}, {1'000'000}}, device()) == milliseconds(7));
+  CHECK(pass_time(work(1000, 500), device()) == milliseconds(2));   // computes
+  CHECK(pass_time(work(1000, 3000), device()) == milliseconds(6));  // moves
+  CHECK(pass_time(work(1000, 3000, 1000), device()) == milliseconds(7));
   CHECK(pass_time({}, device()) == Duration::zero());
   DeviceRoofline hiding = device();
   hiding.link_overlap = 0.75;
-  CHECK(pass_time({{1'000'000'000}, {}, {2'000'000}}, hiding) == std::chrono::microseconds(2500));
-  CHECK(pass_time({{1'000'000'000}, {}, {8'000'000}}, hiding) == milliseconds(8));  // 2 ms at most
+  CHECK(pass_time(work(1000, 0, 2000), hiding) == std::chrono::microseconds(2500));
+  CHECK(pass_time(work(1000, 0, 8000), hiding) == milliseconds(8));  // 2 ms at most
   DeviceRoofline whole = device();
   whole.efficiency = 1;
-  CHECK(pass_time({{1'000'000'000}, {500'000}, {}}, whole) == milliseconds(1));
+  CHECK(pass_time(work(1000, 500), whole) == milliseconds(1));
   whole.peak = {1};
-  CHECK_FALSE(pass_time({{1'000'000'000'000}, {}, {}}, whole));
+  CHECK_FALSE(pass_time(work(1'000'000, 0), whole));
+}
+
+TEST_CASE("what goes over the network is added, too, and computing hides one thing at a time") {
+  DeviceRoofline far = device();
+  far.network_bandwidth = BytesPerSecond{100'000'000};
+  CHECK(pass_time(work(1000, 500, 1000, 100), far) == milliseconds(2 + 1 + 1));
+  CHECK(pass_time(work(1000, 500, 0, 100), far) == milliseconds(2 + 1));
+  far.network_overlap = 0.5;
+  CHECK(pass_time(work(1000, 500, 1000, 200), far) == milliseconds(2 + 1 + 1));
+  far.link_overlap = 1;
+  CHECK(pass_time(work(1000, 500, 1000, 200), far) == milliseconds(2 + 1));
+  // 4 and 5 of 10 ms could be hidden, but there are 2.
+  CHECK(pass_time(work(1000, 500, 4000, 1000), far) == milliseconds(2 + 4 + 10 - 2));
 }
 
 TEST_CASE("layers without times get them, and the backward in its two parts; given times win") {
@@ -128,6 +153,64 @@ layers:
   CHECK(problem->message == "layer 'a' has replicated parameters, but the device has no link");
   model->profile.measurements[0].layers[0].update_given = true;
   CHECK_FALSE(estimate_times(*model, alone, {}, {}));
+}
+
+TEST_CASE("a ring of replicas takes the link, or between servers as many cards as it has members") {
+  const auto update = [](const std::string& group, std::int64_t network,
+                         std::int64_t link = 1'000'000'000) {
+    auto model = parse_profile(test::text_source("p.yaml", fmt::format(R"(version: 1
+kind: profile
+group: {}
+layers:
+  - {{name: a, flops: 1 GFLOP, parameters: 4 MB, replicated: 4 MB}}
+)",
+                                                                       group)));
+    REQUIRE_MESSAGE(model, (model ? "" : to_text(model.problems())));
+    DeviceRoofline far = device();
+    far.link_bandwidth = BytesPerSecond{link};
+    far.network_bandwidth = BytesPerSecond{network};
+    REQUIRE_FALSE(estimate_times(*model, far, {}, {}));
+    return model->profile.measurements[0].layers[0].update.mean - milliseconds(24);  // the step
+  };
+  constexpr std::int64_t slow = 100'000'000;
+  // Eight send 2 x 7/8 x 4 MB each, pairs of a tensor-parallel group 2 x 3/4.
+  CHECK(update("{devices: 8}", slow) == milliseconds(7));
+  CHECK(update("{devices: 8, devices_per_server: 8}", slow) == milliseconds(7));
+  CHECK(update("{devices: 8, tensor_parallel: 2}", slow) == milliseconds(6));
+  CHECK(update("{devices: 8, devices_per_server: 1}", slow) == milliseconds(70));
+  CHECK(update("{devices: 8, devices_per_server: 4}", slow) == std::chrono::microseconds(17'500));
+  CHECK(update("{devices: 8, tensor_parallel: 2, devices_per_server: 4}", slow) ==
+        milliseconds(60) / 2);
+  CHECK(update("{devices: 8, tensor_parallel: 4, devices_per_server: 4}", slow) ==
+        milliseconds(40));
+  // Within a server it goes no faster than the link.
+  CHECK(update("{devices: 8, devices_per_server: 4}", 500'000'000) == milliseconds(7));
+}
+
+TEST_CASE("traffic needs a way") {
+  const auto problem = [](const std::string& group, const std::string& layer, bool link) {
+    auto model = parse_profile(test::text_source(
+        "p.yaml", fmt::format("version: 1\nkind: profile\ngroup: {}\nlayers:\n  - {{name: a, "
+                              "flops: 1 GFLOP, {}}}\n",
+                              group, layer)));
+    REQUIRE_MESSAGE(model, (model ? "" : to_text(model.problems())));
+    DeviceRoofline bare = device();
+    if (!link) bare.link_bandwidth.reset();
+    const auto found = estimate_times(*model, bare, {}, {});
+    return found ? found->message : "";
+  };
+  CHECK(problem("{devices: 8}", "link_traffic: 1 MB", false) ==
+        "layer 'a' has link_traffic, but the device has no link");
+  CHECK(problem("{devices: 8}", "network_traffic: {backward_weight: 1 MB}", true) ==
+        "layer 'a' has network_traffic, but the device has no network");
+  const std::string replicated = "parameters: 1 MB, replicated: 1 MB";
+  CHECK(problem("{devices: 8}", replicated, false) ==
+        "layer 'a' has replicated parameters, but the device has no link");
+  CHECK(problem("{devices: 8}", replicated, true).empty());
+  CHECK(problem("{devices: 8, devices_per_server: 4}", replicated, true) ==
+        "layer 'a' has parameters replicated in several servers, but the device has no network");
+  CHECK(
+      problem("{devices: 8, devices_per_server: 4}", replicated + ", update: 1 ms", true).empty());
 }
 
 TEST_CASE("every preset has a source, sorted names and peaks that grow as numbers get shorter") {

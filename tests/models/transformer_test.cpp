@@ -9,48 +9,18 @@
 #include "models/profile_reader.h"
 #include "models/transformer_profile.h"
 #include "tests/support/builders.h"
+#include "tests/support/transformers.h"
 
 namespace plumbline {
 namespace {
 
-TransformerShape shape_of(const std::string& config) {
-  auto shape = parse_huggingface(test::text_source("config.json", config));
-  REQUIRE_MESSAGE(shape, (shape ? "" : to_text(shape.problems())));
-  return *std::move(shape);
-}
-
-TransformerProfile profile_of(const std::string& config, const TransformerOptions& options) {
-  auto profile = transformer_profile("test", shape_of(config), options);
-  REQUIRE_MESSAGE(profile, (profile ? "" : to_text(profile.problems())));
-  return *std::move(profile);
-}
-
-TransformerOptions tokens(std::int64_t sequence, std::int64_t batch = 1) {
-  TransformerOptions options;
-  options.sequence = sequence;
-  options.batch = batch;
-  return options;
-}
-
-const std::string kLlama =
-    R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
-        "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100})";
-const std::string kGpt2 =
-    R"({"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "n_positions": 128,
-        "n_inner": null, "vocab_size": 100})";
-const std::string kQwenMoe =
-    R"({"model_type": "qwen3_moe", "hidden_size": 32, "intermediate_size": 96,
-        "moe_intermediate_size": 24, "num_experts": 8, "num_experts_per_tok": 2, "head_dim": 16,
-        "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 3,
-        "mlp_only_layers": [1], "vocab_size": 50})";
-
-/// Latent attention whose queries are compressed, a dense block in front of two with experts.
-const std::string kDeepSeek =
-    R"({"model_type": "deepseek_v3", "hidden_size": 32, "intermediate_size": 96,
-        "moe_intermediate_size": 24, "n_routed_experts": 8, "num_experts_per_tok": 2,
-        "n_shared_experts": 2, "first_k_dense_replace": 1, "num_hidden_layers": 3,
-        "num_attention_heads": 4, "q_lora_rank": 12, "kv_lora_rank": 10, "qk_nope_head_dim": 8,
-        "qk_rope_head_dim": 4, "v_head_dim": 6, "vocab_size": 50})";
+using test::kDeepSeek;
+using test::kGpt2;
+using test::kLlama;
+using test::kQwenMoe;
+using test::profile_of;
+using test::shape_of;
+using test::tokens;
 
 TEST_CASE("parameters are those that are counted by hand") {
   // Llama: 100 x 64 + 2 x (64 + 64 x 8 x 16 + 64 x 64 + 64 + 3 x 64 x 128) + 64 + 100 x 64
@@ -166,29 +136,6 @@ TEST_CASE("where experts stand in a deepseek model") {
   CHECK_FALSE(shape_of(config).has_experts());
 }
 
-TEST_CASE("utilization counts what a group computes once, and no masked scores") {
-  for (const std::string& config : {kLlama, kQwenMoe, kDeepSeek}) {
-    CAPTURE(config);
-    TransformerOptions options = tokens(64);
-    const auto flops = [&](std::int64_t samples) {
-      return *model_flops(profile_of(config, options).model.profile, samples);
-    };
-    const double alone = flops(1);
-    options.flash_attention = false;
-    CHECK(flops(1) == alone);
-    options.flash_attention = true;
-    options.tensor_parallel = 2;
-    CHECK(profile_of(config, options).model.profile.group.devices == 2);
-    CHECK(flops(1) == alone);
-    CHECK(flops(3) == 3 * alone);
-    options.tensor_parallel = 1;
-    if (config == kLlama) continue;
-    options.expert_parallel = 4;
-    CHECK(profile_of(config, options).model.profile.group.devices == 4);
-    CHECK(flops(4) == 4 * alone);
-  }
-}
-
 TEST_CASE("the scores of latent attention are those of plain attention with heads as large") {
   // Heads of 16 numbers each for queries, keys and values; the matrices in front differ.
   TransformerOptions options = tokens(128);
@@ -212,122 +159,6 @@ TEST_CASE("the scores of latent attention are those of plain attention with head
   CHECK(scores(latent) == scores(plain));
 }
 
-TEST_CASE(
-    "a group that shares experts holds a part of them each, and sends tokens there and back") {
-  for (const std::string& config : {kQwenMoe, kDeepSeek}) {
-    CAPTURE(config);
-    TransformerOptions options = tokens(64, 3);
-    options.split_blocks = true;
-    const TransformerProfile alone = profile_of(config, options);
-    options.expert_parallel = 4;
-    const TransformerProfile shared = profile_of(config, options);
-    CHECK(shared.totals.parameters.value() == alone.totals.parameters.value());
-    CHECK(shared.totals.forward_flops == alone.totals.forward_flops);
-    CHECK(shared.model.profile.measurements[0].batch == 12);  // of four devices
-    CHECK(alone.model.profile.measurements[0].batch == 3);
-    const auto& of_alone = alone.model.profile.measurements[0].layers;
-    const auto& of_shared = shared.model.profile.measurements[0].layers;
-    for (std::size_t i = 0; i < of_alone.size(); ++i) {
-      CAPTURE(i);
-      const Layer& layer = alone.model.graph.layers()[i];
-      const Bytes held = shared.model.graph.layers()[i].parameters;
-      const bool experts = layer.kind == "moe";
-      // bf16: six of eight experts of 3 x 32 x 24 numbers are elsewhere.
-      CHECK(layer.parameters - held == Bytes{experts ? 2 * 6 * 3 * 32 * 24 : 0});
-      // The two that are left are held here alone, all else on each of the four.
-      CHECK(layer.replicated == Bytes{});
-      CHECK(shared.model.graph.layers()[i].replicated ==
-            held - Bytes{experts ? 2 * 2 * 3 * 32 * 24 : 0});
-      CHECK(of_shared[i].activation == of_alone[i].activation);
-      CHECK(of_shared[i].work->forward.flops == of_alone[i].work->forward.flops);
-      // Two copies of 192 tokens of 32 numbers there and two back; a quarter stays.
-      const Bytes sent{experts ? 2 * 2 * 2 * 192 * 32 * 3 / 4 : 0};
-      CHECK(of_shared[i].work->forward.link_traffic == sent);
-      CHECK(of_shared[i].work->backward_input.link_traffic == sent);
-      CHECK(of_shared[i].work->backward_weight.link_traffic == Bytes{});
-      CHECK((of_shared[i].work->forward.memory_traffic <
-             of_alone[i].work->forward.memory_traffic) == experts);
-    }
-  }
-}
-
-TEST_CASE("experts that no token chose are not read") {
-  // A token chooses two of the eight experts. One of four devices holds two, and reads them always.
-  const auto traffic = [](std::int64_t sequence, std::int64_t devices) {
-    TransformerOptions options = tokens(sequence);
-    options.split_blocks = true;
-    options.expert_parallel = devices;
-    const TransformerProfile profile = profile_of(kQwenMoe, options);
-    for (std::size_t i = 0; i < profile.model.graph.size(); ++i) {
-      if (profile.model.graph.layers()[i].kind == "moe")
-        return profile.model.profile.measurements[0].layers[i].work->forward.memory_traffic.count;
-    }
-    return std::int64_t{0};
-  };
-  const std::int64_t expert = 2 * 3 * 32 * 24;  // in bf16
-  // All but the weights grows by as much with every token.
-  const auto step = [&](std::int64_t from, std::int64_t devices) {
-    return traffic(from + 1, devices) - traffic(from, devices);
-  };
-  CHECK(step(1, 1) == step(8, 1) + 2 * expert);
-  CHECK(step(3, 1) == step(8, 1) + 2 * expert);
-  CHECK(step(4, 1) == step(8, 1));
-  CHECK(step(1, 4) == step(8, 4));
-  CHECK(step(1, 8) == step(8, 8));
-}
-
-TEST_CASE("a group that shares samples does an Nth of all but keys and values, which all gather") {
-  for (const std::string& config : {kLlama, kGpt2, kQwenMoe}) {
-    CAPTURE(config);
-    TransformerOptions options = tokens(64, 2);
-    options.split_blocks = true;
-    const TransformerProfile alone = profile_of(config, options);
-    options.context_parallel = 4;
-    const TransformerProfile shared = profile_of(config, options);
-    const TransformerShape shape = shape_of(config);
-    CHECK(shared.totals.parameters.value() == alone.totals.parameters.value());
-    CHECK(shared.totals.forward_flops == alone.totals.forward_flops);
-    CHECK(shared.model.profile.measurements[0].batch == alone.model.profile.measurements[0].batch);
-    CHECK(shared.model.profile.group.devices == 4);
-    CHECK(static_cast<double>(shared.model.profile.group.forward->count) ==
-          alone.totals.forward_flops);
-    const auto& of_alone = alone.model.profile.measurements[0].layers;
-    const auto& of_shared = shared.model.profile.measurements[0].layers;
-    for (std::size_t i = 0; i < of_alone.size(); ++i) {
-      CAPTURE(i);
-      const Layer& layer = shared.model.graph.layers()[i];
-      CHECK(layer.parameters == alone.model.graph.layers()[i].parameters);
-      CHECK(layer.replicated == layer.parameters);
-      CHECK(of_shared[i].activation * 4 == of_alone[i].activation);
-      CHECK(of_shared[i].output * 4 == of_alone[i].output);
-      const LayerWork& part = *of_shared[i].work;
-      const LayerWork& whole = *of_alone[i].work;
-      CHECK(part.forward.flops.count * 4 == whole.forward.flops.count);
-      CHECK(part.backward_input.flops.count * 4 == whole.backward_input.flops.count);
-      CHECK(part.backward_weight.flops.count * 4 == whole.backward_weight.flops.count);
-      // In bf16 the keys and values of 128 tokens, of which a quarter is there.
-      const std::int64_t gathered =
-          layer.kind == "attention" ? 2 * 128 * 2 * shape.key_value_heads * shape.head_dim : 0;
-      CHECK(part.forward.link_traffic.count == gathered * 3 / 4);
-      CHECK(part.backward_input.link_traffic.count == 2 * gathered * 3 / 4);
-      CHECK(part.backward_weight.link_traffic == Bytes{});
-      // But for the weights, which each device reads, and what is gathered: a quarter.
-      const auto rest = [&](Bytes moved, Bytes of_one, std::int64_t written_and_read) {
-        return moved.count - written_and_read * gathered - of_one.count;
-      };
-      if (layer.kind == "attention" || layer.kind == "mlp") {
-        const Bytes weights = layer.parameters;
-        CHECK(4 * rest(part.forward.memory_traffic, weights, 2) ==
-              rest(whole.forward.memory_traffic, weights, 0));
-        CHECK(4 * rest(part.backward_input.memory_traffic, weights, 4) ==
-              rest(whole.backward_input.memory_traffic, weights, 0));
-        CHECK(4 * rest(part.backward_weight.memory_traffic, weights, 0) ==
-              rest(whole.backward_weight.memory_traffic, weights, 0));
-      }
-    }
-  }
-}
-
 TEST_CASE("the FLOPs of long samples are counted where their sum is beyond what a layer may have") {
   TransformerOptions options = tokens(3'670'016);
   for (const std::int64_t devices : {1, 4}) {
@@ -347,40 +178,6 @@ TEST_CASE("the FLOPs of long samples are counted where their sum is beyond what 
       CHECK(static_cast<double>(profile.model.profile.group.forward->count) ==
             profile.totals.forward_flops);
   }
-}
-
-TEST_CASE("samples are shared evenly, and by groups that share nothing else") {
-  const auto problem = [](const std::string& config, const TransformerOptions& options) {
-    const auto profile = transformer_profile("m", shape_of(config), options);
-    REQUIRE_FALSE(profile);
-    return profile.problems().front().message;
-  };
-  TransformerOptions options = tokens(64);
-  options.context_parallel = 4;
-  CHECK(problem(kDeepSeek, options) == "--context-parallel with latent attention");
-  options.tensor_parallel = 2;
-  CHECK(problem(kLlama, options) == "--context-parallel with --tensor-parallel");
-  options.tensor_parallel = 1;
-  options.expert_parallel = 2;
-  CHECK(problem(kQwenMoe, options) == "--expert-parallel with --context-parallel");
-  options.expert_parallel = 1;
-  options.sequence = 60;
-  CHECK(problem(kLlama, options) ==
-        "--context-parallel is 4, and 8 parts do not divide the 60 tokens of a sample");
-}
-
-TEST_CASE("experts are shared where there are some, evenly, and by whole layers") {
-  const auto problem = [](const std::string& config, std::int64_t experts, std::int64_t tensor) {
-    TransformerOptions options = tokens(64);
-    options.expert_parallel = experts;
-    options.tensor_parallel = tensor;
-    const auto profile = transformer_profile("m", shape_of(config), options);
-    REQUIRE_FALSE(profile);
-    return profile.problems().front().message;
-  };
-  CHECK(problem(kLlama, 2, 1) == "--expert-parallel is 2, and the model has no experts");
-  CHECK(problem(kQwenMoe, 3, 1) == "--expert-parallel is 3, which does not divide the 8 experts");
-  CHECK(problem(kQwenMoe, 2, 2) == "--expert-parallel with --tensor-parallel");
 }
 
 TEST_CASE("a mixture of experts may have dense blocks between") {
@@ -447,93 +244,6 @@ TEST_CASE("activations are those of Korthikanti et al. 2022 without dropout") {
   // Section 4.2.2, s b h / t (34 + 5 a s / h), less the same.
   options.sequence_parallel = true;
   CHECK(kept() == sbh * (32 + 2 * ratio) / 2);
-}
-
-TEST_CASE("sequence parallelism sends what tensor parallelism does, and hands on a share") {
-  for (const std::string& config : {kLlama, kGpt2, kQwenMoe, kDeepSeek}) {
-    CAPTURE(config);
-    TransformerOptions options = tokens(64);
-    options.split_blocks = true;
-    options.tensor_parallel = 2;
-    const TransformerProfile whole = profile_of(config, options);
-    options.sequence_parallel = true;
-    const TransformerProfile shared = profile_of(config, options);
-    CHECK(shared.totals.parameters.value() == whole.totals.parameters.value());
-    CHECK(shared.totals.forward_flops == whole.totals.forward_flops);
-    const auto& of_whole = whole.model.profile.measurements[0].layers;
-    const auto& of_shared = shared.model.profile.measurements[0].layers;
-    const auto sent = [](const LayerCosts& costs) {
-      return costs.work->forward.link_traffic + costs.work->backward_input.link_traffic +
-             costs.work->backward_weight.link_traffic;
-    };
-    for (std::size_t i = 0; i < of_whole.size(); ++i) {
-      CAPTURE(i);
-      CHECK(sent(of_shared[i]) == sent(of_whole[i]));
-      CHECK(2 * of_shared[i].output.count == of_whole[i].output.count);
-      CHECK(of_shared[i].activation < of_whole[i].activation);
-      CHECK(of_shared[i].work->forward.flops == of_whole[i].work->forward.flops);
-      if (i == 0) continue;
-      // Memory: less of what is kept and of the input; what is gathered is written and read.
-      const std::int64_t all = 2 * 64 * shape_of(config).hidden;
-      const std::int64_t kept = of_whole[i].activation.count - of_shared[i].activation.count;
-      const auto less = [&](PassWork LayerWork::*pass) {
-        return (of_whole[i].work.value().*pass).memory_traffic.count -
-               (of_shared[i].work.value().*pass).memory_traffic.count;
-      };
-      CHECK(less(&LayerWork::forward) == all / 2 + 2 * kept - 2 * all);
-      CHECK(less(&LayerWork::backward_input) == 3 * kept - 2 * all);
-      CHECK(less(&LayerWork::backward_weight) == 2 * kept - 2 * all);
-    }
-    // Gathered in front of attention and scattered behind it: half of 2 x 64 x hidden, twice.
-    CHECK(of_shared[1].work->forward.link_traffic.count == 2 * 64 * shape_of(config).hidden);
-    // The embedding only scatters, the head only gathers.
-    CHECK(of_shared.front().work->forward.link_traffic.count == 64 * shape_of(config).hidden);
-    CHECK(of_shared.back().work->forward.link_traffic.count == 64 * shape_of(config).hidden);
-  }
-}
-
-TEST_CASE("sequence parallelism needs a group that divides the sequence") {
-  TransformerOptions options = tokens(63);
-  options.sequence_parallel = true;
-  const auto alone = transformer_profile("m", shape_of(kLlama), options);
-  REQUIRE_FALSE(alone);
-  CHECK(alone.problems().front().message == "--sequence-parallel without --tensor-parallel");
-  options.tensor_parallel = 2;
-  const auto uneven = transformer_profile("m", shape_of(kLlama), options);
-  REQUIRE_FALSE(uneven);
-  CHECK(uneven.problems().front().message ==
-        "--tensor-parallel is 2, which does not divide the 63 tokens of a sample");
-}
-
-TEST_CASE("split blocks add up to whole ones, and groups of devices to one") {
-  const auto sums = [](const TransformerProfile& profile) {
-    std::vector<std::int64_t> sum(5);
-    const std::vector<LayerCosts>& costs = profile.model.profile.measurements[0].layers;
-    for (std::size_t i = 0; i < costs.size(); ++i) {
-      sum[0] += profile.model.graph.layers()[i].parameters.count;
-      sum[1] += costs[i].activation.count;
-      sum[2] += costs[i].work->forward.flops.count;
-      sum[3] += costs[i].work->backward_input.flops.count;
-      sum[4] += costs[i].work->forward.memory_traffic.count;
-    }
-    return sum;
-  };
-  for (const std::string& config : {kLlama, kGpt2, kQwenMoe, kDeepSeek}) {
-    TransformerOptions options = tokens(64);
-    const TransformerProfile whole = profile_of(config, options);
-    options.split_blocks = true;
-    const TransformerProfile split = profile_of(config, options);
-    CHECK(sums(split) == sums(whole));
-    CHECK(split.model.graph.size() > whole.model.graph.size());
-    options.tensor_parallel = 2;
-    const TransformerProfile shared = profile_of(config, options);
-    CHECK(shared.totals.parameters.value() == whole.totals.parameters.value());
-    CHECK(shared.totals.forward_flops == whole.totals.forward_flops);
-    // A ring of two sends as many bytes as it reduces: 2 x 64 x hidden.
-    CHECK(shared.model.profile.measurements[0].layers[1].work->forward.link_traffic.count ==
-          128 * shape_of(config).hidden);
-    CHECK(whole.model.profile.measurements[0].layers[1].work->forward.link_traffic.count == 0);
-  }
 }
 
 TEST_CASE("what is written reads back, with its comments passed over") {
