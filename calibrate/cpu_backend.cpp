@@ -11,10 +11,10 @@
 #include "calibrate/buffer.h"
 #include "calibrate/cpu_core.h"
 #include "calibrate/cpu_stage.h"
-#include "calibrate/gradient_width.h"
 #include "calibrate/machine.h"
 #include "calibrate/matrix_product.h"
 #include "calibrate/optimizer.h"
+#include "calibrate/refused_training.h"
 #include "calibrate/training_data.h"
 #include "models/bug.h"
 
@@ -596,7 +596,7 @@ Result<std::unique_ptr<CpuBackend>> cpu_backend(const Scenario& scenario,
         "model: {network: FILE, profile: FILE}; --backend synthetic runs any model");
   }
   if (auto refused = refuse_for_cpu(*scenario.network, scenario.model_mark)) return *refused;
-  if (auto refused = refuse_gradient_width(scenario)) return *refused;
+  if (auto refused = refuse_training(scenario)) return *refused;
   return std::unique_ptr<CpuBackend>(std::make_unique<CpuBackendOnNetwork>(scenario, options));
 }
 

@@ -50,6 +50,24 @@ const SectionFormat& pass_flops_format() {
   return work;
 }
 
+const SectionFormat& selective_format() {
+  static const SectionFormat selective = {
+      .name = "selective",
+      .text = "What of a layer's activation costs little to make again for its backward.",
+      .keys = {{.name = "activation",
+                .values = {bytes()},
+                .text = "Of the layer's activation, what is not kept.",
+                .required = true},
+               {"forward",
+                {duration(), section(&statistics_format)},
+                "The time to make it again; absent: estimated."},
+               {"flops", {flops()}, "The floating-point operations of that, for an estimate."},
+               {"memory_traffic",
+                {bytes()},
+                "The bytes that it moves to and from memory, for an estimate."}}};
+  return selective;
+}
+
 const SectionFormat& pass_bytes_format() {
   static const SectionFormat traffic =
       passes("pass_bytes", "The bytes that each pass moves.", bytes());
@@ -73,6 +91,9 @@ std::vector<KeyFormat> layer_cost_keys() {
                "What it hands to the next layer for one micro-batch: what a transfer "
                "carries."),
       size_key("activation", "What a forward keeps for its backward, of one micro-batch."),
+      {"selective",
+       {section(&selective_format)},
+       "What of its activation `recompute: selective` makes again for its backward."},
       size_key("parameters", "The size of its weights."),
       size_key(
           "replicated",

@@ -22,6 +22,9 @@ const SectionFormat& statistics_format();
 const SectionFormat& pass_flops_format();
 const SectionFormat& pass_bytes_format();
 
+/// What of a layer `recompute: selective` makes again.
+const SectionFormat& selective_format();
+
 /// `layers`, `edges`, `dtype` and `group`, as scenarios and profiles have them.
 KeyFormat layers_key();
 KeyFormat edges_key();

@@ -52,6 +52,12 @@ LayerCosts between(const LayerCosts& a, const LayerCosts& b, const Line& line) {
   }
   costs.output = line.at(a.output, b.output);
   costs.activation = line.at(a.activation, b.activation);
+  if (b.selective) {
+    const Selective none;
+    const Selective& from = a.selective ? *a.selective : none;
+    costs.selective->activation = line.at(from.activation, b.selective->activation);
+    costs.selective->forward = line.at(from.forward, b.selective->forward);
+  }
   return costs;
 }
 

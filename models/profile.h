@@ -32,9 +32,17 @@ struct SplitBackward {
   MeasuredTime weight;
 };
 
+/// What of a layer's activation costs little to make again for its backward.
+struct Selective {
+  Bytes activation;              ///< Of the layer's.
+  MeasuredTime forward;          ///< To make it again; 0 until estimate_times has derived it from
+  std::optional<PassWork> work;  ///< this, where it is not given.
+};
+
 /// What one layer costs for one micro-batch of the measurement's batch size.
-/// Invariant: a layer that is not timed has work; its forward and backward are 0 until
-/// estimate_times has derived them.
+/// Invariants: a layer that is not timed has work, as nothing else has that of `selective`; its
+/// forward and backward are 0 until estimate_times has derived them; selective.activation <=
+/// activation.
 struct LayerCosts {
   MeasuredTime forward;
   MeasuredTime backward;  ///< The full backward; I + W where only the parts are known.
@@ -45,6 +53,14 @@ struct LayerCosts {
   Bytes activation;  ///< Kept from F until B: its own output included, its input excluded.
   std::optional<LayerWork> work;
   bool timed = true;  ///< Whether forward and backward were given; if so, they win over `work`.
+  std::optional<Selective> selective;
+  bool selects = false;  ///< Whether the schedule makes that again alone, of all layers.
+
+  /// What a backward takes besides where the schedule makes activations again.
+  MeasuredTime again() const {
+    if (!selects) return forward;
+    return selective ? selective->forward : MeasuredTime{};
+  }
 };
 
 /// The costs of all layers, in the order of the LayerGraph, at one batch size.

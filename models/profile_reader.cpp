@@ -56,6 +56,40 @@ std::optional<MeasuredTime> read_time(SectionReader& section, std::string_view k
   return time;
 }
 
+/// `selective` of a layer whose other costs are read.
+std::optional<Selective> read_selective(SectionReader& layer, const LayerCosts& costs,
+                                        Diagnostics& problems) {
+  auto section = layer.section("selective");
+  if (!section) return std::nullopt;
+  section->require("activation");
+  Selective selective;
+  if (auto bytes = section->bytes("activation")) {
+    selective.activation = bytes->value;
+    if (selective.activation > costs.activation) {
+      section->error(bytes->mark,
+                     fmt::format("{} is {} B, more than the {} B of the layer's activation",
+                                 section->path_of("activation"), selective.activation.count,
+                                 costs.activation.count),
+                     "of the activation, what is made again");
+    }
+  }
+  const bool has_work = section->has("flops") || section->has("memory_traffic");
+  if (costs.timed) {
+    section->require("forward", "the time to make it again, as the layer gives times");
+  } else if (!has_work) {
+    section->require("forward",
+                     "or give flops or memory_traffic, for cluster.device to estimate it");
+  }
+  if (auto time = read_time(*section, "forward", problems)) selective.forward = *time;
+  PassWork work;
+  if (const YamlNode* node = section->child("flops"))
+    work.flops = read_flops(*node, section->path_of("flops"), problems).value_or(Flops{});
+  if (auto bytes = section->bytes("memory_traffic")) work.memory_traffic = bytes->value;
+  if (has_work && !section->has("forward")) selective.work = work;
+  section->finish();
+  return selective;
+}
+
 /// The layers of every measurement must be those of the first.
 void compare_layers(const std::vector<Layer>& first, const std::vector<Layer>& other,
                     const Mark& mark, Diagnostics& problems) {
@@ -322,6 +356,7 @@ LayerCosts read_layer_costs(SectionReader& section, Layer& layer, Diagnostics& p
   costs.update_given = section.has("update");
   if (auto bytes = section.bytes("output")) costs.output = bytes->value;
   if (auto bytes = section.bytes("activation")) costs.activation = bytes->value;
+  costs.selective = read_selective(section, costs, problems);
   if (auto bytes = section.bytes("parameters")) layer.parameters = bytes->value;
   if (auto bytes = section.bytes("replicated")) {
     layer.replicated = bytes->value;

@@ -18,9 +18,9 @@ struct LayerList {
 };
 
 /// Reads the keys of one layer but its name: kind, forward, backward or backward_input and
-/// backward_weight, update, output, activation, parameters, replicated, and what read_layer_work
-/// reads, which may stand in the place of the times; absent sizes and updates are 0. Sets kind,
-/// parameters and replicated of `layer`.
+/// backward_weight, update, output, activation, selective, parameters, replicated, and what
+/// read_layer_work reads, which may stand in the place of the times; absent sizes and updates are
+/// 0. Sets kind, parameters and replicated of `layer`.
 LayerCosts read_layer_costs(SectionReader& section, Layer& layer, Diagnostics& problems);
 
 /// Reads the list under `key` of `section`: maps with name and the keys above.

@@ -333,6 +333,20 @@ class ProfileWriter {
     }
   }
 
+  static Pieces selective_pieces(const Selective& selective) {
+    FlowMap map;
+    map.add("activation", exact(selective.activation));
+    if (!selective.work) {
+      map.add("forward", time_text(selective.forward));
+    } else {
+      const PassWork& work = *selective.work;
+      if (work.flops != Flops{} || work.memory_traffic == Bytes{})
+        map.add("flops", exact(work.flops));
+      if (work.memory_traffic != Bytes{}) map.add("memory_traffic", exact(work.memory_traffic));
+    }
+    return std::move(map).pieces();
+  }
+
   static Pieces layer_pieces(const Layer& layer, const LayerCosts& costs) {
     FlowMap map;
     map.add("name", checked_scalar(layer.name));
@@ -344,6 +358,7 @@ class ProfileWriter {
       map.add("update", time_text(costs.update));
     if (costs.output != Bytes{}) map.add("output", exact(costs.output));
     if (costs.activation != Bytes{}) map.add("activation", exact(costs.activation));
+    if (costs.selective) map.add("selective", selective_pieces(*costs.selective));
     if (layer.parameters != Bytes{}) map.add("parameters", exact(layer.parameters));
     if (layer.replicated != Bytes{}) map.add("replicated", exact(layer.replicated));
     return std::move(map).pieces();

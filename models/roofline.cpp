@@ -132,7 +132,10 @@ std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& dev
       const auto weight = pass_time(costs.work->backward_weight, device);
       const auto update = costs.update_given ? std::optional<Duration>{costs.update.mean}
                                              : update_time(layer, optimizer, group, device);
-      if (!forward || !input || !weight || !update) {
+      const auto again = costs.selective && costs.selective->work
+                             ? pass_time(*costs.selective->work, device)
+                             : std::optional<Duration>{Duration::zero()};
+      if (!forward || !input || !weight || !update || !again) {
         return input_error(mark, fmt::format("layer '{}' takes longer than the 10^15 ns that are "
                                              "accepted on this device",
                                              clipped(name)));
@@ -144,6 +147,7 @@ std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& dev
       costs.split->input.mean = *input;
       costs.split->weight.mean = *weight;
       costs.backward.mean = *input + *weight;
+      if (costs.selective && costs.selective->work) costs.selective->forward.mean = *again;
       if (!costs.update_given && update->count() > 0) {
         costs.update.mean = *update;
         has_updates = true;

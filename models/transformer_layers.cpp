@@ -118,7 +118,8 @@ class Deriver {
     if (shape_.query_key_norm)
       layer.kept.push_back(
           {"q and k before their norms", "e T (a + g) d", n_.e * n_.T * (n_.a + n_.g) * n_.d});
-    finish_attention(layer, {"input of the projection", "e T a d", n_.e * n_.T * n_.a * n_.d});
+    finish_attention(layer, n_.d,
+                     {"input of the projection", "e T a d", n_.e * n_.T * n_.a * n_.d});
     gather_context(layer, {"keys and values", "2 g d", 2 * n_.g * n_.d});
     return layer;
   }
@@ -167,7 +168,9 @@ class Deriver {
         {"compressed keys and values, the same", "e T (2 c + r)", n_.e * n_.T * (2 * n_.c + n_.r)});
     layer.kept.push_back({"queries, keys, values", "e T a (2 n + 2 r + v)",
                           n_.e * n_.T * n_.a * (2 * of_query + n_.v)});
-    finish_attention(layer, {"input of the projection", "e T a v", n_.e * n_.T * n_.a * n_.v});
+    make_heads_again(layer, compressed);
+    finish_attention(layer, of_query,
+                     {"input of the projection", "e T a v", n_.e * n_.T * n_.a * n_.v});
     gather_context(layer, {"keys and values", "a (n + r + v)", n_.a * (of_query + n_.v)});
     return layer;
   }
@@ -187,8 +190,7 @@ class Deriver {
         {{shape_.gated ? "gate, up, down" : "up, down", fmt::format("{} T h f", 2 * matrices),
           2 * matrices * n_.T * n_.h * n_.f}});
     add_norm_output(layer);
-    layer.kept.push_back({inner_tensors(), fmt::format("{} e T f", inner_count()),
-                          inner_count() * n_.e * n_.T * n_.f});
+    keep_inner(layer, inner_tensors(), "e T f", n_.e * n_.T * n_.f);
     add_kept_tokens(layer, "output, the residual added");
     finish(layer, sum(layer.parameters), {});
     share_products(layer);
@@ -220,12 +222,10 @@ class Deriver {
     const ExactCount sent = n_.k * n_.e * n_.M * n_.h;
     layer.kept.push_back({"the router's shares, fp32", "4 " + m + " E", 4 * n_.M * n_.E});
     layer.kept.push_back({"tokens as each expert gets them", "k e " + m + " h", sent});
-    layer.kept.push_back({inner_tensors(), fmt::format("{} k e {} x", inner_count(), m),
-                          inner_count() * n_.k * n_.e * n_.M * n_.x});
+    keep_inner(layer, inner_tensors(), "k e " + m + " x", n_.k * n_.e * n_.M * n_.x);
     layer.kept.push_back({"outputs of the experts", "k e " + m + " h", sent});
     if (has_shared()) {
-      layer.kept.push_back({"gate, its activation, up, their product of the shared experts",
-                            "4 e T y", 4 * n_.e * n_.T * n_.y});
+      keep_inner(layer, inner_tensors() + " of the shared experts", "e T y", n_.e * n_.T * n_.y);
     }
     add_kept_tokens(layer, "output, the residual added");
     // With tokens enough every expert has some.
@@ -281,14 +281,16 @@ class Deriver {
     layer.parameters.push_back({what, formula, count});
     layer.flops.push_back({{what, "2 T " + formula, 2 * n_.T * count}});
   }
-  /// What attention has behind its queries, keys and values, whatever their sizes.
-  void finish_attention(LayerDerivation& layer, Term projected) const {
+  /// What attention has behind its queries, keys and values, whatever their sizes; a head's keys
+  /// have `of_key` numbers.
+  void finish_attention(LayerDerivation& layer, ExactCount of_key, Term projected) const {
     ExactCount passing;  // written and read, not kept
     if (options_.flash_attention) {
       layer.kept.push_back({"sums of the softmax, fp32", "4 T a", 4 * n_.T * n_.a});
     } else {
       const ExactCount scores = n_.e * n_.T * n_.s * n_.a;
-      layer.kept.push_back({"softmax", "e T s a", scores});
+      layer.kept.push_back({"softmax", "e T s a", scores, false, scores});
+      layer.again_flops += 2 * n_.T * n_.s * n_.a * of_key;
       passing = 2 * scores;
     }
     layer.kept.push_back(std::move(projected));
@@ -315,6 +317,23 @@ class Deriver {
   }
   void add_norm_output(LayerDerivation& layer) const {
     add_kept_tokens(layer, "output of the norm");
+    layer.kept.back().again = layer.kept.back().value;
+  }
+  /// The tensors within an MLP, all of one size: outputs of products, and as many made of these.
+  void keep_inner(LayerDerivation& layer, std::string what, const std::string& formula,
+                  ExactCount each) const {
+    const std::int64_t tensors = inner_count();
+    layer.kept.push_back({std::move(what), fmt::format("{} {}", tensors, formula), tensors * each,
+                          false, tensors / 2 * each});
+  }
+  /// Of latent attention, from what is compressed: keys and values, queries where they are, too.
+  void make_heads_again(LayerDerivation& layer, bool has_queries) const {
+    const ExactCount of_query = n_.n + n_.r;
+    const ExactCount numbers =
+        n_.c * n_.a * (n_.n + n_.v) + (has_queries ? n_.q * n_.a * of_query : ExactCount{});
+    layer.kept.back().again = n_.e * n_.T * n_.a * ((has_queries ? 2 : 1) * of_query + n_.v);
+    layer.again_flops += 2 * n_.T * numbers;
+    layer.again_weights += n_.e * numbers;
   }
 
   /// What all layers that multiply have in common: each kept tensor is written and read once in the
@@ -355,6 +374,8 @@ LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
                           second.parameters.end());
   first.flops.insert(first.flops.end(), second.flops.begin(), second.flops.end());
   first.kept.insert(first.kept.end(), second.kept.begin(), second.kept.end());
+  first.again_flops += second.again_flops;
+  first.again_weights += second.again_weights;
   first.idle_parameters += second.idle_parameters;
   first.output = second.output;
   first.forward_traffic += second.forward_traffic;
@@ -373,6 +394,12 @@ LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
 ExactCount sum(const std::vector<Term>& terms) {
   ExactCount total;
   for (const Term& term : terms) total += term.value;
+  return total;
+}
+
+ExactCount made_again(const std::vector<Term>& kept) {
+  ExactCount total;
+  for (const Term& term : kept) total += term.again;
   return total;
 }
 

@@ -41,6 +41,8 @@ struct TransformerOptions {
   /// Devices that a scenario's device stands for.
   std::int64_t group() const { return std::max(expert_parallel, devices_per_sample()); }
   std::int64_t devices_per_sample() const { return tensor_parallel * context_parallel; }
+  /// Micro-batches that the group trains at a time.
+  std::int64_t group_batches() const { return group() / devices_per_sample(); }
   bool fits_in_server(std::int64_t devices) const {
     return !devices_per_server || devices <= *devices_per_server;
   }
@@ -56,6 +58,7 @@ struct Term {
   std::string formula;  ///< In the symbols of symbol_lines().
   ExactCount value;
   bool is_split = false;  ///< The devices of an expert-parallel group hold different ones.
+  ExactCount again{};     ///< Of kept bytes, what costs little to make again.
 };
 
 /// One summand of the forward's FLOPs; the backward's follow from it.
@@ -77,6 +80,8 @@ struct LayerDerivation {
   std::vector<Term> parameters;  ///< Numbers, not bytes.
   std::vector<WorkTerm> flops;
   std::vector<Term> kept;        ///< Bytes from the forward to the backward.
+  ExactCount again_flops;        ///< To make again what of that costs little:
+  ExactCount again_weights;      ///< bytes of weights that are read for it.
   ExactCount idle_parameters;    ///< Experts that a token does not use.
   ExactCount borrowed;           ///< Parameters that are another layer's: a tied head's copy.
   ExactCount output;             ///< Bytes.
@@ -95,6 +100,10 @@ struct LayerDerivation {
 };
 
 ExactCount sum(const std::vector<Term>& terms);
+/// Of kept terms, the bytes that recomputing outputs of norms and nonlinear functions, their
+/// products, unfused scores (Korthikanti et al. 2022, section 5) and the heads of latent attention
+/// (DeepSeek-AI 2024, "DeepSeek-V3", section 3.2.3) makes again.
+ExactCount made_again(const std::vector<Term>& kept);
 ExactCount forward_flops(const LayerDerivation& layer);
 ExactCount input_flops(const LayerDerivation& layer);
 ExactCount weight_flops(const LayerDerivation& layer);

@@ -141,6 +141,8 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer,
               "FLOP; the backwards for the input and for the weights: as many each");
   }
   add_terms(lines, "activation, kept until the backward", layer.kept, "B");
+  if (const ExactCount again = made_again(layer.kept); again.value() > 0)
+    lines.push_back(fmt::format("  of this recompute: selective makes {} again", again.value()));
   if (layer.kind == "embedding") {
     lines.emplace_back(
         "memory_traffic: the rows read and written; backward: their gradients read,");
@@ -238,6 +240,17 @@ LayerWork work_of(const LayerDerivation& layer, const TransformerOptions& option
       .backward_weight = {{weight_flops(layer).value()}, {layer.weight_traffic.value()}, {}, {}}};
 }
 
+/// What is made again is written, and what it is made of, about as much, is read.
+std::optional<Selective> selective_of(const LayerDerivation& layer) {
+  const ExactCount again = made_again(layer.kept);
+  if (again.value() == 0) return std::nullopt;
+  Selective selective;
+  selective.activation = {again.value()};
+  selective.work =
+      PassWork{{layer.again_flops.value()}, {(2 * again + layer.again_weights).value()}, {}, {}};
+  return selective;
+}
+
 double as_double(ExactCount count) {
   return count.is_exact() ? static_cast<double>(count.value())
                           : std::numeric_limits<double>::infinity();
@@ -284,7 +297,7 @@ void add_group_notes(const TransformerShape& shape, const TransformerOptions& op
                      std::vector<std::string>& notes) {
   const std::int64_t t = options.tensor_parallel;
   const std::int64_t each = options.devices_per_sample();
-  const std::int64_t samples = options.group() / each * options.batch;
+  const std::int64_t samples = options.group_batches() * options.batch;
   notes.push_back(
       fmt::format("each device stands for a group of {}: cluster.devices counts groups, and all "
                   "bytes are those of one device of the group",
@@ -368,9 +381,9 @@ DeviceGroup group_of(const TransformerShape& shape, TransformerOptions options) 
   group.devices = options.group();
   group.tensor_parallel = options.tensor_parallel;
   if (group.devices > 1) group.devices_per_server = options.devices_per_server;
-  const auto samples = static_cast<double>(options.group() / options.devices_per_sample());
+  const std::int64_t batches = options.group_batches();
   options.flash_attention = true;
-  const double forward = samples * totals_of(shape, options).forward_flops;
+  const double forward = static_cast<double>(batches) * totals_of(shape, options).forward_flops;
   if (forward <= static_cast<double>(ExactCount::kLargest))
     group.forward = Flops{static_cast<std::int64_t>(forward)};
   return group;
@@ -396,7 +409,7 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
 
   // Layers with their costs; the first of each kind shows its formulas.
   Measurement measurement;
-  measurement.batch = options.batch * (options.group() / options.devices_per_sample());
+  measurement.batch = options.batch * options.group_batches();
   std::vector<Layer> layers;
   layers.reserve(derived.size());
   measurement.layers.reserve(derived.size());
@@ -424,6 +437,7 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     costs.work = work_of(layer, options);
     costs.output = {layer.output.value()};
     costs.activation = {sum(layer.kept).value()};
+    costs.selective = selective_of(layer);
     measurement.layers.push_back(costs);
   }
   profile.model.graph = LayerGraph::chain(std::move(layers));

@@ -139,6 +139,8 @@ std::string_view held_of_micro_batches(Recompute recompute) {
       return "activations of one micro-batch, inputs of micro-batches";
     case Recompute::layers:
       return "activations of one layer, inputs of its layers of micro-batches";
+    case Recompute::selective:
+      return "kept activations of micro-batches";
   }
   return "";
 }
@@ -247,9 +249,9 @@ SearchOutcome search_cuts(const PlannerInput& input, bool straight, const Cuts& 
 
 Result<Plans> plan_calibrated(const PlannerInput& input) {
   // The cuts.
-  FrontierRules rules{.memory_counts = input.cluster.memory.has_value(),
-                      .inputs_count = input.cluster.memory.has_value() &&
-                                      input.residency.recompute == Recompute::layers};
+  FrontierRules rules{
+      .memory_counts = input.cluster.memory.has_value(),
+      .inputs_count = input.cluster.memory.has_value() && by_layer(input.residency.recompute)};
   Cuts all = cuts_of(input, all_frontiers(input.graph, input.costs, rules));
   const Cuts one_order = cuts_of(input, one_order_frontiers(input.graph, input.costs, rules));
   Plans plans;

@@ -534,9 +534,8 @@ Checkpoints FrontierCheckpoints::between(const Frontiers& frontiers, std::uint32
   for (std::uint32_t w = 0; w < frontiers.words; ++w) {
     for (std::uint64_t layers = after[w] & ~before[w]; layers != 0; layers &= layers - 1) {
       const auto i = w * 64 + static_cast<std::uint32_t>(std::countr_zero(layers));
-      sum.add(costs_[i].output, costs_[i].activation,
-              std::any_of(consumers_[i].begin(), consumers_[i].end(),
-                          [&](std::uint32_t c) { return frontiers.holds(last, c); }));
+      sum.add(costs_[i], std::any_of(consumers_[i].begin(), consumers_[i].end(),
+                                     [&](std::uint32_t c) { return frontiers.holds(last, c); }));
     }
   }
   return sum;

@@ -98,7 +98,7 @@ struct FrontierSums {
 FrontierSums frontier_sums(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
                            const Frontiers& frontiers);
 
-/// What stages between frontiers hold where each layer is run again by itself.
+/// What stages between frontiers hold where each layer makes its own activations again.
 class FrontierCheckpoints {
  public:
   /// Requires: no cycle; one cost a layer.

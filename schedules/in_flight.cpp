@@ -63,6 +63,7 @@ void scale_in_flight(const LayerGraph& graph, const KindFactors& factors,
       LayerCosts& cost = costs[id.value];
       scale(cost.forward);
       scale(cost.backward);
+      if (cost.selective) scale(cost.selective->forward);
       if (!cost.split) continue;
       scale(cost.split->input);
       scale(cost.split->weight);

@@ -168,7 +168,7 @@ double peak_memory(const FormulaStage& stage, std::uint32_t in_flight, const Hel
          static_cast<double>(stage.stepped.count) * optimizer_state +
          static_cast<double>(stage.gradients.count) +
          static_cast<double>(stage.activation.count) * residency.with_activations(in_flight) +
-         static_cast<double>(stage.checkpoints.inputs.count) * with_checkpoints +
+         static_cast<double>(stage.checkpoints.kept.count) * with_checkpoints +
          (with_checkpoints > 0 ? static_cast<double>(stage.checkpoints.again.count) : 0) +
          static_cast<double>(stage.crossing.count) * in_flight +
          static_cast<double>(inputs.each.count) * inputs.count;

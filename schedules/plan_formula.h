@@ -24,7 +24,7 @@ struct FormulaStage {
   Bytes stepped;  ///< Of the parameters; others of its group step the rest.
   Bytes gradients;
   Bytes activation;
-  Checkpoints checkpoints;  ///< Where each layer is run again by itself.
+  Checkpoints checkpoints;  ///< Where each layer makes its own activations again.
   Bytes crossing;           ///< Behind it; 0 for the last.
   std::vector<DeviceId> devices;
 };

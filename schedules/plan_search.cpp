@@ -176,7 +176,7 @@ class Search {
     stage.gradients = gradient_bytes(stage.parameters, space_.gradient_width);
     stage.activation = sums_.activation[j] - sums_.activation[k];
     stage.crossing = sums_.crossing[j];
-    if (space_.memory && space_.residency.recompute == Recompute::layers)
+    if (space_.memory && by_layer(space_.residency.recompute))
       stage.checkpoints = space_.checkpoints->between(frontiers_, k, j);
     return stage;
   }

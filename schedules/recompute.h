@@ -19,18 +19,34 @@ enum class Recompute : std::uint8_t {
   /// that layer's backward, so that one layer's activations exist at a time. A backward that is
   /// split makes those of all layers again in I, as W needs them.
   layers,
+  /// Of each layer what costs little to make (LayerCosts::selective) is made again for its
+  /// backward, as with `layers`; the rest is kept. B grows by that alone (Korthikanti et al. 2022,
+  /// "Reducing Activation Recomputation in Large Transformer Models", section 5, "selective").
+  selective,
 };
 
-/// What a stage holds of a micro-batch under Recompute::layers.
-struct Checkpoints {
-  Bytes inputs;  ///< Of its layers, made by its layers: kept from F on.
-  Bytes again;   ///< The most that one layer makes again: its activation without what is kept.
+/// Whether each layer makes its own activations again.
+constexpr bool by_layer(Recompute recompute) {
+  return recompute == Recompute::layers || recompute == Recompute::selective;
+}
 
+/// What a stage holds of a micro-batch where each layer makes its own activations again.
+struct Checkpoints {
+  Bytes kept;   ///< From F on: the inputs of its layers, made by its layers, or what a layer's
+                ///< `selective` leaves.
+  Bytes again;  ///< The most that one layer makes again: its activation without what is kept.
+
+  /// A layer that keeps so much of its activation.
+  void add(Bytes own, Bytes activation) {
+    kept += own;
+    again = std::max(again, activation - own);
+  }
   /// A layer; `is_input` tells whether another one that the device holds consumes its output.
-  void add(Bytes output, Bytes activation, bool is_input) {
-    const Bytes kept = is_input ? output : Bytes{};
-    inputs += kept;
-    again = std::max(again, activation - kept);
+  void add(const LayerCosts& costs, bool is_input) {
+    if (costs.selects)
+      return add(costs.activation - (costs.selective ? costs.selective->activation : Bytes{}),
+                 costs.activation);
+    add(is_input ? costs.output : Bytes{}, costs.activation);
   }
 };
 

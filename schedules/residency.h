@@ -46,9 +46,9 @@ struct Residency {
   std::uint32_t with_activations(std::uint32_t in_flight) const {
     return recompute == Recompute::none ? in_flight : recompute == Recompute::full ? 1 : 0;
   }
-  /// Micro-batches of which it holds the inputs of its layers instead.
+  /// Micro-batches of which it holds what checkpoints keep instead.
   std::uint32_t with_checkpoints(std::uint32_t in_flight) const {
-    return recompute == Recompute::layers ? in_flight : 0;
+    return by_layer(recompute) ? in_flight : 0;
   }
 };
 

@@ -36,8 +36,8 @@ std::vector<StageSlowdown> stage_slowdowns(const LayerGraph& graph,
   result.reserve(partition.stages.size());
   for (std::size_t s = 0; s < partition.stages.size(); ++s) {
     StageSlowdown sum;
-    for (auto* list :
-         {&sum.forward, &sum.backward, &sum.backward_input, &sum.backward_weight, &sum.update})
+    for (auto* list : {&sum.forward, &sum.backward, &sum.backward_input, &sum.backward_weight,
+                       &sum.again, &sum.update})
       list->assign(longest, 0.0);
     for (const LayerId id : partition.stages[s].layers) {
       const auto* const own = factors_of(factors[s], graph.layer(id));
@@ -52,6 +52,7 @@ std::vector<StageSlowdown> stage_slowdowns(const LayerGraph& graph,
         sum.backward[k] += slowed(cost.backward, own);
         sum.backward_input[k] += slowed(cost.split ? cost.split->input : cost.backward, own);
         if (cost.split) sum.backward_weight[k] += slowed(cost.split->weight, own);
+        sum.again[k] += slowed(cost.again(), own);
         sum.update[k] += slowed(cost.update, of_updates);
       }
     }
@@ -76,6 +77,7 @@ void run_alone(const LayerGraph& graph, const KindFactors& factors,
       scale(costs[i].split->input);
       scale(costs[i].split->weight);
     }
+    if (costs[i].selective) scale(costs[i].selective->forward);
     scale(costs[i].update);
   }
 }

@@ -16,6 +16,7 @@ struct StageSlowdown {
   std::vector<double> backward;
   std::vector<double> backward_input;
   std::vector<double> backward_weight;
+  std::vector<double> again;  ///< What making activations again takes.
   std::vector<double> update;
 };
 

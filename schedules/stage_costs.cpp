@@ -30,8 +30,8 @@ Bytes StageCosts::only_crossing_made_in(std::uint32_t first, std::uint32_t last)
 Checkpoints StageCosts::checkpoints(std::uint32_t s, std::uint32_t last) const {
   Checkpoints sum = stages[s].within;
   for (const CrossingTensor& tensor : tensors) {
-    if (tensor.made == s && tensor.first_used > s)
-      sum.add(tensor.bytes, tensor.activation, tensor.first_used <= last);
+    if (tensor.made == s && tensor.first_used > s && tensor.activation)
+      sum.add(tensor.first_used <= last ? tensor.bytes : Bytes{}, *tensor.activation);
   }
   return sum;
 }
@@ -58,6 +58,7 @@ StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& c
       sum.backward += cost.backward.mean;
       sum.backward_input += cost.split ? cost.split->input.mean : cost.backward.mean;
       sum.backward_weight += cost.split ? cost.split->weight.mean : Duration{};
+      sum.again += cost.again().mean;
       sum.update += cost.update.mean;
       sum.parameters += graph.layer(layer).parameters;
       sum.stepped += graph.layer(layer).stepped();
@@ -76,16 +77,16 @@ StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& c
   }
   result.crossing_.assign(partition.stages.size(), Bytes{});
   for (std::uint32_t layer = 0; layer < graph.size(); ++layer) {
+    const LayerCosts& cost = costs[layer];
     const bool crosses = last_used[layer] > stage_of[layer];
     const bool is_input = first_used[layer] == stage_of[layer];
-    if (is_input || !crosses)
-      result.stages[stage_of[layer]].within.add(costs[layer].output, costs[layer].activation,
-                                                is_input);
+    const bool is_settled = is_input || !crosses || cost.selects;
+    if (is_settled) result.stages[stage_of[layer]].within.add(cost, is_input);
     if (!crosses) continue;
-    result.tensors.push_back({stage_of[layer], first_used[layer], last_used[layer],
-                              costs[layer].output, costs[layer].activation});
+    result.tensors.push_back({stage_of[layer], first_used[layer], last_used[layer], cost.output,
+                              is_settled ? std::nullopt : std::optional(cost.activation)});
     for (std::uint32_t s = stage_of[layer]; s < last_used[layer]; ++s)
-      result.crossing_[s] += costs[layer].output;
+      result.crossing_[s] += cost.output;
   }
   return result;
 }

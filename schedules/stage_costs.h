@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "models/profile.h"
@@ -17,7 +18,7 @@ namespace plumbline {
 struct GradientBucket {
   Duration backward{};  ///< The part of the backward that makes it.
   Bytes bytes;
-  Duration forward{};  ///< Of the same layers.
+  Duration again{};  ///< Of the same layers, where activations are made again.
 };
 
 /// One stage, for one micro-batch.
@@ -27,6 +28,7 @@ struct StageCost {
   Duration backward_input{};  ///< I: as the layers give it, the whole backward of those that do not
                               ///< split.
   Duration backward_weight{};  ///< W.
+  Duration again{};            ///< What making activations again takes.
   Duration update{};
   Bytes parameters;
   Bytes stepped;       ///< Of the parameters; others of its group step the rest.
@@ -44,7 +46,8 @@ struct CrossingTensor {
   std::uint32_t first_used = 0;  ///< First stage that consumes it; >= made.
   std::uint32_t last_used = 0;   ///< Last stage that consumes it; > made.
   Bytes bytes;
-  Bytes activation;  ///< Of the layer.
+  /// Of the layer, where it depends on who consumes this what checkpoints keep of it.
+  std::optional<Bytes> activation;
 };
 
 /// The costs of all stages. It knows no engine and no order of ops.

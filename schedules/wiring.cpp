@@ -82,9 +82,7 @@ std::uint32_t Wiring::slowdown_of(Duration hold,
 void Wiring::add_compute_classes(const StageCosts& costs) {
   const Duration per_op = options_.overheads.per_op;
   const bool recomputed = options_.recompute != Recompute::none;
-  const auto again = [&](const StageCost& stage) {
-    return recomputed ? stage.forward : Duration{};
-  };
+  const auto again = [&](const StageCost& stage) { return recomputed ? stage.again : Duration{}; };
   for (std::size_t s = 0; s < costs.stages.size(); ++s) {
     const StageCost& stage = costs.stages[s];
     const StageSlowdown* const slow = costs.slowdowns.empty() ? nullptr : &costs.slowdowns[s];
@@ -94,7 +92,7 @@ void Wiring::add_compute_classes(const StageCosts& costs) {
       Cost cost{hold, {}, {}, {}, 0};
       if (slow) {
         std::vector<const std::vector<double>*> parts = {&(slow->*own)};
-        if (recomputes && recomputed) parts.push_back(&slow->forward);
+        if (recomputes && recomputed) parts.push_back(&slow->again);
         cost.slowdown = slowdown_of(hold, parts, per_op);
       }
       graph_.costs.push_back(cost);
@@ -114,10 +112,10 @@ void Wiring::add_compute_classes(const StageCosts& costs) {
     // The parts of a backward are slowed as the whole is.
     const std::uint32_t slowdown = graph_.costs[s * kClasses + 1].slowdown;
     // The first part launches, and computes all again unless each does that for its own layers.
-    const bool by_layer = options_.recompute == Recompute::layers;
-    Duration before = (by_layer ? Duration{} : again(stage)) + per_op;
+    const bool each = by_layer(options_.recompute);
+    Duration before = (each ? Duration{} : again(stage)) + per_op;
     for (const GradientBucket& bucket : stage.buckets) {
-      const Duration own = bucket.backward + (by_layer ? bucket.forward : Duration{});
+      const Duration own = bucket.backward + (each ? bucket.again : Duration{});
       graph_.costs.push_back({own + before, {}, {}, {}, slowdown});
       before = {};
     }

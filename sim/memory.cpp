@@ -197,8 +197,8 @@ double most_memory(const StageCosts& costs, const MemoryRules& rules, std::uint3
     sum += static_cast<double>(costs.stages[s].gradients.count);
     sum += static_cast<double>(costs.stages[s].activation.count + 3 * costs.crossing(s).count) *
            micro_batches;
-    if (rules.recompute == Recompute::layers)  // outputs may be more than activations
-      sum += static_cast<double>(costs.stages[s].within.inputs.count) * micro_batches;
+    if (by_layer(rules.recompute))  // outputs may be more than activations
+      sum += static_cast<double>(costs.stages[s].within.kept.count) * micro_batches;
   }
   return sum;
 }

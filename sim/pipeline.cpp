@@ -31,6 +31,7 @@ std::optional<Diagnostic> refuse_large_sums(const Scenario& scenario,
     if (layer.split)
       time += static_cast<double>(layer.split->input.mean.count()) +
               static_cast<double>(layer.split->weight.mean.count());
+    if (layer.selects) time += static_cast<double>(layer.again().mean.count());
     bytes += static_cast<double>(layer.output.count) + static_cast<double>(layer.activation.count);
   }
   for (const Layer& layer : scenario.model.graph.layers())
@@ -144,7 +145,7 @@ std::vector<GradientBucket> gradient_buckets(const LayerGraph& graph,
   Bytes parameters, gradients;  // up to here, so that buckets add up to all
   for (auto layer = order.rbegin(); layer != order.rend(); ++layer) {
     if (buckets.back().bytes >= size) buckets.emplace_back();
-    buckets.back().forward += costs[layer->value].forward.mean;
+    buckets.back().again += costs[layer->value].again().mean;
     buckets.back().backward += costs[layer->value].backward.mean;
     parameters += graph.layer(*layer).parameters;
     buckets.back().bytes += gradient_bytes(parameters, gradient_width) - gradients;

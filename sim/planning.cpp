@@ -213,7 +213,7 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
   if (auto refused = refuse_scenario(scenario)) return *refused;
   SizedCosts costs = costs_at(scenario.model.profile, scenario.micro_batch_size);
   if (scenario.schedule.recompute != Recompute::none) {
-    for (LayerCosts& layer : costs.layers) layer.backward.mean += layer.forward.mean;
+    for (LayerCosts& layer : costs.layers) layer.backward.mean += layer.again().mean;
   }
   const Plan& plan = scenario.plan;
 

@@ -44,6 +44,7 @@ class ScenarioReader {
     if (const YamlNode* sweep = file.child("sweep")) read_axes(*sweep, problems_);
     file.finish();
     if (problems_.empty()) settle_group();
+    if (problems_.empty()) settle_recomputation();
     if (problems_.empty()) estimate();
     if (problems_.empty()) settle_copies();
     if (problems_.empty()) check_batches();
@@ -250,9 +251,11 @@ class ScenarioReader {
       choice.blocking = kind->value == "blocking";
     }
     if (auto kind = section->choice("recompute", "kind of recomputation")) {
-      choice.recompute = kind->value == "full"     ? Recompute::full
-                         : kind->value == "layers" ? Recompute::layers
-                                                   : Recompute::none;
+      choice.recompute = kind->value == "full"        ? Recompute::full
+                         : kind->value == "layers"    ? Recompute::layers
+                         : kind->value == "selective" ? Recompute::selective
+                                                      : Recompute::none;
+      choice.recompute_mark = kind->mark;
     }
     if (auto kind = section->choice("weights", "kind of weight versions")) {
       choice.updates.weights = kind->value == "vertical-sync" ? WeightRule::vertical_sync
@@ -377,6 +380,24 @@ class ScenarioReader {
           "group: {devices: 8} in the profile, or in model beside layers written there");
     }
     if (scenario_.sharded_optimizer) model.graph.share_steps(replicas);
+  }
+
+  /// What layers make again where each says it for itself.
+  void settle_recomputation() {
+    if (scenario_.schedule.recompute != Recompute::selective) return;
+    bool any = false;
+    for (Measurement& measurement : scenario_.model.profile.measurements) {
+      for (LayerCosts& layer : measurement.layers) {
+        layer.selects = true;
+        any = any || layer.selective;
+      }
+    }
+    if (!any) {
+      error(scenario_.schedule.recompute_mark,
+            "schedule.recompute is 'selective', but no layer says what it makes again",
+            "selective: {activation: 8 MiB, forward: 10 us} beside a layer's activation; plumbline "
+            "import huggingface writes it");
+    }
   }
 
   /// Times for the layers that give FLOPs and bytes instead.

@@ -32,6 +32,7 @@ struct ScheduleChoice {
   std::uint32_t chunks = 1;  ///< Stages of each device, where the rule has chunks.
   bool blocking = false;
   Recompute recompute = Recompute::none;
+  Mark recompute_mark;
   UpdateRule updates;      ///< Of an asynchronous schedule.
   Bytes bucket{25 << 20};  ///< Of gradients that are all-reduced as one piece (data-parallel).
 

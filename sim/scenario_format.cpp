@@ -142,9 +142,9 @@ const SectionFormat& schedule_format() {
             "Whether a transfer runs beside compute, or holds the streams of both devices.",
             "overlapped"},
            {"recompute",
-            {words({"none", "full", "layers"})},
+            {words({"none", "full", "layers", "selective"})},
             "What a backward computes again instead of keeping it: the forward of its stage as a "
-            "whole, or of each layer by itself.",
+            "whole, or of each layer by itself, or of each layer what its `selective` says.",
             "none"},
            {"weights",
             {words({"stash", "vertical-sync", "none", "two"})},

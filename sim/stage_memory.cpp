@@ -17,8 +17,8 @@ void keep_nothing(const StageCost& cost, Bytes all, StageMemory& stage) {
   stage.done = stage.done_by_weight = cost.activation;
 }
 
-void keep_inputs(const StageCost& cost, const Checkpoints& checkpoints, StageMemory& stage) {
-  stage.kept = checkpoints.inputs;
+void keep_some(const StageCost& cost, const Checkpoints& checkpoints, StageMemory& stage) {
+  stage.kept = checkpoints.kept;
   stage.again = checkpoints.again;
   stage.again_by_input = std::max(Bytes{}, cost.activation - stage.kept);
   stage.done = stage.kept + stage.again;
@@ -51,7 +51,8 @@ std::vector<StageMemory> stage_memory(const StageCosts& costs,
           keep_nothing(costs.stages[s], all, stages[s]);
           break;
         case Recompute::layers:
-          keep_inputs(costs.stages[s], costs.checkpoints(s, last), stages[s]);
+        case Recompute::selective:
+          keep_some(costs.stages[s], costs.checkpoints(s, last), stages[s]);
           break;
       }
     }

@@ -72,11 +72,9 @@ std::vector<StageSpreads> measured_spreads(const Scenario& scenario, const Outco
       add(ActivityKind::backward, layer.backward);
       add(ActivityKind::backward_input, layer.split ? layer.split->input : layer.backward);
       if (layer.split) add(ActivityKind::backward_weight, layer.split->weight);
-    }
-    const Spread forward = ops[0];
-    if (outcome.memory_rules.recompute != Recompute::none) {
-      ops[1].add(forward);
-      ops[2].add(forward);
+      if (outcome.memory_rules.recompute == Recompute::none) continue;
+      add(ActivityKind::backward, layer.again());
+      add(ActivityKind::backward_input, layer.again());
     }
     for (const LayerId id : stage.layers) {
       const MeasuredTime& update = measured[id.value].update;

@@ -18,7 +18,7 @@
 #include "calibrate/cuda/left_behind.h"
 #include "calibrate/cuda/provenance.h"
 #include "calibrate/cuda/run.h"
-#include "calibrate/gradient_width.h"
+#include "calibrate/refused_training.h"
 #include "models/bug.h"
 #include "sim/predict.h"
 
@@ -209,7 +209,7 @@ Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
                                                   const CudaOptions& options, const Nccl* nccl) {
   if (scenario.network) {
     if (auto refused = refuse_for_cuda(*scenario.network, scenario.model_mark)) return *refused;
-    if (auto refused = refuse_gradient_width(scenario)) return *refused;
+    if (auto refused = refuse_training(scenario)) return *refused;
   } else if (options.nccl) {
     return input_error(scenario.model_mark,
                        "--nccl moves tensors, and a model that is known by its times has none",

@@ -340,6 +340,12 @@ TEST_CASE("what the cpu backend does not run is told") {
       kMlp, on_devices(2, "name: 1f1b, micro_batches: 4", "training: {gradients: 2}\n"));
   CHECK(message() ==
         "training.gradients is 2, and a network is run with gradients as wide as its parameters");
+  scenario =
+      network_scenario(kMlp, on_devices(2, "name: 1f1b, micro_batches: 4, recompute: full", ""));
+  scenario.schedule.recompute = Recompute::selective;
+  CHECK(message() ==
+        "schedule.recompute is 'selective', and a network is run with all of a layer's activations "
+        "made again, or none");
   scenario.network = nullptr;
   CHECK(message() ==
         "the cpu backend executes networks, and the model is known by its times alone");

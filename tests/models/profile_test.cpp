@@ -17,10 +17,10 @@ provenance: {source: measured, backend: cpu}
 measurements:
   - batch: 32
     layers:
-      - {name: a, forward: {mean: 4 ms, median: 3.9 ms, samples: 7}, backward_input: 3 ms, backward_weight: 5 ms, output: 32 KiB, activation: 64 KiB, parameters: 8 B, update: 1 us}
+      - {name: a, forward: {mean: 4 ms, median: 3.9 ms, samples: 7}, backward_input: 3 ms, backward_weight: 5 ms, output: 32 KiB, activation: 64 KiB, selective: {activation: 32 KiB, forward: 1 ms}, parameters: 8 B, update: 1 us}
   - batch: 8
     layers:
-      - {name: a, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms, output: 8 KiB, activation: 16 KiB, parameters: 8 B, update: 1 us}
+      - {name: a, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms, output: 8 KiB, activation: 16 KiB, selective: {activation: 8 KiB, forward: 250 us}, parameters: 8 B, update: 1 us}
 overheads: {per_op: 2 us, hand_over: 6 us}
 links: [{kind: copy, latency: 4 us, bandwidth: 11 GB/s, table: [[1 KiB, 4.1 us], [1 MiB, 95 us]]}]
 )";
@@ -44,6 +44,8 @@ TEST_CASE(
         "layer costs: interpolated to micro-batches of 16 between batches of 8 and 32");
   CHECK(between.layers[0].forward.mean == std::chrono::milliseconds(2));
   CHECK(between.layers[0].output == Bytes{16 << 10});
+  CHECK(between.layers[0].selective->activation == Bytes{16 << 10});
+  CHECK(between.layers[0].selective->forward.mean == std::chrono::microseconds(500));
   CHECK(between.layers[0].update.mean == std::chrono::microseconds(1));
   const SizedCosts above = costs_at(profile, 64);
   CHECK(above.estimated ==
@@ -53,6 +55,8 @@ TEST_CASE(
   CHECK(below.layers[0].forward.mean == std::chrono::microseconds(250));
   CHECK(below.layers[0].split->weight.mean == std::chrono::microseconds(250));
   CHECK(below.layers[0].activation == Bytes{4 << 10});
+  CHECK(below.layers[0].selective->activation == Bytes{2 << 10});
+  CHECK(below.layers[0].selective->forward.mean == std::chrono::nanoseconds(62'500));
 }
 
 TEST_CASE("all that is wrong in a profile is told at once") {

@@ -24,6 +24,11 @@ bool equal(const MeasuredTime& a, const MeasuredTime& b) {
          a.samples == b.samples;
 }
 
+bool equal(const std::optional<Selective>& a, const std::optional<Selective>& b) {
+  if (!a || !b) return !a && !b;
+  return a->activation == b->activation && equal(a->forward, b->forward) && a->work == b->work;
+}
+
 bool equal(const LayerCosts& a, const LayerCosts& b) {
   if (a.split.has_value() != b.split.has_value()) return false;
   if (a.split &&
@@ -31,7 +36,7 @@ bool equal(const LayerCosts& a, const LayerCosts& b) {
     return false;
   return equal(a.forward, b.forward) && equal(a.backward, b.backward) &&
          equal(a.update, b.update) && a.output == b.output && a.activation == b.activation &&
-         a.work == b.work && a.timed == b.timed;
+         a.work == b.work && a.timed == b.timed && equal(a.selective, b.selective);
 }
 
 bool equal(const Layer& a, const Layer& b) {
@@ -299,6 +304,8 @@ class ModelMaker {
     if (flip()) costs.update = measured_time();
     if (flip()) costs.output = {quantity()};
     if (flip()) costs.activation = {quantity()};
+    if (flip())
+      costs.selective = Selective{{below(costs.activation.count + 1)}, measured_time(), {}};
     return costs;
   }
   MeasuredLink link() {

@@ -180,6 +180,56 @@ TEST_CASE("the FLOPs of long samples are counted where their sum is beyond what 
   }
 }
 
+TEST_CASE("norms, nonlinear functions and their products are made again, unfused scores, heads") {
+  const auto selective = [](const std::string& config, bool flash, std::size_t layer) {
+    TransformerOptions options = tokens(16);
+    options.split_blocks = true;
+    options.flash_attention = flash;
+    const TransformerProfile profile = profile_of(config, options);
+    const LayerCosts& costs = profile.model.profile.measurements[0].layers[layer];
+    REQUIRE(costs.selective);
+    REQUIRE(costs.selective->work);
+    return *costs.selective;
+  };
+  // In bf16, of 16 tokens: 64 numbers behind a norm; scores of 4 heads, each of 16 numbers.
+  const Selective attention = selective(kLlama, true, 1);
+  CHECK(attention.activation == Bytes{2 * 16 * 64});
+  CHECK(attention.work->flops == Flops{});
+  CHECK(attention.work->memory_traffic == Bytes{2 * attention.activation.count});
+  const Selective scores = selective(kLlama, false, 1);
+  CHECK(scores.activation == Bytes{2 * 16 * 64 + 2 * 16 * 16 * 4});
+  CHECK(scores.work->flops == Flops{2 * 16 * 16 * 4 * 16});
+  // Of a gated MLP of 128 the activation and the product, of one that is not the activation.
+  CHECK(selective(kLlama, true, 2).activation == Bytes{2 * 16 * (64 + 2 * 128)});
+  CHECK(selective(kGpt2, true, 2).activation == Bytes{2 * 16 * (64 + 256)});
+  CHECK(selective(kLlama, true, 5).activation == Bytes{2 * 16 * 64});  // the head's norm
+  // Two of the experts of 24 each.
+  CHECK(selective(kQwenMoe, true, 2).activation == Bytes{2 * 16 * (32 + 2 * 2 * 24)});
+  // Latent attention: of 4 heads queries and keys of 12 numbers, values of 6.
+  const Selective latent = selective(kDeepSeek, true, 1);
+  const std::int64_t numbers = 12 * 4 * 12 + 10 * 4 * (8 + 6);  // of the matrices
+  CHECK(latent.activation == Bytes{2 * 16 * (32 + 4 * (12 + 12 + 6))});
+  CHECK(latent.work->flops == Flops{2 * 16 * numbers});
+  CHECK(latent.work->memory_traffic == Bytes{2 * latent.activation.count + 2 * numbers});
+  // Queries that are not compressed are kept.
+  std::string bare = kDeepSeek;
+  bare.replace(bare.find("\"q_lora_rank\": 12"), 17, "\"q_lora_rank\": null");
+  const Selective keys = selective(bare, true, 1);
+  CHECK(keys.activation == Bytes{2 * 16 * (32 + 4 * (12 + 6))});
+  CHECK(keys.work->flops == Flops{2 * 16 * 10 * 4 * (8 + 6)});
+  // Unfused, with latent attention: scores of 12 numbers a head besides.
+  CHECK(selective(kDeepSeek, false, 1).work->flops ==
+        Flops{latent.work->flops.count + 2 * 16 * 16 * 4 * 12});
+  // A block makes again what both do.
+  TransformerOptions whole = tokens(16);
+  const LayerCosts block = profile_of(kDeepSeek, whole).model.profile.measurements[0].layers[1];
+  CHECK(block.selective->activation ==
+        latent.activation + selective(kDeepSeek, true, 2).activation);
+  CHECK(block.selective->work->flops == latent.work->flops);
+  CHECK_FALSE(
+      profile_of(kLlama, tokens(16)).model.profile.measurements[0].layers[0].selective);  // tables
+}
+
 TEST_CASE("a mixture of experts may have dense blocks between") {
   const TransformerProfile profile = profile_of(kQwenMoe, tokens(8));
   // attention 32 + 32 x 8 x 16 + 2 x 16 + 64 x 32 = 6208; experts 32 + 32 x 8 + 8 x 3 x 32 x 24;

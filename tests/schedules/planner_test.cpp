@@ -329,8 +329,17 @@ TEST_CASE("the calibrated plan is the best of all that fit the memory, or says t
       residency.window =
           rules[static_cast<std::size_t>(dice.roll(0, static_cast<std::int64_t>(rules.size()) - 1))]
               .window;
-      constexpr Recompute kinds[] = {Recompute::none, Recompute::full, Recompute::layers};
-      residency.recompute = kinds[dice.roll(0, 2)];
+      constexpr Recompute kinds[] = {Recompute::none, Recompute::full, Recompute::layers,
+                                     Recompute::selective};
+      residency.recompute = kinds[dice.roll(0, 3)];
+      if (residency.recompute == Recompute::selective) {
+        for (LayerCosts& layer : model.costs) {
+          layer.selects = true;
+          if (dice.roll(0, 2) == 0) continue;
+          layer.selective = Selective{};
+          layer.selective->activation = {dice.roll(0, layer.activation.count)};
+        }
+      }
       if (dice.roll(0, 2) > 0) residency.micro_batches = dice.roll(1, 6);
       if (dice.roll(0, 2) > 0) residency.versions_kept = dice.roll(1, 2);
       if (!residency.micro_batches && residency.window(1, 1000) == 1000)

@@ -72,7 +72,7 @@ TEST_CASE("an update adds up the gradients of the other devices of its stage") {
   t.options.copies = 2;
   t.options.sharded_optimizer = false;
   StageCosts costs = costs_of(t);
-  costs.slowdowns = {{{3e6, 3e6}, {5e6, 5e6}, {5e6, 5e6}, {5e6, 5e6}, {2e6, 3e6}}};
+  costs.slowdowns = {{{3e6, 3e6}, {5e6, 5e6}, {5e6, 5e6}, {5e6, 5e6}, {}, {2e6, 3e6}}};
   const auto graph =
       lower(schedule_of(t), costs, {DeviceId{0}}, flat_cluster(2, {}), t.options, {});
   REQUIRE(graph);

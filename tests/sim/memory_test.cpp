@@ -156,9 +156,9 @@ Branching branching() {
 TEST_CASE("layer by layer: inputs that layers of the stage read are kept, the most is made again") {
   const StageCosts costs = branching().stages();
   // b reads a, c reads b: 1 + 20. Made again: a 99, b 30, c 400.
-  CHECK(costs.checkpoints(0, 0).inputs == Bytes{21});
+  CHECK(costs.checkpoints(0, 0).kept == Bytes{21});
   CHECK(costs.checkpoints(0, 0).again == Bytes{400});
-  CHECK(costs.checkpoints(1, 1).inputs == Bytes{0});
+  CHECK(costs.checkpoints(1, 1).kept == Bytes{0});
   CHECK(costs.checkpoints(1, 1).again == Bytes{70});
   const std::vector<Position> apart = {{0, 1}, {1, 1}};
   const auto stages = stage_memory(costs, apart, Recompute::layers);
@@ -207,8 +207,11 @@ TEST_CASE(
 
 TEST_CASE("a layer that keeps less than it hands on needs nothing more to be made again") {
   Checkpoints checkpoints;
-  checkpoints.add({10}, {3}, /*is_input=*/true);
-  CHECK(checkpoints.inputs == Bytes{10});
+  LayerCosts costs;
+  costs.output = {10};
+  costs.activation = {3};
+  checkpoints.add(costs, /*is_input=*/true);
+  CHECK(checkpoints.kept == Bytes{10});
   CHECK(checkpoints.again == Bytes{0});
 }
 

@@ -21,11 +21,12 @@ std::string random_scenario(std::uint64_t seed, const std::string& schedule) {
   std::string text = "version: 1\nmodel:\n  layers:\n";
   const std::int64_t layers = dice.roll(2, 7);
   for (std::int64_t i = 0; i < layers; ++i) {
+    const std::int64_t activation = dice.roll(0, 64);
     text += fmt::format(
         "    - {{name: l{}, forward: {} us, backward: {} us, output: {} KiB, activation: {} KiB, "
-        "parameters: {} KiB}}\n",
-        i, dice.roll(1, 90), dice.roll(1, 90), dice.roll(0, 64), dice.roll(0, 64),
-        dice.roll(0, 64));
+        "parameters: {} KiB, selective: {{activation: {} KiB, forward: {} us}}}}\n",
+        i, dice.roll(1, 90), dice.roll(1, 90), dice.roll(0, 64), activation, dice.roll(0, 64),
+        dice.roll(0, activation), dice.roll(0, 20));
   }
   text += dice.roll(0, 1) == 0
               ? fmt::format("cluster: {{devices: {}, link: {{bandwidth: {} GB/s}}}}\n",
@@ -95,6 +96,7 @@ TEST_CASE(
       {"name: 1f1b, micro_batches: 4", true},
       {"name: 1f1b, micro_batches: 12, recompute: full", true},
       {"name: 1f1b, micro_batches: 12, recompute: layers", true},
+      {"name: 1f1b, micro_batches: 12, recompute: selective", true},
       {"name: eager-1f1b, micro_batches: 6", true},
       {"name: naive, micro_batches: 4", true},
       {"name: delayed-backward, micro_batches: 6", true},

@@ -142,7 +142,8 @@ TEST_CASE("neighbours slow a share of an update as they slow all of it") {
   t.options.sharded_optimizer = true;
   StageCosts costs = costs_of(t);
   const std::vector<double> none = {3e6, 3e6};
-  costs.slowdowns = {{none, {5e6, 5e6}, none, none, {4e6, 6e6}}};  // updates: half as much longer
+  costs.slowdowns = {
+      {none, {5e6, 5e6}, none, none, {}, {4e6, 6e6}}};  // updates: half as much longer
   const auto graph =
       lower(schedule_of(t), costs, {DeviceId{0}}, flat_cluster(2, {}), t.options, {});
   REQUIRE(graph);

@@ -1,0 +1,33 @@
+// What of a scenario's training no network is executed with.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "models/diagnostic.h"
+#include "sim/scenario.h"
+
+namespace plumbline {
+
+/// Why a scenario is not run with real kernels, if so: they add up gradients in the network's
+/// element type, and a layer makes all of its activations again or none.
+inline std::optional<Diagnostic> refuse_training(const Scenario& scenario) {
+  if (scenario.gradient_width != 1) {
+    return input_error(scenario.gradient_mark,
+                       fmt::format("training.gradients is {}, and a network is run with gradients "
+                                   "as wide as its parameters",
+                                   scenario.gradient_width),
+                       "training.gradients: 1; --backend synthetic runs any");
+  }
+  if (scenario.schedule.recompute == Recompute::selective) {
+    return input_error(scenario.schedule.recompute_mark,
+                       "schedule.recompute is 'selective', and a network is run with all of a "
+                       "layer's activations made again, or none",
+                       "schedule.recompute: layers, full or none; --backend synthetic runs any");
+  }
+  return std::nullopt;
+}
+
+}  // namespace plumbline
