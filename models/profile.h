@@ -102,6 +102,7 @@ using KindFactors = std::map<std::string, std::vector<double>>;
 /// Devices that share the layers: the scenario's device is one of them, and stands for all.
 /// Invariant: tensor_parallel divides devices.
 struct DeviceGroup {
+  bool given = false;  ///< Be it of one device.
   std::int64_t devices = 1;
   std::int64_t tensor_parallel = 1;  ///< Of them, those that divide each layer's matrices.
   std::optional<std::int64_t> devices_per_server;  ///< Nothing: all are in one.

@@ -461,6 +461,7 @@ DeviceGroup read_group(SectionReader& section, Diagnostics& problems) {
   DeviceGroup group;
   auto given = section.section("group");
   if (!given) return group;
+  group.given = true;
   if (auto devices = given->count("devices")) group.devices = devices->value;
   if (auto devices = given->count("tensor_parallel")) {
     group.tensor_parallel = devices->value;
@@ -472,7 +473,16 @@ DeviceGroup read_group(SectionReader& section, Diagnostics& problems) {
           "each device of the group divides layers with as many others");
     }
   }
-  if (auto devices = given->count("devices_per_server")) group.devices_per_server = devices->value;
+  if (auto devices = given->count("devices_per_server")) {
+    group.devices_per_server = devices->value;
+    const auto [less, more] = std::minmax(devices->value, group.devices);
+    if (more % less != 0) {
+      given->error(devices->mark,
+                   fmt::format("{} is {}, which the group of {} does not fill",
+                               given->path_of("devices_per_server"), devices->value, group.devices),
+                   "servers hold several groups, or groups several servers");
+    }
+  }
   if (const YamlNode* node = given->child("forward_flops"))
     group.forward = read_flops(*node, given->path_of("forward_flops"), problems);
   given->finish();

@@ -443,7 +443,7 @@ class ProfileWriter {
 
   void write_group() {
     const DeviceGroup& group = model_.profile.group;
-    if (group == DeviceGroup{}) return;
+    if (!group.given) return;
     FlowMap map;
     map.add("devices", std::to_string(group.devices));
     if (group.tensor_parallel > 1)

@@ -294,10 +294,27 @@ void SectionReader::require(std::string_view key, std::string_view why) {
   error(mark_, fmt::format("{} is missing", path_of(key)), std::string(why));
 }
 
+std::string_view SectionReader::excluder(std::string_view key) const {
+  if (!format_) return {};
+  for (const std::vector<std::string_view>& keys : format_->excludes) {
+    if (keys.front() != key) continue;
+    const auto other =
+        std::find_if(keys.begin() + 1, keys.end(), [&](std::string_view k) { return has(k); });
+    if (other != keys.end()) return *other;
+  }
+  return {};
+}
+
 void SectionReader::finish() {
   if (!node_) return;
   for (const YamlNode::Entry& entry : node_->entries) {
     if (std::find(known_.begin(), known_.end(), entry.key) != known_.end()) continue;
+    if (const std::string_view other = excluder(entry.key); !other.empty()) {
+      error(entry.mark,
+            fmt::format("{} does not stand beside {}", path_of(entry.key), path_of(other)),
+            "leave one of the two out");
+      continue;
+    }
     std::string help = did_you_mean(entry.key, known_);
     if (help.empty()) {
       std::vector<std::string> sorted = known_;

@@ -86,6 +86,8 @@ class SectionReader {
 
  private:
   const YamlNode::Entry* find(std::string_view key) const;
+  /// The key that stands there and that `key` may not stand beside; "" where there is none.
+  std::string_view excluder(std::string_view key) const;
   /// What the format says of `key` as a value of `type`; nullptr where there is no format.
   const ValueFormat* format_of(std::string_view key, ValueFormat::Type type) const;
   std::optional<Marked<std::int64_t>> count_within(std::string_view key, std::int64_t least,

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -192,15 +193,15 @@ struct Sent {
   }
 };
 
-/// Of products that a tensor-parallel group shares. A ring that spans servers goes over the cards
-/// of all its members.
+/// Of products that a tensor-parallel group shares. Where it spans servers, each of its devices in
+/// one sends its part of what goes to the others, besides.
 Sent sent_by_products(ExactCount all_reduced, ExactCount gathered,
                       const TransformerOptions& options) {
   const std::int64_t devices = options.tensor_parallel;
   const Bytes bytes =
       ring_volume({all_reduced.value()}, devices) + share_volume({gathered.value()}, devices);
   if (options.fits_in_server(devices)) return {bytes, {}};
-  return {{}, {(bytes.count + *options.devices_per_server - 1) / *options.devices_per_server}};
+  return {bytes, {(bytes.count + *options.devices_per_server - 1) / *options.devices_per_server}};
 }
 
 /// Of keys and values, on their way around the devices that share a sample: a step is over when the
@@ -260,7 +261,9 @@ TransformerTotals totals_of(const TransformerShape& shape, TransformerOptions op
   options.tensor_parallel = 1;
   options.sequence_parallel = false;
   options.expert_parallel = 1;
-  const auto parts = static_cast<double>(options.context_parallel);  // of the tokens, all alike
+  // In as many parts of the tokens as are alike, so that those of one are counted exactly.
+  options.context_parallel = std::gcd(options.tokens(), options.context_parallel << 16U);
+  const auto parts = static_cast<double>(options.context_parallel);
   TransformerTotals totals;
   ExactCount idle;
   ExactCount borrowed;
@@ -290,6 +293,19 @@ ExactCount replicated_parameters(const LayerDerivation& layer, const Transformer
     if (!term.is_split) replicated += term.value;
   }
   return replicated;
+}
+
+/// What a group holds more than once of the whole model.
+ExactCount replicated_of(const TransformerShape& shape, TransformerOptions options) {
+  options.tensor_parallel = 1;
+  options.sequence_parallel = false;
+  ExactCount replicated;
+  ExactCount borrowed;
+  for (const LayerDerivation& layer : derive_layers(shape, options)) {
+    replicated += replicated_parameters(layer, options);
+    borrowed += layer.borrowed;
+  }
+  return {replicated.value() - borrowed.value()};
 }
 
 /// What a device of the scenario stands for, and what the devices of such a group share.
@@ -331,16 +347,14 @@ void add_group_notes(const TransformerShape& shape, const TransformerOptions& op
             "cluster.device; cluster.link: network is that between groups";
   notes.push_back("what they send each other is " + ways);
   if (options.group() == t) return;
-  ExactCount replicated;
-  for (const LayerDerivation& layer : derive_layers(shape, options))
-    replicated += replicated_parameters(layer, options);
-  notes.push_back(fmt::format(
-      "{} on {} of the group: {}",
-      options.expert_parallel > 1 ? fmt::format("the {} parameters that are no experts' are "
-                                                "replicated",
-                                                replicated.value())
-                                  : "all parameters are replicated",
-      t > 1 ? fmt::format("every {}th device", t) : "each device", kReplicated));
+  notes.push_back(fmt::format("{} replicated {}: {}",
+                              options.expert_parallel > 1
+                                  ? fmt::format("the {} parameters that are no experts' are",
+                                                replicated_of(shape, options).value())
+                                  : "all parameters are",
+                              t > 1 ? fmt::format("{} times in the group", options.group() / t)
+                                    : "on each device of the group",
+                              kReplicated));
 }
 
 std::vector<std::string> notes_of(const TransformerShape& shape,
@@ -378,13 +392,14 @@ std::vector<std::string> notes_of(const TransformerShape& shape,
 DeviceGroup group_of(const TransformerShape& shape, TransformerOptions options) {
   if (options.group() == 1 && options.flash_attention) return {};
   DeviceGroup group;
+  group.given = true;
   group.devices = options.group();
   group.tensor_parallel = options.tensor_parallel;
   if (group.devices > 1) group.devices_per_server = options.devices_per_server;
   const std::int64_t batches = options.group_batches();
   options.flash_attention = true;
   const double forward = static_cast<double>(batches) * totals_of(shape, options).forward_flops;
-  if (forward <= static_cast<double>(ExactCount::kLargest))
+  if (forward <= static_cast<double>(kMostFlops))
     group.forward = Flops{static_cast<std::int64_t>(forward)};
   return group;
 }

@@ -365,21 +365,25 @@ class ScenarioReader {
   /// What the group that a device stands for holds of each layer more than once.
   void settle_group() {
     Model& model = scenario_.model;
-    const std::int64_t replicas = model.profile.group.replicas();
-    for (const Layer& layer : model.graph.layers()) {
-      if (layer.replicated == Bytes{} || replicas > 1) continue;
-      const std::int64_t devices = model.profile.group.devices;
-      return error(
-          scenario_.model_mark,
-          fmt::format("layer '{}' has {} of replicated parameters, but {}", clipped(layer.name),
-                      to_text(layer.replicated),
-                      devices > 1 ? fmt::format("all {} devices of the group divide its matrices "
-                                                "(group.tensor_parallel)",
-                                                devices)
-                                  : "the model has no group of devices"),
-          "group: {devices: 8} in the profile, or in model beside layers written there");
+    const DeviceGroup& group = model.profile.group;
+    bool is_timed = false;
+    for (std::uint32_t i = 0; i < model.graph.size(); ++i) {
+      const Layer& layer = model.graph.layer({i});
+      if (layer.replicated == Bytes{}) continue;
+      is_timed = is_timed || model.profile.measurements.front().layers[i].timed;
+      if (group.given) continue;
+      return error(scenario_.model_mark,
+                   fmt::format("layer '{}' has {} of replicated parameters, but the model has no "
+                               "group of devices",
+                               clipped(layer.name), to_text(layer.replicated)),
+                   "group: {devices: 8} in the profile, or in model beside layers written there");
     }
-    if (scenario_.sharded_optimizer) model.graph.share_steps(replicas);
+    if (is_timed && group.replicas() > 1) {
+      scenario_.notes.emplace_back(
+          "layers with times have replicated parameters: their group adds up the gradients within "
+          "the update that they give, if any");
+    }
+    if (scenario_.sharded_optimizer) model.graph.share_steps(group.replicas());
   }
 
   /// What layers make again where each says it for itself.
@@ -593,11 +597,36 @@ class ScenarioReader {
   std::optional<Mark> measured_overhead_;
 };
 
+std::string text_of(const std::vector<YamlOverride::Key>& path) {
+  std::string text;
+  for (const YamlOverride::Key& key : path) text += (text.empty() ? "" : ".") + key.text;
+  return text;
+}
+
+/// Errors: an override that replaces all that an earlier one sets.
+std::optional<Diagnostic> refuse_overlap(const std::vector<YamlOverride>& earlier,
+                                         const YamlOverride& change) {
+  for (const YamlOverride& before : earlier) {
+    if (before.path.size() <= change.path.size()) continue;
+    if (!std::equal(change.path.begin(), change.path.end(), before.path.begin(),
+                    [](const auto& a, const auto& b) { return a.text == b.text; }))
+      continue;
+    return input_error(change.path.back().mark,
+                       fmt::format("'{}' replaces what '{}' sets", clipped(text_of(change.path)),
+                                   clipped(text_of(before.path))),
+                       "the whole section stands first");
+  }
+  return std::nullopt;
+}
+
 Result<Scenario> read_tree(YamlNode root, const std::vector<std::string>& overrides) {
   Diagnostics problems;
+  std::vector<YamlOverride> earlier;
   for (const std::string& argument : overrides) {
     const auto change = parse_override(argument);
     if (!keep(change, problems)) continue;
+    if (auto lost = refuse_overlap(earlier, *change)) problems.push_back(*std::move(lost));
+    earlier.push_back(*change);
     if (auto wrong = override_scenario(root, *change))
       problems.insert(problems.end(), wrong->begin(), wrong->end());
   }

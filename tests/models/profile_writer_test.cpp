@@ -243,10 +243,13 @@ class ModelMaker {
       block.forward = time();
       block.backward = time();
     }
-    if (flip()) model.profile.group.tensor_parallel = 1 + below(10);
-    model.profile.group.devices = model.profile.group.tensor_parallel * (1 + below(1000));
-    if (flip()) model.profile.group.devices_per_server = 1 + below(1000);
-    if (flip()) model.profile.group.forward = Flops{quantity()};
+    if (DeviceGroup& group = model.profile.group; flip()) {
+      group.given = true;
+      if (flip()) group.tensor_parallel = 1 + below(10);
+      group.devices = group.tensor_parallel * (1 + below(1000));
+      if (flip()) group.devices_per_server = group.devices * (1 + below(4));
+      if (flip()) group.forward = Flops{quantity()};
+    }
     if (flip()) model.profile.overheads = Overheads{time(), time(), time(), {}, {}};
     if (model.profile.overheads && flip())
       model.profile.overheads->add_up = BytesPerSecond{1 + time().count()};

@@ -283,12 +283,12 @@ TEST_CASE("what goes to other servers goes over the network") {
       {8, 2, 4, 1, 1, 1, 1, 0, 0, 0},  // just filled
       {4, 2, 4, 1, 1, 0, 1, 0, 1, 0},  // two servers a sample
       {2, 2, 4, 1, 1, 0, 1, 0, 1, 0},  // a pair each
-      {1, 2, 4, 1, 0, 0, 1, 1, 1, 0},  // one device each
+      {1, 2, 4, 1, 1, 0, 1, 1, 1, 0},  // one device each
       {4, 2, 2, 8, 1, 1, 3.0 / 7, 0, 0, 4.0 / 7},
       {2, 2, 2, 8, 1, 0, 1.0 / 7, 0, 1, 6.0 / 7},
       {1, 1, 1, 8, 1, 1, 0, 0, 0, 1},
       {8, 1, 1, 8, 1, 1, 1, 0, 0, 0},
-      {2, 4, 1, 1, 0, 1, 1, 0.5, 0, 0},  // over two cards
+      {2, 4, 1, 1, 1, 1, 1, 0.5, 0, 0},  // over two cards
   };
   for (const Case& c : cases) {
     CAPTURE(c.per_server);
@@ -334,6 +334,54 @@ TEST_CASE("what goes to other servers goes over the network") {
                             c.experts_network * tokens_sent));
     }
   }
+}
+
+TEST_CASE("utilization of large batches is that of small ones") {
+  // Beyond 2^53 FLOP are a batch of the group, and the backward of one layer of the whole model.
+  const TransformerProfile alone = profile_of(kQwenMoe, tokens(1 << 10));
+  TransformerOptions options = tokens(1 << 22);
+  options.tensor_parallel = 2;
+  options.sequence_parallel = true;
+  options.expert_parallel = 8;
+  const TransformerProfile group = profile_of(kQwenMoe, options);
+  // Scores are 2 T s a d a block, of three, and 2.5 times that backward; the rest is of tokens.
+  const auto scores = [](double sequence) { return 3 * 2 * sequence * sequence * 4 * 16; };
+  const double more = 1 << 12;
+  const double rest = alone.totals.forward_flops - scores(1 << 10);
+  const double forward = scores(1 << 22) + rest * more;
+  const double backward = 2.5 * scores(1 << 22) + 2 * rest * more;
+  CHECK(group.totals.forward_flops == doctest::Approx(forward).epsilon(1e-12));
+  CHECK(group.totals.backward_flops == doctest::Approx(backward).epsilon(1e-12));
+  REQUIRE(group.model.profile.group.forward);
+  const auto counted = static_cast<double>(group.model.profile.group.forward->count);
+  CHECK(counted > 0x1p53);
+  CHECK(counted == doctest::Approx(4 * forward).epsilon(1e-12));
+}
+
+TEST_CASE("a note tells how much of the model is replicated, how often") {
+  const auto note = [](const std::string& config, std::int64_t tensor) {
+    TransformerOptions options = tokens(64);
+    options.expert_parallel = 8;
+    options.tensor_parallel = tensor;
+    options.sequence_parallel = tensor > 1;
+    const std::vector<std::string> notes = profile_of(config, options).notes;
+    const auto found = std::find_if(notes.begin(), notes.end(), [](const std::string& text) {
+      return text.find(" replicated ") != std::string::npos;
+    });
+    REQUIRE(found != notes.end());
+    return found->substr(0, found->find(':'));
+  };
+  // All but 2 x 8 experts of 3 x 32 x 24.
+  const std::int64_t rest = 68'544 - 2 * 8 * 2304;
+  const std::string what = "the " + std::to_string(rest) + " parameters that are no experts' are ";
+  CHECK(note(kQwenMoe, 1) == what + "replicated on each device of the group");
+  CHECK(note(kQwenMoe, 2) == what + "replicated 4 times in the group");
+  std::string tied = kQwenMoe;
+  tied.insert(1, R"("tie_word_embeddings": true, )");
+  CHECK(note(tied, 1) ==
+        "the " + std::to_string(rest - 1600) +
+            " parameters that are no experts' are replicated on each device of the "
+            "group");
 }
 
 TEST_CASE("groups whose devices cannot share evenly are refused") {
