@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "models/bug.h"
@@ -82,7 +83,7 @@ SearchSpace space_of(const PlannerInput& input, const Cuts& cuts) {
   space.memory = input.cluster.memory;
   space.optimizer_state = input.optimizer_state;
   space.gradient_width = input.gradient_width;
-  space.overhead = added_per_stage(input);
+  space.per_op = input.overheads.per_op;
   space.stages_at_most = input.stages_at_most;
   space.straight = input.straight;
   space.activation_transfers = input.activation_transfers;
@@ -100,14 +101,33 @@ SearchSpace on_free_links(SearchSpace space) {
   return space;
 }
 
+/// How hard to look.
+struct Effort {
+  double slack = 0;  ///< These as in SearchBounds.
+  std::size_t alternatives = std::numeric_limits<std::size_t>::max();
+  std::uint64_t comparisons = std::numeric_limits<std::uint64_t>::max();
+
+  SearchBounds within(double period_ns, bool fewest = false) const {
+    return {period_ns, fewest, slack, alternatives, comparisons};
+  }
+};
+
+/// A flush makes partial plans hard to compare. Where there are too many, those that are nearly as
+/// long as others are left out, and in the end all but the shortest.
+constexpr std::array kEfforts = {Effort{0, Effort{}.alternatives, 150'000'000},
+                                 Effort{0.01, Effort{}.alternatives, 50'000'000}, Effort{0.02, 4},
+                                 Effort{0.05, 1}};
+
 /// Looks further and further away from what no plan can beat, until there is a plan: near bounds
 /// are searched fast. All plans up to the bound were seen, so the first found is the best.
-SearchOutcome search_outwards(const SearchSpace& space,
+/// `known_to_fit`: there is a plan that fits the memory; may become so.
+SearchOutcome search_outwards(const SearchSpace& space, const Effort& effort, bool& known_to_fit,
                               const std::function<bool(double)>& progress) {
   const FrontierSums& sums = *space.sums;
-  const auto work = static_cast<double>(
-      (sums.forward.back() + sums.backward.back() + sums.update.back() + space.overhead).count());
-  bool known_to_fit = !space.memory;
+  const auto work =
+      static_cast<double>((sums.forward.back() + sums.backward.back() +
+                           sums.update.back() / space.residency.per_update(1) + 3 * space.per_op)
+                              .count());
   for (const double factor :
        {1.02, 1.1, 1.25, 1.5, 1.8, 2.2, 2.7, 3.5, 5.0, 8.0, 15.0, 40.0, kUnbounded}) {
     const double bound = work > 0 ? work / space.devices * factor : kUnbounded;
@@ -116,11 +136,25 @@ SearchOutcome search_outwards(const SearchSpace& space,
       if (any.end != SearchEnd::complete || any.plans.empty()) return any;
       known_to_fit = true;
     }
-    SearchOutcome outcome = search_plans(space, {bound, false}, progress);
+    SearchOutcome outcome = search_plans(space, effort.within(bound), progress);
     if (outcome.end != SearchEnd::complete || !outcome.plans.empty() || bound == kUnbounded)
       return outcome;
   }
   return {};
+}
+
+/// The same with as much effort as it takes; `effort` becomes that.
+SearchOutcome search_outwards(const SearchSpace& space, Effort& effort,
+                              const std::function<bool(double)>& progress) {
+  bool known_to_fit = !space.memory;
+  if (!space.residency.micro_batches) return search_outwards(space, effort, known_to_fit, progress);
+  SearchOutcome outcome;
+  for (const Effort& more : kEfforts) {
+    effort = more;
+    outcome = search_outwards(space, effort, known_to_fit, progress);
+    if (outcome.end != SearchEnd::too_large) break;
+  }
+  return outcome;
 }
 
 Diagnostic infeasible(std::string message, std::string help) {
@@ -129,6 +163,11 @@ Diagnostic infeasible(std::string message, std::string help) {
   diagnostic.help = std::move(help);
   diagnostic.fault = Fault::infeasible;
   return diagnostic;
+}
+
+Diagnostic too_large() {
+  return infeasible("there are too many plans to search",
+                    "fewer devices (--devices-at-most) or stages (plan.stages) leave fewer");
 }
 
 std::string_view held_of_micro_batches(Recompute recompute) {
@@ -195,19 +234,20 @@ Diagnostic does_not_fit(const PlannerInput& input, SearchSpace space) {
 }
 
 /// The best plans of one space, best first: the exact best, then others.
-SearchOutcome best_plans(const SearchSpace& space, const PlannerInput& input, SearchOutcome first) {
+SearchOutcome best_plans(const SearchSpace& space, const PlannerInput& input, const Effort& effort,
+                         SearchOutcome first) {
   if (first.end != SearchEnd::complete || first.plans.empty()) return first;
   const double best = first.plans[0].period_ns;
   if (input.candidates > 1) {
     const double size = space.frontiers->size();
     const double steps = size * size * space.positions * space.positions;
     if (steps < 2e7) {
-      SearchOutcome more = search_plans(space, {best * 1.25, false}, input.progress);
+      SearchOutcome more = search_plans(space, effort.within(best * 1.25), input.progress);
       if (more.end == SearchEnd::cancelled) return more;
-      if (more.end == SearchEnd::complete) first = std::move(more);
+      if (!more.plans.empty()) first = std::move(more);
     }
   }
-  SearchOutcome tied = search_plans(space, {best * (1 + 1e-12), true}, input.progress);
+  SearchOutcome tied = search_plans(space, effort.within(best * (1 + 1e-12), true), input.progress);
   if (tied.end == SearchEnd::cancelled) return tied;
   if (!tied.plans.empty()) {
     const auto same = [&](const FoundPlan& plan) {
@@ -224,25 +264,32 @@ SearchOutcome best_plans(const SearchSpace& space, const PlannerInput& input, Se
 /// The best plans over all frontiers. A search along one order comes first: it is fast and gives
 /// the bound for the full one.
 SearchOutcome search_cuts(const PlannerInput& input, bool straight, const Cuts& one_order,
-                          Cuts& all, bool& restricted) {
+                          Cuts& all, Plans& plans) {
   SearchSpace space = space_of(input, one_order);
   space.straight = straight;
-  SearchOutcome outcome = search_outwards(space, input.progress);
+  Effort effort;
+  SearchOutcome outcome = search_outwards(space, effort, input.progress);
   if (outcome.end == SearchEnd::cancelled) return outcome;
   if (all.frontiers.size() > one_order.frontiers.size()) {
     SearchSpace wide = space_of(input, all);
     wide.straight = straight;
+    Effort wide_effort = effort;
     SearchOutcome full =
         outcome.plans.empty()
-            ? search_outwards(wide, input.progress)
-            : search_plans(wide, {outcome.plans[0].period_ns * (1 + 1e-12), false}, input.progress);
+            ? search_outwards(wide, wide_effort, input.progress)
+            : search_plans(wide, effort.within(outcome.plans[0].period_ns * (1 + 1e-12)),
+                           input.progress);
     if (full.end == SearchEnd::cancelled) return full;
-    if (!full.plans.empty()) return best_plans(wide, input, std::move(full));
+    if (!full.plans.empty()) {
+      plans.slack = std::max(plans.slack, wide_effort.slack);
+      return best_plans(wide, input, wide_effort, std::move(full));
+    }
     if (full.end == SearchEnd::complete && outcome.plans.empty()) return full;
     all = one_order;  // too many partial plans: what one order gives
-    restricted = true;
+    plans.restricted = true;
   }
-  return best_plans(space, input, std::move(outcome));
+  plans.slack = std::max(plans.slack, effort.slack);
+  return best_plans(space, input, effort, std::move(outcome));
 }
 
 }  // namespace
@@ -258,8 +305,9 @@ Result<Plans> plan_calibrated(const PlannerInput& input) {
   plans.restricted = all.frontiers.restricted || input.cluster.levels.size() > 2;
 
   // The best plans.
-  const SearchOutcome found = search_cuts(input, input.straight, one_order, all, plans.restricted);
+  const SearchOutcome found = search_cuts(input, input.straight, one_order, all, plans);
   if (found.end == SearchEnd::cancelled) return planning_cancelled();
+  if (found.end == SearchEnd::too_large) return too_large();
   if (found.plans.empty() && input.cluster.memory) {
     constexpr std::size_t few = 150;  // the search has no bound on time to go by
     if (all.frontiers.size() > few) {
@@ -284,16 +332,14 @@ Result<Plans> plan_calibrated(const PlannerInput& input) {
   plans.frontiers = all.frontiers.size();
 
   // What stands beside them.
-  plans.one_device_s = seconds(all.sums.forward.back() + all.sums.backward.back() +
-                               all.sums.update.back() + added_per_stage(input));
+  plans.one_device_s = one_device_ns(input) / 1e9;
   add_whole_model(input, plans);
-  if (!input.beside) return plans;
   if (input.straight) {
     plans.straight = plans.best[0];
   } else {
     PlannerInput alone = input;
     alone.candidates = 1;
-    const SearchOutcome straight = search_cuts(alone, true, one_order, all, plans.restricted);
+    const SearchOutcome straight = search_cuts(alone, true, one_order, all, plans);
     if (straight.end == SearchEnd::cancelled) return planning_cancelled();
     if (!straight.plans.empty()) {
       const SearchSpace last = space_of(input, all);

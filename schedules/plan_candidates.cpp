@@ -16,11 +16,17 @@ namespace {
 
 std::vector<FormulaStage> formula_stages(const PlannerInput& input, const Partition& partition) {
   const StageCosts costs = stage_costs(input.graph, input.costs, partition, input.gradient_width);
+  const Duration per_op = input.overheads.per_op;
+  const auto count = [](Duration time) { return static_cast<double>(time.count()); };
   std::vector<FormulaStage> stages;
   for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
     const StageCost& cost = costs.stages[s];
+    const std::size_t steppers =
+        input.residency.sharded_optimizer ? partition.stages[s].devices.size() : 1;
     stages.push_back(
-        {.compute = cost.forward + cost.backward + cost.update + added_per_stage(input),
+        {.forward_ns = count(cost.forward + per_op),
+         .backward_ns = count(cost.backward + per_op),
+         .update_ns = count(cost.update) / static_cast<double>(steppers) + count(per_op),
          .parameters = cost.parameters,
          .stepped = cost.stepped,
          .gradients = cost.gradients,
@@ -108,7 +114,11 @@ std::uint32_t devices_of(const PlannerInput& input) {
                   input.devices_at_most.value_or(std::numeric_limits<std::uint32_t>::max()));
 }
 
-Duration added_per_stage(const PlannerInput& input) { return input.overheads.per_op * 3; }
+double one_device_ns(const PlannerInput& input) {
+  Stage all{.layers = input.graph.topological_order(), .devices = {{0}}};
+  const FormulaStage whole = formula_stages(input, {.stages = {std::move(all)}}).front();
+  return compute_ns(whole, input.residency, 1);
+}
 
 PlanCandidate cut_plan(const PlannerInput& input, const std::vector<LayerId>& order,
                        const std::vector<std::uint32_t>& stage_of,
@@ -132,10 +142,11 @@ void price(const PlannerInput& input, PlanCandidate& plan) {
       formula_time(input.cluster, stages, input.residency, input.activation_transfers);
   plan.period_s = time.period_ns / 1e9;
   plan.bottleneck = time.bottleneck;
+  plan.flush = time.flush;
   plan.traffic = time.traffic;
   for (std::uint32_t s = 0; s < stages.size(); ++s) {
     PlannedStage& stage = plan.stages[s];
-    stage.compute = stages[s].compute;
+    stage.compute = round_up(compute_ns(stages[s], input.residency, stage.replicas));
     stage.synchronization = round_up(
         all_reduce_ns(input.cluster, stages[s].devices, reduced_bytes(stages[s], input.residency)));
     stage.weight_versions = input.residency.versions(stage.warm_up + 1);

@@ -11,8 +11,8 @@ namespace plumbline {
 /// The devices that may be used.
 std::uint32_t devices_of(const PlannerInput& input);
 
-/// What overheads add to F + B + U of each stage.
-Duration added_per_stage(const PlannerInput& input);
+/// F + B of the whole model on one device and its part of an update, in nanoseconds.
+double one_device_ns(const PlannerInput& input);
 
 /// The layers of each stage, in the order of the graph, with the warm-ups of the input's residency;
 /// not yet priced. `stage_of` is by position in `order`. Requires: no stage is empty.

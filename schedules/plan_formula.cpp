@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 
@@ -15,6 +16,117 @@ constexpr double kNanoseconds = 1e9;
 double time_ns(double bytes, const Link& link) {
   return link.bandwidth ? bytes * kNanoseconds / static_cast<double>(link.bandwidth->count) : 0;
 }
+
+std::uint32_t replicas_of(const FormulaStage& stage) {
+  return static_cast<std::uint32_t>(stage.devices.size());
+}
+
+/// The link behind a stage in an iteration with a flush, and the card that it loads most.
+struct LinkUse {
+  FlushLink link;
+  std::optional<Card> card;
+};
+
+/// Each pair of replicas has one in lcm(r, r') of the outputs, all pairs that leave or enter a
+/// group share its card.
+LinkUse link_use(const Cluster& cluster, const FormulaStage& from, const FormulaStage& to,
+                 std::uint32_t micro_batches) {
+  if (from.crossing.count == 0) return {};
+  const std::size_t common = std::lcm(from.devices.size(), to.devices.size());
+  const double share = static_cast<double>(from.crossing.count) / static_cast<double>(common);
+  LinkUse use;
+  use.link.transfer = std::numeric_limits<double>::infinity();
+  std::map<Card, std::uint32_t> pairs;
+  const auto load = [&](double bytes, const Link& link, const std::optional<Card>& card) {
+    const double ns = micro_batches * time_ns(bytes, link);
+    if (ns <= use.link.load) return;
+    use.link.load = ns;
+    use.card = card;
+  };
+  for (std::size_t m = 0; m < common; ++m) {
+    const Path path =
+        cluster.path(from.devices[m % from.devices.size()], to.devices[m % to.devices.size()]);
+    use.link.transfer = std::min(use.link.transfer, transfer_ns(from.crossing, path.link));
+    if (!path.out) load(share, path.link, std::nullopt);
+    if (path.out) ++pairs[*path.out];
+    if (path.in) ++pairs[*path.in];
+  }
+  for (const auto& [card, count] : pairs)
+    load(share * count, cluster.levels[card.level].link, card);
+  return use;
+}
+
+/// An iteration with a flush: the chain from each stage on, and what its first one consists of.
+class Iteration {
+ public:
+  Iteration(const Cluster& cluster, const std::vector<FormulaStage>& formula,
+            const Residency& residency, bool activation_transfers)
+      : formula_(formula),
+        chains_(formula.size() + 1),
+        links_(formula.size()),
+        rings_(formula.size(), 0),
+        stages_(formula.size()) {
+    std::uint32_t devices = 0;
+    for (auto s = static_cast<std::uint32_t>(formula.size()); s-- > 0;) {
+      const FormulaStage& stage = formula[s];
+      devices += replicas_of(stage);
+      rings_[s] = all_reduce_ns(cluster, stage.devices, reduced_bytes(stage, residency));
+      stages_[s] = flush_stage(stage, residency, devices, replicas_of(stage), rings_[s]);
+      if (activation_transfers && s + 1 < formula.size())
+        links_[s] = link_use(cluster, stage, formula[s + 1], *residency.micro_batches);
+      chains_[s] = with_front(behind(s), stages_[s]);
+    }
+  }
+
+  double ns() const { return chains_.front().end; }
+
+  /// Follows the longest chain; `bottleneck` becomes the largest share of it.
+  FlushShares shares(Bottleneck& bottleneck) const {
+    std::uint32_t last = 0;  // whose update ends last
+    while (chains_[last].end > chains_[last].span + stages_[last].step) ++last;
+    Bottleneck busiest;
+    const double work = work_from(last, busiest);
+    const double update = formula_[last].update_ns;
+    const double flush = std::max(0.0, ns() - work - rings_[last] - update);
+    double largest = 0;
+    const auto take = [&](double ns, const Bottleneck& what) {
+      if (ns <= largest) return;
+      largest = ns;
+      bottleneck = what;
+    };
+    take(work, busiest);
+    take(rings_[last], {BottleneckKind::all_reduce, last, std::nullopt});
+    take(flush, {BottleneckKind::flush, busiest.stage, std::nullopt});
+    take(update, {BottleneckKind::update, last, std::nullopt});
+    return {work / kNanoseconds, flush / kNanoseconds, rings_[last] / kNanoseconds,
+            update / kNanoseconds};
+  }
+
+ private:
+  FlushChain behind(std::uint32_t s) const { return across(chains_[s + 1], links_[s].link); }
+
+  /// What makes the span of a stage as long as it is: work of its own or of what is behind it.
+  double work_from(std::uint32_t s, Bottleneck& busiest) const {
+    for (;; ++s) {
+      const double span = chains_[s].span;
+      const FlushStage& stage = stages_[s];
+      busiest = {BottleneckKind::round_trip, s, std::nullopt};
+      if (span <= stage.windows() * chains_[s].round_trip) return span;
+      busiest = {BottleneckKind::compute, s, std::nullopt};
+      if (span <= stage.work() + idle(stage, behind(s).round_trip)) return stage.work();
+      const FlushLink& link = links_[s].link;
+      busiest = {BottleneckKind::link, s, links_[s].card};
+      if (behind(s).span > chains_[s + 1].span + 2 * link.transfer)
+        return chains_[s + 1].in_two ? 2 * link.load : link.load;
+    }
+  }
+
+  const std::vector<FormulaStage>& formula_;
+  std::vector<FlushChain> chains_;  ///< Of each stage, and of nothing.
+  std::vector<LinkUse> links_;      ///< Behind each stage.
+  std::vector<double> rings_;
+  std::vector<FlushStage> stages_;
+};
 
 /// All that leaves one group, and who sends most of it.
 struct CardLoad {
@@ -42,22 +154,30 @@ class Loads {
     if (ns <= time_.period_ns) return;
     time_.period_ns = ns;
     time_.bottleneck = {kind, stage, std::nullopt};
+    time_.flush.reset();
+  }
+
+  void iteration(const Iteration& iteration, std::uint32_t micro_batches) {
+    time_.period_ns = iteration.ns() / micro_batches;
+    time_.flush = iteration.shares(time_.bottleneck);
   }
 
   void ring(const FormulaStage& stage, std::uint32_t s) {
-    const auto replicas = static_cast<std::uint32_t>(stage.devices.size());
+    const std::uint32_t replicas = replicas_of(stage);
     if (replicas == 1) return;
     const Bytes bytes = reduced_bytes(stage, residency_);
+    const double apart = residency_.per_reduction(replicas);
     const double each = ring_bytes(bytes, replicas);
-    term(all_reduce_ns(cluster_, stage.devices, bytes) / replicas, BottleneckKind::all_reduce, s);
-    traffic_ += each;  // r members send, once every r micro-batches
+    if (!residency_.micro_batches)
+      term(all_reduce_ns(cluster_, stage.devices, bytes) / apart, BottleneckKind::all_reduce, s);
+    traffic_ += each * replicas / apart;  // r members send
     std::map<Card, std::uint32_t> leaving;
     for (std::uint32_t i = 0; i < replicas; ++i) {
       const Path path = cluster_.path(stage.devices[i], stage.devices[(i + 1) % replicas]);
       if (path.out) ++leaving[*path.out];
     }
     for (const auto& [card, edges] : leaving) {
-      add(card, each * edges / replicas, BottleneckKind::all_reduce, s);
+      add(card, each * edges / apart, BottleneckKind::all_reduce, s);
     }
   }
 
@@ -117,6 +237,22 @@ double ring_bytes(Bytes bytes, std::uint32_t replicas) {
   return 2.0 * (replicas - 1) * static_cast<double>(bytes.count) / replicas;
 }
 
+double transfer_ns(Bytes bytes, const Link& link) {
+  if (bytes.count == 0) return 0;
+  return static_cast<double>(link.latency.count()) +
+         time_ns(static_cast<double>(bytes.count), link);
+}
+
+double compute_ns(const FormulaStage& stage, const Residency& residency, std::uint32_t replicas) {
+  return stage.forward_ns + stage.backward_ns + stage.update_ns / residency.per_update(replicas);
+}
+
+FlushStage flush_stage(const FormulaStage& stage, const Residency& residency, std::uint32_t devices,
+                       std::uint32_t replicas, double all_reduce_ns) {
+  return {stage.forward_ns, stage.backward_ns, all_reduce_ns + stage.update_ns,
+          residency.per_update(replicas), residency.in_flight(devices, replicas)};
+}
+
 double all_reduce_ns(const Cluster& cluster, const std::vector<DeviceId>& devices, Bytes bytes) {
   const auto replicas = static_cast<std::uint32_t>(devices.size());
   if (replicas == 1 || bytes.count == 0) return 0;
@@ -134,10 +270,12 @@ double all_reduce_ns(const Cluster& cluster, const std::vector<DeviceId>& device
 FormulaTime formula_time(const Cluster& cluster, const std::vector<FormulaStage>& stages,
                          const Residency& residency, bool activation_transfers) {
   Loads loads(cluster, residency);
-  for (std::uint32_t s = 0; s < stages.size(); ++s) {
-    loads.term(static_cast<double>(stages[s].compute.count()) /
-                   static_cast<double>(stages[s].devices.size()),
-               BottleneckKind::compute, s);
+  if (residency.micro_batches) {
+    loads.iteration({cluster, stages, residency, activation_transfers}, *residency.micro_batches);
+  }
+  for (std::uint32_t s = 0; s < stages.size() && !residency.micro_batches; ++s) {
+    const std::uint32_t replicas = replicas_of(stages[s]);
+    loads.term(compute_ns(stages[s], residency, replicas) / replicas, BottleneckKind::compute, s);
   }
   for (std::uint32_t s = 0; s < stages.size(); ++s) loads.ring(stages[s], s);
   for (std::uint32_t s = 0; s + 1 < stages.size(); ++s) {

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "models/cluster.h"
+#include "schedules/flush_chain.h"
 #include "schedules/planner.h"
 
 namespace plumbline {
@@ -19,7 +21,9 @@ double all_reduce_ns(const Cluster& cluster, const std::vector<DeviceId>& device
 
 /// What the formula needs to know of a stage.
 struct FormulaStage {
-  Duration compute{};  ///< F + B + U.
+  double forward_ns = 0;   ///< Of one micro-batch.
+  double backward_ns = 0;  ///< Of one micro-batch.
+  double update_ns = 0;    ///< Of one replica, once.
   Bytes parameters;
   Bytes stepped;  ///< Of the parameters; others of its group step the rest.
   Bytes gradients;
@@ -33,25 +37,43 @@ struct FormulaStage {
 /// share the optimizer, its gradients half of the way and its weights the other half.
 Bytes reduced_bytes(const FormulaStage& stage, const Residency& residency);
 
+/// F + B of one micro-batch and its part of an update, in nanoseconds, on one of the replicas.
+double compute_ns(const FormulaStage& stage, const Residency& residency, std::uint32_t replicas);
+
+/// How long a transfer of so many bytes is under way, in nanoseconds; 0 for none.
+double transfer_ns(Bytes bytes, const Link& link);
+
+/// The times of a stage whose replicas each see so many devices up to the end of the pipeline, and
+/// reduce for so long.
+FlushStage flush_stage(const FormulaStage& stage, const Residency& residency, std::uint32_t devices,
+                       std::uint32_t replicas, double all_reduce_ns);
+
 /// What the formula says.
 struct FormulaTime {
   double period_ns = 0;
   Bottleneck bottleneck;
+  std::optional<FlushShares> flush;
   Bytes traffic;
 };
 
-/// The time per micro-batch of an asynchronous 1F1B-RR pipeline whose warm-up is deep enough: the
-/// largest of
-/// - (F + B + U) / r of each stage;
-/// - all-reduce / r of each stage (an all-reduce a round of r micro-batches overlaps with the next
-///   round: Narayanan et al. 2019, section 3.1, "max", at the true volume of a ring);
+/// The time per micro-batch of a pipeline. On links it is at least the largest of
 /// - for each ordered pair of devices in one innermost group: micro-batch m goes from replica m mod
 ///   r to replica m mod r', so the pair carries one in lcm(r, r') of the outputs;
 /// - for each network card: all that leaves its group towards its level, outputs, gradients (the
 ///   other way, as many bytes) and ring traffic added up. What enters takes as long: wherever an
 ///   output leaves, its gradient enters, and a ring leaves a group as often as it enters it.
-/// Links are full duplex; latencies of transfers hold nothing. Whoever comes first in this list
-/// (then stage by stage) is the bottleneck among equals. Without `activation_transfers` outputs and
+/// Links are full duplex; latencies of transfers hold nothing.
+///
+/// Without a flush (1F1B-RR whose warm-up is deep enough) on devices the largest of
+/// - F + B and the part of an update that falls to a micro-batch, / r of each stage;
+/// - all-reduce / r of each stage (an all-reduce a round of r micro-batches overlaps with the next
+///   round: Narayanan et al. 2019, section 3.1, "max", at the true volume of a ring).
+/// With a flush the iteration waits for chains of ops, transfers, all-reduces and updates: see
+/// FlushChain; replicas that share a group send over its links where those are faster. The period
+/// is its part that falls to a micro-batch.
+///
+/// Whoever comes first (compute, all-reduce, links; the chain of a flush in front of links; then
+/// stage by stage) is the bottleneck among equals. Without `activation_transfers` outputs and
 /// gradients cost nothing, but still count as traffic.
 FormulaTime formula_time(const Cluster& cluster, const std::vector<FormulaStage>& stages,
                          const Residency& residency, bool activation_transfers);

@@ -21,7 +21,7 @@ constexpr std::uint32_t kManyInputs = 1U << 30U;
 
 /// The stages from one on to the end, and what they leave for those in front.
 struct Label {
-  double period = 0;  ///< So far.
+  double period = 0;  ///< So far; with a flush at least what the chain will make of it.
   double card = 0;    ///< Bytes on the card of the group where the next stage may go on.
   double traffic = 0;
   std::uint32_t next = kNoLabel;  ///< The label behind.
@@ -31,6 +31,7 @@ struct Label {
   std::uint32_t devices = 0;
   std::uint32_t stages = 0;
   std::uint32_t inputs = kManyInputs;  ///< That one replica of its first stage has room for.
+  FlushChain chain;                    ///< With a flush; across the link, where a stage may go on.
 };
 
 /// Labels in a pool.
@@ -49,16 +50,23 @@ class Search {
         frontiers_(*space.frontiers),
         sums_(*space.sums),
         most_replicas_(space.straight ? 1 : space.devices),
+        per_op_(static_cast<double>(space.per_op.count())),
+        flushed_(bounds.fewest && std::isinf(bounds.period_ns) ? std::nullopt
+                                                               : space.residency.micro_batches),
+        as_many_devices_(flushed_ && space.residency.window(1, *flushed_) !=
+                                         space.residency.window(space.devices, *flushed_)),
         inner_(ns_per_byte(space.inner)),
         outer_(ns_per_byte(space.outer)) {
     const std::uint32_t size = frontiers_.size();
     for (std::uint32_t f = 0; f < size; ++f) {
-      work_.push_back((sums_.forward[f] + sums_.backward[f] + sums_.update[f]).count());
+      const Duration both = sums_.forward[f] + sums_.backward[f];
+      work_.push_back((both + sums_.update[f]).count());
       crossing_.push_back(static_cast<double>(sums_.crossing[f].count));
       // A hair less, so that rounding skips nothing; no work needs no device, even where a period
       // is zero.
-      const double least =
-          work_.back() == 0 ? 0 : static_cast<double>(work_.back()) / bounds.period_ns * (1 - 1e-9);
+      const double spent = static_cast<double>(both.count()) +
+                           count(sums_.update[f]) / space.residency.per_update(1);
+      const double least = spent == 0 ? 0 : spent / bounds.period_ns * (1 - 1e-9);
       devices_in_front_.push_back(static_cast<std::uint32_t>(
           std::min(std::ceil(least), static_cast<double>(space.positions) + 1)));
     }
@@ -88,9 +96,10 @@ class Search {
     for (std::uint32_t k = last; k-- > 0;) {
       if (progress_ && !progress_(1.0 - static_cast<double>(k) / last))
         return {{}, SearchEnd::cancelled};
-      if (pool_.size() > kMostLabels) return {{}, SearchEnd::too_large};
+      if (pool_.size() > kMostLabels || comparisons_ > bounds_.most_comparisons)
+        return {{}, SearchEnd::too_large};
       if (devices_in_front_[k] > space_.devices) continue;
-      for (std::uint32_t j = k + 1; j <= last; ++j) {
+      for (std::uint32_t j = k + 1; j <= last && comparisons_ <= bounds_.most_comparisons; ++j) {
         if (!entries_[j].empty() && frontiers_.within(k, j)) place_stages(k, j);
       }
       if (k > 0) add_boundaries(k);
@@ -99,6 +108,7 @@ class Search {
   }
 
  private:
+  static double count(Duration time) { return static_cast<double>(time.count()); }
   static double ns_per_byte(const Link& link) {
     return link.bandwidth ? 1e9 / static_cast<double>(link.bandwidth->count) : 0;
   }
@@ -110,6 +120,9 @@ class Search {
   }
   /// What a cut at frontier f costs on links.
   double sent(std::uint32_t f) const { return space_.activation_transfers ? crossing_[f] : 0; }
+  double transfer(std::uint32_t f, const Link& link) const {
+    return space_.activation_transfers ? transfer_ns(sums_.crossing[f], link) : 0;
+  }
 
   auto key(const Label& label) const {
     return std::tie(label.devices, label.stages, label.traffic, label.last, label.replicas,
@@ -117,20 +130,45 @@ class Search {
   }
   bool beats(const Label& a, const Label& b) const {
     if (a.card > b.card || a.devices > b.devices || a.inputs < b.inputs) return false;
+    if (flushed_ && !waits_less(a, b)) return false;
     if (space_.stages_at_most && a.stages > b.stages) return false;
     if (bounds_.fewest) return key(a) <= key(b);
     if (a.period != b.period) return a.period < b.period;
-    if (a.card == b.card && a.devices == b.devices && a.inputs == b.inputs) return key(a) <= key(b);
+    if (a.card == b.card && a.devices == b.devices && a.inputs == b.inputs && a.chain == b.chain)
+      return key(a) <= key(b);
     return true;
   }
-  void keep(std::vector<Label>& labels, const Label& label) const {
+  bool waits_less(const Label& a, const Label& b) const {
+    if (as_many_devices_ && a.devices != b.devices) return false;
+    return a.chain.end <= b.chain.end && a.chain.span <= b.chain.span &&
+           a.chain.round_trip <= b.chain.round_trip && a.chain.in_two <= b.chain.in_two;
+  }
+  static std::pair<double, double> length(const Label& label) {
+    return {label.period, label.chain.round_trip};
+  }
+  /// Whether a is hardly longer than b, and no worse otherwise.
+  bool nearly_beats(const Label& a, Label b) const {
+    const double more = 1 + bounds_.slack;
+    b.period *= more;
+    b.chain = {b.chain.round_trip * more, b.chain.span * more, b.chain.end * more, b.chain.in_two};
+    return beats(a, b);
+  }
+  void keep(std::vector<Label>& labels, const Label& label) {
+    comparisons_ += labels.size();
     for (const Label& other : labels) {
-      if (beats(other, label)) return;
+      if (bounds_.slack == 0 ? beats(other, label) : nearly_beats(other, label)) return;
     }
     labels.erase(std::remove_if(labels.begin(), labels.end(),
                                 [&](const Label& other) { return beats(label, other); }),
                  labels.end());
-    labels.push_back(label);
+    if (labels.size() < bounds_.most_alternatives) {
+      labels.push_back(label);
+      return;
+    }
+    const auto longest =
+        std::max_element(labels.begin(), labels.end(),
+                         [](const Label& a, const Label& b) { return length(a) < length(b); });
+    if (length(label) < length(*longest)) *longest = label;
   }
 
   /// All stages from frontier k to frontier j, in front of all that is known behind j.
@@ -138,20 +176,32 @@ class Search {
     const std::int64_t work = work_[j] - work_[k];
     const bool whole = k == 0 && j + 1 == frontiers_.size();
     if (work == 0 && !whole) return;
-    const double compute = static_cast<double>(work + space_.overhead.count());
-    if (compute / most_replicas_ > bounds_.period_ns) return;
-    const FormulaStage stage = bytes_between(k, j);
+    FormulaStage stage = stage_between(k, j);
+    const double both = stage.forward_ns + stage.backward_ns;
+    if (both / most_replicas_ > bounds_.period_ns) return;
+    const double update = count(sums_.update[j] - sums_.update[k]);
     for (std::uint32_t r = 1; r <= most_replicas_; ++r) {
-      if (compute / r > bounds_.period_ns || !space_.residency.takes(r)) continue;
+      if (both / r > bounds_.period_ns || !space_.residency.takes(r)) continue;
+      stage.update_ns = update / (space_.residency.sharded_optimizer ? r : 1) + per_op_;
+      const double compute = compute_ns(stage, space_.residency, r) / r;
       const double ring = ring_bytes(reduced_bytes(stage, space_.residency), r);
+      const double apart = space_.residency.per_reduction(r);
       for (std::uint32_t position = 0; position + r <= space_.positions; ++position) {
         const Range range = entries_[j][cell(position, r)];
         if (range.count == 0) continue;
         if (space_.positions - position - r < devices_in_front_[k]) break;
-        const double own = std::max(compute / r, all_reduce(position, r, ring) / r);
+        const double reduce = all_reduce(position, r, ring);
+        const double own = std::max(compute, reduce / apart);
         if (own > bounds_.period_ns) continue;
         for (std::uint32_t i = range.begin; i < range.begin + range.count; ++i) {
-          place_stage(k, j, stage, r, position, i, own, ring);
+          Label label = pool_[i];
+          label.next = i;
+          label.period = std::max(label.period, own);
+          if (flushed_) {
+            label.chain = with_front(
+                label.chain, flush_stage(stage, space_.residency, label.devices + r, r, reduce));
+          }
+          place_stage(k, j, stage, r, position, label, ring / apart);
         }
       }
     }
@@ -168,9 +218,11 @@ class Search {
     return 2.0 * (r - 1) * std::max(inner_latency, outer_latency) + ring * std::max(inner_, outer_);
   }
 
-  /// What the memory of a stage depends on, but for its devices.
-  FormulaStage bytes_between(std::uint32_t k, std::uint32_t j) const {
+  /// What does not depend on the stage's devices.
+  FormulaStage stage_between(std::uint32_t k, std::uint32_t j) const {
     FormulaStage stage;
+    stage.forward_ns = count(sums_.forward[j] - sums_.forward[k]) + per_op_;
+    stage.backward_ns = count(sums_.backward[j] - sums_.backward[k]) + per_op_;
     stage.parameters = sums_.parameters[j] - sums_.parameters[k];
     stage.stepped = sums_.stepped[j] - sums_.stepped[k];
     stage.gradients = gradient_bytes(stage.parameters, space_.gradient_width);
@@ -181,9 +233,10 @@ class Search {
     return stage;
   }
 
+  /// `label` holds what follows from the stage's own times; each of its replicas sends `each` bytes
+  /// to the next one for one micro-batch.
   void place_stage(std::uint32_t k, std::uint32_t j, const FormulaStage& stage, std::uint32_t r,
-                   std::uint32_t position, std::uint32_t behind, double own, double ring) {
-    Label label = pool_[behind];
+                   std::uint32_t position, Label label, double each) {
     label.devices += r;
     label.stages += 1;
     if (label.devices + devices_in_front_[k] > space_.devices) return;
@@ -199,12 +252,17 @@ class Search {
       if (label.devices + front > space_.devices) return;
       if (position + r + front > space_.positions) return;
     }
-    label.period = std::max(label.period, own);
-    label.next = behind;
+    if (flushed_) {
+      // All that is in front has to be done before, and behind.
+      const double forward = count(sums_.forward[k]);
+      const double least = std::max(label.chain.end + forward,
+                                    label.chain.span + forward + count(sums_.backward[k]));
+      label.period = std::max(label.period, least / *flushed_);
+    }
     label.last = j;
     label.replicas = r;
     label.position = position;
-    label.traffic += ring;
+    label.traffic += each * r;
 
     // The cards of the groups that the stage reaches. All but the last are full: no stage in front
     // will join them, so that all that their replicas receive from it enters.
@@ -213,7 +271,6 @@ class Search {
     const std::uint32_t first_group = position / group;
     const std::uint32_t last_group = (end - 1) / group;
     if (last_group > first_group) {
-      const double each = ring / r;
       const double in_first = first_group * group + group - position;
       const double first = label.card + each + in_first / r * sent(k);
       label.period = std::max(label.period, first * outer_);
@@ -275,25 +332,49 @@ class Search {
     flush(k);
   }
 
+  /// How many of `r` replicas from a position on are at most in one group.
+  std::uint32_t most_together(std::uint32_t position, std::uint32_t r) const {
+    const std::uint32_t first = std::min(r, space_.group - position % space_.group);
+    return std::max(first, std::min(r - first, space_.group));
+  }
+  /// With a flush: the link at frontier k, of whose traffic one pair of replicas or one card has at
+  /// most such shares; a card has none where none goes from group to group.
+  void cross(std::uint32_t k, double of_pair, double of_card, Label& label) const {
+    if (!flushed_ || sent(k) == 0) return;
+    FlushLink link{std::numeric_limits<double>::infinity(), 0};
+    const auto add = [&](double share, double ns_per_byte, const Link& by) {
+      if (share <= 0) return;
+      link.transfer = std::min(link.transfer, transfer(k, by));
+      link.load = std::max(link.load, *flushed_ * share * sent(k) * ns_per_byte);
+    };
+    add(of_pair, inner_, space_.inner);
+    add(of_card, outer_, space_.outer);
+    label.chain = across(label.chain, link);
+  }
+
   /// The next stage begins right in front.
   void go_on(std::uint32_t k, std::uint32_t end, std::uint32_t front, Label label) {
     const std::uint32_t group = space_.group;
     const std::uint32_t r = label.replicas;
     const std::uint32_t used = end % group;
-    if (used == 0) {
-      label.card = std::min<double>(front, group) / front * sent(k);
-    } else {
-      // Replicas 0..u-1 of the stage behind share the group with the last v of the one in front.
-      const std::uint32_t u = std::min(r, used);
-      const std::uint32_t v = std::min(front, group - used);
-      const double together = share_together(r, u, front, v);
-      const double crossing = static_cast<double>(u) / r + static_cast<double>(v) / front;
-      label.card += std::max(0.0, crossing - 2 * together) * sent(k);
-      if (together > 0) {
-        const auto pairs = static_cast<double>(std::lcm(r, front));
-        label.period = std::max(label.period, sent(k) / pairs * inner_);
-      }
+    if (used == 0) return begin_group(k, end, front, label);
+    // Replicas 0..u-1 of the stage behind share the group with the last v of the one in front.
+    const std::uint32_t u = std::min(r, used);
+    const std::uint32_t v = std::min(front, group - used);
+    const double of_behind = static_cast<double>(u) / r;
+    const double of_front = static_cast<double>(v) / front;
+    const double together = share_together(r, u, front, v);
+    label.card += std::max(0.0, of_behind + of_front - 2 * together) * sent(k);
+    double pair = 0;
+    if (together > 0) {
+      pair = 1.0 / static_cast<double>(std::lcm(r, front));
+      label.period = std::max(label.period, pair * sent(k) * inner_);
     }
+    const double elsewhere = std::max(static_cast<double>(most_together(end - r, r - u)) / r,
+                                      static_cast<double>(std::min(front - v, group)) / front);
+    cross(k, pair,
+          together < 1 ? std::max({of_behind - together, of_front - together, elsewhere}) : 0,
+          label);
     enter(k, end, front, label);
   }
 
@@ -303,8 +384,17 @@ class Search {
     const double in_last = std::min(label.replicas, end % space_.group);
     label.period =
         std::max(label.period, (label.card + in_last / label.replicas * sent(k)) * outer_);
-    label.card = std::min<double>(front, space_.group) / front * sent(k);
-    enter(k, next, front, label);
+    begin_group(k, next, front, label);
+  }
+
+  /// The next stage is the first of its group.
+  void begin_group(std::uint32_t k, std::uint32_t position, std::uint32_t front, Label& label) {
+    const double of_front = static_cast<double>(std::min(front, space_.group)) / front;
+    const double of_behind =
+        static_cast<double>(most_together(label.position, label.replicas)) / label.replicas;
+    label.card = of_front * sent(k);
+    cross(k, 0, std::max(of_front, of_behind), label);
+    enter(k, position, front, label);
   }
 
   void enter(std::uint32_t k, std::uint32_t position, std::uint32_t front, Label& label) {
@@ -380,6 +470,9 @@ class Search {
   const Frontiers& frontiers_;
   const FrontierSums& sums_;
   std::uint32_t most_replicas_;
+  double per_op_;
+  std::optional<std::uint32_t> flushed_;  ///< Micro-batches between two flushes.
+  bool as_many_devices_;  ///< The number of devices behind a stage makes its window larger.
   double inner_, outer_;  ///< Nanoseconds per byte.
   std::vector<std::int64_t> work_;
   std::vector<double> crossing_;
@@ -387,6 +480,7 @@ class Search {
   std::uint32_t most_inputs_ = 1;                ///< Of the micro-batches of a stage in front.
   /// By the devices behind a stage: micro-batches in flight on all its replicas together, at least.
   std::vector<std::uint32_t> least_in_flight_;
+  std::uint64_t comparisons_ = 0;
   std::vector<Label> pool_;
   /// Of each frontier, by position and replicas of the stage in front of it; empty = none.
   std::vector<std::vector<Range>> entries_;

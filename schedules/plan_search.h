@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -26,7 +27,7 @@ struct SearchSpace {
   std::optional<Bytes> memory;
   double optimizer_state = 0;
   double gradient_width = 1;
-  Duration overhead{};  ///< Added to each stage's F + B + U.
+  Duration per_op{};  ///< Added to F, B and U of each stage.
   std::optional<std::uint32_t> stages_at_most;
   bool straight = false;
   bool activation_transfers = true;
@@ -53,16 +54,23 @@ struct SearchBounds {
   /// Among all plans up to the bound the one with the fewest devices, then stages, then traffic,
   /// then the first cut, whatever its period; otherwise the least period.
   bool fewest = false;
+  /// A partial plan is also left out where another one needs no more memory and devices, and is
+  /// longer by at most this share. 0 = nothing that could win is lost.
+  double slack = 0;
+  /// Of all partial plans with the same stage in front of them so many are kept: the shortest.
+  std::size_t most_alternatives = std::numeric_limits<std::size_t>::max();
+  /// Comparisons of partial plans after which a search gives up: some 200 million a second.
+  std::uint64_t most_comparisons = std::numeric_limits<std::uint64_t>::max();
 };
 
 /// How a search ended.
 enum class SearchEnd {
   complete,
   cancelled,  ///< `progress` gave up.
-  too_large,  ///< It would need more than kMostLabels partial plans.
+  too_large,  ///< It would need more than kMostLabels partial plans, or comparisons of them.
 };
 
-/// The most partial plans that are kept: some 600 MB.
+/// The most partial plans that are kept: some 800 MB.
 inline constexpr std::size_t kMostLabels = 10'000'000;
 
 /// What a search found.
@@ -76,10 +84,13 @@ struct SearchOutcome {
 /// stages, traffic, cuts. Empty where no plan is within the bound.
 /// The state is a frontier, the position and replicas of the stage in front of it; of the plans for
 /// what lies behind only those are kept that no other one beats in period, in bytes on the card of
-/// the group that the front stage shares, in devices, and in room for inputs. All four only grow
-/// worse towards the front, so that nothing that could win is lost. Skipped is what exceeds the
-/// bound already, or leaves too few devices for the work in front. A stage computes something,
-/// unless it is the whole model. Requires: at least two frontiers.
+/// the group that the front stage shares, in devices, in room for inputs and, with a flush, in the
+/// three values of its FlushChain. All only grow worse towards the front, so that nothing that
+/// could win is lost (but for windows, which fewer devices make smaller: where a schedule has such,
+/// a flush compares plans of as many devices only). Skipped is what exceeds the
+/// bound already, or leaves too few devices for the work in front. Without a bound and with
+/// `fewest` no time matters. A stage computes something, unless it is the whole model. Requires: at
+/// least two frontiers.
 SearchOutcome search_plans(const SearchSpace& space, const SearchBounds& bounds,
                            const std::function<bool(double)>& progress);
 

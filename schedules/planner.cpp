@@ -53,6 +53,7 @@ PlanCandidate to_candidate(const PlannerInput& input, const PublishedFrontiers& 
   PlanCandidate plan = cut_plan(input, frontiers.order, stage_of, std::move(devices));
   price(input, plan);
   plan.period_s = found.seconds;
+  plan.flush.reset();
   return plan;
 }
 
@@ -82,7 +83,10 @@ Result<Plans> plan_published(const PlannerInput& input) {
         "its recurrence knows no limit; the calibrated cost model does");
   }
   plans.best = with_variants(input, {best});
-  for (PlanCandidate& plan : plans.best) plan.period_s = found->seconds;
+  for (PlanCandidate& plan : plans.best) {
+    plan.period_s = found->seconds;
+    plan.flush.reset();
+  }
   plans.restricted = states.frontiers.restricted;
   plans.frontiers = states.frontiers.size();
   plans.one_device_s = seconds(sums.forward.back() + sums.backward.back());
@@ -108,6 +112,15 @@ std::string to_text(const Bottleneck& bottleneck) {
       break;
     case BottleneckKind::link:
       text = fmt::format("link {}", bottleneck.stage);
+      break;
+    case BottleneckKind::update:
+      text = fmt::format("update of stage {}", bottleneck.stage);
+      break;
+    case BottleneckKind::round_trip:
+      text = fmt::format("round trips of stage {}", bottleneck.stage);
+      break;
+    case BottleneckKind::flush:
+      text = fmt::format("filling and emptying in front of stage {}", bottleneck.stage);
       break;
   }
   if (bottleneck.card) {

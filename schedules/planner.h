@@ -22,7 +22,8 @@ enum class CostModel {
   /// all-reduces added to compute at 4 (m - 1) / m of the parameters, transfers at twice the output
   /// over the receiver's replicas, one link a lower-level group; no memory, no latency.
   published,
-  /// What a 1F1B-RR pipeline can at best do on the cluster in its steady state: see plan_formula.h.
+  /// What a pipeline can at best do on the cluster, in its steady state or from flush to flush: see
+  /// plan_formula.h.
   calibrated,
 };
 
@@ -41,7 +42,6 @@ struct PlannerInput {
   bool straight = false;                           ///< One replica a stage.
   bool activation_transfers = true;                ///< Whether links between stages cost time.
   std::uint32_t candidates = 8;                    ///< The most plans that are wanted; at least 1.
-  bool beside = true;                              ///< Whether a straight plan is wanted as well.
   /// Called now and then with the share done in [0, 1] of the current pass; false = give up.
   std::function<bool(double)> progress{};
 };
@@ -51,9 +51,24 @@ enum class BottleneckKind {
   compute,     ///< Of a stage.
   all_reduce,  ///< Of a stage's replicas.
   link,        ///< Between a stage and the next.
+  // Between two flushes also:
+  update,      ///< Of a stage.
+  round_trip,  ///< Of a stage's micro-batches, of which it may have no more in flight.
+  flush,       ///< Filling the pipeline and emptying it, in front of a stage.
 };
 
-/// The resource that the formula finds busy for the whole period.
+/// What the formula finds one after the other in an iteration with a flush, in seconds: together
+/// the iteration, where no link is busy for longer.
+struct FlushShares {
+  double work_s = 0;        ///< Of the stage that has most: its forwards and backwards, or its
+                            ///< round trips.
+  double flush_s = 0;       ///< In front of it.
+  double all_reduce_s = 0;  ///< At the end.
+  double update_s = 0;
+};
+
+/// The resource that the formula finds busy for the whole period; between two flushes, where
+/// several follow each other, the one that takes the largest part of it.
 struct Bottleneck {
   BottleneckKind kind = BottleneckKind::compute;
   std::uint32_t stage = 0;   ///< Of a link: the stage in front of it.
@@ -68,9 +83,9 @@ std::string to_text(const Bottleneck& bottleneck);
 struct PlannedStage {
   std::vector<LayerId> layers;  ///< Consecutive in the plan's order.
   std::uint32_t replicas = 1;
-  Duration compute{};          ///< F + B + U of one micro-batch on one replica.
+  Duration compute{};          ///< F + B of one micro-batch on one replica, and its part of an U.
   Duration synchronization{};  ///< One all-reduce of its replicas, once every `replicas`
-                               ///< micro-batches.
+                               ///< micro-batches, or once between two flushes.
   std::uint32_t warm_up = 0;   ///< Micro-batches in flight, less one.
   std::uint32_t weight_versions = 1;
   Bytes peak_memory;  ///< Of each replica; an upper bound, see plan_formula.h.
@@ -83,8 +98,10 @@ struct PlanCandidate {
   std::vector<std::vector<DeviceId>> devices;  ///< Of each stage, replica by replica.
   double period_s = 0;                         ///< Time per micro-batch by the formula.
   Bottleneck bottleneck;
-  Bytes traffic;                ///< Between devices, all directions, for one micro-batch.
-  bool deeper_warm_up = false;  ///< The same cut as another candidate, with more in flight.
+  std::optional<FlushShares> flush;  ///< Of the iteration; nothing without a flush, or where a link
+                                     ///< takes longer than all that waits for each other.
+  Bytes traffic;                     ///< Between devices, all directions, for one micro-batch.
+  bool deeper_warm_up = false;       ///< The same cut as another candidate, with more in flight.
 
   std::uint32_t devices_used() const;
   /// "15-1": the replicas of each stage.
@@ -112,7 +129,10 @@ struct Plans {
   std::vector<PlanCandidate> best;
   bool restricted = false;  ///< Not all cuts were searched: see kMostFrontiers.
   std::uint32_t frontiers = 0;
-  double one_device_s = 0;  ///< F + B + U of the whole model.
+  /// Above 0 not all plans could be told apart: at each cut those were passed over that are longer
+  /// than others by at most this share.
+  double slack = 0;
+  double one_device_s = 0;  ///< F + B of the whole model, and its part of an U.
   Bytes one_device_memory;
   bool one_device_fits = true;
   DataParallelPlan data_parallel;
@@ -124,7 +144,7 @@ struct Plans {
 /// has no time at all. Deterministic.
 /// Requires: a graph without a cycle and with a layer; one cost a layer; at least one device.
 /// Errors (Fault::infeasible, without a mark): no plan fits the memory (names the tightest stage
-/// and what it lacks); `progress` gave up.
+/// and what it lacks); there are too many plans; `progress` gave up.
 Result<Plans> plan(const PlannerInput& input);
 
 }  // namespace plumbline

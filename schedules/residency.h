@@ -31,12 +31,20 @@ struct Residency {
   /// Micro-batches in flight on each replica, with so many devices from the stage to the end: for
   /// 1F1B without a flush floor((devices - 1) / replicas) + 1 (Narayanan et al. 2019, section 3.2).
   std::uint32_t in_flight(std::uint32_t devices, std::uint32_t replicas) const {
-    const std::uint32_t own =
-        micro_batches ? (*micro_batches + replicas - 1) / replicas : 1U << 30U;
+    const std::uint32_t own = micro_batches ? per_update(replicas) : 1U << 30U;
     return std::min(window((devices - 1) / replicas + 1, own), own);
   }
   std::uint32_t versions(std::uint32_t in_flight) const {
     return versions_kept.value_or(in_flight);
+  }
+  /// The micro-batches of one of so many replicas between two of its updates, at most.
+  std::uint32_t per_update(std::uint32_t replicas) const {
+    const std::uint32_t all = micro_batches.value_or(shared.value_or(replicas));
+    return std::max(1U, (all + replicas - 1) / replicas);
+  }
+  /// The micro-batches of all replicas together between two of their all-reduces.
+  std::uint32_t per_reduction(std::uint32_t replicas) const {
+    return std::max(1U, micro_batches.value_or(shared.value_or(replicas)));
   }
   /// The part of a stage's optimizer state that one of its replicas holds.
   double optimizer_share(std::uint32_t replicas) const {

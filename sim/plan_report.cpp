@@ -42,10 +42,56 @@ std::string stage_table(const Scenario& scenario, const PlanCandidate& plan) {
   return table.print();
 }
 
+/// 7,6,5,4,0 as "7..4,0", 2,2,2,1 as "2x3,1", where that saves room: long pipelines have many.
+std::string in_short(const std::vector<std::uint32_t>& values, char separator) {
+  constexpr std::size_t few = 8;
+  if (values.size() <= few) return fmt::format("{}", fmt::join(values, std::string(1, separator)));
+  std::string text;
+  for (std::size_t i = 0; i < values.size();) {
+    const auto run = [&](std::uint32_t step) {
+      std::size_t end = i + 1;
+      while (end < values.size() && values[end] + step == values[end - 1]) ++end;
+      return end;
+    };
+    const std::size_t same = run(0);
+    const std::size_t falling = run(1);
+    if (!text.empty()) text += separator;
+    text += std::to_string(values[i]);
+    if (same - i > 1) {
+      text += fmt::format("x{}", same - i);
+      i = same;
+    } else if (falling - i > 2) {
+      text += fmt::format("..{}", values[falling - 1]);
+      i = falling;
+    } else {
+      ++i;
+    }
+  }
+  return text;
+}
+
+std::string replicas(const PlanCandidate& plan) {
+  std::vector<std::uint32_t> counts;
+  for (const PlannedStage& stage : plan.stages) counts.push_back(stage.replicas);
+  return in_short(counts, '-');
+}
+
 std::string warm_ups(const PlanCandidate& plan) {
   std::vector<std::uint32_t> depths;
   for (const PlannedStage& stage : plan.stages) depths.push_back(stage.warm_up);
-  return fmt::format("{}", fmt::join(depths, ","));
+  return in_short(depths, ',');
+}
+
+/// "work 20.1 ms, filling and emptying 3 ms": what the formula finds one after the other.
+std::string flush_text(const FlushShares& flush) {
+  std::string text = "work " + time_text(flush.work_s);
+  const auto add = [&](const char* name, double time_s) {
+    if (time_s > 0) text += fmt::format(", {} {}", name, time_text(time_s));
+  };
+  add("filling and emptying", flush.flush_s);
+  add("all-reduce", flush.all_reduce_s);
+  add("update", flush.update_s);
+  return text;
 }
 
 std::string against_formula(double simulated_s, double formula_s) {
@@ -58,7 +104,7 @@ std::string candidate_table(const Planning& planning) {
   table.row({"config", "warm-up", "by formula", "simulated", "difference", "bottleneck"});
   for (const SimulatedPlan& plan : planning.ranked) {
     const double formula = plan.candidate.period_s;
-    table.row({plan.candidate.config(), warm_ups(plan.candidate), time_text(formula),
+    table.row({replicas(plan.candidate), warm_ups(plan.candidate), time_text(formula),
                time_text(plan.time_s), formula > 0 ? against_formula(plan.time_s, formula) : "-",
                to_text(plan.candidate.bottleneck) + (plan.fits ? "" : "; does not fit")});
   }
@@ -106,12 +152,14 @@ std::string to_table(const Scenario& scenario, const Planning& planning) {
   const bool published = planning.cost_model == CostModel::published;
   std::string text = fmt::format(
       "{}\n  {} on {} of {} devices, cost model {}: {} per micro-batch by the formula, {} "
-      "simulated with {}\n  bottleneck by the formula: {}\n\n",
-      scenario.name, winner.candidate.config(), winner.candidate.devices_used(),
+      "simulated with {}\n  bottleneck by the formula: {}\n",
+      scenario.name, replicas(winner.candidate), winner.candidate.devices_used(),
       scenario.cluster.device_count(), published ? "published" : "calibrated",
       time_text(winner.candidate.period_s), time_text(winner.time_s), scenario.schedule.rule->name,
       to_text(winner.candidate.bottleneck));
-  text += stage_table(scenario, winner.candidate) + '\n' + candidate_table(planning) + '\n' +
+  if (winner.candidate.flush)
+    text += "  an iteration by the formula: " + flush_text(*winner.candidate.flush) + '\n';
+  text += '\n' + stage_table(scenario, winner.candidate) + '\n' + candidate_table(planning) + '\n' +
           comparison(planning);
   for (const std::string& estimate : planning.estimated) text += "\nestimated: " + estimate + '\n';
   if (planning.plans.restricted) {
@@ -119,6 +167,13 @@ std::string to_table(const Scenario& scenario, const Planning& planning) {
         "\nnote: the model has too many cuts to search all of them; those of one topological order "
         "were searched ({} of them)\n",
         planning.plans.frontiers);
+  }
+  if (planning.plans.slack > 0) {
+    text += fmt::format(
+        "\nnote: there are too many plans to compare them all: of those that end alike the "
+        "shortest "
+        "were followed, told apart from {} % on\n",
+        100 * planning.plans.slack);
   }
   const auto& stages = winner.candidate.stages;
   const bool replicated = std::any_of(stages.begin(), stages.end(),

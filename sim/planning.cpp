@@ -122,30 +122,9 @@ void add_new(PlanCandidate plan, std::vector<PlanCandidate>& candidates) {
   if (is_new) candidates.push_back(std::move(plan));
 }
 
-/// The formula knows no flush, at which a pipeline runs empty, the longer the more: the best plans
-/// of half as many stages, a quarter, and so on down to one are asked, too, where that takes no
-/// long search.
-void add_shorter(PlannerInput input, std::uint32_t frontiers,
-                 std::vector<PlanCandidate>& candidates) {
-  const double devices = input.cluster.device_count();
-  if (devices * devices * frontiers * frontiers > 1e8) return;
-  input.candidates = 1;
-  input.beside = false;
-  for (std::size_t stages = candidates.front().stages.size() / 2; stages > 0; stages /= 2) {
-    input.stages_at_most = static_cast<std::uint32_t>(stages);
-    auto shorter = plumbline::plan(input);
-    if (!shorter) return;
-    PlanCandidate& best = shorter->best.front();
-    const bool is_new =
-        std::none_of(candidates.begin(), candidates.end(), [&](const PlanCandidate& known) {
-          return known.config() == best.config() && known.order == best.order;
-        });
-    if (is_new) candidates.push_back(std::move(best));
-  }
-}
-
-/// Nor does it know which of two plans that it finds alike has the shorter flush: those that one
-/// would write by hand are asked, too, where that takes no long simulations.
+/// The formula takes the longest chain of ops, and not how several get in each other's way, which
+/// uneven replicas do most: plans that one would write by hand are asked, too, where that takes no
+/// long simulations.
 void add_even(const PlannerInput& input, std::uint32_t micro_batches,
               std::vector<PlanCandidate>& candidates) {
   if (std::uint64_t{input.cluster.device_count()} * micro_batches > 1'000'000) return;
@@ -241,7 +220,6 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
   if (!options.devices_at_most) planning.data_parallel_s = simulate_data_parallel(scenario);
 
   if (!scenario.schedule.asynchronous() && plan.cost_model == CostModel::calibrated) {
-    add_shorter(input, planning.plans.frontiers, planning.plans.best);
     add_even(input, scenario.schedule.micro_batches, planning.plans.best);
     // The straight plan that is told beside them is asked, too.
     if (planning.plans.straight) add_new(*planning.plans.straight, planning.plans.best);

@@ -158,6 +158,15 @@ Json planned_stage(const Scenario& scenario, const PlanCandidate& plan, std::siz
           {"peak_memory_bytes", stage.peak_memory.count}};
 }
 
+/// What the formula finds in an iteration.
+Json flush(const PlanCandidate& plan) {
+  if (!plan.flush) return nullptr;
+  return {{"work_s", plan.flush->work_s},
+          {"flush_s", plan.flush->flush_s},
+          {"all_reduce_s", plan.flush->all_reduce_s},
+          {"update_s", plan.flush->update_s}};
+}
+
 Json candidate(const SimulatedPlan& plan) {
   Json warm_up = Json::array();
   for (const PlannedStage& stage : plan.candidate.stages) warm_up.push_back(stage.warm_up);
@@ -165,6 +174,7 @@ Json candidate(const SimulatedPlan& plan) {
           {"warm_up", warm_up},
           {"time_per_mini_batch_s", plan.candidate.period_s},
           {"simulated_time_per_mini_batch_s", plan.time_s},
+          {"flush", flush(plan.candidate)},
           {"bottleneck", to_text(plan.candidate.bottleneck)},
           {"fits", plan.fits}};
 }
@@ -190,6 +200,7 @@ std::string to_json(const Scenario& scenario, const Planning& planning, double p
       {"cost_model", planning.cost_model == CostModel::published ? "published" : "calibrated"},
       {"config", plan.config()},
       {"restricted", plans.restricted},
+      {"slack", plans.slack},
       {"stages", std::move(stages)},
       {"time_per_mini_batch_s", plan.period_s},
       {"simulated_time_per_mini_batch_s", winner.time_s},

@@ -172,10 +172,13 @@ class BruteForce {
     std::uint32_t front_replicas = 0, front_in_flight = 0;
     for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
       const StageCost& c = costs.stages[s];
-      stages.push_back({c.forward + c.backward + c.update, c.parameters, c.stepped, c.gradients,
-                        c.activation, costs.checkpoints(s, s), costs.crossing(s),
-                        partition.stages[s].devices});
       const auto r = static_cast<std::uint32_t>(partition.stages[s].devices.size());
+      const auto per_op = static_cast<double>(input_.overheads.per_op.count());
+      const auto ns = [](Duration time) { return static_cast<double>(time.count()); };
+      stages.push_back({ns(c.forward) + per_op, ns(c.backward) + per_op,
+                        ns(c.update) / (input_.residency.sharded_optimizer ? r : 1) + per_op,
+                        c.parameters, c.stepped, c.gradients, c.activation, costs.checkpoints(s, s),
+                        costs.crossing(s), partition.stages[s].devices});
       const std::uint32_t in_flight = input_.residency.in_flight(left, r);
       HeldInputs inputs;
       if (s > 0) {
@@ -540,7 +543,9 @@ TEST_CASE("two equal layers on two devices: a pipeline where gradients are heavy
 TEST_CASE("a server's card carries outputs, gradients and ring together") {
   const Cluster cluster = two_levels(2, 1'000'000'000'000, 2, 1'000'000'000);
   // Stage 0 on devices 0, 1, 2; stage 1 on device 3. 1 kB crosses, 3 kB of parameters are reduced.
-  const std::vector<FormulaStage> stages = {{.compute = Duration{3},
+  const std::vector<FormulaStage> stages = {{.forward_ns = 1,
+                                             .backward_ns = 2,
+                                             .update_ns = 0,
                                              .parameters = {3'000},
                                              .stepped = {3'000},
                                              .gradients = {3'000},
@@ -548,7 +553,9 @@ TEST_CASE("a server's card carries outputs, gradients and ring together") {
                                              .checkpoints = {},
                                              .crossing = {1'000},
                                              .devices = {{0}, {1}, {2}}},
-                                            {.compute = Duration{1},
+                                            {.forward_ns = 1,
+                                             .backward_ns = 0,
+                                             .update_ns = 0,
                                              .parameters = {},
                                              .stepped = {},
                                              .gradients = {},
