@@ -29,6 +29,7 @@ struct Family {
   bool takes_mlp_bias = false;
   bool query_key_norm = false;
   std::string_view experts = "";    ///< The key of their number; "" = none.
+  std::int64_t window = 0;          ///< sliding_window where the file has none; 0 = none.
   bool window_switch = false;       ///< sliding_window counts only with use_sliding_window.
   bool latent = false;              ///< Multi-head latent attention.
   std::int64_t shared_experts = 0;  ///< n_shared_experts where the file has none.
@@ -42,12 +43,13 @@ constexpr std::array kFamilies = {
            .key_value_heads = 0,
            .takes_attention_bias = true,
            .takes_mlp_bias = true},
-    Family{.name = "mistral", .tied = false, .key_value_heads = 8},
+    Family{.name = "mistral", .tied = false, .key_value_heads = 8, .window = 4096},
     Family{.name = "mixtral", .tied = false, .key_value_heads = 8, .experts = "num_local_experts"},
     Family{.name = "qwen2",
            .tied = false,
            .key_value_heads = 32,
            .input_bias = true,
+           .window = 4096,
            .window_switch = true},
     Family{.name = "qwen3",
            .tied = false,
@@ -55,6 +57,7 @@ constexpr std::array kFamilies = {
            .head_dim = 128,
            .takes_attention_bias = true,
            .query_key_norm = true,
+           .window = 4096,
            .window_switch = true},
     Family{.name = "qwen3_moe",
            .tied = false,
@@ -62,6 +65,7 @@ constexpr std::array kFamilies = {
            .takes_attention_bias = true,
            .query_key_norm = true,
            .experts = "num_experts",
+           .window = 4096,
            .window_switch = true},
     Family{.name = "deepseek_v2",
            .tied = false,
@@ -93,8 +97,12 @@ std::string spelling(std::string_view name) {
 class ConfigReader {
  public:
   Result<TransformerShape> read(YamlNode root) {
-    const auto ranks = [](const YamlNode::Entry& entry) { return entry.key == "q_lora_rank"; };
-    has_query_rank_ = std::any_of(root.entries.begin(), root.entries.end(), ranks);
+    const auto has = [&](std::string_view key) {
+      return std::any_of(root.entries.begin(), root.entries.end(),
+                         [&](const YamlNode::Entry& entry) { return entry.key == key; });
+    };
+    has_query_rank_ = has("q_lora_rank");
+    has_window_ = has("sliding_window");
     // null stands for "as if it were not there" throughout.
     std::erase_if(root.entries, [](const YamlNode::Entry& entry) {
       return entry.value.kind == YamlNode::Kind::null;
@@ -226,8 +234,9 @@ class ConfigReader {
     shape_.attention_output_bias = bias;
     shape_.query_key_norm = family.query_key_norm;
     const auto window = size(file, "sliding_window");
-    if (window && (!family.window_switch || flag(file, "use_sliding_window", false)))
-      shape_.window = window->value;
+    if (family.window_switch && !flag(file, "use_sliding_window", false)) return;
+    if (window) shape_.window = window->value;
+    if (!has_window_ && family.window > 0) shape_.window = family.window;
   }
 
   void read_latent_attention(SectionReader& file, const Family& family) {
@@ -293,6 +302,7 @@ class ConfigReader {
 
   TransformerShape shape_;
   bool has_query_rank_ = false;  ///< q_lora_rank stands in the file, be it null.
+  bool has_window_ = false;      ///< The same of sliding_window.
   Diagnostics problems_;
 };
 

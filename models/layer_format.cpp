@@ -56,7 +56,8 @@ const SectionFormat& selective_format() {
       .text = "What of a layer's activation costs little to make again for its backward.",
       .keys = {{.name = "activation",
                 .values = {bytes()},
-                .text = "Of the layer's activation, what is not kept.",
+                .text = "Of the layer's activation, what is not kept; not its output, which the "
+                        "next one needs.",
                 .required = true},
                {"forward",
                 {duration(), section(&statistics_format)},

@@ -41,6 +41,7 @@ struct Line {
   Bytes at(Bytes a, Bytes b) const { return {at(a.count, b.count)}; }
 };
 
+/// Requires: both have `selective`, or neither.
 LayerCosts between(const LayerCosts& a, const LayerCosts& b, const Line& line) {
   LayerCosts costs = b;
   costs.forward = line.at(a.forward, b.forward);
@@ -53,17 +54,16 @@ LayerCosts between(const LayerCosts& a, const LayerCosts& b, const Line& line) {
   costs.output = line.at(a.output, b.output);
   costs.activation = line.at(a.activation, b.activation);
   if (b.selective) {
-    const Selective none;
-    const Selective& from = a.selective ? *a.selective : none;
-    costs.selective->activation = line.at(from.activation, b.selective->activation);
-    costs.selective->forward = line.at(from.forward, b.selective->forward);
+    costs.selective->activation = line.at(a.selective->activation, b.selective->activation);
+    costs.selective->forward = line.at(a.selective->forward, b.selective->forward);
   }
   return costs;
 }
 
-/// A layer on an empty batch: costs nothing, and splits as `like` does.
+/// A layer on an empty batch: costs nothing, and has the parts that `like` has.
 LayerCosts nothing_like(const LayerCosts& like) {
   LayerCosts zero;
+  if (like.selective) zero.selective = Selective{};
   if (like.split) zero.split = SplitBackward{};
   return zero;
 }

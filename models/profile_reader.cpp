@@ -176,7 +176,23 @@ class ProfileReader {
       compare_layers(layers_, list->layers, section.mark(), problems_);
     }
     measurement.layers = std::move(list->costs);
+    compare_selective(measurement.layers, section.mark());
     model_.profile.measurements.push_back(std::move(measurement));
+  }
+
+  /// What is made again has a size for every batch, or for none.
+  void compare_selective(const std::vector<LayerCosts>& layers, const Mark& mark) {
+    if (model_.profile.measurements.empty()) return;
+    const std::vector<LayerCosts>& first = model_.profile.measurements.front().layers;
+    for (std::size_t i = 0; i < std::min(first.size(), layers.size()); ++i) {
+      if (first[i].selective.has_value() == layers[i].selective.has_value()) continue;
+      problems_.push_back(input_error(
+          mark,
+          fmt::format("layer '{}' has {} here, and {} in the first measurement",
+                      clipped(layers_[i].name), layers[i].selective ? "selective" : "no selective",
+                      first[i].selective ? "one" : "none"),
+          "every measurement says what is made again, or none does"));
+    }
   }
 
   void read_measurements(SectionReader& file) {
@@ -475,13 +491,17 @@ DeviceGroup read_group(SectionReader& section, Diagnostics& problems) {
   }
   if (auto devices = given->count("devices_per_server")) {
     group.devices_per_server = devices->value;
-    const auto [less, more] = std::minmax(devices->value, group.devices);
-    if (more % less != 0) {
+    const auto must_fill = [&](std::int64_t members, std::string_view what) {
+      const auto [less, more] = std::minmax(devices->value, members);
+      if (more % less == 0) return;
       given->error(devices->mark,
-                   fmt::format("{} is {}, which the group of {} does not fill",
-                               given->path_of("devices_per_server"), devices->value, group.devices),
+                   fmt::format("{} is {}, which the {} of {} does not fill",
+                               given->path_of("devices_per_server"), devices->value, what, members),
                    "servers hold several groups, or groups several servers");
-    }
+    };
+    must_fill(group.devices, "group");
+    if (group.tensor_parallel < group.devices)
+      must_fill(group.tensor_parallel, "tensor-parallel group");
   }
   if (const YamlNode* node = given->child("forward_flops"))
     group.forward = read_flops(*node, given->path_of("forward_flops"), problems);

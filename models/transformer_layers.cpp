@@ -455,13 +455,7 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
   if (options.sequence_parallel)
     lines.push_back(
         fmt::format("R = {} of these tokens between products", shared(options.own_tokens(), n.R)));
-  const auto dense_blocks = [&] {
-    for (std::int64_t i = 0; i < shape.blocks; ++i) {
-      if (!shape.has_experts(i)) return true;
-    }
-    return false;
-  };
-  if (dense_blocks())
+  if (shape.has_dense_blocks())
     lines.push_back(fmt::format("f = {} inner width of an MLP", shared(shape.feed_forward, n.f)));
   if (shape.experts > 0) {
     lines.push_back(fmt::format("E = {} experts, k = {} for each token, x = {} inner width of each",

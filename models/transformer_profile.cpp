@@ -31,7 +31,7 @@ Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& opt
   };
   must_divide(shape.heads, "attention heads");
   if (!shape.latent) must_divide(shape.key_value_heads, "heads of keys and values");
-  must_divide(shape.feed_forward, "columns of an MLP");
+  if (shape.has_dense_blocks()) must_divide(shape.feed_forward, "columns of an MLP");
   if (shape.experts > 0 && options.expert_parallel == 1)
     must_divide(shape.expert_feed_forward, "columns of an expert");
   if (shape.shared_feed_forward > 0)
@@ -77,6 +77,8 @@ Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& opt
                   "servers hold several of these, or these several servers"));
     };
     must_fill(t, "tensor-parallel group");
+    if (options.devices_per_sample() < options.group())
+      must_fill(options.devices_per_sample(), "group for a sample");
     must_fill(options.group(), "group");
   }
   if (options.sequence_parallel) {
@@ -357,8 +359,8 @@ void add_group_notes(const TransformerShape& shape, const TransformerOptions& op
                               kReplicated));
 }
 
-std::vector<std::string> notes_of(const TransformerShape& shape,
-                                  const TransformerOptions& options) {
+std::vector<std::string> notes_of(const TransformerShape& shape, const TransformerOptions& options,
+                                  const DeviceGroup& group) {
   std::vector<std::string> notes;
   if (shape.tied)
     notes.emplace_back(
@@ -382,13 +384,19 @@ std::vector<std::string> notes_of(const TransformerShape& shape,
                     "for",
                     options.sequence, shape.positions));
   }
+  if (group.given && !group.forward)
+    notes.emplace_back(
+        "a forward of the whole group has more than the 10^18 FLOP that a file may give as "
+        "group.forward_flops: utilization is counted of all that its devices compute, which may be "
+        "more");
   notes.emplace_back(
       "training.optimizer_state says how many bytes the optimizer holds for each byte of "
       "parameters, training.gradients how many their gradients take; without them 0 and 1");
   return notes;
 }
 
-/// What utilization is counted of: what no device computes twice, nor of scores that are masked.
+/// What utilization is counted of: what no device computes twice, nor of scores that are masked;
+/// nothing where that is more than is counted.
 DeviceGroup group_of(const TransformerShape& shape, TransformerOptions options) {
   if (options.group() == 1 && options.flash_attention) return {};
   DeviceGroup group;
@@ -478,10 +486,10 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     profile.model.profile.provenance.emplace("devices_per_server",
                                              std::to_string(*options.devices_per_server));
   profile.comments.head = head_lines(shape, options);
-  profile.notes = notes_of(shape, options);
+  profile.model.profile.group = group_of(shape, options);
+  profile.notes = notes_of(shape, options, profile.model.profile.group);
   for (const std::string& note : profile.notes) profile.comments.head.push_back("note: " + note);
   profile.totals = totals_of(shape, options);
-  profile.model.profile.group = group_of(shape, options);
   return profile;
 }
 

@@ -56,6 +56,10 @@ struct TransformerShape {
     if (sparse.empty()) return experts > 0;
     return std::find(sparse.begin(), sparse.end(), true) != sparse.end();
   }
+  bool has_dense_blocks() const {
+    return sparse.empty() ? experts == 0
+                          : std::find(sparse.begin(), sparse.end(), false) != sparse.end();
+  }
   /// Whether block `i` has experts.
   bool has_experts(std::int64_t i) const {
     return experts > 0 && (sparse.empty() || sparse[static_cast<std::size_t>(i)]);

@@ -336,7 +336,9 @@ Result<Cut> cut_layers(const Scenario& scenario, const std::vector<LayerCosts>& 
   std::vector<Duration> times;
   times.reserve(order.size());
   for (const LayerId layer : order) {
-    times.push_back(costs[layer.value].forward.mean + costs[layer.value].backward.mean);
+    const LayerCosts& cost = costs[layer.value];
+    times.push_back(cost.forward.mean + cost.backward.mean);
+    if (scenario.schedule.recompute != Recompute::none) times.back() += cost.again().mean;
   }
   return Cut{order, balanced_counts(times, stages)};
 }

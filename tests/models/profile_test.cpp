@@ -59,6 +59,31 @@ TEST_CASE(
   CHECK(below.layers[0].selective->forward.mean == std::chrono::nanoseconds(62'500));
 }
 
+TEST_CASE("what is made again is said for every batch, or for none") {
+  std::string text = kTwoSizes;
+  const std::string second = " selective: {activation: 8 KiB, forward: 250 us},";
+  text.erase(text.find(second), second.size());
+  const auto model = parse_profile(test::text_source("p.yaml", text));
+  REQUIRE_FALSE(model);
+  CHECK(to_text(model.problems())
+            .find("p.yaml:9:5: error: layer 'a' has no selective here, and "
+                  "one in the first measurement") == 0);
+}
+
+TEST_CASE("servers are filled by groups, and by what divides layers in them") {
+  const auto problem = [](const std::string& group) {
+    const auto model = parse_profile(
+        test::text_source("p.yaml", "version: 1\nkind: profile\ngroup: {" + group +
+                                        "}\nlayers: [{name: a, forward: 1 ms, backward: 1 ms}]\n"));
+    return model ? "" : model.problems().front().message;
+  };
+  CHECK(problem("devices: 24, tensor_parallel: 4, devices_per_server: 8").empty());
+  CHECK(problem("devices: 24, tensor_parallel: 3, devices_per_server: 8") ==
+        "group.devices_per_server is 8, which the tensor-parallel group of 3 does not fill");
+  CHECK(problem("devices: 12, tensor_parallel: 3, devices_per_server: 8") ==
+        "group.devices_per_server is 8, which the group of 12 does not fill");
+}
+
 TEST_CASE("all that is wrong in a profile is told at once") {
   const auto model = parse_profile(
       test::text_source("p.yaml",

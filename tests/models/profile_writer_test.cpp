@@ -227,12 +227,16 @@ class ModelMaker {
     const auto size = static_cast<std::uint32_t>(1 + below(7));
     add_graph(model, size);
     const std::int64_t measurements = flip() ? 1 : 1 + below(3);
+    std::vector<bool> selective;
+    selective.reserve(size);
+    for (std::uint32_t layer = 0; layer < size; ++layer) selective.push_back(flip());
     std::int64_t batch = 0;
     for (std::int64_t i = 0; i < measurements; ++i) {
       Measurement& measurement = model.profile.measurements.emplace_back();
       batch += 1 + below(100);
       if (measurements > 1 || flip()) measurement.batch = batch;
-      for (std::uint32_t layer = 0; layer < size; ++layer) measurement.layers.push_back(costs());
+      for (std::uint32_t layer = 0; layer < size; ++layer)
+        measurement.layers.push_back(costs(selective[layer]));
     }
     for (std::int64_t i = below(4); i > 0; --i) model.profile.provenance[text()] = text();
     for (std::int64_t i = below(4); i > 0; --i) model.profile.algorithms[text()] = text();
@@ -293,7 +297,7 @@ class ModelMaker {
     if (flip()) measured.samples = 1 + below(100'000);
     return measured;
   }
-  LayerCosts costs() {
+  LayerCosts costs(bool has_selective) {
     LayerCosts costs;
     costs.forward = measured_time();
     costs.backward = measured_time();
@@ -307,7 +311,7 @@ class ModelMaker {
     if (flip()) costs.update = measured_time();
     if (flip()) costs.output = {quantity()};
     if (flip()) costs.activation = {quantity()};
-    if (flip())
+    if (has_selective)
       costs.selective = Selective{{below(costs.activation.count + 1)}, measured_time(), {}};
     return costs;
   }

@@ -427,6 +427,48 @@ TEST_CASE("groups whose devices cannot share evenly are refused") {
   options.devices_per_server = 6;
   CHECK(problem(kQwenMoe, options) ==
         "--devices-per-server is 6, which the group of 8 does not fill");
+  // Three devices of a sample: some would have it in two servers.
+  options = tokens(48);
+  options.context_parallel = 3;
+  options.expert_parallel = 24;
+  options.devices_per_server = 8;
+  std::string experts = kQwenMoe;
+  experts.replace(experts.find("\"num_experts\": 8"), 16, "\"num_experts\": 24");
+  CHECK(problem(experts, options) ==
+        "--devices-per-server is 8, which the group for a sample of 3 does not fill");
+  options.devices_per_server = 6;
+  CHECK(profile_of(experts, options).model.profile.group.devices == 24);
+}
+
+TEST_CASE("what no block has need not be divided") {
+  TransformerOptions options = tokens(64);
+  options.tensor_parallel = 2;
+  std::string odd = kQwenMoe;
+  odd.replace(odd.find("96"), 2, "97");
+  CHECK_FALSE(transformer_profile("test", shape_of(odd), options));  // block 1 is dense
+  odd.replace(odd.find("[1]"), 3, "[]");
+  CHECK(transformer_profile("test", shape_of(odd), options));
+}
+
+TEST_CASE("a group that computes more than a file may say is told so") {
+  std::string long_lived = kLlama;
+  long_lived.replace(long_lived.find("\"num_hidden_layers\": 2"), 22,
+                     "\"num_hidden_layers\": 2000");
+  TransformerOptions options = tokens(std::int64_t{1} << 20);
+  options.context_parallel = 32;
+  const TransformerProfile most = profile_of(long_lived, options);
+  CHECK(most.model.profile.group.forward);
+  options.sequence <<= 1;
+  options.context_parallel = 64;
+  const TransformerProfile more = profile_of(long_lived, options);
+  CHECK_FALSE(more.model.profile.group.forward);
+  const auto told = [](const TransformerProfile& profile) {
+    return std::any_of(profile.notes.begin(), profile.notes.end(), [](const std::string& note) {
+      return note.find("more than the 10^18 FLOP") != std::string::npos;
+    });
+  };
+  CHECK_FALSE(told(most));
+  CHECK(told(more));
 }
 
 TEST_CASE("sequence parallelism sends what tensor parallelism does, and hands on a share") {

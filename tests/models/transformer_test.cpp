@@ -263,6 +263,21 @@ TEST_CASE("defaults depend on the family") {
   CHECK_FALSE(qwen3.window);
 }
 
+TEST_CASE("a window that the file does not give is that of the family, where it is on") {
+  const auto window = [](const std::string& given) {
+    return shape_of(R"({"hidden_size": 64, "intermediate_size": 8, "num_attention_heads": 8,
+                        "num_key_value_heads": 8, "vocab_size": 9, "num_hidden_layers": 1, )" +
+                    given + "}")
+        .window;
+  };
+  CHECK(window(R"("model_type": "mistral")") == 4096);
+  CHECK_FALSE(window(R"("model_type": "mistral", "sliding_window": null)"));
+  CHECK_FALSE(window(R"("model_type": "qwen2")"));
+  CHECK(window(R"("model_type": "qwen2", "use_sliding_window": true)") == 4096);
+  CHECK(window(R"("model_type": "qwen3", "use_sliding_window": true, "sliding_window": 5)") == 5);
+  CHECK_FALSE(window(R"("model_type": "llama")"));
+}
+
 TEST_CASE("the FLOPs of a block are those of its matrices and of half the scores") {
   const TransformerProfile profile = profile_of(kLlama, tokens(128));
   const LayerWork& work = *profile.model.profile.measurements[0].layers[1].work;

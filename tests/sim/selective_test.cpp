@@ -131,6 +131,30 @@ TEST_CASE("times are those of a model whose backwards are longer, memory is betw
   }
 }
 
+TEST_CASE("a balanced partition counts what is made again") {
+  const auto first = [](const std::string& recompute) {
+    const auto scenario = parse_scenario(
+        text_source("balanced.yaml",
+                    "version: 1\nmodel:\n  layers:\n"
+                    "    - {name: a, forward: 10 us, backward: 20 us}\n"
+                    "    - {name: b, forward: 10 us, backward: 20 us}\n"
+                    "    - {name: c, forward: 10 us, backward: 20 us}\n"
+                    "    - {name: d, forward: 10 us, backward: 20 us, activation: 1 B, selective: "
+                    "{activation: 1 B, forward: 70 us}}\n"
+                    "plan: {stages: 2, partition: balanced}\n"
+                    "schedule: {name: 1f1b, micro_batches: 2, recompute: " +
+                        recompute + "}\n"),
+        {});
+    REQUIRE(scenario);
+    const auto outcome = predict(*scenario);
+    REQUIRE(outcome);
+    return outcome->pipeline.partition.stages[0].layers.size();
+  };
+  CHECK(first("none") == 2);
+  CHECK(first("full") == 2);
+  CHECK(first("selective") == 3);
+}
+
 TEST_CASE("the planner counts what is kept, and the time to make the rest") {
   const auto planned = [](const std::string& memory) -> std::string {
     const auto scenario = parse_scenario(
