@@ -7,32 +7,14 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <tuple>
 
 #include "models/bug.h"
 #include "schedules/plan_formula.h"
+#include "schedules/plan_labels.h"
 #include "schedules/stage_costs.h"
 
 namespace plumbline {
 namespace {
-
-constexpr std::uint32_t kNoLabel = std::numeric_limits<std::uint32_t>::max();
-constexpr std::uint32_t kManyInputs = 1U << 30U;
-
-/// The stages from one on to the end, and what they leave for those in front.
-struct Label {
-  double period = 0;  ///< So far; with a flush at least what the chain will make of it.
-  double card = 0;    ///< Bytes on the card of the group where the next stage may go on.
-  double traffic = 0;
-  std::uint32_t next = kNoLabel;  ///< The label behind.
-  std::uint32_t last = 0;         ///< The frontier behind its first stage.
-  std::uint32_t replicas = 0;     ///< Of its first stage.
-  std::uint32_t position = 0;     ///< The lowest of its first stage.
-  std::uint32_t devices = 0;
-  std::uint32_t stages = 0;
-  std::uint32_t inputs = kManyInputs;  ///< That one replica of its first stage has room for.
-  FlushChain chain;                    ///< With a flush; across the link, where a stage may go on.
-};
 
 /// Labels in a pool.
 struct Range {
@@ -53,8 +35,7 @@ class Search {
         per_op_(static_cast<double>(space.per_op.count())),
         flushed_(bounds.fewest && std::isinf(bounds.period_ns) ? std::nullopt
                                                                : space.residency.micro_batches),
-        as_many_devices_(flushed_ && space.residency.window(1, *flushed_) !=
-                                         space.residency.window(space.devices, *flushed_)),
+        rules_(bounds, flushed_.has_value(), windows_grow(), space.stages_at_most.has_value()),
         inner_(ns_per_byte(space.inner)),
         outer_(ns_per_byte(space.outer)) {
     const std::uint32_t size = frontiers_.size();
@@ -96,10 +77,9 @@ class Search {
     for (std::uint32_t k = last; k-- > 0;) {
       if (progress_ && !progress_(1.0 - static_cast<double>(k) / last))
         return {{}, SearchEnd::cancelled};
-      if (pool_.size() > kMostLabels || comparisons_ > bounds_.most_comparisons)
-        return {{}, SearchEnd::too_large};
+      if (pool_.size() > kMostLabels || rules_.is_spent()) return {{}, SearchEnd::too_large};
       if (devices_in_front_[k] > space_.devices) continue;
-      for (std::uint32_t j = k + 1; j <= last && comparisons_ <= bounds_.most_comparisons; ++j) {
+      for (std::uint32_t j = k + 1; j <= last && !rules_.is_spent(); ++j) {
         if (!entries_[j].empty() && frontiers_.within(k, j)) place_stages(k, j);
       }
       if (k > 0) add_boundaries(k);
@@ -109,6 +89,11 @@ class Search {
 
  private:
   static double count(Duration time) { return static_cast<double>(time.count()); }
+  /// Whether the number of devices behind a stage makes its window larger.
+  bool windows_grow() const {
+    const auto window = space_.residency.window;
+    return flushed_ && window(1, *flushed_) != window(space_.devices, *flushed_);
+  }
   static double ns_per_byte(const Link& link) {
     return link.bandwidth ? 1e9 / static_cast<double>(link.bandwidth->count) : 0;
   }
@@ -122,53 +107,6 @@ class Search {
   double sent(std::uint32_t f) const { return space_.activation_transfers ? crossing_[f] : 0; }
   double transfer(std::uint32_t f, const Link& link) const {
     return space_.activation_transfers ? transfer_ns(sums_.crossing[f], link) : 0;
-  }
-
-  auto key(const Label& label) const {
-    return std::tie(label.devices, label.stages, label.traffic, label.last, label.replicas,
-                    label.position);
-  }
-  bool beats(const Label& a, const Label& b) const {
-    if (a.card > b.card || a.devices > b.devices || a.inputs < b.inputs) return false;
-    if (flushed_ && !waits_less(a, b)) return false;
-    if (space_.stages_at_most && a.stages > b.stages) return false;
-    if (bounds_.fewest) return key(a) <= key(b);
-    if (a.period != b.period) return a.period < b.period;
-    if (a.card == b.card && a.devices == b.devices && a.inputs == b.inputs && a.chain == b.chain)
-      return key(a) <= key(b);
-    return true;
-  }
-  bool waits_less(const Label& a, const Label& b) const {
-    if (as_many_devices_ && a.devices != b.devices) return false;
-    return a.chain.end <= b.chain.end && a.chain.span <= b.chain.span &&
-           a.chain.round_trip <= b.chain.round_trip && a.chain.in_two <= b.chain.in_two;
-  }
-  static std::pair<double, double> length(const Label& label) {
-    return {label.period, label.chain.round_trip};
-  }
-  /// Whether a is hardly longer than b, and no worse otherwise.
-  bool nearly_beats(const Label& a, Label b) const {
-    const double more = 1 + bounds_.slack;
-    b.period *= more;
-    b.chain = {b.chain.round_trip * more, b.chain.span * more, b.chain.end * more, b.chain.in_two};
-    return beats(a, b);
-  }
-  void keep(std::vector<Label>& labels, const Label& label) {
-    comparisons_ += labels.size();
-    for (const Label& other : labels) {
-      if (bounds_.slack == 0 ? beats(other, label) : nearly_beats(other, label)) return;
-    }
-    labels.erase(std::remove_if(labels.begin(), labels.end(),
-                                [&](const Label& other) { return beats(label, other); }),
-                 labels.end());
-    if (labels.size() < bounds_.most_alternatives) {
-      labels.push_back(label);
-      return;
-    }
-    const auto longest =
-        std::max_element(labels.begin(), labels.end(),
-                         [](const Label& a, const Label& b) { return length(a) < length(b); });
-    if (length(label) < length(*longest)) *longest = label;
   }
 
   /// All stages from frontier k to frontier j, in front of all that is known behind j.
@@ -288,7 +226,7 @@ class Search {
     if (outer_ == 0) label.card = 0;
     if (std::max(label.period, label.card * outer_) > bounds_.period_ns) return;
     if (space_.memory && !fits(k, stage, r, label)) return;
-    keep(open_[cell(end, r)], label);
+    rules_.keep(open_[cell(end, r)], label);
   }
 
   /// The stage's memory but for its inputs; sets for how many of them there is room.
@@ -407,7 +345,7 @@ class Search {
       label.inputs = kManyInputs;
     }
     label.traffic += 2 * crossing_[k];
-    keep(closed_[cell(position, front)], label);
+    rules_.keep(closed_[cell(position, front)], label);
   }
 
   void flush(std::uint32_t k) {
@@ -447,7 +385,7 @@ class Search {
     if (labels.empty()) return plans;
     std::sort(labels.begin(), labels.end(), [&](const Label* a, const Label* b) {
       if (!bounds_.fewest && period(*a) != period(*b)) return period(*a) < period(*b);
-      return key(*a) < key(*b);
+      return is_before(*a, *b);
     });
     std::map<std::pair<std::uint32_t, std::uint32_t>, bool> seen;
     for (const Label* label : labels) {
@@ -472,7 +410,7 @@ class Search {
   std::uint32_t most_replicas_;
   double per_op_;
   std::optional<std::uint32_t> flushed_;  ///< Micro-batches between two flushes.
-  bool as_many_devices_;  ///< The number of devices behind a stage makes its window larger.
+  LabelRules rules_;
   double inner_, outer_;  ///< Nanoseconds per byte.
   std::vector<std::int64_t> work_;
   std::vector<double> crossing_;
@@ -480,7 +418,6 @@ class Search {
   std::uint32_t most_inputs_ = 1;                ///< Of the micro-batches of a stage in front.
   /// By the devices behind a stage: micro-batches in flight on all its replicas together, at least.
   std::vector<std::uint32_t> least_in_flight_;
-  std::uint64_t comparisons_ = 0;
   std::vector<Label> pool_;
   /// Of each frontier, by position and replicas of the stage in front of it; empty = none.
   std::vector<std::vector<Range>> entries_;
