@@ -210,6 +210,67 @@ TEST_CASE("with a flush no plan of equally many replicas is faster than the plan
   CHECK(compared > trials(60));
 }
 
+/// All ways to write `total` as a sum of `parts` numbers from 1 on.
+std::vector<std::vector<std::uint32_t>> compositions(std::uint32_t total, std::uint32_t parts) {
+  if (parts == 1) return {{total}};
+  std::vector<std::vector<std::uint32_t>> all;
+  for (std::uint32_t first = 1; first + parts <= total + 1; ++first) {
+    for (std::vector<std::uint32_t>& rest : compositions(total - first, parts - 1)) {
+      rest.insert(rest.begin(), first);
+      all.push_back(std::move(rest));
+    }
+  }
+  return all;
+}
+
+TEST_CASE("with a flush hardly any plan of all that there are is faster than the planned one") {
+  std::uint64_t best_of_all = 0;
+  std::uint64_t cases = 0;
+  for (std::uint64_t seed = 1; seed <= trials(100); ++seed) {
+    Dice dice(seed);
+    const auto layers = static_cast<std::uint32_t>(dice.roll(3, 5));
+    std::string text = "version: 1\nmodel:\n  layers:\n";
+    for (std::uint32_t i = 0; i < layers; ++i) {
+      text += fmt::format(
+          "    - {{name: l{}, forward: {} us, backward: {} us, update: {} us, output: {} KiB, "
+          "parameters: {} KiB}}\n",
+          i, dice.roll(100, 900), dice.roll(200, 1800), dice.roll(0, 300), dice.roll(0, 4096),
+          dice.roll(0, 16384));
+    }
+    text += fmt::format("cluster: {{devices: 4, link: {{bandwidth: {} GB/s, latency: 10 us}}}}\n",
+                        dice.roll(2, 40));
+    text += fmt::format("schedule: {{name: {}, micro_batches: 12}}\n",
+                        dice.roll(0, 1) == 0 ? "1f1b" : "gpipe");
+    CAPTURE(text);
+    const auto scenario = parse_scenario(text_source("random.yaml", text), {});
+    REQUIRE(scenario);
+    const auto planning = plan_scenario(*scenario, {});
+    REQUIRE_MESSAGE(planning, (planning ? "" : to_text(planning.problems())));
+    double least = planning->winner().time_s;
+    for (std::uint32_t stages = 1; stages <= std::min(4U, layers); ++stages) {
+      for (std::uint32_t used = stages; used <= 4; ++used) {
+        for (const auto& replicas : compositions(used, stages)) {
+          for (const auto& counts : compositions(layers, stages)) {
+            const auto planned = parse_scenario(
+                text_source("random.yaml",
+                            text + fmt::format("plan: {{partition: [{}], replicas: [{}]}}\n",
+                                               fmt::join(counts, ", "), fmt::join(replicas, ", "))),
+                {});
+            REQUIRE(planned);
+            const auto prediction = predict(*planned);
+            REQUIRE(prediction);
+            least = std::min(least, prediction->iteration_time_s / 12);
+          }
+        }
+      }
+    }
+    CHECK(planning->winner().time_s <= least * 1.15);
+    best_of_all += planning->winner().time_s <= least * (1 + 1e-9) ? 1 : 0;
+    ++cases;
+  }
+  CHECK(best_of_all * 10 >= cases * 9);
+}
+
 TEST_CASE("plans that one would write by hand are asked beside those of the formula") {
   const auto scenario = parse_scenario(
       text_source("servers.yaml",
