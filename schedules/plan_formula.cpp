@@ -110,9 +110,11 @@ class Iteration {
     for (;; ++s) {
       const double span = chains_[s].span;
       const FlushStage& stage = stages_[s];
-      busiest = {BottleneckKind::round_trip, s, std::nullopt};
-      if (span <= stage.windows() * chains_[s].round_trip) return span;
       busiest = {BottleneckKind::compute, s, std::nullopt};
+      if (span <= stage.work()) return span;
+      busiest.kind = BottleneckKind::round_trip;
+      if (span <= stage.windows() * chains_[s].round_trip) return span;
+      busiest.kind = BottleneckKind::compute;
       if (span <= stage.work() + idle(stage, behind(s).round_trip)) return stage.work();
       const FlushLink& link = links_[s].link;
       busiest = {BottleneckKind::link, s, links_[s].card};

@@ -86,7 +86,7 @@ std::string warm_ups(const PlanCandidate& plan) {
 std::string flush_text(const FlushShares& flush) {
   std::string text = "work " + time_text(flush.work_s);
   const auto add = [&](const char* name, double time_s) {
-    if (time_s > 0) text += fmt::format(", {} {}", name, time_text(time_s));
+    if (time_s >= 1e-9) text += fmt::format(", {} {}", name, time_text(time_s));
   };
   add("filling and emptying", flush.flush_s);
   add("all-reduce", flush.all_reduce_s);
