@@ -73,7 +73,7 @@ class Store {
             plan.graph.asynchronous() ? 1 : plan.graph.micro_batches / plan.pipeline.mini_batches),
         updates_(scenario.schedule.updates),
         optimizer_(optimizer_for(scenario.optimizer_state)),
-        recompute_(scenario.schedule.recompute),
+        recompute_(scenario.schedule.recompute.kind),
         data_(network_, batch_,
               std::min(
                   plan.graph.asynchronous() ? plan.graph.micro_batches : micro_batches_ * copies_,
@@ -243,7 +243,10 @@ class StageOnDevice {
         is_first_(stage == 0),
         is_last_(stage + 1 == store.plan().graph.stage_slots.size()),
         layers_(store.plan().pipeline.partition.stages[stage].layers),
-        kernels_(store.network(), layers_.front().value, layers_.back().value, store.batch()),
+        runs_again_(store.plan().runs_again(store.recompute(), stage)),
+        makes_output_again_(store.plan().makes_output_again(store.recompute(), stage)),
+        kernels_(store.network(), layers_.front().value, layers_.back().value, store.batch(),
+                 store.plan().made_again(stage)),
         parameters_(std::make_shared<Pool>(kernels_.parameter_floats())),
         outputs_(std::make_shared<Pool>(kernels_.output_floats())),
         inputs_(std::make_shared<Pool>(kernels_.input_floats())),
@@ -251,6 +254,7 @@ class StageOnDevice {
         left_(std::make_shared<Pool>(kernels_.left_floats())),
         checkpoints_(std::make_shared<Pool>(kernels_.checkpoint_floats())),
         again_(std::make_shared<Pool>(kernels_.again_floats())),
+        again_at_once_(std::make_shared<Pool>(kernels_.again_at_once_floats())),
         scratch_(kernels_.scratch_floats()),
         in_flight_(store.plan().graph.micro_batches),
         optimizer_(store.optimizer(), store.updated_by(stage, slot, kernels_.parameter_floats()),
@@ -290,6 +294,7 @@ class StageOnDevice {
     Shared input;
     Shared output;
     Shared kept;
+    KeptIn kept_in = KeptIn::kept;
     Shared checkpoints;
     Shared left;
     Shared output_gradient;
@@ -313,8 +318,8 @@ class StageOnDevice {
     if (is_last_) t.labels = store_.data().labels(sample);
     t.output = one.output->data();
     t.kept = one.kept->data();
-    t.by_layer = one.checkpoints != nullptr;
-    if (t.by_layer) t.checkpoints = one.checkpoints->data();
+    t.kept_in = one.kept_in;
+    if (one.checkpoints) t.checkpoints = one.checkpoints->data();
     t.parameters = weights(task.version);
     return t;
   }
@@ -329,9 +334,10 @@ class StageOnDevice {
     InFlight& one = in_flight_[m];
     if (!is_first_) one.input = std::move(store_.input(stage_, m, copy_));
     one.output = share(outputs_);
-    if (store_.recompute() == Recompute::layers) {
+    if (runs_again_ && store_.recompute() == Recompute::layers) {
       one.checkpoints = share(checkpoints_);
       one.kept = share(again_);
+      one.kept_in = KeptIn::again;
     } else {
       one.kept = share(kept_);
     }
@@ -341,24 +347,25 @@ class StageOnDevice {
     } else {
       store_.input(stage_ + 1, m, copy_) = one.output;
     }
-    if (store_.recompute() != Recompute::none) {
-      one.output = nullptr;
-      one.kept = nullptr;
-    }
+    if (makes_output_again_) one.output = nullptr;
+    if (runs_again_) one.kept = nullptr;
   }
 
-  /// The tensors of a backward, what the forward kept made again where it was not kept. Where each
-  /// layer is run again by itself, a whole backward does that.
+  /// The tensors of a backward, what the forward kept made again where it was not kept. Where
+  /// layers are run again by themselves, a whole backward does that.
   StageTensors backward_tensors(const Task& task, std::uint32_t m, bool whole) {
     InFlight& one = in_flight_[m];
     if (!one.kept) {
-      one.output = share(outputs_);
-      if (whole && one.checkpoints) {
-        one.kept = share(again_);
-      } else {
-        one.checkpoints = nullptr;
+      if (!one.output) one.output = share(outputs_);
+      if (!one.checkpoints) {
         one.kept = share(kept_);
         kernels_.forward(tensors(one, task, m));
+      } else if (whole) {
+        one.kept = share(again_);
+      } else {
+        one.kept = share(again_at_once_);
+        one.kept_in = KeptIn::again_at_once;
+        kernels_.forward_again(tensors(one, task, m));
       }
     }
     StageTensors t = tensors(one, task, m);
@@ -458,6 +465,8 @@ class StageOnDevice {
   bool is_first_;
   bool is_last_;
   const std::vector<LayerId>& layers_;
+  bool runs_again_;
+  bool makes_output_again_;
   CpuStage kernels_;
   std::shared_ptr<Pool> parameters_;
   std::shared_ptr<Pool> outputs_;
@@ -466,6 +475,7 @@ class StageOnDevice {
   std::shared_ptr<Pool> left_;
   std::shared_ptr<Pool> checkpoints_;
   std::shared_ptr<Pool> again_;
+  std::shared_ptr<Pool> again_at_once_;
   Buffer scratch_;
   std::vector<InFlight> in_flight_;
   std::map<std::uint32_t, Shared> weights_;  ///< By version.

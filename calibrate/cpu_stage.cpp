@@ -17,8 +17,9 @@ Float* at(Float* block, std::size_t offset) {
 
 }  // namespace
 
-CpuStage::CpuStage(const Network& network, std::size_t first, std::size_t last, std::int64_t batch)
-    : layout_(network, first, last, batch, kCacheLine), layers_(layout_.layers()) {
+CpuStage::CpuStage(const Network& network, std::size_t first, std::size_t last, std::int64_t batch,
+                   std::size_t run_again)
+    : layout_(network, first, last, batch, kCacheLine, run_again), layers_(layout_.layers()) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const NetworkLayer& layer = *layout_[i].layer;
     layers_[i].kernels = cpu_layer(layer, batch);
@@ -45,15 +46,17 @@ void CpuStage::bind(const StageTensors& tensors, std::size_t i) {
   CpuCall& call = layers_[i].call;
   const bool last = i + 1 == layers_.size();
   const auto output_of = [&](std::size_t layer) {
-    return tensors.by_layer ? at(tensors.checkpoints, layout_[layer].checkpoint)
-                            : at(tensors.kept, layout_[layer].output);
+    return tensors.kept_in == KeptIn::kept ? at(tensors.kept, layout_[layer].output)
+                                           : at(tensors.checkpoints, layout_[layer].checkpoint);
   };
   call.input = i == 0 ? tensors.input : output_of(i - 1);
   call.ids = i == 0 ? tensors.ids : nullptr;
   call.labels = last ? tensors.labels : nullptr;
   call.output = last ? tensors.output : output_of(i);
-  const auto& kept = tensors.by_layer ? placed.again : placed.kept;
-  for (std::size_t k = 0; k < kept.size(); ++k) call.kept[k] = at(tensors.kept, kept[k]);
+  const auto& kept = placed.kept_in(tensors.kept_in);
+  float* const block =
+      placed.stands_with_checkpoints(tensors.kept_in) ? tensors.checkpoints : tensors.kept;
+  for (std::size_t k = 0; k < kept.size(); ++k) call.kept[k] = at(block, kept[k]);
   for (std::size_t p = 0; p < placed.parameters.size(); ++p)
     call.parameters[p] = at(tensors.parameters, placed.parameters[p]);
 }
@@ -82,11 +85,19 @@ void CpuStage::forward(const StageTensors& tensors, Stamps* stamps) {
   if (stamps) stamps->push_back(now());
 }
 
+void CpuStage::forward_again(const StageTensors& tensors) {
+  for (std::size_t i = 0; i < layers_.size() && layout_[i].is_run_again; ++i) {
+    bind(tensors, i);
+    layers_[i].kernels->forward(layers_[i].call);
+  }
+}
+
 void CpuStage::backward(const StageTensors& tensors, Stamps* stamps) {
   for (std::size_t i = layers_.size(); i-- > 0;) {
     if (stamps) stamps->push_back(now());
     bind_backward(tensors, i, /*split=*/false);
-    if (tensors.by_layer) layers_[i].kernels->forward(layers_[i].call);
+    if (tensors.kept_in == KeptIn::again && layout_[i].is_run_again)
+      layers_[i].kernels->forward(layers_[i].call);
     layers_[i].kernels->backward_input(layers_[i].call);
     layers_[i].kernels->backward_weight(layers_[i].call);
   }

@@ -21,9 +21,7 @@ struct StageTensors {
   const std::int32_t* labels = nullptr;  ///< Where it ends with a head.
   float* output = nullptr;               ///< Of its last layer.
   float* kept = nullptr;  ///< The outputs of the other layers, and what all keep for the backward.
-  /// Each layer is run again by itself: the outputs of the other layers stand in `checkpoints`, and
-  /// `kept` has what one layer keeps at a time.
-  bool by_layer = false;
+  KeptIn kept_in = KeptIn::kept;  ///< What stands in `kept`, and what in `checkpoints`.
   float* checkpoints = nullptr;
   float* left = nullptr;  ///< What I leaves for W; scratch of a full backward.
   const float* output_gradient = nullptr;
@@ -39,16 +37,18 @@ using Stamps = std::vector<RealTime>;
 /// Layers first..last of a network. One thread at a time uses it.
 class CpuStage {
  public:
-  CpuStage(const Network& network, std::size_t first, std::size_t last, std::int64_t batch);
+  CpuStage(const Network& network, std::size_t first, std::size_t last, std::int64_t batch,
+           std::size_t run_again = kAllLayers);
 
   // Sizes in floats.
   std::size_t parameter_floats() const { return layout_.parameters() / sizeof(float); }
   std::size_t output_floats() const { return layout_.output() / sizeof(float); }
   std::size_t input_floats() const { return layout_.input() / sizeof(float); }  ///< 0 for ids.
   std::size_t kept_floats() const { return layout_.kept() / sizeof(float); }
-  /// In the place of these where each layer is run again by itself.
+  /// In the place of these where layers are run again by themselves.
   std::size_t checkpoint_floats() const { return layout_.checkpoints() / sizeof(float); }
   std::size_t again_floats() const { return layout_.again() / sizeof(float); }
+  std::size_t again_at_once_floats() const { return layout_.again_at_once() / sizeof(float); }
   std::size_t left_floats() const { return layout_.left() / sizeof(float); }
   /// Scratch of a full backward: in long stages less than left_floats(), as gradients take turns.
   std::size_t scratch_floats() const { return layout_.scratch() / sizeof(float); }
@@ -64,7 +64,10 @@ class CpuStage {
   void initialise(float* parameters, std::uint64_t seed) const;
 
   void forward(const StageTensors& tensors, Stamps* stamps = nullptr);
-  /// I and W of each layer in turn, the last layer first; by layer its F again before them.
+  /// The forward of the layers that are run again by themselves.
+  void forward_again(const StageTensors& tensors);
+  /// I and W of each layer in turn, the last layer first; by layer its F again before them, where
+  /// it is run again.
   void backward(const StageTensors& tensors, Stamps* stamps = nullptr);
   void backward_input(const StageTensors& tensors, Stamps* stamps = nullptr);
   void backward_weight(const StageTensors& tensors, Stamps* stamps = nullptr);

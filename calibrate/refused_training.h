@@ -21,8 +21,8 @@ inline std::optional<Diagnostic> refuse_training(const Scenario& scenario) {
                                    scenario.gradient_width),
                        "training.gradients: 1; --backend synthetic runs any");
   }
-  if (scenario.schedule.recompute == Recompute::selective) {
-    return input_error(scenario.schedule.recompute_mark,
+  if (scenario.schedule.recompute.kind == Recompute::selective) {
+    return input_error(scenario.schedule.recompute.mark,
                        "schedule.recompute is 'selective', and a network is run with all of a "
                        "layer's activations made again, or none",
                        "schedule.recompute: layers, full or none; --backend synthetic runs any");

@@ -39,6 +39,13 @@ struct Selective {
   std::optional<PassWork> work;  ///< this, where it is not given.
 };
 
+/// What of a layer's forward runs again for its backward, where the schedule recomputes.
+enum class MadeAgain {
+  all,        ///< The whole forward.
+  selective,  ///< What LayerCosts::selective says; nothing where it is silent.
+  nothing,    ///< All activations are kept.
+};
+
 /// What one layer costs for one micro-batch of the measurement's batch size.
 /// Invariants: a layer that is not timed has work, as nothing else has that of `selective`; its
 /// forward and backward are 0 until estimate_times has derived them; selective.activation <=
@@ -54,12 +61,16 @@ struct LayerCosts {
   std::optional<LayerWork> work;
   bool timed = true;  ///< Whether forward and backward were given; if so, they win over `work`.
   std::optional<Selective> selective;
-  bool selects = false;  ///< Whether the schedule makes that again alone, of all layers.
+  MadeAgain made_again = MadeAgain::all;  ///< By the schedule and the layer's place in its stage.
 
   /// What a backward takes besides where the schedule makes activations again.
   MeasuredTime again() const {
-    if (!selects) return forward;
-    return selective ? selective->forward : MeasuredTime{};
+    if (made_again == MadeAgain::all) return forward;
+    return made_again == MadeAgain::selective && selective ? selective->forward : MeasuredTime{};
+  }
+  /// The part of the activation that is made again, where not all but the output is.
+  Bytes selected() const {
+    return made_again == MadeAgain::selective && selective ? selective->activation : Bytes{};
   }
 };
 

@@ -21,7 +21,7 @@ Bytes StageCosts::crossing_made_in(std::uint32_t first, std::uint32_t last) cons
 Bytes StageCosts::only_crossing_made_in(std::uint32_t first, std::uint32_t last) const {
   Bytes sum;
   for (const CrossingTensor& tensor : tensors) {
-    if (tensor.made >= first && tensor.made <= last && tensor.first_used > last)
+    if (tensor.made >= first && tensor.made <= last && tensor.first_used > last && !tensor.is_kept)
       sum += tensor.bytes;
   }
   return sum;
@@ -80,11 +80,13 @@ StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& c
     const LayerCosts& cost = costs[layer];
     const bool crosses = last_used[layer] > stage_of[layer];
     const bool is_input = first_used[layer] == stage_of[layer];
-    const bool is_settled = is_input || !crosses || cost.selects;
+    const bool keeps_output = cost.made_again != MadeAgain::all;
+    const bool is_settled = is_input || !crosses || keeps_output;
     if (is_settled) result.stages[stage_of[layer]].within.add(cost, is_input);
     if (!crosses) continue;
     result.tensors.push_back({stage_of[layer], first_used[layer], last_used[layer], cost.output,
-                              is_settled ? std::nullopt : std::optional(cost.activation)});
+                              is_settled ? std::nullopt : std::optional(cost.activation),
+                              keeps_output});
     for (std::uint32_t s = stage_of[layer]; s < last_used[layer]; ++s)
       result.crossing_[s] += cost.output;
   }

@@ -48,6 +48,7 @@ struct CrossingTensor {
   Bytes bytes;
   /// Of the layer, where it depends on who consumes this what checkpoints keep of it.
   std::optional<Bytes> activation;
+  bool is_kept = false;  ///< With the layer's activation, whatever else is made again.
 };
 
 /// The costs of all stages. It knows no engine and no order of ops.
@@ -63,7 +64,7 @@ struct StageCosts {
 
   /// The part of crossing(last) that is made in stages first..last.
   Bytes crossing_made_in(std::uint32_t first, std::uint32_t last) const;
-  /// The part of that which none of these stages consumes.
+  /// The part of that which none of these stages consumes, and no layer keeps by itself.
   Bytes only_crossing_made_in(std::uint32_t first, std::uint32_t last) const;
   /// What stage s holds where each layer is run again by itself, on a device that holds the stages
   /// up to `last` as well.

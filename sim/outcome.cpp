@@ -186,7 +186,7 @@ std::optional<bool> Outcome::fits() const {
 MemoryRules memory_rules(const Scenario& scenario, const Pipeline& pipeline) {
   return {.optimizer_state = scenario.optimizer_state,
           .sharded_optimizer = scenario.sharded_optimizer,
-          .recompute = scenario.schedule.recompute,
+          .recompute = scenario.schedule.recompute.kind,
           .weight_versions = pipeline.versions_kept()};
 }
 

@@ -31,7 +31,8 @@ std::optional<Diagnostic> refuse_large_sums(const Scenario& scenario,
     if (layer.split)
       time += static_cast<double>(layer.split->input.mean.count()) +
               static_cast<double>(layer.split->weight.mean.count());
-    if (layer.selects) time += static_cast<double>(layer.again().mean.count());
+    if (layer.made_again == MadeAgain::selective)
+      time += static_cast<double>(layer.again().mean.count());
     bytes += static_cast<double>(layer.output.count) + static_cast<double>(layer.activation.count);
   }
   for (const Layer& layer : scenario.model.graph.layers())
@@ -336,6 +337,10 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
   auto partition = as ? Result<Partition>(*as) : place(scenario, sized.layers);
   if (!partition) return partition.problems();
   pipeline.partition = *std::move(partition);
+  auto recomputed = recomputed_layers(scenario.schedule.recompute, pipeline.partition);
+  if (!recomputed) return recomputed.problems();
+  pipeline.recomputed = *std::move(recomputed);
+  keep_others(pipeline.partition, pipeline.recomputed, sized.layers);
   const auto stages = static_cast<std::uint32_t>(pipeline.partition.stages.size());
   pipeline.devices = devices_in_use(pipeline.partition);
   pipeline.copies = static_cast<std::uint32_t>(scenario.copies);

@@ -29,7 +29,9 @@ struct Pipeline {
   std::vector<std::uint32_t> windows;  ///< Of each position; empty for an order from a file.
   std::uint32_t mini_batches = 1;
   std::vector<StageVersions> weights;  ///< Of each stage.
-  SteadyWindow steady_window;          ///< Of an asynchronous run.
+  /// Where a stage makes activations again, it is its first so many layers that do; empty: all do.
+  std::vector<std::uint32_t> recomputed;
+  SteadyWindow steady_window;  ///< Of an asynchronous run.
   std::vector<std::string> estimated;
   std::vector<std::string> notes;
 
@@ -39,6 +41,10 @@ struct Pipeline {
     kept.reserve(weights.size());
     for (const StageVersions& stage : weights) kept.push_back(stage.kept);
     return kept;
+  }
+  /// Whether the layer at `place` of a stage makes its activations again where any does.
+  bool makes_again(std::size_t stage, std::size_t place) const {
+    return recomputed.empty() || place < recomputed[stage];
   }
   /// Of the cluster's.
   std::uint32_t devices_without_stage() const {

@@ -8,6 +8,7 @@
 
 #include "models/quantity.h"
 #include "schedules/plan_candidates.h"
+#include "sim/fit_recomputation.h"
 #include "sim/predict.h"
 
 namespace plumbline {
@@ -34,6 +35,13 @@ std::optional<Diagnostic> refuse_scenario(const Scenario& scenario) {
     return input_error(mark, "a planned partition does not go with the schedule 'data-parallel'",
                        "it runs the whole model on every device");
   }
+  const RecomputeChoice& recompute = scenario.schedule.recompute;
+  if (recompute.leaves_some() && !recompute.as_few_as_fit()) {
+    return input_error(recompute.layers_mark,
+                       "a planned partition does not go with a number in "
+                       "schedule.recompute_layers",
+                       "its stages are not known yet: schedule.recompute_layers: fit, or all");
+  }
   if (scenario.copies > 1) {
     return input_error(scenario.plan.data_parallel.mark,
                        "a planned partition does not go with plan.data_parallel above 1",
@@ -47,7 +55,7 @@ Residency residency_of(const Scenario& scenario) {
   const ScheduleChoice& schedule = scenario.schedule;
   Residency residency;
   residency.window = schedule.rule->window;
-  residency.recompute = schedule.recompute;
+  residency.recompute = schedule.recompute.kind;
   residency.sharded_optimizer = scenario.sharded_optimizer;
   if (!schedule.asynchronous()) {
     residency.micro_batches = schedule.micro_batches;
@@ -82,7 +90,9 @@ Diagnostics at_plan(const Scenario& scenario, Diagnostics problems) {
 Result<SimulatedPlan> simulate_candidate(const Scenario& scenario, const PlanCandidate& candidate) {
   Scenario planned = with_plan(scenario, candidate);
   planned.noise.reset();
-  const auto prediction = predict(planned);
+  const auto settled = fit_recomputation(std::move(planned));
+  if (!settled) return settled.problems();
+  const auto prediction = predict(*settled);
   if (!prediction) return prediction.problems();
   SimulatedPlan plan;
   plan.candidate = candidate;
@@ -94,7 +104,7 @@ Result<SimulatedPlan> simulate_candidate(const Scenario& scenario, const PlanCan
 /// The whole model on every device, each with its share of the micro-batches of a flush, or one:
 /// what a plan has to beat.
 std::optional<double> simulate_data_parallel(Scenario scenario) {
-  const Recompute recompute = scenario.schedule.recompute;
+  const RecomputeChoice recompute = scenario.schedule.recompute;
   const std::uint32_t own =
       share_of_micro_batches(residency_of(scenario).micro_batches, scenario.cluster.device_count());
   scenario.plan = {};
@@ -104,9 +114,11 @@ std::optional<double> simulate_data_parallel(Scenario scenario) {
   scenario.noise.reset();
   scenario.schedule.rule = find_schedule_rule("data-parallel");
   scenario.copies = scenario.cluster.device_count();
-  const auto prediction = predict(scenario);
+  const auto settled = fit_recomputation(std::move(scenario));
+  if (!settled) return std::nullopt;
+  const auto prediction = predict(*settled);
   if (!prediction) return std::nullopt;
-  return prediction->iteration_time_s / own / static_cast<double>(scenario.copies);
+  return prediction->iteration_time_s / own / static_cast<double>(settled->copies);
 }
 
 template <class T>
@@ -191,7 +203,9 @@ Scenario with_plan(const Scenario& scenario, const PlanCandidate& candidate) {
 Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& options) {
   if (auto refused = refuse_scenario(scenario)) return *refused;
   SizedCosts costs = costs_at(scenario.model.profile, scenario.micro_batch_size);
-  if (scenario.schedule.recompute != Recompute::none) {
+  // As few layers as fit are run again: none, in the time that the formula counts.
+  const RecomputeChoice& recompute = scenario.schedule.recompute;
+  if (recompute.kind != Recompute::none && !recompute.as_few_as_fit()) {
     for (LayerCosts& layer : costs.layers) layer.backward.mean += layer.again().mean;
   }
   const Plan& plan = scenario.plan;
@@ -248,7 +262,7 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
 }
 
 Result<Scenario> settle_plan(Scenario scenario) {
-  if (!scenario.plan.is_planned()) return scenario;
+  if (!scenario.plan.is_planned()) return fit_recomputation(std::move(scenario));
   const auto planning = plan_scenario(scenario, {});
   if (!planning) return planning.problems();
   Scenario settled = with_plan(scenario, planning->winner().candidate);
@@ -257,7 +271,7 @@ Result<Scenario> settle_plan(Scenario scenario) {
                   planning->winner().candidate.config(),
                   to_text(round_up(planning->winner().candidate.period_s * 1e9)),
                   to_text(round_up(planning->winner().time_s * 1e9))));
-  return settled;
+  return fit_recomputation(std::move(settled));
 }
 
 std::string plan_yaml(const Scenario& scenario, const Planning& planning) {

@@ -48,8 +48,8 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
 /// The scenario with `candidate` written out as its plan.
 Scenario with_plan(const Scenario& scenario, const PlanCandidate& candidate);
 
-/// The scenario as it is, or, where its partition is to be planned, with the winner written out and
-/// a note of what was chosen.
+/// The scenario with what it leaves open decided, and a note of each choice: a partition that is to
+/// be planned, the layers that are run again where these are to be as few as fit.
 Result<Scenario> settle_plan(Scenario scenario);
 
 /// The winner as a plan section that `plan: {file: ...}` reads.

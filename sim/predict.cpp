@@ -13,7 +13,7 @@ Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipelin
   return lower(pipeline.schedule, pipeline.costs, pipeline.devices, pipeline.cluster,
                {.mini_batches = pipeline.mini_batches,
                 .blocking = choice.blocking,
-                .recompute = choice.recompute,
+                .recompute = choice.recompute.kind,
                 .copies = pipeline.copies,
                 .hierarchical = choice.whole_model(),
                 .sharded_optimizer = scenario.sharded_optimizer,

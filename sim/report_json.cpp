@@ -131,6 +131,7 @@ std::string to_json(const Outcome& p, const std::string& version) {
   }
   if (m.steady) json["weights"] = std::move(weights);
   if (p.uncertainty) json["uncertainty"] = uncertainty(p);
+  if (!p.pipeline.recomputed.empty()) json["recomputed_layers"] = p.pipeline.recomputed;
   json["notes"] = p.pipeline.notes;
   return json.dump(1) + '\n';
 }

@@ -250,13 +250,7 @@ class ScenarioReader {
     if (auto kind = section->choice("transfers", "kind of transfer")) {
       choice.blocking = kind->value == "blocking";
     }
-    if (auto kind = section->choice("recompute", "kind of recomputation")) {
-      choice.recompute = kind->value == "full"        ? Recompute::full
-                         : kind->value == "layers"    ? Recompute::layers
-                         : kind->value == "selective" ? Recompute::selective
-                                                      : Recompute::none;
-      choice.recompute_mark = kind->mark;
-    }
+    choice.recompute = read_recomputation(*section);
     if (auto kind = section->choice("weights", "kind of weight versions")) {
       choice.updates.weights = kind->value == "vertical-sync" ? WeightRule::vertical_sync
                                : kind->value == "none"        ? WeightRule::none
@@ -388,16 +382,16 @@ class ScenarioReader {
 
   /// What layers make again where each says it for itself.
   void settle_recomputation() {
-    if (scenario_.schedule.recompute != Recompute::selective) return;
+    if (scenario_.schedule.recompute.kind != Recompute::selective) return;
     bool any = false;
     for (Measurement& measurement : scenario_.model.profile.measurements) {
       for (LayerCosts& layer : measurement.layers) {
-        layer.selects = true;
+        layer.made_again = MadeAgain::selective;
         any = any || layer.selective;
       }
     }
     if (!any) {
-      error(scenario_.schedule.recompute_mark,
+      error(scenario_.schedule.recompute.mark,
             "schedule.recompute is 'selective', but no layer says what it makes again",
             "selective: {activation: 8 MiB, forward: 10 us} beside a layer's activation; plumbline "
             "import huggingface writes it");

@@ -18,6 +18,7 @@
 #include "sim/model_section.h"
 #include "sim/noise.h"
 #include "sim/plan.h"
+#include "sim/recomputation.h"
 
 namespace plumbline {
 
@@ -31,8 +32,7 @@ struct ScheduleChoice {
   Mark micro_batches_mark;
   std::uint32_t chunks = 1;  ///< Stages of each device, where the rule has chunks.
   bool blocking = false;
-  Recompute recompute = Recompute::none;
-  Mark recompute_mark;
+  RecomputeChoice recompute;
   UpdateRule updates;      ///< Of an asynchronous schedule.
   Bytes bucket{25 << 20};  ///< Of gradients that are all-reduced as one piece (data-parallel).
 

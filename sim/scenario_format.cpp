@@ -146,6 +146,12 @@ const SectionFormat& schedule_format() {
             "What a backward computes again instead of keeping it: the forward of its stage as a "
             "whole, or of each layer by itself, or of each layer what its `selective` says.",
             "none"},
+           {"recompute_layers",
+            {words({"all", "fit"}), count(0, kMostLayers), list({count(0, kMostLayers)}, 1)},
+            "With recompute: layers or selective, how many layers of each stage make activations "
+            "again, from its first one on; a list: of each stage by itself; fit: as few as the "
+            "memory needs.",
+            "all"},
            {"weights",
             {words({"stash", "vertical-sync", "none", "two"})},
             "Which versions of the weights are kept; only for pipedream.",

@@ -38,8 +38,7 @@ std::vector<StageMemory> stage_memory(const StageCosts& costs,
     if (first > 0) stages[first].received_input = costs.crossing(first - 1);
     stages[last].received_gradient = costs.crossing(last);
     if (recompute == Recompute::full) stages[last].sent = costs.crossing_made_in(first, last);
-    if (recompute == Recompute::layers)
-      stages[last].sent = costs.only_crossing_made_in(first, last);
+    if (by_layer(recompute)) stages[last].sent = costs.only_crossing_made_in(first, last);
     Bytes all;
     for (std::uint32_t s = first; s <= last; ++s) all += costs.stages[s].activation;
     for (std::uint32_t s = first; s <= last; ++s) {

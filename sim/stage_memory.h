@@ -33,8 +33,9 @@ struct StageMemory {
 ///    again. Its outputs are sent from a buffer, since nobody keeps them.
 ///  - layers: what a layer of the position consumes of its other layers is kept; outputs that only
 ///    others consume are sent from a buffer. B makes again the most that a layer needs, I all.
+///    Layers that are not run again keep all, their output too.
 ///  - selective: the same, but what is kept is what each layer's `selective` leaves, its output
-///  too.
+///    too.
 std::vector<StageMemory> stage_memory(const StageCosts& costs,
                                       const std::vector<Position>& positions, Recompute recompute);
 

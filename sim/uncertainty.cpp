@@ -60,10 +60,12 @@ std::vector<StageSpreads> measured_spreads(const Scenario& scenario, const Outco
   const std::vector<LayerCosts>& measured =
       nearest(scenario.model.profile, scenario.micro_batch_size).layers;
   std::vector<StageSpreads> stages;
-  for (const Stage& stage : outcome.pipeline.partition.stages) {
+  const std::vector<Stage>& all = outcome.pipeline.partition.stages;
+  for (std::size_t s = 0; s < all.size(); ++s) {
+    const Stage& stage = all[s];
     std::array<Spread, kOpKinds> ops;
-    for (const LayerId id : stage.layers) {
-      const LayerCosts& layer = measured[id.value];
+    for (std::size_t place = 0; place < stage.layers.size(); ++place) {
+      const LayerCosts& layer = measured[stage.layers[place].value];
       const auto add = [&](ActivityKind kind, const MeasuredTime& time) {
         ops[static_cast<std::size_t>(kind)].add(
             time.mean, relative_spread(time) * static_cast<double>(time.mean.count()));
@@ -73,6 +75,7 @@ std::vector<StageSpreads> measured_spreads(const Scenario& scenario, const Outco
       add(ActivityKind::backward_input, layer.split ? layer.split->input : layer.backward);
       if (layer.split) add(ActivityKind::backward_weight, layer.split->weight);
       if (outcome.memory_rules.recompute == Recompute::none) continue;
+      if (!outcome.pipeline.makes_again(s, place)) continue;
       add(ActivityKind::backward, layer.again());
       add(ActivityKind::backward_input, layer.again());
     }

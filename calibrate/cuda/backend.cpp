@@ -76,7 +76,7 @@ CudaTraining training_of(const Scenario& scenario, const CudaOptions& options) {
   training.optimizer = optimizer_for(scenario.optimizer_state);
   training.learning_rate = options.learning_rate;
   training.seed = options.seed;
-  training.recompute = scenario.schedule.recompute;
+  training.recompute = scenario.schedule.recompute.kind;
   training.updates = scenario.schedule.updates;
   training.keeps_links = keeps_links(scenario);
   return training;

@@ -301,12 +301,15 @@ class Writer {
     const auto found = writing.weights.find(version);
     PLUMBLINE_CHECK(found != writing.weights.end(), s, version);
     step.weights = found->second;
-    // A backward that is split needs what all layers keep, from I until W.
-    step.by_layer = rules_.recompute == Recompute::layers &&
-                    (kind == ActivityKind::forward || kind == ActivityKind::backward);
+    const bool runs_again = plan_.runs_again(rules_.recompute, s);
+    if (runs_again && rules_.recompute == Recompute::layers) {
+      // A backward that is split needs what all layers keep, from I until W.
+      const bool in_turn = kind == ActivityKind::forward || kind == ActivityKind::backward;
+      step.kept_in = in_turn ? KeptIn::again : KeptIn::again_at_once;
+    }
     const auto make_room = [&] {
-      if (!is_last) one.output = steps_.take(slot, bytes.output, stream);
-      one.kept = steps_.take(slot, step.by_layer ? bytes.again : bytes.kept, stream);
+      if (!is_last && !one.output) one.output = steps_.take(slot, bytes.output, stream);
+      one.kept = steps_.take(slot, bytes.in(step.kept_in), stream);
     };
     Held down;
     Held gradients;
@@ -314,11 +317,11 @@ class Writer {
       step.kind = CudaStep::Kind::forward;
       if (!is_first) one.input = std::move(place(inputs_, s, m, slot));
       make_room();
-      if (step.by_layer) one.checkpoints = steps_.take(slot, bytes.checkpoints, stream);
+      if (step.kept_in != KeptIn::kept)
+        one.checkpoints = steps_.take(slot, bytes.checkpoints, stream);
     } else {
-      if (rules_.recompute != Recompute::none && kind != ActivityKind::backward_weight) {
+      if (runs_again && kind != ActivityKind::backward_weight) {
         step.makes_again = true;
-        if (!step.by_layer) one.checkpoints = nullptr;
         make_room();
       }
       if (!is_last && !one.output_gradient)
@@ -352,10 +355,8 @@ class Writer {
     if (down) place(output_gradients_, s - 1, m, slot) = std::move(down);
     if (kind == ActivityKind::forward) {
       if (!is_last) place(inputs_, s + 1, m, slot) = one.output;
-      if (rules_.recompute != Recompute::none) {
-        one.output = nullptr;
-        one.kept = nullptr;
-      }
+      if (plan_.makes_output_again(rules_.recompute, s)) one.output = nullptr;
+      if (runs_again) one.kept = nullptr;
     }
     if (kind == ActivityKind::backward || kind == ActivityKind::backward_weight) one = {};
   }

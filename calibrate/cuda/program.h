@@ -12,6 +12,7 @@
 #include "calibrate/cuda/shares.h"
 #include "calibrate/run_plan.h"
 #include "calibrate/run_record.h"
+#include "calibrate/stage_layout.h"
 #include "schedules/weight_versions.h"
 
 namespace plumbline {
@@ -26,9 +27,15 @@ struct StageBytes {
   std::size_t output = 0;
   std::size_t kept = 0;
   std::size_t left = 0;
-  // In the place of `kept` where each layer is run again by itself:
+  // In the place of `kept` where layers are run again by themselves:
   std::size_t checkpoints = 0;
   std::size_t again = 0;
+  std::size_t again_at_once = 0;
+
+  /// Of the block `kept`.
+  std::size_t in(KeptIn block) const {
+    return block == KeptIn::kept ? kept : block == KeptIn::again ? again : again_at_once;
+  }
 };
 
 /// A stage on one slot. Its weights are numbered pieces of `parameters` bytes; an iteration begins
@@ -74,8 +81,8 @@ struct CudaStep {
   bool sends = false;                ///< On a stream for sending; else on the compute stream.
   bool signals = false;              ///< Others wait for it: an event is recorded behind it.
   bool clears = false;               ///< An update: `gradients` become zero behind it.
-  bool makes_again = false;          ///< A backward: what F kept is computed again before it,
-  bool by_layer = false;             ///< or layer by layer within it. F, too: see CudaStageTensors.
+  bool makes_again = false;          ///< A backward: what F kept is computed again before it, or
+  KeptIn kept_in = KeptIn::kept;     ///< layer by layer within it, as this says. F, too.
   std::vector<std::uint32_t> waits;  ///< Steps of other streams, before it.
 
   std::uint32_t on = 0;           ///< Of a pass or an update: index into CudaProgram::stages.

@@ -48,14 +48,14 @@ std::vector<float> as_floats(ElementType type, const std::vector<std::byte>& ele
 }
 
 StageLayout CudaStage::layout_of(const Network& network, std::size_t first, std::size_t last,
-                                 std::int64_t batch) {
-  return {network, first, last, batch, kCudaAlignment};
+                                 std::int64_t batch, std::size_t run_again) {
+  return {network, first, last, batch, kCudaAlignment, run_again};
 }
 
 CudaStage::CudaStage(const CudaQueue& queue, const Network& network, std::size_t first,
-                     std::size_t last, std::int64_t batch)
+                     std::size_t last, std::int64_t batch, std::size_t run_again)
     : type_(network.element),
-      layout_(layout_of(network, first, last, batch)),
+      layout_(layout_of(network, first, last, batch, run_again)),
       scratch_(*queue.driver, layout_.scratch()),
       layers_(layout_.layers()) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
@@ -83,15 +83,17 @@ void CudaStage::bind(const CudaStageTensors& tensors, std::size_t i) {
   CudaCall& call = layers_[i].call;
   const bool last = i + 1 == layers_.size();
   const auto output_of = [&](std::size_t layer) {
-    return tensors.by_layer ? tensors.checkpoints + layout_[layer].checkpoint
-                            : tensors.kept + layout_[layer].output;
+    return tensors.kept_in == KeptIn::kept ? tensors.kept + layout_[layer].output
+                                           : tensors.checkpoints + layout_[layer].checkpoint;
   };
   call.input = i == 0 ? tensors.input : output_of(i - 1);
   call.ids = i == 0 ? tensors.ids : 0;
   call.labels = last ? tensors.labels : 0;
   call.output = last ? tensors.output : output_of(i);
-  const auto& kept = tensors.by_layer ? placed.again : placed.kept;
-  for (std::size_t k = 0; k < kept.size(); ++k) call.kept[k] = tensors.kept + kept[k];
+  const auto& kept = placed.kept_in(tensors.kept_in);
+  const CUdeviceptr block =
+      placed.stands_with_checkpoints(tensors.kept_in) ? tensors.checkpoints : tensors.kept;
+  for (std::size_t k = 0; k < kept.size(); ++k) call.kept[k] = block + kept[k];
   for (std::size_t p = 0; p < placed.parameters.size(); ++p)
     call.parameters[p] = tensors.parameters + placed.parameters[p];
 }
@@ -117,6 +119,11 @@ void CudaStage::walk(const CudaQueue& queue, Pass pass, const CudaStageTensors& 
     walk_layer(queue, pass, tensors, layer_at(pass, place));
 }
 
+void CudaStage::walk_again(const CudaQueue& queue, const CudaStageTensors& tensors) {
+  for (std::size_t i = 0; i < layers_.size() && layout_[i].is_run_again; ++i)
+    walk_layer(queue, Pass::forward, tensors, i);
+}
+
 void CudaStage::walk_layer(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors,
                            std::size_t layer) {
   const bool split = pass == Pass::backward_input || pass == Pass::backward_weight;
@@ -129,7 +136,7 @@ void CudaStage::walk_layer(const CudaQueue& queue, Pass pass, const CudaStageTen
   }
   PLUMBLINE_CHECK(pass != Pass::update, layer);
   bind_backward(tensors, layer, split);
-  if (tensors.by_layer && !split) kernels.forward(queue, call);
+  if (tensors.kept_in == KeptIn::again && layout_[layer].is_run_again) kernels.forward(queue, call);
   if (pass != Pass::backward_weight) kernels.backward_input(queue, call);
   if (pass != Pass::backward_input) kernels.backward_weight(queue, call);
 }

@@ -30,9 +30,7 @@ struct CudaStageTensors {
   CUdeviceptr labels = 0;  ///< Where it ends with a head.
   CUdeviceptr output = 0;  ///< Of its last layer.
   CUdeviceptr kept = 0;    ///< The outputs of the other layers, and what all keep for the backward.
-  /// Each layer is run again by itself: the outputs of the other layers stand in `checkpoints`, and
-  /// `kept` has what one layer keeps at a time.
-  bool by_layer = false;
+  KeptIn kept_in = KeptIn::kept;  ///< What stands in `kept`, and what in `checkpoints`.
   CUdeviceptr checkpoints = 0;
   CUdeviceptr left = 0;  ///< What I leaves for W; not for a full backward.
   CUdeviceptr output_gradient = 0;
@@ -47,11 +45,11 @@ class CudaStage {
  public:
   /// Requires: the queue's context is current, here and in the passes. Errors: CudaError.
   CudaStage(const CudaQueue& queue, const Network& network, std::size_t first, std::size_t last,
-            std::int64_t batch);
+            std::int64_t batch, std::size_t run_again = kAllLayers);
 
   /// In steps of 256 bytes, as the device's allocator gives them.
   static StageLayout layout_of(const Network& network, std::size_t first, std::size_t last,
-                               std::int64_t batch);
+                               std::int64_t batch, std::size_t run_again = kAllLayers);
 
   const StageLayout& layout() const { return layout_; }
   std::int64_t parameter_elements() const;
@@ -59,8 +57,10 @@ class CudaStage {
   std::vector<std::byte> initial_parameters(std::uint64_t seed) const;
 
   /// Every layer in turn; backwards begin at the last one, and a full one is I and W of each, by
-  /// layer its F again before them. Requires: no update.
+  /// layer its F again before them, where it is run again. Requires: no update.
   void walk(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors);
+  /// The forward of the layers that are run again by themselves.
+  void walk_again(const CudaQueue& queue, const CudaStageTensors& tensors);
   /// The layer that comes at `place` in a pass.
   std::size_t layer_at(Pass pass, std::size_t place) const {
     return pass == Pass::forward ? place : layers_.size() - 1 - place;

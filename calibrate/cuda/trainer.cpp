@@ -52,14 +52,17 @@ std::vector<StageBytes> stage_bytes(const RunPlan& plan, const CudaTraining& tra
   if (training.network == nullptr) {
     all.assign(plan.pipeline.partition.stages.size(),
                {kCudaAlignment, kCudaAlignment, kCudaAlignment, kCudaAlignment, kCudaAlignment,
-                kCudaAlignment, kCudaAlignment});
+                kCudaAlignment, kCudaAlignment, kCudaAlignment});
     return all;
   }
-  for (const auto& stage : plan.pipeline.partition.stages) {
-    const StageLayout layout = CudaStage::layout_of(*training.network, stage.layers.front().value,
-                                                    stage.layers.back().value, training.batch);
+  const auto& stages = plan.pipeline.partition.stages;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const auto& layers = stages[s].layers;
+    const StageLayout layout =
+        CudaStage::layout_of(*training.network, layers.front().value, layers.back().value,
+                             training.batch, plan.made_again(s));
     all.push_back({layout.parameters(), layout.input(), layout.output(), layout.kept(),
-                   layout.left(), layout.checkpoints(), layout.again()});
+                   layout.left(), layout.checkpoints(), layout.again(), layout.again_at_once()});
   }
   return all;
 }
@@ -147,8 +150,9 @@ void CudaTrainer::prepare_stage(std::uint32_t on) {
   const Network& network = *training_.network;
   const auto& layers = plan_.pipeline.partition.stages[place.stage].layers;
   const CudaQueue on_stream = on_compute(place.slot);
-  mine.stage = std::make_unique<CudaStage>(on_stream, network, layers.front().value,
-                                           layers.back().value, training_.batch);
+  mine.stage =
+      std::make_unique<CudaStage>(on_stream, network, layers.front().value, layers.back().value,
+                                  training_.batch, plan_.made_again(place.stage));
   std::size_t updated = 0;
   for (const ByteRange& range : place.updated) updated += range.size();
   mine.optimizer = std::make_unique<CudaOptimizer>(
@@ -233,13 +237,16 @@ void CudaTrainer::enqueue_pass(const CudaStep& step) {
     t.output_gradient = mine.loss_weights.data();
   }
   t.kept = block(step.kept);
-  t.by_layer = step.by_layer;
+  t.kept_in = step.kept_in;
   t.checkpoints = block(step.checkpoints);
   t.left = block(step.left);
   t.input_gradient = block(step.input_gradient);
   t.parameters = weights(step.on, step.weights);
   t.gradients = block(step.gradients);
-  if (step.makes_again && !step.by_layer) mine.stage->walk(on_stream, Pass::forward, t);
+  if (step.makes_again && step.kept_in == KeptIn::kept)
+    mine.stage->walk(on_stream, Pass::forward, t);
+  if (step.makes_again && step.kept_in == KeptIn::again_at_once)
+    mine.stage->walk_again(on_stream, t);
   mine.stage->walk(on_stream, pass_of(step.kind), t);
   if (step.clears) {
     PLUMBLINE_CUDA(devices_.driver(), cuMemsetD8Async, t.gradients, 0,

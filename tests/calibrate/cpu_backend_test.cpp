@@ -342,7 +342,7 @@ TEST_CASE("what the cpu backend does not run is told") {
         "training.gradients is 2, and a network is run with gradients as wide as its parameters");
   scenario =
       network_scenario(kMlp, on_devices(2, "name: 1f1b, micro_batches: 4, recompute: full", ""));
-  scenario.schedule.recompute = Recompute::selective;
+  scenario.schedule.recompute.kind = Recompute::selective;
   CHECK(message() ==
         "schedule.recompute is 'selective', and a network is run with all of a layer's activations "
         "made again, or none");

@@ -38,7 +38,8 @@ constexpr StageBytes kSizes{.parameters = kParameters,
                             .kept = 16,
                             .left = 24,
                             .checkpoints = 12,
-                            .again = 4};
+                            .again = 4,
+                            .again_at_once = 8};
 
 CudaProgramOrFailure program_of(const Subject& subject, const DeviceOrders& orders,
                                 const CudaProgramRules& rules = {}) {

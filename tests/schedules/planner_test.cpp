@@ -337,7 +337,7 @@ TEST_CASE("the calibrated plan is the best of all that fit the memory, or says t
       residency.recompute = kinds[dice.roll(0, 3)];
       if (residency.recompute == Recompute::selective) {
         for (LayerCosts& layer : model.costs) {
-          layer.selects = true;
+          layer.made_again = MadeAgain::selective;
           if (dice.roll(0, 2) == 0) continue;
           layer.selective = Selective{};
           layer.selective->activation = {dice.roll(0, layer.activation.count)};

@@ -24,7 +24,8 @@ void check_recomputation(const char* network, int devices, const std::string& sc
   CAPTURE(network);
   CAPTURE(schedule);
   const auto kept = train(network_scenario(network, on_devices(devices, schedule)));
-  for (const char* how : {"full", "layers"}) {
+  for (const char* how :
+       {"full", "layers", "layers, recompute_layers: 1", "layers, recompute_layers: 2"}) {
     CAPTURE(how);
     const auto again =
         train(network_scenario(network, on_devices(devices, schedule + ", recompute: " + how)));
