@@ -16,11 +16,18 @@
 
 namespace plumbline {
 
+/// Opened devices that several runs use one after the other: calibrate/cuda/device_pool.h.
+class CudaDevicePool;
+
+/// An empty one; null in a build without CUDA.
+std::shared_ptr<CudaDevicePool> cuda_device_pool();
+
 struct CudaOptions : CudaDeviceOptions {
   double learning_rate = 0.01;
   /// Before iterations are measured, at least: until clocks have risen.
   double warm_up_seconds = 0.3;
   std::uint64_t seed = 1;
+  std::shared_ptr<CudaDevicePool> pool{};  ///< Null: each backend opens devices of its own.
 };
 
 /// What a run on the cuda backend has learnt, to look at after it.

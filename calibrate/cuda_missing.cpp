@@ -17,6 +17,8 @@ Diagnostic missing_cuda() {
 
 }  // namespace
 
+std::shared_ptr<CudaDevicePool> cuda_device_pool() { return nullptr; }
+
 Result<std::unique_ptr<CudaBackend>> cuda_backend(const Scenario&, const CudaOptions&) {
   return missing_cuda();
 }

@@ -82,6 +82,8 @@ Result<std::vector<RealRun>> run_rounds(const ValidateArguments& arguments,
     return recalibrations.walk();
   };
   if (auto failed = time_layers()) return *failed;
+  RealArguments on_same_devices = arguments;
+  on_same_devices.cuda.pool = cuda_device_pool();
   std::string untimed;  // why the layers were timed no more
   std::vector<std::vector<RealRun>> runs(planned.size());
   for (std::uint32_t round = 0; round < arguments.rounds; ++round) {
@@ -93,7 +95,7 @@ Result<std::vector<RealRun>> run_rounds(const ValidateArguments& arguments,
                               round * planned.size() + i + 1, planned.size() * arguments.rounds,
                               of_rounds, done, most));
       };
-      const auto backend = make_backend(arguments, planned[i].scenario);
+      const auto backend = make_backend(on_same_devices, planned[i].scenario);
       if (!backend) return backend.problems();
       auto run = run_scenario(planned[i].scenario, **backend, options);
       if (!run) return run.problems();

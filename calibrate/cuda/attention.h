@@ -28,8 +28,8 @@ class Attention {
                         CUdeviceptr qkv_gradient, CUdeviceptr context_gradient) const = 0;
 };
 
-/// By products with a softmax between them, a sample at a time. The scores of a sample are in
-/// memory; the backward makes them again.
+/// By products with a softmax between them, of all samples, or of so many that their scores, which
+/// are in memory, take no more than 256 MiB; the backward makes them again.
 std::unique_ptr<Attention> product_attention(const AttentionBlock& settings, const LayerSite& site);
 
 /// In one kernel forward and two backward, without scores in memory; null where there is none for

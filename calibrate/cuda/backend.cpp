@@ -13,6 +13,7 @@
 #include "calibrate/cuda/check.h"
 #include "calibrate/cuda/cudnn.h"
 #include "calibrate/cuda/device_libraries.h"
+#include "calibrate/cuda/device_pool.h"
 #include "calibrate/cuda/devices.h"
 #include "calibrate/cuda/layer.h"
 #include "calibrate/cuda/left_behind.h"
@@ -84,11 +85,10 @@ CudaTraining training_of(const Scenario& scenario, const CudaOptions& options) {
 
 class CudaBackendOnNetwork : public CudaBackend {
  public:
-  CudaBackendOnNetwork(std::unique_ptr<CudaDriver> driver, std::unique_ptr<CudaDevices> devices,
-                       const Scenario& scenario, const CudaOptions& options,
-                       const std::optional<Nccl>& nccl)
-      : driver_(std::move(driver)),
-        devices_(std::move(devices)),
+  CudaBackendOnNetwork(std::shared_ptr<OpenedCuda> opened, const Scenario& scenario,
+                       const CudaOptions& options, const std::optional<Nccl>& nccl)
+      : opened_(std::move(opened)),
+        devices_(opened_->devices.get()),
         scenario_(scenario),
         options_(options),
         libraries_(scenario.network ? std::make_unique<DeviceLibraries>(
@@ -125,8 +125,10 @@ class CudaBackendOnNetwork : public CudaBackend {
                               training_of(scenario_, options_), plan, orders, own);
     results_ = std::move(run.learnt);
     remarks_ = std::move(run.remarks);
-    if (libraries_)
-      remarks_.insert(remarks_.end(), libraries_->missing().begin(), libraries_->missing().end());
+    if (libraries_) {
+      const std::vector<std::string> missing = libraries_->missing();
+      remarks_.insert(remarks_.end(), missing.begin(), missing.end());
+    }
     if (auto other = clock_remark(scenario_.model.profile, *devices_, run.clock_mhz))
       remarks_.push_back(*std::move(other));
     if (!libraries_ && plan.graph.rates_change()) {
@@ -145,8 +147,7 @@ class CudaBackendOnNetwork : public CudaBackend {
     }
     if (run.abandoned) {
       auto left = std::make_unique<Left>();
-      left->driver = std::move(driver_);
-      left->devices = std::move(devices_);
+      left->opened = std::move(opened_);
       left->libraries = std::move(libraries_);
       leave_behind(std::move(left));
     }
@@ -157,13 +158,12 @@ class CudaBackendOnNetwork : public CudaBackend {
 
  private:
   struct Left {
-    std::unique_ptr<CudaDriver> driver;
-    std::unique_ptr<CudaDevices> devices;
+    std::shared_ptr<OpenedCuda> opened;
     std::unique_ptr<DeviceLibraries> libraries;
   };
 
-  std::unique_ptr<CudaDriver> driver_;  // before all that calls it
-  std::unique_ptr<CudaDevices> devices_;
+  std::shared_ptr<OpenedCuda> opened_;  // before all that calls it
+  CudaDevices* devices_;
   Scenario scenario_;
   CudaOptions options_;
   std::unique_ptr<DeviceLibraries> libraries_;  ///< Null where no network is trained.
@@ -231,15 +231,15 @@ Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
                                    "backend adds those of {} at most",
                                    members, kMostMembers));
   }
-  auto own_driver = std::make_unique<CudaDriver>(driver);
   const auto count = static_cast<std::uint32_t>(pipeline->devices.size()) * pipeline->copies;
   try {
-    auto devices = open_cuda_devices(*own_driver, count, options.one_gpu);
-    if (!devices) return devices.problems();
-    const auto communicating = nccl_for(**devices, options.nccl, nccl);
+    auto opened = options.pool ? options.pool->open(driver, count, options.one_gpu)
+                               : open_cuda(driver, count, options.one_gpu);
+    if (!opened) return opened.problems();
+    const auto communicating = nccl_for(*(*opened)->devices, options.nccl, nccl);
     if (!communicating) return communicating.problems();
     return std::unique_ptr<CudaBackend>(std::make_unique<CudaBackendOnNetwork>(
-        std::move(own_driver), *std::move(devices), scenario, options, *communicating));
+        *std::move(opened), scenario, options, *communicating));
   } catch (const std::runtime_error& error) {  // of the driver, of a library
     Diagnostic lost = input_error({}, error.what());
     lost.fault = Fault::no_device;

@@ -10,6 +10,8 @@
 #include <memory>
 #include <utility>
 
+#include "calibrate/cuda/copy.h"
+#include "calibrate/cuda/events.h"
 #include "calibrate/cuda/launch.h"
 #include "calibrate/cuda/layer_check.h"
 #include "calibrate/cuda/libraries.h"
@@ -264,6 +266,81 @@ std::string streams_text(CudaDevices& devices) {
                      kSpinNanoseconds / 1'000'000);
 }
 
+/// A copy on a stream of its own, beside a kernel that fills the SMs of a device.
+class CopyBesideKernel {
+ public:
+  CopyBesideKernel(CudaDevices& devices, std::size_t device)
+      : driver_(devices.driver()),
+        device_(devices.all()[device]),
+        stream_(devices.new_urgent_stream(device)) {
+    try {
+      PLUMBLINE_CUDA(driver_, cuCtxSetCurrent, device_.context);
+      memory_ = CudaScratch(driver_, 2 * kBytes);
+      times_ = CudaScratch(driver_, 2 * sizeof(std::uint64_t));
+      ends_ = CudaEvents(driver_, 2, CU_EVENT_DEFAULT);
+    } catch (...) {
+      close();
+      throw;
+    }
+  }
+  ~CopyBesideKernel() { close(); }
+  CopyBesideKernel(const CopyBesideKernel&) = delete;
+  CopyBesideKernel& operator=(const CopyBesideKernel&) = delete;
+
+  /// How long before the kernel the copy has ended, in ms; below 0, behind it. Errors: CudaError.
+  double ahead(bool by_engine) {
+    constexpr std::int64_t kThreadsOfBlock = 1024;  // two blocks leave an SM no room for a third
+    float milliseconds = 0;
+    for (int round = 0; round < 2; ++round) {  // the first loads what there is to load
+      cuda::launch(bare_queue(driver_, device_, device_.compute), "plumbline_spin",
+                   {2 * std::int64_t{device_.sms}}, kThreadsOfBlock, 0,
+                   static_cast<unsigned long long>(kSpinNanoseconds), times_.data());
+      PLUMBLINE_CUDA(driver_, cuEventRecord, ends_[1], device_.compute);
+      const CUdeviceptr to = memory_.data() + kBytes;
+      if (!by_engine || !copy_beside_kernels(driver_, memory_.data(), to, kBytes, stream_))
+        PLUMBLINE_CUDA(driver_, cuMemcpyDtoDAsync, to, memory_.data(), kBytes, stream_);
+      PLUMBLINE_CUDA(driver_, cuEventRecord, ends_[0], stream_);
+      for (const CUevent end : {ends_[0], ends_[1]})
+        PLUMBLINE_CUDA(driver_, cuEventSynchronize, end);
+      PLUMBLINE_CUDA(driver_, cuEventElapsedTime, &milliseconds, ends_[0], ends_[1]);
+    }
+    return double{milliseconds};
+  }
+
+ private:
+  static constexpr std::size_t kBytes = std::size_t{1} << 20U;
+
+  void close() noexcept {
+    driver_.cuCtxSetCurrent(device_.context);
+    ends_ = {};
+    memory_ = {};
+    times_ = {};
+    driver_.cuStreamDestroy(stream_);
+    driver_.cuCtxSetCurrent(nullptr);
+  }
+
+  const CudaDriver& driver_;
+  const CudaDevice& device_;
+  CUstream stream_;
+  CudaScratch memory_;
+  CudaScratch times_;
+  CudaEvents ends_;
+};
+
+/// Whether tensors move between parts of a GPU while their kernels go on.
+std::string copies_text(CudaDevices& devices) {
+  if (!devices.split()) return "";
+  CopyBesideKernel copy(devices, 0);
+  const auto told = [](double ahead) {
+    return ahead > 0 ? fmt::format("{:.2f} ms before it", ahead)
+                     : fmt::format("{:.2f} ms behind it", -ahead);
+  };
+  return fmt::format(
+      "copies      of 1 MiB beside a kernel of {} ms that fills its device end {}; left to the "
+      "driver, {}\n",
+      kSpinNanoseconds / 1'000'000, told(copy.ahead(true)), told(copy.ahead(false)));
+}
+
 std::string driver_text(const CudaDriver& driver) {
   int version = 0;
   PLUMBLINE_CUDA(driver, cuDriverGetVersion, &version);
@@ -359,7 +436,7 @@ Result<CudaCheck> check_cuda_devices(const CudaDriver& driver, std::uint32_t cou
     if (device.ordinal != last) check.text += gpu_text(driver, device.ordinal);
     last = device.ordinal;
   }
-  check.text += proof_text(**devices, proof) + streams_text(**devices);
+  check.text += proof_text(**devices, proof) + streams_text(**devices) + copies_text(**devices);
   check.failures = std::move(proof.failures);
   return check;
 }

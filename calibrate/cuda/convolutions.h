@@ -63,6 +63,9 @@ class CudaConvolutions {
 
   /// For provenance: "cuDNN 9.19.0".
   virtual std::string_view name() const = 0;
+  /// The library's first error where a plain kernel stands in for it, other than that it does not
+  /// support a shape; empty = none.
+  virtual std::string_view trouble() const { return {}; }
 };
 
 }  // namespace plumbline

@@ -322,10 +322,16 @@ std::optional<cublasLtMatmulAlgo_t> CublasLtProducts::chosen(const CudaQueue& qu
 
   std::array<cublasLtMatmulHeuristicResult_t, kMostAlgorithms> found{};
   int count = 0;
-  if (library_.cublasLtMatmulAlgoGetHeuristic(
+  std::string failed;  // other than that this is not supported
+  const auto note = [&](const CublasLtError& error) {
+    if (failed.empty() && error.status() != CUBLAS_STATUS_NOT_SUPPORTED) failed = error.what();
+  };
+  if (const cublasStatus_t status = library_.cublasLtMatmulAlgoGetHeuristic(
           handle_, plan.product, plan.first, plan.second, plan.result, plan.result,
-          preference.get(), kMostAlgorithms, found.data(), &count) != CUBLAS_STATUS_SUCCESS)
-    return std::nullopt;
+          preference.get(), kMostAlgorithms, found.data(), &count);
+      status != CUBLAS_STATUS_SUCCESS) {
+    note(CublasLtError(library_, "cublasLtMatmulAlgoGetHeuristic", status, to_text(plan.shape)));
+  }
   std::optional<cublasLtMatmulAlgo_t> best;
   double least = std::numeric_limits<double>::infinity();
   for (int i = 0; i < count; ++i) {
@@ -333,13 +339,15 @@ std::optional<cublasLtMatmulAlgo_t> CublasLtProducts::chosen(const CudaQueue& qu
     try {
       const double time =
           median_milliseconds(queue, [&] { enqueue(queue, plan, product, found[i].algo); });
-      if (time < least) {
+      if (is_clearly_faster(time, least)) {
         least = time;
         best = found[i].algo;
       }
-    } catch (const CublasLtError&) {  // estimates promise more than runs
+    } catch (const CublasLtError& error) {  // estimates promise more than runs
+      note(error);
     }
   }
+  if (!best && trouble_.empty()) trouble_ = std::move(failed);
   return best;
 }
 

@@ -140,6 +140,7 @@ class CublasLtProducts : public CudaProducts {
   void multiply(const CudaQueue& queue, ElementType type, const CudaProduct& product) override;
   /// "cublasLt 13.1.0".
   std::string_view name() const override { return name_; }
+  std::string_view trouble() const override { return trouble_; }
 
  private:
   class Plan;
@@ -156,6 +157,7 @@ class CublasLtProducts : public CudaProducts {
   cublasLtHandle_t handle_ = nullptr;
   CudaScratch workspace_;
   std::string name_;
+  std::string trouble_;
   std::map<ProductShape, std::unique_ptr<Plan>> plans_;
   std::unique_ptr<CudaProducts> plain_;
   CudaChoices& choices_;

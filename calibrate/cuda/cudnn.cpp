@@ -7,6 +7,8 @@
 #include <array>
 #include <limits>
 #include <optional>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "calibrate/cuda/driver.h"
@@ -159,9 +161,19 @@ CudnnConvolutions::~CudnnConvolutions() {
   library_.Destroy(handle_);
 }
 
-void CudnnConvolutions::try_stream(CUstream stream) const {
-  const cudnn::Status status = library_.SetStream(handle_, stream);
-  if (status != cudnn::kSuccess) throw CudnnError(library_, "cudnnSetStream", status);
+void CudnnConvolutions::try_on(const CudaQueue& queue) const {
+  const Plan plan(library_, ElementType::fp32, {1, 1, 1, 1, 1});
+  const CudaScratch numbers(*queue.driver, 3 * sizeof(float));
+  const Operands operands{numbers.data(), numbers.data() + sizeof(float),
+                          numbers.data() + 2 * sizeof(float)};
+  PLUMBLINE_CUDA(*queue.driver, cuMemsetD8Async, numbers.data(), 0, 3 * sizeof(float),
+                 queue.stream);
+  enqueue(queue, plan, kForwardPass, {0, cudnn::kFmaMath, 0}, operands, /*adds=*/false);
+  PLUMBLINE_CUDA(*queue.driver, cuStreamSynchronize, queue.stream);
+}
+
+void CudnnConvolutions::note(const CudnnError& error) {
+  if (trouble_.empty() && error.status() != cudnn::kNotSupported) trouble_ = error.what();
 }
 
 void CudnnConvolutions::prepare(const CudaQueue& queue, ElementType type,
@@ -194,12 +206,13 @@ void CudnnConvolutions::prepare(const CudaQueue& queue, ElementType type,
 /// What the library could do, if anything.
 std::vector<cudnn::AlgorithmEstimate> CudnnConvolutions::estimates(ElementType type,
                                                                    const Plan& plan,
-                                                                   std::size_t pass) const {
+                                                                   std::size_t pass) {
   std::array<cudnn::AlgorithmEstimate, kMostEstimates> found{};
   int count = 0;
   try {
     estimate(type, plan, pass, found.data(), count);
-  } catch (const CudnnError&) {
+  } catch (const CudnnError& error) {
+    note(error);
     return {};
   }
   return {found.begin(), found.begin() + count};
@@ -259,12 +272,13 @@ void CudnnConvolutions::choose(const CudaQueue& queue, ElementType type, Plan& p
       // All add to what is there, as all have to be able to.
       const double time = median_milliseconds(
           queue, [&] { enqueue(queue, plan, pass, choice, operands, /*adds=*/true); });
-      if (time >= least) continue;
+      if (!is_clearly_faster(time, least)) continue;
       least = time;
       plan.choices[pass] = choice;
       chosen = text_of(estimate);
       if (chosen == known) break;
-    } catch (const CudnnError&) {  // estimates promise more than runs
+    } catch (const CudnnError& error) {  // estimates promise more than runs
+      note(error);
     } catch (const CudaError& error) {
       if (error.result() != CUDA_ERROR_OUT_OF_MEMORY) throw;
     }
@@ -362,12 +376,12 @@ std::unique_ptr<CudnnConvolutions> start_cudnn(const CudaDriver& driver, const C
     PLUMBLINE_CUDA(driver, cuCtxSetCurrent, context);
     auto convolutions = std::make_unique<CudnnConvolutions>(library, choices);
     PLUMBLINE_CUDA(driver, cuCtxSetCurrent, device.context);
-    convolutions->try_stream(device.compute);
+    convolutions->try_on(bare_queue(driver, device, device.compute));
     return convolutions;
   };
   try {
     return started_in(device.primary);
-  } catch (const CudnnError&) {
+  } catch (const std::runtime_error&) {
     return started_in(device.context);
   }
 }

@@ -152,8 +152,9 @@ class CudnnConvolutions : public CudaConvolutions {
   CudnnConvolutions(const CudnnConvolutions&) = delete;
   CudnnConvolutions& operator=(const CudnnConvolutions&) = delete;
 
-  /// Errors: CudnnError, where it takes no such stream.
-  void try_stream(CUstream stream) const;
+  /// Convolves a picture of one number on the queue's stream, and waits. Errors: CudnnError,
+  /// CudaError, where that does not go with this stream.
+  void try_on(const CudaQueue& queue) const;
 
   /// Waits for the device. Errors: CudnnError; CudaError.
   void prepare(const CudaQueue& queue, ElementType type, const CudaConvolution& shape) override;
@@ -166,6 +167,7 @@ class CudnnConvolutions : public CudaConvolutions {
                        CUdeviceptr weight_gradient, CUdeviceptr y_gradient, CUdeviceptr x) override;
   /// "cuDNN 9.19.0"; with " and plain kernels" where a pass has come to that.
   std::string_view name() const override { return name_; }
+  std::string_view trouble() const override { return trouble_; }
 
  private:
   class Plan;
@@ -182,12 +184,13 @@ class CudnnConvolutions : public CudaConvolutions {
 
   const Plan& plan_of(ElementType type, const CudaConvolution& shape) const;
   std::vector<cudnn::AlgorithmEstimate> estimates(ElementType type, const Plan& plan,
-                                                  std::size_t pass) const;
+                                                  std::size_t pass);
   /// Errors: CudnnError.
   void estimate(ElementType type, const Plan& plan, std::size_t pass,
                 cudnn::AlgorithmEstimate* found, int& count) const;
   void choose(const CudaQueue& queue, ElementType type, Plan& plan, std::size_t pass,
               const Operands& operands);
+  void note(const CudnnError& error);
   void enqueue(const CudaQueue& queue, const Plan& plan, std::size_t pass, const Choice& choice,
                const Operands& operands, bool adds) const;
   void make_room(const CudaQueue& queue, std::size_t bytes);
@@ -195,6 +198,7 @@ class CudnnConvolutions : public CudaConvolutions {
   Cudnn library_;
   cudnn::Handle handle_ = nullptr;
   std::string name_;
+  std::string trouble_;
   std::unique_ptr<CudaConvolutions> plain_;
   CudaChoices& choices_;
   CudaScratch workspace_;
@@ -204,7 +208,7 @@ class CudnnConvolutions : public CudaConvolutions {
 };
 
 /// Starts it for the streams of a device: in the GPU's own context, as libraries expect, or, where
-/// it does not take them then, in that of the device, which is current at the end. Errors:
+/// it does not convolve on them then, in that of the device, which is current at the end. Errors:
 /// CudnnError; CudaError.
 std::unique_ptr<CudnnConvolutions> start_cudnn(const CudaDriver& driver, const CudaDevice& device,
                                                const Cudnn& library, CudaChoices& choices);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <variant>
 
 #include "calibrate/cuda/cublaslt.h"
@@ -23,8 +24,8 @@ bool has_convolutions(const Network& network) {
   });
 }
 
-std::string plain_instead_of(const std::string& what, const std::string& why) {
-  return what + " are those of a plain kernel, far from the device's speed: " + why;
+std::string plain_instead_of(std::string_view what, std::string_view why) {
+  return fmt::format("{} are those of a plain kernel, far from the device's speed: {}", what, why);
 }
 
 /// The library's functions; nothing where it is not there, and why: a sentence that begins with
@@ -98,6 +99,18 @@ CudaQueue DeviceLibraries::queue(std::size_t device, CUstream stream) {
   queue.convolutions = of_device_[device].convolutions.get();
   queue.choices = &choices_;
   return queue;
+}
+
+std::vector<std::string> DeviceLibraries::missing() const {
+  std::vector<std::string> all = missing_;
+  std::string_view products, convolutions;
+  for (const OfDevice& mine : of_device_) {
+    if (products.empty() && mine.products) products = mine.products->trouble();
+    if (convolutions.empty() && mine.convolutions) convolutions = mine.convolutions->trouble();
+  }
+  if (!products.empty()) all.push_back(plain_instead_of("some matrix products", products));
+  if (!convolutions.empty()) all.push_back(plain_instead_of("some convolutions", convolutions));
+  return all;
 }
 
 std::string DeviceLibraries::name() const {

@@ -41,7 +41,7 @@ class DeviceLibraries {
   /// What moves tensors from GPU to GPU; null = copies do.
   const Nccl* nccl() const { return nccl_ ? &*nccl_ : nullptr; }
   /// Why some are our own although nobody asked for them; a sentence each.
-  const std::vector<std::string>& missing() const { return missing_; }
+  std::vector<std::string> missing() const;
 
  private:
   struct OfDevice {

@@ -56,6 +56,10 @@ Result<CudaDriver> load_cuda_driver() {
   if (driver.call == nullptr) missing.emplace_back(PLUMBLINE_CUDA_NAME(call));
   PLUMBLINE_CUDA_CALLS(PLUMBLINE_CUDA_LOAD)
 #undef PLUMBLINE_CUDA_LOAD
+#define PLUMBLINE_CUDA_LOOK_FOR(call) \
+  driver.call = reinterpret_cast<decltype(driver.call)>(dlsym(library, PLUMBLINE_CUDA_NAME(call)));
+  PLUMBLINE_CUDA_NEW_CALLS(PLUMBLINE_CUDA_LOOK_FOR)
+#undef PLUMBLINE_CUDA_LOOK_FOR
 #undef PLUMBLINE_CUDA_NAME
   if (!missing.empty()) {
     int version = 0;
@@ -68,8 +72,8 @@ Result<CudaDriver> load_cuda_driver() {
                     CUDA_VERSION % 1000 / 10));
   }
   // Each stream needs a connection of its own: kernels on a shared one wait for each other,
-  // whatever SMs they run on. The driver reads this once, here.
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  // whatever SMs they run on. The driver reads this once, here. Training frameworks set it to 1.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
   if (const CUresult result = driver.cuInit(0); result != CUDA_SUCCESS) {
     return no_driver(cuda_failure(driver, "cuInit", result),
                      "look whether nvidia-smi shows the device");

@@ -82,6 +82,9 @@
   CALL(cuMemsetD8Async)             \
   CALL(cuMemsetD32Async)
 
+/// What newer drivers have: null where one has not.
+#define PLUMBLINE_CUDA_NEW_CALLS(CALL) CALL(cuMemcpyBatchAsync)
+
 namespace plumbline {
 
 /// The driver's functions; a null one is not there.
@@ -89,15 +92,16 @@ struct CudaDriver {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration has none
 #define PLUMBLINE_CUDA_MEMBER(call) decltype(&::call) call = nullptr;
   PLUMBLINE_CUDA_CALLS(PLUMBLINE_CUDA_MEMBER)
+  PLUMBLINE_CUDA_NEW_CALLS(PLUMBLINE_CUDA_MEMBER)
 #undef PLUMBLINE_CUDA_MEMBER
   /// A GPU's primary context stays until the process ends, once it was made: libraries that stay
   /// loaded keep things in it. So it is on a machine; tests see everything given back.
   bool keeps_contexts = false;
 };
 
-/// The driver of this machine, initialised. Sets CUDA_DEVICE_MAX_CONNECTIONS to 32 where it is not
-/// set. Errors (no device): no driver is installed; it is too
-/// old and lacks a function; it does not start; it shows no device. Each says what to do.
+/// The driver of this machine, initialised. Sets CUDA_DEVICE_MAX_CONNECTIONS to 32. Errors (no
+/// device): no driver is installed; it is too old and lacks a function; it does not start; it shows
+/// no device. Each says what to do.
 Result<CudaDriver> load_cuda_driver();
 
 /// `cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY)`.

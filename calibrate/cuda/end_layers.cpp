@@ -14,7 +14,8 @@ class EmbeddingLayer : public CudaLayer {
         type_(site.type),
         tokens_(site.layer.input.elements()),
         rows_{site.batch * tokens_, settings.features},
-        samples_{site.batch, tokens_ * settings.features} {
+        samples_{site.batch, tokens_ * settings.features},
+        next_(site.fp32_scratch(2 * rows_.rows)) {
     Names names{{"weight"}};
     if (settings_.positions) {
       names.parameters.push_back("positions");
@@ -29,7 +30,8 @@ class EmbeddingLayer : public CudaLayer {
   }
   void backward_input(const CudaQueue&, const CudaCall&) override {}
   void backward_weight(const CudaQueue& queue, const CudaCall& call) override {
-    add_lookup_gradient(queue, type_, call.gradients[0], call.output_gradient, call.ids, rows_);
+    add_lookup_gradient(queue, type_, call.gradients[0], call.output_gradient, call.ids,
+                        next_.data(), rows_);
     if (settings_.positions)
       add_column_sums(queue, type_, call.gradients[1], call.output_gradient, samples_,
                       partial_.data());
@@ -39,8 +41,9 @@ class EmbeddingLayer : public CudaLayer {
   Embedding settings_;
   ElementType type_;
   std::int64_t tokens_;
-  Rows rows_;     ///< One for each token.
-  Rows samples_;  ///< One for each sample.
+  Rows rows_;         ///< One for each token.
+  Rows samples_;      ///< One for each sample.
+  CudaScratch next_;  ///< Ints.
   CudaScratch partial_;
 };
 

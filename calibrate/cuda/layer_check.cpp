@@ -344,6 +344,13 @@ std::optional<Diagnostic> check_cuda_layers(const CudaDriver& driver, std::uint3
         "layers      {} in fp32, tf32 and bf16 beside the reference, with {}\n"
         "            furthest off is {}\n",
         all.size(), libraries.name(), layers.furthest());
+    for (const std::string& missing : libraries.missing())
+      check.text += fmt::format("            {}\n", missing);
+    // What libraries bring may change where kernels run: once more, with all of it there.
+    if ((*opened)->split()) {
+      for (const std::string& failure : prove_cuda_devices(**opened).failures)
+        check.failures.push_back("with the libraries in use, " + failure);
+    }
   } catch (const std::runtime_error& error) {  // of the driver, of a library
     check.failures.push_back(fmt::format("layers do not run: {}", error.what()));
   }

@@ -91,7 +91,15 @@ class Places {
       const std::string reason = "python3 on PATH";
       const fs::path prefix = fs::path(folder).parent_path();
       add_python(prefix, reason);
-      // A virtual environment's python3 is a link to the one that it came from.
+      // A virtual environment's python3 is a link to the one that it came from, and may itself be
+      // behind a link.
+      fs::path behind = python;
+      for (int hops = 0; hops < 16 && fs::is_symlink(behind, error); ++hops) {
+        const fs::path target = fs::read_symlink(behind, error);
+        if (error) break;
+        behind = (behind.parent_path() / target).lexically_normal();
+        add_python(behind.parent_path().parent_path(), reason);
+      }
       const fs::path real = fs::canonical(python, error);
       if (!error) add_python(real.parent_path().parent_path(), reason);
       add_python(prefix / "local", reason);  // Debian's /usr/bin/python3

@@ -230,10 +230,14 @@ void lookup(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr
 }
 
 void add_lookup_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr table_gradient,
-                         CUdeviceptr y_gradient, CUdeviceptr ids, const Rows& shape) {
+                         CUdeviceptr y_gradient, CUdeviceptr ids, CUdeviceptr next,
+                         const Rows& shape) {
+  PLUMBLINE_CHECK(shape.rows <= std::int64_t{1} << 24U, shape.rows);
+  launch(queue, "plumbline_next_lookups", {shape.rows}, kThreads, kThreads, next, ids,
+         Count(shape.rows));
   const std::int64_t threads = std::min(divided_up(shape.columns, 32) * 32, kThreads);
   launch(queue, named("lookup_gradient", type), {shape.rows, divided_up(shape.columns, threads)},
-         threads, threads, table_gradient, y_gradient, ids, Count(shape.rows),
+         threads, 0, table_gradient, y_gradient, ids, next, Count(shape.rows),
          Count(shape.columns));
 }
 

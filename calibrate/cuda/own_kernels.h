@@ -116,9 +116,11 @@ void fused_attention_gradient(const CudaQueue& queue, const AttentionShape& shap
 /// Requires: ids below the entries of the table.
 void lookup(const CudaQueue& queue, ElementType type, CUdeviceptr y, CUdeviceptr ids,
             CUdeviceptr table, CUdeviceptr positions, std::int64_t tokens, const Rows& shape);
-/// Adds the rows of the output's gradient to those of the table.
+/// Adds the rows of the output's gradient to those of the table; in `next` is scratch of 2 ints a
+/// row. Requires: at most 2^24 rows.
 void add_lookup_gradient(const CudaQueue& queue, ElementType type, CUdeviceptr table_gradient,
-                         CUdeviceptr y_gradient, CUdeviceptr ids, const Rows& shape);
+                         CUdeviceptr y_gradient, CUdeviceptr ids, CUdeviceptr next,
+                         const Rows& shape);
 /// Logits become probabilities; writes the fp32 loss of each row. Labels are int32, below the
 /// columns.
 void softmax_loss(const CudaQueue& queue, ElementType type, CUdeviceptr logits,

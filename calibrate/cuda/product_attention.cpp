@@ -7,7 +7,19 @@
 namespace plumbline::cuda {
 namespace {
 
-/// The heads are the batch of each product; their places are strides.
+/// The most bytes of scores that are there at a time.
+constexpr std::int64_t kMostScores = std::int64_t{256} << 20U;
+
+/// The largest divisor of the batch whose scores are no more than that; at least a sample.
+std::int64_t samples_at_a_time(std::int64_t batch, std::int64_t bytes_of_sample) {
+  std::int64_t samples = batch;
+  while (samples > 1 && (batch % samples != 0 || samples * bytes_of_sample > kMostScores))
+    --samples;
+  return samples;
+}
+
+/// Products have heads or samples as their batch, whose places are strides, whichever are more; the
+/// others come one after the other. The softmax is one of all.
 class ProductAttention : public Attention {
  public:
   ProductAttention(const AttentionBlock& settings, const LayerSite& site)
@@ -17,44 +29,51 @@ class ProductAttention : public Attention {
         features_(site.layer.input.extents.back()),
         heads_(settings.heads),
         causal_(settings.causal),
-        probabilities_(site.scratch(heads_ * tokens_ * tokens_)),
-        gradient_(site.scratch(heads_ * tokens_ * tokens_)) {
-    for (const CudaProduct& product :
-         {scores(0), context(0, 0), probability_gradient(0, 0), value_gradient(0, 0),
-          query_gradient(0, 0), key_gradient(0, 0)})
-      prepare_product(site, product);
+        samples_(samples_at_a_time(batch_, heads_ * tokens_ * tokens_ * bytes_of(type_))),
+        by_samples_(samples_ > heads_),
+        probabilities_(site.scratch(samples_ * heads_ * tokens_ * tokens_)),
+        gradient_(site.scratch(samples_ * heads_ * tokens_ * tokens_)) {
+    // A head's place says how its operands are aligned; all samples are as the first.
+    for (std::int64_t i = 0; i < (by_samples_ ? heads_ : 1); ++i) {
+      for (const CudaProduct& product :
+           {scores(i, 0), context(i, 0, 0), probability_gradient(i, 0, 0), value_gradient(i, 0, 0),
+            query_gradient(i, 0, 0), key_gradient(i, 0, 0)})
+        prepare_product(site, product);
+    }
   }
 
   void forward(const CudaQueue& queue, const AttentionTensors& of) const override {
-    for (std::int64_t s = 0; s < batch_; ++s) {
+    for (std::int64_t s = 0; s < batch_; s += samples_) {
       const CUdeviceptr qkv = qkv_of(of.qkv, s);
-      multiply(queue, scores(qkv));
-      attention_softmax(queue, type_, probabilities_.data(), logsumexp_of(of.logsumexp, s), heads_,
-                        tokens_, causal_);
-      multiply(queue, context(context_of(of.context, s), qkv));
+      const CUdeviceptr to = context_of(of.context, s);
+      multiply_all(queue, [&](std::int64_t i) { return scores(i, qkv); });
+      attention_softmax(queue, type_, probabilities_.data(), logsumexp_of(of.logsumexp, s),
+                        samples_ * heads_, tokens_, causal_);
+      multiply_all(queue, [&](std::int64_t i) { return context(i, to, qkv); });
     }
   }
 
   void backward(const CudaQueue& queue, const AttentionTensors& of, CUdeviceptr qkv_gradients,
                 CUdeviceptr context_gradients) const override {
-    for (std::int64_t s = 0; s < batch_; ++s) {
+    for (std::int64_t s = 0; s < batch_; s += samples_) {
       const CUdeviceptr qkv = qkv_of(of.qkv, s);
-      const CUdeviceptr qkv_gradient = qkv_of(qkv_gradients, s);
-      const CUdeviceptr context_gradient = context_of(context_gradients, s);
-      multiply(queue, scores(qkv));
-      multiply(queue, probability_gradient(context_gradient, qkv));
+      const CUdeviceptr to = qkv_of(qkv_gradients, s);
+      const CUdeviceptr from = context_of(context_gradients, s);
+      multiply_all(queue, [&](std::int64_t i) { return scores(i, qkv); });
+      multiply_all(queue, [&](std::int64_t i) { return probability_gradient(i, from, qkv); });
       attention_softmax_gradient(queue, type_, probabilities_.data(), gradient_.data(),
-                                 logsumexp_of(of.logsumexp, s), heads_, tokens_, causal_);
-      multiply(queue, value_gradient(qkv_gradient, context_gradient));
-      multiply(queue, query_gradient(qkv_gradient, qkv));
-      multiply(queue, key_gradient(qkv_gradient, qkv));
+                                 logsumexp_of(of.logsumexp, s), samples_ * heads_, tokens_,
+                                 causal_);
+      multiply_all(queue, [&](std::int64_t i) { return value_gradient(i, to, from); });
+      multiply_all(queue, [&](std::int64_t i) { return query_gradient(i, to, qkv); });
+      multiply_all(queue, [&](std::int64_t i) { return key_gradient(i, to, qkv); });
     }
   }
 
  private:
   using Operand = CudaProduct::Operand;
 
-  // Tensors of one sample.
+  // Tensors from a sample on.
   CUdeviceptr qkv_of(CUdeviceptr qkv, std::int64_t sample) const {
     return advanced(qkv, sample * tokens_ * 3 * features_, type_);
   }
@@ -70,48 +89,70 @@ class ProductAttention : public Attention {
     return static_cast<float>(1 / std::sqrt(static_cast<double>(head_size())));
   }
 
-  // Operands: of all heads.
-  Operand of_qkv(CUdeviceptr qkv, std::int64_t third, bool turned = false) const {
-    return {advanced(qkv, third * features_, type_), 3 * features_, head_size(), turned};
+  /// Of head i of all samples, or of all heads of sample i: rows `stride` apart, a sample's
+  /// `of_sample` and a head's `of_head` elements behind the one before.
+  Operand operand(std::int64_t i, CUdeviceptr data, std::int64_t stride, std::int64_t of_sample,
+                  std::int64_t of_head, bool turned = false) const {
+    return {advanced(data, i * (by_samples_ ? of_head : of_sample), type_), stride,
+            by_samples_ ? of_sample : of_head, turned};
   }
-  Operand queries(CUdeviceptr qkv) const { return of_qkv(qkv, 0); }
-  Operand keys(CUdeviceptr qkv, bool turned = false) const { return of_qkv(qkv, 1, turned); }
-  Operand values(CUdeviceptr qkv, bool turned = false) const { return of_qkv(qkv, 2, turned); }
-  Operand of_context(CUdeviceptr context) const { return {context, features_, head_size(), false}; }
-  Operand square(const CudaScratch& scratch, bool turned = false) const {
-    return {scratch.data(), tokens_, tokens_ * tokens_, turned};
+  Operand of_qkv(std::int64_t i, CUdeviceptr qkv, std::int64_t third, bool turned = false) const {
+    return operand(i, advanced(qkv, third * features_, type_), 3 * features_,
+                   tokens_ * 3 * features_, head_size(), turned);
+  }
+  Operand queries(std::int64_t i, CUdeviceptr qkv) const { return of_qkv(i, qkv, 0); }
+  Operand keys(std::int64_t i, CUdeviceptr qkv, bool turned = false) const {
+    return of_qkv(i, qkv, 1, turned);
+  }
+  Operand values(std::int64_t i, CUdeviceptr qkv, bool turned = false) const {
+    return of_qkv(i, qkv, 2, turned);
+  }
+  Operand of_context(std::int64_t i, CUdeviceptr context) const {
+    return operand(i, context, features_, tokens_ * features_, head_size());
+  }
+  Operand square(std::int64_t i, const CudaScratch& scratch, bool turned = false) const {
+    return operand(i, scratch.data(), tokens_, heads_ * tokens_ * tokens_, tokens_ * tokens_,
+                   turned);
   }
 
-  CudaProduct to_square(const Operand& a, const Operand& b, const CudaScratch& c,
+  CudaProduct to_square(std::int64_t i, const Operand& a, const Operand& b, const CudaScratch& c,
                         float alpha) const {
-    return {tokens_, tokens_, head_size(), heads_, a, b, square(c), alpha, 0};
+    return {tokens_, tokens_, head_size(), together(), a, b, square(i, c), alpha, 0};
   }
   CudaProduct to_rows(const Operand& a, const Operand& b, const Operand& c, float alpha) const {
-    return {tokens_, head_size(), tokens_, heads_, a, b, c, alpha, 0};
+    return {tokens_, head_size(), tokens_, together(), a, b, c, alpha, 0};
   }
 
-  CudaProduct scores(CUdeviceptr qkv) const {
-    return to_square(queries(qkv), keys(qkv, true), probabilities_, score_factor());
+  CudaProduct scores(std::int64_t i, CUdeviceptr qkv) const {
+    return to_square(i, queries(i, qkv), keys(i, qkv, true), probabilities_, score_factor());
   }
-  CudaProduct context(CUdeviceptr context, CUdeviceptr qkv) const {
-    return to_rows(square(probabilities_), values(qkv), of_context(context), 1);
+  CudaProduct context(std::int64_t i, CUdeviceptr context, CUdeviceptr qkv) const {
+    return to_rows(square(i, probabilities_), values(i, qkv), of_context(i, context), 1);
   }
-  CudaProduct probability_gradient(CUdeviceptr context_gradient, CUdeviceptr qkv) const {
-    return to_square(of_context(context_gradient), values(qkv, true), gradient_, 1);
+  CudaProduct probability_gradient(std::int64_t i, CUdeviceptr context_gradient,
+                                   CUdeviceptr qkv) const {
+    return to_square(i, of_context(i, context_gradient), values(i, qkv, true), gradient_, 1);
   }
-  CudaProduct value_gradient(CUdeviceptr qkv_gradient, CUdeviceptr context_gradient) const {
-    return to_rows(square(probabilities_, true), of_context(context_gradient), values(qkv_gradient),
-                   1);
+  CudaProduct value_gradient(std::int64_t i, CUdeviceptr qkv_gradient,
+                             CUdeviceptr context_gradient) const {
+    return to_rows(square(i, probabilities_, true), of_context(i, context_gradient),
+                   values(i, qkv_gradient), 1);
   }
-  CudaProduct query_gradient(CUdeviceptr qkv_gradient, CUdeviceptr qkv) const {
-    return to_rows(square(gradient_), keys(qkv), queries(qkv_gradient), score_factor());
+  CudaProduct query_gradient(std::int64_t i, CUdeviceptr qkv_gradient, CUdeviceptr qkv) const {
+    return to_rows(square(i, gradient_), keys(i, qkv), queries(i, qkv_gradient), score_factor());
   }
-  CudaProduct key_gradient(CUdeviceptr qkv_gradient, CUdeviceptr qkv) const {
-    return to_rows(square(gradient_, true), queries(qkv), keys(qkv_gradient), score_factor());
+  CudaProduct key_gradient(std::int64_t i, CUdeviceptr qkv_gradient, CUdeviceptr qkv) const {
+    return to_rows(square(i, gradient_, true), queries(i, qkv), keys(i, qkv_gradient),
+                   score_factor());
   }
 
-  void multiply(const CudaQueue& queue, const CudaProduct& product) const {
-    queue.products->multiply(queue, type_, product);
+  /// The batch of each product, and how many come one after the other.
+  std::int64_t together() const { return by_samples_ ? samples_ : heads_; }
+  std::int64_t in_turn() const { return by_samples_ ? heads_ : samples_; }
+  template <class ProductOf>
+  void multiply_all(const CudaQueue& queue, ProductOf&& product_of) const {
+    for (std::int64_t i = 0; i < in_turn(); ++i)
+      queue.products->multiply(queue, type_, product_of(i));
   }
 
   ElementType type_;
@@ -120,7 +161,9 @@ class ProductAttention : public Attention {
   std::int64_t features_;
   std::int64_t heads_;
   bool causal_;
-  CudaScratch probabilities_;  ///< First scores.
+  std::int64_t samples_;       ///< Whose scores are there at a time.
+  bool by_samples_;            ///< Are a product's batch; else heads are.
+  CudaScratch probabilities_;  ///< [samples, heads, tokens, tokens]; first scores.
   CudaScratch gradient_;       ///< Of the same.
 };
 

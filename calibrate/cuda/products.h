@@ -50,6 +50,9 @@ class CudaProducts {
   virtual void multiply(const CudaQueue& queue, ElementType type, const CudaProduct& product) = 0;
   /// What was chosen, for provenance: "cublasLt 13.1.0, algorithm 66 ...".
   virtual std::string_view name() const = 0;
+  /// The library's first error where a plain kernel stands in for it, other than that it does not
+  /// support a shape; empty = none.
+  virtual std::string_view trouble() const { return {}; }
 };
 
 }  // namespace plumbline

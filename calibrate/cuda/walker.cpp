@@ -175,6 +175,7 @@ CudaWalker::Walkable& CudaWalker::walkable(Pass pass, std::size_t slot) {
 void CudaWalker::enqueue(const Task& task) {
   Walkable& walkable = *task.walkable;
   if (walkable.has_run && walkable.graphs.empty() && launching_.replays) record(task);
+  if (!launching_.replays) walkable.graphs.clear();  // what one pass cannot, none does
   Pending pending;
   pending.pass = task.pass;
   pending.is_piece = walkable.is_piece;

@@ -47,7 +47,8 @@ struct Library {
   int descriptors = 0;  ///< That are not destroyed.
   int handles = 0;
   std::vector<double> times = {1};  ///< Of the algorithms that it offers, in ms.
-  std::set<int> broken{};           ///< Offered, but they do not run.
+  std::set<int> broken{};           ///< Offered, but they do not run,
+  cublasStatus_t broken_by = CUBLAS_STATUS_NOT_SUPPORTED;  ///< and say so.
   std::vector<int> ran{};
   Descriptor last_product{};
   Descriptor last_preference{};
@@ -101,7 +102,7 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t product, const vo
                         const cublasLtMatmulAlgo_t* algorithm, void* workspace,
                         std::size_t workspace_bytes, cudaStream_t) {
   const auto number = static_cast<int>(algorithm->data[0]);
-  if (library.broken.contains(number)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (library.broken.contains(number)) return library.broken_by;
   library.ran.push_back(number);
   library.clock += library.times.at(number);
   REQUIRE(c == d);
@@ -270,6 +271,29 @@ TEST_CASE("cublaslt: the fastest of the offered algorithms stays, those that do 
   // A shape is timed once.
   fake.prepare(c.product);
   CHECK(library.ran == std::vector<int>{1});
+  CHECK(fake.products.trouble().empty());  // not supported is no trouble
+}
+
+TEST_CASE("cublaslt: of those that hardly differ the library's first stays") {
+  for (const double later : {0.99, 0.97}) {
+    FakeProducts fake;
+    library.times = {1, later};
+    const ProductCase c = product_case(ElementType::fp32, product_of(2, 3, 4), 0, 0);
+    fake.prepare(c.product);
+    library.ran.clear();
+    fake.products.multiply(fake.queue, ElementType::fp32, c.product);
+    CHECK(library.ran == std::vector<int>{later < 0.98 ? 1 : 0});
+  }
+}
+
+TEST_CASE("cublaslt: an error that is more than not being supported is kept, and told") {
+  FakeProducts fake;
+  library.broken = {0};
+  library.broken_by = CUBLAS_STATUS_EXECUTION_FAILED;
+  fake.prepare(product_case(ElementType::fp32, product_of(2, 3, 4), 0, 0).product);
+  CHECK(fake.products.name() == "cublasLt 13.1.2 and plain kernels");
+  CHECK(std::string(fake.products.trouble()).starts_with("cublasLtMatmul: "));
+  CHECK(std::string(fake.products.trouble()).find("fp32 2x3x4") != std::string::npos);
 }
 
 TEST_CASE("cublaslt: a shape for which nothing runs is a plain kernel's, and the name says so") {

@@ -452,7 +452,15 @@ TEST_CASE("cudnn: where it cannot even say what it could do, a plain kernel does
   FakeConvolutions fake(functions);
   fake.prepare(kSomeShape);
   CHECK(fake.convolutions->name().ends_with(" and plain kernels"));
+  CHECK(fake.convolutions->trouble().empty());
   CHECK(fake.choices.size() == 2);
+  functions.GetConvolutionBackwardFilterAlgorithm_v7 =
+      [](cudnn::Handle, cudnn::Tensor, cudnn::Tensor, cudnn::Convolution, cudnn::Filter, int, int*,
+         cudnn::AlgorithmEstimate*) { return cudnn::Status{5000}; };  // executing has failed
+  FakeConvolutions lost(functions);
+  lost.prepare(kSomeShape);
+  CHECK(std::string(lost.convolutions->trouble())
+            .starts_with("cudnnGetConvolutionBackwardFilterAlgorithm_v7: "));
 }
 
 TEST_CASE("cudnn: what it makes is destroyed; a library that does not start is told") {

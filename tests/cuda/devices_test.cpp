@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "calibrate/cuda/device_pool.h"
 #include "tests/support/fake_cuda.h"
 
 namespace plumbline {
@@ -204,6 +205,28 @@ TEST_CASE("cuda: whatever call fails while devices are opened, nothing stays beh
     CAPTURE(std::string(call));
     CHECK(failures > 0);
   }
+}
+
+TEST_CASE("cuda: devices stay open until others are asked for, or nobody has them") {
+  FakeCuda fake(gpus(2));
+  {
+    CudaDevicePool pool;
+    const auto first = pool.open(fake.driver(), 4, true);
+    REQUIRE(first);
+    const auto again = pool.open(fake.driver(), 4, true);
+    REQUIRE(again);
+    CHECK(*first == *again);
+    CHECK((*first)->devices->all().size() == 4);
+    const auto whole = pool.open(fake.driver(), 2, false);
+    REQUIRE(whole);
+    CHECK(*first != *whole);
+    CHECK_FALSE((*whole)->devices->split());
+    CHECK((*first)->devices->all()[3].compute != nullptr);  // its holder's still
+    CHECK_FALSE(pool.open(fake.driver(), 100, true));
+    CHECK(pool.open(fake.driver(), 2, true));
+  }
+  CHECK(fake.live().empty());
+  CHECK(fake.faults().empty());
 }
 
 }  // namespace

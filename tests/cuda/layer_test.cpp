@@ -136,6 +136,7 @@ std::vector<Case> cases(ElementType type) {
           case_of(type, AttentionBlock{1, false}, {130, 40}, 1),
           case_of(type, AttentionBlock{1, true}, {81, 72}, 1),
           case_of(type, AttentionBlock{1, true}, {3, 8}, 2),
+          case_of(type, AttentionBlock{2, true}, {9, 6}, 3),  // more samples than heads
           case_of(type, MlpBlock{6}, {4}, 2),
           case_of(type, MlpBlock{0}, {7, 12}, 3),
           case_of(type, Embedding{50, 24, false}, {12}, 3),
@@ -296,7 +297,7 @@ TEST_CASE("cuda: attention is fused where that is faster, and what was chosen st
   const std::string what = "attention bf16 2x3x1*8 causal sms 1";
   CudaChoices choices;
   device.queue.choices = &choices;
-  besides = 0;  // 3 launches, and 9 for each sample by products
+  besides = 0;  // 3 launches, and 9 by products
   CHECK(is_fused());
   CHECK(choices == CudaChoices{{what, "fused"}});
   besides = 100;
@@ -314,7 +315,7 @@ TEST_CASE("cuda: attention is fused where that is faster, and what was chosen st
   static decltype(device.driver.cuMemAlloc) allocated = nullptr;
   allocated = device.driver.cuMemAlloc;
   device.driver.cuMemAlloc = [](CUdeviceptr* data, std::size_t bytes) {
-    constexpr std::size_t of_scores = std::size_t{3} * 3 * 2;
+    constexpr std::size_t of_scores = std::size_t{2} * 3 * 3 * 2;
     return bytes == of_scores ? CUDA_ERROR_OUT_OF_MEMORY : allocated(data, bytes);
   };
   besides = 100;

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -89,6 +90,14 @@ TEST_CASE(
     REQUIRE(found.size() == 3);
     CHECK(found[1].folder == tree["venv/lib/python3.11/site-packages/nvidia/nccl/lib"]);
     CHECK(found[2].folder == tree["usr/lib/python3.11/site-packages/nvidia/cudnn/lib"]);
+  }
+  SUBCASE("a virtual environment's behind a link") {
+    tree.link("venv/bin/python3", "usr/bin/python3");
+    tree.link("usr/local/bin/python3", "venv/bin/python3");
+    tree.folder("venv/lib/python3.11/site-packages/nvidia/nccl/lib");
+    const auto found = places(tree, {{"PATH", tree["usr/local/bin"] + ":" + tree["usr/bin"]}});
+    const LibraryPlace behind{tree["venv/lib/python3.11/site-packages/nvidia/nccl/lib"], reason};
+    CHECK(std::find(found.begin(), found.end(), behind) != found.end());
   }
   SUBCASE("pyenv's") {
     tree.file("pyenv/shims/python3", "");

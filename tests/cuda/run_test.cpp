@@ -230,6 +230,30 @@ TEST_CASE("cuda: an asynchronous run makes the weights that the cpu backend make
   check_as_on_cpu(replicated, trained);
 }
 
+TEST_CASE("cuda: a run on devices that another has left makes the same weights") {
+  FakeGpus fake;
+  {
+    CudaOptions options = own_kernels();
+    options.pool = cuda_device_pool();
+    std::vector<std::vector<float>> made;
+    for (const char* schedule : {"gpipe", "1f1b", "pipedream", "gpipe"}) {
+      const Scenario scenario = network_scenario(
+          kTiny, on_devices(2, std::string("name: ") + schedule + ", micro_batches: 3"));
+      const auto backend = cuda_backend(fake.cuda.driver(), scenario, options);
+      REQUIRE(backend);
+      REQUIRE(run_scenario(scenario, **backend, few_iterations(1)));
+      std::vector<float>& parameters = made.emplace_back();
+      for (const auto& stage : (*backend)->results().parameters)
+        parameters.insert(parameters.end(), stage.begin(), stage.end());
+    }
+    CHECK(bit_equal(made[0], made[1]));
+    CHECK(bit_equal(made[0], made[3]));
+    CHECK_FALSE(bit_equal(made[0], made[2]));
+  }
+  CHECK(fake.cuda.faults() == std::vector<std::string>{});
+  CHECK(fake.cuda.live() == "");
+}
+
 TEST_CASE("cuda: no order that streams leave free changes a bit") {
   const std::string replicas = "plan: {stages: 2, replicas: [2, 1]}\n";
   const std::string richest =

@@ -26,6 +26,11 @@ inline CudaDriver host_driver() {
   driver.cuModuleLoadData = [](CUmodule*, const void*) { return CUDA_SUCCESS; };
   driver.cuModuleUnload = [](CUmodule) { return CUDA_SUCCESS; };
   driver.cuModuleGetFunction = [](CUfunction* function, CUmodule, const char* name) {
+    static FakeKernel spin{{}, [](const FakeLaunch&) {}, {}};  // no time passes here
+    if (std::strcmp(name, "plumbline_spin") == 0) {
+      *function = reinterpret_cast<CUfunction>(&spin);
+      return CUDA_SUCCESS;
+    }
     const auto found = test::emulated_kernels().find(name);
     if (found == test::emulated_kernels().end()) return CUDA_ERROR_NOT_FOUND;
     *function = reinterpret_cast<CUfunction>(const_cast<FakeKernel*>(&found->second));

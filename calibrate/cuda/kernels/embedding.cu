@@ -17,34 +17,40 @@ __device__ void lookup(T* y, const int* ids, const T* table, const T* positions,
   }
 }
 
-/// Adds the rows of the output's gradient to those of the table. A block for each id (grid.x) and
-/// as many features as it has threads (grid.y): the block of the first row with an id adds up all
-/// rows with that id in order, the others have nothing to do. So no two write the same place, and
-/// the work is rows^2, not rows x entries of the table. An int of shared memory for each thread.
-template <class T>
-__device__ void lookup_gradient(T* table_gradient, const T* y_gradient, const int* ids,
-                                long long rows, long long features) {
+/// Where the id of each row comes again: `next[row]` is the first later row with it, or -1, and
+/// `next[rows + row]` is 1 for the first of all, else 0. A block for each row; a float of shared
+/// memory for each thread. Rows are exact as floats: at most 2^24.
+__device__ inline void next_lookups(int* next, const int* ids, long long rows) {
   const long long own = blockIdx.x;
   const int id = ids[own];
   float earlier = 0;
-  for (long long row = threadIdx.x; row < own; row += blockDim.x) {
-    if (ids[row] == id) earlier = 1;
+  float later = static_cast<float>(rows);
+  for (long long row = threadIdx.x; row < rows; row += blockDim.x) {
+    if (ids[row] != id) continue;
+    if (row < own) earlier = 1;
+    if (row > own && static_cast<float>(row) < later) later = static_cast<float>(row);
   }
-  if (block_maximum(earlier) > 0) return;
+  const bool is_first = block_maximum(earlier) == 0;
+  const auto found = static_cast<long long>(-block_maximum(-later));
+  if (threadIdx.x != 0) return;
+  next[own] = found < rows ? static_cast<int>(found) : -1;
+  next[rows + own] = is_first ? 1 : 0;
+}
+
+/// Adds the rows of the output's gradient to those of the table. A block for each id (grid.x) and
+/// as many features as it has threads (grid.y): the block of the first row with an id adds up all
+/// rows with that id in order, the others have nothing to do. So no two write the same place.
+/// `next` is that of next_lookups.
+template <class T>
+__device__ void lookup_gradient(T* table_gradient, const T* y_gradient, const int* ids,
+                                const int* next, long long rows, long long features) {
+  const long long own = blockIdx.x;
   const long long column = static_cast<long long>(blockIdx.y) * blockDim.x + threadIdx.x;
-  int* const some_ids = reinterpret_cast<int*>(shared);
+  if (next[rows + own] == 0 || column >= features) return;
   float sum = 0;
-  for (long long first = own; first < rows; first += blockDim.x) {
-    if (first + threadIdx.x < rows) some_ids[threadIdx.x] = ids[first + threadIdx.x];
-    __syncthreads();
-    for (long long i = 0; i < blockDim.x && first + i < rows; ++i) {
-      if (some_ids[i] == id && column < features)
-        sum += to_float(y_gradient[(first + i) * features + column]);
-    }
-    __syncthreads();
-  }
-  if (column >= features) return;
-  T& to = table_gradient[id * features + column];
+  for (long long row = own; row >= 0; row = next[row])
+    sum += to_float(y_gradient[row * features + column]);
+  T& to = table_gradient[ids[own] * features + column];
   store(to, to_float(to) + sum);
 }
 
@@ -54,7 +60,8 @@ PLUMBLINE_KERNEL(lookup,
                  (Element * y, const int* ids, const Element* table, const Element* positions,
                   long long tokens, long long features),
                  (y, ids, table, positions, tokens, features))
+PLUMBLINE_PLAIN_KERNEL(next_lookups, (int* next, const int* ids, long long rows), (next, ids, rows))
 PLUMBLINE_KERNEL(lookup_gradient,
                  (Element * table_gradient, const Element* y_gradient, const int* ids,
-                  long long rows, long long features),
-                 (table_gradient, y_gradient, ids, rows, features))
+                  const int* next, long long rows, long long features),
+                 (table_gradient, y_gradient, ids, next, rows, features))
