@@ -302,7 +302,8 @@ Result<Plans> plan_calibrated(const PlannerInput& input) {
   Cuts all = cuts_of(input, all_frontiers(input.graph, input.costs, rules));
   const Cuts one_order = cuts_of(input, one_order_frontiers(input.graph, input.costs, rules));
   Plans plans;
-  plans.restricted = all.frontiers.restricted || input.cluster.levels.size() > 2;
+  plans.restricted = all.frontiers.restricted;
+  plans.sees_two_levels = input.cluster.levels.size() > 2;
 
   // The best plans.
   const SearchOutcome found = search_cuts(input, input.straight, one_order, all, plans);

@@ -10,9 +10,11 @@ namespace plumbline {
 struct FlushStage {
   double forward = 0;        ///< Of one micro-batch.
   double backward = 0;       ///< Of one micro-batch.
-  double step = 0;           ///< All-reduce and update, behind its last backward.
+  double reduce = 0;         ///< All-reduce, behind its last backward.
+  double update = 0;         ///< Behind the all-reduces of all stages.
   std::uint32_t own = 1;     ///< Micro-batches of an iteration that it takes.
   std::uint32_t window = 1;  ///< How many of these it has in flight at most; >= 1.
+  bool is_alone = true;      ///< Has no other replica.
 
   std::uint32_t windows() const { return (own + window - 1) / window; }
   /// Its own forwards and backwards.
@@ -32,9 +34,14 @@ struct FlushChain {
   double round_trip = 0;  ///< Of one micro-batch: from its forward on the first stage to its
                           ///< backward there.
   double span = 0;        ///< From the first forward of the first stage to its last backward.
-  double end = 0;         ///< From that forward to the end of the last update of any stage.
-  bool in_two = true;     ///< No stage has a backward before its last forward.
+  double reduced = 0;     ///< From that forward to the end of the last all-reduce of any stage.
+  double update = 0;      ///< The longest of any stage: all begin behind that.
+  /// No stage has a backward before its last forward, nor replicas, of which one might have its
+  /// forwards behind it before the others.
+  bool in_two = true;
 
+  /// From the first forward to the end of the last update.
+  double end() const { return reduced + update; }
   friend bool operator==(const FlushChain&, const FlushChain&) = default;
 };
 

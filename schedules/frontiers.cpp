@@ -490,13 +490,14 @@ FrontierSums frontier_sums(const LayerGraph& graph, const std::vector<LayerCosts
   FrontierSums sums;
   for (std::uint32_t s = 0; s < frontiers.size(); ++s) {
     const std::uint64_t* const row = frontiers.row(s);
-    Duration forward{}, backward{}, update{};
+    Duration forward{}, backward{}, again{}, update{};
     Bytes parameters, stepped, activation, crossing;
     for (std::uint32_t i = 0; i < positions.size(); ++i) {
       if (!test(row, i)) continue;
       const LayerCosts& cost = costs[positions.order[i].value];
       forward += cost.forward.mean;
       backward += cost.backward.mean;
+      again += cost.again().mean;
       update += cost.update.mean;
       parameters += graph.layer(positions.order[i]).parameters;
       stepped += graph.layer(positions.order[i]).stepped();
@@ -509,6 +510,7 @@ FrontierSums frontier_sums(const LayerGraph& graph, const std::vector<LayerCosts
     }
     sums.forward.push_back(forward);
     sums.backward.push_back(backward);
+    sums.again.push_back(again);
     sums.update.push_back(update);
     sums.parameters.push_back(parameters);
     sums.stepped.push_back(stepped);

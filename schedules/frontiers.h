@@ -88,7 +88,7 @@ PublishedFrontiers published_frontiers(const LayerGraph& graph,
 
 /// Sums over all that a frontier has executed, and what crosses a cut there.
 struct FrontierSums {
-  std::vector<Duration> forward, backward, update;
+  std::vector<Duration> forward, backward, again, update;
   std::vector<Bytes> parameters, stepped, activation;
   /// The outputs of executed layers that a layer not yet executed consumes, each once.
   std::vector<Bytes> crossing;

@@ -33,9 +33,21 @@ std::vector<FormulaStage> formula_stages(const PlannerInput& input, const Partit
          .activation = cost.activation,
          .checkpoints = costs.checkpoints(s, s),
          .crossing = costs.crossing(s),
-         .devices = partition.stages[s].devices});
+         .devices = partition.stages[s].devices,
+         .again_ns = count(cost.again),
+         .entering = s > 0 ? costs.crossing(s - 1) : Bytes{}});
   }
   return stages;
+}
+
+/// Lets a stage make again what does not fit, where as few layers as fit do.
+void add_recomputation(const PlannerInput& input, std::uint32_t in_flight, std::uint32_t replicas,
+                       FormulaStage& stage) {
+  const Residency& residency = input.residency;
+  if (!residency.as_few_as_fit) return;
+  stage.backward_ns +=
+      again_that_fits_ns(stage, in_flight, *input.cluster.memory, residency,
+                         input.optimizer_state * residency.optimizer_share(replicas));
 }
 
 bool fits(const PlannerInput& input, const PlanCandidate& plan) {
@@ -51,6 +63,17 @@ void set_warm_ups(const Residency& residency, PlanCandidate& plan) {
     devices += plan.stages[s].replicas;
     plan.stages[s].warm_up = residency.in_flight(devices, plan.stages[s].replicas) - 1;
   }
+}
+
+/// So many devices for each stage, in order.
+std::vector<std::vector<DeviceId>> first_devices(const std::vector<std::uint32_t>& replicas) {
+  std::vector<std::vector<DeviceId>> devices;
+  std::uint32_t next = 0;
+  for (const std::uint32_t count : replicas) {
+    devices.emplace_back();
+    for (std::uint32_t i = 0; i < count; ++i) devices.back().push_back({next++});
+  }
+  return devices;
 }
 
 /// The same cut with more micro-batches in flight; see full_rate_warm_ups.
@@ -81,7 +104,8 @@ DataParallelPlan data_parallel(const PlannerInput& input, std::uint32_t devices)
   for (std::uint32_t d = 0; d < result.devices; ++d) all.devices.push_back({d});
   const Partition partition{.stages = {std::move(all)}};
   const StageCost cost = stage_costs(input.graph, input.costs, partition).stages.front();
-  const FormulaStage whole = formula_stages(input, partition).front();
+  FormulaStage whole = formula_stages(input, partition).front();
+  add_recomputation(input, 1, devices, whole);
   if (input.cost_model == CostModel::published) {
     result.period_s = published_data_parallel(cost.forward + cost.backward, whole.parameters,
                                               published_levels(input.cluster, result.devices));
@@ -96,7 +120,7 @@ DataParallelPlan data_parallel(const PlannerInput& input, std::uint32_t devices)
     const double updates =
         static_cast<double>(cost.update.count()) / (sharded ? result.devices : 1);
     const double f = static_cast<double>(cost.forward.count()) + per_op;
-    const double b = static_cast<double>(cost.backward.count()) + per_op;
+    const double b = whole.backward_ns;
     const double own = share_of_micro_batches(input.residency.micro_batches, devices);
     const double step = f + std::max(b, reduce) + updates + per_op + behind;
     result.period_s = ((own - 1) * (f + b) + step) / own / devices / 1e9;
@@ -116,7 +140,8 @@ std::uint32_t devices_of(const PlannerInput& input) {
 
 double one_device_ns(const PlannerInput& input) {
   Stage all{.layers = input.graph.topological_order(), .devices = {{0}}};
-  const FormulaStage whole = formula_stages(input, {.stages = {std::move(all)}}).front();
+  FormulaStage whole = formula_stages(input, {.stages = {std::move(all)}}).front();
+  add_recomputation(input, 1, 1, whole);
   return compute_ns(whole, input.residency, 1);
 }
 
@@ -137,7 +162,9 @@ PlanCandidate cut_plan(const PlannerInput& input, const std::vector<LayerId>& or
 }
 
 void price(const PlannerInput& input, PlanCandidate& plan) {
-  const std::vector<FormulaStage> stages = formula_stages(input, plan.partition());
+  std::vector<FormulaStage> stages = formula_stages(input, plan.partition());
+  for (std::size_t s = 0; s < stages.size(); ++s)
+    add_recomputation(input, plan.stages[s].warm_up + 1, plan.stages[s].replicas, stages[s]);
   const FormulaTime time =
       formula_time(input.cluster, stages, input.residency, input.activation_transfers);
   plan.period_s = time.period_ns / 1e9;
@@ -190,20 +217,105 @@ std::vector<PlanCandidate> even_plans(const PlannerInput& input) {
   }
   const auto layers = static_cast<std::uint32_t>(order.size());
   std::vector<PlanCandidate> plans;
-  const std::uint32_t most = std::min({devices, layers, input.stages_at_most.value_or(devices)});
-  for (std::uint32_t stages = 1; stages <= most; ++stages) {
-    const std::uint32_t replicas = devices / stages;
-    if (devices % stages != 0 || !input.residency.takes(replicas)) continue;
-    if ((input.straight && replicas > 1) || std::int64_t{stages} * layers > kMostBalanced) continue;
+  const auto add = [&](std::uint32_t stages, std::uint32_t replicas) {
     std::vector<std::uint32_t> stage_of;
     stage_of.reserve(layers);
     for (const std::uint32_t count : balanced_counts(times, stages))
       stage_of.insert(stage_of.end(), count, stage_of.empty() ? 0 : stage_of.back() + 1);
-    std::vector<std::vector<DeviceId>> of_stages(stages);
-    for (std::uint32_t d = 0; d < stages * replicas; ++d) of_stages[d / replicas].push_back({d});
-    plans.push_back(cut_plan(input, order, stage_of, std::move(of_stages)));
+    plans.push_back(cut_plan(input, order, stage_of, first_devices(std::vector(stages, replicas))));
     price(input, plans.back());
+  };
+  add(1, 1);
+  const std::uint32_t most = std::min({devices, layers, input.stages_at_most.value_or(devices)});
+  for (std::uint32_t stages = 1; stages <= most; ++stages) {
+    if (std::int64_t{stages} * layers > kMostBalanced) break;
+    int tried = 0;
+    for (std::uint32_t r = input.straight ? 1 : devices / stages; r > 0 && tried < 3; --r) {
+      if (!input.residency.takes(r) || (stages == 1 && r == 1)) continue;
+      add(stages, r);
+      ++tried;
+    }
   }
+  return plans;
+}
+
+std::vector<PlanCandidate> plans_next_to(const PlannerInput& input, const PlanCandidate& plan) {
+  struct Shape {
+    std::vector<std::size_t> layers;  // of each stage
+    std::vector<std::uint32_t> replicas;
+  };
+  Shape own;
+  for (const PlannedStage& stage : plan.stages) {
+    own.layers.push_back(stage.layers.size());
+    own.replicas.push_back(stage.replicas);
+  }
+  const std::uint32_t devices = devices_of(input);
+  std::vector<PlanCandidate> plans;
+  const auto add = [&](const Shape& shape) {
+    std::uint32_t used = 0;
+    for (std::size_t s = 0; s < shape.layers.size(); ++s) {
+      const std::uint32_t r = shape.replicas[s];
+      used += r;
+      if (shape.layers[s] == 0 || r == 0 || !input.residency.takes(r)) return;
+      if (input.straight && r > 1) return;
+    }
+    if (used > devices || shape.layers.size() > input.stages_at_most.value_or(devices)) return;
+    std::vector<std::uint32_t> stage_of;
+    for (std::uint32_t s = 0; s < shape.layers.size(); ++s)
+      stage_of.insert(stage_of.end(), shape.layers[s], s);
+    plans.push_back(
+        cut_plan(input, plan.order, stage_of,
+                 shape.replicas == own.replicas ? plan.devices : first_devices(shape.replicas)));
+    price(input, plans.back());
+  };
+  const std::size_t stages = own.layers.size();
+  for (std::size_t s = 0; s < stages; ++s) {
+    for (const int more : {1, -1}) {
+      Shape shape = own;
+      do shape.replicas[s] += static_cast<std::uint32_t>(more);
+      while (shape.replicas[s] > 0 && shape.replicas[s] < devices &&
+             !input.residency.takes(shape.replicas[s]));
+      add(shape);
+    }
+    if (own.layers[s] > 1) {
+      Shape shape = own;
+      const auto at = static_cast<std::ptrdiff_t>(s);
+      shape.layers[s] = own.layers[s] / 2;
+      shape.layers.insert(shape.layers.begin() + at, own.layers[s] - shape.layers[s]);
+      shape.replicas[s] = std::max(1U, own.replicas[s] / 2);
+      shape.replicas.insert(shape.replicas.begin() + at, shape.replicas[s]);
+      add(shape);
+    }
+    if (s + 1 == stages) continue;
+    for (const bool forwards : {true, false}) {
+      const std::size_t from = forwards ? s : s + 1;
+      const std::size_t to = forwards ? s + 1 : s;
+      Shape cut = own;
+      --cut.layers[from];
+      ++cut.layers[to];
+      add(cut);
+      Shape moved = own;
+      --moved.replicas[from];
+      ++moved.replicas[to];
+      add(moved);
+    }
+    Shape merged = own;
+    merged.layers[s] += own.layers[s + 1];
+    merged.replicas[s] += own.replicas[s + 1];
+    while (!input.residency.takes(merged.replicas[s])) --merged.replicas[s];
+    const auto next = static_cast<std::ptrdiff_t>(s) + 1;
+    merged.layers.erase(merged.layers.begin() + next);
+    merged.replicas.erase(merged.replicas.begin() + next);
+    add(merged);
+  }
+  return plans;
+}
+
+Plans plans_by_hand(const PlannerInput& input) {
+  Plans plans;
+  plans.by_hand = true;
+  plans.one_device_s = one_device_ns(input) / 1e9;
+  add_whole_model(input, plans);
   return plans;
 }
 

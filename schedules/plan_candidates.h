@@ -28,11 +28,20 @@ void price(const PlannerInput& input, PlanCandidate& plan);
 std::vector<PlanCandidate> with_variants(const PlannerInput& input,
                                          const std::vector<PlanCandidate>& plans);
 
-/// The plans that one would write by hand: for each number of stages that divides the devices, as
-/// many replicas of each, and layers in their topological order cut by time alone
-/// (balanced_counts). Within the input's bounds on stages and replicas, but whether they fit the
-/// memory or not.
+/// The plans that one would write by hand: one device, and for each number of stages as many
+/// replicas of each as there are devices for, or fewer (three numbers of them), and layers in their
+/// topological order cut by time alone (balanced_counts). Within the input's bounds on stages and
+/// replicas, but whether they fit the memory or not.
 std::vector<PlanCandidate> even_plans(const PlannerInput& input);
+
+/// The plans one step away from `plan`: a layer on the other side of a cut; a replica more, fewer,
+/// or moved to the next stage, where the micro-batches can be divided so; two neighbouring stages
+/// as one; a stage as two. Within the input's bounds, but whether they fit the memory or not. The
+/// devices of each are the first ones, in order, unless all replicas stay as they are.
+std::vector<PlanCandidate> plans_next_to(const PlannerInput& input, const PlanCandidate& plan);
+
+/// What even_plans stand beside, where plan() finds none: no plan is the best yet.
+Plans plans_by_hand(const PlannerInput& input);
 
 /// Puts what plans are compared with into `plans`, but for their times on one device: that device's
 /// memory, and data parallelism over the devices that may be used.

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <utility>
 
 namespace plumbline {
 namespace {
@@ -78,15 +79,19 @@ class Iteration {
     }
   }
 
-  double ns() const { return chains_.front().end; }
+  double ns() const { return chains_.front().end(); }
 
   /// Follows the longest chain; `bottleneck` becomes the largest share of it.
   FlushShares shares(Bottleneck& bottleneck) const {
-    std::uint32_t last = 0;  // whose update ends last
-    while (chains_[last].end > chains_[last].span + stages_[last].step) ++last;
+    std::uint32_t last = 0;  // whose all-reduce ends last
+    while (chains_[last].reduced > chains_[last].span + stages_[last].reduce) ++last;
+    std::uint32_t updated = 0;  // whose update takes longest
+    while (chains_.front().update > stages_[updated].update) ++updated;
     Bottleneck busiest;
     const double work = work_from(last, busiest);
-    const double update = formula_[last].update_ns;
+    const double own =
+        stages_[last].reduce - rings_[last];  // an update that others do not wait for
+    const double update = chains_.front().update + own;
     const double flush = std::max(0.0, ns() - work - rings_[last] - update);
     double largest = 0;
     const auto take = [&](double ns, const Bottleneck& what) {
@@ -97,9 +102,9 @@ class Iteration {
     take(work, busiest);
     take(rings_[last], {BottleneckKind::all_reduce, last, std::nullopt});
     take(flush, {BottleneckKind::flush, busiest.stage, std::nullopt});
-    take(update, {BottleneckKind::update, last, std::nullopt});
+    take(update, {BottleneckKind::update, updated, std::nullopt});
     return {work / kNanoseconds, flush / kNanoseconds, rings_[last] / kNanoseconds,
-            update / kNanoseconds};
+            update / kNanoseconds, busiest.kind};
   }
 
  private:
@@ -251,22 +256,29 @@ double compute_ns(const FormulaStage& stage, const Residency& residency, std::ui
 
 FlushStage flush_stage(const FormulaStage& stage, const Residency& residency, std::uint32_t devices,
                        std::uint32_t replicas, double all_reduce_ns) {
-  return {stage.forward_ns, stage.backward_ns, all_reduce_ns + stage.update_ns,
-          residency.per_update(replicas), residency.in_flight(devices, replicas)};
+  FlushStage flush{stage.forward_ns,
+                   stage.backward_ns,
+                   all_reduce_ns,
+                   stage.update_ns,
+                   residency.per_update(replicas),
+                   residency.in_flight(devices, replicas),
+                   replicas == 1};
+  // Half of it comes behind the update of a share; what the halves are is not looked at.
+  if (residency.sharded_optimizer && replicas > 1) flush.reduce += std::exchange(flush.update, 0.0);
+  return flush;
 }
 
 double all_reduce_ns(const Cluster& cluster, const std::vector<DeviceId>& devices, Bytes bytes) {
   const auto replicas = static_cast<std::uint32_t>(devices.size());
   if (replicas == 1 || bytes.count == 0) return 0;
-  double latency = 0;
   double slowest = 0;
   const double each = ring_bytes(bytes, replicas);
   for (std::uint32_t i = 0; i < replicas; ++i) {
     const Link link = cluster.path(devices[i], devices[(i + 1) % replicas]).link;
-    latency = std::max(latency, static_cast<double>(link.latency.count()));
-    slowest = std::max(slowest, time_ns(each, link));
+    const double latencies = 2.0 * (replicas - 1) * static_cast<double>(link.latency.count());
+    slowest = std::max(slowest, latencies + time_ns(each, link));
   }
-  return 2.0 * (replicas - 1) * latency + slowest;
+  return slowest;
 }
 
 FormulaTime formula_time(const Cluster& cluster, const std::vector<FormulaStage>& stages,
@@ -299,6 +311,18 @@ std::vector<std::uint32_t> full_rate_warm_ups(const std::vector<std::uint32_t>& 
 std::uint32_t inputs_held(std::uint32_t front_replicas, std::uint32_t front_in_flight,
                           std::uint32_t replicas) {
   return (front_replicas * front_in_flight + replicas - 1) / replicas;
+}
+
+double again_that_fits_ns(const FormulaStage& stage, std::uint32_t in_flight, Bytes memory,
+                          const Residency& residency, double optimizer_state) {
+  const double with_all_again =
+      peak_memory(stage, in_flight, {stage.entering, in_flight + 1}, residency, optimizer_state);
+  const double saved =
+      static_cast<double>((stage.activation - stage.checkpoints.kept).count) * in_flight -
+      static_cast<double>(stage.checkpoints.again.count);
+  const double lacking = with_all_again + saved - static_cast<double>(memory.count);
+  if (lacking <= 0) return 0;
+  return stage.again_ns * (lacking < saved ? lacking / saved : 1);
 }
 
 double peak_memory(const FormulaStage& stage, std::uint32_t in_flight, const HeldInputs& inputs,

@@ -14,9 +14,8 @@ namespace plumbline {
 /// 2 (r - 1) / r x bytes: what each of r members of a flat ring all-reduce sends.
 double ring_bytes(Bytes bytes, std::uint32_t replicas);
 
-/// One all-reduce over these devices in their order: 2 (r - 1) x the longest latency plus
-/// ring_bytes over the least bandwidth of the ring's links, in nanoseconds. 0 for one device
-/// or no bytes.
+/// One all-reduce over these devices in their order: of the ring's links the longest of 2 (r - 1)
+/// latencies and ring_bytes over the bandwidth, in nanoseconds. 0 for one device or no bytes.
 double all_reduce_ns(const Cluster& cluster, const std::vector<DeviceId>& devices, Bytes bytes);
 
 /// What the formula needs to know of a stage.
@@ -31,7 +30,16 @@ struct FormulaStage {
   Checkpoints checkpoints;  ///< Where each layer makes its own activations again.
   Bytes crossing;           ///< Behind it; 0 for the last.
   std::vector<DeviceId> devices;
+  double again_ns = 0;  ///< To make all activations again; only where as few layers as fit do.
+  Bytes entering;       ///< The crossing in front of it; 0 for the first. For the same.
 };
+
+/// The part of `again_ns` that a replica of a stage takes to fit into the memory. It grows with the
+/// memory that is lacking, from nothing where all activations of so many micro-batches in flight,
+/// and an input more, find room, to all where only those do that are kept of layers that are run
+/// again: whole layers take a little more. `optimizer_state`: as for peak_memory.
+double again_that_fits_ns(const FormulaStage& stage, std::uint32_t in_flight, Bytes memory,
+                          const Residency& residency, double optimizer_state);
 
 /// What goes around the ring of a stage's replicas as if all-reduced: its gradients; where these
 /// share the optimizer, its gradients half of the way and its weights the other half.

@@ -51,15 +51,17 @@ bool LabelRules::beats(const Label& a, const Label& b) const {
 
 bool LabelRules::waits_less(const Label& a, const Label& b) const {
   if (as_many_devices_ && a.devices != b.devices) return false;
-  return a.chain.end <= b.chain.end && a.chain.span <= b.chain.span &&
-         a.chain.round_trip <= b.chain.round_trip && (b.chain.in_two || !a.chain.in_two);
+  return a.chain.reduced <= b.chain.reduced && a.chain.update <= b.chain.update &&
+         a.chain.span <= b.chain.span && a.chain.round_trip <= b.chain.round_trip &&
+         (b.chain.in_two || !a.chain.in_two);
 }
 
 /// Whether a is hardly longer than b, and no worse otherwise.
 bool LabelRules::nearly_beats(const Label& a, Label b) const {
   const double more = 1 + bounds_.slack;
   b.period *= more;
-  b.chain = {b.chain.round_trip * more, b.chain.span * more, b.chain.end * more, b.chain.in_two};
+  b.chain = {b.chain.round_trip * more, b.chain.span * more, b.chain.reduced * more,
+             b.chain.update * more, b.chain.in_two};
   return beats(a, b);
 }
 

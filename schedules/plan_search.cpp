@@ -135,25 +135,38 @@ class Search {
           Label label = pool_[i];
           label.next = i;
           label.period = std::max(label.period, own);
+          const double again = again_ns(stage, label.devices + r, r);
+          label.period = std::max(label.period, compute + again / r);
           if (flushed_) {
+            const double without = stage.backward_ns;
+            stage.backward_ns += again;
             label.chain = with_front(
                 label.chain, flush_stage(stage, space_.residency, label.devices + r, r, reduce));
+            stage.backward_ns = without;
           }
+          if (label.period > bounds_.period_ns) continue;
           place_stage(k, j, stage, r, position, label, ring / apart);
         }
       }
     }
   }
 
-  /// 2 (r - 1) latencies and the ring's bytes over its slowest link, as all_reduce_ns.
+  /// 2 (r - 1) latencies and the ring's bytes over its slowest kind of link, as all_reduce_ns.
   double all_reduce(std::uint32_t position, std::uint32_t r, double ring) const {
     if (r == 1 || ring == 0) return 0;
     const std::uint32_t groups = (position + r - 1) / space_.group - position / space_.group + 1;
-    const auto inner_latency = static_cast<double>(space_.inner.latency.count());
-    const auto outer_latency = static_cast<double>(space_.outer.latency.count());
-    if (groups == 1) return 2.0 * (r - 1) * inner_latency + ring * inner_;
-    if (groups == r) return 2.0 * (r - 1) * outer_latency + ring * outer_;
-    return 2.0 * (r - 1) * std::max(inner_latency, outer_latency) + ring * std::max(inner_, outer_);
+    const double steps = 2.0 * (r - 1);
+    const double inner = steps * static_cast<double>(space_.inner.latency.count()) + ring * inner_;
+    const double outer = steps * static_cast<double>(space_.outer.latency.count()) + ring * outer_;
+    return groups == 1 ? inner : groups == r ? outer : std::max(inner, outer);
+  }
+
+  /// To make activations again on one of r replicas that see so many devices up to the end.
+  double again_ns(const FormulaStage& stage, std::uint32_t devices, std::uint32_t r) const {
+    if (!space_.residency.as_few_as_fit) return 0;
+    return again_that_fits_ns(stage, space_.residency.in_flight(devices, r), *space_.memory,
+                              space_.residency,
+                              space_.optimizer_state * space_.residency.optimizer_share(r));
   }
 
   /// What does not depend on the stage's devices.
@@ -166,6 +179,8 @@ class Search {
     stage.gradients = gradient_bytes(stage.parameters, space_.gradient_width);
     stage.activation = sums_.activation[j] - sums_.activation[k];
     stage.crossing = sums_.crossing[j];
+    stage.entering = sums_.crossing[k];
+    stage.again_ns = count(sums_.again[j] - sums_.again[k]);
     if (space_.memory && by_layer(space_.residency.recompute))
       stage.checkpoints = space_.checkpoints->between(frontiers_, k, j);
     return stage;
@@ -193,7 +208,7 @@ class Search {
     if (flushed_) {
       // All that is in front has to be done before, and behind.
       const double forward = count(sums_.forward[k]);
-      const double least = std::max(label.chain.end + forward,
+      const double least = std::max(label.chain.end() + forward,
                                     label.chain.span + forward + count(sums_.backward[k]));
       label.period = std::max(label.period, least / *flushed_);
     }

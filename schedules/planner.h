@@ -60,11 +60,12 @@ enum class BottleneckKind {
 /// What the formula finds one after the other in an iteration with a flush, in seconds: together
 /// the iteration, where no link is busy for longer.
 struct FlushShares {
-  double work_s = 0;        ///< Of the stage that has most: its forwards and backwards, or its
-                            ///< round trips.
-  double flush_s = 0;       ///< In front of it.
+  double work_s = 0;   ///< Of the stage that has most: its forwards and backwards, its round trips,
+                       ///< or what its link has to carry.
+  double flush_s = 0;  ///< In front of it.
   double all_reduce_s = 0;  ///< At the end.
   double update_s = 0;
+  BottleneckKind work_kind = BottleneckKind::compute;  ///< Compute, round trips, or a link.
 };
 
 /// The resource that the formula finds busy for the whole period; between two flushes, where
@@ -128,6 +129,10 @@ struct Plans {
   /// replica lists and, after each, the same with deeper warm-ups where they fit.
   std::vector<PlanCandidate> best;
   bool restricted = false;  ///< Not all cuts were searched: see kMostFrontiers.
+  /// The search saw two levels of links, of more the slowest of the outer ones.
+  bool sees_two_levels = false;
+  /// There was no search, or it found none: these are equal stages alone.
+  bool by_hand = false;
   std::uint32_t frontiers = 0;
   /// Above 0 not all plans could be told apart: at each cut those were passed over that are longer
   /// than others by at most this share.

@@ -23,6 +23,8 @@ struct Residency {
   /// Versions that each stage keeps; absent: one for each micro-batch in flight.
   std::optional<std::uint32_t> versions_kept;
   Recompute recompute = Recompute::none;
+  /// Only as many layers of a stage make activations again as its memory, which is given, needs.
+  bool as_few_as_fit = false;
   /// Each replica of a stage holds the optimizer state of its share of the parameters (ZeRO-1).
   bool sharded_optimizer = false;
 

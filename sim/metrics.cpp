@@ -88,7 +88,9 @@ SteadyState steady_state(const OpGraph& graph, const Trace& trace,
   if (steady.length.count() > 0) {
     Duration busy{};
     for (const auto& list : nodes) busy += busy_within(graph, trace, list, begin, end);
-    steady.bubble_fraction = 1.0 - seconds(busy) / (seconds(steady.length) * graph.slots());
+    // Not below 0 by rounding, where no device is ever idle.
+    steady.bubble_fraction =
+        std::max(0.0, 1.0 - seconds(busy) / (seconds(steady.length) * graph.slots()));
   }
   return steady;
 }

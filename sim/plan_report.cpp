@@ -84,7 +84,10 @@ std::string warm_ups(const PlanCandidate& plan) {
 
 /// "work 20.1 ms, filling and emptying 3 ms": what the formula finds one after the other.
 std::string flush_text(const FlushShares& flush) {
-  std::string text = "work " + time_text(flush.work_s);
+  std::string text = flush.work_kind == BottleneckKind::round_trip ? "round trips "
+                     : flush.work_kind == BottleneckKind::link     ? "transfers "
+                                                                   : "work ";
+  text += time_text(flush.work_s);
   const auto add = [&](const char* name, double time_s) {
     if (time_s >= 1e-9) text += fmt::format(", {} {}", name, time_text(time_s));
   };
@@ -168,12 +171,26 @@ std::string to_table(const Scenario& scenario, const Planning& planning) {
         "were searched ({} of them)\n",
         planning.plans.frontiers);
   }
+  if (planning.plans.sees_two_levels) {
+    text +=
+        "\nnote: the search saw two levels of links, the innermost and the slowest of the others; "
+        "times and simulations are of all\n";
+  }
   if (planning.plans.slack > 0) {
     text += fmt::format(
-        "\nnote: there are too many plans to compare them all: of those that end alike the "
-        "shortest "
-        "were followed, told apart from {} % on\n",
+        "\nnote: there are too many plans to compare them all: those within {} % of each other "
+        "were "
+        "not told apart by the search, so that a better one may be missing\n",
         100 * planning.plans.slack);
+  }
+  if (!planning.not_found.empty()) {
+    text += fmt::format("\nnote: by the formula {}; equal stages were simulated, and these do\n",
+                        planning.not_found);
+  }
+  if (scenario.plan.stages && !scenario.plan.is_planned()) {
+    text +=
+        "\nnote: plan.stages is that of the scenario's own partition and no bound here; "
+        "plan.partition=pipedream plan.stages=N is one\n";
   }
   const auto& stages = winner.candidate.stages;
   const bool replicated = std::any_of(stages.begin(), stages.end(),

@@ -56,6 +56,8 @@ Residency residency_of(const Scenario& scenario) {
   Residency residency;
   residency.window = schedule.rule->window;
   residency.recompute = schedule.recompute.kind;
+  residency.as_few_as_fit =
+      schedule.recompute.as_few_as_fit() && scenario.cluster.memory.has_value();
   residency.sharded_optimizer = scenario.sharded_optimizer;
   if (!schedule.asynchronous()) {
     residency.micro_batches = schedule.micro_batches;
@@ -134,13 +136,64 @@ void add_new(PlanCandidate plan, std::vector<PlanCandidate>& candidates) {
   if (is_new) candidates.push_back(std::move(plan));
 }
 
+/// How much is simulated beside the formula's own candidates.
+class Budget {
+ public:
+  /// Whether there is room for one run more, and less of it from now on.
+  bool takes(const Scenario& scenario, const PlanCandidate& plan) {
+    // F and B of each stage and what follows from them; a few trials where layers are to fit.
+    const double runs = scenario.schedule.recompute.as_few_as_fit() ? 8 : 1;
+    const double ops = runs * 4.0 * static_cast<double>(plan.stages.size()) *
+                       scenario.schedule.micro_batches * scenario.schedule.mini_batches;
+    left_ -= ops + runs * 200.0 * (1 + plan.devices_used());
+    return left_ > 0;
+  }
+
+ private:
+  double left_ = 10e6;
+};
+
 /// The formula takes the longest chain of ops, and not how several get in each other's way, which
-/// uneven replicas do most: plans that one would write by hand are asked, too, where that takes no
-/// long simulations.
-void add_even(const PlannerInput& input, std::uint32_t micro_batches,
+/// uneven replicas do most: plans that one would write by hand are asked, too, as far as that takes
+/// no long simulations, those first that the formula finds best.
+void add_even(const Scenario& scenario, const PlannerInput& input, Budget budget,
               std::vector<PlanCandidate>& candidates) {
-  if (std::uint64_t{input.cluster.device_count()} * micro_batches > 1'000'000) return;
-  for (PlanCandidate& plan : even_plans(input)) add_new(std::move(plan), candidates);
+  std::vector<PlanCandidate> plans = even_plans(input);
+  std::stable_sort(plans.begin(), plans.end(), [](const PlanCandidate& a, const PlanCandidate& b) {
+    return a.period_s < b.period_s;
+  });
+  for (PlanCandidate& plan : plans) {
+    if (budget.takes(scenario, plan)) add_new(std::move(plan), candidates);
+  }
+}
+
+/// From a plan on to others that are one step away, as long as one is faster; all that were
+/// simulated join `known`. What the formula, which no run beats, finds no faster is not asked.
+void climb(const Scenario& scenario, const PlannerInput& input, SimulatedPlan plan, Budget& budget,
+           std::vector<SimulatedPlan>& known) {
+  for (bool is_better = true; is_better;) {
+    is_better = false;
+    std::vector<PlanCandidate> next = plans_next_to(input, plan.candidate);
+    std::stable_sort(next.begin(), next.end(), [](const PlanCandidate& a, const PlanCandidate& b) {
+      return a.period_s < b.period_s;
+    });
+    for (PlanCandidate& one : next) {
+      if (one.period_s >= plan.time_s * (1 - 1e-9)) break;
+      const Partition partition = one.partition();
+      if (std::any_of(known.begin(), known.end(), [&](const SimulatedPlan& other) {
+            return other.candidate.partition() == partition;
+          }))
+        continue;
+      if (!budget.takes(scenario, one)) return;
+      const auto simulated = simulate_candidate(scenario, one);
+      if (!simulated) continue;
+      known.push_back(*simulated);
+      if (!simulated->fits || simulated->time_s >= plan.time_s) continue;
+      plan = *simulated;
+      is_better = true;
+      break;
+    }
+  }
 }
 
 /// A name as a double-quoted YAML scalar.
@@ -203,7 +256,7 @@ Scenario with_plan(const Scenario& scenario, const PlanCandidate& candidate) {
 Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& options) {
   if (auto refused = refuse_scenario(scenario)) return *refused;
   SizedCosts costs = costs_at(scenario.model.profile, scenario.micro_batch_size);
-  // As few layers as fit are run again: none, in the time that the formula counts.
+  // Of as few as fit the formula counts how many that is.
   const RecomputeChoice& recompute = scenario.schedule.recompute;
   if (recompute.kind != Recompute::none && !recompute.as_few_as_fit()) {
     for (LayerCosts& layer : costs.layers) layer.backward.mean += layer.again().mean;
@@ -224,25 +277,39 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
                      .activation_transfers = plan.activation_transfers.value_or(
                          plan.cost_model == CostModel::calibrated),
                      .candidates = plan.candidates,
-                     .progress = options.progress};
+                     .progress = {}};
   if (plan.is_planned() && plan.stages)
     input.stages_at_most = static_cast<std::uint32_t>(plan.stages->value);
+  bool is_cancelled = false;
+  if (options.progress) {
+    input.progress = [&](double done) {
+      is_cancelled = !options.progress(done);
+      return !is_cancelled;
+    };
+  }
   auto plans = plumbline::plan(input);
-  if (!plans) return at_plan(scenario, plans.problems());
-  Planning planning{*std::move(plans), {}, plan.cost_model, {}, {}};
+  const bool is_flushed =
+      !scenario.schedule.asynchronous() && plan.cost_model == CostModel::calibrated;
+  const Diagnostics none_found = plans ? Diagnostics{} : at_plan(scenario, plans.problems());
+  if (!plans && (is_cancelled || !is_flushed)) return none_found;
+  // The formula's memory is an upper bound, and its search has an end: equal stages may do.
+  if (!plans) plans = plans_by_hand(input);
+  Planning planning{*std::move(plans), {}, plan.cost_model, {}, {}, {}};
+  if (!none_found.empty()) planning.not_found = none_found.front().message;
   if (!costs.estimated.empty()) planning.estimated.push_back(costs.estimated);
   if (!options.devices_at_most) planning.data_parallel_s = simulate_data_parallel(scenario);
 
-  if (!scenario.schedule.asynchronous() && plan.cost_model == CostModel::calibrated) {
-    add_even(input, scenario.schedule.micro_batches, planning.plans.best);
+  if (is_flushed) {
+    add_even(scenario, input, {}, planning.plans.best);
     // The straight plan that is told beside them is asked, too.
     if (planning.plans.straight) add_new(*planning.plans.straight, planning.plans.best);
   }
 
   // Simulation decides.
-  Diagnostics refused;
+  Diagnostics refused = none_found;
   for (const PlanCandidate& candidate : planning.plans.best) {
     auto simulated = simulate_candidate(scenario, candidate);
+    if (simulated && planning.plans.by_hand && !simulated->fits) continue;
     if (simulated) {
       planning.ranked.push_back(*std::move(simulated));
     } else if (refused.empty()) {
@@ -256,6 +323,17 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
   // The published formula's choice stays first: it is asked what it says.
   const auto first = planning.ranked.begin() + (plan.cost_model == CostModel::published ? 1 : 0);
   std::stable_sort(first, planning.ranked.end(), better);
+  if (is_flushed) {
+    constexpr std::size_t starts = 3;
+    const std::vector<SimulatedPlan> best(
+        planning.ranked.begin(), planning.ranked.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                               starts, planning.ranked.size())));
+    Budget budget;
+    for (const SimulatedPlan& start : best) {
+      if (start.fits) climb(scenario, input, start, budget, planning.ranked);
+    }
+    std::stable_sort(planning.ranked.begin(), planning.ranked.end(), better);
+  }
   if (planning.ranked.size() > std::max(1U, plan.candidates))
     planning.ranked.resize(std::max(1U, plan.candidates));
   return planning;

@@ -31,6 +31,7 @@ struct Planning {
   Plans plans;
   std::vector<SimulatedPlan> ranked;  ///< Best first; those that do not fit come last.
   CostModel cost_model = CostModel::calibrated;
+  std::string not_found;  ///< Why the search had none, where all are equal stages; "" = it had.
   /// Data parallelism over the whole cluster in a simulation, one micro-batch a device and update:
   /// its time per micro-batch. Nothing where the plan may not use all devices.
   std::optional<double> data_parallel_s;

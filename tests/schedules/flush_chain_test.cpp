@@ -22,8 +22,12 @@ std::vector<FlushStage> equal_stages(std::uint32_t p, std::uint32_t m) {
   std::vector<FlushStage> stages;
   stages.reserve(p);
   for (std::uint32_t s = 0; s < p; ++s)
-    stages.push_back(
-        {.forward = 10, .backward = 20, .step = 0, .own = m, .window = std::min(m, p - s)});
+    stages.push_back({.forward = 10,
+                      .backward = 20,
+                      .reduce = 0,
+                      .update = 0,
+                      .own = m,
+                      .window = std::min(m, p - s)});
   return stages;
 }
 
@@ -35,7 +39,7 @@ TEST_CASE("equal stages: filling and emptying take one micro-batch of every othe
       const FlushChain chain = chain_of(equal_stages(p, m));
       CHECK(chain.round_trip == p * 30);
       CHECK(chain.span == (m + p - 1) * 30);
-      CHECK(chain.end == chain.span);
+      CHECK(chain.end() == chain.span);
     }
   }
 }
@@ -49,10 +53,11 @@ TEST_CASE("one micro-batch in flight is one round trip after the other") {
 
 TEST_CASE(
     "a long first stage waits at the start and at the end, as far as nothing fills the time") {
-  const FlushStage last{.forward = 10, .backward = 20, .step = 0, .own = 6, .window = 1};
+  const FlushStage last{
+      .forward = 10, .backward = 20, .reduce = 0, .update = 0, .own = 6, .window = 1};
   // The round trip behind it takes 30. Four forwards of 25 after the first one fill that, and so do
   // four backwards of 50; one forward or none does not.
-  FlushStage first{.forward = 25, .backward = 50, .step = 0, .own = 6, .window = 5};
+  FlushStage first{.forward = 25, .backward = 50, .reduce = 0, .update = 0, .own = 6, .window = 5};
   CHECK(idle(first, 30) == 0);
   first.window = 2;
   CHECK(idle(first, 30) == 5);
@@ -76,15 +81,19 @@ TEST_CASE("a slow link is busy from the first output on, and the last one makes 
   CHECK(chain_of(stages, {.transfer = 1, .load = 6}).span == 7 * 30 + 2);
 }
 
-TEST_CASE("the step of any stage may be what ends last") {
+TEST_CASE("the all-reduce of any stage may be what ends last, and the longest update follows") {
   std::vector<FlushStage> stages = equal_stages(2, 3);
-  stages[1].step = 5;  // done long before the first stage is
-  CHECK(chain_of(stages).end == 4 * 30);
-  stages[1].step = 100;
-  CHECK(chain_of(stages).end == 10 + 3 * 30 + 100);
-  CHECK(chain_of(stages, {.transfer = 4, .load = 3 * 4}).end == 10 + 4 + 3 * 30 + 100);
-  stages[0].step = 1000;
-  CHECK(chain_of(stages).end == 4 * 30 + 1000);
+  stages[1].reduce = 5;  // done long before the first stage is
+  CHECK(chain_of(stages).end() == 4 * 30);
+  stages[1].reduce = 100;
+  CHECK(chain_of(stages).end() == 10 + 3 * 30 + 100);
+  CHECK(chain_of(stages, {.transfer = 4, .load = 3 * 4}).end() == 10 + 4 + 3 * 30 + 100);
+  stages[0].reduce = 1000;
+  CHECK(chain_of(stages).end() == 4 * 30 + 1000);
+  // Updates wait for all of that, and begin together.
+  stages[0].update = 7;
+  stages[1].update = 60;
+  CHECK(chain_of(stages).end() == 4 * 30 + 1000 + 60);
 }
 
 }  // namespace

@@ -178,8 +178,14 @@ class BruteForce {
       stages.push_back({ns(c.forward) + per_op, ns(c.backward) + per_op,
                         ns(c.update) / (input_.residency.sharded_optimizer ? r : 1) + per_op,
                         c.parameters, c.stepped, c.gradients, c.activation, costs.checkpoints(s, s),
-                        costs.crossing(s), partition.stages[s].devices});
+                        costs.crossing(s), partition.stages[s].devices, ns(c.again),
+                        s > 0 ? costs.crossing(s - 1) : Bytes{}});
       const std::uint32_t in_flight = input_.residency.in_flight(left, r);
+      if (input_.residency.as_few_as_fit) {
+        stages[s].backward_ns +=
+            again_that_fits_ns(stages[s], in_flight, *input_.cluster.memory, input_.residency,
+                               input_.optimizer_state * input_.residency.optimizer_share(r));
+      }
       HeldInputs inputs;
       if (s > 0) {
         inputs = {costs.crossing(s - 1), inputs_held(front_replicas, front_in_flight, r)};
@@ -343,6 +349,7 @@ TEST_CASE("the calibrated plan is the best of all that fit the memory, or says t
           layer.selective->activation = {dice.roll(0, layer.activation.count)};
         }
       }
+      residency.as_few_as_fit = by_layer(residency.recompute) && dice.roll(0, 1) == 0;
       if (dice.roll(0, 2) > 0) residency.micro_batches = dice.roll(1, 6);
       if (dice.roll(0, 2) > 0) residency.versions_kept = dice.roll(1, 2);
       if (!residency.micro_batches && residency.window(1, 1000) == 1000)
@@ -552,7 +559,9 @@ TEST_CASE("a server's card carries outputs, gradients and ring together") {
                                              .activation = {},
                                              .checkpoints = {},
                                              .crossing = {1'000},
-                                             .devices = {{0}, {1}, {2}}},
+                                             .devices = {{0}, {1}, {2}},
+                                             .again_ns = 0,
+                                             .entering = {}},
                                             {.forward_ns = 1,
                                              .backward_ns = 0,
                                              .update_ns = 0,
@@ -562,7 +571,9 @@ TEST_CASE("a server's card carries outputs, gradients and ring together") {
                                              .activation = {},
                                              .checkpoints = {},
                                              .crossing = {},
-                                             .devices = {{3}}}};
+                                             .devices = {{3}},
+                                             .again_ns = 0,
+                                             .entering = {}}};
   const FormulaTime time = formula_time(cluster, stages, {}, true);
   // Server 0 sends 2/3 of the outputs, and the ring: 2 x 2/3 x 3 kB in 3 micro-batches.
   CHECK(time.period_ns == doctest::Approx(2000.0 / 3 + 4000.0 / 3));
