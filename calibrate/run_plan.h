@@ -18,11 +18,11 @@ struct RunPlan {
     return pipeline.recomputed.empty() ? pipeline.partition.stages[stage].layers.size()
                                        : pipeline.recomputed[stage];
   }
-  /// Whether a stage runs its layers again one by one; of a rule for all stages.
+  /// Whether a stage runs any layer again under this kind of recomputation.
   bool runs_again(Recompute recompute, std::size_t stage) const {
     return recompute != Recompute::none && made_again(stage) > 0;
   }
-  /// Whether its last layer, which makes the output, is among them.
+  /// Whether its last layer, which makes the output, is among those.
   bool makes_output_again(Recompute recompute, std::size_t stage) const {
     return runs_again(recompute, stage) &&
            made_again(stage) == pipeline.partition.stages[stage].layers.size();

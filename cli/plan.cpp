@@ -66,7 +66,9 @@ void add_plan(CLI::App& app, int& exit_code) {
   command->add_option("--devices-at-most", arguments->devices_at_most, "leave the others free")
       ->check(CLI::Range(1, 10'000))
       ->type_name("N");
-  command->add_option("--candidates", arguments->candidates, "how many plans are simulated")
+  command
+      ->add_option("--candidates", arguments->candidates,
+                   "how many plans of the formula are simulated, and told")
       ->check(CLI::Range(1, 1'000))
       ->type_name("K");
   command->callback([arguments, &exit_code] {

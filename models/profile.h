@@ -68,7 +68,7 @@ struct LayerCosts {
     if (made_again == MadeAgain::all) return forward;
     return made_again == MadeAgain::selective && selective ? selective->forward : MeasuredTime{};
   }
-  /// The part of the activation that is made again, where not all but the output is.
+  /// The part of the activation that `selective` makes again; 0 for the others.
   Bytes selected() const {
     return made_again == MadeAgain::selective && selective ? selective->activation : Bytes{};
   }

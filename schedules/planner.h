@@ -131,7 +131,7 @@ struct Plans {
   bool restricted = false;  ///< Not all cuts were searched: see kMostFrontiers.
   /// The search saw two levels of links, of more the slowest of the outer ones.
   bool sees_two_levels = false;
-  /// There was no search, or it found none: these are equal stages alone.
+  /// The search found none: `best` is empty, for the caller to fill.
   bool by_hand = false;
   std::uint32_t frontiers = 0;
   /// Above 0 not all plans could be told apart: at each cut those were passed over that are longer

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "models/bug.h"
 #include "sim/predict.h"
 
 namespace plumbline {
@@ -102,20 +103,22 @@ Result<Scenario> fit_recomputation(Scenario scenario) {
     return scenario;
   };
 
-  // All of them, and none: who is where, and who needs any.
-  auto outcome = predicted(std::monostate());
+  // None of them, and all: who is where, and who needs any.
+  auto outcome = predicted(std::int64_t{0});
   if (!outcome) return outcome.problems();
   const std::size_t stages = outcome->pipeline.partition.stages.size();
   std::vector<Sharers> groups = sharers_of(*outcome);
-  if (!outcome->fits().value_or(true)) {
-    return settled(numbers(groups, stages, [](const Sharers& s) { return s.order.size(); }),
-                   "are all that there are, and do not suffice");
-  }
-  outcome = predicted(std::int64_t{0});
-  if (!outcome) return outcome.problems();
   for (Sharers& sharers : groups) {
     if (fits(*outcome, sharers)) sharers.most = 0;
     sharers.least = std::min<std::size_t>(1, sharers.most);
+  }
+  if (!outcome->fits().value_or(true)) {
+    const auto all = predicted(std::monostate());
+    if (!all) return all.problems();
+    if (!all->fits().value_or(true)) {
+      return settled(numbers(groups, stages, [](const Sharers& s) { return s.order.size(); }),
+                     "are all that there are, and do not suffice");
+    }
   }
 
   // Half of what is left, on all at once.
@@ -149,6 +152,7 @@ Result<Scenario> fit_recomputation(Scenario scenario) {
                            std::none_of(groups.begin(), groups.end(), [&](const Sharers& sharers) {
                              return lacks(sharers) && may_take(sharers);
                            });
+    PLUMBLINE_CHECK(outcome->pipeline.partition.stages.size() == stages, stages);
     is_done = true;
     for (Sharers& sharers : groups) {
       if (!may_take(sharers) || !(by_others || lacks(sharers))) continue;

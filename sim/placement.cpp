@@ -338,10 +338,8 @@ Result<Cut> cut_layers(const Scenario& scenario, const std::vector<LayerCosts>& 
   for (const LayerId layer : order) {
     const LayerCosts& cost = costs[layer.value];
     times.push_back(cost.forward.mean + cost.backward.mean);
-    // Which layers are run again follows from the stages, unless all are.
-    const RecomputeChoice& recompute = scenario.schedule.recompute;
-    if (recompute.kind != Recompute::none && !recompute.leaves_some())
-      times.back() += cost.again().mean;
+    // As if all layers were run again: which of them are follows from the stages.
+    if (scenario.schedule.recompute.kind != Recompute::none) times.back() += cost.again().mean;
   }
   return Cut{order, balanced_counts(times, stages)};
 }

@@ -76,6 +76,13 @@ std::string replicas(const PlanCandidate& plan) {
   return in_short(counts, '-');
 }
 
+std::string layer_counts(const PlanCandidate& plan) {
+  std::vector<std::uint32_t> counts;
+  for (const PlannedStage& stage : plan.stages)
+    counts.push_back(static_cast<std::uint32_t>(stage.layers.size()));
+  return in_short(counts, ',');
+}
+
 std::string warm_ups(const PlanCandidate& plan) {
   std::vector<std::uint32_t> depths;
   for (const PlannedStage& stage : plan.stages) depths.push_back(stage.warm_up);
@@ -104,11 +111,12 @@ std::string against_formula(double simulated_s, double formula_s) {
 
 std::string candidate_table(const Planning& planning) {
   Table table;
-  table.row({"config", "warm-up", "by formula", "simulated", "difference", "bottleneck"});
+  table.row({"config", "layers", "warm-up", "by formula", "simulated", "difference", "bottleneck"});
   for (const SimulatedPlan& plan : planning.ranked) {
     const double formula = plan.candidate.period_s;
-    table.row({replicas(plan.candidate), warm_ups(plan.candidate), time_text(formula),
-               time_text(plan.time_s), formula > 0 ? against_formula(plan.time_s, formula) : "-",
+    table.row({replicas(plan.candidate), layer_counts(plan.candidate), warm_ups(plan.candidate),
+               time_text(formula), time_text(plan.time_s),
+               formula > 0 ? against_formula(plan.time_s, formula) : "-",
                to_text(plan.candidate.bottleneck) + (plan.fits ? "" : "; does not fit")});
   }
   return table.print();
@@ -184,8 +192,8 @@ std::string to_table(const Scenario& scenario, const Planning& planning) {
         100 * planning.plans.slack);
   }
   if (!planning.not_found.empty()) {
-    text += fmt::format("\nnote: by the formula {}; equal stages were simulated, and these do\n",
-                        planning.not_found);
+    text +=
+        fmt::format("\nnote: {}; the peaks above are its upper bounds\n", not_found_note(planning));
   }
   if (scenario.plan.stages && !scenario.plan.is_planned()) {
     text +=

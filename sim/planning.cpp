@@ -40,7 +40,8 @@ std::optional<Diagnostic> refuse_scenario(const Scenario& scenario) {
     return input_error(recompute.layers_mark,
                        "a planned partition does not go with a number in "
                        "schedule.recompute_layers",
-                       "its stages are not known yet: schedule.recompute_layers: fit, or all");
+                       "its formula knows none, all, or as few as fit: schedule.recompute_layers: "
+                       "fit, or all");
   }
   if (scenario.copies > 1) {
     return input_error(scenario.plan.data_parallel.mark,
@@ -136,12 +137,12 @@ void add_new(PlanCandidate plan, std::vector<PlanCandidate>& candidates) {
   if (is_new) candidates.push_back(std::move(plan));
 }
 
-/// How much is simulated beside the formula's own candidates.
+/// How much is simulated beside the formula's own candidates: about a second.
 class Budget {
  public:
   /// Whether there is room for one run more, and less of it from now on.
   bool takes(const Scenario& scenario, const PlanCandidate& plan) {
-    // F and B of each stage and what follows from them; a few trials where layers are to fit.
+    // F and B of each stage and their transfers; some trials where layers are to fit, by halving.
     const double runs = scenario.schedule.recompute.as_few_as_fit() ? 8 : 1;
     const double ops = runs * 4.0 * static_cast<double>(plan.stages.size()) *
                        scenario.schedule.micro_batches * scenario.schedule.mini_batches;
@@ -150,14 +151,15 @@ class Budget {
   }
 
  private:
-  double left_ = 10e6;
+  double left_ = 10e6;  ///< Ops, or what takes as long as one.
 };
 
 /// The formula takes the longest chain of ops, and not how several get in each other's way, which
 /// uneven replicas do most: plans that one would write by hand are asked, too, as far as that takes
 /// no long simulations, those first that the formula finds best.
-void add_even(const Scenario& scenario, const PlannerInput& input, Budget budget,
+void add_even(const Scenario& scenario, const PlannerInput& input,
               std::vector<PlanCandidate>& candidates) {
+  Budget budget;
   std::vector<PlanCandidate> plans = even_plans(input);
   std::stable_sort(plans.begin(), plans.end(), [](const PlanCandidate& a, const PlanCandidate& b) {
     return a.period_s < b.period_s;
@@ -168,9 +170,12 @@ void add_even(const Scenario& scenario, const PlannerInput& input, Budget budget
 }
 
 /// From a plan on to others that are one step away, as long as one is faster; all that were
-/// simulated join `known`. What the formula, which no run beats, finds no faster is not asked.
+/// simulated join `known`. What the formula finds no faster is not asked: no run beats it, but
+/// where as few layers as fit are run again, of which it counts more than a simulation by an upper
+/// bound of the memory.
 void climb(const Scenario& scenario, const PlannerInput& input, SimulatedPlan plan, Budget& budget,
            std::vector<SimulatedPlan>& known) {
+  const double beaten_by = scenario.schedule.recompute.as_few_as_fit() ? 0.15 : 0;
   for (bool is_better = true; is_better;) {
     is_better = false;
     std::vector<PlanCandidate> next = plans_next_to(input, plan.candidate);
@@ -178,7 +183,7 @@ void climb(const Scenario& scenario, const PlannerInput& input, SimulatedPlan pl
       return a.period_s < b.period_s;
     });
     for (PlanCandidate& one : next) {
-      if (one.period_s >= plan.time_s * (1 - 1e-9)) break;
+      if (one.period_s * (1 - beaten_by) >= plan.time_s * (1 - 1e-9)) break;
       const Partition partition = one.partition();
       if (std::any_of(known.begin(), known.end(), [&](const SimulatedPlan& other) {
             return other.candidate.partition() == partition;
@@ -300,7 +305,7 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
   if (!options.devices_at_most) planning.data_parallel_s = simulate_data_parallel(scenario);
 
   if (is_flushed) {
-    add_even(scenario, input, {}, planning.plans.best);
+    add_even(scenario, input, planning.plans.best);
     // The straight plan that is told beside them is asked, too.
     if (planning.plans.straight) add_new(*planning.plans.straight, planning.plans.best);
   }
@@ -349,7 +354,15 @@ Result<Scenario> settle_plan(Scenario scenario) {
                   planning->winner().candidate.config(),
                   to_text(round_up(planning->winner().candidate.period_s * 1e9)),
                   to_text(round_up(planning->winner().time_s * 1e9))));
+  if (!planning->not_found.empty()) settled.notes.push_back(not_found_note(*planning));
   return fit_recomputation(std::move(settled));
+}
+
+std::string not_found_note(const Planning& planning) {
+  return fmt::format(
+      "by the formula {}; plans as one would write them by hand were simulated instead, and those "
+      "next to them",
+      planning.not_found);
 }
 
 std::string plan_yaml(const Scenario& scenario, const Planning& planning) {

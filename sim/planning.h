@@ -31,7 +31,7 @@ struct Planning {
   Plans plans;
   std::vector<SimulatedPlan> ranked;  ///< Best first; those that do not fit come last.
   CostModel cost_model = CostModel::calibrated;
-  std::string not_found;  ///< Why the search had none, where all are equal stages; "" = it had.
+  std::string not_found;  ///< Why the formula had none; "" = it had.
   /// Data parallelism over the whole cluster in a simulation, one micro-batch a device and update:
   /// its time per micro-batch. Nothing where the plan may not use all devices.
   std::optional<double> data_parallel_s;
@@ -52,6 +52,9 @@ Scenario with_plan(const Scenario& scenario, const PlanCandidate& candidate);
 /// The scenario with what it leaves open decided, and a note of each choice: a partition that is to
 /// be planned, the layers that are run again where these are to be as few as fit.
 Result<Scenario> settle_plan(Scenario scenario);
+
+/// What there is instead of the formula's plans. Requires: it had none.
+std::string not_found_note(const Planning& planning);
 
 /// The winner as a plan section that `plan: {file: ...}` reads.
 std::string plan_yaml(const Scenario& scenario, const Planning& planning);

@@ -169,9 +169,14 @@ Json flush(const PlanCandidate& plan) {
 }
 
 Json candidate(const SimulatedPlan& plan) {
+  Json layers = Json::array();
   Json warm_up = Json::array();
-  for (const PlannedStage& stage : plan.candidate.stages) warm_up.push_back(stage.warm_up);
+  for (const PlannedStage& stage : plan.candidate.stages) {
+    layers.push_back(stage.layers.size());
+    warm_up.push_back(stage.warm_up);
+  }
   return {{"config", plan.candidate.config()},
+          {"layers", layers},
           {"warm_up", warm_up},
           {"time_per_mini_batch_s", plan.candidate.period_s},
           {"simulated_time_per_mini_batch_s", plan.time_s},
@@ -202,6 +207,7 @@ std::string to_json(const Scenario& scenario, const Planning& planning, double p
       {"config", plan.config()},
       {"restricted", plans.restricted},
       {"slack", plans.slack},
+      {"not_found", planning.not_found.empty() ? Json(nullptr) : Json(planning.not_found)},
       {"stages", std::move(stages)},
       {"time_per_mini_batch_s", plan.period_s},
       {"simulated_time_per_mini_batch_s", winner.time_s},

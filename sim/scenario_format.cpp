@@ -149,8 +149,8 @@ const SectionFormat& schedule_format() {
            {"recompute_layers",
             {words({"all", "fit"}), count(0, kMostLayers), list({count(0, kMostLayers)}, 1)},
             "With recompute: layers or selective, how many layers of each stage make activations "
-            "again, from its first one on; a list: of each stage by itself; fit: as few as the "
-            "memory needs.",
+            "again, from its first one on in the model's order; a list: of each stage by itself; "
+            "fit: as few as the memory needs.",
             "all"},
            {"weights",
             {words({"stash", "vertical-sync", "none", "two"})},

@@ -289,11 +289,15 @@ class CopyBesideKernel {
 
   /// How long before the kernel the copy has ended, in ms; below 0, behind it. Errors: CudaError.
   double ahead(bool by_engine) {
-    constexpr std::int64_t kThreadsOfBlock = 1024;  // two blocks leave an SM no room for a third
+    int most = 0;  // threads on an SM; two blocks of half as many leave no room
+    CUdevice gpu = 0;
+    PLUMBLINE_CUDA(driver_, cuDeviceGet, &gpu, device_.ordinal);
+    PLUMBLINE_CUDA(driver_, cuDeviceGetAttribute, &most,
+                   CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, gpu);
     float milliseconds = 0;
     for (int round = 0; round < 2; ++round) {  // the first loads what there is to load
       cuda::launch(bare_queue(driver_, device_, device_.compute), "plumbline_spin",
-                   {2 * std::int64_t{device_.sms}}, kThreadsOfBlock, 0,
+                   {2 * std::int64_t{device_.sms}}, most / 2, 0,
                    static_cast<unsigned long long>(kSpinNanoseconds), times_.data());
       PLUMBLINE_CUDA(driver_, cuEventRecord, ends_[1], device_.compute);
       const CUdeviceptr to = memory_.data() + kBytes;

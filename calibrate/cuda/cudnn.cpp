@@ -84,6 +84,15 @@ std::string to_text(ElementType type, const CudaConvolution& c) {
 // Plans.
 
 /// The descriptors of a shape, and the algorithms that were chosen for it.
+namespace {
+
+/// The first error other than that something is not supported.
+void note(const CudnnError& error, std::string& first) {
+  if (first.empty() && error.status() != cudnn::kNotSupported) first = error.what();
+}
+
+}  // namespace
+
 class CudnnConvolutions::Plan {
  public:
   Plan(const Cudnn& library, ElementType type, const CudaConvolution& shape)
@@ -172,10 +181,6 @@ void CudnnConvolutions::try_on(const CudaQueue& queue) const {
   PLUMBLINE_CUDA(*queue.driver, cuStreamSynchronize, queue.stream);
 }
 
-void CudnnConvolutions::note(const CudnnError& error) {
-  if (trouble_.empty() && error.status() != cudnn::kNotSupported) trouble_ = error.what();
-}
-
 void CudnnConvolutions::prepare(const CudaQueue& queue, ElementType type,
                                 const CudaConvolution& shape) {
   if (plans_.contains({type, shape})) return;
@@ -206,13 +211,14 @@ void CudnnConvolutions::prepare(const CudaQueue& queue, ElementType type,
 /// What the library could do, if anything.
 std::vector<cudnn::AlgorithmEstimate> CudnnConvolutions::estimates(ElementType type,
                                                                    const Plan& plan,
-                                                                   std::size_t pass) {
+                                                                   std::size_t pass,
+                                                                   std::string& failed) const {
   std::array<cudnn::AlgorithmEstimate, kMostEstimates> found{};
   int count = 0;
   try {
     estimate(type, plan, pass, found.data(), count);
   } catch (const CudnnError& error) {
-    note(error);
+    note(error, failed);
     return {};
   }
   return {found.begin(), found.begin() + count};
@@ -247,7 +253,8 @@ void CudnnConvolutions::estimate(ElementType type, const Plan& plan, std::size_t
 /// to less, else an algorithm has the kind of arithmetic that it was estimated with.
 void CudnnConvolutions::choose(const CudaQueue& queue, ElementType type, Plan& plan,
                                std::size_t pass, const Operands& operands) {
-  std::vector<cudnn::AlgorithmEstimate> fit = estimates(type, plan, pass);
+  std::string failed;
+  std::vector<cudnn::AlgorithmEstimate> fit = estimates(type, plan, pass, failed);
   fit.erase(std::remove_if(fit.begin(), fit.end(),
                            [](const cudnn::AlgorithmEstimate& estimate) {
                              return estimate.status != cudnn::kSuccess ||
@@ -278,12 +285,15 @@ void CudnnConvolutions::choose(const CudaQueue& queue, ElementType type, Plan& p
       chosen = text_of(estimate);
       if (chosen == known) break;
     } catch (const CudnnError& error) {  // estimates promise more than runs
-      note(error);
+      note(error, failed);
     } catch (const CudaError& error) {
       if (error.result() != CUDA_ERROR_OUT_OF_MEMORY) throw;
     }
   }
-  if (!plan.choices[pass]) choices_.erase(key_of(plan.text, pass, queue.sms));
+  if (!plan.choices[pass]) {
+    choices_.erase(key_of(plan.text, pass, queue.sms));
+    if (trouble_.empty()) trouble_ = std::move(failed);
+  }
   // One that got no room has left less than those that stay need.
   if (const auto& choice = plan.choices[pass]) needed_ = std::max(needed_, choice->memory);
   make_room(queue, needed_);

@@ -184,13 +184,12 @@ class CudnnConvolutions : public CudaConvolutions {
 
   const Plan& plan_of(ElementType type, const CudaConvolution& shape) const;
   std::vector<cudnn::AlgorithmEstimate> estimates(ElementType type, const Plan& plan,
-                                                  std::size_t pass);
+                                                  std::size_t pass, std::string& failed) const;
   /// Errors: CudnnError.
   void estimate(ElementType type, const Plan& plan, std::size_t pass,
                 cudnn::AlgorithmEstimate* found, int& count) const;
   void choose(const CudaQueue& queue, ElementType type, Plan& plan, std::size_t pass,
               const Operands& operands);
-  void note(const CudnnError& error);
   void enqueue(const CudaQueue& queue, const Plan& plan, std::size_t pass, const Choice& choice,
                const Operands& operands, bool adds) const;
   void make_room(const CudaQueue& queue, std::size_t bytes);

@@ -13,8 +13,8 @@ namespace plumbline {
 /// which it waits. `enqueue` enqueues it once. Errors: CudaError, and those of `enqueue`.
 double median_milliseconds(const CudaQueue& queue, const std::function<void()>& enqueue);
 
-/// Whether something that takes `time` is chosen before what takes `least`, and a library thinks
-/// better of: what differs by less differs from one calibration to the next.
+/// Whether something that takes `time` is chosen before what takes `least` and was asked first:
+/// what differs by less differs from one calibration to the next.
 inline bool is_clearly_faster(double time, double least) { return time < 0.98 * least; }
 
 /// What a queue's device runs at: a kernel of 0.2 ms counts its cycles.

@@ -84,6 +84,7 @@ struct FakeCudnn {
   bool starts = true;
   int alive = 0;  ///< Handles and descriptors.
   std::vector<Offer> offers = {{}};
+  cudnn::Status broken_by = cudnn::kNotSupported;  ///< What one says that does not run.
   std::vector<int> ran{};
   int math = -1;        ///< Of the last call.
   int asked_math = -1;  ///< With which algorithms were last asked for.
@@ -153,7 +154,7 @@ template <class Compute>
 cudnn::Status run(int algorithm, std::size_t bytes, const void* alpha, const void* beta,
                   cudnn::Tensor x, void* to, Compute&& compute) {
   const Offer& chosen = fake_cudnn.offers.at(static_cast<std::size_t>(algorithm));
-  if (!chosen.runs) return cudnn::kNotSupported;
+  if (!chosen.runs) return fake_cudnn.broken_by;
   REQUIRE(bytes >= chosen.memory);
   fake_cudnn.ran.push_back(algorithm);
   fake_cudnn.clock += chosen.milliseconds;
@@ -338,6 +339,17 @@ TEST_CASE("cudnn: the fastest of the algorithms that run and make the same bits 
                                      weight.data(), y.data(), x.data());
   CHECK(std::vector<int>(fake_cudnn.ran.end() - 3, fake_cudnn.ran.end()) ==
         std::vector<int>{3, 3, 3});
+}
+
+TEST_CASE("cudnn: what fails is trouble only where nothing else runs") {
+  for (const bool other_runs : {true, false}) {
+    FakeConvolutions fake;
+    fake_cudnn.offers = {{.runs = false}, {.runs = other_runs}};
+    fake_cudnn.broken_by = 5000;  // executing has failed
+    fake.prepare(kSomeShape);
+    CHECK(fake.convolutions->name().ends_with(" and plain kernels") == !other_runs);
+    CHECK(fake.convolutions->trouble().empty() == other_runs);
+  }
 }
 
 TEST_CASE("cudnn: fp32 stays fp32; elsewhere an algorithm has the arithmetic of its estimate") {

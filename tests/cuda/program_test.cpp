@@ -189,6 +189,36 @@ TEST_CASE("cuda: a program does every op once, behind all that the graph says it
   }
 }
 
+TEST_CASE("cuda: a stage that runs no layer again holds all, another what it makes again") {
+  for (const char* schedule : {"1f1b", "zb-h1"}) {
+    CAPTURE(schedule);
+    Subject subject =
+        subject_of(devices(2, std::string("name: ") + schedule + ", micro_batches: 4"));
+    subject.pipeline.recomputed = {1, 0};
+    const auto made = program_of(subject, nodes_by_slot(subject.graph),
+                                 {Recompute::layers, subject.scenario.schedule.updates, false});
+    REQUIRE(made.program);
+    std::size_t passes = 0;
+    for (const CudaStep& step : made.program->steps) {
+      if (step.kept == kNone32) continue;
+      ++passes;
+      const bool again = made.program->stages[step.on].stage == 0;
+      const bool in_turn =
+          step.kind == CudaStep::Kind::forward || step.kind == CudaStep::Kind::backward;
+      const std::size_t bytes = !again    ? kSizes.kept
+                                : in_turn ? kSizes.again
+                                          : kSizes.again_at_once;
+      CHECK(made.program->blocks[step.kept].bytes >= bytes);
+      CHECK((step.checkpoints != kNone32) == again);
+      CHECK((step.kept_in != KeptIn::kept) == again);
+      const bool begins =
+          step.kind == CudaStep::Kind::backward || step.kind == CudaStep::Kind::backward_input;
+      CHECK(step.makes_again == (again && begins));
+    }
+    CHECK(passes >= 16);
+  }
+}
+
 TEST_CASE("cuda: whoever uses a block knows that all before it have ended with it") {
   for (const std::string& rest : plans()) {
     for (const Way& way : kWays) {

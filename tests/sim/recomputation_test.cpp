@@ -79,7 +79,7 @@ TEST_CASE("the first layers of a stage are run again, the others keep what they 
 
 /// A chain of layers of all sizes, some with `selective`, on three devices.
 std::string random_text(std::uint64_t seed, const std::string& recompute,
-                        const std::string& memory = "") {
+                        const std::string& memory = "", const std::string& partition = "even") {
   Dice dice(seed);
   std::string text = "version: 1\nmodel:\n  layers:\n";
   const std::int64_t layers = dice.roll(6, 12);
@@ -96,12 +96,14 @@ std::string random_text(std::uint64_t seed, const std::string& recompute,
   const char* const schedules[] = {"gpipe",     "1f1b",  "eager-1f1b", "naive",
                                    "pipedream", "zb-h1", "zb-v",       "interleaved-1f1b"};
   const std::int64_t schedule = dice.roll(0, 7);
-  return text +
-         fmt::format(
-             "cluster: {{devices: 3, link: {{bandwidth: {} GB/s}}{}}}\nplan: {{stages: {}}}\n"
-             "schedule: {{name: {}, micro_batches: {}, {}}}\n",
-             dice.roll(1, 20), memory.empty() ? memory : ", memory: " + memory,
-             schedule < 6 ? 3 : 6, schedules[schedule], 3 * dice.roll(1, 3), recompute);
+  return text + fmt::format(
+                    "cluster: {{devices: 3, link: {{bandwidth: {} GB/s}}{}}}\nplan: {{stages: {}, "
+                    "partition: "
+                    "{}}}\n"
+                    "schedule: {{name: {}, micro_batches: {}, {}}}\n",
+                    dice.roll(1, 20), memory.empty() ? memory : ", memory: " + memory,
+                    schedule < 6 ? 3 : 6, partition, schedules[schedule], 3 * dice.roll(1, 3),
+                    recompute);
 }
 
 bool same_memory(const Outcome& a, const Outcome& b) {
@@ -139,6 +141,11 @@ TEST_CASE("none of the layers is no recomputation, all are all, and more take no
           CHECK(some.memory[slot].peak.activations <= none.memory[slot].peak.activations);
       }
       CHECK(all.metrics.makespan >= before);
+      // Where stages are cut by time, a number of all is all, too.
+      CHECK(predicted(
+                random_text(seed, "recompute: " + how + ", recompute_layers: 12", "", "balanced"))
+                .metrics.makespan ==
+            predicted(random_text(seed, "recompute: " + how, "", "balanced")).metrics.makespan);
     }
   }
 }
@@ -151,18 +158,20 @@ TEST_CASE("as few as fit: one layer fewer on a device hardly ever fits there") {
     CAPTURE(seed);
     Dice dice(seed + 1000);
     const std::string how = dice.roll(0, 1) == 0 ? "layers" : "selective";
+    const std::string cut = dice.roll(0, 1) == 0 ? "even" : "balanced";
     // Between what the most loaded device needs with all layers run again and with none.
     const auto most = [&](const std::string& recompute) {
       std::int64_t bytes = 0;
-      for (const DeviceMemory& device : predicted(random_text(seed, recompute)).memory)
+      for (const DeviceMemory& device : predicted(random_text(seed, recompute, "", cut)).memory)
         bytes = std::max(bytes, device.peak.sum().count);
       return bytes;
     };
     const std::int64_t least = most("recompute: " + how);
-    const std::int64_t room = std::max<std::int64_t>(1, most("recompute: none") - least);
+    const std::int64_t room =
+        std::max<std::int64_t>(1, most("recompute: " + how + ", recompute_layers: 0") - least);
     const std::string memory = fmt::format("{} B", least + dice.roll(-room / 8 - 1, room));
     const std::string fit = "recompute: " + how + ", recompute_layers: fit";
-    const auto settled = fit_recomputation(scenario_of(random_text(seed, fit, memory)));
+    const auto settled = fit_recomputation(scenario_of(random_text(seed, fit, memory, cut)));
     REQUIRE(settled);
     const auto& chosen = std::get<std::vector<std::int64_t>>(settled->schedule.recompute.layers);
     const Outcome outcome = predicted(*settled);
@@ -193,7 +202,7 @@ TEST_CASE("as few as fit: one layer fewer on a device hardly ever fits there") {
       if (*predicted(fewer).fits()) ++more_than_needed;
     }
     // It is faster than to run all again, or the same.
-    const Outcome all = predicted(random_text(seed, "recompute: " + how, memory));
+    const Outcome all = predicted(random_text(seed, "recompute: " + how, memory, cut));
     CHECK(outcome.metrics.makespan <= all.metrics.makespan);
     if (*all.fits()) CHECK(*outcome.fits());
   }
@@ -201,6 +210,16 @@ TEST_CASE("as few as fit: one layer fewer on a device hardly ever fits there") {
   CHECK(more_than_needed <= some / 50);
   CHECK(some > trials(200) / 2);
   CHECK(beyond > 0);
+}
+
+TEST_CASE("layers that hand on more than they keep fit best if none is run again") {
+  const auto settled = fit_recomputation(scenario_of(
+      "version: 1\nmodel: {uniform: {layers: 4, forward: 1 us, backward: 1 us, output: 100 B, "
+      "activation: 10 B}}\ncluster: {devices: 2, memory: 240 B}\n"
+      "schedule: {name: gpipe, micro_batches: 2, recompute: layers, recompute_layers: fit}\n"));
+  REQUIRE(settled);
+  CHECK(std::get<std::vector<std::int64_t>>(settled->schedule.recompute.layers) ==
+        std::vector<std::int64_t>{0, 0});
 }
 
 TEST_CASE("a stage in front holds more micro-batches and runs more layers again") {
@@ -230,6 +249,19 @@ TEST_CASE("the planner takes as few as fit, and no number") {
   };
   // Four stages of four layers: 16 GB on stage 0, so that two layers of it are run again.
   const double fit = planned("recompute: layers, recompute_layers: fit");
+  // The formula counts that: layers leave the stage in front.
+  PlanningOptions straight;
+  straight.straight = true;
+  const auto seen = plan_scenario(
+      scenario_of("version: 1\nmodel: {uniform: {layers: 64, forward: 2500 us, backward: 5 ms, "
+                  "output: 1 MB, activation: 250 MB, parameters: 1 MB}}\n"
+                  "cluster: {devices: 4, memory: 8 GB}\nplan: {stages: 4, partition: pipedream}\n"
+                  "schedule: {name: 1f1b, micro_batches: 16, recompute: layers, recompute_layers: "
+                  "fit}\n"),
+      straight);
+  REQUIRE(seen);
+  const auto& stages = seen->plans.best.front().stages;
+  CHECK(stages.front().layers.size() < stages.back().layers.size());
   CHECK(fit < planned("recompute: layers"));
   CHECK(problem_of("version: 1\nmodel: {uniform: {layers: 4, forward: 1 ms, backward: 2 ms}}\n"
                    "cluster: {devices: 2}\nplan: {partition: pipedream}\nschedule: {name: 1f1b, "

@@ -137,6 +137,9 @@ void add_gpu_calls(CudaDriver& driver) {
       case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
         *value = static_cast<int>(s.options.gpus[static_cast<std::size_t>(device)].sms);
         return CUDA_SUCCESS;
+      case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+        *value = 2048;
+        return CUDA_SUCCESS;
       case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
         *value = 9;
         return CUDA_SUCCESS;
