@@ -1,0 +1,180 @@
+// Many streams at once, and a copy beside a kernel. SPDX-License-Identifier: MIT
+#include "calibrate/cuda/stream_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "calibrate/cuda/check.h"
+#include "calibrate/cuda/copy.h"
+#include "calibrate/cuda/events.h"
+#include "calibrate/cuda/launch.h"
+#include "calibrate/cuda/scratch.h"
+
+namespace plumbline {
+namespace {
+
+/// As many streams on each device as a pipeline has there, a small kernel spinning on each.
+class SpinningStreams {
+ public:
+  explicit SpinningStreams(CudaDevices& devices) : devices_(devices) {
+    try {
+      for (std::size_t i = 0; i < devices.all().size(); ++i) {
+        add(i, devices.all()[i].compute, /*is_own=*/false);
+        for (int sends = 0; sends < 2; ++sends) add(i, devices.new_urgent_stream(i), true);
+      }
+    } catch (...) {
+      close();
+      throw;
+    }
+  }
+  ~SpinningStreams() { close(); }
+  SpinningStreams(const SpinningStreams&) = delete;
+  SpinningStreams& operator=(const SpinningStreams&) = delete;
+
+  std::size_t size() const { return streams_.size(); }
+
+  /// For how long all of them spin at the same time, in ns. Errors: CudaError.
+  std::uint64_t together() {
+    for (const Stream& one : streams_) {
+      cuda::launch(queue_of(one), "plumbline_spin", {}, 1, 0,
+                   static_cast<unsigned long long>(kSpinNanoseconds), one.times.data());
+    }
+    std::uint64_t begin = 0;
+    std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
+    for (const Stream& one : streams_) {
+      std::uint64_t times[2] = {};
+      const CudaQueue queue = queue_of(one);
+      PLUMBLINE_CUDA(devices_.driver(), cuMemcpyDtoHAsync, times, one.times.data(), sizeof times,
+                     queue.stream);
+      PLUMBLINE_CUDA(devices_.driver(), cuStreamSynchronize, queue.stream);
+      begin = std::max(begin, times[0]);
+      end = std::min(end, times[1]);
+    }
+    return end > begin ? end - begin : 0;
+  }
+
+ private:
+  struct Stream {
+    std::size_t device = 0;
+    CUstream stream = nullptr;
+    bool is_own = false;
+    CudaScratch times;
+  };
+
+  void add(std::size_t device, CUstream stream, bool is_own) {
+    streams_.push_back({device, stream, is_own, {}});
+    PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, devices_.all()[device].context);
+    streams_.back().times = CudaScratch(devices_.driver(), 2 * sizeof(std::uint64_t));
+  }
+  /// Makes its context current.
+  CudaQueue queue_of(const Stream& one) const {
+    const CudaDevice& device = devices_.all()[one.device];
+    PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, device.context);
+    return bare_queue(devices_.driver(), device, one.stream);
+  }
+  void close() noexcept {
+    for (Stream& one : streams_) {
+      devices_.driver().cuCtxSetCurrent(devices_.all()[one.device].context);
+      one.times = {};
+      if (one.is_own) devices_.driver().cuStreamDestroy(one.stream);
+    }
+    devices_.driver().cuCtxSetCurrent(nullptr);
+  }
+
+  CudaDevices& devices_;
+  std::vector<Stream> streams_;
+};
+
+/// A copy on a stream of its own, beside a kernel that fills the SMs of a device.
+class CopyBesideKernel {
+ public:
+  CopyBesideKernel(CudaDevices& devices, std::size_t device)
+      : driver_(devices.driver()),
+        device_(devices.all()[device]),
+        stream_(devices.new_urgent_stream(device)) {
+    try {
+      PLUMBLINE_CUDA(driver_, cuCtxSetCurrent, device_.context);
+      memory_ = CudaScratch(driver_, 2 * kBytes);
+      times_ = CudaScratch(driver_, 2 * sizeof(std::uint64_t));
+      ends_ = CudaEvents(driver_, 2, CU_EVENT_DEFAULT);
+    } catch (...) {
+      close();
+      throw;
+    }
+  }
+  ~CopyBesideKernel() { close(); }
+  CopyBesideKernel(const CopyBesideKernel&) = delete;
+  CopyBesideKernel& operator=(const CopyBesideKernel&) = delete;
+
+  /// How long before the kernel the copy has ended, in ms; below 0, behind it. Errors: CudaError.
+  double ahead(bool by_engine) {
+    int most = 0;  // threads on an SM; two blocks of half as many leave no room
+    CUdevice gpu = 0;
+    PLUMBLINE_CUDA(driver_, cuDeviceGet, &gpu, device_.ordinal);
+    PLUMBLINE_CUDA(driver_, cuDeviceGetAttribute, &most,
+                   CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, gpu);
+    float milliseconds = 0;
+    for (int round = 0; round < 2; ++round) {  // the first loads what there is to load
+      cuda::launch(bare_queue(driver_, device_, device_.compute), "plumbline_spin",
+                   {2 * std::int64_t{device_.sms}}, most / 2, 0,
+                   static_cast<unsigned long long>(kSpinNanoseconds), times_.data());
+      PLUMBLINE_CUDA(driver_, cuEventRecord, ends_[1], device_.compute);
+      const CUdeviceptr to = memory_.data() + kBytes;
+      if (!by_engine || !copy_beside_kernels(driver_, memory_.data(), to, kBytes, stream_))
+        PLUMBLINE_CUDA(driver_, cuMemcpyDtoDAsync, to, memory_.data(), kBytes, stream_);
+      PLUMBLINE_CUDA(driver_, cuEventRecord, ends_[0], stream_);
+      for (const CUevent end : {ends_[0], ends_[1]})
+        PLUMBLINE_CUDA(driver_, cuEventSynchronize, end);
+      PLUMBLINE_CUDA(driver_, cuEventElapsedTime, &milliseconds, ends_[0], ends_[1]);
+    }
+    return double{milliseconds};
+  }
+
+ private:
+  static constexpr std::size_t kBytes = std::size_t{1} << 20U;
+
+  void close() noexcept {
+    driver_.cuCtxSetCurrent(device_.context);
+    ends_ = {};
+    memory_ = {};
+    times_ = {};
+    driver_.cuStreamDestroy(stream_);
+    driver_.cuCtxSetCurrent(nullptr);
+  }
+
+  const CudaDriver& driver_;
+  const CudaDevice& device_;
+  CUstream stream_;
+  CudaScratch memory_;
+  CudaScratch times_;
+  CudaEvents ends_;
+};
+
+}  // namespace
+
+std::string streams_text(CudaDevices& devices) {
+  if (!devices.split()) return "";
+  SpinningStreams streams(devices);
+  return fmt::format("streams     {}, three on each device: {:.2f} of {} ms at the same time\n",
+                     streams.size(), static_cast<double>(streams.together()) * 1e-6,
+                     kSpinNanoseconds / 1'000'000);
+}
+
+std::string copies_text(CudaDevices& devices) {
+  if (!devices.split()) return "";
+  CopyBesideKernel copy(devices, 0);
+  const auto told = [](double ahead) {
+    return ahead > 0 ? fmt::format("{:.2f} ms before it", ahead)
+                     : fmt::format("{:.2f} ms behind it", -ahead);
+  };
+  return fmt::format(
+      "copies      of 1 MiB beside a kernel of {} ms that fills its device end {}; left to the "
+      "driver, {}\n",
+      kSpinNanoseconds / 1'000'000, told(copy.ahead(true)), told(copy.ahead(false)));
+}
+
+}  // namespace plumbline

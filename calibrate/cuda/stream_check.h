@@ -1,0 +1,20 @@
+// Whether what moves between parts of a GPU goes on beside their kernels.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+
+#include "calibrate/cuda/devices.h"
+
+namespace plumbline {
+
+/// For how long as many streams as a pipeline has on each device work at the same time: where they
+/// share connections, some wait for others. A line; "" unless the devices are parts of a GPU.
+/// Errors: CudaError.
+std::string streams_text(CudaDevices& devices);
+
+/// Whether a copy waits for a kernel that fills its device, made as runs make it and as the driver
+/// would; as above.
+std::string copies_text(CudaDevices& devices);
+
+}  // namespace plumbline
