@@ -95,7 +95,6 @@ Result<Scenario> fit_recomputation(Scenario scenario) {
     trial.schedule.recompute.layers = std::move(layers);
     return predict(trial, Evaluation::fastest);
   };
-
   const auto settled = [&](std::vector<std::int64_t> chosen, std::string_view why) {
     scenario.notes.push_back(
         fmt::format("schedule.recompute_layers: [{}] {}", fmt::join(chosen, ", "), why));

@@ -302,7 +302,7 @@ TEST_CASE("plans that one would write by hand are asked beside those of the form
       std::find_if(planning->ranked.begin(), planning->ranked.end(),
                    [](const SimulatedPlan& plan) { return plan.candidate.config() == "32-32"; });
   REQUIRE(by_hand != planning->ranked.end());
-  CHECK(planning->winner().time_s <= by_hand->time_s);
+  CHECK(planning->winner().time_s < by_hand->time_s);  // one that is some steps away from it
   CHECK(planning->plans.best.front().period_s < winner.period_s);
   CHECK(planning->winner().time_s < winner.period_s * 1.02);
 }
