@@ -131,7 +131,8 @@ class Pair {
     try {
       for (End& end : ends_) {
         use(devices_, end.device);
-        end.stream = devices_.new_urgent_stream(end.device);
+        end.own = CudaUrgentStream(devices_, end.device);
+        end.stream = end.own.get();
         end.events = CudaEvents(devices_.driver(), 2, CU_EVENT_DISABLE_TIMING);
       }
       while (!sizes.empty() && !take(sizes.back())) sizes.pop_back();
@@ -178,7 +179,8 @@ class Pair {
     explicit End(std::size_t on) : device(on) {}
 
     std::size_t device;
-    CUstream stream = nullptr;
+    CudaUrgentStream own;
+    CUstream stream = nullptr;  ///< The own one.
     CudaEvents events;
     CudaScratch memory;
   };
@@ -226,7 +228,6 @@ class Pair {
     host_.reset();
     for (End& end : ends_) {
       devices_.driver().cuCtxSetCurrent(devices_.all()[end.device].context);
-      if (end.stream != nullptr) devices_.driver().cuStreamDestroy(end.stream);
       end.events = {};
       end.memory = {};
     }

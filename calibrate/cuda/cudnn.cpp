@@ -170,15 +170,33 @@ CudnnConvolutions::~CudnnConvolutions() {
   library_.Destroy(handle_);
 }
 
-void CudnnConvolutions::try_on(const CudaQueue& queue) const {
+void CudnnConvolutions::try_on(const CudaQueue& queue) {
   const Plan plan(library_, ElementType::fp32, {1, 1, 1, 1, 1});
   const CudaScratch numbers(*queue.driver, 3 * sizeof(float));
   const Operands operands{numbers.data(), numbers.data() + sizeof(float),
                           numbers.data() + 2 * sizeof(float)};
   PLUMBLINE_CUDA(*queue.driver, cuMemsetD8Async, numbers.data(), 0, 3 * sizeof(float),
                  queue.stream);
-  enqueue(queue, plan, kForwardPass, {0, cudnn::kFmaMath, 0}, operands, /*adds=*/false);
+  std::array<cudnn::AlgorithmEstimate, kMostEstimates> found{};
+  int count = 0;
+  estimate(ElementType::fp32, plan, kForwardPass, found.data(), count);
+  std::optional<CudnnError> failed;
+  for (int i = 0; i < count; ++i) {
+    const cudnn::AlgorithmEstimate& estimate = found[static_cast<std::size_t>(i)];
+    if (estimate.status != cudnn::kSuccess || estimate.memory > kLikedWorkspace) continue;
+    try {
+      make_room(queue, estimate.memory);
+      enqueue(queue, plan, kForwardPass, {estimate.algorithm, cudnn::kFmaMath, estimate.memory},
+              operands, /*adds=*/false);
+      PLUMBLINE_CUDA(*queue.driver, cuStreamSynchronize, queue.stream);
+      return;
+    } catch (const CudnnError& error) {  // another one may run
+      if (!failed) failed = error;
+    }
+  }
   PLUMBLINE_CUDA(*queue.driver, cuStreamSynchronize, queue.stream);
+  if (failed) throw CudnnError(*failed);
+  plan.check(kPassCalls[kForwardPass], cudnn::kNotSupported);  // it offers nothing
 }
 
 void CudnnConvolutions::prepare(const CudaQueue& queue, ElementType type,

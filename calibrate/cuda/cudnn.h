@@ -152,9 +152,10 @@ class CudnnConvolutions : public CudaConvolutions {
   CudnnConvolutions(const CudnnConvolutions&) = delete;
   CudnnConvolutions& operator=(const CudnnConvolutions&) = delete;
 
-  /// Convolves a picture of one number on the queue's stream, and waits. Errors: CudnnError,
-  /// CudaError, where that does not go with this stream.
-  void try_on(const CudaQueue& queue) const;
+  /// Convolves a picture of one number on the queue's stream, and waits: by the first of the
+  /// algorithms that the library offers which runs. Errors: CudnnError, where none does; CudaError,
+  /// where that does not go with this stream.
+  void try_on(const CudaQueue& queue);
 
   /// Waits for the device. Errors: CudnnError; CudaError.
   void prepare(const CudaQueue& queue, ElementType type, const CudaConvolution& shape) override;

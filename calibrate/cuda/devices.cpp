@@ -51,9 +51,20 @@ class OpenDevices final : public CudaDevices {
   std::vector<CudaDevice>& all() override { return devices_; }
   std::string name() const override { return name_; }
   bool split() const override { return !greens_.empty(); }
-  CUstream new_urgent_stream(std::size_t device) const override {
+  CUstream take_urgent_stream(std::size_t device) override {
+    spare_streams_.resize(devices_.size());
+    std::vector<CUstream>& spare = spare_streams_[device];
+    if (!spare.empty()) {
+      const CUstream stream = spare.back();
+      spare.pop_back();
+      return stream;
+    }
+    spare.reserve(++urgent_streams_);  // so that giving back cannot fail
     const ContextScope scope(driver_, devices_[device].context);
     return new_stream(split() ? greens_[device] : nullptr, kMostUrgent);
+  }
+  void give_back(std::size_t device, CUstream stream) noexcept override {
+    spare_streams_[device].push_back(stream);
   }
 
   /// GPUs 0 to count - 1. Errors: CudaError.
@@ -76,6 +87,8 @@ class OpenDevices final : public CudaDevices {
   std::vector<CUdevice> retained_;
   std::vector<CUgreenCtx> greens_;  ///< Parallel to devices_, or empty.
   std::vector<CudaDevice> devices_;
+  std::vector<std::vector<CUstream>> spare_streams_;  ///< By device: urgent ones that nobody has.
+  std::size_t urgent_streams_ = 0;                    ///< That were ever opened.
   std::string name_;
 };
 
@@ -213,6 +226,9 @@ void OpenDevices::close() noexcept {
     if (device->context == nullptr) continue;
     driver_.cuCtxPushCurrent(device->context);
     device->kernels.reset();
+    const auto place = static_cast<std::size_t>(&*device - devices_.data());
+    if (place < spare_streams_.size())
+      for (const CUstream stream : spare_streams_[place]) driver_.cuStreamDestroy(stream);
     if (device->compute != nullptr) driver_.cuStreamDestroy(device->compute);
     CUcontext popped = nullptr;
     driver_.cuCtxPopCurrent(&popped);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "calibrate/cuda/driver.h"
@@ -46,9 +47,41 @@ class CudaDevices {
   virtual std::string name() const = 0;
   /// Whether they are parts of one GPU.
   virtual bool split() const = 0;
-  /// One more stream of a device, whose kernels go before those that wait on the compute stream.
-  /// The caller destroys it. Errors: CudaError.
-  virtual CUstream new_urgent_stream(std::size_t device) const = 0;
+  /// A stream of the device besides, whose kernels go before those that wait on the compute stream;
+  /// one that was given back, where there is one. One thread at a time. Errors: CudaError.
+  virtual CUstream take_urgent_stream(std::size_t device) = 0;
+  /// Requires: nothing is enqueued on it.
+  virtual void give_back(std::size_t device, CUstream stream) noexcept = 0;
+};
+
+/// An urgent stream while this lives. A GPU has few queues for streams, and one that was opened
+/// anew may get that of another which is in use: they would wait for each other. So streams stay
+/// with their devices. Requires: nothing is enqueued on it in the end.
+class CudaUrgentStream {
+ public:
+  CudaUrgentStream() = default;
+  CudaUrgentStream(CudaDevices& devices, std::size_t device)
+      : devices_(&devices), device_(device), stream_(devices.take_urgent_stream(device)) {}
+  ~CudaUrgentStream() {
+    if (stream_ != nullptr) devices_->give_back(device_, stream_);
+  }
+  CudaUrgentStream(CudaUrgentStream&& other) noexcept
+      : devices_(other.devices_),
+        device_(other.device_),
+        stream_(std::exchange(other.stream_, nullptr)) {}
+  CudaUrgentStream& operator=(CudaUrgentStream&& other) noexcept {
+    std::swap(devices_, other.devices_);
+    std::swap(device_, other.device_);
+    std::swap(stream_, other.stream_);
+    return *this;
+  }
+
+  CUstream get() const { return stream_; }
+
+ private:
+  CudaDevices* devices_ = nullptr;
+  std::size_t device_ = 0;
+  CUstream stream_ = nullptr;
 };
 
 /// `count` devices: as many GPUs where there are so many (and `one_gpu` is not asked for), else GPU

@@ -2,6 +2,7 @@
 #include "calibrate/cuda/lanes.h"
 
 #include <map>
+#include <utility>
 
 #include "calibrate/cuda/launch.h"
 
@@ -13,7 +14,7 @@ CudaLanes::CudaLanes(CudaDevices& devices, const CudaProgram& program) : devices
       if (stream.sends) {
         add(stream.slot);
       } else {
-        push(stream.slot, devices.all()[stream.slot].compute, /*is_own=*/false);
+        push(stream.slot, devices.all()[stream.slot].compute);
       }
     }
   } catch (...) {
@@ -28,7 +29,6 @@ void CudaLanes::close() noexcept {
   for (Lane& lane : lanes_) {
     devices_.driver().cuCtxSetCurrent(devices_.all()[lane.slot].context);
     lane.ended = {};
-    if (lane.is_own) devices_.driver().cuStreamDestroy(lane.stream);
   }
 }
 
@@ -37,12 +37,14 @@ void CudaLanes::use(std::uint32_t slot) const {
 }
 
 std::size_t CudaLanes::add(std::uint32_t slot) {
-  push(slot, devices_.new_urgent_stream(slot), /*is_own=*/true);
+  CudaUrgentStream own(devices_, slot);
+  const CUstream stream = own.get();
+  push(slot, stream, std::move(own));
   return lanes_.size() - 1;
 }
 
-void CudaLanes::push(std::uint32_t slot, CUstream stream, bool is_own) {
-  lanes_.push_back({slot, stream, is_own, {}});
+void CudaLanes::push(std::uint32_t slot, CUstream stream, CudaUrgentStream own) {
+  lanes_.push_back({slot, stream, std::move(own), {}});
   use(slot);
   lanes_.back().ended = CudaEvents(devices_.driver(), 1, CU_EVENT_DISABLE_TIMING);
 }

@@ -42,11 +42,11 @@ class CudaLanes {
   struct Lane {
     std::uint32_t slot = 0;
     CUstream stream = nullptr;
-    bool is_own = false;
+    CudaUrgentStream own;  ///< Where it is not the compute stream.
     CudaEvents ended;
   };
 
-  void push(std::uint32_t slot, CUstream stream, bool is_own);
+  void push(std::uint32_t slot, CUstream stream, CudaUrgentStream own = {});
   void close() noexcept;
   void use(std::uint32_t slot) const;
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "calibrate/cuda/check.h"
@@ -23,8 +24,12 @@ class SpinningStreams {
   explicit SpinningStreams(CudaDevices& devices) : devices_(devices) {
     try {
       for (std::size_t i = 0; i < devices.all().size(); ++i) {
-        add(i, devices.all()[i].compute, /*is_own=*/false);
-        for (int sends = 0; sends < 2; ++sends) add(i, devices.new_urgent_stream(i), true);
+        add(i, devices.all()[i].compute);
+        for (int sends = 0; sends < 2; ++sends) {
+          CudaUrgentStream own(devices, i);
+          const CUstream stream = own.get();
+          add(i, stream, std::move(own));
+        }
       }
     } catch (...) {
       close();
@@ -61,12 +66,12 @@ class SpinningStreams {
   struct Stream {
     std::size_t device = 0;
     CUstream stream = nullptr;
-    bool is_own = false;
+    CudaUrgentStream own;  ///< Where it is not the compute stream.
     CudaScratch times;
   };
 
-  void add(std::size_t device, CUstream stream, bool is_own) {
-    streams_.push_back({device, stream, is_own, {}});
+  void add(std::size_t device, CUstream stream, CudaUrgentStream own = {}) {
+    streams_.push_back({device, stream, std::move(own), {}});
     PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, devices_.all()[device].context);
     streams_.back().times = CudaScratch(devices_.driver(), 2 * sizeof(std::uint64_t));
   }
@@ -80,7 +85,6 @@ class SpinningStreams {
     for (Stream& one : streams_) {
       devices_.driver().cuCtxSetCurrent(devices_.all()[one.device].context);
       one.times = {};
-      if (one.is_own) devices_.driver().cuStreamDestroy(one.stream);
     }
     devices_.driver().cuCtxSetCurrent(nullptr);
   }
@@ -95,7 +99,8 @@ class CopyBesideKernel {
   CopyBesideKernel(CudaDevices& devices, std::size_t device)
       : driver_(devices.driver()),
         device_(devices.all()[device]),
-        stream_(devices.new_urgent_stream(device)) {
+        own_(devices, device),
+        stream_(own_.get()) {
     try {
       PLUMBLINE_CUDA(driver_, cuCtxSetCurrent, device_.context);
       memory_ = CudaScratch(driver_, 2 * kBytes);
@@ -142,12 +147,12 @@ class CopyBesideKernel {
     ends_ = {};
     memory_ = {};
     times_ = {};
-    driver_.cuStreamDestroy(stream_);
     driver_.cuCtxSetCurrent(nullptr);
   }
 
   const CudaDriver& driver_;
   const CudaDevice& device_;
+  CudaUrgentStream own_;
   CUstream stream_;
   CudaScratch memory_;
   CudaScratch times_;

@@ -529,6 +529,30 @@ TEST_CASE("cudnn: it starts in the GPU's own context, or else in that of its str
   }
 }
 
+TEST_CASE("cudnn: it is tried with what it offers until something runs") {
+  FakeCuda fake;
+  const auto opened = open_cuda_devices(fake.driver(), 1, false);
+  REQUIRE(opened);
+  const CudaDevice& device = (*opened)->all().front();
+  const Cudnn functions = fake_cudnn_library();
+  CudaChoices choices;
+  Offer broken;
+  broken.runs = false;
+  Offer needy;
+  needy.memory = std::size_t{1} << 20;
+  fake_cudnn.offers = {broken, needy};
+  CHECK_NOTHROW(start_cudnn(fake.driver(), device, functions, choices));
+  CHECK(fake_cudnn.ran == std::vector{1});
+  for (const std::vector<Offer>& none : {std::vector{broken, broken}, std::vector<Offer>{}}) {
+    fake_cudnn.offers = none;
+    CHECK_THROWS_WITH_AS(start_cudnn(fake.driver(), device, functions, choices),
+                         "cudnnConvolutionForward: CUDNN_STATUS_NOT_SUPPORTED, for fp32 1x1x1x1 to "
+                         "1, kernel 1, stride 1, padding 0",
+                         CudnnError);
+  }
+  CHECK(fake_cudnn.alive == 0);
+}
+
 TEST_CASE("cudnn: a file that is not there, and one that is another library") {
   const auto missing = load_cudnn("/nowhere/libcudnn.so");
   REQUIRE_FALSE(missing);

@@ -38,9 +38,16 @@ TEST_CASE("cuda: one GPU is split into as many devices as asked for, and closed 
                            CudaError);
     }
     CHECK(fake.live() == "1 primary context, 4 green contexts, 4 modules, 4 streams");
-    const CUstream more = devices.new_urgent_stream(2);
-    CHECK(fake.live() == "1 primary context, 4 green contexts, 4 modules, 5 streams");
-    CHECK(fake.driver().cuStreamDestroy(more) == CUDA_SUCCESS);
+    CUstream before = nullptr;
+    {
+      const CudaUrgentStream more(devices, 2);
+      before = more.get();
+      CHECK(fake.live() == "1 primary context, 4 green contexts, 4 modules, 5 streams");
+      CHECK(CudaUrgentStream(devices, 2).get() != before);
+      CHECK(CudaUrgentStream(devices, 1).get() != before);
+    }
+    CHECK(CudaUrgentStream(devices, 2).get() == before);
+    CHECK(fake.live() == "1 primary context, 4 green contexts, 4 modules, 7 streams");
   }
   CHECK(fake.live().empty());
   CHECK(fake.faults().empty());

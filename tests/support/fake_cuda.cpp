@@ -69,17 +69,20 @@ FakeCuda::State::State(FakeOptions given)
     : options(std::move(given)),
       generation(++generations),
       kernels(proof_kernels(options)),
-      works(options.seed, options.one_at_a_time) {
+      works(options.works != nullptr
+                ? options.works
+                : std::make_shared<FakeAdversary>(options.seed, options.one_at_a_time)) {
   for (std::size_t gpu = 0; gpu < options.gpus.size(); ++gpu) {
     primaries.push_back(std::make_unique<FakeContext>());
     primaries.back()->gpu = static_cast<int>(gpu);
     primaries.back()->sms = options.gpus[gpu].sms;
   }
-  works.on_done = [this](const FakeWork& work) {
+  works->on_done = [this](const FakeWork& work) {
+    if (!options.keeps_books) return;
     const FakeTask& task = work.task;
     executions.push_back({task.what, task.gpu, task.first_sm, task.sms, work.begin, work.end});
   };
-  works.on_failure = [this](const std::string& text) {
+  works->on_failure = [this](const std::string& text) {
     faults.push_back("kernel: " + text);
     lost = CUDA_ERROR_LAUNCH_FAILED;
   };
@@ -113,7 +116,7 @@ CUresult FakeCuda::State::fault(const std::string& text, CUresult result) {
 }
 
 CUresult FakeCuda::State::finish(const FakeWorkPointer& work) {
-  works.finish(work);
+  works->finish(work);
   return lost.value_or(CUDA_SUCCESS);
 }
 
@@ -154,7 +157,8 @@ CUresult FakeCuda::State::allocate(CUdeviceptr* pointer, std::size_t size, int g
   }
   void* block = nullptr;
   if (posix_memalign(&block, 256, size) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  std::memset(block, 0xFF, size);  // NaN in every format: nobody reads what nobody wrote
+  if (options.keeps_books)
+    std::memset(block, 0xFF, size);  // NaN in every format: nobody reads what nobody wrote
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   allocations[address] = {size, gpu, pool, false};
   *pointer = static_cast<CUdeviceptr>(address);
@@ -166,7 +170,8 @@ void FakeCuda::State::release(CUdeviceptr pointer) {
   std::free(reinterpret_cast<void*>(pointer));  // NOLINT(performance-no-int-to-ptr)
 }
 
-std::uint64_t FakeCuda::State::copy_time(std::size_t size) const {
+FakeDemand FakeCuda::State::copy_time(const FakeTask& task, std::size_t size, bool on_sms) const {
+  if (options.copy_demand != nullptr) return options.copy_demand(size, task.sms, on_sms);
   return options.copy_nanoseconds + size / 64;
 }
 
@@ -196,7 +201,7 @@ void FakeCuda::fail(const std::string& call, int nth, CUresult result, bool lost
 
 std::uint64_t FakeCuda::now() const {
   const std::lock_guard lock(state_->mutex);
-  return state_->works.now;
+  return state_->works->now;
 }
 
 int FakeCuda::calls(std::string_view call) const {

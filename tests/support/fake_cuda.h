@@ -15,6 +15,9 @@
 
 namespace plumbline {
 
+class FakeWorks;
+struct FakeDemand;
+
 struct FakeGpu {
   std::string name = "Fake H100";
   unsigned sms = 132;
@@ -38,6 +41,17 @@ struct FakeOptions {
   bool leaves_partitions = false;        ///< Kernels run on all SMs, whatever their context.
   bool graphs_leave_partitions = false;  ///< Those of a graph do.
   bool one_at_a_time = false;            ///< No kernel runs beside another.
+  // Of a device that is to be like one, and too large to be computed:
+  /// Runs what is enqueued; null = an adversary, with the seed.
+  std::shared_ptr<FakeWorks> works = nullptr;
+  /// What a launch takes that has no duration of its own; null = kernel_nanoseconds.
+  std::function<FakeDemand(const std::string& kernel, const FakeLaunch&)> kernel_demand = nullptr;
+  /// What a copy or memset takes; null = copy_nanoseconds. `on_sms`: kernels of the driver do it.
+  std::function<FakeDemand(std::size_t bytes, unsigned sms, bool on_sms)> copy_demand = nullptr;
+  /// Whether a launch computes anything; null = every one does.
+  std::function<bool(const std::string& kernel, const FakeLaunch&)> is_computed = nullptr;
+  std::size_t most_moved = SIZE_MAX;  ///< Copies within the device of more bytes move nothing.
+  bool keeps_books = true;            ///< Memory begins as NaN, and executions() tells what ran.
 };
 
 /// Something that has run.

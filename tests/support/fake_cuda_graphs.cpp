@@ -52,23 +52,24 @@ CUresult end_capture(FakeCuda::State& s, FakeStream& origin, CUgraph* graph) {
 void launch(FakeCuda::State& s, FakeExec& exec, FakeStream& stream) {
   FakeTask by_itself = s.task(stream, "");
   by_itself.act = [takes = s.options.graph_nanoseconds](const FakeTask&, std::uint64_t) {
-    return takes;
+    return FakeDemand(takes);
   };
   const FakeWorkPointer begin =
-      s.works.add(std::move(by_itself), stream.lane, {stream.last, exec.last});
+      s.works->add(std::move(by_itself), stream.lane, {stream.last, exec.last});
   std::vector<FakeWorkPointer> works;
   for (const FakeNode& node : exec.nodes) {
     FakeTask task = node.task;
+    task.in_graph = true;
     if (s.options.graphs_leave_partitions) {
       task.first_sm = 0;
       task.sms = s.options.gpus[static_cast<std::size_t>(task.gpu)].sms;
     }
     std::vector<FakeWorkPointer> before{begin};
     for (const std::size_t earlier : node.after) before.push_back(works[earlier]);
-    works.push_back(s.works.add(std::move(task), node.lane, before));
+    works.push_back(s.works->add(std::move(task), node.lane, before));
   }
   works.push_back(begin);
-  stream.last = s.works.add(s.task(stream, ""), stream.lane, works);
+  stream.last = s.works->add(s.task(stream, ""), stream.lane, works);
   exec.last = stream.last;
 }
 

@@ -21,7 +21,7 @@ CUresult free_now(FakeCuda::State& s, CUdeviceptr pointer, bool is_host) {
   const auto found = s.allocations.find(static_cast<std::uintptr_t>(pointer));
   if (found == s.allocations.end() || (found->second.gpu < 0) != is_host || found->second.freed)
     return s.fault("bad_pointer: a free of what is not allocated", CUDA_ERROR_INVALID_VALUE);
-  s.works.finish_all();  // a free waits for the device
+  s.works->finish_all();  // a free waits for the device
   if (FakePool* const pool = found->second.pool) pool->used -= found->second.size;
   s.release(pointer);
   return s.lost.value_or(CUDA_SUCCESS);
@@ -29,25 +29,29 @@ CUresult free_now(FakeCuda::State& s, CUdeviceptr pointer, bool is_host) {
 
 /// A copy between two places that stay where they are until it runs.
 FakeTask copy_task(FakeCuda::State& s, const FakeStream& stream, CUdeviceptr to, bool to_device,
-                   CUdeviceptr from, bool from_device, std::size_t size) {
+                   CUdeviceptr from, bool from_device, std::size_t size, bool on_sms = false) {
   FakeTask task = s.task(stream, "copy");
-  task.act = [&s, to, to_device, from, from_device, size](const FakeTask&, std::uint64_t) {
+  task.act = [&s, to, to_device, from, from_device, size, on_sms](const FakeTask& now,
+                                                                  std::uint64_t) {
+    const bool within = to_device && from_device;
     // Checked again: something may have been freed before it ran.
     if ((!to_device || s.is_memory(to, size, "a copy to memory")) &&
-        (!from_device || s.is_memory(from, size, "a copy from memory")))
+        (!from_device || s.is_memory(from, size, "a copy from memory")) &&
+        (!within || size <= s.options.most_moved))
       std::memmove(bytes_at(to), bytes_at(from), size);
-    return s.copy_time(size);
+    return s.copy_time(now, size, on_sms);
   };
   return task;
 }
 
+/// `on_sms`: unless it is from one GPU to another.
 CUresult copy_on_device(FakeCuda::State& s, CUdeviceptr to, CUdeviceptr from, std::size_t size,
-                        CUstream handle) {
+                        CUstream handle, bool on_sms) {
   FakeStream* const stream = s.stream(handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (!s.is_memory(to, size, "a copy to memory") || !s.is_memory(from, size, "a copy from memory"))
     return CUDA_ERROR_INVALID_VALUE;
-  return s.enqueue(*stream, copy_task(s, *stream, to, true, from, true, size));
+  return s.enqueue(*stream, copy_task(s, *stream, to, true, from, true, size, on_sms));
 }
 
 CUresult set(FakeCuda::State& s, CUdeviceptr to, const void* value, std::size_t width,
@@ -58,12 +62,12 @@ CUresult set(FakeCuda::State& s, CUdeviceptr to, const void* value, std::size_t 
   const auto* const first = static_cast<const unsigned char*>(value);
   FakeTask task = s.task(*stream, "set");
   task.act = [&s, to, count, pattern = std::vector<unsigned char>(first, first + width)](
-                 const FakeTask&, std::uint64_t) {
+                 const FakeTask& now, std::uint64_t) {
     const std::size_t size = pattern.size() * count;
-    if (s.is_memory(to, size, "a memset"))
+    if (s.is_memory(to, size, "a memset") && size <= s.options.most_moved)
       for (std::size_t i = 0; i < count; ++i)
         std::memcpy(bytes_at(to) + i * pattern.size(), pattern.data(), pattern.size());
-    return s.copy_time(size);
+    return s.copy_time(now, size, true);
   };
   return s.enqueue(*stream, std::move(task));
 }
@@ -191,7 +195,7 @@ void add_pool_calls(CudaDriver& driver) {
       return s.fault("capture: an allocation", CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     CUresult result = s.allocate(pointer, size, pool->gpu, pool);
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-      s.works.finish_all();  // frees that are on their way
+      s.works->finish_all();  // frees that are on their way
       result = s.allocate(pointer, size, pool->gpu, pool);
     }
     if (result != CUDA_SUCCESS) return result;
@@ -216,7 +220,7 @@ void add_pool_calls(CudaDriver& driver) {
     FakeTask task = s.task(*stream, "free");
     task.act = [&s, pointer](const FakeTask&, std::uint64_t) {
       s.release(pointer);
-      return std::uint64_t{0};
+      return FakeDemand(0);
     };
     return s.enqueue(*stream, std::move(task));
   };
@@ -226,12 +230,12 @@ void add_copy_calls(CudaDriver& driver) {
   driver.cuMemcpyAsync = [](CUdeviceptr to, CUdeviceptr from, std::size_t size,
                             CUstream stream) -> CUresult {
     PLUMBLINE_FAKE_CALL(cuMemcpyAsync);
-    return copy_on_device(s, to, from, size, stream);
+    return copy_on_device(s, to, from, size, stream, true);
   };
   driver.cuMemcpyDtoDAsync = [](CUdeviceptr to, CUdeviceptr from, std::size_t size,
                                 CUstream stream) -> CUresult {
     PLUMBLINE_FAKE_CALL(cuMemcpyDtoDAsync);
-    return copy_on_device(s, to, from, size, stream);
+    return copy_on_device(s, to, from, size, stream, true);
   };
   driver.cuMemcpyBatchAsync = [](CUdeviceptr* to, CUdeviceptr* from, std::size_t* sizes,
                                  std::size_t count, CUmemcpyAttributes* how, std::size_t* firsts,
@@ -242,12 +246,13 @@ void add_copy_calls(CudaDriver& driver) {
     if (how->srcAccessOrder != CU_MEMCPY_SRC_ACCESS_ORDER_STREAM) return CUDA_ERROR_INVALID_VALUE;
     FakeStream* const found = s.stream(stream);
     if (found != nullptr && found->capture != nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    return copy_on_device(s, to[0], from[0], sizes[0], stream);
+    const bool on_sms = (how->flags & CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE) == 0;
+    return copy_on_device(s, to[0], from[0], sizes[0], stream, on_sms);
   };
   driver.cuMemcpyPeerAsync = [](CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext,
                                 std::size_t size, CUstream stream) -> CUresult {
     PLUMBLINE_FAKE_CALL(cuMemcpyPeerAsync);
-    return copy_on_device(s, to, from, size, stream);
+    return copy_on_device(s, to, from, size, stream, false);
   };
   driver.cuMemcpyDtoHAsync = [](void* to, CUdeviceptr from, std::size_t size,
                                 CUstream handle) -> CUresult {
@@ -273,11 +278,11 @@ void add_copy_calls(CudaDriver& driver) {
     // Pageable memory is read before the call returns.
     const auto* const first = static_cast<const unsigned char*>(from);
     FakeTask task = s.task(*stream, "copy");
-    task.act = [&s, to, staged = std::vector<unsigned char>(first, first + size)](const FakeTask&,
-                                                                                  std::uint64_t) {
+    task.act = [&s, to, staged = std::vector<unsigned char>(first, first + size)](
+                   const FakeTask& now, std::uint64_t) {
       if (s.is_memory(to, staged.size(), "a copy to memory"))
         std::memcpy(bytes_at(to), staged.data(), staged.size());
-      return s.copy_time(staged.size());
+      return s.copy_time(now, staged.size(), false);
     };
     return s.enqueue(*stream, std::move(task));
   };

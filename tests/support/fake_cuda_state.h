@@ -136,7 +136,8 @@ struct FakeCuda::State {
   CUresult allocate(CUdeviceptr* pointer, std::size_t size, int gpu, FakePool* pool);
   void release(CUdeviceptr pointer);
   std::size_t used(int gpu) const;
-  std::uint64_t copy_time(std::size_t size) const;
+  /// `on_sms`: it is one within a GPU that no copy engine does.
+  FakeDemand copy_time(const FakeTask& task, std::size_t size, bool on_sms) const;
 
   const FakeOptions options;
   const int generation;  ///< Of the fake drivers of this process.
@@ -150,7 +151,7 @@ struct FakeCuda::State {
   std::vector<std::string> faults;
   std::vector<FakeExecution> executions;
 
-  FakeWorks works;
+  const std::shared_ptr<FakeWorks> works;
   std::size_t lanes = 0;
   std::vector<std::unique_ptr<FakeContext>> primaries;  ///< One for each GPU.
   FakeObjects<FakeContext> greens;

@@ -24,10 +24,10 @@ std::optional<CUresult> refuse_captured(FakeCuda::State& s, const FakeStream& st
 }
 
 CUresult ask(FakeCuda::State& s, const FakeWorkPointer& work) {
-  if (work != nullptr && !work->done) s.works.step();
+  if (work != nullptr && !work->done) s.works->step();
   if (s.lost) return *s.lost;
   if (work != nullptr && !work->done) return CUDA_ERROR_NOT_READY;
-  if (work != nullptr) s.works.now = std::max(s.works.now, work->end);
+  if (work != nullptr) s.works->now = std::max(s.works->now, work->end);
   return CUDA_SUCCESS;
 }
 
@@ -95,7 +95,7 @@ void add_stream_calls(CudaDriver& driver) {
       return s.fault("wait_before_record: an event that no stream has recorded", CUDA_SUCCESS);
     if (stream->capture != nullptr || event->capture != nullptr)
       return wait_in_capture(s, *stream, *event);
-    stream->last = s.works.add(s.task(*stream, ""), stream->lane, {stream->last, event->work});
+    stream->last = s.works->add(s.task(*stream, ""), stream->lane, {stream->last, event->work});
     return CUDA_SUCCESS;
   };
 }
@@ -129,7 +129,7 @@ void add_event_calls(CudaDriver& driver) {
     event->capture = stream->capture;
     event->nodes = stream->tail;
     if (stream->capture != nullptr) return CUDA_SUCCESS;
-    stream->last = s.works.add(s.task(*stream, ""), stream->lane, {stream->last});
+    stream->last = s.works->add(s.task(*stream, ""), stream->lane, {stream->last});
     event->work = stream->last;
     return CUDA_SUCCESS;
   };
@@ -178,14 +178,18 @@ FakeTask launch_task(FakeCuda::State& s, const FakeStream& stream, const FakeFun
     launch.sms = now.sms;
     launch.begin = begin;
     const auto set = s.durations.find(now.what);
-    std::uint64_t took = s.options.kernel_nanoseconds;
+    FakeDemand demand = s.options.kernel_nanoseconds;
     if (set != s.durations.end()) {
-      took = set->second;
+      demand = set->second;
     } else if (kernel.duration != nullptr) {
-      took = kernel.duration(launch);
+      demand = kernel.duration(launch);
+    } else if (s.options.kernel_demand != nullptr) {
+      demand = s.options.kernel_demand(now.what, launch);
     }
-    if (kernel.run != nullptr) kernel.run(launch);
-    return took;
+    const bool computes =
+        s.options.is_computed == nullptr || s.options.is_computed(now.what, launch);
+    if (kernel.run != nullptr && computes) kernel.run(launch);
+    return demand;
   };
   return task;
 }
@@ -242,7 +246,7 @@ FakeTask FakeCuda::State::task(const FakeStream& stream, std::string what) const
 
 CUresult FakeCuda::State::enqueue(FakeStream& stream, FakeTask task) {
   if (stream.capture == nullptr) {
-    stream.last = works.add(std::move(task), stream.lane, {stream.last});
+    stream.last = works->add(std::move(task), stream.lane, {stream.last});
     return CUDA_SUCCESS;
   }
   if (stream.capture->spoilt) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;

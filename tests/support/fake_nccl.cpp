@@ -90,25 +90,29 @@ void meet(FakeCuda::State& s, const std::vector<Call>& calls, const char* what, 
   FakeTask task = s.task(*calls.front().stream, what);
   task.act = [&s, calls, time, act](const FakeTask&, std::uint64_t) {
     for (const Call& call : calls) {
-      if (!s.is_memory(call.memory, call.bytes, "a call of NCCL")) return time;
+      if (!s.is_memory(call.memory, call.bytes, "a call of NCCL")) return FakeDemand(time);
     }
     act();
-    return time;
+    return FakeDemand(time);
   };
-  const FakeWorkPointer work = s.works.add(std::move(task), calls.front().stream->lane, before);
+  const FakeWorkPointer work = s.works->add(std::move(task), calls.front().stream->lane, before);
   for (const Call& call : calls)
-    call.stream->last = s.works.add(s.task(*call.stream, ""), call.stream->lane, {work});
+    call.stream->last = s.works->add(s.task(*call.stream, ""), call.stream->lane, {work});
+}
+
+std::uint64_t time_of_copy(const FakeCuda::State& s, std::size_t bytes) {
+  return s.copy_time({}, bytes, false).nanoseconds;
 }
 
 void transfer(FakeCuda::State& s, const Call& send, const Call& receive) {
-  meet(s, {send, receive}, "transfer", s.copy_time(send.bytes), [send, receive] {
+  meet(s, {send, receive}, "transfer", time_of_copy(s, send.bytes), [send, receive] {
     std::memcpy(bytes_at(receive.memory), bytes_at(send.memory), send.bytes);
   });
 }
 
 void all_reduce(FakeCuda::State& s, const std::vector<Call>& calls) {
   const std::size_t ranks = calls.size();
-  const std::uint64_t time = 2 * (ranks - 1) * s.copy_time(calls.front().bytes / ranks);
+  const std::uint64_t time = 2 * (ranks - 1) * time_of_copy(s, calls.front().bytes / ranks);
   meet(s, calls, "all_reduce", time, [calls] {
     const int type = calls.front().type;
     const std::size_t width = type == nccl::kFloat ? sizeof(float) : sizeof(std::uint16_t);

@@ -10,18 +10,29 @@
 
 namespace plumbline {
 
-FakeWorks::FakeWorks(std::uint64_t seed, bool one_at_a_time)
+FakeDemand FakeWorks::act(const FakeWork& work) {
+  if (work.task.act == nullptr || broken_) return 0;
+  try {
+    return work.task.act(work.task, work.begin);
+  } catch (const std::exception& error) {
+    broken_ = true;
+    on_failure(work.task.what + ": " + error.what());
+    return 0;
+  }
+}
+
+FakeAdversary::FakeAdversary(std::uint64_t seed, bool one_at_a_time)
     : seed_(seed), one_at_a_time_(one_at_a_time) {}
 
-double FakeWorks::chance() { return random_uniform(seed_, drawn_++); }
+double FakeAdversary::chance() { return random_uniform(seed_, drawn_++); }
 
-double FakeWorks::rank(std::size_t lane) {
+double FakeAdversary::rank(std::size_t lane) {
   while (ranks_.size() <= lane) ranks_.push_back(chance());
   return ranks_[lane];
 }
 
-FakeWorkPointer FakeWorks::add(FakeTask task, std::size_t lane,
-                               const std::vector<FakeWorkPointer>& predecessors) {
+FakeWorkPointer FakeAdversary::add(FakeTask task, std::size_t lane,
+                                   const std::vector<FakeWorkPointer>& predecessors) {
   auto work = std::make_shared<FakeWork>();
   work->task = std::move(task);
   work->lane = lane;
@@ -39,22 +50,14 @@ FakeWorkPointer FakeWorks::add(FakeTask task, std::size_t lane,
   return work;
 }
 
-void FakeWorks::act(FakeWork& work) {
-  const FakeTask& task = work.task;
-  const bool waits_for_others = one_at_a_time_ && task.is_kernel;
+void FakeAdversary::run(FakeWork& work) {
+  const bool waits_for_others = one_at_a_time_ && work.task.is_kernel;
   if (waits_for_others) work.begin = std::max(work.begin, kernels_free_);
-  work.end = work.begin;
-  if (task.act == nullptr || broken_) return;
-  try {
-    work.end += task.act(task, work.begin);
-  } catch (const std::exception& error) {
-    broken_ = true;
-    on_failure(task.what + ": " + error.what());
-  }
+  work.end = work.begin + act(work).nanoseconds;
   if (waits_for_others) kernels_free_ = work.end;
 }
 
-void FakeWorks::step() {
+void FakeAdversary::step() {
   if (ready_.empty()) return;
   constexpr double kMindChanges = 0.125;
   if (chance() < kMindChanges) ranks_.clear();
@@ -63,7 +66,7 @@ void FakeWorks::step() {
     if (rank(ready_[i]->lane) > rank(ready_[first]->lane)) first = i;
   const FakeWorkPointer work = ready_[first];
   ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(first));
-  act(*work);
+  run(*work);
   work->done = true;
   if (!work->task.what.empty()) on_done(*work);
   for (const FakeWorkPointer& next : work->next) {
@@ -73,7 +76,7 @@ void FakeWorks::step() {
   work->next.clear();
 }
 
-void FakeWorks::finish(const FakeWorkPointer& work) {
+void FakeAdversary::finish(const FakeWorkPointer& work) {
   if (work == nullptr) return;
   while (!work->done) {
     PLUMBLINE_CHECK(!ready_.empty(), "the fake device waits for work that nothing can begin");
@@ -82,7 +85,7 @@ void FakeWorks::finish(const FakeWorkPointer& work) {
   now = std::max(now, work->end);
 }
 
-void FakeWorks::finish_all() {
+void FakeAdversary::finish_all() {
   while (!ready_.empty()) {
     const FakeWorkPointer work = ready_.front();
     finish(work);

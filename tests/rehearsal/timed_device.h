@@ -1,0 +1,89 @@
+// A device that takes its time: what is enqueued runs by the host's own clock, and streams compete
+// for SMs, memory and connections. SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <queue>
+#include <vector>
+
+#include "tests/support/fake_work.h"
+
+namespace plumbline {
+
+/// What a device is like. No figure of it was measured on one: they are of the size that such a
+/// device has, so that what depends on them is seen at all.
+struct TimedDevice {
+  double memory_bandwidth = 2.8e12;   ///< Bytes a second, of all together.
+  double bandwidth_of_sm = 40e9;      ///< That one SM can use.
+  std::uint64_t launch = 2500;        ///< From the host's call until it can begin, in ns.
+  std::uint64_t gap = 700;            ///< Between two kernels of a stream.
+  std::uint64_t crossing = 1400;      ///< From a stream to one that waits for it.
+  std::uint64_t gap_in_graph = 450;   ///< Between two nodes of a graph,
+  std::uint64_t node_crossing = 900;  ///< and where they were captured from two streams.
+  unsigned connections = 32;          ///< Streams beyond that share one.
+  unsigned most_pending = 1000;       ///< Launches of a stream; then the host waits.
+  double spread = 0.004;              ///< Of a kernel's time from launch to launch.
+};
+
+/// Work begins when its stream, the events before it, its launch and its connection let it, and
+/// goes on as fast as SMs and memory that others use, too, let it: progress is shared evenly among
+/// those that are under way, and told anew whenever one begins or ends. The host's clock is the
+/// machine's.
+class TimedWorks : public FakeWorks {
+ public:
+  TimedWorks(TimedDevice device, std::uint64_t seed);
+
+  /// Lets other threads of the host have their turn for some part of so long.
+  using Pause = std::function<void(std::chrono::nanoseconds)>;
+  void set_pause(Pause pause) { pause_ = std::move(pause); }
+
+  /// Waits where too much is pending on the lane.
+  FakeWorkPointer add(FakeTask task, std::size_t lane,
+                      const std::vector<FakeWorkPointer>& predecessors) override;
+  void finish(const FakeWorkPointer& work) override;
+  void finish_all() override;
+  void step() override { advance(host_time()); }
+
+ private:
+  struct Work;
+  using Pointer = std::shared_ptr<Work>;
+  struct Start {
+    std::uint64_t at = 0;
+    std::uint64_t number = 0;  ///< The order of what begins together.
+    Pointer work;
+    bool operator<(const Start& other) const {
+      return at != other.at ? at > other.at : number > other.number;
+    }
+  };
+
+  std::uint64_t host_time() const;
+  std::uint64_t between(const FakeWork& before, const FakeWork& after) const;
+  void ready(const Pointer& work);
+  /// All that begins or ends until then.
+  void advance(std::uint64_t until);
+  void begin(const Pointer& work);
+  void end(const Pointer& work);
+  void set_rates();
+  void wait_a_little();
+
+  const TimedDevice device_;
+  const std::uint64_t seed_;
+  const std::chrono::steady_clock::time_point zero_ = std::chrono::steady_clock::now();
+  Pause pause_ = [](std::chrono::nanoseconds) {};
+  std::uint64_t clock_ = 0;  ///< Until where the device has got, in ns.
+  std::uint64_t numbered_ = 0;
+  std::size_t open_ = 0;  ///< Not done.
+  std::priority_queue<Start> starts_;
+  std::vector<Pointer> running_;
+  std::vector<Pointer> last_on_;   ///< By connection.
+  std::vector<unsigned> pending_;  ///< Kernels, by lane.
+  static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+};
+
+}  // namespace plumbline
