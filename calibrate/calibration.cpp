@@ -53,11 +53,12 @@ struct Crew {
   std::uint32_t neighbours() const { return at_once - 1; }
 };
 
-/// The numbers of neighbours that are measured besides all: 0, 1, 3, 7, ...; what lies between them
-/// is interpolated.
+/// The numbers of neighbours that are measured besides all: 0, 1, 3, 7, ..., and all but one, as it
+/// is near there that memory has no more to give; what lies between them is interpolated.
 std::vector<std::uint32_t> neighbour_counts(std::uint32_t devices) {
   std::vector<std::uint32_t> counts;
   for (std::uint32_t size = 1; size < devices; size *= 2) counts.push_back(size - 1);
+  if (devices > 2 && counts.back() + 2 < devices) counts.push_back(devices - 2);
   return counts;
 }
 
@@ -444,9 +445,10 @@ Diagnostic failed_device(const std::runtime_error& error) {
 }
 
 void measure_between(CalibrationDevices& devices, const Network& network,
-                     const CalibrationOptions& options, Profile& profile) {
+                     const CalibrationOptions& options, Duration launch, Profile& profile) {
   profile.algorithms = devices.algorithms();
   profile.overheads = devices.overheads(network, options);
+  profile.overheads->per_op += launch;
   profile.links = devices.links(transfer_sizes(network, options), profile.overheads->hand_over);
 }
 

@@ -88,8 +88,16 @@ struct Calibration {
   /// more than there are devices. Empty where it was not measured.
   KindFactors in_flight;
 
+  /// What a launch of a pass takes besides its kernels, by how much its layers take longer one by
+  /// one than as one piece: it is in no layer's time, but in the overhead of every op.
+  Duration launch{};
+  /// How many times as long updates take where all devices update at once, against those among the
+  /// passes of others. Nothing where that was not measured.
+  std::optional<double> updates_at_once;
+
   /// A smaller relative change by neighbours is not told from what this machine does by itself, and
-  /// does not go into the profile: 1 %, twice the drift, or twice the noise, whichever is the most.
+  /// does not go into the profile: 0.5 %, twice the drift, or twice the noise, whichever is the
+  /// most.
   double least_slowdown() const;
   /// The same for in_flight, which is measured in turn with the rest, so that no drift is in it: 1
   /// %, or twice the noise of either.
@@ -213,8 +221,9 @@ Diagnostic failed_device(const std::runtime_error& error);
 
 /// Puts what belongs to no layer into the profile, after the walks: the algorithms of libraries,
 /// the overheads of a run on these devices, and their links, by sizes about those that the
-/// network's layers hand on. Errors: an exception of the devices.
+/// network's layers hand on. Every op has the launch of its pass as well. Errors: an exception of
+/// the devices.
 void measure_between(CalibrationDevices& devices, const Network& network,
-                     const CalibrationOptions& options, Profile& profile);
+                     const CalibrationOptions& options, Duration launch, Profile& profile);
 
 }  // namespace plumbline

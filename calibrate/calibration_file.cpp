@@ -179,10 +179,11 @@ class Parser {
     if (!device || *device > 0xffff) return not_a_number(device_word, "device");
     const std::string_view kind_word = word();
     const auto* const kind =
-        std::find_if(kAllPasses.begin(), kAllPasses.end(), [&](Pass candidate) {
+        std::find_if(kPassKinds.begin(), kPassKinds.end(), [&](Pass candidate) {
           return kind_word.size() == 1 && kind_word.front() == letter(candidate);
         });
-    if (kind == kAllPasses.end()) return not_a_number(kind_word, "kind of pass: F, B, I, W or U");
+    if (kind == kPassKinds.end())
+      return not_a_number(kind_word, "kind of pass: F, B, I, W, U or A");
     if (at_ >= line_.size())
       return error(line_.size(), "the times of the pass are missing", kDelete, 1);
     KeptPass pass{static_cast<std::uint32_t>(*device), {*kind, {}}, number_};

@@ -13,11 +13,38 @@ namespace {
 /// A clock that falls further than to this share is told.
 constexpr double kSteadyClock = 0.97;
 
+/// The median over stages and passes of what every launch of a pass takes: layers that are timed
+/// one by one have one each, a piece has one. Zero where passes are not timed as pieces.
+Duration launch_of(const std::vector<BatchSamples>& batches) {
+  std::vector<double> launches;
+  for (const BatchSamples& samples : batches) {
+    for (const StageSamples& stage : samples.stages) {
+      for (const Pass pass : {Pass::forward, Pass::backward}) {
+        if (stage.layers() < 2 || stage.piece(pass).empty() || stage.whole(pass).empty()) continue;
+        const auto mean = [](const std::vector<double>& all) {
+          return static_cast<double>(measured_time(all).mean.count());
+        };
+        launches.push_back((mean(stage.whole(pass)) - mean(stage.piece(pass))) /
+                           static_cast<double>(stage.layers() - 1));
+      }
+    }
+  }
+  if (launches.empty()) return {};
+  const auto middle = launches.begin() + static_cast<std::ptrdiff_t>(launches.size() / 2);
+  std::nth_element(launches.begin(), middle, launches.end());
+  return Duration{std::max<std::int64_t>(std::llround(*middle), 0)};
+}
+
+/// A pass without its launch, which is never most of it.
+double without(Duration launch, double pass) {
+  return std::max(pass - static_cast<double>(launch.count()), pass / 2);
+}
+
 /// The times of a stage's layers in one kind of pass, taken back to what the pass takes as one
-/// piece, where that was measured; `first` is its first layer. Updates are those of layers with
-/// parameters: what between the stamps of others passes is none.
+/// piece without its launch, where that was measured; `first` is its first layer. Updates are those
+/// of layers with parameters: what between the stamps of others passes is none.
 std::vector<MeasuredTime> times_of(const Network& network, const StageSamples& stage,
-                                   std::size_t first, Pass pass) {
+                                   std::size_t first, Pass pass, Duration launch) {
   std::vector<MeasuredTime> times;
   times.reserve(stage.layers());
   std::vector<double> means;
@@ -27,9 +54,11 @@ std::vector<MeasuredTime> times_of(const Network& network, const StageSamples& s
     const bool counts = pass != Pass::update || network.layers[first + i].parameter_count() > 0;
     means.push_back(counts ? static_cast<double>(times.back().mean.count()) : 0);
   }
-  if (stage.piece(pass).empty()) return times;
-  const auto piece = static_cast<double>(measured_time(stage.piece(pass)).mean.count());
-  const std::vector<double> factors = closing_factors(means, piece);
+  const bool is_one = stage.layers() == 1 && launch > Duration{};  // one layer is its own piece
+  if (stage.piece(pass).empty() && !is_one) return times;
+  const auto piece = static_cast<double>(
+      measured_time(is_one ? stage.whole(pass) : stage.piece(pass)).mean.count());
+  const std::vector<double> factors = closing_factors(means, without(launch, piece));
   for (std::size_t i = 0; i < times.size(); ++i) {
     const auto close = [&](Duration time) {
       return Duration{std::llround(static_cast<double>(time.count()) * factors[i])};
@@ -44,7 +73,7 @@ std::vector<MeasuredTime> times_of(const Network& network, const StageSamples& s
 }
 
 Measurement measurement_of(const Network& network, std::int64_t batch,
-                           const std::vector<StageSamples>& stages) {
+                           const std::vector<StageSamples>& stages, Duration launch) {
   Measurement measurement;
   measurement.batch = batch;
   measurement.layers.reserve(network.layers.size());
@@ -52,7 +81,7 @@ Measurement measurement_of(const Network& network, std::int64_t batch,
     std::array<std::vector<MeasuredTime>, kAllPasses.size()> times;
     for (const Pass pass : kAllPasses)
       times[static_cast<std::size_t>(pass)] =
-          times_of(network, stage, measurement.layers.size(), pass);
+          times_of(network, stage, measurement.layers.size(), pass, launch);
     for (std::size_t i = 0; i < stage.layers(); ++i) {
       const NetworkLayer& layer = network.layers[measurement.layers.size()];
       const auto time = [&](Pass pass) { return times[static_cast<std::size_t>(pass)][i]; };
@@ -70,8 +99,8 @@ Measurement measurement_of(const Network& network, std::int64_t batch,
   return measurement;
 }
 
-/// Each stage's layers as one piece.
-std::vector<Block> blocks_of(const std::vector<StageSamples>& stages) {
+/// Each stage's layers as one piece, without its launch.
+std::vector<Block> blocks_of(const std::vector<StageSamples>& stages, Duration launch) {
   std::vector<Block> blocks;
   blocks.reserve(stages.size());
   std::uint32_t next = 0;
@@ -79,7 +108,9 @@ std::vector<Block> blocks_of(const std::vector<StageSamples>& stages) {
     Block block;
     for (std::size_t i = 0; i < stage.layers(); ++i) block.layers.push_back({next++});
     const auto time = [&](Pass pass) {
-      return measured_time(stage.piece(pass).empty() ? stage.whole(pass) : stage.piece(pass)).mean;
+      const Duration mean =
+          measured_time(stage.piece(pass).empty() ? stage.whole(pass) : stage.piece(pass)).mean;
+      return Duration{std::llround(without(launch, static_cast<double>(mean.count())))};
     };
     block.forward = time(Pass::forward);
     block.backward = time(Pass::backward);
@@ -166,6 +197,31 @@ void add_slowdown(const Network& network, const BatchSamples& samples, std::uint
   }
 }
 
+/// Puts into calibration and profile what updates take where all devices update at once; what lies
+/// between none and all is on the line between them.
+void add_updates_at_once(const BatchSamples& samples, Calibration& calibration) {
+  double among_others = 0;
+  double at_once = 0;
+  for (const StageSamples& stage : samples.stages) {
+    if (stage.whole(Pass::update_at_once).empty()) return;
+    const auto time = [&](Pass pass) {
+      const std::vector<double>& piece = stage.piece(pass);
+      return static_cast<double>(
+          measured_time(piece.empty() ? stage.whole(pass) : piece).mean.count());
+    };
+    among_others += time(Pass::update);
+    at_once += time(Pass::update_at_once);
+  }
+  if (among_others <= 0) return;
+  const double factor = at_once / among_others;
+  calibration.updates_at_once = factor;
+  if (std::abs(factor - 1) < calibration.least_slowdown()) return;
+  std::vector<double>& list = calibration.model.profile.slowdown[std::string(kUpdatesAtOnce)];
+  const std::size_t all = samples.stages.size();
+  for (std::size_t k = 0; k < all; ++k)
+    list.push_back(1 + (factor - 1) * static_cast<double>(k) / static_cast<double>(all - 1));
+}
+
 /// Puts what was measured with one micro-batch in flight into calibration and profile; what lies
 /// between one and all is on the line between them.
 void add_in_flight(const Network& network, const BatchSamples& samples, std::uint32_t copies,
@@ -204,7 +260,7 @@ LayerGraph graph_of(const Network& network) {
 
 }  // namespace
 
-double Calibration::least_slowdown() const { return std::max({0.01, 2 * drift, 2 * noise}); }
+double Calibration::least_slowdown() const { return std::max({0.005, 2 * drift, 2 * noise}); }
 
 double Calibration::least_in_flight() const {
   return std::max({0.01, 2 * noise, 2 * noise_one_in_flight});
@@ -217,6 +273,7 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
   Model& model = calibration.model;
   model.name = network.name;
   model.graph = graph_of(network);
+  calibration.launch = launch_of(measured.batches);
   std::int64_t dropped = 0;
   std::string missing;
   for (const BatchSamples& samples : measured.batches) {
@@ -227,8 +284,9 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
       continue;
     }
     const std::vector<StageSamples> stages = pooled(samples.stages, options.copies);
-    model.profile.measurements.push_back(measurement_of(network, samples.batch, stages));
-    model.profile.blocks = blocks_of(stages);
+    model.profile.measurements.push_back(
+        measurement_of(network, samples.batch, stages, calibration.launch));
+    model.profile.blocks = blocks_of(stages, calibration.launch);
     if (const auto off = closure_of(samples);
         off && std::abs(*off) >= std::abs(calibration.closure.value_or(0)))
       calibration.closure = off;
@@ -239,6 +297,7 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
     add_slowdown(network, samples, options.copies,
                  calibration);  // of the last batch, when all noise is known
     add_in_flight(network, samples, options.copies, calibration);
+    if (&samples == &measured.batches.back()) add_updates_at_once(samples, calibration);
   }
   if (model.profile.measurements.empty()) {
     return input_error(mark, fmt::format("too much other work on this machine: {}", missing),

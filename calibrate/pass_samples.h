@@ -15,13 +15,27 @@
 
 namespace plumbline {
 
-/// The kinds of passes through a stage.
-enum class Pass : std::uint8_t { forward, backward, backward_input, backward_weight, update };
+/// The kinds of passes through a stage. An update stands among the passes of others, or all devices
+/// update at once, as behind a flush.
+enum class Pass : std::uint8_t {
+  forward,
+  backward,
+  backward_input,
+  backward_weight,
+  update,
+  update_at_once
+};
+/// Those without which there is no calibration.
 inline constexpr std::array<Pass, 5> kAllPasses = {
     Pass::forward, Pass::backward, Pass::backward_input, Pass::backward_weight, Pass::update};
+inline constexpr std::array<Pass, 6> kPassKinds = {Pass::forward,        Pass::backward,
+                                                   Pass::backward_input, Pass::backward_weight,
+                                                   Pass::update,         Pass::update_at_once};
 
-/// F, B, I, W, U.
-constexpr char letter(Pass pass) { return "FBIWU"[static_cast<std::size_t>(pass)]; }
+constexpr bool is_update(Pass pass) { return pass == Pass::update || pass == Pass::update_at_once; }
+
+/// F, B, I, W, U, A.
+constexpr char letter(Pass pass) { return "FBIWUA"[static_cast<std::size_t>(pass)]; }
 
 /// One pass. Its layers' times add up to it; or it was timed as one piece, which makes one time.
 struct PassTimes {
@@ -78,7 +92,7 @@ class StageSamples {
 
   std::size_t layers_;
   StopLimits limits_;
-  std::array<OfKind, kAllPasses.size()> kinds_;
+  std::array<OfKind, kPassKinds.size()> kinds_;
   std::array<StopRule, 2> rules_;  ///< Of F and of B.
   std::int64_t passes_ = 0;
   std::int64_t dropped_ = 0;

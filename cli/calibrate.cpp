@@ -163,6 +163,14 @@ std::string in_flight_line(const Calibration& calibration) {
       percent(largest_change(calibration.in_flight)), percent(calibration.least_in_flight()));
 }
 
+/// A line on updates of all devices at once; "" where that was not measured.
+std::string updates_line(const Calibration& calibration) {
+  if (!calibration.updates_at_once) return "";
+  return fmt::format(
+      "  updates   {} where all devices update at once, as behind a flush; kept from {} on\n",
+      percent(*calibration.updates_at_once - 1), percent(calibration.least_slowdown()));
+}
+
 std::string link_lines(const Profile& profile) {
   std::string lines;
   for (const MeasuredLink& link : profile.links) {
@@ -194,13 +202,14 @@ int report(const std::string& output, const Calibration& calibration, std::strin
                   "  noise     {} at most: half the 95 % interval of a stage's pass\n"
                   "  drift     {} at most, from the first half to the second\n"
                   "  overheads {} an op, {} a hand-over{}\n"
-                  "{}{}{}",
+                  "{}{}{}{}",
                   output, calibration.model.graph.size(), profile.measurements.size(),
                   profile.measurements.size() == 1 ? "" : "s", calibration.passes,
                   percent(calibration.dropped), why, percent(calibration.noise),
                   percent(calibration.drift), to_text(profile.overheads->per_op),
                   to_text(profile.overheads->hand_over), update_text(*profile.overheads),
-                  link_lines(profile), neighbours_line(calibration), in_flight_line(calibration)),
+                  link_lines(profile), neighbours_line(calibration), updates_line(calibration),
+                  in_flight_line(calibration)),
       "");
 }
 
@@ -217,9 +226,10 @@ Result<Measured> measure(CalibrationDevices& devices, const Network& network,
 
 /// measure_between, with a device that fails under way as an error.
 std::optional<Diagnostic> measure_rest(CalibrationDevices& devices, const Network& network,
-                                       const CalibrationOptions& options, Profile& profile) {
+                                       const CalibrationOptions& options, Duration launch,
+                                       Profile& profile) {
   try {
-    measure_between(devices, network, options, profile);
+    measure_between(devices, network, options, launch, profile);
     return std::nullopt;
   } catch (const std::runtime_error& error) {
     return failed_device(error);
@@ -287,7 +297,7 @@ int calibrate(Arguments arguments) {
     return fail(calibration.problems());
   }
   Profile& profile = calibration->model.profile;
-  if (const auto failed = measure_rest(**devices, *network, options, profile))
+  if (const auto failed = measure_rest(**devices, *network, options, calibration->launch, profile))
     return fail({*failed});  // the kept passes stay
   if (InterruptGuard::interrupted()) return tell_interrupted(file, passes);
   // Write; the kept passes go when the profile is there.

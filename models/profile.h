@@ -128,6 +128,10 @@ struct DeviceGroup {
   friend bool operator==(const DeviceGroup&, const DeviceGroup&) = default;
 };
 
+/// Not a kind of layer, but the updates of all: behind a flush devices update at the same time, and
+/// share their memory as they do not among each other's passes.
+inline constexpr std::string_view kUpdatesAtOnce = "update";
+
 /// Measured or assumed costs. Invariants: at least one measurement, sorted by batch, each as long
 /// as the graph; a batch is unknown only where there is one measurement. It knows no stages and no
 /// schedule.
@@ -139,7 +143,8 @@ struct Profile {
   std::vector<Block> blocks;
   std::optional<Overheads> overheads;
   std::vector<MeasuredLink> links;
-  KindFactors slowdown;  ///< With 0, 1, ... neighbours at work.
+  /// With 0, 1, ... neighbours at work; of kUpdatesAtOnce, while so many update as well.
+  KindFactors slowdown;
   /// Of F and B with 1, 2, ... micro-batches in flight on the device; the last holds for all more.
   KindFactors in_flight;
   std::optional<NumberFormat> dtype;  ///< That the layers' work is done in.

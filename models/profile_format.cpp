@@ -72,7 +72,10 @@ const SectionFormat& slowdown_format() {
   static const SectionFormat slowdown = {
       .name = "slowdown",
       .text = "For a kind of layer, the factors of its time with 0, 1, 2, ... active neighbours.",
-      .keys = {},
+      .keys =
+          {{"update",
+            {list({real(1000)})},
+            "The factors of updates behind a flush, while 0, 1, 2, ... neighbours update, too."}},
       .other_keys = {list({real(1000)})}};
   return slowdown;
 }

@@ -359,12 +359,16 @@ std::optional<Diagnostic> refuse_overflow(const OpGraph& graph, const Mark& mark
   constexpr double most = 4e18;  // ns; 64 bits hold 9.2e18
   double sum = 0;
   double bytes = 0;
+  const double at_once = graph.updates_at_once.empty()
+                             ? 1
+                             : std::max(1.0, *std::max_element(graph.updates_at_once.begin(),
+                                                               graph.updates_at_once.end()));
   for (const Node& node : graph.nodes) {
     const Cost& cost = graph.costs[node.cost];
     const std::vector<double>& factors = graph.slowdowns[cost.slowdown];
     const double slowest =
         factors.empty() ? 1 : std::max(1.0, *std::max_element(factors.begin(), factors.end()));
-    sum += slowest * static_cast<double>(cost.hold.count()) +
+    sum += at_once * slowest * static_cast<double>(cost.hold.count()) +
            static_cast<double>(cost.latency.count());
   }
   for (const Node& node : graph.nodes)

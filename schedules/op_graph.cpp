@@ -66,7 +66,7 @@ std::vector<bool> OpGraph::shared_channels() const {
 }
 
 bool OpGraph::rates_change() const {
-  if (slowdowns.size() > 1) return true;
+  if (has_slowdowns()) return true;
   const std::vector<bool> shared = shared_channels();
   return std::find(shared.begin(), shared.end(), true) != shared.end();
 }

@@ -120,6 +120,9 @@ struct OpGraph {
   /// Factors of a `hold` while 0, 1, ... neighbours compute, the last one for all more. Entry 0 is
   /// empty: what takes its time whatever others do.
   std::vector<std::vector<double>> slowdowns = {{}};
+  /// More factors of updates, while 0, 1, ... neighbours update as well; the last for all more.
+  /// Empty: that changes nothing.
+  std::vector<double> updates_at_once;
 
   /// Resources: first one in-order stream a slot, then one a channel, then those that moments hold,
   /// which belong to nobody.
@@ -137,6 +140,8 @@ struct OpGraph {
     return slots() + static_cast<std::uint32_t>(channels.size()) + moments;
   }
   bool asynchronous() const { return mini_batches.empty(); }
+  /// Whether what ops take depends on what neighbours do.
+  bool has_slowdowns() const { return slowdowns.size() > 1 || !updates_at_once.empty(); }
   const Cost& cost(std::uint32_t node) const { return costs[nodes[node].cost]; }
   /// Whether a node holds a channel: an overlapped transfer, a hop of a collective.
   bool holds_channel(std::uint32_t node) const {

@@ -56,6 +56,8 @@ struct StageCosts {
   std::vector<StageCost> stages;
   std::vector<CrossingTensor> tensors;
   std::vector<StageSlowdown> slowdowns;  ///< Of each stage; empty = no neighbour matters.
+  /// The factors of an update while 0, 1, ... neighbours update as well; empty = that is nothing.
+  std::vector<double> updates_at_once;
 
   /// What stage s sends to stage s + 1 for one micro-batch: each tensor made in a stage <= s and
   /// consumed in a stage > s, once. The gradients carry as many bytes the other way. 0 behind the

@@ -82,6 +82,7 @@ std::uint32_t Wiring::slowdown_of(Duration hold,
 void Wiring::add_compute_classes(const StageCosts& costs) {
   const Duration per_op = options_.overheads.per_op;
   const bool recomputed = options_.recompute != Recompute::none;
+  graph_.updates_at_once = costs.updates_at_once;
   const auto again = [&](const StageCost& stage) { return recomputed ? stage.again : Duration{}; };
   for (std::size_t s = 0; s < costs.stages.size(); ++s) {
     const StageCost& stage = costs.stages[s];

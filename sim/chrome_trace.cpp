@@ -155,7 +155,7 @@ class Writer {
     }
     // The receiver's slice is the sender's, later by the latency: so neither overlaps with its
     // neighbours.
-    const Duration latency = graph_.cost(node).latency;
+    const Duration latency = latency_of(node);
     const std::uint32_t channel = n.resource - graph_.slots();
     slice("send ", node, graph_.channel(node).from_slot, track(channel, false), span.begin,
           span.end - latency);
@@ -215,7 +215,12 @@ class Writer {
   /// A moment inside the slice that the arrow leaves.
   SimTime arrow_start(std::uint32_t node) const {
     const Span& span = spans_[node];
-    return graph_.holds_channel(node) ? span.begin + graph_.cost(node).latency : span.begin;
+    return graph_.holds_channel(node) ? span.begin + latency_of(node) : span.begin;
+  }
+
+  /// What of a transfer's span is shown as its latency: one that was measured may be over sooner.
+  Duration latency_of(std::uint32_t node) const {
+    return std::min(graph_.cost(node).latency, spans_[node].end - spans_[node].begin);
   }
 
   const Outcome& p_;

@@ -543,7 +543,7 @@ Levers levers(const Outcome& outcome) {
   // What does not lie on one longest path gains nothing. An asynchronous run is timed between two
   // ends, each with a path of its own; and an op off the path may slow down one on it.
   std::vector<bool> matters(all.size(),
-                            outcome.graph.asynchronous() || outcome.graph.slowdowns.size() > 1);
+                            outcome.graph.asynchronous() || outcome.graph.has_slowdowns());
   for (const std::uint32_t node : critical_path(outcome.trace)) {
     for (const std::size_t handle : handles.of(node)) matters[handle] = true;
   }

@@ -7,7 +7,7 @@
 namespace plumbline {
 
 Neighbours::Neighbours(const OpGraph& graph) : graph_(graph) {
-  if (graph.slowdowns.size() < 2) return;
+  if (!graph.has_slowdowns()) return;
   running_.resize(*std::max_element(graph.machines.begin(), graph.machines.end()) + 1);
 }
 
@@ -34,12 +34,23 @@ bool Neighbours::end(std::uint32_t node, std::uint32_t version, SimTime now) {
   return true;
 }
 
+double Neighbours::factor_of(const Running& one, const std::vector<Running>& beside) const {
+  const auto of = [](const std::vector<double>& factors, std::size_t count) {
+    return factors.empty() ? 1 : factors[std::min(count, factors.size()) - 1];
+  };
+  const double factor = of(graph_.slowdowns[graph_.cost(one.node).slowdown], beside.size());
+  const auto updates = [&](const Running& other) {
+    return graph_.activities[other.node].kind == ActivityKind::update;
+  };
+  if (graph_.updates_at_once.empty() || !updates(one)) return factor;
+  const auto at_once = std::count_if(beside.begin(), beside.end(), updates);
+  return factor * of(graph_.updates_at_once, static_cast<std::size_t>(at_once));
+}
+
 void Neighbours::set_pace(std::vector<Running>& running, SimTime now) {
   changes_.clear();
   for (Running& one : running) {
-    const std::vector<double>& factors = graph_.slowdowns[graph_.cost(one.node).slowdown];
-    const double factor =
-        factors.empty() ? 1 : factors[std::min(running.size(), factors.size()) - 1];
+    const double factor = factor_of(one, running);
     if (one.version > 0 && factor == one.factor) continue;
     if (one.factor > 0) one.left -= static_cast<double>((now - one.since).count()) / one.factor;
     one.left = std::max(one.left, 0.0);

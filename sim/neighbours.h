@@ -11,9 +11,9 @@
 namespace plumbline {
 
 /// Keeps, for ops under way, the time that is left at full pace and the factor by which it
-/// stretches now: that of its class for as many neighbours as compute. Whenever an op of a machine
-/// starts or ends, those beside it take another pace. It knows no clock and no queue: its user
-/// schedules an end for every change that it is told.
+/// stretches now: that of its class for as many neighbours as compute, and of an update for as many
+/// as update. Whenever an op of a machine starts or ends, those beside it take another pace. It
+/// knows no clock and no queue: its user schedules an end for every change that it is told.
 class Neighbours {
  public:
   using Change = FairShare::Change;
@@ -45,6 +45,8 @@ class Neighbours {
   std::vector<Running>& beside(std::uint32_t node) {
     return running_[graph_.machines[graph_.nodes[node].resource]];
   }
+  /// `beside` are all that run, with this one.
+  double factor_of(const Running& one, const std::vector<Running>& beside) const;
   void set_pace(std::vector<Running>& running, SimTime now);
 
   const OpGraph& graph_;

@@ -60,7 +60,7 @@ std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& p
                                      const OpGraph& graph) {
   if (graph.blocking || graph.asynchronous() || scenario.overheads.per_iteration.count() > 0)
     return std::nullopt;
-  if (graph.slowdowns.size() > 1) return std::nullopt;
+  if (graph.has_slowdowns()) return std::nullopt;
   const PipelineShape& shape = pipeline.schedule.shape;
   if (!scenario.schedule.rule || scenario.schedule.whole_model()) return std::nullopt;
   if (scenario.schedule.chunk_rule()) return formula_of_chunks(scenario, pipeline, graph);
@@ -115,7 +115,7 @@ std::optional<double> model_flops_of(const Scenario& scenario, const Pipeline& p
 
 /// What the neighbours' slow-down comes to, over all compute.
 void add_slowdown_note(Outcome& outcome, bool has_in_flight) {
-  if (outcome.graph.slowdowns.size() < 2) return;
+  if (!outcome.graph.has_slowdowns()) return;
   double at_full_pace = 0;
   double taken = 0;
   for (std::uint32_t node = 0; node < outcome.graph.size(); ++node) {

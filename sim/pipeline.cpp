@@ -303,6 +303,9 @@ std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<Layer
   }
   pipeline.costs.slowdowns =
       stage_slowdowns(graph, layers, pipeline.partition, factors, profile.slowdown);
+  const auto at_once = profile.slowdown.find(std::string(kUpdatesAtOnce));
+  if (has_neighbours && at_once != profile.slowdown.end())
+    pipeline.costs.updates_at_once = at_once->second;
   return std::nullopt;
 }
 

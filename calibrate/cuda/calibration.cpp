@@ -15,6 +15,7 @@
 #include "calibrate/cuda/crossings.h"
 #include "calibrate/cuda/device_libraries.h"
 #include "calibrate/cuda/devices.h"
+#include "calibrate/cuda/events.h"
 #include "calibrate/cuda/gate.h"
 #include "calibrate/cuda/layer.h"
 #include "calibrate/cuda/provenance.h"
@@ -79,13 +80,15 @@ class CudaWalkers : public Walkers {
       PLUMBLINE_CUDA(devices_.driver(), cuStreamWaitEvent, walkers_[device]->queue().stream,
                      gate.opens(), 0);
     }
+    const bool updates = ++bursts_ % 3 == 0;
     for (std::size_t turn = 0; turn < *std::max_element(turns.begin(), turns.end()); ++turn) {
       for (std::size_t i = 0; i < walking_.size(); ++i) {
         if (turn >= turns[i]) continue;
         use(walking_[i]);
-        walkers_[walking_[i]]->enqueue_turn();
+        walkers_[walking_[i]]->enqueue_turn(updates);
       }
     }
+    if (!updates && update_at_once()) enqueue_updates_at_once();
     // The shortest, as a closed gate may hold the host back, too, where the driver's queues are
     // full.
     const double took = static_cast<double>(now() - begin) / static_cast<double>(all);
@@ -109,7 +112,11 @@ class CudaWalkers : public Walkers {
   std::size_t cycle() const override { return walkers_.front()->cycle(); }
   std::size_t least_turns() const override {
     std::size_t least = walkers_[walking_.front()]->turns();
-    for (const std::uint32_t device : walking_) least = std::min(least, walkers_[device]->turns());
+    for (const std::uint32_t device : walking_) {
+      const CudaWalker& walker = *walkers_[device];
+      least = std::min(least, walker.turns());
+      if (!walker.has_updated(false) || (update_at_once() && !walker.has_updated(true))) return 0;
+    }
     return least;
   }
   bool measures_clock() const override { return true; }
@@ -134,6 +141,26 @@ class CudaWalkers : public Walkers {
   void use(std::uint32_t device) {
     PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, devices_.all()[device].context);
   }
+  /// As behind a flush: where all devices walk, and are several.
+  bool update_at_once() const { return walking_.size() > 1 && walking_.size() == walkers_.size(); }
+  void enqueue_updates_at_once() {
+    const CudaDriver& driver = devices_.driver();
+    for (const std::uint32_t device : walking_) {
+      use(device);
+      CudaEvents& ended = ended_[device];
+      if (ended.all().empty()) ended = CudaEvents(driver, 1, CU_EVENT_DISABLE_TIMING);
+      PLUMBLINE_CUDA(driver, cuEventRecord, ended[0], walkers_[device]->queue().stream);
+    }
+    for (const std::uint32_t device : walking_) {
+      use(device);
+      for (const std::uint32_t other : walking_) {
+        if (other == device) continue;
+        PLUMBLINE_CUDA(driver, cuStreamWaitEvent, walkers_[device]->queue().stream,
+                       ended_[other][0], 0);
+      }
+      walkers_[device]->enqueue_update_at_once();
+    }
+  }
   /// As many as a burst has time for: such that the fastest device has not too many of them, and,
   /// what matters more, the slowest not too few.
   std::size_t turns_of(const CudaWalker& walker) const {
@@ -154,8 +181,10 @@ class CudaWalkers : public Walkers {
   CudaDevices& devices_;
   RealTime warm_up_;
   std::vector<double>& gaps_;
-  std::map<std::uint32_t, CudaGate> gates_;  ///< By device.
-  double enqueuing_ = 0;                     ///< Of a turn, in ns of the host; 0 = not known yet.
+  std::map<std::uint32_t, CudaGate> gates_;  ///< By device, as the next.
+  std::map<std::uint32_t, CudaEvents> ended_;
+  std::size_t bursts_ = 0;
+  double enqueuing_ = 0;  ///< Of a turn, in ns of the host; 0 = not known yet.
   std::vector<std::unique_ptr<CudaWalker>> walkers_;
   std::vector<std::uint32_t> walking_;
 };

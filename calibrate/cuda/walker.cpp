@@ -111,44 +111,46 @@ void CudaWalker::start(std::uint32_t in_flight, Duration before, StageSamples& s
   before_ = before;
   counts_ = 0;
   turns_ = 0;
+  updated_ = {};
   walked_.clear();
 }
 
-void CudaWalker::enqueue_turn() {
-  for (const Task& task : tasks()) enqueue(task);
+void CudaWalker::enqueue_turn(bool updates) {
+  for (const Task& task : tasks(updates)) enqueue(task, !updates || is_update(task.pass));
   pending_.back().ends_turn = true;
   ++turn_;
 }
+
+void CudaWalker::enqueue_update_at_once() { enqueue(task_of(Pass::update_at_once, 0), true); }
 
 void CudaWalker::finish() {
   if (pending_.empty()) return;
   PLUMBLINE_CUDA(driver_, cuStreamSynchronize, queue_.stream);
   std::size_t turns = 0;
   const Pending* before = nullptr;
+  CUevent end = nullptr;  // of the last turn
   for (const Pending& pending : pending_) {
     if (pending.ends_turn) ++turns;
+    if (pending.ends_turn) end = pending.stamps.all().back();
     if (pending.ends_turn && pending.counts) ++turns_;
     take(pending, before);
     before = &pending;
   }
-  turn_time_ = between(pending_.front().stamps[0], pending_.back().stamps.back()) /
-               static_cast<double>(turns);
+  turn_time_ = between(pending_.front().stamps[0], end) / static_cast<double>(turns);
   for (Pending& pending : pending_)
     old_stamps_[pending.parts()].push_back(std::move(pending.stamps));
   pending_.clear();
 }
 
 std::size_t CudaWalker::cycle() const {
-  return slots_.size() * 8 * 2;  // every eighth turn has an update, and all buffers have two ways
+  return slots_.size() * 8 * 2;  // every fourth turn has I and W, and all buffers have two ways
 }
 
-std::vector<CudaWalker::Task> CudaWalker::tasks() {
+std::vector<CudaWalker::Task> CudaWalker::tasks(bool updates) {
   const std::size_t window = in_flight_;
   const std::size_t oldest = (turn_ + 1) % window;
   std::vector<Task> all;
-  const auto add = [&](Pass pass, std::size_t slot) {
-    all.push_back({pass, slot, &walkable(pass, slot)});
-  };
+  const auto add = [&](Pass pass, std::size_t slot) { all.push_back(task_of(pass, slot)); };
   add(Pass::forward, turn_ % window);
   if (turn_ + 1 < window) return all;
   if (turn_ % 4 == 3) {
@@ -157,22 +159,22 @@ std::vector<CudaWalker::Task> CudaWalker::tasks() {
   } else {
     add(Pass::backward, oldest);
   }
-  if (turn_ % 8 == 7) add(Pass::update, 0);
+  if (updates && turn_ % 4 == 3) add(Pass::update, 0);
   return all;
 }
 
 /// The next one of this kind: all buffers layer by layer, then all as pieces.
 CudaWalker::Walkable& CudaWalker::walkable(Pass pass, std::size_t slot) {
   const std::size_t layers = stage_.layout().layers();
-  const bool is_piece =
-      layers > 1 && passes_[static_cast<std::size_t>(pass)] / slots_.size() % 2 == 1;
+  const std::size_t buffers = is_update(pass) ? 1 : slots_.size();
+  const bool is_piece = layers > 1 && passes_[static_cast<std::size_t>(pass)] / buffers % 2 == 1;
   Walkable& found = walkables_[{pass, slot, is_piece}];
   found.is_piece = is_piece;
   found.parts = is_piece ? 1 : layers;
   return found;
 }
 
-void CudaWalker::enqueue(const Task& task) {
+void CudaWalker::enqueue(const Task& task, bool counts) {
   Walkable& walkable = *task.walkable;
   if (walkable.has_run && walkable.graphs.empty() && launching_.replays) record(task);
   if (!launching_.replays) walkable.graphs.clear();  // what one pass cannot, none does
@@ -192,7 +194,7 @@ void CudaWalker::enqueue(const Task& task) {
   walkable.has_run = true;
   ++passes_[static_cast<std::size_t>(task.pass)];
   // The first time, which is no graph yet, does not count.
-  pending.counts = counts_ != 0 && (!launching_.replays || !walkable.graphs.empty());
+  pending.counts = counts && counts_ != 0 && (!launching_.replays || !walkable.graphs.empty());
   pending_.push_back(std::move(pending));
 }
 
@@ -207,7 +209,7 @@ CudaEvents CudaWalker::new_stamps(std::size_t parts) {
 /// The layer at a place of the pass, or the piece.
 void CudaWalker::walk(const Task& task, std::size_t place) {
   const bool is_piece = task.walkable->is_piece;
-  if (task.pass == Pass::update) {
+  if (is_update(task.pass)) {
     update(place, is_piece ? stage_.layout().layers() : place + 1);
   } else if (is_piece) {
     stage_.walk(queue_, task.pass, tensors(task.slot));
@@ -245,12 +247,14 @@ void CudaWalker::update(std::size_t from, std::size_t to) {
 void CudaWalker::take(const Pending& pending, const Pending* before) {
   const CudaEvents& stamps = pending.stamps;
   if (pending.counts && before != nullptr && before->parts() == 1 && pending.parts() == 1 &&
-      gaps_.size() < kMostGaps)
+      pending.pass != Pass::update_at_once && gaps_.size() < kMostGaps)
     gaps_.push_back(between(before->stamps.back(), stamps[0]));
+  if (pending.counts && is_update(pending.pass))
+    updated_[pending.pass == Pass::update_at_once ? 1 : 0][pending.is_piece ? 1 : 0] = true;
   if (!pending.counts || !samples_->takes(pending.pass)) return;
   PassTimes times{pending.pass, std::vector<std::int64_t>(pending.parts())};
   for (std::size_t i = 0; i < pending.parts(); ++i) {
-    const bool is_turned = !pending.is_piece && pending.pass != Pass::update;
+    const bool is_turned = !pending.is_piece && !is_update(pending.pass);
     times.layers[is_turned ? stage_.layer_at(pending.pass, i) : i] =
         std::llround(between(stamps[i], stamps[i + 1]));
   }

@@ -35,7 +35,7 @@ struct CudaWalk {
 };
 
 /// Forward and backward in turn, as Walker of cpu_walker.h: over one buffer more than there are
-/// devices; every fourth backward is I and then W; an update follows every eighth forward. Passes
+/// devices; every fourth backward is I and then W; updates stand in turns of their own. Passes
 /// of a kind are now timed layer by layer, and now as one piece, as in a run. Where `launching`
 /// replays, a layer, or a piece, is a graph once it has run. Turns are enqueued in bursts, and
 /// their times read when a burst has ended. All calls come from one thread, with the device's
@@ -58,7 +58,11 @@ class CudaWalker {
   void count_from(RealTime time) { counts_ = time; }
 
   const CudaQueue& queue() const { return queue_; }
-  void enqueue_turn();
+  /// With `updates`, every fourth turn has an update, and of its passes only that counts: updates
+  /// take memory from the passes of others, which those of a pipeline with a flush never meet.
+  void enqueue_turn(bool updates);
+  /// An update by itself. Requires: the device's stream waits for those of all others that walk.
+  void enqueue_update_at_once();
   /// Waits for all that is enqueued, a burst, and reads it.
   void finish();
   /// Of the last burst, in ns; 0 before the first.
@@ -71,6 +75,11 @@ class CudaWalker {
 
   bool is_done() const { return samples_->is_done(); }
   std::size_t turns() const { return turns_; }
+  /// Whether updates have counted in both ways in which they are timed; `at_once`: of those.
+  bool has_updated(bool at_once) const {
+    const std::array<bool, 2>& ways = updated_[at_once ? 1 : 0];
+    return ways[0] && (ways[1] || stage_.layout().layers() == 1);
+  }
   /// As Walkers::cycle.
   std::size_t cycle() const;
   const std::vector<PassTimes>& walked() const { return walked_; }
@@ -108,9 +117,10 @@ class CudaWalker {
   CudaStageTensors tensors(std::size_t slot) const;
   CudaScratch filled(std::size_t bytes, std::uint64_t seed, float scale) const;
   CudaScratch uploaded(const void* data, std::size_t bytes) const;
-  std::vector<Task> tasks();
+  std::vector<Task> tasks(bool updates);
+  Task task_of(Pass pass, std::size_t slot) { return {pass, slot, &walkable(pass, slot)}; }
   Walkable& walkable(Pass pass, std::size_t slot);
-  void enqueue(const Task& task);
+  void enqueue(const Task& task, bool counts);
   void walk(const Task& task, std::size_t place);
   void record(const Task& task);
   /// The layers from one to before another.
@@ -140,11 +150,13 @@ class CudaWalker {
   CudaClock clock_;
   /// By pass, buffer and whether it is timed as a piece.
   std::map<std::tuple<Pass, std::size_t, bool>, Walkable> walkables_;
-  std::array<std::size_t, kAllPasses.size()> passes_{};  ///< Enqueued, of each kind.
+  std::array<std::size_t, kPassKinds.size()> passes_{};  ///< Enqueued, of each kind.
   std::size_t in_flight_ = 1;
   std::size_t turn_ = 0;
   double turn_time_ = 0;
   std::size_t turns_ = 0;
+  /// Whether updates have counted; those at once; layer by layer, and as pieces.
+  std::array<std::array<bool, 2>, 2> updated_{};
   Duration before_{};
   RealTime counts_ = 0;
   std::vector<PassTimes> walked_;

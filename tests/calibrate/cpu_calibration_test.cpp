@@ -295,7 +295,7 @@ TEST_CASE("the slow-down of a kind is its time with fewer neighbours against tha
   };
   samples.stages = stages(1000, 2000, 1000);
   samples.beside[0] = stages(800, 1900, 1000);
-  samples.beside[1] = stages(900, 2000, 1005);
+  samples.beside[1] = stages(900, 2000, 1004);
   const auto made = calibration_of(network, {}, {}, measured);
   REQUIRE(made);
   const auto is = [](const std::vector<double>& factors, const std::vector<double>& wanted) {
@@ -306,7 +306,19 @@ TEST_CASE("the slow-down of a kind is its time with fewer neighbours against tha
   // not measured: between one and three.
   is(made->slowdown.at("linear"), {0.9, 2900.0 / 3000, (1 + 2900.0 / 3000) / 2, 1});
   is(made->slowdown.at("relu"), {0.8, 0.9, 0.95, 1});
-  is(made->slowdown.at("head"), {1, 1.005, 1.0025, 1});
+  is(made->slowdown.at("head"), {1, 1.004, 1.002, 1});
+  // Updates of all at once take half as long again as among others; with fewer, it is between.
+  CHECK_FALSE(made->updates_at_once);
+  auto with_updates = measured;
+  for (StageSamples& stage : with_updates.batches[0].stages) {
+    PassTimes times{Pass::update_at_once, {}};
+    for (std::size_t i = 0; i < stage.layers(); ++i)
+      times.layers.push_back(std::llround(1.5 * stage.of_layer(Pass::update, i).front()));
+    stage.add(times, {});
+  }
+  const auto at_once = calibration_of(network, {}, {}, with_updates);
+  REQUIRE(at_once);
+  is(at_once->model.profile.slowdown.at("update"), {1, 1 + 0.5 / 3, 1 + 1.0 / 3, 1.5});
   // What is not told from noise does not go into the profile.
   CHECK(made->model.profile.slowdown.contains("linear"));
   CHECK(made->model.profile.slowdown.contains("gelu"));
@@ -425,7 +437,8 @@ class NotingDevices : public CalibrationDevices {
   StageLayers layers_;
 };
 
-TEST_CASE("with four devices all walk, and between that one and two at a time, or in crews") {
+TEST_CASE(
+    "with four devices all walk, and between that one, two and three at a time, or in crews") {
   CalibrationOptions options = quick();
   options.devices = 4;
   options.most_seconds = 1e-9;  // one round of all, then the crews that are left
@@ -433,8 +446,9 @@ TEST_CASE("with four devices all walk, and between that one and two at a time, o
   const NotingDevices::Walked one_in_flight = {{0, 1, 2, 3}, 4, 1};
   NotingDevices in_turns(true);
   REQUIRE(measure_layers(in_turns, small_network(), {}, options));
-  CHECK(in_turns.walked() == std::vector<NotingDevices::Walked>{
-                                 all, one_in_flight, {{0, 1, 2, 3}, 1, 5}, {{0, 1, 2, 3}, 2, 5}});
+  CHECK(in_turns.walked() ==
+        std::vector<NotingDevices::Walked>{
+            all, one_in_flight, {{0, 1, 2, 3}, 1, 5}, {{0, 1, 2, 3}, 2, 5}, {{0, 1, 2, 3}, 3, 5}});
   NotingDevices in_crews(false);
   REQUIRE(measure_layers(in_crews, small_network(), {}, options));
   CHECK(in_crews.walked() == std::vector<NotingDevices::Walked>{all,
@@ -444,7 +458,9 @@ TEST_CASE("with four devices all walk, and between that one and two at a time, o
                                                                 {{2}, 1, 5},
                                                                 {{3}, 1, 5},
                                                                 {{0, 1}, 2, 5},
-                                                                {{2, 3}, 2, 5}});
+                                                                {{2, 3}, 2, 5},
+                                                                {{0, 1, 2}, 3, 5},
+                                                                {{3, 0, 1}, 3, 5}});
 }
 
 TEST_CASE("devices hold the same part in each copy, and what they say of it is one answer") {

@@ -149,7 +149,7 @@ Scenario calibrated(const CudaDriver& driver, const char* network_text, const st
   REQUIRE(measured);
   auto calibration = calibration_of(**on, *network, {}, options, *measured);
   REQUIRE_MESSAGE(calibration, (calibration ? "" : to_text(calibration.problems())));
-  measure_between(**on, *network, options, calibration->model.profile);
+  measure_between(**on, *network, options, calibration->launch, calibration->model.profile);
   const std::vector<Block>& blocks = calibration->model.profile.blocks;
   REQUIRE(blocks.size() == 2);
   const TemporaryFolder folder;

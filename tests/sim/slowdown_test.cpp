@@ -106,14 +106,24 @@ class PlainRun {
 
   double factor(std::uint32_t node) const {
     const auto& factors = graph_.slowdowns[graph_.cost(node).slowdown];
-    if (factors.empty() || !computes(node)) return 1;
+    if (!computes(node)) return 1;
     std::size_t others = 0;
+    std::size_t updates = 0;
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
-      if (i != node && computes(i) &&
-          graph_.machines[graph_.nodes[i].resource] == graph_.machines[graph_.nodes[node].resource])
-        ++others;
+      if (i == node || !computes(i) ||
+          graph_.machines[graph_.nodes[i].resource] != graph_.machines[graph_.nodes[node].resource])
+        continue;
+      ++others;
+      if (is_update(i)) ++updates;
     }
-    return factors[std::min(others, factors.size() - 1)];
+    double factor = factors.empty() ? 1 : factors[std::min(others, factors.size() - 1)];
+    const auto& more = graph_.updates_at_once;
+    if (is_update(node) && !more.empty()) factor *= more[std::min(updates, more.size() - 1)];
+    return factor;
+  }
+
+  bool is_update(std::uint32_t node) const {
+    return graph_.activities[node].kind == ActivityKind::update;
   }
 
   const OpGraph& graph_;
@@ -147,6 +157,7 @@ TEST_CASE("the engine takes the pace that a plain simulation in real numbers tak
     }
     for (std::uint32_t& machine : graph.machines)
       machine = static_cast<std::uint32_t>(dice.roll(0, 1));
+    if (dice.roll(0, 1) == 1) graph.updates_at_once = {1, 1.3, 1.5};
     const std::vector<double> plain = PlainRun(graph).ends();
     const Trace trace = simulate(graph);
     double worst = 0;
@@ -187,6 +198,38 @@ TEST_CASE("by hand: one op at a time, all at all times, and a neighbour that com
   // On machines of their own they are no neighbours.
   graph.machines = {0, 1};
   CHECK(makespan(graph, simulate(graph)) == makespan_of(pipeline));
+}
+
+TEST_CASE("updates behind a flush share what those among other passes have for themselves") {
+  const TemporaryFolder folder;
+  const auto time = [&](const std::string& slowdown, const std::string& schedule) {
+    const std::string profile = folder.file("p.profile.yaml",
+                                            "version: 1\nkind: profile\nbatch: 1\nlayers:\n"
+                                            "  - {name: a, kind: linear, forward: 1 ms, backward: "
+                                            "2 ms, update: 10 ms, parameters: 1 kB}\n"
+                                            "  - {name: b, kind: linear, forward: 1 ms, backward: "
+                                            "2 ms, update: 4 ms, parameters: 1 kB}\n"
+                                            "slowdown: {" +
+                                                slowdown + "}\n");
+    const auto scenario =
+        parse_scenario(std::make_shared<const Source>(
+                           Source{"s.yaml",
+                                  "version: 1\nmodel: {profile: " + profile + "}" +
+                                      "\nplan: {partition: [1, 1]}\nschedule: {" + schedule +
+                                      "}\ncluster: {devices: 2, slowdown: measured}\n",
+                                  ""}),
+                       {});
+    REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+    const auto outcome = predict(*scenario);
+    REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
+    return round_up(outcome->iteration_time_s * 1e9);
+  };
+  const std::string one = "name: gpipe, micro_batches: 1";
+  CHECK(time("", one) == milliseconds(6 + 10));
+  // The shorter one takes 6 ms; until then 4 of 10 ms of the other are done, and 6 are left.
+  CHECK(time("update: [1, 1.5]", one) == milliseconds(6 + 6 + 6));
+  // What neighbours of any kind cost comes on top: for 12 ms, in which 4 of 10 ms are done.
+  CHECK(time("linear: [1, 2], update: [1, 1.5]", one) == milliseconds(6 + 12 + 6));
 }
 
 TEST_CASE("a list that ends early goes on with its last factor, and zero takes no time") {
