@@ -130,7 +130,8 @@ class Walkers {
 
   /// Whether more passes are not worth their time, for any device.
   virtual bool all_done() const = 0;
-  /// The turns of the device that has had the fewest since they count.
+  /// The turns of the device that has had the fewest since they count; 0 as long as some kind of
+  /// update has not.
   virtual std::size_t least_turns() const = 0;
   /// So many turns in a row have every kind of pass in every way in which it is timed.
   virtual std::size_t cycle() const { return 8; }

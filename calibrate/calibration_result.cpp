@@ -30,14 +30,15 @@ Duration launch_of(const std::vector<BatchSamples>& batches) {
     }
   }
   if (launches.empty()) return {};
-  const auto middle = launches.begin() + static_cast<std::ptrdiff_t>(launches.size() / 2);
-  std::nth_element(launches.begin(), middle, launches.end());
-  return Duration{std::max<std::int64_t>(std::llround(*middle), 0)};
+  std::sort(launches.begin(), launches.end());
+  const double middle = (launches[(launches.size() - 1) / 2] + launches[launches.size() / 2]) / 2;
+  return Duration{std::max<std::int64_t>(std::llround(middle), 0)};
 }
 
-/// A pass without its launch, which is never most of it.
-double without(Duration launch, double pass) {
-  return std::max(pass - static_cast<double>(launch.count()), pass / 2);
+/// A time without its launch, which is never all of it.
+double without(Duration launch, double time) {
+  constexpr double kLeastShare = 0.1;
+  return std::max(time - static_cast<double>(launch.count()), kLeastShare * time);
 }
 
 /// The times of a stage's layers in one kind of pass, taken back to what the pass takes as one
@@ -134,17 +135,18 @@ std::optional<double> closure_of(const BatchSamples& samples) {
   return worst;
 }
 
-/// The time of F and B of each kind of layer, in ns.
+/// The time of F and B of each kind of layer, in ns, without the launches of layers.
 std::map<std::string, double> time_of_kinds(const Network& network,
                                             const std::vector<StageSamples>& by_device,
-                                            std::uint32_t copies) {
+                                            std::uint32_t copies, Duration launch) {
   std::map<std::string, double> times;
   std::size_t layer = 0;
   for (const StageSamples& stage : pooled(by_device, copies)) {
     for (std::size_t i = 0; i < stage.layers(); ++i, ++layer) {
       double& time = times[std::string(kind_name(network.layers[layer].settings))];
       for (const Pass pass : {Pass::forward, Pass::backward})
-        time += static_cast<double>(measured_time(stage.of_layer(pass, i)).mean.count());
+        time += without(launch,
+                        static_cast<double>(measured_time(stage.of_layer(pass, i)).mean.count()));
     }
   }
   return times;
@@ -154,10 +156,11 @@ std::map<std::string, double> time_of_kinds(const Network& network,
 /// on the line between them. Nothing where a device has no clean passes with some number.
 std::optional<std::map<std::string, std::vector<double>>> slowdown_of(const Network& network,
                                                                       const BatchSamples& samples,
-                                                                      std::uint32_t copies) {
+                                                                      std::uint32_t copies,
+                                                                      Duration launch) {
   std::map<std::string, std::vector<double>> factors;
   const auto most = static_cast<std::uint32_t>(samples.stages.size() - 1);
-  const auto loaded = time_of_kinds(network, samples.stages, copies);
+  const auto loaded = time_of_kinds(network, samples.stages, copies, launch);
   for (const auto& [kind, time] : loaded) factors[kind].assign(most + 1, 1.0);
   std::uint32_t before = 0;
   const auto add = [&](std::uint32_t neighbours, const std::map<std::string, double>& times) {
@@ -172,7 +175,7 @@ std::optional<std::map<std::string, std::vector<double>>> slowdown_of(const Netw
   };
   for (const auto& [neighbours, stages] : samples.beside) {
     if (any_missing(stages)) return std::nullopt;
-    add(neighbours, time_of_kinds(network, stages, copies));
+    add(neighbours, time_of_kinds(network, stages, copies, launch));
   }
   add(most, loaded);
   return factors;
@@ -182,7 +185,7 @@ std::optional<std::map<std::string, std::vector<double>>> slowdown_of(const Netw
 void add_slowdown(const Network& network, const BatchSamples& samples, std::uint32_t copies,
                   Calibration& calibration) {
   if (samples.beside.empty()) return;
-  auto factors = slowdown_of(network, samples, copies);
+  auto factors = slowdown_of(network, samples, copies, calibration.launch);
   if (!factors) {
     calibration.left_out.emplace_back(
         "the slow-down by neighbours is left out: a device had no clean passes with fewer of them");
@@ -202,20 +205,22 @@ void add_slowdown(const Network& network, const BatchSamples& samples, std::uint
 void add_updates_at_once(const BatchSamples& samples, Calibration& calibration) {
   double among_others = 0;
   double at_once = 0;
+  double noise = 0;
   for (const StageSamples& stage : samples.stages) {
     if (stage.whole(Pass::update_at_once).empty()) return;
     const auto time = [&](Pass pass) {
-      const std::vector<double>& piece = stage.piece(pass);
-      return static_cast<double>(
-          measured_time(piece.empty() ? stage.whole(pass) : piece).mean.count());
+      const std::vector<double>& all =
+          stage.piece(pass).empty() ? stage.whole(pass) : stage.piece(pass);
+      noise = std::max(noise, relative_half_width(all).value_or(1));
+      return without(calibration.launch, static_cast<double>(measured_time(all).mean.count()));
     };
     among_others += time(Pass::update);
     at_once += time(Pass::update_at_once);
   }
-  if (among_others <= 0) return;
+  if (among_others <= 0 || samples.stages.size() < 2) return;
   const double factor = at_once / among_others;
   calibration.updates_at_once = factor;
-  if (std::abs(factor - 1) < calibration.least_slowdown()) return;
+  if (std::abs(factor - 1) < std::max(calibration.least_slowdown(), 2 * noise)) return;
   std::vector<double>& list = calibration.model.profile.slowdown[std::string(kUpdatesAtOnce)];
   const std::size_t all = samples.stages.size();
   for (std::size_t k = 0; k < all; ++k)
@@ -235,8 +240,9 @@ void add_in_flight(const Network& network, const BatchSamples& samples, std::uin
   for (const StageSamples& stage : samples.alone_in_flight)
     calibration.noise_one_in_flight = std::max(calibration.noise_one_in_flight, stage.noise());
   const std::size_t all = samples.stages.size() + 1;
-  const auto times = time_of_kinds(network, samples.stages, copies);
-  for (const auto& [kind, alone] : time_of_kinds(network, samples.alone_in_flight, copies)) {
+  const auto times = time_of_kinds(network, samples.stages, copies, calibration.launch);
+  for (const auto& [kind, alone] :
+       time_of_kinds(network, samples.alone_in_flight, copies, calibration.launch)) {
     const double factor = times.at(kind) > 0 ? alone / times.at(kind) : 1;
     std::vector<double>& list = calibration.in_flight[kind];
     for (std::size_t k = 0; k < all; ++k) {
@@ -297,7 +303,8 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
     add_slowdown(network, samples, options.copies,
                  calibration);  // of the last batch, when all noise is known
     add_in_flight(network, samples, options.copies, calibration);
-    if (&samples == &measured.batches.back()) add_updates_at_once(samples, calibration);
+    if (options.slowdown && &samples == &measured.batches.back())
+      add_updates_at_once(samples, calibration);
   }
   if (model.profile.measurements.empty()) {
     return input_error(mark, fmt::format("too much other work on this machine: {}", missing),

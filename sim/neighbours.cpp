@@ -34,23 +34,24 @@ bool Neighbours::end(std::uint32_t node, std::uint32_t version, SimTime now) {
   return true;
 }
 
-double Neighbours::factor_of(const Running& one, const std::vector<Running>& beside) const {
+bool Neighbours::is_update(const Running& one) const {
+  return graph_.activities[one.node].kind == ActivityKind::update;
+}
+
+double Neighbours::factor_of(const Running& one, std::size_t running, std::size_t updates) const {
   const auto of = [](const std::vector<double>& factors, std::size_t count) {
     return factors.empty() ? 1 : factors[std::min(count, factors.size()) - 1];
   };
-  const double factor = of(graph_.slowdowns[graph_.cost(one.node).slowdown], beside.size());
-  const auto updates = [&](const Running& other) {
-    return graph_.activities[other.node].kind == ActivityKind::update;
-  };
-  if (graph_.updates_at_once.empty() || !updates(one)) return factor;
-  const auto at_once = std::count_if(beside.begin(), beside.end(), updates);
-  return factor * of(graph_.updates_at_once, static_cast<std::size_t>(at_once));
+  const double factor = of(graph_.slowdowns[graph_.cost(one.node).slowdown], running);
+  return is_update(one) ? factor * of(graph_.updates_at_once, updates) : factor;
 }
 
 void Neighbours::set_pace(std::vector<Running>& running, SimTime now) {
   changes_.clear();
+  const auto updates = static_cast<std::size_t>(std::count_if(
+      running.begin(), running.end(), [&](const Running& one) { return is_update(one); }));
   for (Running& one : running) {
-    const double factor = factor_of(one, running);
+    const double factor = factor_of(one, running.size(), updates);
     if (one.version > 0 && factor == one.factor) continue;
     if (one.factor > 0) one.left -= static_cast<double>((now - one.since).count()) / one.factor;
     one.left = std::max(one.left, 0.0);

@@ -45,8 +45,9 @@ class Neighbours {
   std::vector<Running>& beside(std::uint32_t node) {
     return running_[graph_.machines[graph_.nodes[node].resource]];
   }
-  /// `beside` are all that run, with this one.
-  double factor_of(const Running& one, const std::vector<Running>& beside) const;
+  bool is_update(const Running& one) const;
+  /// While so many run, of which so many update; with this one.
+  double factor_of(const Running& one, std::size_t running, std::size_t updates) const;
   void set_pace(std::vector<Running>& running, SimTime now);
 
   const OpGraph& graph_;

@@ -41,8 +41,9 @@ class CudaWalkers : public Walkers {
       : devices_(devices), warm_up_(warm_up), gaps_(gaps) {
     for (std::uint32_t device = 0; device < stages.size(); ++device) {
       use(device);
-      const CudaWalk walk{stages[device].first, stages[device].second, batch,
-                          options.devices,      options.optimizer,     options.seed};
+      const CudaWalk walk{
+          stages[device].first, stages[device].second, batch, options.devices, device,
+          options.optimizer,    options.seed};
       const CudaDevice& on = devices.all()[device];
       walkers_.push_back(std::make_unique<CudaWalker>(libraries.queue(device, on.compute),
                                                       on.context, network, walk, launching));

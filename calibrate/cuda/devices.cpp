@@ -55,8 +55,8 @@ class OpenDevices final : public CudaDevices {
     spare_streams_.resize(devices_.size());
     std::vector<CUstream>& spare = spare_streams_[device];
     if (!spare.empty()) {
-      const CUstream stream = spare.back();
-      spare.pop_back();
+      const CUstream stream = spare.front();  // the first ones share no queue
+      spare.erase(spare.begin());
       return stream;
     }
     spare.reserve(++urgent_streams_);  // so that giving back cannot fail

@@ -134,7 +134,7 @@ void CudaStage::walk_layer(const CudaQueue& queue, Pass pass, const CudaStageTen
     kernels.forward(queue, call);
     return;
   }
-  PLUMBLINE_CHECK(pass != Pass::update, layer);
+  PLUMBLINE_CHECK(!is_update(pass), layer);
   bind_backward(tensors, layer, split);
   if (tensors.kept_in == KeptIn::again && layout_[layer].is_run_again) kernels.forward(queue, call);
   if (pass != Pass::backward_weight) kernels.backward_input(queue, call);

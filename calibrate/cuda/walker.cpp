@@ -159,7 +159,7 @@ std::vector<CudaWalker::Task> CudaWalker::tasks(bool updates) {
   } else {
     add(Pass::backward, oldest);
   }
-  if (updates && turn_ % 4 == 3) add(Pass::update, 0);
+  if (updates && (turn_ + walk_.device) % 4 == 3) add(Pass::update, 0);  // each at another time
   return all;
 }
 

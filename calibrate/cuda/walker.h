@@ -29,7 +29,8 @@ struct CudaWalk {
   std::size_t first = 0;  ///< Layers first..last.
   std::size_t last = 0;
   std::int64_t batch = 1;
-  std::uint32_t devices = 1;  ///< That walk beside each other.
+  std::uint32_t devices = 1;  ///< That walk beside each other;
+  std::uint32_t device = 0;   ///< this one of them.
   OptimizerKind optimizer = OptimizerKind::gradient_descent;
   std::uint64_t seed = 1;
 };

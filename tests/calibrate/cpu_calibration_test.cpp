@@ -314,11 +314,16 @@ TEST_CASE("the slow-down of a kind is its time with fewer neighbours against tha
     PassTimes times{Pass::update_at_once, {}};
     for (std::size_t i = 0; i < stage.layers(); ++i)
       times.layers.push_back(std::llround(1.5 * stage.of_layer(Pass::update, i).front()));
-    stage.add(times, {});
+    for (int i = 0; i < 4; ++i) stage.add(times, {});
   }
   const auto at_once = calibration_of(network, {}, {}, with_updates);
   REQUIRE(at_once);
   is(at_once->model.profile.slowdown.at("update"), {1, 1 + 0.5 / 3, 1 + 1.0 / 3, 1.5});
+  CalibrationOptions without_slowdown;
+  without_slowdown.slowdown = false;
+  const auto not_asked = calibration_of(network, {}, without_slowdown, with_updates);
+  REQUIRE(not_asked);
+  CHECK_FALSE(not_asked->model.profile.slowdown.contains("update"));
   // What is not told from noise does not go into the profile.
   CHECK(made->model.profile.slowdown.contains("linear"));
   CHECK(made->model.profile.slowdown.contains("gelu"));

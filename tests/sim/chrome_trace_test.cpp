@@ -114,7 +114,8 @@ TEST_CASE("a transfer that was measured in less than its link's latency is a sli
     ++transfers;
   }
   REQUIRE(transfers > 0);
-  for (const Json& event : Json::parse(chrome_trace(p))["traceEvents"])
+  const Json trace = Json::parse(chrome_trace(p));
+  for (const Json& event : trace["traceEvents"])
     if (event["ph"] == "X") CHECK(event["dur"].get<double>() >= 0);
 }
 
