@@ -52,19 +52,21 @@ class OpenDevices final : public CudaDevices {
   std::string name() const override { return name_; }
   bool split() const override { return !greens_.empty(); }
   CUstream take_urgent_stream(std::size_t device) override {
-    spare_streams_.resize(devices_.size());
-    std::vector<CUstream>& spare = spare_streams_[device];
-    if (!spare.empty()) {
-      const CUstream stream = spare.front();  // the first ones share no queue
-      spare.erase(spare.begin());
-      return stream;
+    urgent_.resize(devices_.size());
+    for (Urgent& one : urgent_[device]) {  // the first ones share no queue
+      if (!one.is_taken) {
+        one.is_taken = true;
+        return one.stream;
+      }
     }
-    spare.reserve(++urgent_streams_);  // so that giving back cannot fail
+    urgent_[device].reserve(urgent_[device].size() + 1);
     const ContextScope scope(driver_, devices_[device].context);
-    return new_stream(split() ? greens_[device] : nullptr, kMostUrgent);
+    urgent_[device].push_back({new_stream(split() ? greens_[device] : nullptr, kMostUrgent), true});
+    return urgent_[device].back().stream;
   }
   void give_back(std::size_t device, CUstream stream) noexcept override {
-    spare_streams_[device].push_back(stream);
+    for (Urgent& one : urgent_[device])
+      if (one.stream == stream) one.is_taken = false;
   }
 
   /// GPUs 0 to count - 1. Errors: CudaError.
@@ -73,6 +75,11 @@ class OpenDevices final : public CudaDevices {
   Result<SmSplit> open_split(std::uint32_t count);
 
  private:
+  struct Urgent {
+    CUstream stream = nullptr;
+    bool is_taken = false;
+  };
+
   CUdevice gpu(int ordinal) const;
   /// Its primary context, which close() releases.
   CUcontext retain(CUdevice gpu);
@@ -87,8 +94,7 @@ class OpenDevices final : public CudaDevices {
   std::vector<CUdevice> retained_;
   std::vector<CUgreenCtx> greens_;  ///< Parallel to devices_, or empty.
   std::vector<CudaDevice> devices_;
-  std::vector<std::vector<CUstream>> spare_streams_;  ///< By device: urgent ones that nobody has.
-  std::size_t urgent_streams_ = 0;                    ///< That were ever opened.
+  std::vector<std::vector<Urgent>> urgent_;  ///< By device, as they were opened.
   std::string name_;
 };
 
@@ -227,8 +233,8 @@ void OpenDevices::close() noexcept {
     driver_.cuCtxPushCurrent(device->context);
     device->kernels.reset();
     const auto place = static_cast<std::size_t>(&*device - devices_.data());
-    if (place < spare_streams_.size())
-      for (const CUstream stream : spare_streams_[place]) driver_.cuStreamDestroy(stream);
+    if (place < urgent_.size())
+      for (const Urgent& one : urgent_[place]) driver_.cuStreamDestroy(one.stream);
     if (device->compute != nullptr) driver_.cuStreamDestroy(device->compute);
     CUcontext popped = nullptr;
     driver_.cuCtxPopCurrent(&popped);
