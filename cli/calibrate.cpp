@@ -166,9 +166,8 @@ std::string in_flight_line(const Calibration& calibration) {
 /// A line on updates of all devices at once; "" where that was not measured.
 std::string updates_line(const Calibration& calibration) {
   if (!calibration.updates_at_once) return "";
-  return fmt::format(
-      "  updates   {} where all devices update at once, as behind a flush; kept from {} on\n",
-      percent(*calibration.updates_at_once - 1), percent(calibration.least_slowdown()));
+  return fmt::format("  updates   {} where all devices update at once, as behind a flush\n",
+                     percent(*calibration.updates_at_once - 1));
 }
 
 std::string link_lines(const Profile& profile) {

@@ -140,6 +140,7 @@ TEST_CASE("the engine takes the pace that a plain simulation in real numbers tak
     for (auto* times : {&pipeline.forward, &pipeline.backward}) {
       for (Duration& time : *times) time *= 1000;
     }
+    pipeline.update *= 1000;
     OpGraph graph = graph_of(pipeline);
     if (graph.size() > 400) continue;
     ++compared;
