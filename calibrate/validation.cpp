@@ -67,13 +67,21 @@ ErrorShares shares_of(const Outcome& predicted, const Outcome& measured) {
   const double with_compute = time_with([&](std::uint32_t node, bool compute) {
     if (compute) lengths[node].hold = real[node].hold;
   });
+  // A hand-over that the run has of its own lies in the transfer where it is predicted, and before
+  // the op that waits for that where it is measured: it counts with the ops'.
+  const Duration own = graph.hand_over - measured.graph.hand_over;
+  const auto lengthen = [&](std::uint32_t node, Duration by) {
+    if (!graph.hands_over(node)) return;
+    (graph.holds_channel(node) ? lengths[node].latency : lengths[node].hold) += by;
+  };
   const double with_transfers = time_with([&](std::uint32_t node, bool compute) {
     if (compute) return;
-    lengths[node].hold = real[node].hold;
-    lengths[node].latency = real[node].latency;
+    lengths[node] = real[node];
+    lengthen(node, own);
   });
   const double with_hand_over = time_with([&](std::uint32_t node, bool compute) {
     if (compute) lengths[node].gap = real[node].gap;
+    lengthen(node, -own);
   });
   return {.profile_s = 0,
           .compute_s = predicted.iteration_time_s - with_compute,

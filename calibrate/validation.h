@@ -30,9 +30,11 @@ struct ErrorShares {
   /// The profile's times are not those of now; all below is then counted against what the times of
   /// now predict. 0 where the layers were not timed again.
   double profile_s = 0;
-  double compute_s = 0;    ///< Ops took another time than predicted.
-  double transfer_s = 0;   ///< Transfers, all-reduces and what else no device computes did.
-  double hand_over_s = 0;  ///< Ops began later than they could have.
+  double compute_s = 0;  ///< Ops took another time than predicted.
+  /// Transfers, all-reduces and what else no device computes did, from when they could begin on,
+  /// but for the hand-over that is set for each.
+  double transfer_s = 0;
+  double hand_over_s = 0;  ///< Ops began later than they could have, and than is set for that.
   double waiting_s = 0;    ///< The rest: what the order of events changed on shared links.
 };
 

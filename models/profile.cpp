@@ -122,4 +122,14 @@ SizedCosts costs_at(const Profile& profile, std::int64_t size) {
   return costs;
 }
 
+std::string blocking_link(const std::string& kind) { return "blocking " + kind; }
+
+const MeasuredLink& link_for(const std::vector<MeasuredLink>& links, bool blocking) {
+  PLUMBLINE_CHECK(!links.empty(), blocking);
+  const auto found = std::find_if(links.begin(), links.end(), [&](const MeasuredLink& link) {
+    return link.kind.starts_with(blocking_link("")) == blocking;
+  });
+  return found != links.end() ? *found : links.front();
+}
+
 }  // namespace plumbline

@@ -107,6 +107,14 @@ struct MeasuredLink {
   std::vector<std::pair<Bytes, Duration>> table;
 };
 
+/// "blocking copy": how a link of this kind is called where its transfers hold the streams of both
+/// ends, as `.to()` does.
+std::string blocking_link(const std::string& kind);
+
+/// The first link of the kind that is asked for, blocking or not; the first of all where there is
+/// none. Requires: there is one.
+const MeasuredLink& link_for(const std::vector<MeasuredLink>& links, bool blocking);
+
 /// By kind of layer: factors of its time.
 using KindFactors = std::map<std::string, std::vector<double>>;
 

@@ -133,6 +133,7 @@ struct OpGraph {
   std::vector<std::vector<std::uint32_t>> stage_slots;  ///< Of each stage: replicas and copies.
   bool blocking = false;  ///< Transfers hold the streams of both ends; collectives never do.
   std::uint32_t micro_batches = 0;  ///< In the whole run.
+  Duration hand_over{};  ///< In what each transfer, and each hop that sends anything, costs.
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(nodes.size()); }
   std::uint32_t slots() const { return static_cast<std::uint32_t>(devices.size()); }
@@ -151,6 +152,11 @@ struct OpGraph {
   /// Requires: holds_channel(node).
   const Channel& channel(std::uint32_t node) const {
     return channels[nodes[node].resource - slots()];
+  }
+  /// Whether what it costs has `hand_over` in it.
+  bool hands_over(std::uint32_t node) const {
+    const ActivityKind kind = activities[node].kind;
+    return is_transfer(kind) || (is_collective(kind) && cost(node).bytes.count > 0);
   }
   /// The slots between which a transfer or a hop goes.
   std::uint32_t sender(std::uint32_t node) const {

@@ -34,6 +34,7 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
   const auto first_moment = graph_.slots() + static_cast<std::uint32_t>(graph_.channels.size());
   host_ = first_moment;
   graph_.moments = 1;
+  graph_.hand_over = options_.overheads.hand_over;
   const auto add_moments = [&](Collective& collective) {
     collective.begin = first_moment + graph_.moments++;
     for (Collective::Phase& phase : collective.phases) phase.end = first_moment + graph_.moments++;

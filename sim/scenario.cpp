@@ -561,13 +561,12 @@ class ScenarioReader {
         return error(*measured_link_,
                      "cluster.link is 'measured', but the model holds no measured links",
                      "only a profile with links does");
-      scenario_.cluster.levels.front().link = {profile.links.front().latency,
-                                               profile.links.front().bandwidth};
+      const MeasuredLink& link = link_for(profile.links, scenario_.schedule.blocking);
+      scenario_.cluster.levels.front().link = {link.latency, link.bandwidth};
       scenario_.link_measured = true;
       if (profile.links.size() > 1) {
-        scenario_.notes.push_back(
-            fmt::format("the profile holds {} links; the first, '{}', is taken",
-                        profile.links.size(), profile.links.front().kind));
+        scenario_.notes.push_back(fmt::format("the profile holds {} links; '{}' is taken",
+                                              profile.links.size(), link.kind));
       }
     }
     if (measured_overhead_) {

@@ -8,7 +8,9 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -121,18 +123,24 @@ class HostBuffer {
 /// How tensors go.
 enum class Way : std::uint8_t { copy, host, nccl };
 
+/// Beside the ops, or on their streams.
+enum class Streams : std::uint8_t { own, compute };
+
 /// Two devices that send each other tensors.
 class Pair {
  public:
   /// Takes memory for the largest size that there is memory for, and drops those beyond it.
-  Pair(CudaDevices& devices, std::size_t first, Way way, const Nccl* nccl,
+  Pair(CudaDevices& devices, std::size_t first, Way way, Streams streams, const Nccl* nccl,
        std::vector<Bytes>& sizes)
-      : devices_(devices), ends_{End{first}, End{first + 1}} {
+      : devices_(devices), streams_(streams), ends_{End{first}, End{first + 1}} {
     try {
       for (End& end : ends_) {
         use(devices_, end.device);
-        end.own = CudaUrgentStream(devices_, end.device);
-        end.stream = end.own.get();
+        end.stream = devices_.all()[end.device].compute;
+        if (streams_ == Streams::own) {
+          end.own = CudaUrgentStream(devices_, end.device);
+          end.stream = end.own.get();
+        }
         end.events = CudaEvents(devices_.driver(), 2, CU_EVENT_DISABLE_TIMING);
       }
       while (!sizes.empty() && !take(sizes.back())) sizes.pop_back();
@@ -155,21 +163,22 @@ class Pair {
       const On received{to.device, devices_.all()[to.device].compute};
       const On sending{from.device, from.stream};
       const On receiving{to.device, to.stream};
-      signal(devices_, made_on, from.events[made], sending);
+      signal_between(made_on, from.events[made], sending);
       if (!ways_.empty()) {
-        signal(devices_, made_on, from.events[made], receiving);
+        signal_between(made_on, from.events[made], receiving);
         ways_[i % 2].transfer(0, {from.memory.data(), from.stream}, 1,
                               {to.memory.data(), to.stream}, bytes);
-        signal(devices_, sending, from.events[sent], received);
-        signal(devices_, receiving, to.events[sent], received);
+        signal_between(sending, from.events[sent], received);
+        signal_between(receiving, to.events[sent], received);
       } else if (host_) {
         copy_by_host(from, to, bytes);
-        signal(devices_, receiving, to.events[sent], received);
+        signal_between(receiving, to.events[sent], received);
       } else {
+        if (streams_ == Streams::compute) signal(devices_, received, to.events[made], sending);
         use(devices_, from.device);
         copy_between(devices_.driver(), {devices_.all()[from.device], from.memory.data()},
                      {devices_.all()[to.device], to.memory.data()}, bytes, from.stream);
-        signal(devices_, sending, from.events[sent], received);
+        signal_between(sending, from.events[sent], received);
       }
     }
   }
@@ -179,12 +188,17 @@ class Pair {
     explicit End(std::size_t on) : device(on) {}
 
     std::size_t device;
-    CudaUrgentStream own;
-    CUstream stream = nullptr;  ///< The own one.
+    CudaUrgentStream own;       ///< Where it sends beside its ops.
+    CUstream stream = nullptr;  ///< That it sends and receives on.
     CudaEvents events;
     CudaScratch memory;
   };
   enum Event : std::uint8_t { made, sent };
+
+  /// What stands on the same stream needs none.
+  void signal_between(On first, CUevent event, On second) {
+    if (first.stream != second.stream) signal(devices_, first, event, second);
+  }
 
   void prepare(Way way, const Nccl* nccl, const std::vector<Bytes>& sizes) {
     if (sizes.empty()) return;
@@ -234,6 +248,7 @@ class Pair {
   }
 
   CudaDevices& devices_;
+  Streams streams_;
   std::array<End, 2> ends_;
   std::optional<HostBuffer> host_;      ///< Where copies go through it.
   std::vector<NcclCommunicator> ways_;  ///< There and back, where they go by these.
@@ -247,9 +262,9 @@ std::uint32_t copies_of(std::size_t bytes) {
 
 /// Times of all sizes, without the hand-over that a prediction adds to each transfer.
 std::optional<MeasuredLink> timed_link(CudaDevices& devices, std::size_t first, std::string kind,
-                                       Way way, const Nccl* nccl, std::vector<Bytes> sizes,
-                                       Duration hand_over) {
-  Pair pair(devices, first, way, nccl, sizes);
+                                       Way way, Streams streams, const Nccl* nccl,
+                                       std::vector<Bytes> sizes, Duration hand_over) {
+  Pair pair(devices, first, way, streams, nccl, sizes);
   if (sizes.size() < 2) return std::nullopt;
   Stopwatch stopwatch(devices, first);
   TransferTable table;
@@ -262,6 +277,15 @@ std::optional<MeasuredLink> timed_link(CudaDevices& devices, std::size_t first, 
     table.emplace_back(size, std::max(one - hand_over, Duration{1}));
   }
   return measured_link(std::move(kind), std::move(table));
+}
+
+/// By the largest size that all of them have.
+void slowest_first(std::span<MeasuredLink> links) {
+  std::size_t common = std::numeric_limits<std::size_t>::max();
+  for (const MeasuredLink& link : links) common = std::min(common, link.table.size());
+  std::stable_sort(links.begin(), links.end(), [&](const MeasuredLink& a, const MeasuredLink& b) {
+    return a.table[common - 1].second > b.table[common - 1].second;
+  });
 }
 
 }  // namespace
@@ -293,23 +317,23 @@ std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, const Nccl* n
   std::vector<MeasuredLink> links;
   if (devices.all().size() < 2) return links;
   const std::size_t pairs = devices.split() ? 1 : devices.all().size() - 1;
-  const auto add = [&](std::size_t first, std::string kind, Way way) {
-    auto link = timed_link(devices, first, std::move(kind), way, nccl, sizes, hand_over);
+  const auto add = [&](std::size_t first, std::string kind, Way way, Streams streams) {
+    auto link = timed_link(devices, first, std::move(kind), way, streams, nccl, sizes, hand_over);
     if (link) links.push_back(*std::move(link));
   };
   const std::string_view between = nccl == nullptr ? "peer" : "nccl";
-  for (std::size_t first = 0; first < pairs; ++first) {
-    add(first,
-        devices.split() ? std::string("copy") : fmt::format("{} {}-{}", between, first, first + 1),
-        nccl == nullptr ? Way::copy : Way::nccl);
+  for (const Streams streams : {Streams::own, Streams::compute}) {
+    const std::size_t before = links.size();
+    for (std::size_t first = 0; first < pairs; ++first) {
+      const std::string kind = devices.split() ? std::string("copy")
+                                               : fmt::format("{} {}-{}", between, first, first + 1);
+      add(first, streams == Streams::own ? kind : blocking_link(kind),
+          nccl == nullptr ? Way::copy : Way::nccl, streams);
+    }
+    slowest_first({links.begin() + static_cast<std::ptrdiff_t>(before), links.end()});
   }
-  std::size_t common = sizes.size();  // all have measured so many
-  for (const MeasuredLink& link : links) common = std::min(common, link.table.size());
-  std::stable_sort(links.begin(), links.end(), [&](const MeasuredLink& a, const MeasuredLink& b) {
-    return a.table[common - 1].second > b.table[common - 1].second;
-  });
   try {
-    add(0, "host", Way::host);
+    add(0, "host", Way::host, Streams::own);
   } catch (const CudaError& error) {  // as much pinned memory is not to be had everywhere
     if (error.result() != CUDA_ERROR_OUT_OF_MEMORY) throw;
   }

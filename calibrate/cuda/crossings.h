@@ -18,7 +18,8 @@ Duration measure_cuda_hand_over(CudaDevices& devices);
 /// in a run, on a stream of the sender's own behind what made them, and waited for by the receiver.
 /// One link "copy" where all devices are parts of one GPU; else one for each two neighbours, "peer
 /// 0-1", the slowest first. With NCCL, which the devices then are GPUs for, they are sent and
-/// received, on a stream of each end: "nccl 0-1". Then "host": the same between the first two
+/// received, on a stream of each end: "nccl 0-1". Then the same as blocking_link(): on the streams
+/// of the ops, which a blocking transfer holds at both ends. Then "host": between the first two
 /// through pinned memory of the host, which no run does; left out where there is not so much of
 /// that. Sizes for which there is no memory are left out; with fewer than two sizes or devices
 /// there are no links. Requires: ascending sizes. Errors: CudaError; NcclError.

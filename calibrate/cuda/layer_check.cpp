@@ -13,6 +13,7 @@
 
 #include "calibrate/cuda/device_libraries.h"
 #include "calibrate/cuda/layer.h"
+#include "calibrate/cuda/recording.h"
 #include "calibrate/cuda/scratch.h"
 #include "calibrate/cuda/stage.h"
 #include "calibrate/reference.h"
@@ -234,13 +235,23 @@ double allowed(ElementType type) {
 
 std::vector<TensorDifference> differences_from_reference(const CudaQueue& queue,
                                                          const NetworkLayer& layer,
-                                                         ElementType type, std::int64_t batch) {
-  const Tensors t = tensors_of(queue, layer, type, batch);
+                                                         ElementType type, std::int64_t batch,
+                                                         CheckedAs as) {
   const auto kernels = cuda_layer(queue, layer, type, batch);
+  const auto enqueue_passes = [&](const CudaCall& call) {
+    kernels->forward(queue, call);
+    kernels->backward_input(queue, call);
+    kernels->backward_weight(queue, call);
+  };
+  const Tensors t = tensors_of(queue, layer, type, batch);
   const CudaCall call = call_with(layer, t);
-  kernels->forward(queue, call);
-  kernels->backward_input(queue, call);
-  kernels->backward_weight(queue, call);
+  CudaRecording graph;  // lives until all has been compared
+  if (as == CheckedAs::graph) {
+    graph = CudaRecording(*queue.driver, queue.stream, [&] { enqueue_passes(call); });
+    graph.replay(queue.stream);
+  } else {
+    enqueue_passes(call);
+  }
 
   std::vector<Values> parameters;
   parameters.reserve(t.parameters.size());
@@ -291,6 +302,11 @@ Network small_network(const std::vector<Small>& all) {
   return network;
 }
 
+/// "linear on [48], fp32".
+std::string layer_text(const NetworkLayer& layer, ElementType type) {
+  return fmt::format("{} on {}, {}", kind_name(layer.settings), to_text(layer.input), name(type));
+}
+
 /// Compares layer by layer, and remembers the one that is furthest off.
 class LayerCheck {
  public:
@@ -298,29 +314,63 @@ class LayerCheck {
     queue_.choices = nullptr;  // not what is fastest, but what there is
   }
 
-  void look_at(const NetworkLayer& layer, ElementType type, std::int64_t batch) {
-    const std::string what =
-        fmt::format("{} on {}, {}", kind_name(layer.settings), to_text(layer.input), name(type));
-    const double limit = allowed(type);
-    for (const auto& [tensor, share] : differences_from_reference(queue_, layer, type, batch)) {
+  /// Errors: CudaError where nothing runs any more.
+  void look_at(const std::string& what, const NetworkLayer& layer, ElementType type,
+               std::int64_t batch) {
+    std::vector<TensorDifference> found;
+    const auto run = [&](CheckedAs as) {
+      return why_not_run(*queue_.driver, [&] {
+        found = differences_from_reference(queue_, layer, type, batch, as);
+      });
+    };
+    if (const auto failure = run(CheckedAs::enqueued)) {
+      check_.failures.push_back(fmt::format("layer {} does not run: {}", what, *failure));
+      return;
+    }
+    if (!judge(what, allowed(type), found)) return;
+    if (const auto failure = run(CheckedAs::graph)) {
+      if (unrecorded_++ == 0) why_unrecorded_ = fmt::format("{}: {}", what, *failure);
+      return;
+    }
+    judge(what + ", replayed as a graph,", allowed(type), found);
+  }
+
+  std::string text() const {
+    std::string text = fmt::format("            furthest off is {}\n",
+                                   furthest_.empty() ? "none: no layer ran" : furthest_);
+    if (unrecorded_ > 0) {
+      text += fmt::format("            {} cannot be recorded and replayed as graphs, such as {}\n",
+                          unrecorded_, why_unrecorded_);
+    }
+    return text;
+  }
+
+ private:
+  /// Whether no tensor differs by more than `limit`.
+  bool judge(const std::string& what, double limit,
+             const std::vector<TensorDifference>& differences) {
+    bool is_right = true;
+    for (const auto& [tensor, share] : differences) {
       if (share / limit > worst_) {
         worst_ = share / limit;
         furthest_ = fmt::format("{}: its {} by {:.2g} of its largest element, {:.2g} allowed", what,
                                 tensor, share, limit);
       }
       if (share <= limit) continue;
+      is_right = false;
       check_.failures.push_back(fmt::format(
           "layer {} is not the reference's: its {} differs by {:.2g} of its largest element", what,
           tensor, share));
     }
+    return is_right;
   }
-  const std::string& furthest() const { return furthest_; }
 
- private:
   CudaQueue queue_;
   CudaCheck& check_;
   double worst_ = 0;  ///< As a share of what is allowed.
   std::string furthest_;
+  int unrecorded_ = 0;  ///< Layers, each type for itself.
+  std::string why_unrecorded_;
 };
 
 }  // namespace
@@ -331,19 +381,21 @@ std::optional<Diagnostic> check_cuda_layers(const CudaDriver& driver, std::uint3
   if (!opened) return opened.problems().front();
   const std::vector<Small> all = small_layers();
   const Network network = small_network(all);
+  std::string at;  // the layer that is looked at
   try {
     DeviceLibraries libraries(**opened, network, own, std::nullopt);
     const CudaDevice& device = (*opened)->all().front();
     PLUMBLINE_CUDA(driver, cuCtxSetCurrent, device.context);
     LayerCheck layers(libraries.queue(0, device.compute), check);
     for (const ElementType type : {ElementType::fp32, ElementType::tf32, ElementType::bf16}) {
-      for (std::size_t i = 0; i < all.size(); ++i)
-        layers.look_at(network.layers[i], type, all[i].batch);
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        at = layer_text(network.layers[i], type);
+        layers.look_at(at, network.layers[i], type, all[i].batch);
+      }
     }
-    check.text += fmt::format(
-        "layers      {} in fp32, tf32 and bf16 beside the reference, with {}\n"
-        "            furthest off is {}\n",
-        all.size(), libraries.name(), layers.furthest());
+    check.text +=
+        fmt::format("layers      {} in fp32, tf32 and bf16 beside the reference, with {}\n{}",
+                    all.size(), libraries.name(), layers.text());
     for (const std::string& missing : libraries.missing())
       check.text += fmt::format("            {}\n", missing);
     // What libraries bring may change where kernels run: once more, with all of it there.
@@ -352,7 +404,8 @@ std::optional<Diagnostic> check_cuda_layers(const CudaDriver& driver, std::uint3
         check.failures.push_back("with the libraries in use, " + failure);
     }
   } catch (const std::runtime_error& error) {  // of the driver, of a library
-    check.failures.push_back(fmt::format("layers do not run: {}", error.what()));
+    const std::string since = at.empty() ? "" : fmt::format(" from {} on", at);
+    check.failures.push_back(fmt::format("layers do not run{}: {}", since, error.what()));
   }
   driver.cuCtxSetCurrent(nullptr);
   return std::nullopt;

@@ -20,18 +20,24 @@ struct TensorDifference {
   double share = 0;
 };
 
+/// How a check hands its passes to the device: as they are enqueued, or recorded and replayed as
+/// one graph.
+enum class CheckedAs { enqueued, graph };
+
 /// Runs F, I and W of a layer for one micro-batch of random numbers, gradients being added to what
-/// is there, and compares all that they write with reference.h. Waits for the queue. Requires: its
-/// context current. Errors: CudaError.
+/// is there, and compares all that they write with reference.h. A graph is recorded where the same
+/// passes have run before. Waits for the queue. Requires: its context current. Errors: CudaError.
 std::vector<TensorDifference> differences_from_reference(const CudaQueue& queue,
                                                          const NetworkLayer& layer,
-                                                         ElementType type, std::int64_t batch);
+                                                         ElementType type, std::int64_t batch,
+                                                         CheckedAs as = CheckedAs::enqueued);
 
-/// The same for small layers of every kind in every element type, on device 0: adds a line to the
-/// check's text and what is wrong to its failures. So much is allowed that only what is computed
-/// otherwise is wrong, not what is rounded otherwise; what does not run is a failure, too.
-/// Attention is fused where it can be. `own` as for DeviceLibraries. Errors: those of
-/// open_cuda_devices.
+/// The same for small layers of every kind in every element type, on device 0, both ways: adds
+/// lines to the check's text and what is wrong to its failures. So much is allowed that only what
+/// is computed otherwise is wrong, not what is rounded otherwise; a layer that does not run is a
+/// failure, too, and the others are still looked at. One that cannot be recorded is none: its
+/// passes are launched kernel by kernel, which the text tells. Attention is fused where it can be.
+/// `own` as for DeviceLibraries. Errors: those of open_cuda_devices.
 std::optional<Diagnostic> check_cuda_layers(const CudaDriver& driver, std::uint32_t devices,
                                             bool own, CudaCheck& check);
 

@@ -2,6 +2,7 @@
 #include "calibrate/cuda/recording.h"
 
 #include <stdexcept>
+#include <utility>
 
 namespace plumbline {
 namespace {
@@ -57,14 +58,21 @@ CudaRecording::CudaRecording(const CudaDriver& driver, CUstream stream,
   }
 }
 
-bool CudaLaunching::try_to(const CudaDriver& driver, const std::function<void()>& record) {
+std::optional<std::string> why_not_run(const CudaDriver& driver,
+                                       const std::function<void()>& work) {
   try {
-    record();
-    return true;
-  } catch (const std::runtime_error& error) {  // the driver's, or of a library that it failed
+    work();
+    return std::nullopt;
+  } catch (const std::runtime_error& error) {
     if (driver.cuCtxSynchronize() != CUDA_SUCCESS) throw;
-    why_not = error.what();
+    return error.what();
   }
+}
+
+bool CudaLaunching::try_to(const CudaDriver& driver, const std::function<void()>& record) {
+  std::optional<std::string> failure = why_not_run(driver, record);
+  if (!failure) return true;
+  why_not = *std::move(failure);
   replays = false;
   return false;
 }

@@ -5,6 +5,7 @@
 #include <cuda.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -42,13 +43,16 @@ class CudaRecording {
   CUgraphExec graph_ = nullptr;
 };
 
+/// Runs `work`. Returns what it says where it fails, of the driver or of a library, and the current
+/// context still works. Errors: those of `work` where it does not, such as a device that is lost.
+std::optional<std::string> why_not_run(const CudaDriver& driver, const std::function<void()>& work);
+
 /// How a backend launches the kernels of a pass: as one graph, or one by one.
 struct CudaLaunching {
   bool replays = true;
   std::string why_not;  ///< A driver that cannot record, graphs that leave their part of a GPU.
 
-  /// Runs `record`; returns false, and no longer replays, where it fails and the current context
-  /// still works. Errors: those of `record` where it does not, such as a device that is lost.
+  /// Runs `record`; returns false, and no longer replays, where it fails. Errors: as why_not_run.
   bool try_to(const CudaDriver& driver, const std::function<void()>& record);
 };
 

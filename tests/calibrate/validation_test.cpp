@@ -135,6 +135,39 @@ TEST_CASE("the error is found under the cause that made it") {
   }
 }
 
+TEST_CASE("a hand-over counts once, predicted in the transfer and measured before the op") {
+  for (const char* const schedule : {"name: naive", "name: naive, transfers: blocking"}) {
+    CAPTURE(std::string(schedule));
+    const Scenario scenario = scenario_of(schedule, "overhead: {hand_over: 40 us}\n");
+    const auto predicted = predict(scenario);
+    Scenario bare = scenario;  // of a backend that has its own
+    bare.overheads = {};
+    const auto as_run = predict(bare);
+    REQUIRE(predicted);
+    REQUIRE(as_run);
+    const OpGraph& graph = as_run->graph;
+    const auto hold = [&](std::uint32_t node) { return graph.cost(node).hold; };
+    const auto transfers = [&](std::uint32_t node) {
+      return node < graph.size() && is_transfer(graph.activities[node].kind);
+    };
+    Duration late{};
+    const auto gap = [&](std::uint32_t node) {
+      if (transfers(node)) return late;
+      return transfers(graph.nodes[node].after) ? Duration{40'000} : Duration{};
+    };
+    const Validation same = validate(*predicted, run_with(bare, *as_run, hold, gap), 0.05);
+    CHECK(same.error == doctest::Approx(0).epsilon(1e-12));
+    for (const double share : {same.shares.compute_s, same.shares.transfer_s,
+                               same.shares.hand_over_s, same.shares.waiting_s})
+      CHECK(share == doctest::Approx(0).epsilon(1e-12));
+    late = Duration{2'000};
+    const Validation v = validate(*predicted, run_with(bare, *as_run, hold, gap), 0.05);
+    CHECK(v.shares.transfer_s == doctest::Approx(v.predicted_s() - v.measured_s()));
+    CHECK(v.shares.transfer_s == doctest::Approx(-24 * 2e-6));  // six for each of 4 micro-batches
+    CHECK(v.shares.hand_over_s == doctest::Approx(0).epsilon(1e-12));
+  }
+}
+
 TEST_CASE("what the layers' times of now explain is the profile's share") {
   const Scenario scenario = scenario_of("name: 1f1b");
   const auto predicted = predict(scenario);

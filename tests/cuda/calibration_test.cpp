@@ -156,7 +156,7 @@ TEST_CASE("cuda: a calibration finds the times of the kernels, exactly") {
     measure_between(**devices, network, options, Duration{500}, between);
     CHECK(between.overheads->hand_over == Duration{});
     CHECK(between.overheads->per_op == Duration{500});
-    REQUIRE(between.links.size() == 2);
+    REQUIRE(between.links.size() == 3);
     CHECK(between.links.front().kind == "copy");
     // Its layers hand on a few bytes: from the smallest size on.
     const TransferTable& table = between.links.front().table;

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -160,31 +161,36 @@ TEST_CASE("cuda: every library has a line, whether it is found or not") {
 }
 
 TEST_CASE("cuda: layers are held against the reference, on whatever the device has") {
-  const auto checked = [](const auto& breaks, const std::string& failing = "") {
+  const auto checked = [](const auto& breaks) {
     FakeCuda fake;
     FakeKernels kernels = test::emulated_kernels();
-    breaks(kernels);
+    breaks(fake, kernels);
     fake.add(kernels);
-    if (!failing.empty()) fake.fail(failing, 40, CUDA_ERROR_LAUNCH_FAILED);
     CudaCheck check;
     REQUIRE_FALSE(check_cuda_layers(fake.driver(), 2, /*own=*/true, check));
-    if (failing.empty()) CHECK(fake.faults().empty());
     return check;
   };
-  const CudaCheck lost = checked([](FakeKernels&) {}, "cuLaunchKernel");
+  const CudaCheck lost = checked([](FakeCuda& fake, FakeKernels&) {
+    fake.fail("cuLaunchKernel", 40, CUDA_ERROR_LAUNCH_FAILED, /*lost=*/true);
+  });
   REQUIRE(lost.failures.size() == 1);
-  CHECK(lost.failures.front().starts_with("layers do not run: cuLaunchKernel: "));
+  CHECK(lost.failures.front().starts_with(
+      "layers do not run from attention_block on [70, 64], fp32 on: cuLaunchKernel: "));
   if (test::kSanitized) return;  // half a minute there, and other cases see the same
 
-  const CudaCheck right = checked([](FakeKernels&) {});
+  const CudaCheck right = checked([](FakeCuda&, FakeKernels&) {});
   CAPTURE(right.text);
   CHECK(right.failures.empty());
   CHECK(
       right.text.starts_with("layers      20 in fp32, tf32 and bf16 beside the reference, with "
                              "own products, own convolutions\n            furthest off is "));
+  CHECK(right.text.find("recorded") == std::string::npos);
 
-  // A kernel that writes nothing, and one that gets a number wrong.
-  const CudaCheck wrong = checked([](FakeKernels& kernels) {
+  // A kernel that is refused once, one that writes nothing, one that gets a number wrong, and one
+  // that does so only where it is replayed; a layer that cannot be recorded.
+  const CudaCheck wrong = checked([](FakeCuda& fake, FakeKernels& kernels) {
+    fake.fail("cuLaunchKernel", 1, CUDA_ERROR_INVALID_VALUE);
+    fake.fail("cuStreamBeginCapture", 1, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     kernels.at("plumbline_gelu_bf16").run = [](const FakeLaunch&) {};
     FakeKernel& forward = kernels.at("plumbline_attention_forward_64");
     forward.run = [run = forward.run](const FakeLaunch& launch) {
@@ -193,17 +199,24 @@ TEST_CASE("cuda: layers are held against the reference, on whatever the device h
       context[0] =
           static_cast<std::uint16_t>(context[0] ^ 0x0180U);  // eight times as much, or less
     };
+    FakeKernel& relu = kernels.at("plumbline_relu_bf16");
+    relu.run = [run = relu.run, runs = std::make_shared<int>(0)](const FakeLaunch& launch) {
+      if ((*runs)++ == 0) run(launch);
+    };
   });
-  REQUIRE_FALSE(wrong.failures.empty());
-  CHECK(wrong.failures.front() ==
-        "layer gelu on [77], bf16 is not the reference's: its output differs by inf of its largest "
-        "element");
-  std::set<std::string> layers;
-  for (const std::string& failure : wrong.failures)
-    layers.insert(failure.substr(0, failure.find(" is not the reference's: its ")));
-  CHECK(layers == std::set<std::string>{"layer gelu on [77], bf16",
-                                        "layer mlp_block on [7, 24], bf16",
-                                        "layer attention_block on [81, 64], bf16"});
+  std::vector<std::string> layers;
+  for (const std::string& failure : wrong.failures) {
+    const std::string layer = failure.substr(0, failure.find(" is not the reference's: its "));
+    if (layers.empty() || layers.back() != layer) layers.push_back(layer);
+  }
+  CHECK(layers == std::vector<std::string>{
+                      "layer linear on [48], fp32 does not run: cuLaunchKernel: invalid argument "
+                      "(CUDA_ERROR_INVALID_VALUE)",
+                      "layer relu on [77], bf16, replayed as a graph,", "layer gelu on [77], bf16",
+                      "layer attention_block on [81, 64], bf16",
+                      "layer mlp_block on [7, 24], bf16"});
+  CHECK(wrong.text.find("            1 cannot be recorded and replayed as graphs, such as linear "
+                        "on [5, 17], fp32: cuStreamBeginCapture: ") != std::string::npos);
 }
 
 }  // namespace

@@ -49,27 +49,29 @@ TEST_CASE("cuda: links between parts of a GPU take what copies take, and twice t
     FakeOptions options;
     options.seed = seed;
     const auto links = links_of(options, 4);
-    REQUIRE(kinds(links) == std::vector<std::string>{"copy", "host"});
+    REQUIRE(kinds(links) == std::vector<std::string>{"copy", "blocking copy", "host"});
     for (std::size_t i = 0; i < kSizes.size(); ++i) {
       const std::int64_t once = 500 + kSizes[i].count / 64;
       CHECK(links[0].table[i] == std::pair{kSizes[i], Duration{once}});
-      CHECK(links[1].table[i] == std::pair{kSizes[i], Duration{2 * once}});
+      CHECK(links[1].table[i] ==
+            std::pair{kSizes[i], Duration{once}});  // streams that wait for 0 s
+      CHECK(links[2].table[i] == std::pair{kSizes[i], Duration{2 * once}});
     }
     CHECK(links[0].latency == Duration{500});
     REQUIRE(links[0].bandwidth);
     CHECK(static_cast<double>(links[0].bandwidth->count) == doctest::Approx(64e9));
-    CHECK(links[1].latency == Duration{1000});
-    REQUIRE(links[1].bandwidth);
-    CHECK(static_cast<double>(links[1].bandwidth->count) == doctest::Approx(32e9));
+    CHECK(links[2].latency == Duration{1000});
+    REQUIRE(links[2].bandwidth);
+    CHECK(static_cast<double>(links[2].bandwidth->count) == doctest::Approx(32e9));
   }
 }
 
 TEST_CASE("cuda: a hand-over that predictions add is not a part of a link") {
   const auto links = links_of({}, 2, Duration{100});
-  REQUIRE(links.size() == 2);
+  REQUIRE(links.size() == 3);
   CHECK(links[0].latency == Duration{400});
   const auto huge = links_of({}, 2, Duration{1'000'000'000});
-  REQUIRE(huge.size() == 2);
+  REQUIRE(huge.size() == 3);
   for (const auto& [size, time] : huge[0].table) CHECK(time == Duration{1});  // never nothing
 }
 
@@ -77,9 +79,11 @@ TEST_CASE("cuda: each two neighbouring GPUs have a link of their own, one device
   FakeOptions options;
   options.gpus.assign(3, FakeGpu{});
   const auto links = links_of(options, 3);
-  CHECK(kinds(links) == std::vector<std::string>{"peer 0-1", "peer 1-2", "host"});
+  CHECK(kinds(links) == std::vector<std::string>{"peer 0-1", "peer 1-2", "blocking peer 0-1",
+                                                 "blocking peer 1-2", "host"});
   CHECK(links[0].latency == Duration{500});
-  CHECK(kinds(links_of(options, 3, {}, true)) == std::vector<std::string>{"copy", "host"});
+  CHECK(kinds(links_of(options, 3, {}, true)) ==
+        std::vector<std::string>{"copy", "blocking copy", "host"});
   CHECK(links_of({}, 1).empty());
 }
 
@@ -89,7 +93,8 @@ TEST_CASE("cuda: with NCCL the links between GPUs are its own, but for the one b
     options.seed = seed;
     options.gpus.assign(3, FakeGpu{});
     const auto links = links_of(options, 3, {}, false, &fake_nccl());
-    REQUIRE(kinds(links) == std::vector<std::string>{"nccl 0-1", "nccl 1-2", "host"});
+    REQUIRE(kinds(links) == std::vector<std::string>{"nccl 0-1", "nccl 1-2", "blocking nccl 0-1",
+                                                     "blocking nccl 1-2", "host"});
     for (std::size_t i = 0; i < kSizes.size(); ++i)
       CHECK(links[0].table[i] == std::pair{kSizes[i], Duration{500 + kSizes[i].count / 64}});
     CHECK(live_nccl_ranks() == 0);
@@ -100,7 +105,7 @@ TEST_CASE("cuda: sizes for which there is no memory are left out of a link") {
   FakeOptions options;
   options.gpus.front().memory = 1 << 20;  // two tensors of 256 KiB, not of 1 MiB
   const auto links = links_of(options, 2);
-  REQUIRE(links.size() == 2);
+  REQUIRE(links.size() == 3);
   CHECK(links[0].table.size() == 3);
   CHECK(links[0].table.back().first == kSizes[2]);
   options.gpus.front().memory = 10'000;  // one size is no line

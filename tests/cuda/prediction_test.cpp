@@ -206,7 +206,8 @@ TEST_CASE("cuda: what was calibrated predicts the run, updates and measured link
     CHECK(std::abs((*now)->iteration_time_s - predicted->iteration_time_s) * 1e9 <=
           static_cast<double>(predicted->graph.size()));
   };
-  for (const char* schedule : {"naive", "gpipe", "1f1b", "delayed-backward"})
+  for (const char* schedule :
+       {"naive", "gpipe", "1f1b", "delayed-backward", "gpipe, transfers: blocking"})
     check(kMlp, std::string("name: ") + schedule + ", micro_batches: 4");
   if (kSanitized) return;  // a minute there, and sanitizers see the same in other cases
   for (const char* network : {kGpt, kPictures, kSentences})

@@ -25,6 +25,17 @@ overheads: {per_op: 2 us, hand_over: 6 us}
 links: [{kind: copy, latency: 4 us, bandwidth: 11 GB/s, table: [[1 KiB, 4.1 us], [1 MiB, 95 us]]}]
 )";
 
+TEST_CASE("a link is the first of its way to send, or the first of all") {
+  const MeasuredLink peer{"peer 0-1", {}, {}, {}};
+  const MeasuredLink blocking{blocking_link("peer 0-1"), {}, {}, {}};
+  const MeasuredLink slower{blocking_link("peer 1-2"), {}, {}, {}};
+  CHECK(blocking.kind == "blocking peer 0-1");
+  CHECK(link_for({peer, blocking, slower}, false).kind == "peer 0-1");
+  CHECK(link_for({peer, blocking, slower}, true).kind == "blocking peer 0-1");
+  CHECK(link_for({peer}, true).kind == "peer 0-1");
+  CHECK(link_for({blocking}, false).kind == "blocking peer 0-1");
+}
+
 TEST_CASE(
     "a profile with two batch sizes is read, sorted and used as measured, interpolated or scaled") {
   const auto model = parse_profile(test::text_source("p.yaml", kTwoSizes));
