@@ -703,6 +703,7 @@ TEST_CASE("the head of a calibration tells all that decides its times") {
 }
 
 TEST_CASE("the runner's own overheads are measured and are no milliseconds") {
+  if (kSanitized) return;  // a minute there, and other cases watch the same runner
   const Overheads overheads = measure_overheads();
   CHECK(overheads.per_op.count() > 0);
   CHECK(overheads.hand_over.count() >= 0);

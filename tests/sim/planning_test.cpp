@@ -286,6 +286,7 @@ TEST_CASE("with a flush hardly any plan of all that there are is faster than the
 }
 
 TEST_CASE("plans that one would write by hand are asked beside those of the formula") {
+  if (test::kSanitized) return;  // minutes there, and smaller searches go the same ways
   const auto scenario = parse_scenario(
       text_source("servers.yaml",
                   "version: 1\nmodel: {uniform: {layers: 83, forward: 15 ms, backward: 44 ms, "
@@ -350,6 +351,7 @@ TEST_CASE("links that are slower within servers than between them bound no all-r
 }
 
 TEST_CASE("a plan for many servers under a flush is found, if not the very best") {
+  if (test::kSanitized) return;  // minutes there, and smaller searches go the same ways
   const auto scenario = parse_scenario(
       text_source("servers.yaml",
                   "version: 1\nmodel: {uniform: {layers: 126, forward: 15 ms, backward: 44 ms, "
