@@ -12,7 +12,7 @@
 namespace plumbline {
 
 /// Why a scenario is not run with real kernels, if so: they add up gradients in the network's
-/// element type, and a layer makes all of its activations again or none.
+/// element type, run whole sequences, and a layer makes all of its activations again or none.
 inline std::optional<Diagnostic> refuse_training(const Scenario& scenario) {
   if (scenario.gradient_width != 1) {
     return input_error(scenario.gradient_mark,
@@ -26,6 +26,13 @@ inline std::optional<Diagnostic> refuse_training(const Scenario& scenario) {
                        "schedule.recompute is 'selective', and a network is run with all of a "
                        "layer's activations made again, or none",
                        "schedule.recompute: layers, full or none; --backend synthetic runs any");
+  }
+  if (scenario.schedule.slices > 1) {
+    return input_error(scenario.schedule.slices_mark,
+                       fmt::format("schedule.slices is {}, and a network is run with whole "
+                                   "sequences",
+                                   scenario.schedule.slices),
+                       "schedule.slices: 1; --backend synthetic runs any");
   }
   return std::nullopt;
 }

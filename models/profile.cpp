@@ -122,6 +122,28 @@ SizedCosts costs_at(const Profile& profile, std::int64_t size) {
   return costs;
 }
 
+void cut_into_slices(std::vector<LayerCosts>& layers, std::uint32_t slices) {
+  PLUMBLINE_CHECK(slices >= 1, slices);
+  const std::int64_t count = slices;
+  const auto part = [&](MeasuredTime& time) {
+    time = {Duration{(time.mean.count() + count / 2) / count}, {}, {}, {}, {}};
+  };
+  const auto part_of_bytes = [&](Bytes& bytes) { bytes = {(bytes.count + count - 1) / count}; };
+  for (LayerCosts& layer : layers) {
+    part(layer.forward);
+    part(layer.backward);
+    if (layer.split) {
+      part(layer.split->input);
+      part(layer.split->weight);
+    }
+    part_of_bytes(layer.output);
+    part_of_bytes(layer.activation);
+    if (!layer.selective) continue;
+    part_of_bytes(layer.selective->activation);
+    part(layer.selective->forward);
+  }
+}
+
 std::string blocking_link(const std::string& kind) { return "blocking " + kind; }
 
 const MeasuredLink& link_for(const std::vector<MeasuredLink>& links, bool blocking) {

@@ -74,6 +74,10 @@ struct LayerCosts {
   }
 };
 
+/// Costs of one of `slices` equal parts of a micro-batch's sequence: all but the update divided,
+/// times to the nearest nanosecond, bytes rounded up.
+void cut_into_slices(std::vector<LayerCosts>& layers, std::uint32_t slices);
+
 /// The costs of all layers, in the order of the LayerGraph, at one batch size.
 struct Measurement {
   std::optional<std::int64_t> batch;  ///< Samples in one forward; nothing = unknown.

@@ -264,6 +264,24 @@ std::optional<std::vector<std::int64_t>> SectionReader::counts_within(std::strin
   return values;
 }
 
+std::optional<std::vector<double>> SectionReader::reals(std::string_view key) {
+  const ValueFormat* format = format_of(key, ValueFormat::Type::list);
+  PLUMBLINE_CHECK(format, key);
+  const auto item = std::find_if(format->items.begin(), format->items.end(),
+                                 [](const auto& v) { return v.type == ValueFormat::Type::real; });
+  PLUMBLINE_CHECK(item != format->items.end(), key);
+  const std::vector<YamlNode>* nodes = list(key);
+  if (!nodes) return std::nullopt;
+  std::vector<double> values;
+  for (std::size_t i = 0; i < nodes->size(); ++i) {
+    const auto value =
+        read_real((*nodes)[i], fmt::format("{}[{}]", path_of(key), i), item->most_real, *problems_);
+    if (value) values.push_back(*value);
+  }
+  if (values.size() != nodes->size()) return std::nullopt;
+  return values;
+}
+
 std::optional<SectionReader> SectionReader::section(std::string_view key) {
   const ValueFormat* format = format_of(key, ValueFormat::Type::section);
   const YamlNode* node = child(key);

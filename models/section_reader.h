@@ -66,6 +66,8 @@ class SectionReader {
   /// Requires: the section has no format.
   std::optional<std::vector<std::int64_t>> counts(std::string_view key, std::int64_t least,
                                                   std::int64_t most);
+  /// A list of numbers.
+  std::optional<std::vector<double>> reals(std::string_view key);
   std::optional<SectionReader> section(std::string_view key);
   /// The elements of a list; an error where the value is no list.
   const std::vector<YamlNode>* list(std::string_view key);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "models/bug.h"
 
@@ -64,7 +65,7 @@ std::optional<Found> gpipe(const Terms& t) {
 std::optional<Found> one_f_one_b(const Terms& t) {
   if (!t.equal) return std::nullopt;
   if (t.free) return Found{(t.m + t.p - 1) * t.pair, "(p-1)/(m+p-1)"};
-  if (!t.equal_latency || t.p < 2 || t.m % t.p != 0) return std::nullopt;
+  if (t.times.slices > 1 || !t.equal_latency || t.p < 2 || t.m % t.p != 0) return std::nullopt;
   return Found{(t.m + t.p - 1) * t.pair + 2 * t.c * ((t.p - 1) * t.m / t.p + t.p - 2),
                "makespan = (m+p-1)(f+b) + 2c((p-1)m/p + p-2)"};
 }
@@ -72,8 +73,15 @@ std::optional<Found> one_f_one_b(const Terms& t) {
 std::optional<Found> eager_one_f_one_b(const Terms& t) {
   if (!t.equal) return std::nullopt;
   if (t.free) return Found{(t.m + t.p - 1) * t.pair, "(p-1)/(m+p-1)"};
-  if (!t.equal_latency || 2 * t.c > t.pair) return std::nullopt;
+  if (t.times.slices > 1 || !t.equal_latency || 2 * t.c > t.pair) return std::nullopt;
   return Found{(t.m + t.p - 1) * t.pair + 2 * t.c * (t.p - 1), "makespan = (m+p-1)(f+b) + 2c(p-1)"};
+}
+
+/// With k slices of m micro-batches each, of the k m for which the formula has an m.
+std::string in_slices(std::string text) {
+  for (std::size_t at = 0; (at = text.find("(m", at)) != std::string::npos; at += 3)
+    text.insert(at + 1, "k");
+  return text;
 }
 
 /// The two ratios of a makespan on p devices that are busy for so long in all.
@@ -102,6 +110,7 @@ std::optional<ClosedForm> closed_form(std::string_view schedule, const PipelineT
   if (schedule == "1f1b") found = one_f_one_b(terms);
   if (schedule == "eager-1f1b") found = eager_one_f_one_b(terms);
   if (!found) return std::nullopt;
+  if (times.slices > 1) found->text = in_slices(std::move(found->text));
   return form_of(*found, terms.p, terms.m * (sum(times.forward) + sum(times.backward)));
 }
 

@@ -19,8 +19,9 @@ namespace plumbline {
 struct PipelineTimes {
   std::vector<Duration> forward;
   std::vector<Duration> backward;
-  std::vector<Duration> latency;  ///< One fewer than positions.
-  std::uint32_t micro_batches = 1;
+  std::vector<Duration> latency;    ///< One fewer than positions.
+  std::uint32_t micro_batches = 1;  ///< Or slices of them, whose times these then are.
+  std::uint32_t slices = 1;         ///< Of each micro-batch.
 };
 
 /// What a closed form gives.
@@ -40,6 +41,7 @@ struct ClosedForm {
 ///  max b.
 ///  - 1f1b: (m+p-1)(f+b); with c > 0, p >= 2 and m a multiple of p: + 2 c ((p-1) m/p + p-2).
 ///  - eager-1f1b: (m+p-1)(f+b) + 2 c (p-1) while 2c <= f+b.
+/// With k slices of f and b to a micro-batch, k m in place of m; 1f1b and eager-1f1b with c = 0.
 /// Huang et al. 2019 and Narayanan et al. 2021 for the equal, free case; the others were found and
 /// checked by exhaustive simulation.
 std::optional<ClosedForm> closed_form(std::string_view schedule, const PipelineTimes& times);

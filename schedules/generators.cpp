@@ -32,6 +32,7 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .asynchronous = false,
        .host_loop = true,
        .takes_warm_up = false,
+       .takes_slices = true,
        .summary = "all forwards, then all backwards in micro-batch order",
        .order = "F0..F(m-1) B0..B(m-1) on every device",
        .bubble = "fraction (p-1)/(m+p-1), overhead (p-1)/m",
@@ -45,6 +46,7 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .asynchronous = false,
        .host_loop = false,
        .takes_warm_up = true,
+       .takes_slices = true,
        .summary = "p-s forwards on position s, then one backward, one forward",
        .order = "a window of min(m, p-s) micro-batches on position s",
        .bubble = "fraction (p-1)/(m+p-1), overhead (p-1)/m",
@@ -57,6 +59,7 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .asynchronous = false,
        .host_loop = false,
        .takes_warm_up = true,
+       .takes_slices = true,
        .summary = "1F1B with a longer warm-up, which hides the latency of links",
        .order = "a window of min(m, 2(p-s)-1) micro-batches on position s",
        .bubble = "fraction (p-1)/(m+p-1), overhead (p-1)/m",
@@ -259,6 +262,9 @@ std::vector<std::string> limits_of(const ScheduleRule& rule) {
   } else {
     limits.emplace_back("plan.replicas divide schedule.micro_batches; plan.data_parallel as given");
   }
+  if (rule.takes_slices)
+    limits.emplace_back(
+        "schedule.slices cuts micro-batches along their sequence; no plan.replicas");
   limits.emplace_back(rule.takes_warm_up ? "plan.warm_up may set the window of each stage, less 1"
                                          : "no plan.warm_up");
   limits.emplace_back(rule.asynchronous
@@ -284,7 +290,7 @@ std::vector<std::uint32_t> windows(const ScheduleRule& rule, const PipelineShape
     const std::uint32_t own = shape.share(0, r);  // replica 0 has the most
     const std::uint32_t depth = (behind - 1) / r + 1;
     const std::uint32_t window =
-        warm_up ? std::min((*warm_up)[i], own) + 1 : rule.window(depth, own);
+        warm_up ? std::min((*warm_up)[i], own) + 1 : rule.window(depth, own) + shape.slices - 1;
     result.push_back(std::min(window, own));
     behind -= r;
   }
@@ -293,7 +299,9 @@ std::vector<std::uint32_t> windows(const ScheduleRule& rule, const PipelineShape
 
 std::vector<Op> window_list(const Position& position, std::uint32_t window,
                             std::uint32_t micro_batches, std::uint32_t replica,
-                            std::uint32_t replicas) {
+                            std::uint32_t replicas, std::uint32_t slices) {
+  PLUMBLINE_CHECK(slices == 1 || (replicas == 1 && micro_batches % slices == 0), slices, replicas,
+                  micro_batches);
   const std::uint32_t own = (micro_batches - replica + replicas - 1) / replicas;
   window = std::min(window, own);
   std::vector<Op> list;
@@ -304,6 +312,7 @@ std::vector<Op> window_list(const Position& position, std::uint32_t window,
     }
   };
   const auto backward = [&](std::uint32_t k) {
+    if (slices > 1) k += slices - 1 - 2 * (k % slices);
     for (std::uint32_t i = position.stages; i-- > 0;) {
       list.push_back({OpKind::backward, {position.first_stage + i}, {k * replicas + replica}});
     }
@@ -325,7 +334,8 @@ Result<Schedule> generate(const ScheduleRule& rule, const PipelineShape& shape,
     // The loop runs over the whole model as over one position: its list is the issue order.
     const std::uint32_t window = rule.window(1, shape.micro_batches);
     Schedule schedule{std::string(rule.name), rule.asynchronous, true, shape, {}, {}};
-    schedule.issue_order = window_list({0, shape.stages()}, window, shape.micro_batches);
+    schedule.issue_order =
+        window_list({0, shape.stages()}, window, shape.micro_batches, 0, 1, shape.slices);
     for (std::uint32_t i = 0; i < schedule.issue_order.size(); ++i) schedule.waves.push_back(i);
     return schedule;
   }
@@ -334,8 +344,8 @@ Result<Schedule> generate(const ScheduleRule& rule, const PipelineShape& shape,
     const Position& position = shape.positions[i];
     const auto& slots = shape.stage_slots[position.first_stage];
     for (std::uint32_t replica = 0; replica < slots.size(); ++replica) {
-      lists[slots[replica]] =
-          window_list(position, windows[i], shape.micro_batches, replica, shape.replicas(position));
+      lists[slots[replica]] = window_list(position, windows[i], shape.micro_batches, replica,
+                                          shape.replicas(position), shape.slices);
     }
   }
   return checked_schedule(std::string(rule.name), rule.asynchronous, shape, lists, mark);

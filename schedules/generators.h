@@ -51,7 +51,8 @@ struct ScheduleRule {
   /// One host thread loops over the whole model: the loop is the issue order.
   bool host_loop = false;
   bool takes_warm_up = false;
-  bool whole_model = false;  ///< Every device runs one copy of a single stage.
+  bool takes_slices = false;  ///< Micro-batches may be cut along their sequence.
+  bool whole_model = false;   ///< Every device runs one copy of a single stage.
   std::string_view summary;
   std::string_view order;
   // The closed forms for p positions, m micro-batches, equal stages of f and b, free links; with
@@ -75,15 +76,18 @@ const ScheduleRule* find_schedule_rule(std::string_view name);
 
 /// The window of each position, in micro-batches of one replica: by the rule (which has one), or
 /// `warm_up` + 1 where that is given (one a position), never above the number that a replica has.
+/// In slices where there are such, and the rule's then grows by all but one of a micro-batch, whose
+/// backward begins with its last one (Sun et al. 2024, Seq1F1B).
 std::vector<std::uint32_t> windows(const ScheduleRule& rule, const PipelineShape& shape,
                                    const std::optional<std::vector<std::uint32_t>>& warm_up);
 
 /// The order of one replica of a position, which has every micro-batch m with m mod replicas =
 /// replica: `window` forwards, then backward and forward in turn, then backwards; its forwards run
-/// through its stages upwards, its backwards downwards.
+/// through its stages upwards, its backwards downwards. The backwards of a micro-batch's slices
+/// come last slice first, as each adds to the gradients of the keys and values before it.
 std::vector<Op> window_list(const Position& position, std::uint32_t window,
                             std::uint32_t micro_batches, std::uint32_t replica = 0,
-                            std::uint32_t replicas = 1);
+                            std::uint32_t replicas = 1, std::uint32_t slices = 1);
 
 /// The schedule of `rule` over `shape` with these windows (one a position).
 /// Requires: a rule with a window; no slot in two positions.

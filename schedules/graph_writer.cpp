@@ -77,8 +77,9 @@ void GraphWriter::add_blocking_transfer(const Op& op, std::uint32_t copy) {
 std::uint32_t GraphWriter::add_op(const Op& op, std::uint32_t copy, std::uint32_t after) {
   const std::uint32_t slot = wiring_.slot(op.stage, op.micro_batch.value, copy);
   const auto kind = static_cast<std::size_t>(op.kind);
-  const std::uint32_t node = add(static_cast<ActivityKind>(op.kind), op.stage, op.micro_batch.value,
-                                 Wiring::compute_class(op.stage, kind), slot, slot, after);
+  const std::uint32_t node =
+      add(static_cast<ActivityKind>(op.kind), op.stage, op.micro_batch.value,
+          wiring_.op_class(op.stage, kind, op.micro_batch.value), slot, slot, after);
   send_result(op, copy, node);
   return node;
 }

@@ -27,6 +27,8 @@ struct LoweringOptions {
   bool sharded_optimizer = false;
   UpdateRule updates;                          ///< Of an asynchronous schedule.
   std::vector<std::uint32_t> weight_versions;  ///< That each stage keeps; empty = one.
+  /// What each slice of a micro-batch takes, numbers whose mean is 1; empty = all the same.
+  std::vector<double> slice_work{};
   Overheads overheads;
 };
 

@@ -10,12 +10,14 @@
 
 namespace plumbline {
 
-PipelineShape pipeline_shape(const Partition& partition, std::uint32_t micro_batches) {
+PipelineShape pipeline_shape(const Partition& partition, std::uint32_t micro_batches,
+                             std::uint32_t slices) {
   const std::vector<DeviceId> devices = devices_in_use(partition);
   PipelineShape shape;
   shape.positions = positions(partition);
   shape.slots = static_cast<std::uint32_t>(devices.size());
   shape.micro_batches = micro_batches;
+  shape.slices = slices;
   for (const Stage& stage : partition.stages) {
     std::vector<std::uint32_t>& slots = shape.stage_slots.emplace_back();
     for (const DeviceId device : stage.devices) {

@@ -13,11 +13,15 @@
 namespace plumbline {
 
 /// The shape of a pipeline: all that most generators take. Devices are dense slots 0, 1, ... here.
+/// Where micro-batches are cut along their sequence, each slice is what an op runs and what
+/// micro-batch numbers count: slice k of K of micro-batch m is m x K + k.
 struct PipelineShape {
   std::vector<std::vector<std::uint32_t>> stage_slots;  ///< The slots of each stage's replicas.
   std::vector<Position> positions;
   std::uint32_t slots = 0;
   std::uint32_t micro_batches = 1;
+  std::uint32_t slices =
+      1;  ///< Of each micro-batch; they divide micro_batches, their number in all.
 
   std::uint32_t stages() const { return static_cast<std::uint32_t>(stage_slots.size()); }
   std::uint32_t replicas(const Position& position) const {
@@ -34,8 +38,10 @@ struct PipelineShape {
   }
 };
 
-/// The shape of `partition` with this many micro-batches; slot i is devices_in_use(partition)[i].
-PipelineShape pipeline_shape(const Partition& partition, std::uint32_t micro_batches);
+/// The shape of `partition` with this many micro-batches, or slices of them, so many to each; slot
+/// i is devices_in_use(partition)[i].
+PipelineShape pipeline_shape(const Partition& partition, std::uint32_t micro_batches,
+                             std::uint32_t slices = 1);
 
 /// One ordered list of ops for each slot.
 using OpLists = std::vector<std::vector<Op>>;

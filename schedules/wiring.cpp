@@ -3,6 +3,7 @@
 #include "schedules/wiring.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace plumbline {
@@ -68,16 +69,42 @@ StageCosts Wiring::with_whole_updates(StageCosts costs) const {
 }
 
 std::uint32_t Wiring::slowdown_of(Duration hold,
-                                  const std::vector<const std::vector<double>*>& parts,
+                                  const std::vector<const std::vector<double>*>& parts, double work,
                                   Duration rest) {
   if (hold.count() == 0) return 0;
   std::vector<double> factors(parts.front()->size(), static_cast<double>(rest.count()));
   for (const std::vector<double>* part : parts) {
-    for (std::size_t k = 0; k < factors.size(); ++k) factors[k] += (*part)[k];
+    for (std::size_t k = 0; k < factors.size(); ++k) factors[k] += work * (*part)[k];
   }
   for (double& factor : factors) factor /= static_cast<double>(hold.count());
   graph_.slowdowns.push_back(std::move(factors));
   return static_cast<std::uint32_t>(graph_.slowdowns.size() - 1);
+}
+
+void Wiring::add_compute_class(Duration time, const StageSlowdown* slow,
+                               const std::vector<double> StageSlowdown::*own, Duration again,
+                               double work) {
+  const Duration per_op = options_.overheads.per_op;
+  Duration hold = time + again;
+  if (work != 1) hold = Duration{std::llround(work * static_cast<double>(hold.count()))};
+  hold += per_op;
+  Cost cost{hold, {}, {}, {}, 0};
+  if (slow != nullptr) {
+    std::vector<const std::vector<double>*> parts = {&(slow->*own)};
+    if (again.count() > 0) parts.push_back(&slow->again);
+    cost.slowdown = slowdown_of(hold, parts, work, per_op);
+  }
+  graph_.costs.push_back(cost);
+}
+
+void Wiring::add_op_classes(const StageCosts& costs, std::size_t stage, double work) {
+  const StageCost& cost = costs.stages[stage];
+  const StageSlowdown* const slow = costs.slowdowns.empty() ? nullptr : &costs.slowdowns[stage];
+  const Duration again = options_.recompute != Recompute::none ? cost.again : Duration{};
+  add_compute_class(cost.forward, slow, &StageSlowdown::forward, {}, work);
+  add_compute_class(cost.backward, slow, &StageSlowdown::backward, again, work);
+  add_compute_class(cost.backward_input, slow, &StageSlowdown::backward_input, again, work);
+  add_compute_class(cost.backward_weight, slow, &StageSlowdown::backward_weight, {}, work);
 }
 
 void Wiring::add_compute_classes(const StageCosts& costs) {
@@ -86,24 +113,10 @@ void Wiring::add_compute_classes(const StageCosts& costs) {
   graph_.updates_at_once = costs.updates_at_once;
   const auto again = [&](const StageCost& stage) { return recomputed ? stage.again : Duration{}; };
   for (std::size_t s = 0; s < costs.stages.size(); ++s) {
-    const StageCost& stage = costs.stages[s];
-    const StageSlowdown* const slow = costs.slowdowns.empty() ? nullptr : &costs.slowdowns[s];
-    const auto add = [&](Duration time, const std::vector<double> StageSlowdown::*own,
-                         bool recomputes) {
-      const Duration hold = time + (recomputes ? again(stage) : Duration{}) + per_op;
-      Cost cost{hold, {}, {}, {}, 0};
-      if (slow) {
-        std::vector<const std::vector<double>*> parts = {&(slow->*own)};
-        if (recomputes && recomputed) parts.push_back(&slow->again);
-        cost.slowdown = slowdown_of(hold, parts, per_op);
-      }
-      graph_.costs.push_back(cost);
-    };
-    add(stage.forward, &StageSlowdown::forward, false);
-    add(stage.backward, &StageSlowdown::backward, true);
-    add(stage.backward_input, &StageSlowdown::backward_input, true);
-    add(stage.backward_weight, &StageSlowdown::backward_weight, false);
-    add(stage.update, &StageSlowdown::update, false);
+    add_op_classes(costs, s, 1);
+    add_compute_class(costs.stages[s].update,
+                      costs.slowdowns.empty() ? nullptr : &costs.slowdowns[s],
+                      &StageSlowdown::update, {}, 1);
   }
   flush_class_ = static_cast<std::uint32_t>(graph_.costs.size());
   graph_.costs.push_back({});
@@ -121,6 +134,10 @@ void Wiring::add_compute_classes(const StageCosts& costs) {
       graph_.costs.push_back({own + before, {}, {}, {}, slowdown});
       before = {};
     }
+  }
+  first_slice_class_ = static_cast<std::uint32_t>(graph_.costs.size());
+  for (const double work : options_.slice_work) {
+    for (std::size_t s = 0; s < costs.stages.size(); ++s) add_op_classes(costs, s, work);
   }
   first_transfer_class_ = graph_.costs.size();
 }

@@ -55,6 +55,13 @@ class Wiring {
   static std::uint32_t compute_class(StageId stage, std::size_t kind) {
     return static_cast<std::uint32_t>(stage.value * kClasses + kind);
   }
+  /// That of an F, B, I or W; with slices of unequal work each has its own.
+  std::uint32_t op_class(StageId stage, std::size_t kind, std::uint32_t micro_batch) const {
+    if (options_.slice_work.empty()) return compute_class(stage, kind);
+    const std::size_t slice = micro_batch % options_.slice_work.size();
+    return first_slice_class_ + static_cast<std::uint32_t>(
+                                    (slice * shape_.stages() + stage.value) * kUpdateClass + kind);
+  }
   /// The class of part `bucket` of a backward that is cut into buckets.
   std::uint32_t bucket_class(StageId stage, std::size_t bucket) const {
     return first_bucket_class_[stage.value] + static_cast<std::uint32_t>(bucket);
@@ -95,7 +102,12 @@ class Wiring {
   /// The factors of a hold that is `parts`, each at the pace of its neighbours, and `rest`, which
   /// none changes.
   std::uint32_t slowdown_of(Duration hold, const std::vector<const std::vector<double>*>& parts,
-                            Duration rest);
+                            double work, Duration rest);
+  /// Adds the classes of a stage's F, B, I and W, each with `work` times what it takes.
+  void add_op_classes(const StageCosts& costs, std::size_t stage, double work);
+  void add_compute_class(Duration time, const StageSlowdown* slow,
+                         const std::vector<double> StageSlowdown::*own, Duration again,
+                         double work);
   /// The updates of stages with r devices: each adds up the gradients of the r - 1 others, and with
   /// a sharded optimizer takes 1/r of the time. Those of stages that keep old versions write the
   /// new one elsewhere: all of them, though at the end of a run nobody needs the old one any more.
@@ -120,6 +132,7 @@ class Wiring {
   std::vector<std::vector<Collective>> reductions_;
   std::vector<std::optional<Collective>> gathers_;
   std::vector<std::uint32_t> first_bucket_class_;
+  std::uint32_t first_slice_class_ = 0;
   std::size_t first_transfer_class_ = 0;
   std::uint32_t flush_class_ = 0;
   std::uint32_t host_ = 0;

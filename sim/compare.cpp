@@ -81,10 +81,13 @@ std::string device_memory_text(const ComparedRun& fast, const ComparedRun& slow)
   if (less(most) == 0) return "";
   std::string text = fmt::format("needs {} {} on device {}", to_text(Bytes{std::abs(less(most))}),
                                  less(most) > 0 ? "less" : "more", fast.devices[most].device);
-  const std::int64_t ours = fast.devices[most].peak_in_flight;
-  const std::int64_t theirs = slow.devices[most].peak_in_flight;
+  const auto in_flight = [&](const ComparedRun& run) {  // whole micro-batches
+    return static_cast<double>(run.devices[most].peak_in_flight) / static_cast<double>(run.slices);
+  };
+  const double ours = in_flight(fast);
+  const double theirs = in_flight(slow);
   if (ours != theirs && (ours < theirs) == (less(most) > 0)) {
-    text += fmt::format(", where at most {} micro-batch{} {} in flight instead of {}", ours,
+    text += fmt::format(", where at most {:.4g} micro-batch{} {} in flight instead of {:.4g}", ours,
                         ours == 1 ? "" : "es", ours == 1 ? "is" : "are", theirs);
   }
   const std::int64_t peak_less = slow.peak_memory_bytes() - fast.peak_memory_bytes();
@@ -153,6 +156,7 @@ ComparedRun compared(std::shared_ptr<const Outcome> outcome, std::string title) 
   run.schedule = p.pipeline.schedule.name;
   run.stages = static_cast<std::int64_t>(p.pipeline.partition.stages.size());
   run.micro_batches = p.micro_batches;
+  run.slices = p.slices;
   run.iteration_time_s = p.iteration_time_s;
   run.throughput_samples_per_s = p.throughput_samples_per_s;
   run.devices_used = p.devices_used();

@@ -30,6 +30,7 @@ struct ComparedRun {
   std::string schedule;
   std::int64_t stages = 1;
   std::int64_t micro_batches = 1;
+  std::int64_t slices = 1;  ///< Of each micro-batch.
   double iteration_time_s = 0;
   std::optional<double> throughput_samples_per_s;
   std::optional<double> model_flops_utilization;

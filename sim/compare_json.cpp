@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "sim/compare.h"
@@ -154,7 +155,9 @@ Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std
   run.micro_batches = reader.count(json, "micro_batches");
   run.iteration_time_s = reader.number(json, "iteration_time_s");
   run.throughput_samples_per_s = reader.number_or_null(json, "throughput_samples_per_s");
-  if (json.contains("model_flops_utilization"))  // results of before it lack it
+  // Results of before them lack these.
+  if (json.contains("slices")) run.slices = std::max<std::int64_t>(1, reader.count(json, "slices"));
+  if (json.contains("model_flops_utilization"))
     run.model_flops_utilization = reader.number_or_null(json, "model_flops_utilization");
   run.communication_stall_fraction = reader.number(json, "communication_stall_fraction");
   read_devices(reader, json, static_cast<double>(reader.count(json, "mini_batches")), run);

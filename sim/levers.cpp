@@ -57,7 +57,7 @@ class Handles {
     count_links();
     drop_only_ones();
     for (Handle& handle : handles_) {
-      if (handle.lever.kind == LeverKind::backward) handle.lever.now = whole_backward(handle);
+      if (handle.lever.kind < LeverKind::update) handle.lever.now = whole_op(handle);
       handle.unit = 0;
       for (const Part& part : handle.parts) handle.unit = std::gcd(handle.unit, part.weight);
     }
@@ -115,9 +115,9 @@ class Handles {
     }
   }
 
-  /// A last backward may be cut into buckets, a part each.
-  Duration whole_backward(const Handle& handle) const {
-    constexpr auto kind = static_cast<std::size_t>(ActivityKind::backward);
+  /// A last backward may be cut into buckets, a part each; slices may differ from their mean.
+  Duration whole_op(const Handle& handle) const {
+    const auto kind = static_cast<std::size_t>(handle.lever.kind);  // as the class of cost
     Duration longest{};
     for (std::uint32_t s = 0; s < graph_.stage_slots.size(); ++s) {
       if (handle.lever.every || handle.lever.stage.value == s)

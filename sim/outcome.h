@@ -35,6 +35,7 @@ struct Outcome {
   std::optional<Bytes> memory_limit;
   std::optional<ClosedForm> formula;
   std::uint32_t micro_batches = 1;  ///< In one mini-batch, as the scenario gives them.
+  std::uint32_t slices = 1;         ///< Of each micro-batch.
   std::uint32_t mini_batches = 1;   ///< As the scenario gives them.
   std::int64_t micro_batch_size = 1;
   double iteration_time_s = 0;

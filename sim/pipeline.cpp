@@ -168,7 +168,7 @@ std::int64_t micro_batches_to_run(const Scenario& scenario, bool for_run, Pipeli
   const ScheduleChoice& choice = scenario.schedule;
   std::int64_t micro_batches = choice.micro_batches;
   pipeline.mini_batches = choice.mini_batches;
-  if (!choice.asynchronous()) return micro_batches;
+  if (!choice.asynchronous()) return micro_batches * choice.slices;
   micro_batches *= choice.mini_batches;
   pipeline.mini_batches = 1;
   pipeline.steady_window = steady_window(pipeline.replicas, choice.updates,
@@ -193,14 +193,30 @@ std::optional<Diagnostic> refuse_many_ops(const Scenario& scenario, std::uint32_
   const double ops = 2.0 * stages * static_cast<double>(micro_batches) * mini_batches *
                      static_cast<double>(scenario.copies);
   if (ops <= kMostOps) return std::nullopt;
-  const bool raised = micro_batches > std::int64_t{choice.micro_batches} * choice.mini_batches;
+  const bool raised = choice.asynchronous() &&
+                      micro_batches > std::int64_t{choice.micro_batches} * choice.mini_batches;
   return input_error(
       choice.micro_batches_mark,
       fmt::format("the run has {:.0f} ops, more than the {:.0f} that are simulated", ops, kMostOps),
-      fmt::format(
-          "2 x {} (stages) x {} (micro-batches{}) x {} (mini-batches){}: make one of them smaller",
-          stages, micro_batches, raised ? ", as many as the steady state needs" : "", mini_batches,
-          scenario.copies > 1 ? fmt::format(" x {} (copies)", scenario.copies) : ""));
+      fmt::format("2 x {} (stages) x {} ({}{}) x {} (mini-batches){}: make one of them smaller",
+                  stages, micro_batches,
+                  choice.slices > 1 ? "slices of micro-batches" : "micro-batches",
+                  raised ? ", as many as the steady state needs" : "", mini_batches,
+                  scenario.copies > 1 ? fmt::format(" x {} (copies)", scenario.copies) : ""));
+}
+
+/// Errors: slices of a stage with replicas, which would not have what the slices before them left.
+std::optional<Diagnostic> refuse_slices(const Scenario& scenario, const Pipeline& pipeline) {
+  const ScheduleChoice& choice = scenario.schedule;
+  for (std::size_t s = 0; choice.slices > 1 && s < pipeline.replicas.size(); ++s) {
+    if (pipeline.replicas[s] == 1) continue;
+    return input_error(choice.slices_mark,
+                       fmt::format("schedule.slices is {}, but stage {} has {} replicas",
+                                   choice.slices, s, pipeline.replicas[s]),
+                       "a slice needs the keys and values of those before it, on one device; "
+                       "plan.data_parallel copies whole pipelines");
+  }
+  return std::nullopt;
 }
 
 /// An order with I and W over layers whose backward is not split.
@@ -289,6 +305,8 @@ std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<Layer
                                           [](std::uint32_t count) { return count > 0; });
   std::vector<std::uint32_t> most;
   if (!profile.in_flight.empty()) most = most_in_flight(pipeline.schedule);
+  for (std::uint32_t& held : most)  // of whole micro-batches
+    held = (held + scenario.schedule.slices - 1) / scenario.schedule.slices;
   if (!most.empty() && !has_neighbours) {
     scale_in_flight(graph, profile.in_flight, pipeline.partition, most, layers);
     if (auto refused = refuse_large_sums(scenario, layers)) return Diagnostics{*refused};
@@ -331,6 +349,13 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
   // What each layer costs at this micro-batch size.
   SizedCosts sized = costs_at(scenario.model.profile, scenario.micro_batch_size);
   if (!sized.estimated.empty()) pipeline.estimated.push_back(sized.estimated);
+  if (const std::uint32_t slices = scenario.schedule.slices; slices > 1) {
+    cut_into_slices(sized.layers, slices);
+    pipeline.notes.push_back(
+        fmt::format("each micro-batch is cut into {} slices along its sequence: ops, their numbers "
+                    "and what is in flight are slices; those of micro-batch 0 are 0 to {}",
+                    slices, slices - 1));
+  }
 
   if (!scenario.neighbours_slow)
     run_alone(scenario.model.graph, scenario.model.profile.slowdown, sized.layers);
@@ -358,11 +383,12 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
   note_unshared(scenario, pipeline);
   // Who does what in which order.
   if (auto refused = refuse_accumulation(scenario, pipeline.replicas)) return *refused;
+  if (auto refused = refuse_slices(scenario, pipeline)) return *refused;
   const std::int64_t micro_batches = micro_batches_to_run(scenario, for_run, pipeline);
   if (auto refused = refuse_many_ops(scenario, stages, micro_batches, pipeline.mini_batches))
     return *refused;
-  const PipelineShape shape =
-      pipeline_shape(pipeline.partition, static_cast<std::uint32_t>(micro_batches));
+  const PipelineShape shape = pipeline_shape(
+      pipeline.partition, static_cast<std::uint32_t>(micro_batches), scenario.schedule.slices);
   if (auto problems_of_order = add_schedule(scenario, shape, pipeline)) return *problems_of_order;
 
   // What each stage costs, with as many micro-batches in flight as the order leaves it.

@@ -16,6 +16,8 @@ namespace plumbline {
 
 inline constexpr std::int64_t kMostDevices = 10'000;
 inline constexpr std::int64_t kMostMicroBatches = 10'000'000;
+/// Of one micro-batch.
+inline constexpr std::int64_t kMostSlices = 1000;
 
 enum class PartitionRule {
   even,

@@ -43,6 +43,11 @@ std::optional<Diagnostic> refuse_scenario(const Scenario& scenario) {
                        "its formula knows none, all, or as few as fit: schedule.recompute_layers: "
                        "fit, or all");
   }
+  if (scenario.schedule.slices > 1) {
+    return input_error(scenario.schedule.slices_mark,
+                       "a planned partition does not go with schedule.slices",
+                       "its formula knows whole micro-batches; take partition: balanced");
+  }
   if (scenario.copies > 1) {
     return input_error(scenario.plan.data_parallel.mark,
                        "a planned partition does not go with plan.data_parallel above 1",

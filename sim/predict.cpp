@@ -19,6 +19,7 @@ Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipelin
                 .sharded_optimizer = scenario.sharded_optimizer,
                 .updates = choice.updates,
                 .weight_versions = pipeline.versions_kept(),
+                .slice_work = choice.slice_work,
                 .overheads = scenario.overheads},
                choice.micro_batches_mark);
 }

@@ -213,6 +213,7 @@ std::string headline(const Outcome& p) {
       p.group > 1 ? fmt::format("{} of {} devices", plural(p.graph.slots(), "group"), p.group)
                   : plural(p.graph.slots(), "device"),
       plural(p.micro_batches, "micro-batch"), plural(p.micro_batch_size, "sample"));
+  if (p.slices > 1) text += fmt::format(", each in {} slices", p.slices);
   if (p.mini_batches > 1) text += fmt::format(", {} mini-batches", p.mini_batches);
   if (p.graph.asynchronous()) text += fmt::format(", {} micro-batches run", p.graph.micro_batches);
   return text;

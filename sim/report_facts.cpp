@@ -211,11 +211,16 @@ std::string formula_words(const Outcome& p, bool measured) {
   const double chunks = p.pipeline.rounds();
   const bool loops = chunks > 1;
   const double positions = loops ? shape.slots : static_cast<double>(shape.positions.size());
-  const double textbook = (positions - 1) / (chunks * p.micro_batches + positions - 1);
-  const std::string_view textbook_text = loops ? "(p-1)/(vm+p-1)" : "(p-1)/(m+p-1)";
+  const double all = chunks * p.slices * p.micro_batches;
+  const double textbook = (positions - 1) / (all + positions - 1);
+  const std::string_view textbook_text = loops          ? "(p-1)/(vm+p-1)"
+                                         : p.slices > 1 ? "(p-1)/(km+p-1)"
+                                                        : "(p-1)/(m+p-1)";
   const std::string where =
       loops ? fmt::format("p = {}, v = {:.3g} and m = {}", positions, chunks, p.micro_batches)
-            : fmt::format("p = {} and m = {}", positions, p.micro_batches);
+      : p.slices > 1
+          ? fmt::format("p = {}, k = {} and m = {}", positions, p.slices, p.micro_batches)
+          : fmt::format("p = {} and m = {}", positions, p.micro_batches);
   if (!p.formula) {
     return fmt::format(
         "No closed form is known to hold here. The textbook's {}, for equal stages and free links, "
@@ -246,10 +251,11 @@ std::string layout_json(const Outcome& p, const ColumnLayout& layout) {
   const auto devices =
       array(p.graph.devices, [](DeviceId device) { return std::to_string(device.value); });
   return fmt::format(
-      "{{\"tick_ns\":{},\"makespan\":{},\"devices\":{},\"slot_items\":{},\"slot_busy\":{},"
+      "{{\"tick_ns\":{},\"makespan\":{},\"slices\":{},\"devices\":{},\"slot_items\":{},\"slot_"
+      "busy\":{},"
       "\"slot_gaps\":{},\"memory_points\":{},\"memory_sampled\":{},\"channels\":{},"
       "\"channel_items\":{},\"moment_items\":{},\"costs\":{}}}",
-      layout.tick_ns, layout.makespan, devices, numbers(layout.slot_items),
+      layout.tick_ns, layout.makespan, p.slices, devices, numbers(layout.slot_items),
       numbers(layout.slot_busy), numbers(layout.slot_gaps), numbers(layout.memory_points),
       array(layout.memory_sampled, [](bool value) { return value ? "true" : "false"; }), channels,
       numbers(layout.channel_items), layout.moment_items, costs);

@@ -79,6 +79,7 @@ std::string to_json(const Outcome& p, const std::string& version) {
       {"stages", p.pipeline.partition.stages.size()},
       {"device_count", p.graph.slots()},
       {"micro_batches", p.micro_batches},
+      {"slices", p.slices},
       {"mini_batches", p.mini_batches},
       {"operations", m.operations},
       {"makespan_s", seconds(m.makespan)},

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
+#include <numeric>
 
 #include "models/optimizer_kind.h"
 #include "models/profile_reader.h"
@@ -247,6 +249,7 @@ class ScenarioReader {
       choice.mini_batches = static_cast<std::uint32_t>(count->value);
     }
     read_chunks(*section);
+    read_slices(*section);
     if (auto kind = section->choice("transfers", "kind of transfer")) {
       choice.blocking = kind->value == "blocking";
     }
@@ -292,6 +295,34 @@ class ScenarioReader {
                         ? fmt::format("{} or more stages on each device", least)
                         : fmt::format("{} stage{} on each device", most, most == 1 ? "" : "s")),
         rule ? "" : "interleaved-1f1b and looped-bfs take any number from 2");
+  }
+
+  /// A number of them, or a list of what each takes.
+  void read_slices(SectionReader& section) {
+    ScheduleChoice& choice = scenario_.schedule;
+    const YamlNode* const node = section.child("slices");
+    if (node == nullptr) return;
+    choice.slices_mark = node->mark;
+    if (node->kind == YamlNode::Kind::sequence) {
+      if (node->items.empty()) return section.error(node->mark, "schedule.slices is an empty list");
+      const auto work = section.reals("slices");
+      if (!work) return;
+      const double sum = std::accumulate(work->begin(), work->end(), 0.0);
+      if (sum <= 0) return section.error(node->mark, "schedule.slices take no time at all");
+      choice.slices = static_cast<std::uint32_t>(work->size());
+      for (const double one : *work)
+        choice.slice_work.push_back(one * static_cast<double>(work->size()) / sum);
+      if (std::adjacent_find(work->begin(), work->end(), std::not_equal_to<>()) == work->end())
+        choice.slice_work.clear();
+    } else if (const auto count = section.count("slices")) {
+      choice.slices = static_cast<std::uint32_t>(count->value);
+    }
+    if (choice.slices == 1 || (choice.rule && choice.rule->takes_slices)) return;
+    section.error(node->mark,
+                  fmt::format("schedule.slices does not apply to {}",
+                              choice.rule ? fmt::format("the schedule '{}'", choice.rule->name)
+                                          : "an order from schedule.file"),
+                  "it is for gpipe, 1f1b and eager-1f1b");
   }
 
   void read_order(SectionReader& section) {

@@ -137,6 +137,13 @@ const SectionFormat& schedule_format() {
             "How many stages each device has; only for interleaved-1f1b, looped-bfs, zb-v, v-half, "
             "v-min and dualpipev.",
             "2"},
+           {"slices",
+            {count(1, kMostSlices), list({real(1000)}, 1)},
+            "How many slices each micro-batch is cut into along its sequence, each an op of its "
+            "own; "
+            "or what each of them takes beside the others, such as [1, 1.2, 1.4]; only for gpipe, "
+            "1f1b and eager-1f1b.",
+            "1"},
            {"transfers",
             {words({"overlapped", "blocking"})},
             "Whether a transfer runs beside compute, or holds the streams of both devices.",

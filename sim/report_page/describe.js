@@ -103,9 +103,16 @@ export function describeItem(run, item, first) {
   if (first && first !== run) rows.push(...besideFirst(run, first, item, time));
   return {
     name: itemName(run, item),
-    title: `${KIND_NAMES[kind]}, stage ${run.stage[item]}, micro-batch ${run.microBatch[item]}`,
+    title: `${KIND_NAMES[kind]}, stage ${run.stage[item]}, ${pieceOf(run, run.microBatch[item])}`,
     rows,
   };
+}
+
+/** What is numbered so: a micro-batch, or one slice of it. */
+function pieceOf(run, number) {
+  const {slices} = run.layout;
+  if (slices === 1) return `micro-batch ${number}`;
+  return `micro-batch ${Math.floor(number / slices)}, slice ${number % slices}`;
 }
 
 /** An idle gap of a slot, in the same form; `next` is the item that ends it, or -1. */

@@ -346,6 +346,8 @@ TEST_CASE("what the cpu backend does not run is told") {
   CHECK(message() ==
         "schedule.recompute is 'selective', and a network is run with all of a layer's activations "
         "made again, or none");
+  scenario = network_scenario(kMlp, on_devices(2, "name: 1f1b, micro_batches: 4, slices: 2", ""));
+  CHECK(message() == "schedule.slices is 2, and a network is run with whole sequences");
   scenario.network = nullptr;
   CHECK(message() ==
         "the cpu backend executes networks, and the model is known by its times alone");

@@ -532,6 +532,16 @@ std::vector<Point> matrix() {
       }
     }
     if (rule.whole_model) continue;
+    for (const std::string slices : {"3", "[1, 2, 3]"}) {
+      if (!rule.takes_slices) continue;
+      const std::string text = fmt::format(
+          "version: 1\nmodel:\n  uniform: {{layers: 4, forward: 3 ms, backward: 3 ms, output: 3 "
+          "MiB, activation: 3 MiB, parameters: 1 MiB}}\n"
+          "cluster: {{devices: 4, link: {{latency: 20 us, bandwidth: 20 GB/s}}}}\n"
+          "schedule: {{name: {}, micro_batches: 2, slices: {}}}\n",
+          rule.name, slices);
+      points.push_back(point_of(fmt::format("{}, slices {}", rule.name, slices), text));
+    }
     // Replicas and copies.
     for (const std::string plan : {"stages: 2, replicas: [2, 2]", "stages: 2, data_parallel: 2",
                                    "stages: 4, data_parallel: 2"}) {

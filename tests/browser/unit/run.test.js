@@ -53,6 +53,12 @@ test('why a device was idle, and for whom', () => {
   assert.equal(itemName(makeRun(1, [[[4, 0, 1, 7]], []]), 0), '0B7 (part)');
 });
 
+test('a slice of a micro-batch in words', () => {
+  const sliced = makeRun(1, [[[0, 0, 7, 7]], []], {gaps: [{begin: [], end: [], cause: []}]});
+  sliced.layout.slices = 4;
+  assert.equal(describeItem(sliced, 0, null).title, 'forward, stage 0, micro-batch 1, slice 3');
+});
+
 test('an op in words', () => {
   const {name, title, rows} = describeItem(run, 1, null);
   assert.equal(name, '0F0');

@@ -21,8 +21,13 @@ export function makeRun(slots, lanes, {channels = [], gaps = []} = {}) {
     stage: items.map(() => 0),
     cost: items.map(() => 0),
     gaps,
-    layout:
-        {channels, devices: Array.from({length: slots}, (_, i) => i), tick_ns: 1, costs: [[0, 0]]},
+    layout: {
+      channels,
+      devices: Array.from({length: slots}, (_, i) => i),
+      tick_ns: 1,
+      slices: 1,
+      costs: [[0, 0]],
+    },
   };
 }
 
