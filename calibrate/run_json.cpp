@@ -75,6 +75,7 @@ Json point_json(const ValidationPoint& point) {
       {"stages", p.pipeline.partition.stages.size()},
       {"device_count", p.graph.slots()},
       {"micro_batches", p.micro_batches},
+      {"slices", p.slices},
       {"verdict", name(v.verdict)},
       {"error", if_clean(v.error)},
       {"noise", if_clean(v.noise())},

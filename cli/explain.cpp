@@ -21,9 +21,9 @@ struct ExplainArguments : ScenarioArguments {
 Diagnostic no_such_op(const Outcome& p, const std::string& name) {
   Diagnostic wrong;
   wrong.message = fmt::format("--op is '{}', which is no op of this run", clipped(name));
-  wrong.help =
-      fmt::format("{} stages, micro-batches 0 to {}: {} is one", p.graph.stage_slots.size(),
-                  p.graph.micro_batches - 1, to_text(p.pipeline.schedule.issue_order.front()));
+  wrong.help = fmt::format("{} stages, {} 0 to {}: {} is one", p.graph.stage_slots.size(),
+                           p.slices > 1 ? "slices" : "micro-batches", p.graph.micro_batches - 1,
+                           to_text(p.pipeline.schedule.issue_order.front()));
   return wrong;
 }
 

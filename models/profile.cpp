@@ -144,12 +144,18 @@ void cut_into_slices(std::vector<LayerCosts>& layers, std::uint32_t slices) {
   }
 }
 
-std::string blocking_link(const std::string& kind) { return "blocking " + kind; }
+namespace {
+
+constexpr std::string_view kBlocking = "blocking";
+
+}  // namespace
+
+std::string blocking_link(const std::string& kind) { return std::string(kBlocking) + " " + kind; }
 
 const MeasuredLink& link_for(const std::vector<MeasuredLink>& links, bool blocking) {
   PLUMBLINE_CHECK(!links.empty(), blocking);
   const auto found = std::find_if(links.begin(), links.end(), [&](const MeasuredLink& link) {
-    return link.kind.starts_with(blocking_link("")) == blocking;
+    return link.kind.starts_with(kBlocking) == blocking;
   });
   return found != links.end() ? *found : links.front();
 }

@@ -79,8 +79,10 @@ std::optional<Found> eager_one_f_one_b(const Terms& t) {
 
 /// With k slices of m micro-batches each, of the k m for which the formula has an m.
 std::string in_slices(std::string text) {
-  for (std::size_t at = 0; (at = text.find("(m", at)) != std::string::npos; at += 3)
-    text.insert(at + 1, "k");
+  for (const std::string_view m : {"(m+", "(m-"}) {
+    for (std::size_t at = 0; (at = text.find(m, at)) != std::string::npos; at += m.size() + 1)
+      text.insert(at + 1, "k");
+  }
   return text;
 }
 

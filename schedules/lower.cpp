@@ -70,6 +70,7 @@ class SynchronousRun {
     std::uint32_t after = writer_.input_of(op, copy);
     if (after == kNone && last_[slot] == kNone) after = gate;
     const std::size_t parts = costs_.stages[op.stage.value].buckets.size();
+    PLUMBLINE_CHECK(parts == 0 || schedule_.shape.slices == 1, parts, schedule_.shape.slices);
     const bool is_last = op.micro_batch.value + 1 == schedule_.shape.micro_batches;
     if (parts > 0 && is_last && op.kind == OpKind::backward) {
       const auto nodes = writer_.add_backward_in_parts(op, copy, after, parts);

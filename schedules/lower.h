@@ -17,6 +17,9 @@ struct LoweringOptions {
   std::uint32_t mini_batches =
       1;                  ///< Of a synchronous schedule; an asynchronous one is one long stream.
   bool blocking = false;  ///< Transfers hold the streams of both ends.
+  /// That those take within the innermost level; nothing: the cluster's. Collectives, which hold no
+  /// stream, take the cluster's in any case.
+  std::optional<Link> blocking_link{};
   Recompute recompute = Recompute::none;  ///< Unless none, B (or I) grows by F.
   std::uint32_t copies = 1;  ///< Of the whole pipeline, with their gradients all-reduced.
   /// All-reduces over all devices of a levelled cluster go level by level instead of along one

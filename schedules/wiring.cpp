@@ -160,7 +160,9 @@ void Wiring::add_boundary(std::uint32_t boundary, Bytes bytes) {
 
 Wiring::Crossing Wiring::transfer(std::uint32_t from, std::uint32_t to, Bytes bytes) {
   const std::uint32_t index = channel(from, to);
-  const Link& link = graph_.channels[index].path.link;
+  const Path& path = graph_.channels[index].path;
+  const bool own = options_.blocking && options_.blocking_link && !path.out;
+  const Link& link = own ? *options_.blocking_link : path.link;
   const Duration flow = link.bandwidth ? transfer_time(bytes, *link.bandwidth) : Duration{};
   const Duration latency = link.latency + options_.overheads.hand_over;
   if (options_.blocking) return {from, to, cost_class({latency + flow, {}, latency, bytes, 0})};

@@ -178,9 +178,9 @@ class Writer {
         put("{{\"ph\":\"C\",\"name\":\"memory\",\"pid\":{0},\"ts\":{1},\"args\":{{\"bytes\":{2}}}}}"
             ",\n"
             "{{\"ph\":\"C\",\"name\":\"in "
-            "flight\",\"pid\":{0},\"ts\":{1},\"args\":{{\"micro-batches\":{3}}}}},\n",
+            "flight\",\"pid\":{0},\"ts\":{1},\"args\":{{\"{4}\":{3}}}}},\n",
             process(slot), at(steps[i].at), (fixed + steps[i].activations + steps[i].buffers).count,
-            steps[i].in_flight);
+            steps[i].in_flight, p_.slices > 1 ? "slices" : "micro-batches");
       }
     }
   }

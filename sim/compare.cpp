@@ -212,8 +212,8 @@ std::string verdict(const std::vector<ComparedRun>& runs) {
   text += fmt::format(" ({} instead of {} {})", length_text(fast.iteration_time_s),
                       length_text(as_many.iteration_time_s),
                       std::abs(samples - 1) < same_within ? "an iteration" : "for as many samples");
-  if (fast.devices.size() != slow.devices.size()) {
-    text += fmt::format(", on {} devices instead of {}", fast.devices.size(), slow.devices.size());
+  if (fast.devices_used != slow.devices_used) {
+    text += fmt::format(", on {} devices instead of {}", fast.devices_used, slow.devices_used);
   } else {
     text += ", because " + reason(fast, as_many);
   }

@@ -41,6 +41,7 @@ Json to_object(const ComparedRun& run, const ComparedRun& first) {
           {"stages", run.stages},
           {"device_count", run.devices.size()},
           {"micro_batches", run.micro_batches},
+          {"slices", run.slices},
           {"iteration_time_s", run.iteration_time_s},
           {"throughput_samples_per_s", or_null(run.throughput_samples_per_s)},
           {"devices_used", run.devices_used},

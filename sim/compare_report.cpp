@@ -171,6 +171,11 @@ std::string to_table(const std::vector<ComparedRun>& runs) {
       "micro-batches",
       [](const ComparedRun& run) { return static_cast<double>(run.micro_batches); }, counts,
       nothing);
+  if (std::any_of(runs.begin(), runs.end(), [](const auto& run) { return run.slices > 1; })) {
+    columns.row(
+        "slices of each", [](const ComparedRun& run) { return static_cast<double>(run.slices); },
+        counts, nothing);
+  }
   columns.row(
       "iteration time", [](const ComparedRun& run) { return run.iteration_time_s; }, time_text,
       relative);

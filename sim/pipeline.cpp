@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "schedules/check.h"
 #include "schedules/in_flight.h"
@@ -96,6 +97,15 @@ Result<std::vector<std::uint32_t>> position_windows(const Scenario& scenario,
             given->mark,
             fmt::format("plan.warm_up differs between stages {} and {}, which share a device",
                         position.first_stage, position.first_stage + position.stages - 1));
+      }
+      if (*first + 1 < scenario.schedule.slices) {
+        return input_error(
+            given->mark,
+            fmt::format(
+                "plan.warm_up is {} for stage {}, too few for {} slices: the first backward "
+                "is that of a micro-batch's last one",
+                *first, position.first_stage, scenario.schedule.slices),
+            fmt::format("it counts slices: {} or more", scenario.schedule.slices - 1));
       }
       warm_up->push_back(static_cast<std::uint32_t>(*first));
     }
@@ -234,6 +244,34 @@ void note_missing_split(Pipeline& pipeline) {
   }
 }
 
+/// Errors: a slice before those that it needs: forward before the one before it, backward before
+/// the one behind it.
+std::optional<Diagnostic> refuse_order_of_slices(const ScheduleFile& file, std::uint32_t slices) {
+  for (std::uint32_t slot = 0; slices > 1 && slot < file.lists.size(); ++slot) {
+    std::set<Op> seen;
+    for (std::size_t i = 0; i < file.lists[slot].size(); ++i) {
+      const Op& op = file.lists[slot][i];
+      Op needed = op;
+      const std::uint32_t slice = op.micro_batch.value % slices;
+      seen.insert(op);
+      if (op.kind == OpKind::forward) {
+        if (slice == 0) continue;
+        --needed.micro_batch.value;
+      } else {
+        if (slice + 1 == slices || op.kind == OpKind::backward_weight) continue;
+        ++needed.micro_batch.value;
+      }
+      if (seen.count(needed) > 0) continue;
+      return input_error(mark_of(file, slot, i),
+                         fmt::format("{} stands before {}, a slice of the same sequence that it "
+                                     "needs",
+                                     to_text(op), to_text(needed)),
+                         "forwards go through the slices in order, backwards last slice first");
+    }
+  }
+  return std::nullopt;
+}
+
 /// The order of the ops: by the schedule's rule, or as the file gives it.
 std::optional<Diagnostics> add_schedule(const Scenario& scenario, const PipelineShape& shape,
                                         Pipeline& pipeline) {
@@ -243,6 +281,8 @@ std::optional<Diagnostics> add_schedule(const Scenario& scenario, const Pipeline
       return Diagnostics{input_error(scenario.plan.warm_up->mark,
                                      "plan.warm_up does not apply to an order from schedule.file")};
     }
+    if (auto refused = refuse_order_of_slices(*choice.file, choice.slices))
+      return Diagnostics{*std::move(refused)};
     auto schedule = checked_schedule(
         choice.file->name, false, shape, choice.file->lists,
         [&](std::uint32_t slot, std::size_t index) { return mark_of(*choice.file, slot, index); });
@@ -355,6 +395,16 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
         fmt::format("each micro-batch is cut into {} slices along its sequence: ops, their numbers "
                     "and what is in flight are slices; those of micro-batch 0 are 0 to {}",
                     slices, slices - 1));
+    if (scenario.schedule.recompute.kind == Recompute::full ||
+        scenario.schedule.recompute.kind == Recompute::layers) {
+      pipeline.notes.emplace_back(
+          "keys and values that later slices read are not counted in what recomputation keeps");
+    }
+    if (!scenario.model.profile.estimated.empty()) {
+      pipeline.notes.emplace_back(
+          "a slice's estimated time is its part of a micro-batch's: weights that each reads again, "
+          "and keys and values that a group sends again, are not counted");
+    }
   }
 
   if (!scenario.neighbours_slow)

@@ -13,6 +13,7 @@ Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipelin
   return lower(pipeline.schedule, pipeline.costs, pipeline.devices, pipeline.cluster,
                {.mini_batches = pipeline.mini_batches,
                 .blocking = choice.blocking,
+                .blocking_link = scenario.blocking_link,
                 .recompute = choice.recompute.kind,
                 .copies = pipeline.copies,
                 .hierarchical = choice.whole_model(),

@@ -234,9 +234,9 @@ std::string formula_words(const Outcome& p, bool measured) {
   const bool flushes = schedule == "gpipe" || schedule == "1f1b" || schedule == "eager-1f1b";
   if (flushes && std::abs(by_formula - textbook) >= kPrinted) {
     text += fmt::format(
-        " Equal stages on free links would have (p-1)/(m+p-1), {}: the stages' different times and "
-        "the links' latency cost {}.",
-        percent(textbook), points(by_formula - textbook));
+        " Equal stages on free links would have {}, {}: the stages' different times and the links' "
+        "latency cost {}.",
+        textbook_text, percent(textbook), points(by_formula - textbook));
   }
   return text;
 }

@@ -235,12 +235,14 @@ class ScenarioReader {
       choice.rule = find_schedule_rule(name->value);
       choice.name_mark = name->mark;
     }
+    read_slices(*section);
     choice.micro_batches_mark = section->mark_of("micro_batches");
+    if (choice.file) choice.micro_batches = choice.file->micro_batches / choice.slices;
     if (auto count = section->count("micro_batches")) {
-      if (choice.file && count->value != choice.file->micro_batches) {
+      if (choice.file && count->value != choice.micro_batches) {
         section->error(count->mark,
                        fmt::format("schedule.micro_batches is {}, but schedule.file has {}",
-                                   count->value, choice.file->micro_batches),
+                                   count->value, choice.micro_batches),
                        "leave micro_batches out");
       }
       choice.micro_batches = static_cast<std::uint32_t>(count->value);
@@ -249,7 +251,6 @@ class ScenarioReader {
       choice.mini_batches = static_cast<std::uint32_t>(count->value);
     }
     read_chunks(*section);
-    read_slices(*section);
     if (auto kind = section->choice("transfers", "kind of transfer")) {
       choice.blocking = kind->value == "blocking";
     }
@@ -308,7 +309,7 @@ class ScenarioReader {
       const auto work = section.reals("slices");
       if (!work) return;
       const double sum = std::accumulate(work->begin(), work->end(), 0.0);
-      if (sum <= 0) return section.error(node->mark, "schedule.slices take no time at all");
+      if (sum <= 0) return section.error(node->mark, "schedule.slices add up to 0");
       choice.slices = static_cast<std::uint32_t>(work->size());
       for (const double one : *work)
         choice.slice_work.push_back(one * static_cast<double>(work->size()) / sum);
@@ -317,12 +318,23 @@ class ScenarioReader {
     } else if (const auto count = section.count("slices")) {
       choice.slices = static_cast<std::uint32_t>(count->value);
     }
-    if (choice.slices == 1 || (choice.rule && choice.rule->takes_slices)) return;
-    section.error(node->mark,
-                  fmt::format("schedule.slices does not apply to {}",
-                              choice.rule ? fmt::format("the schedule '{}'", choice.rule->name)
-                                          : "an order from schedule.file"),
-                  "it is for gpipe, 1f1b and eager-1f1b");
+    if (choice.slices > kMostSlices) {
+      return section.error(node->mark, fmt::format("schedule.slices are {}, more than {}",
+                                                   choice.slices, kMostSlices));
+    }
+    if (choice.file && choice.file->micro_batches % choice.slices != 0) {
+      return section.error(
+          node->mark,
+          fmt::format(
+              "schedule.slices is {}, which does not divide the {} numbers of schedule.file",
+              choice.slices, choice.file->micro_batches),
+          "slice k of micro-batch m has the number m x slices + k there");
+    }
+    if (choice.slices == 1 || !choice.rule || choice.rule->takes_slices) return;
+    section.error(
+        node->mark,
+        fmt::format("schedule.slices does not apply to the schedule '{}'", choice.rule->name),
+        "it is for gpipe, 1f1b, eager-1f1b and orders from schedule.file");
   }
 
   void read_order(SectionReader& section) {
@@ -337,7 +349,6 @@ class ScenarioReader {
     auto file = plumbline::read_schedule_file(path->value);
     if (!file) return section.add_file_problems("file", path->mark, file.problems());
     choice.file = *std::move(file);
-    choice.micro_batches = choice.file->micro_batches;
     for (const std::string& note : choice.file->notes) scenario_.notes.push_back(note);
   }
 
@@ -592,12 +603,15 @@ class ScenarioReader {
         return error(*measured_link_,
                      "cluster.link is 'measured', but the model holds no measured links",
                      "only a profile with links does");
-      const MeasuredLink& link = link_for(profile.links, scenario_.schedule.blocking);
+      const MeasuredLink& link = link_for(profile.links, /*blocking=*/false);
+      const MeasuredLink& sending = link_for(profile.links, scenario_.schedule.blocking);
       scenario_.cluster.levels.front().link = {link.latency, link.bandwidth};
+      if (sending.kind != link.kind) scenario_.blocking_link = {sending.latency, sending.bandwidth};
       scenario_.link_measured = true;
       if (profile.links.size() > 1) {
-        scenario_.notes.push_back(fmt::format("the profile holds {} links; '{}' is taken",
-                                              profile.links.size(), link.kind));
+        scenario_.notes.push_back(fmt::format(
+            "the profile holds {} links; '{}' is taken{}", profile.links.size(), sending.kind,
+            sending.kind == link.kind ? "" : fmt::format(", and '{}' for all-reduces", link.kind)));
       }
     }
     if (measured_overhead_) {

@@ -57,7 +57,8 @@ struct Scenario {
   Cluster cluster;
   bool cluster_given = true;  ///< Whether the number of devices was; if not, the plan decides it.
   Mark cluster_mark;
-  bool link_measured = false;   ///< The link is what the profile holds: what devices have.
+  bool link_measured = false;           ///< The link is what the profile holds: what devices have.
+  std::optional<Link> blocking_link{};  ///< Of transfers that block, where that is another one.
   bool neighbours_slow = true;  ///< By the profile's factors; if not, each device is as if alone.
   Plan plan;
   Mark plan_mark;

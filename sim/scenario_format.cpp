@@ -142,7 +142,7 @@ const SectionFormat& schedule_format() {
             "How many slices each micro-batch is cut into along its sequence, each an op of its "
             "own; "
             "or what each of them takes beside the others, such as [1, 1.2, 1.4]; only for gpipe, "
-            "1f1b and eager-1f1b.",
+            "1f1b, eager-1f1b and orders from files.",
             "1"},
            {"transfers",
             {words({"overlapped", "blocking"})},

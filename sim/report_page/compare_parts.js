@@ -102,8 +102,9 @@ export function memoryTable(runs) {
   devices.sort((a, b) => a - b);
   const cell = (run, device) => {
     const found = run.devices.find((d) => d.device === device);
-    return found ? `${formatBytes(found.peak_memory_bytes)}, ${found.peak_in_flight} in flight` :
-                   '-';
+    if (!found) return '-';
+    const inFlight = Number((found.peak_in_flight / run.slices).toFixed(2));
+    return `${formatBytes(found.peak_memory_bytes)}, ${inFlight} in flight`;
   };
   return table(
       'Peak memory, and the most micro-batches in flight',

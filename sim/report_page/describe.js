@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 import {NOBODY} from './codec.js';
 import {formatBytes, formatDifference, formatPercent, formatTime} from './format.js';
-import {CAUSES, gapsBefore, isTransfer, itemName, KIND_NAMES, laneOf, slotsOf,} from './run.js';
+import {CAUSES, gapsBefore, isOfOne, isTransfer, itemName, KIND_NAMES, laneOf, slotsOf,} from './run.js';
 
 /** What each cause of idle time means. */
 export const CAUSE_WORDS = {
@@ -103,16 +103,20 @@ export function describeItem(run, item, first) {
   if (first && first !== run) rows.push(...besideFirst(run, first, item, time));
   return {
     name: itemName(run, item),
-    title: `${KIND_NAMES[kind]}, stage ${run.stage[item]}, ${pieceOf(run, run.microBatch[item])}`,
+    title: `${KIND_NAMES[kind]}, stage ${run.stage[item]}, ${pieceOf(run, item)}`,
     rows,
   };
 }
 
-/** What is numbered so: a micro-batch, or one slice of it. */
-function pieceOf(run, number) {
+/**
+ * What an item is of: a micro-batch, or one slice of it; updates and collectives are of whole
+ * ones.
+ */
+function pieceOf(run, item) {
   const {slices} = run.layout;
-  if (slices === 1) return `micro-batch ${number}`;
-  return `micro-batch ${Math.floor(number / slices)}, slice ${number % slices}`;
+  const number = run.microBatch[item];
+  const whole = `micro-batch ${Math.floor(number / slices)}`;
+  return slices > 1 && isOfOne(run.kind[item]) ? `${whole}, slice ${number % slices}` : whole;
 }
 
 /** An idle gap of a slot, in the same form; `next` is the item that ends it, or -1. */

@@ -48,6 +48,14 @@ export function isTransfer(kind) {
 }
 
 /**
+ * Whether an activity of this kind is of one micro-batch, or one slice: F, B, I, W, their
+ * transfers.
+ */
+export function isOfOne(kind) {
+  return kind < BACKWARD_PART || kind === ACTIVATION_TRANSFER || kind === GRADIENT_TRANSFER;
+}
+
+/**
  * The first of `from`..`to` for which `holds` is true; they stand so that it is false, then true.
  */
 export function firstWhere(from, to, holds) {

@@ -6,6 +6,7 @@
 
 #include "sim/report.h"
 #include "tests/support/builders.h"
+#include "tests/support/temporary_folder.h"
 
 namespace plumbline {
 namespace {
@@ -91,6 +92,45 @@ TEST_CASE("updates take longer where they leave the old weights: with several ve
   const Outcome flushed =
       predict_example({two, "cluster.devices=2", "plan.stages=2", "overhead.stash=4194304000 B/s"});
   CHECK(update_of(flushed, 0) == update);
+}
+
+TEST_CASE("transfers that block take the link that was measured so, collectives the other one") {
+  const test::TemporaryFolder folder;
+  folder.file("links.profile.yaml",
+              "version: 1\nkind: profile\nlayers:\n"
+              "  - {name: a, forward: 1 ms, backward: 2 ms, output: 1 MB, parameters: 2 MB}\n"
+              "  - {name: b, forward: 1 ms, backward: 2 ms, parameters: 2 MB}\n"
+              "links:\n  - {kind: copy, latency: 10 us, bandwidth: 10 GB/s}\n"
+              "  - {kind: blocking copy, latency: 30 us, bandwidth: 5 GB/s}\n"
+              "  - {kind: host, latency: 50 us, bandwidth: 2 GB/s}\n");
+  for (const bool blocking : {false, true}) {
+    CAPTURE(blocking);
+    const auto scenario = parse_scenario(
+        test::text_source("links.yaml",
+                          "version: 1\nmodel: {profile: " + folder["links.profile.yaml"] +
+                              "}\ncluster: {devices: 4, link: measured}\nplan: {stages: 2, "
+                              "data_parallel: 2}\nschedule: {name: gpipe, micro_batches: 2, "
+                              "transfers: " +
+                              (blocking ? "blocking" : "overlapped") + "}\n"),
+        {});
+    REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+    REQUIRE_FALSE(scenario->notes.empty());
+    CHECK(scenario->notes.back() ==
+          (blocking ? "the profile holds 3 links; 'blocking copy' is taken, and 'copy' for "
+                      "all-reduces"
+                    : "the profile holds 3 links; 'copy' is taken"));
+    const auto outcome = predict(*scenario);
+    REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
+    for (std::uint32_t node = 0; node < outcome->graph.size(); ++node) {
+      const ActivityKind kind = outcome->graph.activities[node].kind;
+      const Cost& cost = outcome->graph.cost(node);
+      using std::chrono::microseconds;
+      if (is_transfer(kind))
+        CHECK(cost.hold + cost.latency == microseconds(blocking ? 30 + 200 : 10 + 100));
+      // Two members: half of 2 MB twice.
+      if (is_collective(kind)) CHECK(cost.hold + cost.latency == microseconds(2 * 10 + 200));
+    }
+  }
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "sim/planning.h"
 #include "sim/predict.h"
 #include "tests/support/builders.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/trials.h"
 
 namespace plumbline::test {
@@ -102,10 +103,61 @@ TEST_CASE("what slices keep is a part of what whole micro-batches do") {
   // (p - s - 1 + k) / k micro-batches.
   CHECK(activations(", slices: 2") == Bytes{5 * 300});
   CHECK(activations(", slices: 6") == Bytes{9 * 100});
-  // Layers run again keep their slice's input, here 10 B, and make one slice again.
+  // A stage that is run again keeps its slices' inputs, 10 B each, and makes one slice again.
   const Outcome again =
-      predicted(uniform(1, "name: 1f1b, micro_batches: 2, slices: 6, recompute: full"));
-  CHECK(again.metrics.makespan == microseconds(2 * (60 + 120 + 60)));
+      predicted(uniform(2, "name: 1f1b, micro_batches: 2, slices: 6, recompute: full"));
+  CHECK(again.metrics.makespan == microseconds((2 * 6 + 1) * (10 + 20 + 10)));
+  CHECK(again.memory[1].peak_in_flight == 6);
+  CHECK(again.memory[1].peak.activations == Bytes{100});
+  CHECK(again.memory[1].peak.buffers >= Bytes{6 * 10});
+  CHECK(again.pipeline.notes.back() ==
+        "keys and values that later slices read are not counted in what recomputation keeps");
+}
+
+TEST_CASE("slices go with several mini-batches, copies, blocking transfers and shared devices") {
+  const auto time = [](const std::string& schedule, const std::string& more = "",
+                       const std::string& plan = "stages: 2") {
+    const std::string text = fmt::format(
+        "version: 1\nmodel: {{uniform: {{layers: 4, forward: 60 us, backward: 120 us, output: 60 "
+        "B, "
+        "activation: 600 B, parameters: 10 B}}}}\nplan: {{{}}}\nschedule: {{{}}}\n{}",
+        plan, schedule, more);
+    return predicted(text);
+  };
+  const std::string sliced = "name: 1f1b, micro_batches: 3, slices: 4";
+  const Duration once = time(sliced).metrics.makespan;
+  CHECK(once == microseconds((3 * 4 + 1) * 2 * 180 / 4));
+  CHECK(time(sliced + ", mini_batches: 2").metrics.makespan == 2 * once);
+  CHECK(time(sliced + ", transfers: blocking").metrics.makespan == once);  // free links
+  const Outcome copies = time(sliced, "cluster: {devices: 4}\n", "stages: 2, data_parallel: 2");
+  CHECK(copies.metrics.makespan == once);
+  CHECK(copies.samples_per_iteration() == 6);
+  CHECK(time(sliced, "", "devices: [[0], [0], [1], [1]]").metrics.makespan == once);
+}
+
+TEST_CASE("closed forms of gpipe hold for slices of unequal stages and over links") {
+  const std::string model =
+      "version: 1\nmodel: {layers: [{name: a, forward: 20 us, backward: 60 us}, {name: b, forward: "
+      "60 us, backward: 80 us}, {name: c, forward: 40 us, backward: 20 us}]}\ncluster: {devices: "
+      "3, "
+      "link: {latency: LATENCY}}\nplan: {stages: 3}\nschedule: {name: gpipe, micro_batches: 3, "
+      "slices: 4}\n";
+  const auto with = [&](const std::string& latency) {
+    std::string own = model;
+    return predicted(own.replace(own.find("LATENCY"), 7, latency));
+  };
+  const Outcome unequal = with("0 us");
+  REQUIRE(unequal.formula);
+  CHECK(unequal.formula->text == "makespan = sum f + sum b + (km-1)(max f + max b)");
+  CHECK(unequal.formula->makespan == unequal.metrics.makespan);
+  CHECK(unequal.metrics.makespan == microseconds((120 + 160 + 11 * (60 + 80)) / 4));
+  const Outcome far = predicted(
+      "version: 1\nmodel: {uniform: {layers: 3, forward: 40 us, backward: 80 us}}\ncluster: "
+      "{devices: 3, link: {latency: 5 us}}\nplan: {stages: 3}\nschedule: {name: gpipe, "
+      "micro_batches: 3, slices: 4}\n");
+  REQUIRE(far.formula);
+  CHECK(far.formula->text == "makespan = (km+p-1)(f+b) + 2 sum c");
+  CHECK(far.formula->makespan == far.metrics.makespan);
 }
 
 TEST_CASE("slices may differ in what they take, and take as much together") {
@@ -127,6 +179,9 @@ TEST_CASE("slices may differ in what they take, and take as much together") {
   const Outcome apart = predicted(uniform(3, layers + "[1, 2, 3, 6]"));
   CHECK(apart.metrics.makespan > predicted(uniform(3, layers + "4")).metrics.makespan);
   CHECK(apart.metrics.makespan == longest_path(apart.graph).spans.back().end.time_since_epoch());
+  // What each op takes besides is the same for all of them.
+  CHECK(predicted(uniform(1, layers + "[1, 2, 3, 6]", "overhead: {per_op: 7 us}\n"))
+            .metrics.makespan == uneven.metrics.makespan + microseconds(17 * 7));  // and the update
   // A list of what all take alike is a number of slices, and one slice none.
   CHECK(predicted(uniform(3, layers + "[7, 7, 7, 7]")).trace.spans ==
         predicted(uniform(3, layers + "4")).trace.spans);
@@ -168,6 +223,28 @@ TEST_CASE("no slice runs before those that it needs, whatever they take") {
   }
 }
 
+TEST_CASE("an order of slices that was written is read again, where no slice stands too early") {
+  const TemporaryFolder folder;
+  const auto scenario = [&](const std::string& order, const std::string& more) {
+    return "version: 1\nmodel: {uniform: {layers: 2, forward: 60 us, backward: 120 us}}\ncluster: "
+           "{devices: 2}\nplan: {stages: 2}\nschedule: {file: " +
+           folder.file("order.csv", order) + more + "}\n";
+  };
+  const Outcome run = predicted(uniform(2, "name: 1f1b, micro_batches: 2, slices: 3"));
+  const std::string order = torch_csv(run.pipeline.schedule);
+  const Outcome read = predicted(scenario(order, ", slices: 3"));
+  CHECK(read.metrics.makespan == run.metrics.makespan);
+  CHECK(read.micro_batches == 2);
+  CHECK(problem_of(scenario(order, ", slices: 4")) ==
+        "schedule.slices is 4, which does not divide the 6 numbers of schedule.file");
+  CHECK(problem_of(scenario(order, ", slices: 3, micro_batches: 6")) ==
+        "schedule.micro_batches is 6, but schedule.file has 2");
+  CHECK(problem_of(scenario(order, ", slices: 2")) ==
+        "0B2 stands before 0B3, a slice of the same sequence that it needs");
+  CHECK(problem_of(scenario("0F1,0F0,0B1,0B0\n1F1,1F0,1B1,1B0\n", ", slices: 2")) ==
+        "0F1 stands before 0F0, a slice of the same sequence that it needs");
+}
+
 TEST_CASE("a comparison counts whole micro-batches in flight") {
   const auto run = [](const std::string& schedule) {
     return std::make_shared<const Outcome>(predicted(uniform(4, schedule)));
@@ -186,7 +263,16 @@ TEST_CASE("slices that no schedule, stage or planner has are refused") {
   CHECK(problem_of(uniform(2, "name: 1f1b, micro_batches: 2, slices: []")) ==
         "schedule.slices is an empty list");
   CHECK(problem_of(uniform(2, "name: 1f1b, micro_batches: 2, slices: [0, 0]")) ==
-        "schedule.slices take no time at all");
+        "schedule.slices add up to 0");
+  std::string many = "1";
+  for (int i = 0; i < 1000; ++i) many += ", 1";
+  CHECK(problem_of(uniform(2, "name: 1f1b, micro_batches: 2, slices: [" + many + "]")) ==
+        "schedule.slices are 1001, more than 1000");
+  CHECK(problem_of("version: 1\nmodel: {uniform: {layers: 2, forward: 1 ms, backward: 2 ms}}\n"
+                   "cluster: {devices: 2}\nplan: {stages: 2, warm_up: [3, 2]}\nschedule: {name: "
+                   "1f1b, micro_batches: 2, slices: 4}\n") ==
+        "plan.warm_up is 2 for stage 1, too few for 4 slices: the first backward is that of a "
+        "micro-batch's last one");
   CHECK(problem_of(uniform(2, "name: 1f1b, micro_batches: 2, slices: 0")) ==
         "schedule.slices is 0, which is not between 1 and 1000");
   CHECK(problem_of("version: 1\nmodel: {uniform: {layers: 2, forward: 1 ms, backward: 2 ms}}\n"

@@ -57,6 +57,8 @@ test('a slice of a micro-batch in words', () => {
   const sliced = makeRun(1, [[[0, 0, 7, 7]], []], {gaps: [{begin: [], end: [], cause: []}]});
   sliced.layout.slices = 4;
   assert.equal(describeItem(sliced, 0, null).title, 'forward, stage 0, micro-batch 1, slice 3');
+  sliced.kind[0] = 5;
+  assert.equal(describeItem(sliced, 0, null).title, 'optimizer update, stage 0, micro-batch 1');
 });
 
 test('an op in words', () => {
