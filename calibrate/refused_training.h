@@ -27,11 +27,11 @@ inline std::optional<Diagnostic> refuse_training(const Scenario& scenario) {
                        "layer's activations made again, or none",
                        "schedule.recompute: layers, full or none; --backend synthetic runs any");
   }
-  if (scenario.schedule.slices > 1) {
-    return input_error(scenario.schedule.slices_mark,
+  if (scenario.schedule.slices.count > 1) {
+    return input_error(scenario.schedule.slices.mark,
                        fmt::format("schedule.slices is {}, and a network is run with whole "
                                    "sequences",
-                                   scenario.schedule.slices),
+                                   scenario.schedule.slices.count),
                        "schedule.slices: 1; --backend synthetic runs any");
   }
   return std::nullopt;

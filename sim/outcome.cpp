@@ -68,7 +68,7 @@ std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& p
     return std::nullopt;
   if (shape.slots != shape.positions.size()) return std::nullopt;  // replicas
   PipelineTimes times;
-  if (!scenario.schedule.slice_work.empty()) return std::nullopt;
+  if (!scenario.schedule.slices.work.empty()) return std::nullopt;
   times.micro_batches = shape.micro_batches;
   times.slices = shape.slices;
   for (const Position& position : pipeline.schedule.shape.positions) {
@@ -244,7 +244,7 @@ Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph grap
   outcome.scenario = scenario.name;
   outcome.memory_limit = scenario.cluster.memory;
   outcome.micro_batches = scenario.schedule.micro_batches;
-  outcome.slices = scenario.schedule.slices;
+  outcome.slices = scenario.schedule.slices.count;
   outcome.mini_batches = scenario.schedule.mini_batches;
   outcome.micro_batch_size = scenario.micro_batch_size;
   outcome.model_flops = model_flops_of(scenario, plan);

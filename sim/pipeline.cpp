@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
 
 #include "schedules/check.h"
 #include "schedules/in_flight.h"
@@ -98,14 +97,14 @@ Result<std::vector<std::uint32_t>> position_windows(const Scenario& scenario,
             fmt::format("plan.warm_up differs between stages {} and {}, which share a device",
                         position.first_stage, position.first_stage + position.stages - 1));
       }
-      if (*first + 1 < scenario.schedule.slices) {
+      if (*first + 1 < scenario.schedule.slices.count) {
         return input_error(
             given->mark,
             fmt::format(
                 "plan.warm_up is {} for stage {}, too few for {} slices: the first backward "
                 "is that of a micro-batch's last one",
-                *first, position.first_stage, scenario.schedule.slices),
-            fmt::format("it counts slices: {} or more", scenario.schedule.slices - 1));
+                *first, position.first_stage, scenario.schedule.slices.count),
+            fmt::format("it counts slices: {} or more", scenario.schedule.slices.count - 1));
       }
       warm_up->push_back(static_cast<std::uint32_t>(*first));
     }
@@ -178,7 +177,7 @@ std::int64_t micro_batches_to_run(const Scenario& scenario, bool for_run, Pipeli
   const ScheduleChoice& choice = scenario.schedule;
   std::int64_t micro_batches = choice.micro_batches;
   pipeline.mini_batches = choice.mini_batches;
-  if (!choice.asynchronous()) return micro_batches * choice.slices;
+  if (!choice.asynchronous()) return micro_batches * choice.slices.count;
   micro_batches *= choice.mini_batches;
   pipeline.mini_batches = 1;
   pipeline.steady_window = steady_window(pipeline.replicas, choice.updates,
@@ -210,23 +209,9 @@ std::optional<Diagnostic> refuse_many_ops(const Scenario& scenario, std::uint32_
       fmt::format("the run has {:.0f} ops, more than the {:.0f} that are simulated", ops, kMostOps),
       fmt::format("2 x {} (stages) x {} ({}{}) x {} (mini-batches){}: make one of them smaller",
                   stages, micro_batches,
-                  choice.slices > 1 ? "slices of micro-batches" : "micro-batches",
+                  choice.slices.count > 1 ? "slices of micro-batches" : "micro-batches",
                   raised ? ", as many as the steady state needs" : "", mini_batches,
                   scenario.copies > 1 ? fmt::format(" x {} (copies)", scenario.copies) : ""));
-}
-
-/// Errors: slices of a stage with replicas, which would not have what the slices before them left.
-std::optional<Diagnostic> refuse_slices(const Scenario& scenario, const Pipeline& pipeline) {
-  const ScheduleChoice& choice = scenario.schedule;
-  for (std::size_t s = 0; choice.slices > 1 && s < pipeline.replicas.size(); ++s) {
-    if (pipeline.replicas[s] == 1) continue;
-    return input_error(choice.slices_mark,
-                       fmt::format("schedule.slices is {}, but stage {} has {} replicas",
-                                   choice.slices, s, pipeline.replicas[s]),
-                       "a slice needs the keys and values of those before it, on one device; "
-                       "plan.data_parallel copies whole pipelines");
-  }
-  return std::nullopt;
 }
 
 /// An order with I and W over layers whose backward is not split.
@@ -244,34 +229,6 @@ void note_missing_split(Pipeline& pipeline) {
   }
 }
 
-/// Errors: a slice before those that it needs: forward before the one before it, backward before
-/// the one behind it.
-std::optional<Diagnostic> refuse_order_of_slices(const ScheduleFile& file, std::uint32_t slices) {
-  for (std::uint32_t slot = 0; slices > 1 && slot < file.lists.size(); ++slot) {
-    std::set<Op> seen;
-    for (std::size_t i = 0; i < file.lists[slot].size(); ++i) {
-      const Op& op = file.lists[slot][i];
-      Op needed = op;
-      const std::uint32_t slice = op.micro_batch.value % slices;
-      seen.insert(op);
-      if (op.kind == OpKind::forward) {
-        if (slice == 0) continue;
-        --needed.micro_batch.value;
-      } else {
-        if (slice + 1 == slices || op.kind == OpKind::backward_weight) continue;
-        ++needed.micro_batch.value;
-      }
-      if (seen.count(needed) > 0) continue;
-      return input_error(mark_of(file, slot, i),
-                         fmt::format("{} stands before {}, a slice of the same sequence that it "
-                                     "needs",
-                                     to_text(op), to_text(needed)),
-                         "forwards go through the slices in order, backwards last slice first");
-    }
-  }
-  return std::nullopt;
-}
-
 /// The order of the ops: by the schedule's rule, or as the file gives it.
 std::optional<Diagnostics> add_schedule(const Scenario& scenario, const PipelineShape& shape,
                                         Pipeline& pipeline) {
@@ -281,7 +238,7 @@ std::optional<Diagnostics> add_schedule(const Scenario& scenario, const Pipeline
       return Diagnostics{input_error(scenario.plan.warm_up->mark,
                                      "plan.warm_up does not apply to an order from schedule.file")};
     }
-    if (auto refused = refuse_order_of_slices(*choice.file, choice.slices))
+    if (auto refused = refuse_slices_in(choice.slices, *choice.file))
       return Diagnostics{*std::move(refused)};
     auto schedule = checked_schedule(
         choice.file->name, false, shape, choice.file->lists,
@@ -346,7 +303,7 @@ std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<Layer
   std::vector<std::uint32_t> most;
   if (!profile.in_flight.empty()) most = most_in_flight(pipeline.schedule);
   for (std::uint32_t& held : most)  // of whole micro-batches
-    held = (held + scenario.schedule.slices - 1) / scenario.schedule.slices;
+    held = (held + scenario.schedule.slices.count - 1) / scenario.schedule.slices.count;
   if (!most.empty() && !has_neighbours) {
     scale_in_flight(graph, profile.in_flight, pipeline.partition, most, layers);
     if (auto refused = refuse_large_sums(scenario, layers)) return Diagnostics{*refused};
@@ -389,22 +346,11 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
   // What each layer costs at this micro-batch size.
   SizedCosts sized = costs_at(scenario.model.profile, scenario.micro_batch_size);
   if (!sized.estimated.empty()) pipeline.estimated.push_back(sized.estimated);
-  if (const std::uint32_t slices = scenario.schedule.slices; slices > 1) {
-    cut_into_slices(sized.layers, slices);
-    pipeline.notes.push_back(
-        fmt::format("each micro-batch is cut into {} slices along its sequence: ops, their numbers "
-                    "and what is in flight are slices; those of micro-batch 0 are 0 to {}",
-                    slices, slices - 1));
-    if (scenario.schedule.recompute.kind == Recompute::full ||
-        scenario.schedule.recompute.kind == Recompute::layers) {
-      pipeline.notes.emplace_back(
-          "keys and values that later slices read are not counted in what recomputation keeps");
-    }
-    if (!scenario.model.profile.estimated.empty()) {
-      pipeline.notes.emplace_back(
-          "a slice's estimated time is its part of a micro-batch's: weights that each reads again, "
-          "and keys and values that a group sends again, are not counted");
-    }
+  if (const SliceChoice& slices = scenario.schedule.slices; slices.count > 1) {
+    cut_into_slices(sized.layers, slices.count);
+    for (std::string& note : notes_on(slices, scenario.schedule.recompute.kind,
+                                      !scenario.model.profile.estimated.empty()))
+      pipeline.notes.push_back(std::move(note));
   }
 
   if (!scenario.neighbours_slow)
@@ -433,12 +379,13 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
   note_unshared(scenario, pipeline);
   // Who does what in which order.
   if (auto refused = refuse_accumulation(scenario, pipeline.replicas)) return *refused;
-  if (auto refused = refuse_slices(scenario, pipeline)) return *refused;
+  if (auto refused = refuse_slices_on(scenario.schedule.slices, pipeline.replicas)) return *refused;
   const std::int64_t micro_batches = micro_batches_to_run(scenario, for_run, pipeline);
   if (auto refused = refuse_many_ops(scenario, stages, micro_batches, pipeline.mini_batches))
     return *refused;
-  const PipelineShape shape = pipeline_shape(
-      pipeline.partition, static_cast<std::uint32_t>(micro_batches), scenario.schedule.slices);
+  const PipelineShape shape =
+      pipeline_shape(pipeline.partition, static_cast<std::uint32_t>(micro_batches),
+                     scenario.schedule.slices.count);
   if (auto problems_of_order = add_schedule(scenario, shape, pipeline)) return *problems_of_order;
 
   // What each stage costs, with as many micro-batches in flight as the order leaves it.

@@ -43,8 +43,8 @@ std::optional<Diagnostic> refuse_scenario(const Scenario& scenario) {
                        "its formula knows none, all, or as few as fit: schedule.recompute_layers: "
                        "fit, or all");
   }
-  if (scenario.schedule.slices > 1) {
-    return input_error(scenario.schedule.slices_mark,
+  if (scenario.schedule.slices.count > 1) {
+    return input_error(scenario.schedule.slices.mark,
                        "a planned partition does not go with schedule.slices",
                        "its formula knows whole micro-batches; take partition: balanced");
   }

@@ -20,7 +20,7 @@ Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipelin
                 .sharded_optimizer = scenario.sharded_optimizer,
                 .updates = choice.updates,
                 .weight_versions = pipeline.versions_kept(),
-                .slice_work = choice.slice_work,
+                .slice_work = choice.slices.work,
                 .overheads = scenario.overheads},
                choice.micro_batches_mark);
 }

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <functional>
-#include <numeric>
 
 #include "models/optimizer_kind.h"
 #include "models/profile_reader.h"
@@ -235,9 +233,9 @@ class ScenarioReader {
       choice.rule = find_schedule_rule(name->value);
       choice.name_mark = name->mark;
     }
-    read_slices(*section);
+    choice.slices = read_slices(*section, choice.rule, choice.file ? &*choice.file : nullptr);
     choice.micro_batches_mark = section->mark_of("micro_batches");
-    if (choice.file) choice.micro_batches = choice.file->micro_batches / choice.slices;
+    if (choice.file) choice.micro_batches = choice.file->micro_batches / choice.slices.count;
     if (auto count = section->count("micro_batches")) {
       if (choice.file && count->value != choice.micro_batches) {
         section->error(count->mark,
@@ -296,45 +294,6 @@ class ScenarioReader {
                         ? fmt::format("{} or more stages on each device", least)
                         : fmt::format("{} stage{} on each device", most, most == 1 ? "" : "s")),
         rule ? "" : "interleaved-1f1b and looped-bfs take any number from 2");
-  }
-
-  /// A number of them, or a list of what each takes.
-  void read_slices(SectionReader& section) {
-    ScheduleChoice& choice = scenario_.schedule;
-    const YamlNode* const node = section.child("slices");
-    if (node == nullptr) return;
-    choice.slices_mark = node->mark;
-    if (node->kind == YamlNode::Kind::sequence) {
-      if (node->items.empty()) return section.error(node->mark, "schedule.slices is an empty list");
-      const auto work = section.reals("slices");
-      if (!work) return;
-      const double sum = std::accumulate(work->begin(), work->end(), 0.0);
-      if (sum <= 0) return section.error(node->mark, "schedule.slices add up to 0");
-      choice.slices = static_cast<std::uint32_t>(work->size());
-      for (const double one : *work)
-        choice.slice_work.push_back(one * static_cast<double>(work->size()) / sum);
-      if (std::adjacent_find(work->begin(), work->end(), std::not_equal_to<>()) == work->end())
-        choice.slice_work.clear();
-    } else if (const auto count = section.count("slices")) {
-      choice.slices = static_cast<std::uint32_t>(count->value);
-    }
-    if (choice.slices > kMostSlices) {
-      return section.error(node->mark, fmt::format("schedule.slices are {}, more than {}",
-                                                   choice.slices, kMostSlices));
-    }
-    if (choice.file && choice.file->micro_batches % choice.slices != 0) {
-      return section.error(
-          node->mark,
-          fmt::format(
-              "schedule.slices is {}, which does not divide the {} numbers of schedule.file",
-              choice.slices, choice.file->micro_batches),
-          "slice k of micro-batch m has the number m x slices + k there");
-    }
-    if (choice.slices == 1 || !choice.rule || choice.rule->takes_slices) return;
-    section.error(
-        node->mark,
-        fmt::format("schedule.slices does not apply to the schedule '{}'", choice.rule->name),
-        "it is for gpipe, 1f1b, eager-1f1b and orders from schedule.file");
   }
 
   void read_order(SectionReader& section) {

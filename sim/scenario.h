@@ -19,6 +19,7 @@
 #include "sim/noise.h"
 #include "sim/plan.h"
 #include "sim/recomputation.h"
+#include "sim/slices.h"
 
 namespace plumbline {
 
@@ -31,11 +32,7 @@ struct ScheduleChoice {
   std::uint32_t mini_batches = 1;
   Mark micro_batches_mark;
   std::uint32_t chunks = 1;  ///< Stages of each device, where the rule has chunks.
-  /// That each micro-batch is cut into along its sequence; with `slice_work`, what each takes, as
-  /// many numbers whose mean is 1. Empty: all take the same.
-  std::uint32_t slices = 1;
-  std::vector<double> slice_work;
-  Mark slices_mark;
+  SliceChoice slices;
   bool blocking = false;
   RecomputeChoice recompute;
   UpdateRule updates;      ///< Of an asynchronous schedule.
