@@ -20,6 +20,7 @@
 #include "cli/command.h"
 #include "cli/commit.h"
 #include "cli/interrupt.h"
+#include "cli/progress.h"
 #include "cli/real.h"
 #include "models/network_reader.h"
 #include "models/profile_writer.h"

@@ -104,6 +104,7 @@ void add_import(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_merge(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
+void add_search(CLI::App& app, int& exit_code);
 void add_sweep(CLI::App& app, int& exit_code);
 void add_validate(CLI::App& app, int& exit_code);
 

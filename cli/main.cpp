@@ -100,6 +100,7 @@ int run(int argc, char** argv) {
   plumbline::add_compare(app, exit_code);
   plumbline::add_explain(app, exit_code);
   plumbline::add_sweep(app, exit_code);
+  plumbline::add_search(app, exit_code);
   plumbline::add_merge(app, exit_code);
   plumbline::add_check(app, exit_code);
   plumbline::add_calibrate(app, exit_code);

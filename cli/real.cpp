@@ -109,17 +109,4 @@ Result<std::unique_ptr<CalibrationDevices>> open_devices(const std::string& back
   return cuda_calibration_devices(network, devices, options);
 }
 
-ProgressLine::ProgressLine() : shown_(isatty(STDERR_FILENO) == 1) {}
-
-ProgressLine::~ProgressLine() {
-  if (any_) std::fputs("\r\033[K", stderr);
-}
-
-void ProgressLine::tell(const std::string& text) {
-  if (!shown_) return;
-  any_ = true;
-  std::fputs(("\r\033[K" + text).c_str(), stderr);
-  std::fflush(stderr);
-}
-
 }  // namespace plumbline

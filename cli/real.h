@@ -61,19 +61,4 @@ Result<std::unique_ptr<CalibrationDevices>> open_devices(const std::string& back
                                                          std::uint32_t devices,
                                                          const CudaCalibrationOptions& options);
 
-/// Tells progress on stderr where that is a terminal; the line is gone when it is destroyed.
-class ProgressLine {
- public:
-  ProgressLine();
-  ~ProgressLine();
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-
-  void tell(const std::string& text);
-
- private:
-  bool shown_;
-  bool any_ = false;
-};
-
 }  // namespace plumbline

@@ -8,6 +8,7 @@
 #include "calibrate/real_run.h"
 #include "calibrate/run_report.h"
 #include "cli/command.h"
+#include "cli/progress.h"
 #include "cli/real.h"
 #include "sim/html_report.h"
 

@@ -5,7 +5,6 @@
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -13,7 +12,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/partial_file.h"
-#include "cli/real.h"
+#include "cli/progress.h"
 #include "cli/sweep_options.h"
 #include "models/quantity.h"
 #include "sim/parallel.h"
@@ -74,29 +73,6 @@ std::optional<Diagnostic> refuse_options(const SweepArguments& arguments) {
   return std::nullopt;
 }
 
-/// "12 of 400 points, some 3 s left", at most ten times a second.
-class Progress {
- public:
-  explicit Progress(std::uint64_t count) : count_(count) {}
-
-  void tell(std::uint64_t done) {
-    const auto now = std::chrono::steady_clock::now();
-    if (now - told_ < std::chrono::milliseconds(100)) return;
-    told_ = now;
-    const double spent_s = std::chrono::duration<double>(now - begin_).count();
-    const double left_s = spent_s / static_cast<double>(done) * static_cast<double>(count_ - done);
-    line_.tell(fmt::format(
-        "sweep: {} of {} points, some {} left", done, count_,
-        left_s < 120 ? fmt::format("{:.0f} s", left_s) : fmt::format("{:.0f} min", left_s / 60)));
-  }
-
- private:
-  std::uint64_t count_;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point told_ = begin_;
-  ProgressLine line_;
-};
-
 /// The points of the shard that have no row yet.
 std::vector<std::uint64_t> open_points(const SweepResult& result) {
   std::vector<bool> done(result.points, false);
@@ -118,7 +94,7 @@ std::optional<Diagnostic> evaluate_all(const Sweep& sweep, unsigned jobs, SweepR
   std::mutex mutex;
   std::optional<Diagnostic> failure;
   std::uint64_t done = 0;
-  Progress progress(open.size());
+  CountedProgress progress("sweep", "points", open.size());
   const InterruptGuard guard;
   for_each_parallel(open.size(), jobs, InterruptGuard::flag(), [&](std::uint64_t i) {
     SweepRow row = sweep.evaluate(open[i]);

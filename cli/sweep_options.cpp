@@ -10,7 +10,7 @@
 
 namespace plumbline {
 
-void add_sweep_options(CLI::App& command, SweepOptions& options) {
+void add_row_options(CLI::App& command, RowOptions& options) {
   command
       .add_option("--objective", options.objective,
                   "what is best: throughput, per-device (throughput for each device), memory or "
@@ -32,10 +32,14 @@ void add_sweep_options(CLI::App& command, SweepOptions& options) {
       ->type_name("N");
   CLI::Option* const json = command.add_flag("--json", options.json, "print JSON and nothing else");
   CLI::Option* const csv = command.add_flag("--csv", options.csv, "print CSV, unrounded");
-  CLI::Option* const markdown =
-      command.add_flag("--markdown", options.markdown, "print a Markdown table");
-  json->excludes(csv)->excludes(markdown);
-  csv->excludes(markdown);
+  json->excludes(csv);
+}
+
+void add_sweep_options(CLI::App& command, SweepOptions& options) {
+  add_row_options(command, options);
+  command.add_flag("--markdown", options.markdown, "print a Markdown table")
+      ->excludes(command.get_option("--json"))
+      ->excludes(command.get_option("--csv"));
   command
       .add_option("--report", options.report,
                   "write a page with charts over the keys, the Pareto front and the rows here, for "
@@ -43,7 +47,7 @@ void add_sweep_options(CLI::App& command, SweepOptions& options) {
       ->type_name("FILE");
 }
 
-Result<SweepSelection> read_selection(const SweepOptions& options,
+Result<SweepSelection> read_selection(const RowOptions& options,
                                       const std::vector<SweepAxis>& axes) {
   Diagnostics problems;
   SweepSelection selection;

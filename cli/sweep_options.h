@@ -1,4 +1,4 @@
-// What `sweep` and `merge` have in common: which rows are told, and in which format.
+// What `sweep`, `merge` and `search` have in common: which rows are told, and in which format.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -14,25 +14,31 @@ class App;
 
 namespace plumbline {
 
-/// How the rows of a sweep are told.
-struct SweepOptions {
+/// Which rows are told, as a table or as data.
+struct RowOptions {
   std::string objective = "throughput";
   std::vector<std::string> where;
   bool pareto = false;
   std::size_t top = 0;
   bool json = false;
   bool csv = false;
-  bool markdown = false;
-  std::string report;  ///< The HTML file; "" = none.
 
   /// Whether rows are to be ordered or left out.
   bool selects() const { return objective != "throughput" || !where.empty() || pareto || top > 0; }
 };
 
+/// How the rows of a sweep are told.
+struct SweepOptions : RowOptions {
+  bool markdown = false;
+  std::string report;  ///< The HTML file; "" = none.
+};
+
+void add_row_options(CLI::App& command, RowOptions& options);
+/// Those, and the others of a sweep.
 void add_sweep_options(CLI::App& command, SweepOptions& options);
 
 /// Of a sweep over these axes. Errors: an unknown objective, a wrong condition.
-Result<SweepSelection> read_selection(const SweepOptions& options,
+Result<SweepSelection> read_selection(const RowOptions& options,
                                       const std::vector<SweepAxis>& axes);
 
 /// The report in the format that was asked for.

@@ -10,6 +10,7 @@
 #include "calibrate/recalibration.h"
 #include "calibrate/run_report.h"
 #include "cli/command.h"
+#include "cli/progress.h"
 #include "cli/real.h"
 #include "sim/axes.h"
 #include "sim/chrome_trace.h"

@@ -24,7 +24,8 @@ Path Cluster::path(DeviceId from, DeviceId to) const {
     group_to /= levels[level].size;
     ++level;
   }
-  if (level == 0) return {levels[0].link, std::nullopt, std::nullopt};
+  if (level == 0 || levels[level].own_cards)
+    return {levels[level].link, std::nullopt, std::nullopt};
   return {levels[level].link, Card{level, group_from, true}, Card{level, group_to, false}};
 }
 

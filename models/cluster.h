@@ -22,11 +22,12 @@ struct Link {
 /// One level of the hierarchy: `size` groups of the level below (of devices in the innermost) make
 /// one group of this level. In the innermost level every ordered pair of devices has a link of its
 /// own; in the others every group of the level below has one network card, shared by its devices,
-/// full duplex.
+/// full duplex, or each device has one of its own, and then pairs are linked as in the innermost.
 struct Level {
   std::string name;
   std::uint32_t size = 1;
   Link link;
+  bool own_cards = false;  ///< Of each device; not in the innermost level, which has no cards.
 };
 
 /// A network card: it carries what leaves (or enters) one group towards a level.

@@ -264,6 +264,22 @@ std::optional<std::vector<std::int64_t>> SectionReader::counts_within(std::strin
   return values;
 }
 
+bool SectionReader::is_word(std::string_view key, std::string_view word) const {
+  const YamlNode::Entry* entry = find(key);
+  return entry && entry->value.kind == YamlNode::Kind::scalar && entry->value.text == word;
+}
+
+bool SectionReader::refuse_word(std::string_view key, const std::vector<std::string>& words) {
+  const YamlNode::Entry* entry = find(key);
+  if (!entry || entry->value.kind != YamlNode::Kind::scalar) return false;
+  error(entry->value.mark,
+        fmt::format("{} is '{}', where a map of keys or {}'{}' is wanted", path_of(key),
+                    clipped(entry->value.text), words.size() > 1 ? "one of " : "",
+                    fmt::join(words, "', '")),
+        did_you_mean(entry->value.text, words));
+  return true;
+}
+
 std::optional<std::vector<double>> SectionReader::reals(std::string_view key) {
   const ValueFormat* format = format_of(key, ValueFormat::Type::list);
   PLUMBLINE_CHECK(format, key);
@@ -342,6 +358,12 @@ void SectionReader::finish() {
     }
     error(entry.mark, fmt::format("unknown key '{}'", clipped(path_of(entry.key))), help);
   }
+}
+
+bool SectionReader::holds(std::string_view key, std::string_view inner) const {
+  const YamlNode::Entry* entry = find(key);
+  return entry && std::any_of(entry->value.entries.begin(), entry->value.entries.end(),
+                              [&](const YamlNode::Entry& e) { return e.key == inner; });
 }
 
 Mark SectionReader::mark_of(std::string_view key) const {

@@ -61,6 +61,10 @@ class SectionReader {
                                                const std::vector<std::string>& offered,
                                                std::string_view noun,
                                                std::string_view more_help = "");
+  /// Whether the value of `key` is this word.
+  bool is_word(std::string_view key, std::string_view word) const;
+  /// Whether `key` has a scalar where a map or one of `words` is wanted; that is an error then.
+  bool refuse_word(std::string_view key, const std::vector<std::string>& words);
   /// A list of whole numbers.
   std::optional<std::vector<std::int64_t>> counts(std::string_view key);
   /// Requires: the section has no format.
@@ -79,6 +83,8 @@ class SectionReader {
 
   bool is_map() const { return node_ != nullptr; }
   bool has(std::string_view key) const { return find(key) != nullptr; }
+  /// Whether `key` is a map that has `inner`.
+  bool holds(std::string_view key, std::string_view inner) const;
   /// The place of the key, or of the section where the key is absent.
   Mark mark_of(std::string_view key) const;
   Mark mark() const { return mark_; }

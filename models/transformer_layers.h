@@ -15,6 +15,16 @@
 
 namespace plumbline {
 
+/// What the options are called where the user gives them, for messages.
+struct TransformerOptionNames {
+  std::string_view sequence, batch, tensor_parallel, sequence_parallel, context_parallel,
+      expert_parallel, devices_per_server;
+};
+
+inline constexpr TransformerOptionNames kCommandLineNames = {
+    "--sequence",         "--batch",           "--tensor-parallel",   "--sequence-parallel",
+    "--context-parallel", "--expert-parallel", "--devices-per-server"};
+
 /// How a transformer is trained, as far as the costs of its layers depend on it.
 struct TransformerOptions {
   std::int64_t sequence = 1;  ///< Tokens of a sample.
@@ -37,6 +47,7 @@ struct TransformerOptions {
   std::optional<std::int64_t> devices_per_server;
   bool flash_attention = true;  ///< Scores are never kept, and only those not masked are computed.
   bool split_blocks = false;    ///< Attention and MLP as layers of their own.
+  const TransformerOptionNames* names = &kCommandLineNames;
 
   /// Devices that a scenario's device stands for.
   std::int64_t group() const { return std::max(expert_parallel, devices_per_sample()); }

@@ -23,11 +23,12 @@ Diagnostic refused(std::string message, std::string help) {
 Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& options) {
   Diagnostics problems;
   const std::int64_t t = options.tensor_parallel;
+  const TransformerOptionNames& names = *options.names;
   const auto must_divide = [&](std::int64_t whole, std::string_view what) {
     if (whole % t == 0) return;
-    problems.push_back(refused(
-        fmt::format("--tensor-parallel is {}, which does not divide the {} {}", t, whole, what),
-        "every device of the group gets the same share of each layer"));
+    problems.push_back(refused(fmt::format("{} is {}, which does not divide the {} {}",
+                                           names.tensor_parallel, t, whole, what),
+                               "every device of the group gets the same share of each layer"));
   };
   must_divide(shape.heads, "attention heads");
   if (!shape.latent) must_divide(shape.key_value_heads, "heads of keys and values");
@@ -39,42 +40,39 @@ Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& opt
   if (const std::int64_t p = options.expert_parallel; p > 1) {
     if (!shape.has_experts()) {
       problems.push_back(
-          refused(fmt::format("--expert-parallel is {}, and the model has no experts", p),
-                  "--tensor-parallel divides every layer"));
+          refused(fmt::format("{} is {}, and the model has no experts", names.expert_parallel, p),
+                  fmt::format("{} divides every layer", names.tensor_parallel)));
     } else if (shape.experts % p != 0) {
-      problems.push_back(
-          refused(fmt::format("--expert-parallel is {}, which does not divide the {} experts", p,
-                              shape.experts),
-                  "every device of the group gets as many"));
+      problems.push_back(refused(fmt::format("{} is {}, which does not divide the {} experts",
+                                             names.expert_parallel, p, shape.experts),
+                                 "every device of the group gets as many"));
     }
     if (const std::int64_t each = options.devices_per_sample(); p % each != 0) {
       problems.push_back(refused(
-          fmt::format("--expert-parallel is {}, no multiple of the {} devices of a sample "
-                      "(--tensor-parallel {} x --context-parallel {})",
-                      p, each, t, options.context_parallel),
+          fmt::format("{} is {}, no multiple of the {} devices of a sample ({} {} x {} {})",
+                      names.expert_parallel, p, each, names.tensor_parallel, t,
+                      names.context_parallel, options.context_parallel),
           "experts are shared by all of them, whole, and by others with samples of their own"));
     }
     if (t > 1 && !options.sequence_parallel)
-      problems.push_back(
-          refused("--expert-parallel with --tensor-parallel needs --sequence-parallel",
-                  "so that each device sends tokens of its own to the experts"));
+      problems.push_back(refused(fmt::format("{} with {} needs {}", names.expert_parallel,
+                                             names.tensor_parallel, names.sequence_parallel),
+                                 "so that each device sends tokens of its own to the experts"));
   }
   if (const std::int64_t p = options.context_parallel; p > 1) {
     if (options.sequence % (2 * p) != 0)
       problems.push_back(refused(
-          fmt::format("--context-parallel is {}, and {} parts do not divide the {} tokens of a "
-                      "sample",
-                      p, 2 * p, options.sequence),
+          fmt::format("{} is {}, and {} parts do not divide the {} tokens of a sample",
+                      names.context_parallel, p, 2 * p, options.sequence),
           "each device takes a part from the front and one from the back, so that all have as many "
           "scores"));
   }
   if (const auto server = options.devices_per_server) {
     const auto must_fill = [&](std::int64_t devices, std::string_view what) {
       if (std::max(devices, *server) % std::min(devices, *server) == 0) return;
-      problems.push_back(
-          refused(fmt::format("--devices-per-server is {}, which the {} of {} does not fill",
-                              *server, what, devices),
-                  "servers hold several of these, or these several servers"));
+      problems.push_back(refused(fmt::format("{} is {}, which the {} of {} does not fill",
+                                             names.devices_per_server, *server, what, devices),
+                                 "servers hold several of these, or these several servers"));
     };
     must_fill(t, "tensor-parallel group");
     if (options.devices_per_sample() < options.group())
@@ -83,16 +81,16 @@ Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& opt
   }
   if (options.sequence_parallel) {
     if (t == 1)
-      problems.push_back(refused("--sequence-parallel without --tensor-parallel",
-                                 "it divides what the devices of such a group would each hold"));
+      problems.push_back(
+          refused(fmt::format("{} without {}", names.sequence_parallel, names.tensor_parallel),
+                  "it divides what the devices of such a group would each hold"));
     must_divide(
         options.sequence / options.context_parallel,
         options.context_parallel > 1 ? "tokens of a sample on each device" : "tokens of a sample");
   }
   if (shape.learned_positions && options.sequence > shape.positions) {
-    problems.push_back(refused(fmt::format("--sequence is {}, but the model has a table of {} "
-                                           "positions",
-                                           options.sequence, shape.positions),
+    problems.push_back(refused(fmt::format("{} is {}, but the model has a table of {} positions",
+                                           names.sequence, options.sequence, shape.positions),
                                fmt::format("at most {}", shape.positions)));
   }
   return problems;
@@ -100,7 +98,8 @@ Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& opt
 
 /// Errors: a layer that no profile may hold.
 std::optional<Diagnostic> refuse_large(const LayerDerivation& layer, const std::string& name,
-                                       ExactCount parameter_bytes) {
+                                       ExactCount parameter_bytes,
+                                       const TransformerOptionNames& names) {
   const auto most = [](std::initializer_list<ExactCount> counts) {
     std::int64_t largest = 0;
     for (const ExactCount& count : counts) largest = std::max(largest, count.value());
@@ -115,7 +114,8 @@ std::optional<Diagnostic> refuse_large(const LayerDerivation& layer, const std::
   return refused(fmt::format("layer '{}' has {}", name,
                              too_much_work ? "more than the 2^53 FLOPs that are counted"
                                            : "more than the 10^15 B that are accepted"),
-                 "a shorter --sequence or a smaller --batch; or the sizes in the file are wrong");
+                 fmt::format("a shorter {} or a smaller {}; or the sizes in the file are wrong",
+                             names.sequence, names.batch));
 }
 
 /// "  40960 = 2 T h  the norm's output" for each summand.
@@ -359,17 +359,10 @@ void add_group_notes(const TransformerShape& shape, const TransformerOptions& op
                               kReplicated));
 }
 
-std::vector<std::string> notes_of(const TransformerShape& shape, const TransformerOptions& options,
-                                  const DeviceGroup& group) {
+/// What of the shape the numbers do not cover.
+std::vector<std::string> uncounted(const TransformerShape& shape,
+                                   const TransformerOptions& options) {
   std::vector<std::string> notes;
-  if (shape.tied)
-    notes.emplace_back(
-        "the head is tied to the embedding: its copy takes memory, and is counted as a parameter "
-        "once");
-  if (shape.has_experts() && options.expert_parallel == 1)
-    notes.emplace_back(
-        "tokens are taken to spread evenly over the experts, and every device holds all of them");
-  if (options.group() > 1) add_group_notes(shape, options, notes);
   if (shape.further_predictions > 0)
     notes.emplace_back("the modules that predict further tokens are not counted");
   if (shape.window && *shape.window < options.sequence) {
@@ -384,6 +377,21 @@ std::vector<std::string> notes_of(const TransformerShape& shape, const Transform
                     "for",
                     options.sequence, shape.positions));
   }
+  return notes;
+}
+
+std::vector<std::string> notes_of(const TransformerShape& shape, const TransformerOptions& options,
+                                  const DeviceGroup& group) {
+  std::vector<std::string> notes;
+  if (shape.tied)
+    notes.emplace_back(
+        "the head is tied to the embedding: its copy takes memory, and is counted as a parameter "
+        "once");
+  if (shape.has_experts() && options.expert_parallel == 1)
+    notes.emplace_back(
+        "tokens are taken to spread evenly over the experts, and every device holds all of them");
+  if (options.group() > 1) add_group_notes(shape, options, notes);
+  for (std::string& note : uncounted(shape, options)) notes.push_back(std::move(note));
   if (group.given && !group.forward)
     notes.emplace_back(
         "a forward of the whole group has more than the 10^18 FLOP that a file may give as "
@@ -447,7 +455,8 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
       ++block;
     }
     const ExactCount parameter_bytes = bytes_of(options.dtype) * sum(layer.parameters);
-    if (auto problem = refuse_large(layer, layer_name, parameter_bytes)) return *problem;
+    if (auto problem = refuse_large(layer, layer_name, parameter_bytes, *options.names))
+      return *problem;
     if (shown.insert(layer.kind).second)
       profile.comments.above_layer.emplace(layer_name, formula_lines(layer, options));
     const std::int64_t replicated = replicated_parameters(layer, options).value();
@@ -488,6 +497,7 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
   profile.comments.head = head_lines(shape, options);
   profile.model.profile.group = group_of(shape, options);
   profile.notes = notes_of(shape, options, profile.model.profile.group);
+  profile.uncounted = uncounted(shape, options);
   for (const std::string& note : profile.notes) profile.comments.head.push_back("note: " + note);
   profile.totals = totals_of(shape, options);
   return profile;

@@ -24,7 +24,8 @@ struct TransformerProfile {
   Model model;  ///< No layer is timed, every one has work.
   ProfileComments comments;
   TransformerTotals totals;
-  std::vector<std::string> notes;  ///< What the numbers do not cover.
+  std::vector<std::string> notes;      ///< What the numbers stand for, and what they do not cover.
+  std::vector<std::string> uncounted;  ///< Of these, what of the model they do not cover.
 };
 
 /// The profile of `shape`, called `name`. Errors: groups that do not divide what they

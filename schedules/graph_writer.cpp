@@ -19,8 +19,8 @@ void GraphWriter::reserve(std::size_t nodes) {
 
 void GraphWriter::begin_mini_batch(std::uint32_t first_micro_batch) {
   first_micro_batch_ = first_micro_batch;
-  produced_.assign(std::size_t{2} * shape_.stages() * shape_.micro_batches * options_.copies,
-                   kNone);
+  produced_.assign(
+      std::size_t{2} * shape_.stages() * shape_.micro_batches * options_.written_copies(), kNone);
 }
 
 std::uint32_t GraphWriter::add(ActivityKind kind, StageId stage, std::uint32_t micro_batch,
@@ -45,7 +45,7 @@ std::optional<GraphWriter::DataEdge> GraphWriter::source_of(const Op& op) const 
 std::size_t GraphWriter::place(const DataEdge& edge, std::uint32_t micro_batch,
                                std::uint32_t copy) const {
   const std::size_t of_stage = std::size_t{edge.direction} * shape_.stages() + edge.producer;
-  return (of_stage * shape_.micro_batches + micro_batch) * options_.copies + copy;
+  return (of_stage * shape_.micro_batches + micro_batch) * options_.written_copies() + copy;
 }
 
 bool GraphWriter::has_input(const Op& op, std::uint32_t copy) const {

@@ -55,12 +55,13 @@ class SynchronousRun {
     each_wave(schedule_, [&](std::size_t begin, std::size_t end) {
       if (options_.blocking) {
         for (std::size_t i = begin; i < end; ++i) {
-          for (std::uint32_t copy = 0; copy < options_.copies; ++copy)
+          for (std::uint32_t copy = 0; copy < options_.written_copies(); ++copy)
             writer_.add_blocking_transfer(order[i], copy);
         }
       }
       for (std::size_t i = begin; i < end; ++i) {
-        for (std::uint32_t copy = 0; copy < options_.copies; ++copy) write_op(order[i], copy, gate);
+        for (std::uint32_t copy = 0; copy < options_.written_copies(); ++copy)
+          write_op(order[i], copy, gate);
       }
     });
   }
@@ -393,14 +394,15 @@ double most_nodes_of(const Schedule& schedule, const StageCosts& costs,
     crossings += shape.stage_slots[s] == shape.stage_slots[s + 1] ? 0 : 2;
   double reducing = 2;  // flush and gate
   for (std::uint32_t s = 0; s < shape.stages(); ++s) {
-    const double members = static_cast<double>(shape.stage_slots[s].size()) * options.copies;
+    const double members =
+        static_cast<double>(shape.stage_slots[s].size()) * options.written_copies();
     const double buckets = static_cast<double>(costs.stages[s].buckets.size()) + 1;
     const double rounds = schedule.asynchronous ? shape.micro_batches / members + 1 : 1;
     reducing += rounds * members + (members > 1 ? rounds * (members + 2) * buckets : 0) + 1;
     if (options.sharded_optimizer) reducing += members + 3;
   }
   return options.mini_batches *
-         (options.copies *
+         (options.written_copies() *
               (static_cast<double>(schedule.issue_order.size()) + crossings * shape.micro_batches) +
           reducing);
 }

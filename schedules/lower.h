@@ -22,6 +22,7 @@ struct LoweringOptions {
   std::optional<Link> blocking_link{};
   Recompute recompute = Recompute::none;  ///< Unless none, B (or I) grows by F.
   std::uint32_t copies = 1;  ///< Of the whole pipeline, with their gradients all-reduced.
+  bool one_for_all = false;  ///< Only the first of them is written: see copies_are_alike().
   /// All-reduces over all devices of a levelled cluster go level by level instead of along one
   /// ring.
   bool hierarchical = false;
@@ -33,7 +34,17 @@ struct LoweringOptions {
   /// What each slice of a micro-batch takes, numbers whose mean is 1; empty = all the same.
   std::vector<double> slice_work{};
   Overheads overheads;
+
+  std::uint32_t written_copies() const { return one_for_all ? 1 : copies; }
 };
+
+/// Whether every copy does the same at the same time, so that the first one alone tells what all
+/// do: no stage has replicas, no network card carries anything, the links of each boundary are the
+/// same in all copies, and in each ring one hop is the slowest in latency and bandwidth alike. A
+/// run that is written for the first alone has for each of its collectives one hop, that one; bytes
+/// and numbers of collectives are then those of one copy.
+bool copies_are_alike(const PipelineShape& shape, const std::vector<DeviceId>& devices,
+                      const Cluster& cluster, std::uint32_t copies);
 
 /// The graph of a run of `schedule` on `copies` copies of its devices; device d of copy c is
 /// cluster device d x copies + c.

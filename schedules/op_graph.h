@@ -131,7 +131,8 @@ struct OpGraph {
   std::vector<Channel> channels;
   std::uint32_t moments = 1;
   std::vector<std::vector<std::uint32_t>> stage_slots;  ///< Of each stage: replicas and copies.
-  bool blocking = false;  ///< Transfers hold the streams of both ends; collectives never do.
+  std::uint32_t stands_for = 1;  ///< Copies of the pipeline, where one is written for all of them.
+  bool blocking = false;         ///< Transfers hold the streams of both ends; collectives never do.
   std::uint32_t micro_batches = 0;  ///< In the whole run.
   Duration hand_over{};  ///< In what each transfer, and each hop that sends anything, costs.
 
@@ -141,6 +142,10 @@ struct OpGraph {
     return slots() + static_cast<std::uint32_t>(channels.size()) + moments;
   }
   bool asynchronous() const { return mini_batches.empty(); }
+  /// The devices that hold a stage, in all copies.
+  std::uint32_t members(std::uint32_t stage) const {
+    return static_cast<std::uint32_t>(stage_slots[stage].size()) * stands_for;
+  }
   /// Whether what ops take depends on what neighbours do.
   bool has_slowdowns() const { return slowdowns.size() > 1 || !updates_at_once.empty(); }
   const Cost& cost(std::uint32_t node) const { return costs[nodes[node].cost]; }

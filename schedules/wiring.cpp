@@ -13,7 +13,7 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
                const LoweringOptions& options, OpGraph& graph)
     : shape_(shape), cluster_(cluster), options_(options), graph_(graph) {
   for (const DeviceId device : devices) {
-    for (std::uint32_t copy = 0; copy < options.copies; ++copy) {
+    for (std::uint32_t copy = 0; copy < options.written_copies(); ++copy) {
       graph_.devices.push_back({device.value * options.copies + copy});
       graph_.machines.push_back(graph_.devices.back().value / cluster.levels.front().size);
     }
@@ -21,10 +21,11 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
   for (const auto& slots : shape.stage_slots) {
     auto& of_stage = graph_.stage_slots.emplace_back();
     for (const std::uint32_t slot : slots) {
-      for (std::uint32_t copy = 0; copy < options.copies; ++copy)
-        of_stage.push_back(slot * options.copies + copy);
+      for (std::uint32_t copy = 0; copy < options.written_copies(); ++copy)
+        of_stage.push_back(slot * options.written_copies() + copy);
     }
   }
+  graph_.stands_for = options.copies / options.written_copies();
   add_compute_classes(with_whole_updates(costs));
   boundaries_.resize(shape.stages());
   for (std::uint32_t s = 0; s + 1 < shape.stages(); ++s) add_boundary(s, costs.crossing(s));
@@ -52,7 +53,7 @@ StageCosts Wiring::with_whole_updates(StageCosts costs) const {
   const auto& add_up = options_.overheads.add_up;
   const auto& stash = options_.overheads.stash;
   for (std::size_t s = 0; s < costs.stages.size(); ++s) {
-    const auto r = static_cast<std::int64_t>(graph_.stage_slots[s].size());
+    const auto r = static_cast<std::int64_t>(graph_.members(static_cast<std::uint32_t>(s)));
     const bool stashes = !options_.weight_versions.empty() && options_.weight_versions[s] > 1;
     if (r == 1 && !stashes) continue;
     StageCost& stage = costs.stages[s];
@@ -150,7 +151,7 @@ void Wiring::add_boundary(std::uint32_t boundary, Bytes bytes) {
       std::min<std::size_t>(std::lcm(low.size(), high.size()), shape_.micro_batches);
   boundaries_[boundary].period = static_cast<std::uint32_t>(period);
   for (std::uint32_t m = 0; m < period; ++m) {
-    for (std::uint32_t copy = 0; copy < options_.copies; ++copy) {
+    for (std::uint32_t copy = 0; copy < options_.written_copies(); ++copy) {
       const std::uint32_t from = slot({boundary}, m, copy);
       const std::uint32_t to = slot({boundary + 1}, m, copy);
       boundaries_[boundary].ways.push_back({transfer(from, to, bytes), transfer(to, from, bytes)});
@@ -172,11 +173,12 @@ Wiring::Crossing Wiring::transfer(std::uint32_t from, std::uint32_t to, Bytes by
 
 void Wiring::add_collectives(std::uint32_t stage, const StageCost& cost) {
   std::vector<std::uint32_t> members = graph_.stage_slots[stage];
-  if (members.size() < 2) return;
+  if (graph_.members(stage) < 2) return;
   std::sort(members.begin(), members.end());  // slots ascend with the devices
   const bool levelled = options_.hierarchical && cluster_.levels.size() > 1 &&
                         members.size() == cluster_.device_count();
   const auto collective = [&](ActivityKind kind, Bytes bytes) {
+    if (graph_.stands_for > 1) return one_hop(kind, members.front(), bytes);
     return levelled ? hierarchical(kind, bytes) : flat(kind, members, bytes);
   };
   const bool sharded = options_.sharded_optimizer;
@@ -187,17 +189,91 @@ void Wiring::add_collectives(std::uint32_t stage, const StageCost& cost) {
   if (sharded) gathers_[stage] = collective(ActivityKind::all_gather, cost.parameters);
 }
 
+namespace {
+
+/// What each of r members sends along a ring, in how many steps.
+struct RingShare {
+  Bytes sent;
+  std::int64_t steps = 0;
+};
+
+RingShare ring_share(ActivityKind kind, Bytes bytes, std::int64_t r) {
+  const bool whole = kind == ActivityKind::all_reduce;
+  return {whole ? ring_volume(bytes, r) : share_volume(bytes, r), (whole ? 2 : 1) * (r - 1)};
+}
+
+bool is_slower(const Link& a, const Link& b) {
+  if (!a.bandwidth || !b.bandwidth) return a.bandwidth.has_value() && !b.bandwidth;
+  return a.bandwidth->count < b.bandwidth->count;
+}
+
+/// The worst of both.
+Link worse(const Link& a, const Link& b) {
+  return {std::max(a.latency, b.latency), is_slower(b, a) ? b.bandwidth : a.bandwidth};
+}
+
+/// The hops between the copies of a device, in their order.
+template <class Visit>
+void each_hop(DeviceId device, const Cluster& cluster, std::uint32_t copies, Visit&& visit) {
+  const std::uint32_t first = device.value * copies;
+  for (std::uint32_t c = 0; c < copies; ++c)
+    visit(cluster.path({first + c}, {first + (c + 1) % copies}));
+}
+
+}  // namespace
+
+bool copies_are_alike(const PipelineShape& shape, const std::vector<DeviceId>& devices,
+                      const Cluster& cluster, std::uint32_t copies) {
+  if (copies == 1) return false;
+  for (std::uint32_t s = 0; s < shape.stages(); ++s) {
+    if (shape.stage_slots[s].size() > 1) return false;
+    const DeviceId device = devices[shape.stage_slots[s].front()];
+    Link worst;
+    bool has_cards = false;
+    each_hop(device, cluster, copies, [&](const Path& path) {
+      worst = worse(worst, path.link);
+      has_cards = has_cards || path.out;
+    });
+    bool is_one = false;
+    each_hop(device, cluster, copies,
+             [&](const Path& path) { is_one = is_one || path.link == worst; });
+    if (has_cards || !is_one) return false;
+    if (s + 1 == shape.stages() || shape.stage_slots[s] == shape.stage_slots[s + 1]) continue;
+    const DeviceId next = devices[shape.stage_slots[s + 1].front()];
+    const auto path = [&](std::uint32_t copy, DeviceId from, DeviceId to) {
+      return cluster.path({from.value * copies + copy}, {to.value * copies + copy});
+    };
+    for (std::uint32_t c = 0; c < copies; ++c) {
+      for (const auto& [from, to] : {std::pair(device, next), std::pair(next, device)}) {
+        const Path way = path(c, from, to);
+        if (way.out || !(way.link == path(0, from, to).link)) return false;
+      }
+    }
+  }
+  return true;
+}
+
 Wiring::Collective Wiring::flat(ActivityKind kind, const std::vector<std::uint32_t>& members,
                                 Bytes bytes) {
-  const auto r = static_cast<std::int64_t>(members.size());
-  const bool whole = kind == ActivityKind::all_reduce;
-  const Bytes sent = whole ? ring_volume(bytes, r) : share_volume(bytes, r);
+  const RingShare share = ring_share(kind, bytes, static_cast<std::int64_t>(members.size()));
   Collective::Phase phase;
   for (std::size_t i = 0; i < members.size(); ++i) {
     phase.hops.push_back(
-        hop(members[i], members[(i + 1) % members.size()], sent, (whole ? 2 : 1) * (r - 1)));
+        hop(members[i], members[(i + 1) % members.size()], share.sent, share.steps));
   }
   return {kind, {std::move(phase)}, 0};
+}
+
+Wiring::Collective Wiring::one_hop(ActivityKind kind, std::uint32_t slot, Bytes bytes) {
+  const std::uint32_t copies = graph_.stands_for;
+  Link worst;
+  each_hop({graph_.devices[slot].value / copies}, cluster_, copies,
+           [&](const Path& path) { worst = worse(worst, path.link); });
+  const auto [found, is_new] =
+      channel_index_.try_emplace({slot, slot}, static_cast<std::uint32_t>(graph_.channels.size()));
+  if (is_new) graph_.channels.push_back({slot, slot, {worst, std::nullopt, std::nullopt}});
+  const RingShare share = ring_share(kind, bytes, copies);
+  return {kind, {{{hop(found->second, worst, share.sent, share.steps)}, 0}}, 0};
 }
 
 Wiring::Collective Wiring::hierarchical(ActivityKind kind, Bytes bytes) {
@@ -242,9 +318,13 @@ Wiring::Collective::Phase Wiring::rings_of_level(std::size_t level, Bytes sent,
 
 Wiring::Crossing Wiring::hop(std::uint32_t from, std::uint32_t to, Bytes sent, std::int64_t steps) {
   const std::uint32_t index = channel(from, to);
-  const std::uint32_t resource = graph_.slots() + index;
+  return hop(index, graph_.channels[index].path.link, sent, steps);
+}
+
+Wiring::Crossing Wiring::hop(std::uint32_t channel, const Link& link, Bytes sent,
+                             std::int64_t steps) {
+  const std::uint32_t resource = graph_.slots() + channel;
   if (sent.count == 0) return {resource, resource, cost_class({})};  // nothing to add up
-  const Link& link = graph_.channels[index].path.link;
   const Duration flow = link.bandwidth ? transfer_time(sent, *link.bandwidth) : Duration{};
   const Duration latency = steps * link.latency + options_.overheads.hand_over;
   return {resource, resource, cost_class({flow, latency, {}, sent, 0})};

@@ -50,7 +50,7 @@ class Wiring {
          const Cluster& cluster, const LoweringOptions& options, OpGraph& graph);
 
   std::uint32_t slot(StageId stage, std::uint32_t micro_batch, std::uint32_t copy) const {
-    return shape_.slot(stage, {micro_batch}) * options_.copies + copy;
+    return shape_.slot(stage, {micro_batch}) * options_.written_copies() + copy;
   }
   static std::uint32_t compute_class(StageId stage, std::size_t kind) {
     return static_cast<std::uint32_t>(stage.value * kClasses + kind);
@@ -73,7 +73,8 @@ class Wiring {
   const Crossing& crossing(std::uint32_t boundary, Direction direction, std::uint32_t micro_batch,
                            std::uint32_t copy) const {
     const Boundary& b = boundaries_[boundary];
-    return b.ways[std::size_t{micro_batch % b.period} * options_.copies + copy][direction];
+    return b
+        .ways[std::size_t{micro_batch % b.period} * options_.written_copies() + copy][direction];
   }
 
   /// How a stage's gradients are added up, one a bucket (else one): all-reduces, or reduce-scatters
@@ -115,10 +116,14 @@ class Wiring {
   void add_boundary(std::uint32_t boundary, Bytes bytes);
   void add_collectives(std::uint32_t stage, const StageCost& cost);
   Collective flat(ActivityKind kind, const std::vector<std::uint32_t>& members, Bytes bytes);
+  /// That of a stage whose other members are those of copies which are not written: its slowest
+  /// hop.
+  Collective one_hop(ActivityKind kind, std::uint32_t slot, Bytes bytes);
   Collective hierarchical(ActivityKind kind, Bytes bytes);
   /// The rings of one level: each member sends `sent` in `steps` steps to the next of its group.
   Collective::Phase rings_of_level(std::size_t level, Bytes sent, std::int64_t steps);
   Crossing hop(std::uint32_t from, std::uint32_t to, Bytes sent, std::int64_t steps);
+  Crossing hop(std::uint32_t channel, const Link& link, Bytes sent, std::int64_t steps);
   Crossing transfer(std::uint32_t from, std::uint32_t to, Bytes bytes);
   std::uint32_t channel(std::uint32_t from, std::uint32_t to);
   std::uint32_t cost_class(const Cost& cost);

@@ -159,8 +159,7 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts&
       DeviceMemory& device = devices[slot];
       device.peak.weights += parameters;
       device.peak.gradients += costs.stages[s].gradients;
-      device.peak.optimizer +=
-          optimizer_bytes(rules, costs.stages[s].stepped, graph.stage_slots[s].size());
+      device.peak.optimizer += optimizer_bytes(rules, costs.stages[s].stepped, graph.members(s));
       device.peak.stash += parameters * (versions - 1);
       device.weight_versions = std::max(device.weight_versions, versions);
     }

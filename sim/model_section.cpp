@@ -19,13 +19,14 @@ class ModelSectionReader {
       : section_(section), problems_(problems) {}
 
   ModelSection read() {
-    const std::vector<std::string> sources = {"profile", "uniform", "layers", "pipedream",
-                                              "network"};
+    const std::vector<std::string> sources = {"profile",   "uniform",     "layers",
+                                              "pipedream", "huggingface", "network"};
     std::vector<std::string> given;
     for (const std::string& source : sources) {
       if (section_.has(source)) given.push_back(source);
     }
     read_.batch = section_.count("batch");
+    refuse_sharing_alone();
     const bool measured_network = given == std::vector<std::string>{"profile", "network"};
     if (given.size() != 1 && !measured_network) {
       section_.child("edges");
@@ -43,12 +44,15 @@ class ModelSectionReader {
       load("profile", read_profile);
     } else if (given.front() == "pipedream") {
       load("pipedream", read_pipedream_graph);
+    } else if (given.front() == "huggingface") {
+      read_config();
     } else if (given.front() == "uniform") {
       read_uniform();
     } else {
       read_written_out();
     }
     for (const std::string& source : sources) section_.child(source);
+    for (const std::string_view key : transformer_keys()) section_.child(key);
     section_.finish();
     return std::move(read_);
   }
@@ -60,6 +64,26 @@ class ModelSectionReader {
     auto model = read_model_file(path->value);
     if (!model) return section_.add_file_problems(key, path->mark, model.problems());
     read_.model = *std::move(model);
+  }
+
+  void read_config() {
+    if (read_.batch) {
+      section_.error(read_.batch->mark, "model.batch stands beside model.huggingface",
+                     "the layers are derived for training.micro_batch_size, whatever it is");
+    }
+    read_.transformer = read_transformer(section_);
+  }
+
+  /// A model that is known by its costs is shared as these say.
+  void refuse_sharing_alone() {
+    if (section_.has("huggingface")) return;
+    for (const std::string_view key : transformer_keys()) {
+      if (!section_.has(key)) continue;
+      section_.error(section_.mark_of(key),
+                     fmt::format("model.{} stands without model.huggingface", key),
+                     "the costs of other models are those of one device already: plumbline import "
+                     "huggingface shares layers before they are written");
+    }
   }
 
   std::optional<Marked<std::string>> load_network() {

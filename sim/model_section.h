@@ -8,6 +8,7 @@
 #include "models/network.h"
 #include "models/profile.h"
 #include "models/section_reader.h"
+#include "sim/transformer_section.h"
 
 namespace plumbline {
 
@@ -15,14 +16,16 @@ namespace plumbline {
 inline constexpr std::int64_t kMostBatch = 1'000'000'000;
 
 struct ModelSection {
-  Model model;
+  Model model;  ///< Without layers where `transformer` says what they follow from.
+  std::optional<TransformerChoice> transformer;
   /// What is really executed; nothing where the model is known by its times alone.
   std::shared_ptr<const Network> network;
   std::optional<Marked<std::int64_t>> batch;  ///< As the section gives it.
 };
 
 /// Reads the section and the files that it names: exactly one of profile, uniform, layers,
-/// pipedream, or a network with its profile beside it. Adds all that is wrong to `problems`.
+/// pipedream, huggingface, or a network with its profile beside it. Adds all that is wrong to
+/// `problems`.
 ModelSection read_model_section(SectionReader& section, Diagnostics& problems);
 
 }  // namespace plumbline

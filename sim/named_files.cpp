@@ -9,7 +9,7 @@ namespace {
 
 bool names_file(std::string_view key) {
   return key == "model.profile" || key == "model.pipedream" || key == "model.network" ||
-         key == "schedule.file" || key == "plan.file";
+         key == "model.huggingface" || key == "schedule.file" || key == "plan.file";
 }
 
 void add(std::vector<NamedFile> more, std::vector<NamedFile>& files) {

@@ -227,7 +227,8 @@ Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph grap
   if (most_memory(plan.costs, outcome.memory_rules, plan.schedule.shape.micro_batches) > 9e18) {
     return input_error(scenario.model_mark, "the model's sizes add up to more than 64 bits hold");
   }
-  if (seconds(longest_end(outcome.trace)) * outcome.graph.slots() > 4e9) {
+  if (seconds(longest_end(outcome.trace)) * outcome.graph.slots() * outcome.graph.stands_for >
+      4e9) {
     return input_error(
         scenario.schedule.micro_batches_mark,
         "the devices' times add up to more than 120 years, more than 64 bits of nanoseconds hold",

@@ -50,7 +50,9 @@ struct Outcome {
   /// Of all copies.
   double samples_per_iteration() const;
   /// That hold a stage, all of a group counted.
-  std::int64_t devices_used() const { return graph.slots() * group; }
+  std::int64_t devices_used() const {
+    return std::int64_t{graph.slots()} * graph.stands_for * group;
+  }
   /// What each of these comes to on average; nothing for a run that takes no time.
   std::optional<double> throughput_per_device() const;
   /// Model FLOPs that each of them gets done in a second; nothing where the model's are unknown.

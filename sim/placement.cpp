@@ -346,6 +346,39 @@ Result<Cut> cut_layers(const Scenario& scenario, const std::vector<LayerCosts>& 
 
 }  // namespace
 
+Result<std::int64_t> copies_that_fill(const Scenario& scenario) {
+  const Plan& plan = scenario.plan;
+  const ScheduleChoice& choice = scenario.schedule;
+  const Mark& mark = plan.data_parallel.mark;
+  std::int64_t each = 0;  // devices of one copy
+  if (choice.file) {
+    each = static_cast<std::int64_t>(choice.file->lists.size());
+  } else if (plan.devices) {
+    for (const auto& of_stage : plan.devices->value) {
+      for (const std::int64_t device : of_stage) each = std::max(each, device + 1);
+    }
+  } else if (plan.replicas) {
+    each =
+        std::accumulate(plan.replicas->value.begin(), plan.replicas->value.end(), std::int64_t{0});
+  } else if (plan.stages || plan.written_stages()) {
+    each = stage_count(scenario);
+  } else {
+    return input_error(mark, "plan.data_parallel is 'fill', but the number of stages is not given",
+                       "plan.stages, or a partition that is written out");
+  }
+  if (choice.chunk_rule()) each = std::max<std::int64_t>(each / choice.chunks, 1);
+  const std::int64_t devices = scenario.cluster.device_count();
+  if (each > devices || devices % each != 0) {
+    return input_error(mark,
+                       fmt::format("plan.data_parallel is 'fill', but copies of {} devices do not "
+                                   "fill {}",
+                                   each, devices),
+                       each > devices ? "fewer stages, or more devices"
+                                      : fmt::format("{} would be left over", devices % each));
+  }
+  return devices / each;
+}
+
 ChunkShape chunk_shape(const Scenario& scenario, std::size_t stages) {
   const std::uint32_t chunks = scenario.schedule.chunks;
   return {static_cast<std::uint32_t>(stages) / chunks, chunks, scenario.schedule.micro_batches};

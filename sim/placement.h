@@ -15,6 +15,11 @@ namespace plumbline {
 /// Errors: a plan that does not fit the model, the cluster or the schedule.
 Result<Partition> place(const Scenario& scenario, const std::vector<LayerCosts>& costs);
 
+/// How many copies of the pipeline `plan.data_parallel: fill` makes. Requires: it stands there, and
+/// the number of devices is given. Errors: a plan that does not say how many devices one copy has;
+/// devices that are left over.
+Result<std::int64_t> copies_that_fill(const Scenario& scenario);
+
 /// The shape of a schedule with chunks over so many stages.
 ChunkShape chunk_shape(const Scenario& scenario, std::size_t stages);
 

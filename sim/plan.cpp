@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "models/model_checks.h"
+#include "models/quantity.h"
 #include "models/yaml.h"
 #include "sim/scenario_format.h"
 
@@ -23,7 +24,7 @@ class PlanReader {
     plan_.replicas = marked_counts("replicas");
     read_devices();
     plan_.warm_up = marked_counts("warm_up");
-    if (auto copies = section_.count("data_parallel")) plan_.data_parallel = *copies;
+    read_copies();
     if (auto model = section_.choice("cost_model", "cost model");
         model && model->value == "published") {
       plan_.cost_model = CostModel::published;
@@ -119,6 +120,18 @@ class PlanReader {
                                                                    section_.mark_of("devices")};
   }
 
+  void read_copies() {
+    const YamlNode* node = section_.child("data_parallel");
+    if (!node) return;
+    const bool is_number = node->text.empty() || parse_count(node->text).value;
+    if (is_number) {
+      if (auto copies = section_.count("data_parallel")) plan_.data_parallel = *copies;
+    } else if (auto word = section_.choice("data_parallel", "number of copies", "or a number")) {
+      plan_.fills_cluster = true;
+      plan_.data_parallel.mark = word->mark;
+    }
+  }
+
   void refuse_beside_planner() {
     const auto refuse = [&](const Mark& mark, std::string_view key) {
       section_.error(mark, fmt::format("plan.{} stands beside partition: pipedream", key),
@@ -128,6 +141,7 @@ class PlanReader {
     if (plan_.devices) refuse(plan_.devices->mark, "devices");
     if (plan_.warm_up) refuse(plan_.warm_up->mark, "warm_up");
     if (plan_.data_parallel.value > 1) refuse(plan_.data_parallel.mark, "data_parallel above 1");
+    if (plan_.fills_cluster) refuse(plan_.data_parallel.mark, "data_parallel: fill");
   }
 
   SectionReader& section_;

@@ -39,6 +39,7 @@ struct Plan {
   std::optional<Marked<std::vector<std::vector<std::int64_t>>>> devices;
   std::optional<Marked<std::vector<std::int64_t>>> warm_up;
   Marked<std::int64_t> data_parallel{1, {}};  ///< Copies of the whole pipeline.
+  bool fills_cluster = false;                 ///< As many of them as there are devices for.
   /// For PartitionRule::pipedream.
   CostModel cost_model = CostModel::calibrated;
   std::optional<bool> activation_transfers;  ///< Absent: published false, calibrated true.

@@ -8,7 +8,8 @@
 
 namespace plumbline {
 
-Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipeline) {
+Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipeline,
+                               bool one_for_all) {
   const ScheduleChoice& choice = scenario.schedule;
   return lower(pipeline.schedule, pipeline.costs, pipeline.devices, pipeline.cluster,
                {.mini_batches = pipeline.mini_batches,
@@ -16,6 +17,7 @@ Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipelin
                 .blocking_link = scenario.blocking_link,
                 .recompute = choice.recompute.kind,
                 .copies = pipeline.copies,
+                .one_for_all = one_for_all,
                 .hierarchical = choice.whole_model(),
                 .sharded_optimizer = scenario.sharded_optimizer,
                 .updates = choice.updates,
@@ -26,6 +28,15 @@ Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipelin
 }
 
 namespace {
+
+/// Whether the first copy tells what all do. Runs that noise or neighbours part are simulated
+/// whole.
+bool one_tells_all(const Scenario& scenario, const Pipeline& pipeline) {
+  return pipeline.copies > 1 && !scenario.schedule.whole_model() && !scenario.noise &&
+         pipeline.costs.slowdowns.empty() && pipeline.costs.updates_at_once.empty() &&
+         copies_are_alike(pipeline.schedule.shape, pipeline.devices, pipeline.cluster,
+                          pipeline.copies);
+}
 
 Trace evaluate(const OpGraph& graph, Evaluation evaluation) {
   const bool by_events = evaluation == Evaluation::events || graph.rates_change();
@@ -40,7 +51,8 @@ Result<Outcome> predict(const Scenario& scenario, Evaluation evaluation, const P
   if (!pipeline) return pipeline.problems();
 
   // Lower it. From here on the order is fixed.
-  auto graph = lower_pipeline(scenario, *pipeline);
+  auto graph = lower_pipeline(
+      scenario, *pipeline, evaluation == Evaluation::fastest && one_tells_all(scenario, *pipeline));
   if (!graph) return graph.problems();
 
   // Simulate.

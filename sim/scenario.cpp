@@ -13,7 +13,8 @@
 #include "models/quantity.h"
 #include "models/section_reader.h"
 #include "sim/axes.h"
-#include "sim/device_section.h"
+#include "sim/cluster_section.h"
+#include "sim/placement.h"
 #include "sim/scenario_format.h"
 
 namespace plumbline {
@@ -43,10 +44,13 @@ class ScenarioReader {
     if (auto noise = file.section("noise")) scenario_.noise = read_noise_section(*noise);
     if (const YamlNode* sweep = file.child("sweep")) read_axes(*sweep, problems_);
     file.finish();
+    if (problems_.empty()) settle_cluster();
+    if (problems_.empty()) settle_copies();
+    if (problems_.empty()) settle_batches();
+    if (problems_.empty()) derive_layers();
     if (problems_.empty()) settle_group();
     if (problems_.empty()) settle_recomputation();
     if (problems_.empty()) estimate();
-    if (problems_.empty()) settle_copies();
     if (problems_.empty()) check_batches();
     if (problems_.empty()) apply_measured();
     if (!problems_.empty()) return std::move(problems_);
@@ -81,131 +85,15 @@ class ScenarioReader {
     ModelSection read = known_model_ ? *known_model_ : read_model_section(*section, problems_);
     scenario_.model = std::move(read.model);
     scenario_.network = std::move(read.network);
+    transformer_ = std::move(read.transformer);
     batch_ = read.batch;
   }
 
-  // ---- cluster ----
-
   void read_cluster(SectionReader& file) {
     auto section = file.section("cluster");
-    scenario_.cluster_mark = file.mark_of("cluster");
-    if (!section) {
-      scenario_.cluster_given = false;
-      scenario_.cluster = flat_cluster(1, {});
-      return;
-    }
-    const auto devices = section->count("devices");
-    scenario_.cluster_mark = section->mark_of("devices");
-    const auto memory = section->bytes("memory");
-    if (auto kind = section->choice("slowdown", "kind of slow-down"))
-      scenario_.neighbours_slow = kind->value == "measured";
-    device_ = read_device(*section, problems_);
-    if (section->has("levels")) {
-      read_levels(*section, devices);
-      if (section->has("link")) {
-        section->error(section->mark_of("link"), "cluster.link stands beside cluster.levels",
-                       "the innermost level says what links its devices have");
-      }
-      section->child("link");
-    } else {
-      section->child("levels");
-      scenario_.cluster_given = devices.has_value();
-      scenario_.cluster = flat_cluster(devices ? static_cast<std::uint32_t>(devices->value) : 1,
-                                       read_link(*section, "link"));
-    }
-    if (device_) scenario_.cluster.memory = device_->memory;
-    if (memory) scenario_.cluster.memory = memory->value;
-    section->finish();
-  }
-
-  Link read_link_keys(SectionReader& section) {
-    Link link;
-    if (auto latency = section.duration("latency")) link.latency = latency->value;
-    if (auto bandwidth = section.bandwidth("bandwidth")) link.bandwidth = bandwidth->value;
-    return link;
-  }
-
-  static bool is_word(const YamlNode* node, std::string_view word) {
-    return node && node->kind == YamlNode::Kind::scalar && node->text == word;
-  }
-
-  /// A word where a section may also be one of `words`.
-  bool refuse_word(const YamlNode* node, const std::string& path,
-                   const std::vector<std::string>& words) {
-    if (!node || node->kind != YamlNode::Kind::scalar) return false;
-    error(node->mark,
-          fmt::format("{} is '{}', where a map of keys or {}'{}' is wanted", path,
-                      clipped(node->text), words.size() > 1 ? "one of " : "",
-                      fmt::join(words, "', '")),
-          did_you_mean(node->text, words));
-    return true;
-  }
-
-  Link read_link(SectionReader& section, std::string_view key) {
-    const YamlNode* node = section.child(key);
-    if (is_word(node, "measured")) {
-      measured_link_ = node->mark;
-      return {};
-    }
-    if (is_word(node, "device") || is_word(node, "network")) return device_link(section, *node);
-    if (refuse_word(node, section.path_of(key), {"measured", "device", "network"})) return {};
-    auto link_section = section.section(key);
-    if (!link_section) return {};
-    const Link link = read_link_keys(*link_section);
-    link_section->finish();
-    return link;
-  }
-
-  /// `link: device` and `link: network`: the links that the device itself has.
-  Link device_link(const SectionReader& section, const YamlNode& node) {
-    const bool network = node.text == "network";
-    if (device_) {
-      const auto& bandwidth = network ? device_->network_bandwidth : device_->link_bandwidth;
-      if (bandwidth) return {{}, bandwidth};
-    }
-    if (!device_ && section.has("device")) return {};  // what is wrong with it is told
-    if (network) {
-      error(node.mark, "cluster.link is 'network', but cluster.device gives no network",
-            "such as device: {network: 50 GB/s}");
-    } else {
-      error(node.mark, "cluster.link is 'device', but cluster.device gives no link",
-            "name a preset (plumbline list presets), or give device: {link: 450 GB/s}");
-    }
-    return {};
-  }
-
-  void read_levels(SectionReader& section, const std::optional<Marked<std::int64_t>>& devices) {
-    const std::vector<YamlNode>* nodes = section.list("levels");
-    if (!nodes) return;
-    if (nodes->empty())
-      return section.error(section.mark_of("levels"), "cluster.levels is an empty list");
-    std::int64_t product = 1;
-    const std::size_t problems_before = problems_.size();
-    for (std::size_t i = 0; i < nodes->size(); ++i) {
-      SectionReader level_section((*nodes)[i], fmt::format("cluster.levels[{}]", i), level_format(),
-                                  problems_);
-      level_section.require("size");
-      Level level;
-      level.name = fmt::format("level {}", i);
-      if (auto name = level_section.text("name")) level.name = name->value;
-      if (auto size = level_section.count("size"))
-        level.size = static_cast<std::uint32_t>(size->value);
-      level.link = read_link_keys(level_section);
-      level_section.finish();
-      product *= level.size;
-      scenario_.cluster.levels.push_back(std::move(level));
-      if (product > kMostDevices) {
-        return section.error(section.mark_of("levels"),
-                             fmt::format("cluster.levels make more than {} devices", kMostDevices));
-      }
-    }
-    if (devices && devices->value != product && problems_.size() == problems_before) {
-      section.error(
-          devices->mark,
-          fmt::format("cluster.devices is {}, but the sizes of cluster.levels multiply to {}",
-                      devices->value, product),
-          "leave devices out, or make them agree");
-    }
+    cluster_.mark = file.mark_of("cluster");
+    if (section) cluster_ = read_cluster_section(*section, problems_);
+    scenario_.cluster_mark = cluster_.mark;
   }
 
   void read_plan(SectionReader& file) {
@@ -215,6 +103,11 @@ class ScenarioReader {
   }
 
   // ---- schedule ----
+
+  /// Whether the sizes of mini-batch and micro-batch say how many micro-batches there are.
+  bool sizes_given(const SectionReader& file) const {
+    return file.holds("training", "micro_batch_size") && file.holds("training", "mini_batch_size");
+  }
 
   void read_schedule(SectionReader& file) {
     auto section = file.section("schedule");
@@ -227,8 +120,9 @@ class ScenarioReader {
     } else {
       section->child("file");
       section->require("name", fmt::format("one of {}", fmt::join(names, ", ")));
-      section->require("micro_batches");
+      if (!sizes_given(file)) section->require("micro_batches");
     }
+    micro_batches_given_ = section->has("micro_batches") || section->has("file");
     if (auto name = section->choice("name", "schedule", "plumbline list schedules")) {
       choice.rule = find_schedule_rule(name->value);
       choice.name_mark = name->mark;
@@ -318,11 +212,12 @@ class ScenarioReader {
     if (!section) return;
     micro_batch_size_ = section->count("micro_batch_size");
     mini_batch_size_ = section->count("mini_batch_size");
-    if (micro_batch_size_ && mini_batch_size_) {
+    if (micro_batch_size_ && mini_batch_size_ && micro_batches_given_) {
       section->error(mini_batch_size_->mark,
-                     "training.mini_batch_size stands beside training.micro_batch_size",
-                     "the one is split into micro-batches, the other is the size of each: leave "
-                     "one of them out");
+                     "training.mini_batch_size stands beside training.micro_batch_size and "
+                     "schedule.micro_batches",
+                     "the one is split into so many micro-batches, or into some of this size: "
+                     "leave one of the three out");
     }
     if (auto factor = section->real("optimizer_state")) scenario_.optimizer_state = factor->value;
     if (auto width = section->real("gradients")) {
@@ -345,17 +240,27 @@ class ScenarioReader {
   void read_overhead(SectionReader& file) {
     const YamlNode* node = file.child("overhead");
     if (!node) return;
-    if (is_word(node, "measured")) {
+    if (file.is_word("overhead", "measured")) {
       measured_overhead_ = node->mark;
       return;
     }
-    if (refuse_word(node, "overhead", {"measured"})) return;
+    if (file.refuse_word("overhead", {"measured"})) return;
     auto section = file.section("overhead");
     scenario_.overheads = read_overheads(*section);
     section->finish();
   }
 
   // ---- what needs several sections ----
+
+  /// How many devices there are, where GPUs are given, and what links them.
+  void settle_cluster() {
+    const std::int64_t group =
+        transformer_ ? transformer_->group() : scenario_.model.profile.group.devices;
+    if (auto refused = settle_gpus(cluster_, group)) return problems_.push_back(*refused);
+    scenario_.cluster = cluster_.cluster;
+    scenario_.cluster_given = cluster_.given;
+    scenario_.neighbours_slow = cluster_.neighbours_slow;
+  }
 
   /// What the group that a device stands for holds of each layer more than once.
   void settle_group() {
@@ -403,26 +308,28 @@ class ScenarioReader {
   void estimate() {
     Model& model = scenario_.model;
     if (!needs_estimate(model.profile)) {
-      if (!device_) return;
+      if (!cluster_.device) return;
       scenario_.notes.emplace_back(
           "the model gives its times: none is estimated for cluster.device");
       // Times of unknown numbers say nothing of which peak they are below.
-      if (!model.profile.dtype && !device_->peak) return;
-      if (const auto roofline = roofline_of(*device_, model.profile.dtype))
+      if (!model.profile.dtype && !cluster_.device->peak) return;
+      if (const auto roofline = roofline_of(*cluster_.device, model.profile.dtype))
         scenario_.peak = roofline->peak;
       return;
     }
-    if (!device_) {
+    if (!cluster_.device) {
       return error(scenario_.model_mark,
                    "the model gives FLOPs instead of times, and there is no cluster.device to "
                    "estimate times for",
                    "such as cluster: {device: h100-sxm} (plumbline list presets)");
     }
-    const auto roofline = roofline_of(*device_, model.profile.dtype);
+    const auto roofline = roofline_of(*cluster_.device, model.profile.dtype);
     if (!keep(roofline, problems_)) return;
     scenario_.peak = roofline->peak;
-    if (auto problem = estimate_times(
-            model, *roofline, {scenario_.optimizer_state, scenario_.gradient_width}, device_->mark))
+    scenario_.efficiency = roofline->efficiency;
+    if (auto problem =
+            estimate_times(model, *roofline, {scenario_.optimizer_state, scenario_.gradient_width},
+                           cluster_.device->mark))
       problems_.push_back(*std::move(problem));
   }
 
@@ -430,6 +337,7 @@ class ScenarioReader {
   void settle_copies() {
     const Plan& plan = scenario_.plan;
     scenario_.copies = plan.data_parallel.value;
+    if (plan.fills_cluster) fill_cluster();
     if (scenario_.schedule.whole_model()) {
       settle_whole_model();
     } else if (scenario_.schedule.asynchronous() && scenario_.copies > 1) {
@@ -438,23 +346,79 @@ class ScenarioReader {
                         scenario_.copies, scenario_.schedule.rule->name),
             "it replicates single stages: plan.replicas");
     }
-    if (!mini_batch_size_ || !problems_.empty()) return;
-    const std::int64_t parts = scenario_.copies * scenario_.schedule.micro_batches;
-    if (const std::int64_t rest = mini_batch_size_->value % parts; rest != 0) {
-      return error(
-          mini_batch_size_->mark,
-          fmt::format("training.mini_batch_size is {}, which {} parts do not divide: {} is left",
-                      mini_batch_size_->value, parts, rest),
-          fmt::format(
-              "{}{}{}",
-              mini_batch_size_->value > rest ? fmt::format("{} or ", mini_batch_size_->value - rest)
-                                             : "",
-              mini_batch_size_->value - rest + parts,
-              scenario_.copies > 1 ? fmt::format(": {} micro-batches on each of {} copies",
-                                                 scenario_.schedule.micro_batches, scenario_.copies)
-                                   : ""));
+  }
+
+  /// `data_parallel: fill`: as if the number of copies stood there.
+  void fill_cluster() {
+    Plan& plan = scenario_.plan;
+    if (scenario_.schedule.whole_model()) return;  // it fills the cluster anyway
+    if (!scenario_.cluster_given) {
+      return error(plan.data_parallel.mark,
+                   "plan.data_parallel is 'fill', but the number of devices is not given",
+                   "cluster.devices, or cluster.gpus");
     }
-    micro_batch_size_ = {mini_batch_size_->value / parts, mini_batch_size_->mark};
+    const auto copies = copies_that_fill(scenario_);
+    if (!keep(copies, problems_)) return;
+    plan.data_parallel.value = *copies;
+    scenario_.copies = *copies;
+  }
+
+  /// The number of micro-batches, or their size, where a mini-batch is split into them.
+  void settle_batches() {
+    if (!mini_batch_size_) return;
+    const bool by_count = !micro_batch_size_;
+    const std::int64_t parts =
+        scenario_.copies * (by_count ? scenario_.schedule.micro_batches : micro_batch_size_->value);
+    if (const std::int64_t rest = mini_batch_size_->value % parts; rest != 0)
+      return refuse_rest(parts, rest, by_count);
+    const std::int64_t quotient = mini_batch_size_->value / parts;
+    if (by_count) {
+      micro_batch_size_ = {quotient, mini_batch_size_->mark};
+      return;
+    }
+    if (quotient > kMostMicroBatches) {
+      return error(mini_batch_size_->mark,
+                   fmt::format("training.mini_batch_size is {}, in {} micro-batches of {}: more "
+                               "than {}",
+                               mini_batch_size_->value, quotient, micro_batch_size_->value,
+                               kMostMicroBatches));
+    }
+    scenario_.schedule.micro_batches = static_cast<std::uint32_t>(quotient);
+    scenario_.schedule.micro_batches_mark = mini_batch_size_->mark;
+    scenario_.schedule.updates.accumulated = scenario_.schedule.micro_batches;
+  }
+
+  /// A mini-batch that `parts` micro-batches, or copies of micro-batches, do not divide.
+  void refuse_rest(std::int64_t parts, std::int64_t rest, bool by_count) {
+    const std::int64_t size = mini_batch_size_->value;
+    std::string what = by_count ? fmt::format("{} micro-batches on each of {} copies",
+                                              scenario_.schedule.micro_batches, scenario_.copies)
+                                : fmt::format("micro-batches of {} on each of {} copies",
+                                              micro_batch_size_->value, scenario_.copies);
+    error(mini_batch_size_->mark,
+          by_count ? fmt::format("training.mini_batch_size is {}, which {} parts do not divide: {} "
+                                 "is left",
+                                 size, parts, rest)
+                   : fmt::format("training.mini_batch_size is {}, which {} do not divide: {} is "
+                                 "left",
+                                 size,
+                                 scenario_.copies > 1
+                                     ? what
+                                     : fmt::format("micro-batches of {}", micro_batch_size_->value),
+                                 rest),
+          fmt::format("{}{}{}", size > rest ? fmt::format("{} or ", size - rest) : "",
+                      size - rest + parts, by_count && scenario_.copies > 1 ? ": " + what : ""));
+  }
+
+  /// The layers of a model that is known by its shape, for this micro-batch on these servers.
+  void derive_layers() {
+    if (!transformer_) return;
+    if (!micro_batch_size_)
+      micro_batch_size_ = {transformer_->options.group_batches(), transformer_->mark};
+    auto model = derive_model(*transformer_, micro_batch_size_->value, cluster_.per_server(),
+                              micro_batch_size_->mark, scenario_.notes);
+    if (keep(model, problems_)) scenario_.model = *std::move(model);
+    scenario_.transformer = transformer_->options;
   }
 
   /// `data-parallel`: one stage, and a copy of it on every device.
@@ -557,9 +521,9 @@ class ScenarioReader {
   /// `link: measured` and `overhead: measured` take what the profile holds.
   void apply_measured() {
     const Profile& profile = scenario_.model.profile;
-    if (measured_link_) {
+    if (cluster_.measured_link) {
       if (profile.links.empty())
-        return error(*measured_link_,
+        return error(*cluster_.measured_link,
                      "cluster.link is 'measured', but the model holds no measured links",
                      "only a profile with links does");
       const MeasuredLink& link = link_for(profile.links, /*blocking=*/false);
@@ -589,8 +553,9 @@ class ScenarioReader {
   std::optional<Marked<std::int64_t>> batch_;
   std::optional<Marked<std::int64_t>> micro_batch_size_;
   std::optional<Marked<std::int64_t>> mini_batch_size_;
-  std::optional<DeviceChoice> device_;
-  std::optional<Mark> measured_link_;
+  bool micro_batches_given_ = false;
+  ClusterChoice cluster_;
+  std::optional<TransformerChoice> transformer_;
   std::optional<Mark> measured_overhead_;
 };
 

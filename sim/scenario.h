@@ -49,7 +49,8 @@ struct Scenario {
   std::string name;
   std::shared_ptr<const Source> source;
   Model model;
-  std::shared_ptr<const Network> network;  ///< What is really executed, where it is known.
+  std::optional<TransformerOptions> transformer;  ///< What layers of a config.json follow from.
+  std::shared_ptr<const Network> network;         ///< What is really executed, where it is known.
   Mark model_mark;
   Cluster cluster;
   bool cluster_given = true;  ///< Whether the number of devices was; if not, the plan decides it.
@@ -63,6 +64,7 @@ struct Scenario {
   std::int64_t micro_batch_size = 1;
   std::int64_t copies = 1;  ///< Of the pipeline: data_parallel, or all devices with data-parallel.
   std::optional<FlopsPerSecond> peak;  ///< Of a device, in the model's number format.
+  std::optional<double> efficiency;    ///< The share of its peaks that estimated times count on.
   double optimizer_state = 0;
   double gradient_width = 1;  ///< Bytes of gradients for each byte of parameters.
   Mark gradient_mark;

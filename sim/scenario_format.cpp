@@ -6,6 +6,7 @@
 #include "models/layer_format.h"
 #include "models/model_checks.h"
 #include "schedules/generators.h"
+#include "sim/cluster_section.h"
 #include "sim/model_section.h"
 #include "sim/noise.h"
 #include "sim/plan.h"
@@ -84,7 +85,20 @@ const SectionFormat& cluster_format() {
       .keys = {{"devices",
                 {count(1, kMostDevices)},
                 "How many devices there are; absent: as many as the plan needs."},
+               {"gpus",
+                {count(1, kMostGpus)},
+                "In the place of devices: how many single GPUs there are. A device is a group of "
+                "them where layers, samples or experts are shared."},
+               {"gpus_per_server",
+                {count(1, kMostGpus)},
+                "With gpus: how many share a server. Without a link those have that of the device, "
+                "others its network; absent: all."},
                {"memory", {bytes()}, "The memory of each device; absent: not checked."},
+               {"reserve",
+                {bytes()},
+                "What of the memory is kept free: for contexts, libraries, temporary buffers and "
+                "fragments.",
+                "0 B"},
                {"device",
                 {words(device_preset_names()), section(&device_format)},
                 "What the devices are, for layers that give FLOPs instead of times: a preset "
@@ -102,7 +116,8 @@ const SectionFormat& cluster_format() {
                 {list({section(&level_format)}, 1)},
                 "In the place of devices and link, innermost first: servers, racks. There are as "
                 "many devices as the product of the sizes."}},
-      .excludes = {{"levels", "link"}}};
+      .needs = {{"gpus_per_server", "gpus"}},
+      .excludes = {{"levels", "link"}, {"gpus", "devices", "levels"}}};
   return cluster;
 }
 
@@ -127,7 +142,9 @@ const SectionFormat& schedule_format() {
             "writes it in CSV."},
            {"micro_batches",
             {count(1, kMostMicroBatches)},
-            "How many parts a mini-batch is split into; each runs by itself."},
+            "How many parts a mini-batch is split into; each runs by itself; absent: as the sizes "
+            "in "
+            "training say, or an order from a file."},
            {"mini_batches",
             {count(1, kMostMicroBatches)},
             "How many mini-batches run, each ending in an update.",
@@ -171,8 +188,7 @@ const SectionFormat& schedule_format() {
             {bytes()},
             "How many bytes of gradients are all-reduced at once; only for data-parallel.",
             "25 MiB"}},
-      .exactly_one = {"name", "file"},
-      .needs = {{"name", "micro_batches"}}};
+      .exactly_one = {"name", "file"}};
   return schedule;
 }
 
@@ -180,31 +196,32 @@ const SectionFormat& training_format() {
   static const SectionFormat training = {
       .name = "training",
       .text = "What is trained with.",
-      .keys =
-          {{"micro_batch_size",
-            {count(1, kMostBatch)},
-            "The samples of a micro-batch; absent: model.batch, or 1."},
-           {"mini_batch_size",
-            {count(1, kMostBatch)},
-            "The samples of a mini-batch instead, which the micro-batches of all copies must "
-            "divide."},
-           {"optimizer_state",
-            {real(1000)},
-            "Bytes of optimizer state for each byte of parameters; Adam in fp32: 2.",
-            "0"},
-           {"gradients",
-            {real(1000)},
-            "Bytes of gradients for each byte of parameters, as they are held, cut into buckets "
-            "and "
-            "reduced; in fp32 of bf16 weights: 2. Networks are run with 1 only, and cost_model: "
-            "published knows no other.",
-            "1"},
-           {"zero_stage",
-            {count(0, 1)},
-            "1: replicas and copies of a stage share its optimizer state and its update (ZeRO): "
-            "gradients are reduce-scattered, weights all-gathered; not for pipedream.",
-            "0"}},
-      .excludes = {{"mini_batch_size", "micro_batch_size"}}};
+      .keys = {
+          {"micro_batch_size",
+           {count(1, kMostBatch)},
+           "The samples of a micro-batch; absent: model.batch, or 1; of a group that shares "
+           "experts "
+           "those of all its micro-batches."},
+          {"mini_batch_size",
+           {count(1, kMostBatch)},
+           "The samples of a mini-batch, which the micro-batches of all copies must divide: with "
+           "schedule.micro_batches it decides their size, with micro_batch_size their number."},
+          {"optimizer_state",
+           {real(1000)},
+           "Bytes of optimizer state for each byte of parameters; Adam in fp32: 2.",
+           "0"},
+          {"gradients",
+           {real(1000)},
+           "Bytes of gradients for each byte of parameters, as they are held, cut into buckets "
+           "and "
+           "reduced; in fp32 of bf16 weights: 2. Networks are run with 1 only, and cost_model: "
+           "published knows no other.",
+           "1"},
+          {"zero_stage",
+           {count(0, 1)},
+           "1: replicas and copies of a stage share its optimizer state and its update (ZeRO): "
+           "gradients are reduce-scattered, weights all-gathered; not for pipedream.",
+           "0"}}};
   return training;
 }
 
@@ -264,6 +281,12 @@ const SectionFormat& level_format() {
                           "innermost, groups of the level below for the others.",
                   .required = true}}};
     for (KeyFormat& key : link_keys()) built.keys.push_back(std::move(key));
+    built.keys.push_back({"cards",
+                          {words({"shared", "each"})},
+                          "shared: the devices of a group of the level below share one network "
+                          "card; each: every device has its own, and transfers do not meet there. "
+                          "The innermost level has none.",
+                          "shared"});
     return built;
   }();
   return level;
@@ -273,8 +296,8 @@ const SectionFormat& model_section_format() {
   static const SectionFormat model = {
       .name = "model",
       .text =
-          "What is trained: exactly one of profile, uniform, layers, pipedream; a network has "
-          "its profile beside it.",
+          "What is trained: exactly one of profile, uniform, layers, pipedream, huggingface; a "
+          "network has its profile beside it.",
       .keys = {{"profile", {file()}, "Measured layers: a file with `kind: profile`."},
                {"uniform", {section(&uniform_format)}, "Equal layers in a chain."},
                layers_key(),
@@ -289,10 +312,50 @@ const SectionFormat& model_section_format() {
                 "The samples that one forward in the model's times covers; absent: unknown, and "
                 "then nothing is scaled."},
                dtype_key(),
-               group_key()},
-      .exactly_one = {"profile", "uniform", "layers", "pipedream"},
-      .needs = {{"network", "profile"}, {"edges", "layers"}},
-      .excludes = {{"dtype", "profile", "pipedream"}, {"group", "profile", "pipedream"}}};
+               group_key(),
+               {"huggingface",
+                {file()},
+                "A transformer by its config.json, read directly: its layers give FLOPs and bytes "
+                "for training.micro_batch_size, and cluster.device their times."},
+               {"sequence", {count(1, kMostTokens)}, "Tokens of a sample."},
+               {"tensor_parallel",
+                {count(1, kMostShared)},
+                "GPUs that share each layer, as Megatron-LM does.",
+                "1"},
+               {"sequence_parallel",
+                {boolean()},
+                "Whether these also share what stands between the products, by tokens.",
+                "false"},
+               {"context_parallel",
+                {count(1, kMostShared)},
+                "GPUs that share the tokens of each sample, and gather keys and values.",
+                "1"},
+               {"expert_parallel",
+                {count(1, kMostShared)},
+                "GPUs that share the experts of each layer, each with tokens of its own.",
+                "1"},
+               {"flash_attention",
+                {boolean()},
+                "Whether attention's scores are computed again instead of kept.",
+                "true"},
+               {"split_blocks",
+                {boolean()},
+                "Whether attention and MLP are layers of their own.",
+                "false"}},
+      .exactly_one = {"profile", "uniform", "layers", "pipedream", "huggingface"},
+      .needs = {{"network", "profile"},
+                {"edges", "layers"},
+                {"huggingface", "sequence"},
+                {"sequence", "huggingface"},
+                {"tensor_parallel", "huggingface"},
+                {"sequence_parallel", "huggingface"},
+                {"context_parallel", "huggingface"},
+                {"expert_parallel", "huggingface"},
+                {"flash_attention", "huggingface"},
+                {"split_blocks", "huggingface"}},
+      .excludes = {{"dtype", "profile", "pipedream"},
+                   {"group", "profile", "pipedream", "huggingface"},
+                   {"batch", "huggingface"}}};
   return model;
 }
 
@@ -320,7 +383,10 @@ const SectionFormat& plan_format() {
                 {list({count(0, kMostMicroBatches)}, 1)},
                 "For each stage, the forwards before its first forward-backward pair; absent: by "
                 "the rule of the schedule."},
-               {"data_parallel", {count(1, kMostDevices)}, "Copies of the whole pipeline.", "1"},
+               {"data_parallel",
+                {count(1, kMostDevices), word("fill")},
+                "Copies of the whole pipeline; fill: as many as there are devices for.",
+                "1"},
                {"cost_model",
                 {words({"calibrated", "published"})},
                 "What partition: pipedream counts with.",

@@ -68,6 +68,13 @@ void add_files(const std::vector<NamedFile>& files, Hash& hash) {
   }
 }
 
+bool contains(const Diagnostics& problems, const Diagnostic& wanted) {
+  return std::any_of(problems.begin(), problems.end(),
+                     [&](const Diagnostic& problem) { return problem.message == wanted.message; });
+}
+
+}  // namespace
+
 SweepNumbers numbers_of(const Outcome& outcome) {
   SweepNumbers numbers;
   numbers.iteration_time_s = outcome.iteration_time_s;
@@ -97,13 +104,6 @@ SweepNumbers numbers_of(const Outcome& outcome) {
   numbers.devices_without_stage = outcome.pipeline.devices_without_stage();
   return numbers;
 }
-
-bool contains(const Diagnostics& problems, const Diagnostic& wanted) {
-  return std::any_of(problems.begin(), problems.end(),
-                     [&](const Diagnostic& problem) { return problem.message == wanted.message; });
-}
-
-}  // namespace
 
 std::vector<std::size_t> SweepResult::values_at(std::uint64_t point) const {
   std::vector<std::size_t> indices(axes.size());

@@ -9,6 +9,7 @@
 
 #include "sim/axes.h"
 #include "sim/metrics.h"
+#include "sim/outcome.h"
 #include "sim/scenario_text.h"
 
 namespace plumbline {
@@ -42,6 +43,9 @@ struct SweepNumbers {
 
   friend bool operator==(const SweepNumbers&, const SweepNumbers&) = default;
 };
+
+/// What a prediction comes to.
+SweepNumbers numbers_of(const Outcome& outcome);
 
 /// One combination.
 struct SweepRow {

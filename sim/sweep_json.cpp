@@ -8,6 +8,7 @@
 #include "models/quantity.h"
 #include "sim/json_value.h"
 #include "sim/sweep_file.h"
+#include "sim/sweep_numbers.h"
 #include "sim/sweep_report.h"
 
 namespace plumbline {
@@ -170,14 +171,9 @@ std::optional<Diagnostic> refuse_partial(const Json& json, const Mark& mark,
 
 }  // namespace
 
-std::string row_json(const SweepResult& header, const SweepRow& row) {
-  const std::vector<std::size_t> indices = header.values_at(row.point);
-  Json overrides = Json::object();
-  for (std::size_t i = 0; i < header.axes.size(); ++i)
-    overrides[header.axes[i].key] = value_json(header.axes[i].values[indices[i]]);
-  Json json = {{"point", row.point}, {"overrides", std::move(overrides)}};
+void add_numbers(const std::optional<SweepNumbers>& numbers, Json& json) {
   const auto number = [&](const char* key, auto&& of) {
-    json[key] = row.numbers ? Json(of(*row.numbers)) : Json(nullptr);
+    json[key] = numbers ? Json(of(*numbers)) : Json(nullptr);
   };
   number("iteration_time_s", [](const SweepNumbers& n) { return n.iteration_time_s; });
   number("throughput_samples_per_s",
@@ -208,6 +204,15 @@ std::string row_json(const SweepResult& header, const SweepRow& row) {
   number("fits", [](const SweepNumbers& n) { return or_null(n.fits); });
   number("memory_limit_bytes", [](const SweepNumbers& n) { return or_null(n.memory_limit_bytes); });
   number("devices_without_stage", [](const SweepNumbers& n) { return n.devices_without_stage; });
+}
+
+std::string row_json(const SweepResult& header, const SweepRow& row) {
+  const std::vector<std::size_t> indices = header.values_at(row.point);
+  Json overrides = Json::object();
+  for (std::size_t i = 0; i < header.axes.size(); ++i)
+    overrides[header.axes[i].key] = value_json(header.axes[i].values[indices[i]]);
+  Json json = {{"point", row.point}, {"overrides", std::move(overrides)}};
+  add_numbers(row.numbers, json);
   json["estimated"] = row.estimated;
   json["reason"] = row.reason.empty() ? Json(nullptr) : Json(row.reason);
   return in_a_line(json);

@@ -132,5 +132,26 @@ expect "one task of three again" 0 $?
 "$plumbline" merge "$work"/array/shard-*.json > "$work/merged"
 same "an array's shards merge to the whole" "$work/one" "$work/merged"
 
+# ---- Searches ----
+search=(examples/layouts.yaml --free model.context_parallel=1)
+for format in "" --json --csv; do
+  "$plumbline" search "${search[@]}" $format --jobs 1 > "$work/search-one$format"
+  expect "a search $format" 0 $?
+  "$plumbline" search "${search[@]}" $format --jobs 3 > "$work/search-three$format"
+  same "does not depend on its threads $format" "$work/search-one$format" "$work/search-three$format"
+done
+expect "its CSV has a header and the rows" 11 "$(wc -l < "$work/search-one--csv")"
+best=$(sed -n 's/^  plumbline simulate \(.*\)/\1/p' "$work/search-one")
+expect "the first, as it tells it, has the time that it tells" \
+  "$(sed -n 's/.*"iteration_time_s": *\([0-9.]*\).*/\1/p' "$work/search-one--json" | sed -n 2p)" \
+  "$(eval "'$plumbline' simulate $best --json" | sed -n 's/.*"iteration_time_s": *\([0-9.]*\).*/\1/p')"
+"$plumbline" search "${search[@]}" cluster.gpus=2048,4096,8192 training.mini_batch_size=16384 --jobs 1 --csv > "$work/half" 2> "$work/err" &
+pid=$!
+sleep 1.5
+kill -TERM "$pid"
+wait "$pid"
+expect "an interrupted search is exit 130" 130 $?
+expect "and says so" 1 "$(grep -c '^interrupted: [0-9]* of [0-9]* layouts are done and told$' "$work/err")"
+
 echo "$passed passed, $failed failed"
 ((failed == 0 && passed > 0))

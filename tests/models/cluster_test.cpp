@@ -26,6 +26,12 @@ TEST_CASE(
   CHECK(far.link == outer);
   CHECK(far.out == Card{2, 1, true});
   CHECK(far.in == Card{2, 0, false});
+  cluster.levels[2].own_cards = true;  // of that level alone
+  const Path alone = cluster.path({11}, {0});
+  CHECK(alone.link == outer);
+  CHECK(!alone.out);
+  CHECK(!alone.in);
+  CHECK(cluster.path({1}, {4}).out == Card{1, 0, true});
 }
 
 }  // namespace

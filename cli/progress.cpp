@@ -1,0 +1,35 @@
+// A line that is written over and over. SPDX-License-Identifier: MIT
+#include "cli/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace plumbline {
+
+ProgressLine::ProgressLine() : shown_(isatty(STDERR_FILENO) == 1) {}
+
+ProgressLine::~ProgressLine() {
+  if (any_) std::fputs("\r\033[K", stderr);
+}
+
+void ProgressLine::tell(const std::string& text) {
+  if (!shown_) return;
+  any_ = true;
+  std::fputs(("\r\033[K" + text).c_str(), stderr);
+  std::fflush(stderr);
+}
+
+void CountedProgress::tell(std::uint64_t done) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - told_ < std::chrono::milliseconds(100) || done == 0) return;
+  told_ = now;
+  const double spent_s = std::chrono::duration<double>(now - begin_).count();
+  const double left_s = spent_s / static_cast<double>(done) * static_cast<double>(count_ - done);
+  line_.tell(fmt::format(
+      "{}: {} of {} {}, some {} left", command_, done, count_, things_,
+      left_s < 120 ? fmt::format("{:.0f} s", left_s) : fmt::format("{:.0f} min", left_s / 60)));
+}
+
+}  // namespace plumbline

@@ -1,0 +1,42 @@
+// How far long work is, on stderr. SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace plumbline {
+
+/// Tells progress on stderr where that is a terminal; the line is gone when it is destroyed.
+class ProgressLine {
+ public:
+  ProgressLine();
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void tell(const std::string& text);
+
+ private:
+  bool shown_;
+  bool any_ = false;
+};
+
+/// "sweep: 12 of 400 points, some 3 s left", at most ten times a second.
+class CountedProgress {
+ public:
+  CountedProgress(std::string command, std::string things, std::uint64_t count)
+      : command_(std::move(command)), things_(std::move(things)), count_(count) {}
+
+  void tell(std::uint64_t done);
+
+ private:
+  std::string command_;
+  std::string things_;
+  std::uint64_t count_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point told_ = begin_;
+  ProgressLine line_;
+};
+
+}  // namespace plumbline

@@ -1,0 +1,101 @@
+// Every way to lay a training out over the devices that there are, each predicted.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/layouts.h"
+#include "sim/sweep.h"
+
+namespace plumbline {
+
+/// One way to lay a training out: what it sets beside the scenario, and what that comes to.
+struct Layout {
+  std::vector<std::string> overrides;  ///< `key=value`, those of the arguments first.
+  std::size_t combination = 0;         ///< Of the arguments' values.
+  std::int64_t tensor = 1;             ///< GPUs that share each layer,
+  std::int64_t context = 1;            ///< of such groups, those that share each sample,
+  std::int64_t expert = 1;             ///< and GPUs that share experts.
+  std::int64_t stages = 1;             ///< Of the pipeline; several a device with chunks.
+  std::int64_t chunks = 1;
+  std::int64_t copies = 1;
+  std::string schedule;
+  std::int64_t micro_batch_size = 1;
+  std::int64_t micro_batches = 1;
+  std::int64_t sequence = 0;  ///< Tokens of a sample; 0 = unknown.
+  std::string made_again;     ///< "none", "selective", "layers, 12 of 80".
+
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+/// A layout with what it comes to.
+struct SearchRow {
+  Layout layout;
+  SweepRow row;  ///< Its point numbers the layouts of a search.
+};
+
+/// What became of a family.
+struct FamilyResult {
+  std::vector<SearchRow> rows;    ///< Those that were predicted, or cannot run.
+  std::uint64_t passed_over = 0;  ///< Larger micro-batches than one that does not fit.
+};
+
+/// A scenario that leaves keys open, with all values that they may take. What of model sharing
+/// (tensor, context and expert parallelism, of a model by its config.json), stages and copies,
+/// schedule and chunks, micro-batch size and recomputation the scenario and the arguments give is
+/// kept; the rest is searched. It may be used by several threads at once.
+class Search {
+ public:
+  /// Arguments are `key=value` or `key=a,b,c`; the values of several keys are combined. `free`
+  /// takes all keys of a layout out of the scenario first, and its mini-batch is kept.
+  /// Errors: those of reading; no devices, no mini-batch size; no layout that the numbers divide.
+  static Result<Search> open(const std::string& path, const std::vector<std::string>& arguments,
+                             bool free = false);
+  static Result<Search> parse(const std::shared_ptr<const Source>& source,
+                              const std::vector<std::string>& arguments, bool free = false);
+
+  const std::string& name() const { return name_; }
+  const std::vector<LayoutFamily>& families() const { return families_; }
+  std::uint64_t layouts() const { return layouts_; }
+  /// The keys that are searched, in the order in which they are written.
+  const std::vector<std::string>& open_keys() const { return open_keys_; }
+
+  /// Predicts the layouts of a family, up to the first that does not fit: those with larger
+  /// micro-batches hold at least as much.
+  FamilyResult evaluate(const LayoutFamily& family) const;
+
+  /// The scenario as it was before `free` took its layout out, under the first values of the other
+  /// arguments; nothing without that.
+  const std::optional<Scenario>& as_it_stands() const { return as_it_stands_; }
+
+  /// The scenario of a layout, with its plan settled, under `more` overrides.
+  Result<Scenario> scenario(const Layout& layout, const std::vector<std::string>& more = {}) const;
+
+ private:
+  /// One choice of the arguments' values.
+  struct Combination {
+    std::vector<std::string> overrides;
+    YamlNode root;
+    std::shared_ptr<const ModelSection> model;  ///< Null where layouts change it.
+  };
+
+  static Result<Search> make(YamlNode root, const std::vector<std::string>& arguments, bool free);
+  /// Under those of the overrides that are of no key of a layout.
+  Result<Scenario> read_as_it_stands(const std::vector<std::string>& overrides) const;
+  std::optional<Diagnostics> add_families(std::size_t combination);
+  SearchRow predict_layout(const LayoutFamily& family, std::size_t index) const;
+
+  YamlNode root_;
+  std::string name_;
+  std::optional<Scenario> as_it_stands_;
+  std::vector<Combination> combinations_;
+  std::vector<LayoutFamily> families_;
+  std::vector<std::string> open_keys_;
+  std::uint64_t layouts_ = 0;
+};
+
+}  // namespace plumbline

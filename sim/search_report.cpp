@@ -1,0 +1,419 @@
+// From layouts to columns: what is the same in all rows has none.
+// SPDX-License-Identifier: MIT
+#include "sim/search_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "models/quantity.h"
+#include "sim/predict.h"
+#include "sim/sweep_numbers.h"
+#include "sim/table.h"
+
+namespace plumbline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A column of a layout: its name in tables and in data.
+struct LayoutColumn {
+  const char* title;
+  const char* key;
+  std::function<std::string(const Layout&)> text;
+  std::string usual;  ///< Where all rows have that, tables do without the column.
+};
+
+template <class Member>
+LayoutColumn count_column(const char* title, const char* key, Member member, std::string usual) {
+  return {title, key, [member](const Layout& layout) { return fmt::format("{}", layout.*member); },
+          std::move(usual)};
+}
+
+const std::vector<LayoutColumn>& layout_columns() {
+  static const std::vector<LayoutColumn> columns = {
+      count_column("tensor", "tensor_parallel", &Layout::tensor, "1"),
+      count_column("context", "context_parallel", &Layout::context, "1"),
+      count_column("expert", "expert_parallel", &Layout::expert, "1"),
+      count_column("stages", "stages", &Layout::stages, ""),
+      count_column("copies", "data_parallel", &Layout::copies, ""),
+      count_column("schedule", "schedule", &Layout::schedule, ""),
+      count_column("chunks", "chunks", &Layout::chunks, "1"),
+      count_column("micro-batch", "micro_batch_size", &Layout::micro_batch_size, ""),
+      count_column("micro-batches", "micro_batches", &Layout::micro_batches, ""),
+      count_column("made again", "made_again", &Layout::made_again, "none")};
+  return columns;
+}
+
+/// The lacking bytes of a row that does not fit.
+std::int64_t shortage_of(const SearchRow& row) {
+  return row.row.numbers->peak_memory_bytes - *row.row.numbers->memory_limit_bytes;
+}
+
+/// What of the arguments' values differs between the rows: the keys.
+std::vector<std::string> other_axes(const SearchReport& report) {
+  std::map<std::string, std::vector<std::string>> values;
+  std::vector<std::string> keys;
+  for (const SearchRow& row : report.rows) {
+    for (const std::string& text : row.layout.overrides) {
+      const std::string key = text.substr(0, text.find('='));
+      if (values.find(key) == values.end()) keys.push_back(key);
+      values[key].push_back(text.substr(key.size() + 1));
+    }
+  }
+  // Those of the layout have columns of their own.
+  std::erase_if(keys, [&](const std::string& key) {
+    const auto& of_key = values[key];
+    const bool shown = key.starts_with("model.") || key.starts_with("plan.") ||
+                       key.starts_with("schedule.") || key == "training.micro_batch_size";
+    return shown || std::all_of(of_key.begin(), of_key.end(),
+                                [&](const std::string& value) { return value == of_key.front(); });
+  });
+  return keys;
+}
+
+std::string value_of(const Layout& layout, const std::string& key) {
+  for (const std::string& text : layout.overrides) {
+    if (text.starts_with(key + '=')) return text.substr(key.size() + 1);
+  }
+  return "-";
+}
+
+std::string rate(std::optional<double> value) {
+  return value ? fmt::format("{:.5g}", *value) : "-";
+}
+
+std::optional<double> tokens_per_device(const SearchRow& row) {
+  const auto samples = row.row.numbers->throughput_per_device();
+  if (!samples || row.layout.sequence == 0) return std::nullopt;
+  return *samples * static_cast<double>(row.layout.sequence);
+}
+
+/// Equal for layouts that are alike, however they were asked for.
+std::string identity(const Layout& layout) {
+  std::string text = std::to_string(layout.combination);
+  for (const LayoutColumn& column : layout_columns()) text += '\n' + column.text(layout);
+  return text;
+}
+
+/// In samples.
+std::int64_t mini_batch_of(const Layout& layout) {
+  return layout.copies * layout.micro_batches * layout.micro_batch_size;
+}
+
+std::string rows_table(const SearchReport& report) {
+  std::vector<LayoutColumn> columns;
+  for (const LayoutColumn& column : layout_columns()) {
+    const bool same =
+        !column.usual.empty() &&
+        std::all_of(report.rows.begin(), report.rows.end(),
+                    [&](const SearchRow& row) { return column.text(row.layout) == column.usual; });
+    if (!same) columns.push_back(column);
+  }
+  const std::vector<std::string> axes = other_axes(report);
+  const bool utilized = std::any_of(
+      report.rows.begin(), report.rows.end(),
+      [](const SearchRow& row) { return row.row.numbers->model_flops_utilization.has_value(); });
+  const bool sequences = std::any_of(report.rows.begin(), report.rows.end(),
+                                     [](const SearchRow& row) { return row.layout.sequence > 0; });
+  Table table;
+  std::vector<std::string> header = {""};
+  for (const std::string& key : axes) header.push_back(printable(key));
+  for (const LayoutColumn& column : columns) header.emplace_back(column.title);
+  header.insert(header.end(), {"iteration time", "samples/s"});
+  if (sequences) header.emplace_back("tokens/s each");
+  if (utilized) header.emplace_back("MFU");
+  header.insert(header.end(), {"bubble", "stalled", "peak memory"});
+  table.row(header);
+  for (std::size_t i = 0; i < report.rows.size(); ++i) {
+    const auto& [layout, row] = report.rows[i];
+    const SweepNumbers& n = *row.numbers;
+    std::vector<std::string> cells = {std::to_string(i + 1)};
+    for (const std::string& key : axes) cells.push_back(printable(value_of(layout, key)));
+    for (const LayoutColumn& column : columns) cells.push_back(column.text(layout));
+    cells.push_back(to_text(round_up(n.iteration_time_s * 1e9)));
+    cells.push_back(rate(n.throughput_samples_per_s));
+    if (sequences) cells.push_back(rate(tokens_per_device(report.rows[i])));
+    if (utilized)
+      cells.push_back(n.model_flops_utilization ? percent(*n.model_flops_utilization) : "-");
+    cells.push_back(percent(n.bubble()));
+    cells.push_back(percent(n.communication_stall_fraction));
+    cells.push_back(to_text(Bytes{n.peak_memory_bytes}));
+    table.row(std::move(cells));
+  }
+  return table.print();
+}
+
+std::vector<std::string> estimates_of(const SearchReport& report) {
+  std::vector<std::string> estimates;
+  for (const SearchRow& row : report.rows) {
+    for (const std::string& estimate : row.row.estimated) {
+      if (std::find(estimates.begin(), estimates.end(), estimate) == estimates.end())
+        estimates.push_back(estimate);
+    }
+  }
+  return estimates;
+}
+
+/// "tensor 4, 8 stages on ...": a layout in a few words.
+std::string in_words(const Layout& layout) {
+  std::vector<std::string> words;
+  for (const LayoutColumn& column : layout_columns()) {
+    const std::string text = column.text(layout);
+    if (text == column.usual) continue;
+    words.push_back(column.key == std::string_view("schedule")
+                        ? text
+                        : fmt::format("{} {}", column.title, text));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+/// What most of is best, where that is a throughput.
+double goodness(const SearchReport& report, const SweepNumbers& numbers) {
+  const auto rate = report.selection.objective == Objective::per_device
+                        ? numbers.throughput_per_device()
+                        : numbers.throughput_samples_per_s;
+  return rate.value_or(0);
+}
+
+/// The first beside the scenario as it stands.
+std::string comparison(const SearchReport& report) {
+  const SweepNumbers& own = *report.as_it_stands;
+  const bool each = !report.rows.empty() && report.rows.front().row.numbers->devices != own.devices;
+  const auto of = [&](const SweepNumbers& numbers) {
+    return each ? numbers.throughput_per_device() : numbers.throughput_samples_per_s;
+  };
+  std::string text = fmt::format("the scenario as it stands: {} samples/s{}{}", rate(of(own)),
+                                 each ? fmt::format(" on each of {} devices", own.devices) : "",
+                                 own.fits == false ? ", and it does not fit" : "");
+  if (report.rows.empty()) return text;
+  const auto now = of(*report.rows.front().row.numbers);
+  if (now && of(own).value_or(0) > 0)
+    text += fmt::format("; the first has {:.2f} times that", *now / *of(own));
+  return text;
+}
+
+std::vector<std::string> remarks(const SearchReport& report) {
+  std::vector<std::string> lines;
+  const std::string of_all = fmt::format("of {}", plural(report.layouts, "layout"));
+  if (report.done < report.layouts)
+    lines.push_back(fmt::format("done: {} {}", report.done, of_all));
+  if (report.misfits > 0)
+    lines.push_back(fmt::format(
+        "do not fit: {} {}{}", report.misfits, of_all,
+        report.nearest && report.feasible == 0
+            ? fmt::format("; the nearest ({}) lacks {}", in_words(report.nearest->layout),
+                          to_text(Bytes{shortage_of(*report.nearest)}))
+            : ""));
+  if (report.cannot_run > 0)
+    lines.push_back(
+        fmt::format("cannot run: {} {}; the first: {}", report.cannot_run, of_all, report.why_not));
+  if (report.rows.size() < report.feasible)
+    lines.push_back(fmt::format("shown: {} of {} that fit", report.rows.size(), report.feasible));
+  if (report.as_it_stands) lines.push_back(comparison(report));
+  for (const OtherEfficiency& other : report.others) {
+    const std::string at = fmt::format("at {:g} % of the peaks instead of {:g} %",
+                                       100 * other.efficiency, 100 * report.efficiency);
+    lines.push_back(other.first == 0 ? fmt::format("{} the first stays first of these", at)
+                                     : fmt::format("{} number {} is first of these, {} faster", at,
+                                                   other.first + 1, percent(other.gain)));
+  }
+  for (const std::string& estimate : estimates_of(report))
+    lines.push_back("estimated: " + estimate);
+  return lines;
+}
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string cell = "\"";
+  for (const char c : text) cell += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return cell + '"';
+}
+
+std::string text_of(const Json& json) {
+  return json.is_null() ? "" : json.is_string() ? json.get<std::string>() : json.dump();
+}
+
+/// A row as data.
+Json row_json(const SearchRow& row) {
+  Json json = Json::object();
+  for (const LayoutColumn& column : layout_columns()) {
+    const auto number = parse_count(column.text(row.layout));
+    json[column.key] = number.value ? Json(*number.value) : Json(column.text(row.layout));
+  }
+  add_numbers(row.row.numbers, json);
+  const auto tokens = tokens_per_device(row);
+  json["tokens_per_device_per_s"] = tokens ? Json(*tokens) : Json(nullptr);
+  json["overrides"] = row.layout.overrides;
+  return json;
+}
+
+}  // namespace
+
+void SearchTally::add(FamilyResult result) {
+  done_ += result.rows.size() + result.passed_over;
+  misfits_ += result.passed_over;
+  for (SearchRow& row : result.rows) {
+    if (row.row.feasible()) {
+      feasible_.push_back(std::move(row));
+    } else if (row.row.numbers) {
+      ++misfits_;
+      const bool nearer =
+          !nearest_ || shortage_of(row) < shortage_of(*nearest_) ||
+          (shortage_of(row) == shortage_of(*nearest_) && row.row.point < nearest_->row.point);
+      if (nearer) nearest_ = std::move(row);
+    } else {
+      ++cannot_run_;
+      if (!refused_ || row.row.point < refused_->row.point) refused_ = std::move(row);
+    }
+  }
+}
+
+SearchReport SearchTally::report(const Search& search, SweepSelection selection) && {
+  SearchReport report;
+  report.scenario = search.name();
+  report.open_keys = search.open_keys();
+  report.layouts = layouts_;
+  report.done = done_;
+  report.misfits = misfits_;
+  report.cannot_run = cannot_run_;
+  report.nearest = std::move(nearest_);
+  if (refused_) report.why_not = refused_->row.reason;
+
+  // What does not need to make anything again was found once for each kind of it.
+  std::sort(feasible_.begin(), feasible_.end(),
+            [](const SearchRow& a, const SearchRow& b) { return a.row.point < b.row.point; });
+  std::map<std::uint64_t, const SearchRow*> by_point;
+  std::set<std::string> seen;
+  std::vector<SweepRow> rows;
+  for (const SearchRow& row : feasible_) {
+    if (!seen.insert(identity(row.layout)).second) {
+      report.layouts -= 1;
+      report.done -= 1;
+      continue;
+    }
+    by_point.emplace(row.row.point, &row);
+    rows.push_back(row.row);
+  }
+  report.feasible = rows.size();
+  for (const SweepRow& row : select(std::move(rows), selection))
+    report.rows.push_back(*by_point.at(row.point));
+  const auto same_batch = [&](const SearchRow& row) {
+    return mini_batch_of(row.layout) == mini_batch_of(report.rows.front().layout);
+  };
+  if (!report.rows.empty() && std::all_of(report.rows.begin(), report.rows.end(), same_batch))
+    report.mini_batch = mini_batch_of(report.rows.front().layout);
+  report.selection = std::move(selection);
+  return report;
+}
+
+void add_as_it_stands(const Search& search, SearchReport& report) {
+  if (!search.as_it_stands()) return;
+  const auto outcome = predict(*search.as_it_stands(), Evaluation::fastest);
+  if (outcome) report.as_it_stands = numbers_of(*outcome);
+}
+
+void try_other_efficiencies(const Search& search, SearchReport& report) {
+  const Objective objective = report.selection.objective;
+  if (report.rows.size() < 2 ||
+      (objective != Objective::throughput && objective != Objective::per_device))
+    return;
+  const auto first = search.scenario(report.rows.front().layout);
+  if (!first || !first->efficiency) return;
+  report.efficiency = *first->efficiency;
+  for (const double factor : {0.8, 1.2}) {
+    const double efficiency = std::min(1.0, report.efficiency * factor);
+    std::vector<SweepRow> rows;
+    for (std::size_t i = 0; i < report.rows.size(); ++i) {
+      const auto scenario = search.scenario(
+          report.rows[i].layout, {fmt::format("cluster.device.efficiency={:g}", efficiency)});
+      if (!scenario) return;
+      const auto outcome = predict(*scenario, Evaluation::fastest);
+      if (!outcome) return;
+      rows.push_back({.point = i, .numbers = numbers_of(*outcome), .reason = "", .estimated = {}});
+    }
+    const double before = goodness(report, *rows.front().numbers);
+    const SweepRow best =
+        select(std::move(rows), {report.selection.objective, {}, false, 1}).front();
+    report.others.push_back({efficiency, static_cast<std::size_t>(best.point),
+                             before > 0 ? goodness(report, *best.numbers) / before - 1 : 0});
+  }
+}
+
+std::string to_table(const SearchReport& report) {
+  std::string text =
+      fmt::format("{}\n  {}{}, best first by {}\n  searched: {}\n\n", printable(report.scenario),
+                  plural(report.layouts, "layout"),
+                  report.mini_batch > 0
+                      ? fmt::format(" for mini-batches of {}",
+                                    plural(static_cast<std::uint64_t>(report.mini_batch), "sample"))
+                      : "",
+                  name(report.selection.objective), fmt::join(report.open_keys, ", "));
+  text += report.rows.empty() ? "  no layout is left\n" : rows_table(report);
+  const std::vector<std::string> lines = remarks(report);
+  if (!lines.empty()) text += fmt::format("\n{}\n", fmt::join(lines, "\n"));
+  if (!report.command.empty()) text += fmt::format("\nthe first:\n  {}\n", report.command);
+  return text;
+}
+
+std::string to_csv(const SearchReport& report) {
+  std::string text;
+  for (const SearchRow& row : report.rows) {
+    Json json = row_json(row);
+    json["overrides"] = fmt::format("{}", fmt::join(row.layout.overrides, " "));
+    std::vector<std::string> header, line;
+    for (const auto& [key, value] : json.items()) {
+      header.push_back(csv_cell(key));
+      line.push_back(csv_cell(text_of(value)));
+    }
+    if (text.empty()) text = fmt::format("{}\n", fmt::join(header, ","));
+    text += fmt::format("{}\n", fmt::join(line, ","));
+  }
+  return text;
+}
+
+std::string to_json(const SearchReport& report, const std::string& version) {
+  std::string text = "{\n";
+  const auto dump = [](const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
+  const auto line = [&](std::string_view key, const Json& json) {
+    text += fmt::format(" \"{}\": {},\n", key, dump(json));
+  };
+  line("schema_version", 1);
+  line("kind", "search");
+  line("tool", {{"name", "plumbline"}, {"version", version}});
+  line("scenario", report.scenario);
+  line("scenario_file", report.file);
+  line("open_keys", report.open_keys);
+  line("objective", name(report.selection.objective));
+  line("layouts", report.layouts);
+  line("evaluated", report.done);
+  line("feasible", report.feasible);
+  line("do_not_fit", report.misfits);
+  line("cannot_run", report.cannot_run);
+  Json others = Json::array();
+  for (const OtherEfficiency& other : report.others)
+    others.push_back({{"efficiency", other.efficiency},
+                      {"first_row", other.first},
+                      {"faster_than_row_0", other.gain}});
+  line("other_efficiencies", others);
+  Json own = nullptr;
+  if (report.as_it_stands) {
+    own = Json::object();
+    add_numbers(report.as_it_stands, own);
+  }
+  line("as_it_stands", own);
+  line("estimated", estimates_of(report));
+  text += " \"rows\": [";
+  for (const SearchRow& row : report.rows)
+    text += (&row == &report.rows.front() ? "\n  " : ",\n  ") + dump(row_json(row));
+  return text + (report.rows.empty() ? "]\n}\n" : "\n ]\n}\n");
+}
+
+}  // namespace plumbline

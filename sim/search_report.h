@@ -1,0 +1,78 @@
+// What a search found, as a table for people, CSV and JSON.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/search.h"
+#include "sim/sweep_order.h"
+
+namespace plumbline {
+
+/// Who would be first if the devices reached another share of their peaks.
+struct OtherEfficiency {
+  double efficiency = 0;
+  std::size_t first = 0;  ///< Of the rows that are told.
+  double gain = 0;        ///< How much faster it is then than the first row, as a share.
+};
+
+/// The layouts that are told, and what became of the others.
+struct SearchReport {
+  std::string scenario;  ///< Its name.
+  std::string file;      ///< As the user named it.
+  std::vector<std::string> open_keys;
+  std::vector<SearchRow> rows;  ///< Those that are told, best first.
+  SweepSelection selection;
+  std::int64_t mini_batch = 0;  ///< In samples; 0 where the rows have different ones.
+  std::uint64_t layouts = 0;
+  std::uint64_t done = 0;  ///< Fewer than all in an interrupted search.
+  std::uint64_t feasible = 0;
+  std::uint64_t misfits = 0;  ///< Do not fit, larger micro-batches of such ones counted.
+  std::uint64_t cannot_run = 0;
+  std::optional<SearchRow> nearest;  ///< Of the misfits, the one that lacks least.
+  std::string why_not;               ///< Why the first that cannot run does not; "" = all can.
+  double efficiency = 0;             ///< That was counted on; 0 = times were not estimated.
+  std::vector<OtherEfficiency> others;
+  std::optional<SweepNumbers> as_it_stands;  ///< Of the scenario whose layout was taken out.
+  std::string command;  ///< What predicts the first row alone; "" = none is told.
+};
+
+/// Takes in families, in any order, and tells rows in theirs.
+class SearchTally {
+ public:
+  explicit SearchTally(const Search& search) : layouts_(search.layouts()) {}
+
+  void add(FamilyResult result);
+  std::uint64_t done() const { return done_; }
+
+  /// Rows that are alike but for how they were asked for stand once.
+  SearchReport report(const Search& search, SweepSelection selection) &&;
+
+ private:
+  std::uint64_t layouts_ = 0;
+  std::uint64_t done_ = 0;
+  std::uint64_t misfits_ = 0;
+  std::uint64_t cannot_run_ = 0;
+  std::vector<SearchRow> feasible_;
+  std::optional<SearchRow> nearest_;
+  std::optional<SearchRow> refused_;  ///< The first by its number.
+};
+
+/// Predicts the scenario as it was before its layout was taken out, if it was.
+void add_as_it_stands(const Search& search, SearchReport& report);
+
+/// Predicts the rows that are told for devices that reach 0.8 and 1.2 times the share of their
+/// peaks that was counted on. Nothing changes where times are not estimated.
+void try_other_efficiencies(const Search& search, SearchReport& report);
+
+/// A row a layout, then what is to be said of all, and the first as a command.
+std::string to_table(const SearchReport& report);
+/// RFC 4180, with a header; numbers are not rounded.
+std::string to_csv(const SearchReport& report);
+/// JSON of schema version 1; a row a line.
+std::string to_json(const SearchReport& report, const std::string& version);
+
+}  // namespace plumbline

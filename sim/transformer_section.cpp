@@ -1,0 +1,92 @@
+// From keys to the options of transformer_profile(). SPDX-License-Identifier: MIT
+#include "sim/transformer_section.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "models/huggingface.h"
+#include "models/profile_reader.h"
+#include "models/transformer_profile.h"
+
+namespace plumbline {
+namespace {
+
+constexpr TransformerOptionNames kScenarioNames = {
+    "model.sequence",          "training.micro_batch_size", "model.tensor_parallel",
+    "model.sequence_parallel", "model.context_parallel",    "model.expert_parallel",
+    "cluster.gpus_per_server"};
+
+/// The file is mostly called config.json.
+std::string name_of(const std::string& path, const TransformerShape& shape) {
+  const std::string stem = printable(std::filesystem::path(path).stem().string());
+  return stem == "config" ? shape.family : stem;
+}
+
+}  // namespace
+
+const std::vector<std::string_view>& transformer_keys() {
+  static const std::vector<std::string_view> keys = {
+      "sequence",        "tensor_parallel", "sequence_parallel", "context_parallel",
+      "expert_parallel", "flash_attention", "split_blocks"};
+  return keys;
+}
+
+std::optional<TransformerChoice> read_transformer(SectionReader& section) {
+  TransformerChoice choice;
+  TransformerOptions& options = choice.options;
+  options.names = &kScenarioNames;
+  choice.mark = section.mark_of("huggingface");
+  section.require("sequence", "tokens of a sample");
+  const auto sequence = section.count("sequence");
+  if (sequence) options.sequence = sequence->value;
+  if (const auto format = read_dtype(section)) options.dtype = *format;
+  const auto take = [&](std::string_view key, std::int64_t& value) {
+    if (const auto count = section.count(key)) value = count->value;
+  };
+  take("tensor_parallel", options.tensor_parallel);
+  take("context_parallel", options.context_parallel);
+  take("expert_parallel", options.expert_parallel);
+  // Of one GPU it says nothing, so that a sweep of tensor_parallel may begin with 1.
+  if (const auto flag = section.boolean("sequence_parallel"))
+    options.sequence_parallel = flag->value && options.tensor_parallel > 1;
+  if (const auto flag = section.boolean("flash_attention")) options.flash_attention = flag->value;
+  if (const auto flag = section.boolean("split_blocks")) options.split_blocks = flag->value;
+  const auto path = section.file("huggingface");
+  if (!path || !sequence) return std::nullopt;
+  const auto shape = read_huggingface(path->value);
+  if (!shape) {
+    section.add_file_problems("huggingface", path->mark, shape.problems());
+    return std::nullopt;
+  }
+  choice.name = name_of(path->value, *shape);
+  choice.shape = std::make_shared<const TransformerShape>(*shape);
+  return choice;
+}
+
+Result<Model> derive_model(const TransformerChoice& choice, std::int64_t micro_batch_size,
+                           std::optional<std::int64_t> per_server, const Mark& size_mark,
+                           std::vector<std::string>& notes) {
+  TransformerOptions options = choice.options;
+  const std::int64_t batches = options.group_batches();
+  if (batches > 1 && micro_batch_size % batches != 0) {
+    return input_error(
+        size_mark,
+        fmt::format("a micro-batch has {} samples, which {} micro-batches of a group do not divide",
+                    micro_batch_size, batches),
+        "of a group that shares experts each part trains a micro-batch of its own: "
+        "training.micro_batch_size is that of all of them");
+  }
+  options.batch = batches > 0 ? micro_batch_size / batches : micro_batch_size;
+  options.devices_per_server = per_server;
+  auto profile = transformer_profile(choice.name, *choice.shape, options);
+  if (!profile) {
+    Diagnostics problems = profile.problems();
+    for (Diagnostic& problem : problems) problem.mark = choice.mark;
+    return problems;
+  }
+  for (std::string& note : profile->uncounted) notes.push_back(std::move(note));
+  return std::move(profile->model);
+}
+
+}  // namespace plumbline

@@ -1,0 +1,281 @@
+// Searches of layouts: what is open, what is passed over, and that the first is the best of all.
+// SPDX-License-Identifier: MIT
+#include "sim/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "sim/planning.h"
+#include "sim/predict.h"
+#include "sim/search_report.h"
+#include "tests/support/builders.h"
+#include "tests/support/json_schema.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/trials.h"
+
+namespace plumbline::test {
+namespace {
+
+/// A model small enough that some layouts fit and some do not.
+const std::string kLlama =
+    R"({"model_type": "llama", "hidden_size": 1024, "intermediate_size": 4096,
+        "num_hidden_layers": 6, "num_attention_heads": 16, "num_key_value_heads": 4,
+        "vocab_size": 32000})";
+
+std::string scenario_text(const TemporaryFolder& folder, const std::string& more = "") {
+  return fmt::format(
+      "version: 1\nname: small\nmodel: {{huggingface: {}, sequence: 2048}}\n"
+      "cluster: {{gpus: 8, gpus_per_server: 4, device: {{preset: h100-sxm, network: 25 GB/s, "
+      "memory: 2 GiB}}}}\n"
+      "training: {{mini_batch_size: 16, gradients: 2, optimizer_state: 6, zero_stage: 1}}\n{}",
+      folder.file("llama.json", kLlama), more);
+}
+
+Search search_of(const std::string& text, const std::vector<std::string>& arguments = {},
+                 bool free = false) {
+  auto search = Search::parse(text_source("s.yaml", text), arguments, free);
+  REQUIRE_MESSAGE(search, (search ? "" : to_text(search.problems())));
+  return *std::move(search);
+}
+
+std::string refusal(const std::string& text, const std::vector<std::string>& arguments = {}) {
+  const auto search = Search::parse(text_source("s.yaml", text), arguments);
+  REQUIRE_FALSE(search);
+  return search.problems().front().message;
+}
+
+SearchReport report_of(const Search& search, SweepSelection selection = {}) {
+  SearchTally tally(search);
+  // In the other order: what is told does not depend on it.
+  for (auto family = search.families().rbegin(); family != search.families().rend(); ++family)
+    tally.add(search.evaluate(*family));
+  return std::move(tally).report(search, std::move(selection));
+}
+
+SweepSelection best(std::size_t count) {
+  SweepSelection selection;
+  selection.top = count;
+  return selection;
+}
+
+/// The throughput of these overrides; nothing where it cannot run or does not fit.
+std::optional<double> alone(const std::string& text, const std::vector<std::string>& overrides) {
+  auto scenario = parse_scenario(text_source("s.yaml", text), overrides);
+  if (!scenario) return std::nullopt;
+  const auto settled = settle_plan(*std::move(scenario));
+  if (!settled) return std::nullopt;
+  const auto outcome = predict(*settled);
+  if (!outcome || outcome->fits() == false) return std::nullopt;
+  return outcome->throughput_samples_per_s;
+}
+
+TEST_CASE("the first of a search is the best of all that may be written, tried one by one") {
+  const TemporaryFolder folder;
+  const std::string text = scenario_text(folder);
+  const std::vector<std::string> given = {"model.context_parallel=1"};
+  const SearchReport report = report_of(search_of(text, given));
+  REQUIRE_FALSE(report.rows.empty());
+
+  double best = 0;
+  std::set<std::string> feasible;
+  for (const int tensor : {1, 2, 4, 8}) {
+    for (const int stages : {1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64}) {
+      for (const std::string schedule :
+           {"{name: 1f1b", "{name: interleaved-1f1b, chunks: 2",
+            "{name: interleaved-1f1b, chunks: 4", "{name: interleaved-1f1b, chunks: 8"}) {
+        for (const int size : {1, 2, 4, 8, 16}) {
+          for (const char* again : {"selective", "layers"}) {
+            const auto throughput = alone(
+                text, {"model.context_parallel=1", fmt::format("model.tensor_parallel={}", tensor),
+                       "model.sequence_parallel=true",
+                       fmt::format("plan={{stages: {}, data_parallel: fill, partition: balanced}}",
+                                   stages),
+                       fmt::format("training.micro_batch_size={}", size),
+                       fmt::format("schedule={}, recompute: {}, recompute_layers: fit}}", schedule,
+                                   again)});
+            // One device has no turns to take with chunks.
+            const bool no_turns =
+                schedule.find("chunks: " + std::to_string(stages)) != std::string::npos;
+            if (!throughput || no_turns) continue;
+            best = std::max(best, *throughput);
+            feasible.insert(
+                fmt::format("{} {} {} {} {:.9g}", tensor, stages, schedule, size, *throughput));
+          }
+        }
+      }
+    }
+  }
+  CHECK(*report.rows.front().row.numbers->throughput_samples_per_s == doctest::Approx(best));
+  CHECK(report.feasible == feasible.size());
+  CHECK(report.done == report.layouts);
+  CHECK(report.feasible + report.misfits + report.cannot_run == report.layouts);
+  CHECK(report.misfits > 0);
+  for (std::size_t i = 0; i + 1 < report.rows.size(); ++i) {
+    CHECK(*report.rows[i].row.numbers->throughput_samples_per_s >=
+          *report.rows[i + 1].row.numbers->throughput_samples_per_s);
+  }
+}
+
+TEST_CASE("what a row says is what simulate says of its overrides") {
+  const TemporaryFolder folder;
+  const std::string text = scenario_text(folder);
+  const SearchReport report = report_of(search_of(text), best(kSanitized ? 4 : 40));
+  for (const SearchRow& row : report.rows) {
+    const auto throughput = alone(text, row.layout.overrides);
+    REQUIRE(throughput);
+    CHECK(*throughput == *row.row.numbers->throughput_samples_per_s);
+  }
+}
+
+TEST_CASE("micro-batches larger than one that does not fit do not fit either") {
+  const TemporaryFolder folder;
+  const std::string text = scenario_text(folder);
+  const Search search = search_of(text);
+  std::uint64_t passed_over = 0;
+  for (const LayoutFamily& family : search.families()) {
+    const FamilyResult result = search.evaluate(family);
+    passed_over += result.passed_over;
+    if (result.passed_over == 0 || kSanitized) continue;
+    for (std::size_t i = result.rows.size(); i < family.layouts(); ++i) {
+      std::vector<std::string> overrides = family.overrides;
+      overrides.push_back(fmt::format("training.micro_batch_size={}", family.micro_batch_sizes[i]));
+      CAPTURE(overrides);
+      CHECK_FALSE(alone(text, overrides));
+    }
+  }
+  CHECK(passed_over > 0);
+}
+
+TEST_CASE("what the scenario or the arguments give is kept") {
+  const TemporaryFolder folder;
+  const std::string text =
+      scenario_text(folder, "plan: {stages: 2}\nschedule: {name: gpipe, recompute: full}\n");
+  const Search search = search_of(text, {"model.tensor_parallel=1,2", "model.context_parallel=1"});
+  CHECK(search.open_keys() == std::vector<std::string>{"training.micro_batch_size"});
+  std::set<std::int64_t> tensors;
+  const SearchReport all = report_of(search);
+  REQUIRE_FALSE(all.rows.empty());
+  for (const SearchRow& row : all.rows) {
+    tensors.insert(row.layout.tensor);
+    CHECK(row.layout.stages == 2);
+    CHECK(row.layout.schedule == "gpipe");
+    CHECK(row.layout.made_again == "full");
+    CHECK(row.layout.copies == 4 / row.layout.tensor);
+  }
+  CHECK(tensors == std::set<std::int64_t>{1, 2});
+
+  // Chunks of a schedule that has as many as it has.
+  const Search fixed = search_of(scenario_text(folder), {"schedule.name=dualpipev"});
+  for (const SearchRow& row : report_of(fixed).rows) {
+    CHECK(row.layout.chunks == 2);
+    CHECK(row.layout.stages * row.layout.copies * row.layout.tensor * row.layout.context == 16);
+  }
+}
+
+TEST_CASE("a model that is known by its costs is searched over stages, copies and the rest") {
+  const std::string text =
+      "version: 1\nmodel: {uniform: {layers: 12, forward: 1 ms, backward: 2 ms, output: 1 MiB, "
+      "activation: 40 MiB, parameters: 4 MiB}, batch: 1}\n"
+      "cluster: {devices: 8, memory: 400 MiB, link: {bandwidth: 10 GB/s}}\n"
+      "training: {mini_batch_size: 32}\n";
+  const Search search = search_of(text);
+  CHECK(search.open_keys() ==
+        std::vector<std::string>{"schedule.name", "plan.stages", "schedule.recompute",
+                                 "training.micro_batch_size", "schedule.chunks"});
+  const SearchReport report = report_of(search);
+  REQUIRE(report.rows.size() > 10);
+  for (const SearchRow& row : report.rows) {
+    CHECK(row.layout.made_again.find("selective") == std::string::npos);
+    CHECK(row.layout.sequence == 0);
+    CHECK(row.layout.copies * row.layout.micro_batches * row.layout.micro_batch_size == 32);
+  }
+  CHECK(report.mini_batch == 32);
+  CHECK(to_table(report).find("tokens/s") == std::string::npos);
+}
+
+TEST_CASE("--free takes the layout out, keeps the mini-batch and compares") {
+  const TemporaryFolder folder;
+  const std::string text = fmt::format(
+      "version: 1\nmodel: {{huggingface: {}, sequence: 2048, tensor_parallel: 4}}\n"
+      "cluster: {{gpus: 8, device: h100-sxm}}\nplan: {{stages: 2}}\n"
+      "schedule: {{name: interleaved-1f1b, chunks: 2, micro_batches: 8}}\n"
+      "training: {{micro_batch_size: 2, optimizer_state: 6}}\n",
+      folder.file("llama.json", kLlama));
+  const Search kept = search_of(
+      text, {"plan.stages=4", "training.mini_batch_size=16", "schedule.micro_batches=null"});
+  CHECK(std::find(kept.open_keys().begin(), kept.open_keys().end(), "schedule.name") ==
+        kept.open_keys().end());
+  const Search free = search_of(text, {}, true);
+  SearchReport report = report_of(free);
+  add_as_it_stands(free, report);
+  REQUIRE(report.as_it_stands);
+  REQUIRE_FALSE(report.rows.empty());
+  CHECK(report.mini_batch == 16);
+  CHECK(*report.rows.front().row.numbers->throughput_samples_per_s >=
+        *report.as_it_stands->throughput_samples_per_s);
+  CHECK(to_table(report).find("the scenario as it stands: ") != std::string::npos);
+  for (const SearchRow& row : report.rows) {
+    if (row.layout.schedule != "1f1b") continue;
+    CHECK(alone(text, row.layout.overrides) == row.row.numbers->throughput_samples_per_s);
+  }
+}
+
+TEST_CASE("reports are whole: columns that differ, data for programs, other efficiencies") {
+  const TemporaryFolder folder;
+  const Search search = search_of(scenario_text(folder));
+  SearchReport report = report_of(search, best(5));
+  report.command = "plumbline simulate s.yaml";
+  try_other_efficiencies(search, report);
+  CHECK(report.rows.size() == 5);
+  CHECK(report.efficiency == 0.5);
+  REQUIRE(report.others.size() == 2);
+  for (const OtherEfficiency& other : report.others) {
+    CHECK(other.first < 5);
+    CHECK(other.gain >= 0);
+    CHECK((other.first > 0 || other.gain == 0));
+  }
+  const std::string table = to_table(report);
+  CHECK(table.find("tokens/s each") != std::string::npos);
+  CHECK(table.find("expert") == std::string::npos);  // is 1 in all rows
+  CHECK(table.find("the first:\n  plumbline simulate s.yaml\n") != std::string::npos);
+  const Json json = Json::parse(to_json(report, "1.2.3"));
+  CHECK(json.at("layouts") == report.layouts);
+  CHECK(json.at("rows").size() == 5);
+  const Json& first = json.at("rows").at(0);
+  CHECK(first.at("tensor_parallel") == report.rows.front().layout.tensor);
+  CHECK(first.at("iteration_time_s") == report.rows.front().row.numbers->iteration_time_s);
+  CHECK(first.at("overrides").size() == report.rows.front().layout.overrides.size());
+  const std::string csv = to_csv(report);
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 6);
+  CHECK(csv.starts_with("tensor_parallel,context_parallel,"));
+
+  // Nothing fits: the nearest is told.
+  const Search tight = search_of(scenario_text(folder), {"cluster.memory=100 MiB"});
+  const SearchReport none = report_of(tight);
+  CHECK(none.feasible == 0);
+  REQUIRE(none.nearest);
+  CHECK(to_table(none).find("; the nearest (") != std::string::npos);
+}
+
+TEST_CASE("a search tells what it lacks") {
+  const TemporaryFolder folder;
+  const std::string text = scenario_text(folder);
+  CHECK(refusal(text, {"training.mini_batch_size=null"}) ==
+        "a search compares layouts of one mini-batch, and training.mini_batch_size is not given");
+  CHECK(refusal(text, {"cluster.gpus=null", "cluster.gpus_per_server=null"}) ==
+        "a search needs to know how many devices there are");
+  CHECK(refusal(text, {"cluster=null"}) == "a search needs to know how many devices there are");
+  CHECK(refusal(text, {"schedule.file=a.csv"}) ==
+        "a search chooses what the files of schedule.file and plan.file fix");
+  CHECK(refusal(text, {"model=null"}) == "model is missing");
+  CHECK(refusal(text, {"model.tensor_parallel=1", "model.context_parallel=1", "plan.stages=1",
+                       "schedule={name: 1f1b, recompute: none}", "training.micro_batch_size=1"}) ==
+        "the scenario leaves nothing open that a search could choose");
+  CHECK(refusal(text, {"model.tensor_parallel=3"}) == "there is no layout that the numbers divide");
+}
+
+}  // namespace
+}  // namespace plumbline::test

@@ -1,0 +1,209 @@
+// Models by their config.json in a scenario, GPUs in servers, and what follows from both.
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include "models/huggingface.h"
+#include "models/profile_writer.h"
+#include "models/transformer_profile.h"
+#include "sim/predict.h"
+#include "sim/sweep.h"
+#include "tests/support/builders.h"
+#include "tests/support/temporary_folder.h"
+
+namespace plumbline::test {
+namespace {
+
+const std::string kLlama =
+    R"({"model_type": "llama", "hidden_size": 1024, "intermediate_size": 4096,
+        "num_hidden_layers": 6, "num_attention_heads": 16, "num_key_value_heads": 8,
+        "vocab_size": 32000, "max_position_embeddings": 8192})";
+const std::string kMixtral =
+    R"({"model_type": "mixtral", "hidden_size": 1024, "intermediate_size": 2048,
+        "num_hidden_layers": 4, "num_attention_heads": 16, "num_key_value_heads": 8,
+        "vocab_size": 32000, "num_local_experts": 8, "num_experts_per_tok": 2})";
+
+struct Files {
+  TemporaryFolder folder;
+  Files() {
+    folder.file("llama.json", kLlama);
+    folder.file("mixtral.json", kMixtral);
+  }
+  std::string path(const std::string& name) const { return folder[name]; }
+};
+
+Scenario read(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  auto scenario = parse_scenario(text_source("s.yaml", text), overrides);
+  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+  return *std::move(scenario);
+}
+
+std::string refusal(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  const auto scenario = parse_scenario(text_source("s.yaml", text), overrides);
+  REQUIRE_FALSE(scenario);
+  return scenario.problems().front().message;
+}
+
+SweepNumbers predicted(const Scenario& scenario) {
+  const auto outcome = predict(scenario);
+  REQUIRE(outcome);
+  return numbers_of(*outcome);
+}
+
+/// What stands behind the model section.
+std::string rest(const std::string& cluster, std::int64_t size) {
+  return fmt::format(
+      "cluster: {}\nplan: {{stages: 2, partition: balanced}}\n"
+      "schedule: {{name: 1f1b, micro_batches: 4, recompute: selective}}\n"
+      "training: {{micro_batch_size: {}, gradients: 2, optimizer_state: 6, zero_stage: 1}}\n",
+      cluster, size);
+}
+
+TEST_CASE("a model by its config.json is what the profile is that import writes of it") {
+  const Files files;
+  struct Sharing {
+    std::string config;
+    std::string keys;
+    std::int64_t tensor, context, expert;
+    std::int64_t group;
+    std::optional<std::int64_t> per_server;
+  };
+  for (const Sharing& s : std::vector<Sharing>{
+           {"llama.json", "", 1, 1, 1, 1, {}},
+           {"llama.json", ", split_blocks: true, flash_attention: false", 1, 1, 1, 1, {}},
+           {"llama.json", ", tensor_parallel: 4, sequence_parallel: true", 4, 1, 1, 4, {}},
+           {"llama.json", ", tensor_parallel: 2, context_parallel: 4", 2, 4, 1, 8, 4},
+           {"mixtral.json", ", expert_parallel: 8", 1, 1, 8, 8, 2},
+           {"mixtral.json",
+            ", tensor_parallel: 2, sequence_parallel: true, expert_parallel: 8, dtype: fp16",
+            2,
+            1,
+            8,
+            8,
+            {}}}) {
+    CAPTURE(s.keys);
+    TransformerOptions options;
+    options.sequence = 2048;
+    options.batch = 3;
+    options.tensor_parallel = s.tensor;
+    options.context_parallel = s.context;
+    options.expert_parallel = s.expert;
+    options.sequence_parallel = s.keys.find("sequence_parallel") != std::string::npos;
+    options.split_blocks = s.keys.find("split") != std::string::npos;
+    options.flash_attention = s.keys.find("flash") == std::string::npos;
+    if (s.keys.find("fp16") != std::string::npos) options.dtype = NumberFormat::fp16;
+    options.devices_per_server = s.per_server;
+    const auto shape = read_huggingface(files.path(s.config));
+    REQUIRE(shape);
+    const auto profile = transformer_profile("m", *shape, options);
+    REQUIRE_MESSAGE(profile, (profile ? "" : to_text(profile.problems())));
+    files.folder.file("p.profile.yaml", profile_yaml(profile->model, profile->comments));
+
+    const std::int64_t size = 3 * options.group_batches();
+    const std::string device = "device: {preset: h100-sxm, network: 50 GB/s}";
+    const Scenario by_profile =
+        read(fmt::format("version: 1\nmodel: {{profile: {}}}\n{}", files.path("p.profile.yaml"),
+                         rest(fmt::format("{{devices: 2, {}, link: network}}", device), size)));
+    const Scenario by_config = read(fmt::format(
+        "version: 1\nmodel: {{huggingface: {}, sequence: 2048{}}}\n{}", files.path(s.config),
+        s.keys,
+        rest(fmt::format("{{gpus: {}, {}{}, link: network}}", 2 * s.group, device,
+                         s.per_server ? fmt::format(", gpus_per_server: {}", *s.per_server) : ""),
+             size)));
+    CHECK(by_config.micro_batch_size == size);
+    CHECK(predicted(by_config) == predicted(by_profile));
+  }
+}
+
+TEST_CASE("layers follow from the micro-batch, exactly and not in proportion") {
+  const Files files;
+  const std::string text =
+      fmt::format("version: 1\nmodel: {{huggingface: {}, sequence: 128}}\n{}",
+                  files.path("llama.json"), rest("{gpus: 2, device: h100-sxm}", 1));
+  const Scenario one = read(text);
+  const Scenario four = read(text, {"training.micro_batch_size=4"});
+  const auto forward = [](const Scenario& scenario) {
+    return scenario.model.profile.measurements.front().layers[1].forward.mean;
+  };
+  // Weights are read once, however many samples there are.
+  CHECK(forward(four) < 4 * forward(one));
+  CHECK(forward(four) > forward(one));
+  CHECK(one.notes.empty());
+  CHECK(read(text, {"training.micro_batch_size=null"}).micro_batch_size == 1);
+}
+
+TEST_CASE("GPUs become groups, servers levels, and each GPU has a network card of its own") {
+  const Files files;
+  const std::string text = fmt::format(
+      "version: 1\nmodel: {{huggingface: {}, sequence: 2048, tensor_parallel: 2}}\n"
+      "cluster: {{gpus: 32, gpus_per_server: 8, device: {{preset: h100-sxm, network: 50 GB/s}}, "
+      "reserve: 6 GiB}}\n"
+      "plan: {{stages: 4, data_parallel: fill}}\n"
+      "schedule: {{name: 1f1b}}\ntraining: {{mini_batch_size: 96, micro_batch_size: 2}}\n",
+      files.path("llama.json"));
+  const Scenario scenario = read(text);
+  REQUIRE(scenario.cluster.levels.size() == 2);
+  CHECK(scenario.cluster.levels[0].size == 4);  // groups of 2 in servers of 8
+  CHECK(scenario.cluster.levels[0].link.bandwidth->count == 450'000'000'000);
+  CHECK(scenario.cluster.levels[1].size == 4);
+  CHECK(scenario.cluster.levels[1].link.bandwidth->count == 50'000'000'000);
+  const Path path = scenario.cluster.path({0}, {15});
+  CHECK_FALSE(path.out);
+  CHECK(path.link.bandwidth->count == 50'000'000'000);
+  CHECK(scenario.copies == 4);
+  CHECK(scenario.schedule.micro_batches == 12);
+  CHECK(*scenario.cluster.memory == Bytes{std::int64_t{74} << 30});
+
+  // Groups that fill a server, or are several, have the network alone; a given link is kept.
+  for (const char* tensor : {"8", "4"}) {
+    const Scenario whole =
+        read(text, {fmt::format("model.tensor_parallel={}", tensor), "plan.stages=1",
+                    fmt::format("model.context_parallel={}", tensor == std::string("8") ? 1 : 4)});
+    CHECK(whole.cluster.levels.size() == 1);
+    CHECK(whole.cluster.levels[0].link.bandwidth->count == 50'000'000'000);
+  }
+  CHECK(read(text, {"cluster.gpus=8"}).cluster.levels[0].link.bandwidth->count == 450'000'000'000);
+  const Scenario flat = read(text, {"cluster.link={bandwidth: 7 GB/s}"});
+  CHECK(flat.cluster.levels.size() == 1);
+  CHECK(flat.cluster.levels[0].link.bandwidth->count == 7'000'000'000);
+}
+
+TEST_CASE("copies fill the devices that stages, chunks, replicas or a partition leave") {
+  const std::string text =
+      "version: 1\nmodel: {uniform: {layers: 8, forward: 1 ms, backward: 2 ms}}\n"
+      "cluster: {devices: 24}\nplan: {stages: 4, data_parallel: fill}\n"
+      "schedule: {name: 1f1b, micro_batches: 6}\n";
+  CHECK(read(text).copies == 6);
+  CHECK(read(text, {"schedule.name=interleaved-1f1b"}).copies == 12);
+  CHECK(read(text, {"plan.stages=null", "plan.partition=[4, 2, 2]"}).copies == 8);
+  CHECK(read(text, {"plan.stages=null", "plan.replicas=[2, 1]"}).copies == 8);
+  CHECK(read(text, {"plan.stages=null", "plan.devices=[[0], [1, 2]]", "plan.replicas=[1, 2]"})
+            .copies == 8);
+  CHECK(read(text, {"plan.stages=1", "schedule.name=data-parallel"}).copies == 24);
+  CHECK(refusal(text, {"plan.stages=5"}) ==
+        "plan.data_parallel is 'fill', but copies of 5 devices do not fill 24");
+  CHECK(refusal(text, {"plan.stages=null"}) ==
+        "plan.data_parallel is 'fill', but the number of stages is not given");
+  CHECK(refusal(text, {"cluster.devices=null"}) ==
+        "plan.data_parallel is 'fill', but the number of devices is not given");
+}
+
+TEST_CASE("the sizes of mini-batch and micro-batch say how many micro-batches there are") {
+  const std::string text =
+      "version: 1\nmodel: {uniform: {layers: 4, forward: 1 ms, backward: 2 ms}, batch: 4}\n"
+      "cluster: {devices: 4}\nplan: {stages: 2, data_parallel: 2}\n"
+      "schedule: {name: 1f1b}\ntraining: {mini_batch_size: 96, micro_batch_size: 4}\n";
+  const Scenario scenario = read(text);
+  CHECK(scenario.schedule.micro_batches == 12);
+  CHECK(scenario.micro_batch_size == 4);
+  CHECK(predicted(scenario) ==
+        predicted(read(text, {"training.mini_batch_size=null", "schedule.micro_batches=12"})));
+  CHECK(refusal(text, {"training.micro_batch_size=5"}) ==
+        "training.mini_batch_size is 96, which micro-batches of 5 on each of 2 copies do not "
+        "divide: 6 is left");
+  CHECK(refusal(text, {"training.micro_batch_size=null"}) == "schedule.micro_batches is missing");
+  CHECK(read(text, {"schedule.name=pipedream", "plan.data_parallel=1", "schedule.weights=two"})
+            .schedule.updates.accumulated == 24);
+}
+
+}  // namespace
+}  // namespace plumbline::test
