@@ -46,6 +46,15 @@ enum class MadeAgain {
   nothing,    ///< All activations are kept.
 };
 
+/// What of each pass is sending to others of the device's group: shares of its time, from 0 to 1.
+struct SentShares {
+  double forward = 0;
+  double backward = 0;
+  double backward_input = 0;
+  double backward_weight = 0;
+  double update = 0;
+};
+
 /// What one layer costs for one micro-batch of the measurement's batch size.
 /// Invariants: a layer that is not timed has work, as nothing else has that of `selective`; its
 /// forward and backward are 0 until estimate_times has derived them; selective.activation <=
@@ -61,6 +70,7 @@ struct LayerCosts {
   std::optional<LayerWork> work;
   bool timed = true;  ///< Whether forward and backward were given; if so, they win over `work`.
   std::optional<Selective> selective;
+  SentShares sent;                        ///< Of times that estimate_times derived; else 0.
   MadeAgain made_again = MadeAgain::all;  ///< By the schedule and the layer's place in its stage.
 
   /// What a backward takes besides where the schedule makes activations again.

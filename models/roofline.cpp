@@ -39,15 +39,53 @@ double ring_bandwidth(const DeviceGroup& group, const DeviceRoofline& device) {
   return cards > 1 && device.link_bandwidth ? std::min(network, link()) : network;
 }
 
-/// Of a step; nothing as for pass_time. Requires: as ring_bandwidth where something is replicated.
-std::optional<Duration> update_time(const Layer& layer, const OptimizerBytes& optimizer,
-                                    const DeviceGroup& group, const DeviceRoofline& device) {
-  double time_s = optimizer.moved() * ratio(layer.stepped().count, device.memory_bandwidth.count) /
-                  device.efficiency;
+/// A pass in seconds: what it computes or moves in memory, and what it sends besides.
+struct PassParts {
+  double own_s = 0;
+  double sent_s = 0;
+
+  /// Nothing where that is longer than kLargestQuantity.
+  std::optional<Duration> time() const {
+    const double time_ns = (own_s + sent_s) * 1e9;
+    if (time_ns > static_cast<double>(kLargestQuantity)) return std::nullopt;
+    return round_up(time_ns);
+  }
+  double sent_share() const { return sent_s > 0 ? sent_s / (own_s + sent_s) : 0; }
+
+  friend PassParts operator+(const PassParts& a, const PassParts& b) {
+    return {a.own_s + b.own_s, a.sent_s + b.sent_s};
+  }
+};
+
+/// Of a step. Requires: as ring_bandwidth where something is replicated.
+PassParts update_parts(const Layer& layer, const OptimizerBytes& optimizer,
+                       const DeviceGroup& group, const DeviceRoofline& device) {
+  PassParts parts;
+  parts.own_s = optimizer.moved() * ratio(layer.stepped().count, device.memory_bandwidth.count) /
+                device.efficiency;
   if (layer.replicated.count > 0)
-    time_s += group_traffic(layer, optimizer, group) / ring_bandwidth(group, device);
-  if (time_s * 1e9 > static_cast<double>(kLargestQuantity)) return std::nullopt;
-  return round_up(time_s * 1e9);
+    parts.sent_s = group_traffic(layer, optimizer, group) / ring_bandwidth(group, device);
+  return parts;
+}
+
+/// Requires: as for pass_time.
+PassParts pass_parts(const PassWork& work, const DeviceRoofline& device) {
+  PLUMBLINE_CHECK(device.link_bandwidth || work.link_traffic.count == 0, work.link_traffic.count);
+  PLUMBLINE_CHECK(device.network_bandwidth || work.network_traffic.count == 0,
+                  work.network_traffic.count);
+  PassParts parts;
+  parts.own_s = std::max(ratio(work.flops.count, device.peak.count),
+                         ratio(work.memory_traffic.count, device.memory_bandwidth.count)) /
+                device.efficiency;
+  const auto sent_s = [](Bytes traffic, const std::optional<BytesPerSecond>& bandwidth) {
+    return bandwidth ? ratio(traffic.count, bandwidth->count) : 0;
+  };
+  const double link_s = sent_s(work.link_traffic, device.link_bandwidth);
+  const double network_s = sent_s(work.network_traffic, device.network_bandwidth);
+  const double hidden_s =
+      std::min(link_s * device.link_overlap + network_s * device.network_overlap, parts.own_s);
+  parts.sent_s = link_s + network_s - hidden_s;
+  return parts;
 }
 
 bool has_traffic(const LayerWork& work, Bytes PassWork::*traffic) {
@@ -84,22 +122,7 @@ std::optional<Diagnostic> unsent(const LayerCosts& costs, const Layer& layer,
 }  // namespace
 
 std::optional<Duration> pass_time(const PassWork& work, const DeviceRoofline& device) {
-  PLUMBLINE_CHECK(device.link_bandwidth || work.link_traffic.count == 0, work.link_traffic.count);
-  PLUMBLINE_CHECK(device.network_bandwidth || work.network_traffic.count == 0,
-                  work.network_traffic.count);
-  double time_s = std::max(ratio(work.flops.count, device.peak.count),
-                           ratio(work.memory_traffic.count, device.memory_bandwidth.count)) /
-                  device.efficiency;
-  const auto sent_s = [](Bytes traffic, const std::optional<BytesPerSecond>& bandwidth) {
-    return bandwidth ? ratio(traffic.count, bandwidth->count) : 0;
-  };
-  const double link_s = sent_s(work.link_traffic, device.link_bandwidth);
-  const double network_s = sent_s(work.network_traffic, device.network_bandwidth);
-  const double hidden_s =
-      std::min(link_s * device.link_overlap + network_s * device.network_overlap, time_s);
-  time_s += link_s + network_s - hidden_s;
-  if (time_s * 1e9 > static_cast<double>(kLargestQuantity)) return std::nullopt;
-  return round_up(time_s * 1e9);
+  return pass_parts(work, device).time();
 }
 
 bool needs_estimate(const Profile& profile) {
@@ -127,11 +150,16 @@ std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& dev
       const Layer& layer = model.graph.layer({static_cast<std::uint32_t>(i)});
       const std::string& name = layer.name;
       if (auto problem = unsent(costs, layer, group, device, mark)) return problem;
-      const auto forward = pass_time(costs.work->forward, device);
-      const auto input = pass_time(costs.work->backward_input, device);
-      const auto weight = pass_time(costs.work->backward_weight, device);
-      const auto update = costs.update_given ? std::optional<Duration>{costs.update.mean}
-                                             : update_time(layer, optimizer, group, device);
+      const PassParts forward_parts = pass_parts(costs.work->forward, device);
+      const PassParts input_parts = pass_parts(costs.work->backward_input, device);
+      const PassParts weight_parts = pass_parts(costs.work->backward_weight, device);
+      const PassParts step =
+          costs.update_given ? PassParts{} : update_parts(layer, optimizer, group, device);
+      const auto forward = forward_parts.time();
+      const auto input = input_parts.time();
+      const auto weight = weight_parts.time();
+      const auto update =
+          costs.update_given ? std::optional<Duration>{costs.update.mean} : step.time();
       const auto again = costs.selective && costs.selective->work
                              ? pass_time(*costs.selective->work, device)
                              : std::optional<Duration>{Duration::zero()};
@@ -147,6 +175,11 @@ std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& dev
       costs.split->input.mean = *input;
       costs.split->weight.mean = *weight;
       costs.backward.mean = *input + *weight;
+      costs.sent = {.forward = forward_parts.sent_share(),
+                    .backward = (input_parts + weight_parts).sent_share(),
+                    .backward_input = input_parts.sent_share(),
+                    .backward_weight = weight_parts.sent_share(),
+                    .update = step.sent_share()};
       if (costs.selective && costs.selective->work) costs.selective->forward.mean = *again;
       if (!costs.update_given && update->count() > 0) {
         costs.update.mean = *update;

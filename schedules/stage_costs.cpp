@@ -44,6 +44,28 @@ Bytes gradient_bytes(Bytes parameters, double width) {
   return {static_cast<std::int64_t>(std::min(bytes, most))};
 }
 
+namespace {
+
+double sent_s(const MeasuredTime& time, double share) {
+  return share > 0 ? share * seconds(time.mean) : 0;
+}
+
+void add_sent(const LayerCosts& layer, SentTimes& sum) {
+  const SentShares& sent = layer.sent;
+  sum.forward += sent_s(layer.forward, sent.forward);
+  sum.backward += sent_s(layer.backward, sent.backward);
+  if (layer.split) {
+    sum.backward_input += sent_s(layer.split->input, sent.backward_input);
+    sum.backward_weight += sent_s(layer.split->weight, sent.backward_weight);
+  } else {
+    sum.backward_input += sent_s(layer.backward, sent.backward);
+  }
+  if (layer.made_again == MadeAgain::all) sum.again += sent_s(layer.forward, sent.forward);
+  sum.update += sent_s(layer.update, sent.update);
+}
+
+}  // namespace
+
 StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
                        const Partition& partition, double gradient_width) {
   PLUMBLINE_CHECK(costs.size() == graph.size(), costs.size(), graph.size());
@@ -60,6 +82,7 @@ StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& c
       sum.backward_weight += cost.split ? cost.split->weight.mean : Duration{};
       sum.again += cost.again().mean;
       sum.update += cost.update.mean;
+      add_sent(cost, sum.sent);
       sum.parameters += graph.layer(layer).parameters;
       sum.stepped += graph.layer(layer).stepped();
       sum.activation += cost.activation;

@@ -21,6 +21,16 @@ struct GradientBucket {
   Duration again{};  ///< Of the same layers, where activations are made again.
 };
 
+/// What of a stage's passes is sending to others of its devices' groups, in seconds.
+struct SentTimes {
+  double forward = 0;
+  double backward = 0;
+  double backward_input = 0;
+  double backward_weight = 0;
+  double again = 0;
+  double update = 0;
+};
+
 /// One stage, for one micro-batch.
 struct StageCost {
   Duration forward{};
@@ -30,6 +40,7 @@ struct StageCost {
   Duration backward_weight{};  ///< W.
   Duration again{};            ///< What making activations again takes.
   Duration update{};
+  SentTimes sent;  ///< Of these times.
   Bytes parameters;
   Bytes stepped;       ///< Of the parameters; others of its group step the rest.
   Bytes gradients;     ///< Of the parameters.

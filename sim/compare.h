@@ -36,6 +36,7 @@ struct ComparedRun {
   std::optional<double> model_flops_utilization;
   double bubble_fraction = 0;  ///< Of the steady state, where there is one.
   double communication_stall_fraction = 0;
+  std::optional<double> sent_in_groups_fraction;
   /// What an iteration is for a device on average; busy and idle add up to the iteration time. Of
   /// an asynchronous run all idle time of the steady state counts as dependency.
   double busy_s = 0;

@@ -49,6 +49,7 @@ Json to_object(const ComparedRun& run, const ComparedRun& first) {
           {"model_flops_utilization", or_null(run.model_flops_utilization)},
           {"bubble_fraction", run.bubble_fraction},
           {"communication_stall_fraction", run.communication_stall_fraction},
+          {"sent_in_groups_fraction", or_null(run.sent_in_groups_fraction)},
           {"busy_per_device_s", run.busy_s},
           {"idle_per_device_s", std::move(idle)},
           {"peak_memory_bytes", run.peak_memory_bytes()},
@@ -160,6 +161,8 @@ Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std
   if (json.contains("slices")) run.slices = std::max<std::int64_t>(1, reader.count(json, "slices"));
   if (json.contains("model_flops_utilization"))
     run.model_flops_utilization = reader.number_or_null(json, "model_flops_utilization");
+  if (json.contains("sent_in_groups_fraction"))
+    run.sent_in_groups_fraction = reader.number_or_null(json, "sent_in_groups_fraction");
   run.communication_stall_fraction = reader.number(json, "communication_stall_fraction");
   read_devices(reader, json, static_cast<double>(reader.count(json, "mini_batches")), run);
   const auto steady = reader.number_or_null(json, "steady_bubble_fraction");

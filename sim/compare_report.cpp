@@ -192,6 +192,13 @@ std::string to_table(const std::vector<ComparedRun>& runs) {
   columns.row(
       "communication", [](const ComparedRun& run) { return run.communication_stall_fraction; },
       percent, points);
+  if (std::any_of(runs.begin(), runs.end(),
+                  [](const auto& run) { return run.sent_in_groups_fraction.has_value(); })) {
+    columns.row(
+        "within groups",
+        [](const ComparedRun& run) { return run.sent_in_groups_fraction.value_or(0); }, percent,
+        points);
+  }
   add_memory(columns, runs);
   std::string text = columns.print() + '\n';
   for (const ComparedRun& run : runs) {

@@ -115,6 +115,52 @@ std::optional<double> model_flops_of(const Scenario& scenario, const Pipeline& p
   return *flops * pipeline.copies * scenario.schedule.micro_batches;
 }
 
+/// What an op of a stage sends within groups, in seconds; of an update the share of its time.
+double sent_by(const StageCost& stage, ActivityKind kind, bool recomputes) {
+  const double again = recomputes ? stage.sent.again : 0;
+  switch (kind) {
+    case ActivityKind::forward:
+      return stage.sent.forward;
+    case ActivityKind::backward:
+      return stage.sent.backward + again;
+    case ActivityKind::backward_input:
+      return stage.sent.backward_input + again;
+    case ActivityKind::backward_weight:
+      return stage.sent.backward_weight;
+    case ActivityKind::update:
+      return stage.update.count() > 0 ? stage.sent.update / seconds(stage.update) : 0;
+    default:
+      return 0;
+  }
+}
+
+/// Of all ops; nothing where no layer sends anything. Slices, and parts of a backward, send in
+/// proportion to what they take of the whole op.
+std::optional<double> sent_in_groups_of(const Scenario& scenario, const Pipeline& pipeline,
+                                        const OpGraph& graph) {
+  const std::vector<StageCost>& stages = pipeline.costs.stages;
+  const bool any = std::any_of(stages.begin(), stages.end(), [](const StageCost& stage) {
+    return stage.sent.forward + stage.sent.backward + stage.sent.update > 0;
+  });
+  if (!any) return std::nullopt;
+  const bool recomputes = scenario.schedule.recompute.kind != Recompute::none;
+  double sum_s = 0;
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    const std::uint32_t stage = graph.activities[node].stage.value;
+    ActivityKind kind = graph.activities[node].kind;
+    if (!is_compute(kind)) continue;
+    if (kind == ActivityKind::backward_part) kind = ActivityKind::backward;
+    const double sent = sent_by(stages[stage], kind, recomputes);
+    const Duration hold = graph.cost(node).hold;
+    if (kind == ActivityKind::update) {
+      sum_s += sent * seconds(hold - scenario.overheads.per_op);
+    } else if (const Duration whole = time_of(graph, stage, kind); whole.count() > 0) {
+      sum_s += sent * seconds(hold) / seconds(whole);
+    }
+  }
+  return sum_s;
+}
+
 /// What the neighbours' slow-down comes to, over all compute.
 void add_slowdown_note(Outcome& outcome, bool has_in_flight) {
   if (!outcome.graph.has_slowdowns()) return;
@@ -206,6 +252,12 @@ std::optional<double> Outcome::throughput_per_device() const {
   return per_device(throughput_samples_per_s, devices_used());
 }
 
+std::optional<double> Outcome::sent_in_groups_fraction() const {
+  const double device_time_s = seconds(metrics.makespan) * graph.slots();
+  if (!sent_in_groups_s || device_time_s <= 0) return std::nullopt;
+  return *sent_in_groups_s / device_time_s;
+}
+
 std::optional<double> Outcome::flops_per_s_per_device() const {
   if (!model_flops || iteration_time_s <= 0) return std::nullopt;
   return per_device(*model_flops / iteration_time_s, devices_used());
@@ -240,6 +292,7 @@ Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph grap
                      memory_steps(outcome.graph, outcome.trace, plan.costs,
                                   plan.schedule.shape.positions, outcome.memory_rules));
   outcome.formula = formula_of(scenario, plan, outcome.graph);
+  outcome.sent_in_groups_s = sent_in_groups_of(scenario, plan, outcome.graph);
   add_slowdown_note(outcome, !scenario.model.profile.in_flight.empty());
   add_steady_notes(outcome);
   outcome.scenario = scenario.name;

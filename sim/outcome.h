@@ -40,6 +40,9 @@ struct Outcome {
   std::int64_t micro_batch_size = 1;
   double iteration_time_s = 0;
   std::optional<double> throughput_samples_per_s;  ///< Nothing for a run that takes no time.
+  /// Of what devices computed, what was sending to others of their groups, in seconds of the time
+  /// of each device that has a slot; nothing where nothing was.
+  std::optional<double> sent_in_groups_s;
   std::optional<double> model_flops;       ///< Of an iteration of all copies: models/model_flops.h.
   std::optional<FlopsPerSecond> peak;      ///< Of a device, where it is known.
   std::int64_t group = 1;                  ///< Devices that each of the scenario's stands for.
@@ -60,6 +63,8 @@ struct Outcome {
   /// That as a share of what a device could do, "MFU" (Chowdhery et al. 2022, appendix B); nothing
   /// where the peak is unknown.
   std::optional<double> model_flops_utilization() const;
+  /// That as a share of the device time: the makespan of all devices.
+  std::optional<double> sent_in_groups_fraction() const;
   /// Whether every device's peak is within the limit; nothing without a limit.
   std::optional<bool> fits() const;
   std::optional<bool> fits(std::size_t slot) const;

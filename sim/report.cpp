@@ -92,6 +92,9 @@ std::string summary(const Outcome& p) {
   line("communication", percent(m.communication_stall_fraction()),
        fmt::format("of the device time is idle for it; {} of it exposed by {}, {}",
                    to_text(m.exposed), plural(m.transfers, "transfer"), to_text(m.transfer_bytes)));
+  if (const auto sent = p.sent_in_groups_fraction())
+    line("within groups", percent(*sent),
+         "of the device time is sending within groups, which counts as busy");
   return table.print();
 }
 

@@ -93,6 +93,8 @@ std::vector<ReportFigure> figures_of(const Outcome& p) {
   figures.push_back({"Bubble overhead", percent(m.bubble_overhead()), "idle / busy"});
   figures.push_back(
       {"Communication", percent(m.communication_stall_fraction()), "device time idle for it"});
+  if (const auto sent = p.sent_in_groups_fraction())
+    figures.push_back({"Within groups", percent(*sent), "device time, counted as busy"});
   const auto largest =
       std::max_element(p.memory.begin(), p.memory.end(),
                        [](const auto& a, const auto& b) { return a.peak.sum() < b.peak.sum(); });

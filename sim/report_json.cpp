@@ -94,7 +94,8 @@ std::string to_json(const Outcome& p, const std::string& version) {
       {"bubble_fraction", m.bubble_fraction()},
       {"bubble_overhead", m.bubble_overhead()},
       {"steady_bubble_fraction", m.steady ? Json(m.steady->bubble_fraction) : Json(nullptr)},
-      {"communication_stall_fraction", m.communication_stall_fraction()}};
+      {"communication_stall_fraction", m.communication_stall_fraction()},
+      {"sent_in_groups_fraction", or_null(p.sent_in_groups_fraction())}};
   json["formula"] = nullptr;
   if (p.formula) {
     json["formula"] = {{"bubble_fraction", p.formula->bubble_fraction},

@@ -128,7 +128,12 @@ std::string rows_table(const SearchReport& report) {
   header.insert(header.end(), {"iteration time", "samples/s"});
   if (sequences) header.emplace_back("tokens/s each");
   if (utilized) header.emplace_back("MFU");
-  header.insert(header.end(), {"bubble", "stalled", "peak memory"});
+  const bool grouped = std::any_of(
+      report.rows.begin(), report.rows.end(),
+      [](const SearchRow& row) { return row.row.numbers->sent_in_groups_fraction.has_value(); });
+  header.insert(header.end(), {"bubble", "stalled"});
+  if (grouped) header.emplace_back("in groups");
+  header.emplace_back("peak memory");
   table.row(header);
   for (std::size_t i = 0; i < report.rows.size(); ++i) {
     const auto& [layout, row] = report.rows[i];
@@ -143,6 +148,8 @@ std::string rows_table(const SearchReport& report) {
       cells.push_back(n.model_flops_utilization ? percent(*n.model_flops_utilization) : "-");
     cells.push_back(percent(n.bubble()));
     cells.push_back(percent(n.communication_stall_fraction));
+    if (grouped)
+      cells.push_back(n.sent_in_groups_fraction ? percent(*n.sent_in_groups_fraction) : "-");
     cells.push_back(to_text(Bytes{n.peak_memory_bytes}));
     table.row(std::move(cells));
   }

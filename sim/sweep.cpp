@@ -93,6 +93,7 @@ SweepNumbers numbers_of(const Outcome& outcome) {
     numbers.steady_bubble_fraction = outcome.metrics.steady->bubble_fraction;
   if (outcome.formula) numbers.formula_bubble_fraction = outcome.formula->bubble_fraction;
   numbers.communication_stall_fraction = outcome.metrics.communication_stall_fraction();
+  numbers.sent_in_groups_fraction = outcome.sent_in_groups_fraction();
   const auto most = std::max_element(
       outcome.memory.begin(), outcome.memory.end(),
       [](const DeviceMemory& a, const DeviceMemory& b) { return a.peak.sum() < b.peak.sum(); });

@@ -28,6 +28,7 @@ struct SweepNumbers {
   std::optional<double> steady_bubble_fraction;   ///< Of an asynchronous run.
   std::optional<double> formula_bubble_fraction;  ///< Where a closed form holds.
   double communication_stall_fraction = 0;
+  std::optional<double> sent_in_groups_fraction;  ///< Where layers send within groups.
   std::int64_t peak_memory_bytes = 0;    ///< Of the device that needs most; the first among equals.
   std::uint32_t peak_memory_device = 0;  ///< That device.
   std::optional<bool> fits;              ///< Nothing without a memory size.

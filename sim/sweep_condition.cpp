@@ -51,6 +51,8 @@ constexpr std::array kBounded = {
             [](const SweepNumbers& n) { return n.formula_bubble_fraction; }},
     Bounded{"communication_stall_fraction",
             [](const SweepNumbers& n) { return std::optional(n.communication_stall_fraction); }},
+    Bounded{"sent_in_groups_fraction",
+            [](const SweepNumbers& n) { return n.sent_in_groups_fraction; }},
     Bounded{"peak_memory_bytes",
             [](const SweepNumbers& n) {
               return std::optional(static_cast<double>(n.peak_memory_bytes));

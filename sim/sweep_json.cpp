@@ -68,6 +68,7 @@ SweepRow row_of(const Json& json) {
   n.steady_bubble_fraction = optional_of<double>(json.at("steady_bubble_fraction"));
   n.formula_bubble_fraction = optional_of<double>(json.at("formula_bubble_fraction"));
   n.communication_stall_fraction = json.at("communication_stall_fraction").get<double>();
+  n.sent_in_groups_fraction = optional_of<double>(json.at("sent_in_groups_fraction"));
   n.peak_memory_bytes = json.at("peak_memory_bytes").get<std::int64_t>();
   n.peak_memory_device = json.at("peak_memory_device").get<std::uint32_t>();
   n.fits = optional_of<bool>(json.at("fits"));
@@ -199,6 +200,8 @@ void add_numbers(const std::optional<SweepNumbers>& numbers, Json& json) {
          [](const SweepNumbers& n) { return or_null(n.formula_bubble_fraction); });
   number("communication_stall_fraction",
          [](const SweepNumbers& n) { return n.communication_stall_fraction; });
+  number("sent_in_groups_fraction",
+         [](const SweepNumbers& n) { return or_null(n.sent_in_groups_fraction); });
   number("peak_memory_bytes", [](const SweepNumbers& n) { return n.peak_memory_bytes; });
   number("peak_memory_device", [](const SweepNumbers& n) { return n.peak_memory_device; });
   number("fits", [](const SweepNumbers& n) { return or_null(n.fits); });

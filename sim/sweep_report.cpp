@@ -84,12 +84,15 @@ Cells cells_of(const SweepReport& report) {
     if (noisy) table.header.emplace_back(column);
   }
   table.header.emplace_back("samples/s");
+  const bool grouped =
+      any_row(report, [](const SweepNumbers& n) { return n.sent_in_groups_fraction.has_value(); });
   if (apart) table.header.emplace_back("per device");
   if (utilized) table.header.emplace_back("MFU");
   table.header.emplace_back("bubble");
   if (formula) table.header.emplace_back("by formula");
-  for (const char* column : {"stalled", "peak memory", "on device"})
-    table.header.emplace_back(column);
+  table.header.emplace_back("stalled");
+  if (grouped) table.header.emplace_back("in groups");
+  for (const char* column : {"peak memory", "on device"}) table.header.emplace_back(column);
   if (limited) table.header.emplace_back("fits");
   for (const SweepRow& row : result.rows) {
     Cells::Line line{values(result, row, axes), row.reason};
@@ -111,6 +114,9 @@ Cells cells_of(const SweepReport& report) {
         line.cells.push_back(n->formula_bubble_fraction ? percent(*n->formula_bubble_fraction)
                                                         : "-");
       line.cells.push_back(percent(n->communication_stall_fraction));
+      if (grouped)
+        line.cells.push_back(n->sent_in_groups_fraction ? percent(*n->sent_in_groups_fraction)
+                                                        : "-");
       line.cells.push_back(to_text(Bytes{n->peak_memory_bytes}));
       line.cells.push_back(std::to_string(n->peak_memory_device));
       if (limited) line.cells.emplace_back(!n->fits ? "-" : *n->fits ? "yes" : "NO");
@@ -286,6 +292,7 @@ std::string to_csv(const SweepReport& report) {
                              "steady_bubble_fraction",
                              "formula_bubble_fraction",
                              "communication_stall_fraction",
+                             "sent_in_groups_fraction",
                              "peak_memory_bytes",
                              "peak_memory_device",
                              "fits",
@@ -307,11 +314,12 @@ std::string to_csv(const SweepReport& report) {
             fmt::format("{}", n->bubble_overhead), or_empty(n->steady_bubble_fraction),
             or_empty(n->formula_bubble_fraction),
             fmt::format("{}", n->communication_stall_fraction),
-            std::to_string(n->peak_memory_bytes), std::to_string(n->peak_memory_device),
-            or_empty(n->fits), std::to_string(n->devices_without_stage)})
+            or_empty(n->sent_in_groups_fraction), std::to_string(n->peak_memory_bytes),
+            std::to_string(n->peak_memory_device), or_empty(n->fits),
+            std::to_string(n->devices_without_stage)})
         line.push_back(cell);
     } else {
-      line.resize(line.size() + 18);
+      line.resize(line.size() + 19);
     }
     line.emplace_back(row.estimated.empty() ? "false" : "true");
     line.push_back(csv_cell(row.reason));
