@@ -29,7 +29,7 @@ void evaluate_all(const Search& search, unsigned jobs, SearchTally& tally) {
   CountedProgress progress("search", "layouts", search.layouts());
   const InterruptGuard guard;
   for_each_parallel(search.families().size(), jobs, InterruptGuard::flag(), [&](std::uint64_t i) {
-    FamilyResult result = search.evaluate(search.families()[i]);
+    FamilyResult result = search.evaluate(search.families()[i], &InterruptGuard::flag());
     const std::lock_guard lock(mutex);
     tally.add(std::move(result));
     progress.tell(tally.done());
@@ -48,7 +48,11 @@ int search_all(const SearchArguments& arguments) {
   // Which layouts there are.
   const auto search = Search::open(arguments.scenario, arguments.overrides, arguments.free);
   if (!search) return fail(search.problems());
-  auto selection = read_selection(arguments, {});
+  RowOptions numbers = arguments;  // conditions may be on the layout, too
+  numbers.where.clear();
+  auto rows = read_selection(numbers, {});
+  if (!rows) return fail(rows.problems());
+  auto selection = select_layouts(*std::move(rows), arguments.where);
   if (!selection) return fail(selection.problems());
 
   // Predict them.

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: MIT
 #include "models/cluster.h"
 
+#include <algorithm>
+#include <map>
+
 #include "models/bug.h"
 
 namespace plumbline {
@@ -12,10 +15,7 @@ std::uint32_t Cluster::device_count() const {
   return count;
 }
 
-Path Cluster::path(DeviceId from, DeviceId to) const {
-  PLUMBLINE_CHECK(from != to && from.value < device_count() && to.value < device_count(),
-                  from.value, to.value);
-  // Walk outwards until both devices are in one group; `group` is then the one below that level.
+std::uint32_t Cluster::crossed_level(DeviceId from, DeviceId to) const {
   std::uint32_t group_from = from.value;
   std::uint32_t group_to = to.value;
   std::uint32_t level = 0;
@@ -24,9 +24,45 @@ Path Cluster::path(DeviceId from, DeviceId to) const {
     group_to /= levels[level].size;
     ++level;
   }
+  return level;
+}
+
+Path Cluster::path(DeviceId from, DeviceId to) const {
+  PLUMBLINE_CHECK(from != to && from.value < device_count() && to.value < device_count(),
+                  from.value, to.value);
+  const std::uint32_t level = crossed_level(from, to);
   if (level == 0 || levels[level].own_cards)
     return {levels[level].link, std::nullopt, std::nullopt};
-  return {levels[level].link, Card{level, group_from, true}, Card{level, group_to, false}};
+  std::uint32_t size = 1;  // devices in each group below that level
+  for (std::uint32_t inner = 0; inner < level; ++inner) size *= levels[inner].size;
+  return {levels[level].link, Card{level, from.value / size, true},
+          Card{level, to.value / size, false}};
+}
+
+std::vector<Path> Cluster::ring(const std::vector<DeviceId>& members) const {
+  std::vector<Path> hops;
+  hops.reserve(members.size());
+  for (std::size_t i = 0; i < members.size(); ++i)
+    hops.push_back(path(members[i], members[(i + 1) % members.size()]));
+  std::uint32_t size = 1;
+  for (std::uint32_t level = 1; level < levels.size(); ++level) {
+    size *= levels[level - 1].size;
+    if (!levels[level].own_cards || !levels[level].link.bandwidth) continue;
+    std::map<std::uint32_t, std::int64_t> in_group;
+    for (const DeviceId member : members) ++in_group[member.value / size];
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const DeviceId from = members[i];
+      const DeviceId to = members[(i + 1) % members.size()];
+      if (crossed_level(from, to) != level) continue;
+      const std::int64_t cards = std::min(in_group[from.value / size], in_group[to.value / size]);
+      std::int64_t bandwidth = cards * levels[level].link.bandwidth->count;
+      if (const auto& within = levels.front().link.bandwidth; within && cards > 1)
+        bandwidth =
+            std::min(bandwidth, std::max(within->count, levels[level].link.bandwidth->count));
+      hops[i].link.bandwidth = BytesPerSecond{bandwidth};
+    }
+  }
+  return hops;
 }
 
 Bytes ring_volume(Bytes bytes, std::int64_t members) {

@@ -59,6 +59,17 @@ struct Cluster {
   /// The path between two devices: that of the outermost level that it crosses; inner levels are
   /// not charged. Requires: both devices exist and differ.
   Path path(DeviceId from, DeviceId to) const;
+
+  /// The way from each member of a ring to the next one, from the last to the first. Where devices
+  /// have network cards of their own, collectives run as many rings at a time as members of a group
+  /// have cards, each over another one: a hop between groups is then as wide as the cards of the
+  /// members in the smaller of the two, and no wider than the links within. Requires: at least two
+  /// members, no two of them equal.
+  std::vector<Path> ring(const std::vector<DeviceId>& members) const;
+
+ private:
+  /// The level that a path crosses.
+  std::uint32_t crossed_level(DeviceId from, DeviceId to) const;
 };
 
 /// What each of r members of a ring all-reduce of `bytes` sends to the next one, in 2 (r-1) steps:

@@ -72,6 +72,10 @@ void LayerGraph::share_steps(std::int64_t devices) {
   for (Layer& layer : layers_) layer.stepped_elsewhere = share_volume(layer.replicated, devices);
 }
 
+void LayerGraph::share_reductions(std::int64_t devices) {
+  for (Layer& layer : layers_) layer.reduced_elsewhere = share_volume(layer.replicated, devices);
+}
+
 void LayerGraph::add_edges(const std::vector<LayerEdge>& edges) {
   for (const LayerEdge& edge : edges) {
     PLUMBLINE_CHECK(edge.from.value < size() && edge.to.value < size() && edge.from != edge.to,

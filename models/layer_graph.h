@@ -20,8 +20,12 @@ struct Layer {
   Bytes replicated{};
   /// Of the replicated ones, those that other devices of the group step, see share_steps().
   Bytes stepped_elsewhere{};
+  /// Of the replicated ones, those whose gradients other devices of the group add up over copies of
+  /// the stage, see share_reductions().
+  Bytes reduced_elsewhere{};
 
   Bytes stepped() const { return parameters - stepped_elsewhere; }
+  Bytes reduced() const { return parameters - reduced_elsewhere; }
 };
 
 /// An edge: `to` consumes the output of `from`.
@@ -49,6 +53,10 @@ class LayerGraph {
   /// Each of the `devices` of a group steps, and holds optimizer state for, its share of what is
   /// replicated (Rajbhandari et al. 2020, ZeRO, section 5.1), the largest one here. Idempotent.
   void share_steps(std::int64_t devices);
+
+  /// Each of the `devices` of a group takes its share of the gradients of what is replicated, which
+  /// the group has added up, to the copies of the stage. Idempotent.
+  void share_reductions(std::int64_t devices);
 
   std::size_t size() const { return layers_.size(); }
   const Layer& layer(LayerId id) const { return layers_[id.value]; }

@@ -2,6 +2,7 @@
 // from. SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -77,6 +78,10 @@ struct LayerCosts {
   MeasuredTime again() const {
     if (made_again == MadeAgain::all) return forward;
     return made_again == MadeAgain::selective && selective ? selective->forward : MeasuredTime{};
+  }
+  /// What of the update is sending within the group.
+  Duration update_in_group() const {
+    return Duration{std::llround(sent.update * static_cast<double>(update.mean.count()))};
   }
   /// The part of the activation that `selective` makes again; 0 for the others.
   Bytes selected() const {

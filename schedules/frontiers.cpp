@@ -490,8 +490,8 @@ FrontierSums frontier_sums(const LayerGraph& graph, const std::vector<LayerCosts
   FrontierSums sums;
   for (std::uint32_t s = 0; s < frontiers.size(); ++s) {
     const std::uint64_t* const row = frontiers.row(s);
-    Duration forward{}, backward{}, again{}, update{};
-    Bytes parameters, stepped, activation, crossing;
+    Duration forward{}, backward{}, again{}, update{}, update_before{};
+    Bytes parameters, stepped, reduced, activation, crossing;
     for (std::uint32_t i = 0; i < positions.size(); ++i) {
       if (!test(row, i)) continue;
       const LayerCosts& cost = costs[positions.order[i].value];
@@ -499,8 +499,11 @@ FrontierSums frontier_sums(const LayerGraph& graph, const std::vector<LayerCosts
       backward += cost.backward.mean;
       again += cost.again().mean;
       update += cost.update.mean;
+      if (graph.layer(positions.order[i]).reduced_elsewhere.count > 0)
+        update_before += cost.update_in_group();
       parameters += graph.layer(positions.order[i]).parameters;
       stepped += graph.layer(positions.order[i]).stepped();
+      reduced += graph.layer(positions.order[i]).reduced();
       activation += cost.activation;
       const auto& consumers = positions.consumers[i];
       if (std::any_of(consumers.begin(), consumers.end(),
@@ -512,8 +515,10 @@ FrontierSums frontier_sums(const LayerGraph& graph, const std::vector<LayerCosts
     sums.backward.push_back(backward);
     sums.again.push_back(again);
     sums.update.push_back(update);
+    sums.update_before.push_back(update_before);
     sums.parameters.push_back(parameters);
     sums.stepped.push_back(stepped);
+    sums.reduced.push_back(reduced);
     sums.activation.push_back(activation);
     sums.crossing.push_back(crossing);
   }

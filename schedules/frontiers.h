@@ -88,8 +88,8 @@ PublishedFrontiers published_frontiers(const LayerGraph& graph,
 
 /// Sums over all that a frontier has executed, and what crosses a cut there.
 struct FrontierSums {
-  std::vector<Duration> forward, backward, again, update;
-  std::vector<Bytes> parameters, stepped, activation;
+  std::vector<Duration> forward, backward, again, update, update_before;
+  std::vector<Bytes> parameters, stepped, reduced, activation;
   /// The outputs of executed layers that a layer not yet executed consumes, each once.
   std::vector<Bytes> crossing;
 };

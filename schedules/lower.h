@@ -23,8 +23,8 @@ struct LoweringOptions {
   Recompute recompute = Recompute::none;  ///< Unless none, B (or I) grows by F.
   std::uint32_t copies = 1;  ///< Of the whole pipeline, with their gradients all-reduced.
   bool one_for_all = false;  ///< Only the first of them is written: see copies_are_alike().
-  /// All-reduces over all devices of a levelled cluster go level by level instead of along one
-  /// ring.
+  /// All-reduces over all devices of a levelled cluster whose groups share network cards go level
+  /// by level instead of along one ring.
   bool hierarchical = false;
   /// Each replica and copy of a stage updates its share of the parameters: gradients are
   /// reduce-scattered before, weights all-gathered after (ZeRO-1). Of a synchronous schedule.

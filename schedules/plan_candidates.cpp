@@ -26,10 +26,13 @@ std::vector<FormulaStage> formula_stages(const PlannerInput& input, const Partit
     stages.push_back(
         {.forward_ns = count(cost.forward + per_op),
          .backward_ns = count(cost.backward + per_op),
-         .update_ns = count(cost.update) / static_cast<double>(steppers) + count(per_op),
+         .update_ns = count(cost.update - cost.update_before) / static_cast<double>(steppers) +
+                      count(cost.update_before) + count(per_op),
          .parameters = cost.parameters,
          .stepped = cost.stepped,
          .gradients = cost.gradients,
+         .gathered = cost.gathered,
+         .reduced = cost.reduced,
          .activation = cost.activation,
          .checkpoints = costs.checkpoints(s, s),
          .crossing = costs.crossing(s),
@@ -110,15 +113,16 @@ DataParallelPlan data_parallel(const PlannerInput& input, std::uint32_t devices)
     result.period_s = published_data_parallel(cost.forward + cost.backward, whole.parameters,
                                               published_levels(input.cluster, result.devices));
   } else {
-    const double ring = all_reduce_ns(input.cluster, whole.devices, whole.gradients);
+    const double ring = all_reduce_ns(input.cluster, whole.devices, whole.reduced);
     const double per_op = static_cast<double>(input.overheads.per_op.count());
     // Of a sharded optimizer the gather, half of a ring, comes behind an update of a share.
     const bool sharded = input.residency.sharded_optimizer;
     const double reduce = sharded ? ring / 2 : ring;
     const double behind =
-        sharded ? all_reduce_ns(input.cluster, whole.devices, whole.parameters) / 2 : 0;
-    const double updates =
-        static_cast<double>(cost.update.count()) / (sharded ? result.devices : 1);
+        sharded ? all_reduce_ns(input.cluster, whole.devices, whole.gathered) / 2 : 0;
+    const double updates = static_cast<double>((cost.update - cost.update_before).count()) /
+                               (sharded ? result.devices : 1) +
+                           static_cast<double>(cost.update_before.count());
     const double f = static_cast<double>(cost.forward.count()) + per_op;
     const double b = whole.backward_ns;
     const double own = share_of_micro_batches(input.residency.micro_batches, devices);

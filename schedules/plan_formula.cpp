@@ -62,8 +62,7 @@ class Iteration {
  public:
   Iteration(const Cluster& cluster, const std::vector<FormulaStage>& formula,
             const Residency& residency, bool activation_transfers)
-      : formula_(formula),
-        chains_(formula.size() + 1),
+      : chains_(formula.size() + 1),
         links_(formula.size()),
         rings_(formula.size(), 0),
         stages_(formula.size()) {
@@ -128,7 +127,6 @@ class Iteration {
     }
   }
 
-  const std::vector<FormulaStage>& formula_;
   std::vector<FlushChain> chains_;  ///< Of each stage, and of nothing.
   std::vector<LinkUse> links_;      ///< Behind each stage.
   std::vector<double> rings_;
@@ -236,8 +234,8 @@ class Loads {
 }  // namespace
 
 Bytes reduced_bytes(const FormulaStage& stage, const Residency& residency) {
-  if (!residency.sharded_optimizer) return stage.gradients;
-  return {(stage.gradients.count + stage.parameters.count + 1) / 2};
+  if (!residency.sharded_optimizer) return stage.reduced;
+  return {(stage.reduced.count + stage.gathered.count + 1) / 2};
 }
 
 double ring_bytes(Bytes bytes, std::uint32_t replicas) {

@@ -26,6 +26,8 @@ struct FormulaStage {
   Bytes parameters;
   Bytes stepped;  ///< Of the parameters; others of its group step the rest.
   Bytes gradients;
+  Bytes gathered;  ///< As of a StageCost,
+  Bytes reduced;   ///< this, too.
   Bytes activation;
   Checkpoints checkpoints;  ///< Where each layer makes its own activations again.
   Bytes crossing;           ///< Behind it; 0 for the last.

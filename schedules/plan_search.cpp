@@ -117,10 +117,11 @@ class Search {
     FormulaStage stage = stage_between(k, j);
     const double both = stage.forward_ns + stage.backward_ns;
     if (both / most_replicas_ > bounds_.period_ns) return;
-    const double update = count(sums_.update[j] - sums_.update[k]);
+    const double before = count(sums_.update_before[j] - sums_.update_before[k]);
+    const double update = count(sums_.update[j] - sums_.update[k]) - before;
     for (std::uint32_t r = 1; r <= most_replicas_; ++r) {
       if (both / r > bounds_.period_ns || !space_.residency.takes(r)) continue;
-      stage.update_ns = update / (space_.residency.sharded_optimizer ? r : 1) + per_op_;
+      stage.update_ns = update / (space_.residency.sharded_optimizer ? r : 1) + before + per_op_;
       const double compute = compute_ns(stage, space_.residency, r) / r;
       const double ring = ring_bytes(reduced_bytes(stage, space_.residency), r);
       const double apart = space_.residency.per_reduction(r);
@@ -177,6 +178,8 @@ class Search {
     stage.parameters = sums_.parameters[j] - sums_.parameters[k];
     stage.stepped = sums_.stepped[j] - sums_.stepped[k];
     stage.gradients = gradient_bytes(stage.parameters, space_.gradient_width);
+    stage.gathered = sums_.reduced[j] - sums_.reduced[k];
+    stage.reduced = gradient_bytes(stage.gathered, space_.gradient_width);
     stage.activation = sums_.activation[j] - sums_.activation[k];
     stage.crossing = sums_.crossing[j];
     stage.entering = sums_.crossing[k];

@@ -61,7 +61,6 @@ void add_sent(const LayerCosts& layer, SentTimes& sum) {
     sum.backward_input += sent_s(layer.backward, sent.backward);
   }
   if (layer.made_again == MadeAgain::all) sum.again += sent_s(layer.forward, sent.forward);
-  sum.update += sent_s(layer.update, sent.update);
 }
 
 }  // namespace
@@ -82,12 +81,17 @@ StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& c
       sum.backward_weight += cost.split ? cost.split->weight.mean : Duration{};
       sum.again += cost.again().mean;
       sum.update += cost.update.mean;
+      sum.update_in_group += cost.update_in_group();
+      if (graph.layer(layer).reduced_elsewhere.count > 0)
+        sum.update_before += cost.update_in_group();
       add_sent(cost, sum.sent);
       sum.parameters += graph.layer(layer).parameters;
       sum.stepped += graph.layer(layer).stepped();
+      sum.gathered += graph.layer(layer).reduced();
       sum.activation += cost.activation;
     }
     sum.gradients = gradient_bytes(sum.parameters, gradient_width);
+    sum.reduced = gradient_bytes(sum.gathered, gradient_width);
     result.stages.push_back(sum);
   }
   std::vector<std::uint32_t> last_used(graph.size(), 0);

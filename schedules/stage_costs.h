@@ -28,7 +28,6 @@ struct SentTimes {
   double backward_input = 0;
   double backward_weight = 0;
   double again = 0;
-  double update = 0;
 };
 
 /// One stage, for one micro-batch.
@@ -40,10 +39,14 @@ struct StageCost {
   Duration backward_weight{};  ///< W.
   Duration again{};            ///< What making activations again takes.
   Duration update{};
-  SentTimes sent;  ///< Of these times.
+  Duration update_in_group{};  ///< Of the update, what is sending within the group,
+  Duration update_before{};    ///< and of that what comes before replicas and copies share it.
+  SentTimes sent;              ///< Of the times before.
   Bytes parameters;
   Bytes stepped;       ///< Of the parameters; others of its group step the rest.
   Bytes gradients;     ///< Of the parameters.
+  Bytes gathered;      ///< Of the parameters, what devices of its copies exchange,
+  Bytes reduced;       ///< and of the gradients: the rest is for others of its group.
   Bytes activation;    ///< Kept from F until B (W where split).
   Checkpoints within;  ///< Of its layers but those whose output only later stages read.
   /// In the order in which the backward makes them; their parts add up to `backward`. Empty = the

@@ -61,7 +61,8 @@ StageCosts Wiring::with_whole_updates(StageCosts costs) const {
     if (add_up) more += (r - 1) * transfer_time(stage.gradients, *add_up);
     if (stash && stashes) more += transfer_time(stage.parameters, *stash);
     const std::int64_t shares = options_.sharded_optimizer ? r : 1;
-    stage.update = Duration{((stage.update + more).count() + shares - 1) / shares};
+    const Duration own = stage.update - stage.update_before + more;
+    stage.update = stage.update_before + Duration{(own.count() + shares - 1) / shares};
     if (costs.slowdowns.empty()) continue;
     for (double& slowed : costs.slowdowns[s].update)
       slowed = (slowed + static_cast<double>(more.count())) / static_cast<double>(shares);
@@ -175,7 +176,9 @@ void Wiring::add_collectives(std::uint32_t stage, const StageCost& cost) {
   std::vector<std::uint32_t> members = graph_.stage_slots[stage];
   if (graph_.members(stage) < 2) return;
   std::sort(members.begin(), members.end());  // slots ascend with the devices
-  const bool levelled = options_.hierarchical && cluster_.levels.size() > 1 &&
+  const bool own_cards = std::any_of(cluster_.levels.begin(), cluster_.levels.end(),
+                                     [](const Level& level) { return level.own_cards; });
+  const bool levelled = options_.hierarchical && cluster_.levels.size() > 1 && !own_cards &&
                         members.size() == cluster_.device_count();
   const auto collective = [&](ActivityKind kind, Bytes bytes) {
     if (graph_.stands_for > 1) return one_hop(kind, members.front(), bytes);
@@ -183,10 +186,10 @@ void Wiring::add_collectives(std::uint32_t stage, const StageCost& cost) {
   };
   const bool sharded = options_.sharded_optimizer;
   const auto kind = sharded ? ActivityKind::reduce_scatter : ActivityKind::all_reduce;
-  if (cost.buckets.empty()) reductions_[stage].push_back(collective(kind, cost.gradients));
+  if (cost.buckets.empty()) reductions_[stage].push_back(collective(kind, cost.reduced));
   for (const GradientBucket& bucket : cost.buckets)
     reductions_[stage].push_back(collective(kind, bucket.bytes));
-  if (sharded) gathers_[stage] = collective(ActivityKind::all_gather, cost.parameters);
+  if (sharded) gathers_[stage] = collective(ActivityKind::all_gather, cost.gathered);
 }
 
 namespace {
@@ -212,12 +215,18 @@ Link worse(const Link& a, const Link& b) {
   return {std::max(a.latency, b.latency), is_slower(b, a) ? b.bandwidth : a.bandwidth};
 }
 
-/// The hops between the copies of a device, in their order.
-template <class Visit>
-void each_hop(DeviceId device, const Cluster& cluster, std::uint32_t copies, Visit&& visit) {
-  const std::uint32_t first = device.value * copies;
-  for (std::uint32_t c = 0; c < copies; ++c)
-    visit(cluster.path({first + c}, {first + (c + 1) % copies}));
+/// The way around the copies of a device, in their order.
+std::vector<Path> ring_of_copies(DeviceId device, const Cluster& cluster, std::uint32_t copies) {
+  std::vector<DeviceId> members;
+  members.reserve(copies);
+  for (std::uint32_t c = 0; c < copies; ++c) members.push_back({device.value * copies + c});
+  return cluster.ring(members);
+}
+
+Link worst_of(const std::vector<Path>& hops) {
+  Link worst;
+  for (const Path& hop : hops) worst = worse(worst, hop.link);
+  return worst;
 }
 
 }  // namespace
@@ -228,16 +237,13 @@ bool copies_are_alike(const PipelineShape& shape, const std::vector<DeviceId>& d
   for (std::uint32_t s = 0; s < shape.stages(); ++s) {
     if (shape.stage_slots[s].size() > 1) return false;
     const DeviceId device = devices[shape.stage_slots[s].front()];
-    Link worst;
-    bool has_cards = false;
-    each_hop(device, cluster, copies, [&](const Path& path) {
-      worst = worse(worst, path.link);
-      has_cards = has_cards || path.out;
-    });
-    bool is_one = false;
-    each_hop(device, cluster, copies,
-             [&](const Path& path) { is_one = is_one || path.link == worst; });
-    if (has_cards || !is_one) return false;
+    const std::vector<Path> hops = ring_of_copies(device, cluster, copies);
+    const Link worst = worst_of(hops);
+    const auto is_worst = [&](const Path& hop) { return hop.link == worst; };
+    const auto has_card = [](const Path& hop) { return hop.out.has_value(); };
+    if (std::any_of(hops.begin(), hops.end(), has_card) ||
+        std::none_of(hops.begin(), hops.end(), is_worst))
+      return false;
     if (s + 1 == shape.stages() || shape.stage_slots[s] == shape.stage_slots[s + 1]) continue;
     const DeviceId next = devices[shape.stage_slots[s + 1].front()];
     const auto path = [&](std::uint32_t copy, DeviceId from, DeviceId to) {
@@ -256,19 +262,22 @@ bool copies_are_alike(const PipelineShape& shape, const std::vector<DeviceId>& d
 Wiring::Collective Wiring::flat(ActivityKind kind, const std::vector<std::uint32_t>& members,
                                 Bytes bytes) {
   const RingShare share = ring_share(kind, bytes, static_cast<std::int64_t>(members.size()));
+  std::vector<DeviceId> devices;
+  devices.reserve(members.size());
+  for (const std::uint32_t member : members) devices.push_back(graph_.devices[member]);
+  const std::vector<Path> ring = cluster_.ring(devices);
   Collective::Phase phase;
   for (std::size_t i = 0; i < members.size(); ++i) {
-    phase.hops.push_back(
-        hop(members[i], members[(i + 1) % members.size()], share.sent, share.steps));
+    phase.hops.push_back(hop(channel(members[i], members[(i + 1) % members.size()]), ring[i].link,
+                             share.sent, share.steps));
   }
   return {kind, {std::move(phase)}, 0};
 }
 
 Wiring::Collective Wiring::one_hop(ActivityKind kind, std::uint32_t slot, Bytes bytes) {
   const std::uint32_t copies = graph_.stands_for;
-  Link worst;
-  each_hop({graph_.devices[slot].value / copies}, cluster_, copies,
-           [&](const Path& path) { worst = worse(worst, path.link); });
+  const Link worst =
+      worst_of(ring_of_copies({graph_.devices[slot].value / copies}, cluster_, copies));
   const auto [found, is_new] =
       channel_index_.try_emplace({slot, slot}, static_cast<std::uint32_t>(graph_.channels.size()));
   if (is_new) graph_.channels.push_back({slot, slot, {worst, std::nullopt, std::nullopt}});

@@ -110,8 +110,9 @@ class Wiring {
                          const std::vector<double> StageSlowdown::*own, Duration again,
                          double work);
   /// The updates of stages with r devices: each adds up the gradients of the r - 1 others, and with
-  /// a sharded optimizer takes 1/r of the time. Those of stages that keep old versions write the
-  /// new one elsewhere: all of them, though at the end of a run nobody needs the old one any more.
+  /// a sharded optimizer takes 1/r of the time, but for what its group sends before. Those of
+  /// stages that keep old versions write the new one elsewhere: all of them, though at the end of a
+  /// run nobody needs the old one any more.
   StageCosts with_whole_updates(StageCosts costs) const;
   void add_boundary(std::uint32_t boundary, Bytes bytes);
   void add_collectives(std::uint32_t stage, const StageCost& cost);

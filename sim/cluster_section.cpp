@@ -52,7 +52,7 @@ class ClusterReader {
                        "devices are groups of GPUs, of one where no layer is shared: leave one of "
                        "the two out");
       }
-    } else if (choice_.gpus_per_server) {
+    } else if (choice_.gpus_per_server && !section_.has("gpus")) {
       section_.error(choice_.gpus_per_server->mark,
                      "cluster.gpus_per_server stands without cluster.gpus",
                      "of devices that are counted, cluster.levels says how they are linked");
@@ -163,8 +163,12 @@ class ClusterReader {
     level.name = fmt::format("level {}", index);
     if (auto name = section.text("name")) level.name = name->value;
     if (auto size = section.count("size")) level.size = static_cast<std::uint32_t>(size->value);
-    if (auto cards = section.choice("cards", "kind of network cards"))
+    if (auto cards = section.choice("cards", "kind of network cards")) {
       level.own_cards = cards->value == "each";
+      if (index == 0)
+        section.error(cards->mark, "the innermost level has no network cards",
+                      "each pair of its devices has a link of its own anyway: leave cards out");
+    }
     level.link = read_link_keys(section);
     section.finish();
     return level;
@@ -193,8 +197,9 @@ ClusterChoice read_cluster_section(SectionReader& section, Diagnostics& problems
   return ClusterReader(section, problems).read();
 }
 
-std::optional<Diagnostic> settle_gpus(ClusterChoice& choice, std::int64_t group) {
+std::optional<Diagnostic> settle_gpus(ClusterChoice& choice, const DeviceGroup& devices_of) {
   if (!choice.gpus) return std::nullopt;
+  const std::int64_t group = devices_of.devices;
   const Marked<std::int64_t>& gpus = *choice.gpus;
   if (gpus.value % group != 0)
     return undivided(gpus, "cluster.gpus", "groups", group,
@@ -212,6 +217,13 @@ std::optional<Diagnostic> settle_gpus(ClusterChoice& choice, std::int64_t group)
   if (per_server) {
     if (gpus.value % *per_server != 0)
       return undivided(gpus, "cluster.gpus", "servers", *per_server, "servers are filled");
+    if (const auto& derived = devices_of.devices_per_server; derived && *derived != *per_server) {
+      return input_error(choice.gpus_per_server->mark,
+                         fmt::format("cluster.gpus_per_server is {}, but the model's group has "
+                                     "devices_per_server {}",
+                                     *per_server, *derived),
+                         "its traffic over link and network was derived for that");
+    }
     if (std::max(group, *per_server) % std::min(group, *per_server) != 0)
       return undivided(*choice.gpus_per_server, "cluster.gpus_per_server", "groups", group,
                        "servers hold several groups, or groups several servers");

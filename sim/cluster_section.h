@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "models/cluster.h"
+#include "models/profile.h"
 #include "models/section_reader.h"
 #include "sim/device_section.h"
 
@@ -33,10 +34,11 @@ struct ClusterChoice {
 /// Reads the section. Adds all that is wrong to `problems`.
 ClusterChoice read_cluster_section(SectionReader& section, Diagnostics& problems);
 
-/// Where `gpus` are given: makes devices of them, groups of `group` each, which are neighbours.
+/// Where `gpus` are given: makes devices of them, groups of neighbours.
 /// Devices of one server have the device's link between each pair of them, others that of its
 /// network, and each GPU a network card of its own; where the section gives a link, all have that.
-/// Errors: GPUs that groups or servers do not divide; a network that is needed and not given.
-std::optional<Diagnostic> settle_gpus(ClusterChoice& choice, std::int64_t group);
+/// Errors: GPUs that groups or servers do not divide; servers of another size than those that the
+/// costs of the group were derived for; a network that is needed and not given.
+std::optional<Diagnostic> settle_gpus(ClusterChoice& choice, const DeviceGroup& group);
 
 }  // namespace plumbline

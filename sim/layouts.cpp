@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "models/quantity.h"
 #include "schedules/generators.h"
@@ -35,7 +36,12 @@ struct Facts {
   bool has_memory = false;
   std::int64_t mini_batch = 1;
   std::int64_t layers = 1;
-  std::int64_t group = 1;                     ///< Of a model that is known by its costs.
+  std::int64_t blocks = 1;  ///< Of them, those that chunks are cut of.
+  std::int64_t group = 1;   ///< Of a model that is known by its costs.
+  /// The smallest micro-batch that is tried, in samples: of a group of devices that of its costs,
+  /// as nobody knows how its members share it.
+  std::int64_t least_batch = 1;
+  bool has_batch = true;                      ///< If not, costs are those of any micro-batch.
   bool selective = false;                     ///< Layers say what costs little to make again.
   std::optional<TransformerOptions> options;  ///< As far as they are given.
   std::shared_ptr<const TransformerShape> shape;
@@ -79,11 +85,15 @@ Facts read_facts(const YamlNode& root, const ModelSection& model, Diagnostics& p
   if (model.transformer) {
     facts.options = model.transformer->options;
     facts.shape = model.transformer->shape;
-    facts.layers = facts.shape->blocks * (facts.options->split_blocks ? 2 : 1) + 2;
+    facts.blocks = facts.shape->blocks * (facts.options->split_blocks ? 2 : 1);
+    facts.layers = facts.blocks + 2;
     facts.selective = true;
   } else {
-    facts.layers = static_cast<std::int64_t>(model.model.graph.size());
+    facts.layers = facts.blocks = static_cast<std::int64_t>(model.model.graph.size());
     facts.group = model.model.profile.group.devices;
+    const std::optional<std::int64_t> held = model.model.profile.measurements.front().batch;
+    facts.has_batch = held || model.batch;
+    if (facts.group > 1 && facts.has_batch) facts.least_batch = held ? *held : model.batch->value;
     for (const Measurement& measurement : model.model.profile.measurements) {
       for (const LayerCosts& layer : measurement.layers)
         facts.selective = facts.selective || layer.selective;
@@ -92,11 +102,10 @@ Facts read_facts(const YamlNode& root, const ModelSection& model, Diagnostics& p
   return facts;
 }
 
-/// A schedule and how many stages each device has.
-struct ScheduleValue {
-  std::string name;  ///< "" = the scenario's.
-  Choice chunks;
-  std::int64_t stages_each = 1;  ///< Of a device: the chunks, whoever says how many.
+/// How many stages each device has, and whether that is a value of its own.
+struct Chunks {
+  Choice value;
+  std::int64_t each = 1;
 };
 
 /// Walks through all values of all open keys of one combination.
@@ -146,7 +155,10 @@ class Enumeration {
 
   /// Tensor, context and expert parallelism: of a model by its config.json on counted GPUs.
   void each_sharing() {
-    if (!facts_.options || !facts_.counts_gpus) return each_plan(facts_.group);
+    if (!facts_.options || !facts_.counts_gpus) {
+      if (facts_.options) batches_ = facts_.options->group_batches();
+      return each_plan(facts_.options ? facts_.options->group() : facts_.group);
+    }
     for (const Choice tensor : tensors()) {
       with("model.tensor_parallel", tensor, [&] {
         const std::int64_t t = tensor.value_or(facts_.options->tensor_parallel);
@@ -211,81 +223,124 @@ class Enumeration {
     return values;
   }
 
-  /// Stages and copies over devices of `group` GPUs.
+  /// Schedules, stages and copies over devices of `group` GPUs.
   void each_plan(std::int64_t group) {
     if (facts_.counts_gpus && facts_.gpus % group != 0) return;
     const std::int64_t devices = facts_.counts_gpus ? facts_.gpus / group : facts_.gpus;
-    for (const ScheduleValue& schedule : schedules()) {
-      with_schedule(schedule, [&] {
-        for (const Choice depth : depths(devices, schedule)) {
-          if (depth && *depth == 1 && schedule.stages_each > 1) continue;  // no turns to take
-          const Choice stages = depth ? Choice(*depth * schedule.stages_each) : std::nullopt;
-          if (stages && *stages > facts_.layers) continue;
-          with("plan.stages", stages,
-               [&] { each_recomputation(depth ? Choice(devices / *depth) : std::nullopt); });
-        }
+    if (!is_open("schedule.name")) return each_depth(devices, given_rule());
+    for (const char* name : {"1f1b", "interleaved-1f1b", "data-parallel"}) {
+      const ScheduleRule* const rule = find_schedule_rule(name);
+      if (rule->whole_model && !takes_whole_model()) continue;
+      with("schedule.name", name, [&] { each_depth(devices, rule); });
+    }
+  }
+
+  /// Devices of a copy: what the plan gives decides them, else what divides the devices.
+  void each_depth(std::int64_t devices, const ScheduleRule* rule) {
+    rule_ = rule;
+    if (plan_is_fixed()) {
+      const bool whole = rule && rule->whole_model;
+      const Choice copies = whole ? Choice(devices) : given_count("plan.data_parallel");
+      return each_chunks(rule, 0, [&](const Chunks&) { each_recomputation(copies); });
+    }
+    if (const Choice stages = given_stages()) {
+      return each_chunks(rule, 0, [&](const Chunks& chunks) {
+        const std::int64_t depth = *stages / chunks.each;
+        if (*stages % chunks.each == 0 && devices % depth == 0 && takes_turns(depth, chunks))
+          each_recomputation(devices / depth);
+      });
+    }
+    for (const Choice depth : divisors(devices, facts_.layers)) {
+      each_chunks(rule, *depth, [&](const Chunks& chunks) {
+        const std::int64_t stages = *depth * chunks.each;
+        if (stages > facts_.layers || !takes_turns(*depth, chunks)) return;
+        with("plan.stages", Choice(stages), [&] { each_recomputation(devices / *depth); });
       });
     }
   }
 
-  std::vector<ScheduleValue> schedules() const {
-    if (!is_open("schedule.name")) return with_chunks("", given_rule());
-    std::vector<ScheduleValue> values;
-    for (const char* name : {"1f1b", "interleaved-1f1b"}) {
-      const auto more = with_chunks(name, find_schedule_rule(name));
-      values.insert(values.end(), more.begin(), more.end());
-    }
-    return values;
+  /// Chunks of one device alone have nobody to take turns with.
+  static bool takes_turns(std::int64_t depth, const Chunks& chunks) {
+    return depth > 1 || chunks.each == 1;
   }
 
-  std::vector<ScheduleValue> with_chunks(const std::string& name, const ScheduleRule* rule) const {
-    const ChunkRule* const chunks = rule && rule->chunks ? &*rule->chunks : nullptr;
-    if (!chunks) return {{name, std::nullopt, 1}};
-    if (!is_open("schedule.chunks")) return {{name, std::nullopt, given_chunks()}};
-    if (chunks->least_chunks == chunks->most_chunks)
-      return {{name, std::nullopt, chunks->most_chunks}};
-    std::vector<ScheduleValue> values;
-    for (const std::int64_t count : {2, 4, 8}) {
-      if (count >= chunks->least_chunks && count <= chunks->most_chunks)
-        values.push_back({name, count, count});
-    }
-    return values;
-  }
-
-  std::int64_t given_chunks() const {
-    const auto count = parse_count(value_at(root_, "schedule.chunks")->text);
-    return std::max<std::int64_t>(count.value.value_or(1), 1);  // what is wrong is told
-  }
-
+  /// Of `depth` devices in a row; 0 = however many.
   template <class Inside>
-  void with_schedule(const ScheduleValue& schedule, Inside&& inside) {
-    const auto chunks = [&] { with("schedule.chunks", schedule.chunks, inside); };
-    if (schedule.name.empty()) {
-      chunks();
-    } else {
-      with("schedule.name", schedule.name, chunks);
-    }
+  void each_chunks(const ScheduleRule* rule, std::int64_t depth, Inside&& inside) {
+    for (const Chunks& chunks : chunks_of(rule, depth))
+      with("schedule.chunks", chunks.value, [&] { inside(chunks); });
   }
 
-  /// Devices of a copy. What the plan gives decides them.
-  std::vector<Choice> depths(std::int64_t devices, const ScheduleValue& schedule) const {
-    for (const char* key : {"plan.stages", "plan.replicas", "plan.devices"}) {
-      if (!is_open(key)) return {std::nullopt};
+  /// 2, 4 and 8, and what cuts the blocks of each device evenly.
+  std::vector<Chunks> chunks_of(const ScheduleRule* rule, std::int64_t depth) const {
+    const ChunkRule* const chunks = rule && rule->chunks ? &*rule->chunks : nullptr;
+    if (const Choice given = given_count("schedule.chunks")) {
+      const bool fits =
+          chunks ? *given >= chunks->least_chunks && *given <= chunks->most_chunks : *given == 1;
+      if (!fits && is_open("schedule.name")) return {};
+      return {{std::nullopt, chunks ? *given : 1}};
     }
-    if (!is_open("plan.data_parallel") && !fills()) return {std::nullopt};
+    if (!chunks) return {{std::nullopt, 1}};
+    if (chunks->least_chunks == chunks->most_chunks) return {{std::nullopt, chunks->most_chunks}};
+    std::set<std::int64_t> counts = {2, 4, 8};
+    if (depth > 0 && facts_.blocks % depth == 0) {
+      for (const Choice count : divisors(facts_.blocks / depth, chunks->most_chunks))
+        counts.insert(*count);
+    }
+    std::vector<Chunks> values;
+    for (const std::int64_t count : counts) {
+      if (count > 1 && count >= chunks->least_chunks && count <= chunks->most_chunks)
+        values.push_back({count, count});
+    }
+    return values;
+  }
+
+  /// Whether pipelines are copied: not where updates come without a flush, or a planner replicates
+  /// stages.
+  bool makes_copies() const {
     const YamlNode* partition = value_at(root_, "plan.partition");
-    if (partition && partition->kind == YamlNode::Kind::sequence) return {std::nullopt};
-    if (schedule.name.empty() && given_rule() && given_rule()->whole_model) return {std::nullopt};
-    return divisors(devices, facts_.layers);
+    if (partition && partition->text == "pipedream") return false;
+    return !rule_ || (!rule_->asynchronous && !rule_->whole_model);
+  }
+
+  /// Whether the plan leaves one stage on every device possible.
+  bool takes_whole_model() const {
+    for (const char* key : {"plan.replicas", "plan.devices", "plan.partition"}) {
+      if (!is_open(key)) return false;
+    }
+    return is_open("plan.data_parallel") && given_count("plan.stages").value_or(1) == 1;
+  }
+
+  /// Whether something other than the number of stages decides the devices of a copy.
+  bool plan_is_fixed() const {
+    return !makes_copies() || !is_open("plan.replicas") || !is_open("plan.devices") ||
+           (!is_open("plan.data_parallel") && !fills());
+  }
+
+  /// The number of stages, or of those that a partition is written out for.
+  Choice given_stages() const {
+    const YamlNode* partition = value_at(root_, "plan.partition");
+    if (partition && !partition->items.empty())
+      return static_cast<std::int64_t>(partition->items.size());
+    return given_count("plan.stages");
+  }
+
+  /// A count that stands there, if it can be one; what is wrong is told by its reader.
+  Choice given_count(std::string_view key) const {
+    const YamlNode* node = value_at(root_, key);
+    if (!node) return std::nullopt;
+    const auto count = parse_count(node->text);
+    return count.value && *count.value >= 1 ? Choice(*count.value) : std::nullopt;
   }
 
   void each_recomputation(Choice copies) {
     if (!is_open("schedule.recompute") || !facts_.has_memory) return add_family(copies);
-    std::vector<std::string> kinds = {"layers"};
-    if (facts_.selective) kinds.insert(kinds.begin(), "selective");
+    std::vector<std::string> kinds = {"none"};
+    if (facts_.selective) kinds.emplace_back("selective");
+    kinds.emplace_back("layers");
     for (const std::string& kind : kinds) {
       with("schedule.recompute", kind, [&] {
-        if (!is_open("schedule.recompute_layers")) return add_family(copies);
+        if (kind == "none" || !is_open("schedule.recompute_layers")) return add_family(copies);
         overrides_.emplace_back("schedule.recompute_layers=fit");
         add_family(copies);
         overrides_.pop_back();
@@ -297,15 +352,18 @@ class Enumeration {
   void add_family(Choice copies) {
     LayoutFamily family;
     family.overrides = overrides_;
-    if (is_open("plan.data_parallel")) family.overrides.emplace_back("plan.data_parallel=fill");
+    if (is_open("plan.data_parallel") && makes_copies())
+      family.overrides.emplace_back("plan.data_parallel=fill");
     if (is_open("plan.partition")) family.overrides.emplace_back("plan.partition=balanced");
     if (is_open("training.micro_batch_size") && is_open("schedule.micro_batches")) {
-      note_open("training.micro_batch_size");
-      const std::int64_t each = batches_ * copies.value_or(1);
+      const std::int64_t least = batches_ * facts_.least_batch;
+      const std::int64_t each = least * copies.value_or(1);
       for (std::int64_t size = 1; size * each <= facts_.mini_batch; size *= 2) {
         if (facts_.mini_batch % (size * each) == 0)
-          family.micro_batch_sizes.push_back(size * batches_);
+          family.micro_batch_sizes.push_back(size * least);
+        if (!facts_.has_batch) break;
       }
+      if (facts_.has_batch) note_open("training.micro_batch_size");
       if (family.micro_batch_sizes.empty()) return;
     }
     space_.families.push_back(std::move(family));
@@ -314,7 +372,8 @@ class Enumeration {
   const YamlNode& root_;
   Facts facts_;
   std::vector<std::string> overrides_;
-  std::int64_t batches_ = 1;  ///< Micro-batches that a group trains at a time.
+  const ScheduleRule* rule_ = nullptr;  ///< That is being enumerated; null where it is unknown.
+  std::int64_t batches_ = 1;            ///< Micro-batches that a group trains at a time.
   LayoutSpace space_;
 };
 

@@ -40,10 +40,13 @@ struct LayoutSpace {
 /// one is left to its reader. Sharing is searched of a model by its config.json where GPUs are
 /// counted: divisors of the GPUs, tensor parallelism within a server, context parallelism down to
 /// 1024 tokens on each. Stages: divisors of the devices; copies fill them. 1f1b and
-/// interleaved-1f1b with 2, 4 and 8 chunks, unless a schedule is given. Micro-batches of 1, 2, 4,
-/// ... samples. Recomputation, where the memory is known, of as few layers as fit, selective or
-/// whole. `overrides` stand first in those of each family. Errors: no devices, no mini-batch size,
-/// a file in the place of a plan or a schedule.
+/// interleaved-1f1b with 2, 4 and 8 chunks and those that cut the blocks of each device evenly, and
+/// data-parallel,
+/// unless a schedule is given. Micro-batches of 1, 2, 4, ... samples, in multiples of the costs'
+/// where these are of a group, and of one sample where they know no batch. Recomputation, where the
+/// memory is known: none, or of as few layers as fit, selective or whole. `overrides` stand first
+/// in those of each family. Errors: no devices, no mini-batch size, a file in the place of a plan
+/// or a schedule.
 Result<LayoutSpace> layout_space(const YamlNode& root, const ModelSection& model,
                                  std::vector<std::string> overrides);
 

@@ -115,20 +115,23 @@ std::optional<double> model_flops_of(const Scenario& scenario, const Pipeline& p
   return *flops * pipeline.copies * scenario.schedule.micro_batches;
 }
 
-/// What an op of a stage sends within groups, in seconds; of an update the share of its time.
-double sent_by(const StageCost& stage, ActivityKind kind, bool recomputes) {
+/// What an op of a stage sends within groups, in seconds.
+/// `sharers` share an update.
+double sent_by(const StageCost& stage, ActivityKind kind, bool recomputes, double sharers) {
   const double again = recomputes ? stage.sent.again : 0;
   switch (kind) {
     case ActivityKind::forward:
       return stage.sent.forward;
     case ActivityKind::backward:
+    case ActivityKind::backward_part:
       return stage.sent.backward + again;
     case ActivityKind::backward_input:
       return stage.sent.backward_input + again;
     case ActivityKind::backward_weight:
       return stage.sent.backward_weight;
     case ActivityKind::update:
-      return stage.update.count() > 0 ? stage.sent.update / seconds(stage.update) : 0;
+      return seconds(stage.update_before) +
+             seconds(stage.update_in_group - stage.update_before) / sharers;
     default:
       return 0;
   }
@@ -140,23 +143,21 @@ std::optional<double> sent_in_groups_of(const Scenario& scenario, const Pipeline
                                         const OpGraph& graph) {
   const std::vector<StageCost>& stages = pipeline.costs.stages;
   const bool any = std::any_of(stages.begin(), stages.end(), [](const StageCost& stage) {
-    return stage.sent.forward + stage.sent.backward + stage.sent.update > 0;
+    return stage.sent.forward + stage.sent.backward + seconds(stage.update_in_group) > 0;
   });
   if (!any) return std::nullopt;
   const bool recomputes = scenario.schedule.recompute.kind != Recompute::none;
   double sum_s = 0;
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
     const std::uint32_t stage = graph.activities[node].stage.value;
-    ActivityKind kind = graph.activities[node].kind;
+    const ActivityKind kind = graph.activities[node].kind;
     if (!is_compute(kind)) continue;
-    if (kind == ActivityKind::backward_part) kind = ActivityKind::backward;
-    const double sent = sent_by(stages[stage], kind, recomputes);
-    const Duration hold = graph.cost(node).hold;
-    if (kind == ActivityKind::update) {
-      sum_s += sent * seconds(hold - scenario.overheads.per_op);
-    } else if (const Duration whole = time_of(graph, stage, kind); whole.count() > 0) {
-      sum_s += sent * seconds(hold) / seconds(whole);
-    }
+    const Duration whole =
+        time_of(graph, stage, kind == ActivityKind::backward_part ? ActivityKind::backward : kind);
+    if (whole.count() == 0) continue;
+    const double sharers = scenario.sharded_optimizer ? graph.members(stage) : 1;
+    sum_s += sent_by(stages[stage], kind, recomputes, sharers) * seconds(graph.cost(node).hold) /
+             seconds(whole);
   }
   return sum_s;
 }

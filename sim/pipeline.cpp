@@ -157,7 +157,7 @@ std::vector<GradientBucket> gradient_buckets(const LayerGraph& graph,
     if (buckets.back().bytes >= size) buckets.emplace_back();
     buckets.back().again += costs[layer->value].again().mean;
     buckets.back().backward += costs[layer->value].backward.mean;
-    parameters += graph.layer(*layer).parameters;
+    parameters += graph.layer(*layer).reduced();
     buckets.back().bytes += gradient_bytes(parameters, gradient_width) - gradients;
     gradients = gradient_bytes(parameters, gradient_width);
   }

@@ -351,22 +351,21 @@ Result<std::int64_t> copies_that_fill(const Scenario& scenario) {
   const ScheduleChoice& choice = scenario.schedule;
   const Mark& mark = plan.data_parallel.mark;
   std::int64_t each = 0;  // devices of one copy
-  if (choice.file) {
-    each = static_cast<std::int64_t>(choice.file->lists.size());
-  } else if (plan.devices) {
+  if (plan.devices) {
     for (const auto& of_stage : plan.devices->value) {
       for (const std::int64_t device : of_stage) each = std::max(each, device + 1);
     }
-  } else if (plan.replicas) {
+  } else if (choice.file) {
+    each = static_cast<std::int64_t>(choice.file->lists.size());
+  } else if (plan.replicas && !choice.chunk_rule()) {
     each =
         std::accumulate(plan.replicas->value.begin(), plan.replicas->value.end(), std::int64_t{0});
-  } else if (plan.stages || plan.written_stages()) {
-    each = stage_count(scenario);
+  } else if (plan.stages || plan.written_stages() || plan.replicas) {
+    each = std::max(stage_count(scenario) / choice.chunks, 1U);
   } else {
     return input_error(mark, "plan.data_parallel is 'fill', but the number of stages is not given",
                        "plan.stages, or a partition that is written out");
   }
-  if (choice.chunk_rule()) each = std::max<std::int64_t>(each / choice.chunks, 1);
   const std::int64_t devices = scenario.cluster.device_count();
   if (each > devices || devices % each != 0) {
     return input_error(mark,

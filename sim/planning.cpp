@@ -48,6 +48,14 @@ std::optional<Diagnostic> refuse_scenario(const Scenario& scenario) {
                        "a planned partition does not go with schedule.slices",
                        "its formula knows whole micro-batches; take partition: balanced");
   }
+  const std::vector<Level>& levels = scenario.cluster.levels;
+  if (std::any_of(levels.begin(), levels.end(),
+                  [](const Level& level) { return level.own_cards; })) {
+    return input_error(scenario.cluster_mark,
+                       "a planned partition does not go with network cards of each device",
+                       "the planner knows one card a group, cards: shared; or take partition: "
+                       "balanced, and plumbline search for all the rest");
+  }
   if (scenario.copies > 1) {
     return input_error(scenario.plan.data_parallel.mark,
                        "a planned partition does not go with plan.data_parallel above 1",

@@ -219,8 +219,12 @@ class ScenarioReader {
                      "the one is split into so many micro-batches, or into some of this size: "
                      "leave one of the three out");
     }
-    if (auto factor = section->real("optimizer_state")) scenario_.optimizer_state = factor->value;
+    if (auto factor = section->real("optimizer_state")) {
+      scenario_.optimizer_state = factor->value;
+      optimizer_given_ = true;
+    }
     if (auto width = section->real("gradients")) {
+      gradients_given_ = true;
       scenario_.gradient_width = width->value;
       scenario_.gradient_mark = width->mark;
     }
@@ -254,8 +258,8 @@ class ScenarioReader {
 
   /// How many devices there are, where GPUs are given, and what links them.
   void settle_cluster() {
-    const std::int64_t group =
-        transformer_ ? transformer_->group() : scenario_.model.profile.group.devices;
+    DeviceGroup group = scenario_.model.profile.group;
+    if (transformer_) group.devices = transformer_->group();
     if (auto refused = settle_gpus(cluster_, group)) return problems_.push_back(*refused);
     scenario_.cluster = cluster_.cluster;
     scenario_.cluster_given = cluster_.given;
@@ -284,6 +288,10 @@ class ScenarioReader {
           "the update that they give, if any");
     }
     if (scenario_.sharded_optimizer) model.graph.share_steps(group.replicas());
+    // In either order a group and the copies send as much, if they share the optimizer: the copies
+    // first where the group is no nearer, as their rings need not wait for the flush.
+    if (!scenario_.sharded_optimizer || !group.spans_servers())
+      model.graph.share_reductions(group.replicas());
   }
 
   /// What layers make again where each says it for itself.
@@ -410,6 +418,25 @@ class ScenarioReader {
                       size - rest + parts, by_count && scenario_.copies > 1 ? ": " + what : ""));
   }
 
+  /// Notes on keys without which a transformer looks smaller or faster than it trains.
+  void note_what_is_forgotten() {
+    if (!optimizer_given_)
+      scenario_.notes.emplace_back(
+          "training.optimizer_state is not given: no optimizer state is counted (of Adam in mixed "
+          "precision 6 bytes for each byte of bf16 weights)");
+    if (!gradients_given_)
+      scenario_.notes.emplace_back(
+          "training.gradients is not given: gradients take as much as the weights (in fp32 beside "
+          "bf16 weights 2)");
+    constexpr std::int64_t usual_server = 8;
+    if (cluster_.gpus && cluster_.gpus->value > usual_server && !cluster_.gpus_per_server &&
+        !cluster_.link_given) {
+      scenario_.notes.push_back(fmt::format(
+          "cluster.gpus_per_server is not given: all {} GPUs are taken to share one server",
+          cluster_.gpus->value));
+    }
+  }
+
   /// The layers of a model that is known by its shape, for this micro-batch on these servers.
   void derive_layers() {
     if (!transformer_) return;
@@ -419,6 +446,7 @@ class ScenarioReader {
                               micro_batch_size_->mark, scenario_.notes);
     if (keep(model, problems_)) scenario_.model = *std::move(model);
     scenario_.transformer = transformer_->options;
+    note_what_is_forgotten();
   }
 
   /// `data-parallel`: one stage, and a copy of it on every device.
@@ -554,6 +582,8 @@ class ScenarioReader {
   std::optional<Marked<std::int64_t>> micro_batch_size_;
   std::optional<Marked<std::int64_t>> mini_batch_size_;
   bool micro_batches_given_ = false;
+  bool optimizer_given_ = false;
+  bool gradients_given_ = false;
   ClusterChoice cluster_;
   std::optional<TransformerChoice> transformer_;
   std::optional<Mark> measured_overhead_;

@@ -25,16 +25,27 @@ std::optional<Diagnostics> override_all(YamlNode& root, const std::vector<std::s
   return std::nullopt;
 }
 
+bool is_layout_key(const std::string& key) {
+  const std::vector<std::string>& keys = layout_keys();
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+/// Whether `text` sets the key at `path`, or all of a section that it is in.
+bool sets(const std::string& text, const std::string& path) {
+  const std::string key = text.substr(0, text.find('='));
+  return path == key || path.starts_with(key + '.');
+}
+
 /// Without what takes a key out that is set later on.
 std::vector<std::string> without_undone(std::vector<std::string> overrides) {
   std::vector<std::string> kept;
   for (std::size_t i = 0; i < overrides.size(); ++i) {
     const std::size_t equals = overrides[i].find('=');
-    const bool undone = overrides[i].substr(equals) == "=null" &&
-                        std::any_of(overrides.begin() + static_cast<std::ptrdiff_t>(i) + 1,
-                                    overrides.end(), [&](const std::string& later) {
-                                      return later.starts_with(overrides[i].substr(0, equals + 1));
-                                    });
+    const std::string key = overrides[i].substr(0, equals);
+    const bool undone =
+        overrides[i].substr(equals) == "=null" &&
+        std::any_of(overrides.begin() + static_cast<std::ptrdiff_t>(i) + 1, overrides.end(),
+                    [&](const std::string& later) { return sets(later, key); });
     if (!undone) kept.push_back(std::move(overrides[i]));
   }
   return kept;
@@ -72,6 +83,7 @@ void describe(Layout& layout, const Scenario& scenario, const Outcome& outcome) 
     layout.context = options->context_parallel;
     layout.expert = options->expert_parallel;
     layout.sequence = options->sequence;
+    layout.batches = options->group_batches();
   }
   layout.stages = static_cast<std::int64_t>(outcome.pipeline.partition.stages.size());
   layout.chunks = scenario.schedule.chunks;
@@ -109,21 +121,27 @@ Result<Search> Search::make(YamlNode root, const std::vector<std::string>& argum
 
   auto all = combinations(arguments);
   if (!all) return all.problems();
+  const std::vector<std::vector<std::string>> varying = varying_overrides(*all);
+  for (const std::string& text : varying.front()) {
+    std::string key = text.substr(0, text.find('='));
+    if (!is_layout_key(key)) search.varied_keys_.push_back(std::move(key));
+  }
 
   // What is taken out of the scenario.
   std::vector<std::string> taken_out;
   if (free) {
-    auto scenario = search.read_as_it_stands(all->front());
-    if (!scenario) return scenario.problems();
     for (const std::string& key : layout_keys()) {
       if (value_at(search.root_, key)) taken_out.push_back(key + "=null");
     }
-    if (!value_at(search.root_, "training.mini_batch_size")) {
+    auto scenario = search.read_as_it_stands(all->front());
+    if (!scenario && !value_at(search.root_, "training.mini_batch_size"))
+      return scenario.problems();
+    if (scenario && !value_at(search.root_, "training.mini_batch_size")) {
       taken_out.push_back(fmt::format(
           "training.mini_batch_size={}",
           scenario->copies * scenario->schedule.micro_batches * scenario->micro_batch_size));
     }
-    search.as_it_stands_ = *std::move(scenario);
+    if (scenario) search.as_it_stands_ = *std::move(scenario);
   }
 
   // What the arguments say, and what that leaves open.
@@ -136,29 +154,49 @@ Result<Search> Search::make(YamlNode root, const std::vector<std::string>& argum
   }
   if (search.families_.empty())
     return input_error({search.root_.mark.source}, "there is no layout that the numbers divide",
-                       "training.mini_batch_size is a multiple of the copies' micro-batches, and "
-                       "devices are filled by copies of the pipeline");
+                       "copies of the pipeline fill the GPUs, groups of which share layers, and "
+                       "their micro-batches divide training.mini_batch_size");
   if (search.open_keys_.empty())
     return input_error({search.root_.mark.source},
                        "the scenario leaves nothing open that a search could choose",
                        "--free searches the keys of the layout that it gives, too");
+  if (Diagnostics problems = search.read_any(); !problems.empty()) return problems;
   return search;
 }
 
 Result<Scenario> Search::read_as_it_stands(const std::vector<std::string>& overrides) const {
   YamlNode root = root_;
-  std::vector<std::string> others;  // the layout is the file's
+  std::vector<std::string> others;  // the layout, and the mini-batch, are the file's
   for (const std::string& text : overrides) {
-    const std::vector<std::string>& keys = layout_keys();
-    const bool is_layout = std::any_of(keys.begin(), keys.end(), [&](const std::string& key) {
-      return text.starts_with(key + '=');
-    });
-    if (!is_layout) others.push_back(text);
+    const std::string key = text.substr(0, text.find('='));
+    if (!is_layout_key(key) && key != "plan" && key != "schedule" &&
+        key != "training.mini_batch_size")
+      others.push_back(text);
   }
   if (auto wrong = override_all(root, others)) return *wrong;
   auto scenario = read_scenario_tree(root);
   if (!scenario) return scenario;
   return settle_plan(*std::move(scenario));
+}
+
+Diagnostics Search::read_any() {
+  constexpr std::size_t most_probed = 1000;
+  Diagnostics everywhere;
+  for (std::size_t i = 0; i < std::min(families_.size(), most_probed); ++i) {
+    const auto scenario = read(layout_of(families_[i], 0), {});
+    if (scenario) {
+      notes_ = scenario->notes;
+      return {};
+    }
+    if (i == 0) everywhere = scenario.problems();
+    std::erase_if(everywhere, [&](const Diagnostic& problem) {
+      return std::none_of(
+          scenario.problems().begin(), scenario.problems().end(),
+          [&](const Diagnostic& other) { return other.message == problem.message; });
+    });
+    if (everywhere.empty()) return {};
+  }
+  return everywhere;
 }
 
 std::optional<Diagnostics> Search::add_families(std::size_t index) {
@@ -191,27 +229,37 @@ std::optional<Diagnostics> Search::add_families(std::size_t index) {
   return std::nullopt;
 }
 
-Result<Scenario> Search::scenario(const Layout& layout,
-                                  const std::vector<std::string>& more) const {
+Result<Scenario> Search::read(const Layout& layout, const std::vector<std::string>& more) const {
   const Combination& combination = combinations_[layout.combination];
   YamlNode root = combination.root;
   for (const auto* overrides : {&layout.overrides, &more}) {
     if (auto wrong = override_all(root, *overrides)) return *wrong;
   }
-  auto scenario = read_scenario_tree(root, combination.model.get());
+  return read_scenario_tree(root, combination.model.get());
+}
+
+Result<Scenario> Search::scenario(const Layout& layout,
+                                  const std::vector<std::string>& more) const {
+  auto scenario = read(layout, more);
   if (!scenario) return scenario;
   return settle_plan(*std::move(scenario));
+}
+
+Layout Search::layout_of(const LayoutFamily& family, std::size_t index) const {
+  Layout layout;
+  layout.combination = family.combination;
+  layout.overrides = family.overrides;
+  if (!family.micro_batch_sizes.empty())
+    layout.overrides.push_back(
+        fmt::format("training.micro_batch_size={}", family.micro_batch_sizes[index]));
+  layout.overrides = without_undone(std::move(layout.overrides));
+  return layout;
 }
 
 SearchRow Search::predict_layout(const LayoutFamily& family, std::size_t index) const {
   SearchRow found;
   found.row.point = family.first + index;
-  found.layout.combination = family.combination;
-  found.layout.overrides = family.overrides;
-  if (!family.micro_batch_sizes.empty())
-    found.layout.overrides.push_back(
-        fmt::format("training.micro_batch_size={}", family.micro_batch_sizes[index]));
-  found.layout.overrides = without_undone(std::move(found.layout.overrides));
+  found.layout = layout_of(family, index);
   const auto refuse = [&](const Diagnostics& problems) {
     found.row.reason = problems.front().message;
     return std::move(found);
@@ -227,9 +275,10 @@ SearchRow Search::predict_layout(const LayoutFamily& family, std::size_t index) 
   return found;
 }
 
-FamilyResult Search::evaluate(const LayoutFamily& family) const {
+FamilyResult Search::evaluate(const LayoutFamily& family, const std::atomic<bool>* stop) const {
   FamilyResult result;
   for (std::size_t i = 0; i < family.layouts(); ++i) {
+    if (stop && *stop) break;
     result.rows.push_back(predict_layout(family, i));
     const SweepRow& row = result.rows.back().row;
     if (!row.numbers || row.feasible()) continue;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@ struct Layout {
   std::int64_t tensor = 1;             ///< GPUs that share each layer,
   std::int64_t context = 1;            ///< of such groups, those that share each sample,
   std::int64_t expert = 1;             ///< and GPUs that share experts.
+  std::int64_t batches = 1;            ///< Of a group, micro-batches that it trains at a time.
   std::int64_t stages = 1;             ///< Of the pipeline; several a device with chunks.
   std::int64_t chunks = 1;
   std::int64_t copies = 1;
@@ -27,7 +29,7 @@ struct Layout {
   std::int64_t micro_batch_size = 1;
   std::int64_t micro_batches = 1;
   std::int64_t sequence = 0;  ///< Tokens of a sample; 0 = unknown.
-  std::string made_again;     ///< "none", "selective", "layers, 12 of 80".
+  std::string made_again;     ///< "none", "selective", "layers 12/80".
 
   friend bool operator==(const Layout&, const Layout&) = default;
 };
@@ -64,9 +66,14 @@ class Search {
   /// The keys that are searched, in the order in which they are written.
   const std::vector<std::string>& open_keys() const { return open_keys_; }
 
+  /// Keys beside those of a layout that the arguments give several values.
+  const std::vector<std::string>& varied_keys() const { return varied_keys_; }
+  /// What reading the scenario had to say, whatever the layout.
+  const std::vector<std::string>& notes() const { return notes_; }
+
   /// Predicts the layouts of a family, up to the first that does not fit: those with larger
-  /// micro-batches hold at least as much.
-  FamilyResult evaluate(const LayoutFamily& family) const;
+  /// micro-batches hold at least as much. Once `stop` is set no further one.
+  FamilyResult evaluate(const LayoutFamily& family, const std::atomic<bool>* stop = nullptr) const;
 
   /// The scenario as it was before `free` took its layout out, under the first values of the other
   /// arguments; nothing without that.
@@ -87,6 +94,12 @@ class Search {
   /// Under those of the overrides that are of no key of a layout.
   Result<Scenario> read_as_it_stands(const std::vector<std::string>& overrides) const;
   std::optional<Diagnostics> add_families(std::size_t combination);
+  Layout layout_of(const LayoutFamily& family, std::size_t index) const;
+  /// As it is written, its plan not settled.
+  Result<Scenario> read(const Layout& layout, const std::vector<std::string>& more) const;
+  /// What is wrong with every layout, whatever values the open keys have. Where one can be read,
+  /// nothing, and its notes are kept.
+  Diagnostics read_any();
   SearchRow predict_layout(const LayoutFamily& family, std::size_t index) const;
 
   YamlNode root_;
@@ -95,6 +108,8 @@ class Search {
   std::vector<Combination> combinations_;
   std::vector<LayoutFamily> families_;
   std::vector<std::string> open_keys_;
+  std::vector<std::string> varied_keys_;
+  std::vector<std::string> notes_;
   std::uint64_t layouts_ = 0;
 };
 

@@ -21,60 +21,58 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A column of a layout: its name in tables and in data.
+/// A column of a layout: its name in tables, in data and in a scenario.
 struct LayoutColumn {
   const char* title;
   const char* key;
+  const char* path;  ///< "" = no key of its own.
   std::function<std::string(const Layout&)> text;
   std::string usual;  ///< Where all rows have that, tables do without the column.
 };
 
 template <class Member>
-LayoutColumn count_column(const char* title, const char* key, Member member, std::string usual) {
-  return {title, key, [member](const Layout& layout) { return fmt::format("{}", layout.*member); },
+LayoutColumn plain(const char* title, const char* key, const char* path, Member member,
+                   std::string usual = "") {
+  return {title, key, path,
+          [member](const Layout& layout) { return fmt::format("{}", layout.*member); },
           std::move(usual)};
 }
 
 const std::vector<LayoutColumn>& layout_columns() {
   static const std::vector<LayoutColumn> columns = {
-      count_column("tensor", "tensor_parallel", &Layout::tensor, "1"),
-      count_column("context", "context_parallel", &Layout::context, "1"),
-      count_column("expert", "expert_parallel", &Layout::expert, "1"),
-      count_column("stages", "stages", &Layout::stages, ""),
-      count_column("copies", "data_parallel", &Layout::copies, ""),
-      count_column("schedule", "schedule", &Layout::schedule, ""),
-      count_column("chunks", "chunks", &Layout::chunks, "1"),
-      count_column("micro-batch", "micro_batch_size", &Layout::micro_batch_size, ""),
-      count_column("micro-batches", "micro_batches", &Layout::micro_batches, ""),
-      count_column("made again", "made_again", &Layout::made_again, "none")};
+      plain("tensor", "tensor_parallel", "model.tensor_parallel", &Layout::tensor, "1"),
+      plain("context", "context_parallel", "model.context_parallel", &Layout::context, "1"),
+      plain("expert", "expert_parallel", "model.expert_parallel", &Layout::expert, "1"),
+      {"pipeline", "pipeline_parallel", "",
+       [](const Layout& layout) { return std::to_string(layout.stages / layout.chunks); }, ""},
+      plain("chunks", "chunks", "schedule.chunks", &Layout::chunks, "1"),
+      plain("copies", "data_parallel", "plan.data_parallel", &Layout::copies),
+      plain("schedule", "schedule", "schedule.name", &Layout::schedule),
+      {"micro-batch", "micro_batch_size", "training.micro_batch_size",
+       [](const Layout& layout) {
+         return layout.batches > 1 ? fmt::format("{} x {}", layout.batches,
+                                                 layout.micro_batch_size / layout.batches)
+                                   : std::to_string(layout.micro_batch_size);
+       },
+       ""},
+      plain("micro-batches", "micro_batches", "schedule.micro_batches", &Layout::micro_batches),
+      plain("made again", "made_again", "schedule.recompute", &Layout::made_again, "none")};
   return columns;
+}
+
+/// The column of this title, key or path; null where there is none. Stages are told by a key, too.
+const LayoutColumn* find_column(std::string_view name) {
+  static const LayoutColumn stages = plain("stages", "stages", "plan.stages", &Layout::stages);
+  if (name == stages.key || name == stages.path) return &stages;
+  for (const LayoutColumn& column : layout_columns()) {
+    if (name == column.title || name == column.key || name == column.path) return &column;
+  }
+  return nullptr;
 }
 
 /// The lacking bytes of a row that does not fit.
 std::int64_t shortage_of(const SearchRow& row) {
   return row.row.numbers->peak_memory_bytes - *row.row.numbers->memory_limit_bytes;
-}
-
-/// What of the arguments' values differs between the rows: the keys.
-std::vector<std::string> other_axes(const SearchReport& report) {
-  std::map<std::string, std::vector<std::string>> values;
-  std::vector<std::string> keys;
-  for (const SearchRow& row : report.rows) {
-    for (const std::string& text : row.layout.overrides) {
-      const std::string key = text.substr(0, text.find('='));
-      if (values.find(key) == values.end()) keys.push_back(key);
-      values[key].push_back(text.substr(key.size() + 1));
-    }
-  }
-  // Those of the layout have columns of their own.
-  std::erase_if(keys, [&](const std::string& key) {
-    const auto& of_key = values[key];
-    const bool shown = key.starts_with("model.") || key.starts_with("plan.") ||
-                       key.starts_with("schedule.") || key == "training.micro_batch_size";
-    return shown || std::all_of(of_key.begin(), of_key.end(),
-                                [&](const std::string& value) { return value == of_key.front(); });
-  });
-  return keys;
 }
 
 std::string value_of(const Layout& layout, const std::string& key) {
@@ -115,7 +113,7 @@ std::string rows_table(const SearchReport& report) {
                     [&](const SearchRow& row) { return column.text(row.layout) == column.usual; });
     if (!same) columns.push_back(column);
   }
-  const std::vector<std::string> axes = other_axes(report);
+  const std::vector<std::string>& axes = report.varied_keys;
   const bool utilized = std::any_of(
       report.rows.begin(), report.rows.end(),
       [](const SearchRow& row) { return row.row.numbers->model_flops_utilization.has_value(); });
@@ -182,7 +180,7 @@ std::string in_words(const Layout& layout) {
 
 /// What most of is best, where that is a throughput.
 double goodness(const SearchReport& report, const SweepNumbers& numbers) {
-  const auto rate = report.selection.objective == Objective::per_device
+  const auto rate = report.selection.rows.objective == Objective::per_device
                         ? numbers.throughput_per_device()
                         : numbers.throughput_samples_per_s;
   return rate.value_or(0);
@@ -226,10 +224,13 @@ std::vector<std::string> remarks(const SearchReport& report) {
   for (const OtherEfficiency& other : report.others) {
     const std::string at = fmt::format("at {:g} % of the peaks instead of {:g} %",
                                        100 * other.efficiency, 100 * report.efficiency);
-    lines.push_back(other.first == 0 ? fmt::format("{} the first stays first of these", at)
-                                     : fmt::format("{} number {} is first of these, {} faster", at,
-                                                   other.first + 1, percent(other.gain)));
+    lines.push_back(
+        other.first == 0
+            ? fmt::format("{} the first stays first of the best {}", at, report.best.size())
+            : fmt::format("{} number {} is first of the best {}, {} faster", at, other.first + 1,
+                          report.best.size(), percent(other.gain)));
   }
+  for (const std::string& note : report.notes) lines.push_back("note: " + note);
   for (const std::string& estimate : estimates_of(report))
     lines.push_back("estimated: " + estimate);
   return lines;
@@ -248,13 +249,21 @@ std::string text_of(const Json& json) {
 
 /// A row as data.
 Json row_json(const SearchRow& row) {
-  Json json = Json::object();
-  for (const LayoutColumn& column : layout_columns()) {
-    const auto number = parse_count(column.text(row.layout));
-    json[column.key] = number.value ? Json(*number.value) : Json(column.text(row.layout));
-  }
+  const Layout& layout = row.layout;
+  Json json = {{"tensor_parallel", layout.tensor},
+               {"context_parallel", layout.context},
+               {"expert_parallel", layout.expert},
+               {"pipeline_parallel", layout.stages / layout.chunks},
+               {"chunks", layout.chunks},
+               {"stages", layout.stages},
+               {"data_parallel", layout.copies},
+               {"schedule", layout.schedule},
+               {"micro_batch_size", layout.micro_batch_size},
+               {"micro_batches_of_a_group", layout.batches},
+               {"micro_batches", layout.micro_batches},
+               {"made_again", layout.made_again}};
   add_numbers(row.row.numbers, json);
-  const auto tokens = tokens_per_device(row);
+  const auto tokens = row.row.numbers ? tokens_per_device(row) : std::nullopt;
   json["tokens_per_device_per_s"] = tokens ? Json(*tokens) : Json(nullptr);
   json["overrides"] = row.layout.overrides;
   return json;
@@ -281,7 +290,23 @@ void SearchTally::add(FamilyResult result) {
   }
 }
 
-SearchReport SearchTally::report(const Search& search, SweepSelection selection) && {
+Result<SearchSelection> select_layouts(SweepSelection rows, const std::vector<std::string>& where) {
+  SearchSelection selection{std::move(rows), {}};
+  Diagnostics problems;
+  for (const std::string& text : where) {
+    auto parts = split_condition(text);
+    if (!keep(parts, problems)) continue;
+    if (find_column(parts->key)) {
+      selection.layout.push_back(*std::move(parts));
+    } else if (auto condition = parse_condition(text, {}); keep(condition, problems)) {
+      selection.rows.where.push_back(*std::move(condition));
+    }
+  }
+  if (!problems.empty()) return problems;
+  return selection;
+}
+
+SearchReport SearchTally::report(const Search& search, SearchSelection selection) && {
   SearchReport report;
   report.scenario = search.name();
   report.open_keys = search.open_keys();
@@ -292,9 +317,16 @@ SearchReport SearchTally::report(const Search& search, SweepSelection selection)
   report.nearest = std::move(nearest_);
   if (refused_) report.why_not = refused_->row.reason;
 
+  report.varied_keys = search.varied_keys();
+  report.notes = search.notes();
+
   // What does not need to make anything again was found once for each kind of it.
-  std::sort(feasible_.begin(), feasible_.end(),
-            [](const SearchRow& a, const SearchRow& b) { return a.row.point < b.row.point; });
+  const auto speed = [](const SearchRow& row) {
+    return row.row.numbers->throughput_samples_per_s.value_or(0);
+  };
+  std::sort(feasible_.begin(), feasible_.end(), [&](const SearchRow& a, const SearchRow& b) {
+    return speed(a) != speed(b) ? speed(a) > speed(b) : a.row.point < b.row.point;
+  });
   std::map<std::uint64_t, const SearchRow*> by_point;
   std::set<std::string> seen;
   std::vector<SweepRow> rows;
@@ -304,12 +336,24 @@ SearchReport SearchTally::report(const Search& search, SweepSelection selection)
       report.done -= 1;
       continue;
     }
+    ++report.feasible;
+    const auto& conditions = selection.layout;
+    if (!std::all_of(conditions.begin(), conditions.end(), [&](const ConditionText& condition) {
+          return meets(condition, find_column(condition.key)->text(row.layout));
+        }))
+      continue;
     by_point.emplace(row.row.point, &row);
     rows.push_back(row.row);
   }
-  report.feasible = rows.size();
-  for (const SweepRow& row : select(std::move(rows), selection))
-    report.rows.push_back(*by_point.at(row.point));
+  SweepSelection all = selection.rows;
+  all.top = 0;
+  for (const SweepRow& row : select(std::move(rows), all)) {
+    const SearchRow& found = *by_point.at(row.point);
+    constexpr std::size_t most_tried = 10;
+    if (report.best.size() < most_tried) report.best.push_back(found);
+    const std::size_t top = selection.rows.top;
+    if (top == 0 || report.rows.size() < top) report.rows.push_back(found);
+  }
   const auto same_batch = [&](const SearchRow& row) {
     return mini_batch_of(row.layout) == mini_batch_of(report.rows.front().layout);
   };
@@ -326,27 +370,30 @@ void add_as_it_stands(const Search& search, SearchReport& report) {
 }
 
 void try_other_efficiencies(const Search& search, SearchReport& report) {
-  const Objective objective = report.selection.objective;
-  if (report.rows.size() < 2 ||
-      (objective != Objective::throughput && objective != Objective::per_device))
-    return;
-  const auto first = search.scenario(report.rows.front().layout);
+  const Objective objective = report.selection.rows.objective;
+  const auto& varied = report.varied_keys;
+  const bool by_speed = objective == Objective::throughput || objective == Objective::per_device;
+  const bool is_varied = std::any_of(varied.begin(), varied.end(), [](const std::string& key) {
+    return key == "cluster" || key.starts_with("cluster.device");
+  });
+  if (report.best.size() < 2 || !by_speed || is_varied) return;
+  const auto first = search.scenario(report.best.front().layout);
   if (!first || !first->efficiency) return;
   report.efficiency = *first->efficiency;
   for (const double factor : {0.8, 1.2}) {
     const double efficiency = std::min(1.0, report.efficiency * factor);
+    if (efficiency == report.efficiency) continue;
     std::vector<SweepRow> rows;
-    for (std::size_t i = 0; i < report.rows.size(); ++i) {
+    for (std::size_t i = 0; i < report.best.size(); ++i) {
       const auto scenario = search.scenario(
-          report.rows[i].layout, {fmt::format("cluster.device.efficiency={:g}", efficiency)});
+          report.best[i].layout, {fmt::format("cluster.device.efficiency={:g}", efficiency)});
       if (!scenario) return;
       const auto outcome = predict(*scenario, Evaluation::fastest);
       if (!outcome) return;
       rows.push_back({.point = i, .numbers = numbers_of(*outcome), .reason = "", .estimated = {}});
     }
     const double before = goodness(report, *rows.front().numbers);
-    const SweepRow best =
-        select(std::move(rows), {report.selection.objective, {}, false, 1}).front();
+    const SweepRow best = select(std::move(rows), {objective, {}, false, 1}).front();
     report.others.push_back({efficiency, static_cast<std::size_t>(best.point),
                              before > 0 ? goodness(report, *best.numbers) / before - 1 : 0});
   }
@@ -360,7 +407,7 @@ std::string to_table(const SearchReport& report) {
                       ? fmt::format(" for mini-batches of {}",
                                     plural(static_cast<std::uint64_t>(report.mini_batch), "sample"))
                       : "",
-                  name(report.selection.objective), fmt::join(report.open_keys, ", "));
+                  name(report.selection.rows.objective), fmt::join(report.open_keys, ", "));
   text += report.rows.empty() ? "  no layout is left\n" : rows_table(report);
   const std::vector<std::string> lines = remarks(report);
   if (!lines.empty()) text += fmt::format("\n{}\n", fmt::join(lines, "\n"));
@@ -369,16 +416,14 @@ std::string to_table(const SearchReport& report) {
 }
 
 std::string to_csv(const SearchReport& report) {
-  std::string text;
+  std::vector<std::string> header;
+  const Json keys = row_json(SearchRow{});
+  for (const auto& [key, value] : keys.items()) header.push_back(csv_cell(key));
+  std::string text = fmt::format("{}\n", fmt::join(header, ","));
   for (const SearchRow& row : report.rows) {
-    Json json = row_json(row);
-    json["overrides"] = fmt::format("{}", fmt::join(row.layout.overrides, " "));
-    std::vector<std::string> header, line;
-    for (const auto& [key, value] : json.items()) {
-      header.push_back(csv_cell(key));
-      line.push_back(csv_cell(text_of(value)));
-    }
-    if (text.empty()) text = fmt::format("{}\n", fmt::join(header, ","));
+    std::vector<std::string> line;
+    const Json json = row_json(row);
+    for (const auto& [key, value] : json.items()) line.push_back(csv_cell(text_of(value)));
     text += fmt::format("{}\n", fmt::join(line, ","));
   }
   return text;
@@ -398,7 +443,7 @@ std::string to_json(const SearchReport& report, const std::string& version) {
   line("scenario", report.scenario);
   line("scenario_file", report.file);
   line("open_keys", report.open_keys);
-  line("objective", name(report.selection.objective));
+  line("objective", name(report.selection.rows.objective));
   line("layouts", report.layouts);
   line("evaluated", report.done);
   line("feasible", report.feasible);
@@ -417,6 +462,7 @@ std::string to_json(const SearchReport& report, const std::string& version) {
   }
   line("as_it_stands", own);
   line("estimated", estimates_of(report));
+  line("notes", report.notes);
   text += " \"rows\": [";
   for (const SearchRow& row : report.rows)
     text += (&row == &report.rows.front() ? "\n  " : ",\n  ") + dump(row_json(row));

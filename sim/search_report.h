@@ -15,9 +15,19 @@ namespace plumbline {
 /// Who would be first if the devices reached another share of their peaks.
 struct OtherEfficiency {
   double efficiency = 0;
-  std::size_t first = 0;  ///< Of the rows that are told.
+  std::size_t first = 0;  ///< Of SearchReport::best.
   double gain = 0;        ///< How much faster it is then than the first row, as a share.
 };
+
+/// What of a search is told, in which order.
+struct SearchSelection {
+  SweepSelection rows;                ///< By their numbers.
+  std::vector<ConditionText> layout;  ///< And by what the layouts are: all of them.
+};
+
+/// Conditions are those of parse_condition, or on a column of a layout by its name in tables or
+/// JSON, or its key: "pipeline <= 4", "schedule.name == 1f1b". Errors: as there.
+Result<SearchSelection> select_layouts(SweepSelection rows, const std::vector<std::string>& where);
 
 /// The layouts that are told, and what became of the others.
 struct SearchReport {
@@ -25,7 +35,10 @@ struct SearchReport {
   std::string file;      ///< As the user named it.
   std::vector<std::string> open_keys;
   std::vector<SearchRow> rows;  ///< Those that are told, best first.
-  SweepSelection selection;
+  std::vector<SearchRow> best;  ///< The best ten, told or not.
+  std::vector<std::string> varied_keys;
+  std::vector<std::string> notes;
+  SearchSelection selection;
   std::int64_t mini_batch = 0;  ///< In samples; 0 where the rows have different ones.
   std::uint64_t layouts = 0;
   std::uint64_t done = 0;  ///< Fewer than all in an interrupted search.
@@ -48,8 +61,9 @@ class SearchTally {
   void add(FamilyResult result);
   std::uint64_t done() const { return done_; }
 
-  /// Rows that are alike but for how they were asked for stand once.
-  SearchReport report(const Search& search, SweepSelection selection) &&;
+  /// Of rows that are alike but for how they were asked for the best stands there alone: with
+  /// nothing made again, stages may have been cut as if something were.
+  SearchReport report(const Search& search, SearchSelection selection) &&;
 
  private:
   std::uint64_t layouts_ = 0;
@@ -64,8 +78,8 @@ class SearchTally {
 /// Predicts the scenario as it was before its layout was taken out, if it was.
 void add_as_it_stands(const Search& search, SearchReport& report);
 
-/// Predicts the rows that are told for devices that reach 0.8 and 1.2 times the share of their
-/// peaks that was counted on. Nothing changes where times are not estimated.
+/// Predicts the best rows for devices that reach 0.8 and 1.2 times the share of their peaks that
+/// was counted on. Nothing changes where times are not estimated, or the search varies that share.
 void try_other_efficiencies(const Search& search, SearchReport& report);
 
 /// A row a layout, then what is to be said of all, and the first as a command.

@@ -173,29 +173,52 @@ Condition axis_condition(const std::string& text, const std::vector<SweepAxis>& 
           }};
 }
 
+/// An error in the text of a condition.
+Diagnostic wrong_at(const std::string& text, std::size_t at, std::size_t length,
+                    std::string message, std::string help) {
+  const auto source = std::make_shared<const Source>(Source{"--where", text, ""});
+  return input_error(
+      {source, 1, static_cast<int>(at) + 1, static_cast<int>(std::max<std::size_t>(length, 1))},
+      std::move(message), std::move(help));
+}
+
 }  // namespace
 
-Result<Condition> parse_condition(const std::string& text, const std::vector<SweepAxis>& axes) {
-  const auto wrong = [&](std::size_t at, std::size_t length, std::string message,
-                         std::string help) {
-    const auto source = std::make_shared<const Source>(Source{"--where", text, ""});
-    return input_error(
-        {source, 1, static_cast<int>(at) + 1, static_cast<int>(std::max<std::size_t>(length, 1))},
-        std::move(message), std::move(help));
-  };
+Result<ConditionText> split_condition(const std::string& text) {
   const std::size_t at = text.find_first_of("<>=!");
   const std::size_t end = text.find_first_not_of("<>=!", at);
-  const std::string operation = at == std::string::npos ? "" : text.substr(at, end - at);
-  if (std::find(kOperations.begin(), kOperations.end(), operation) == kOperations.end()) {
-    return wrong(at == std::string::npos ? 0 : at,
-                 operation.empty() ? text.size() : operation.size(),
-                 operation.empty() ? fmt::format("'{}' compares nothing", clipped(text))
-                                   : fmt::format("'{}' is no comparison", clipped(operation)),
-                 "one of < <= > >= == !=, such as 'peak_memory_bytes < 80 GB'");
+  ConditionText condition{text, "", "", ""};
+  if (at != std::string::npos) condition.operation = text.substr(at, end - at);
+  if (std::find(kOperations.begin(), kOperations.end(), condition.operation) == kOperations.end()) {
+    const std::string& operation = condition.operation;
+    return wrong_at(text, at == std::string::npos ? 0 : at,
+                    operation.empty() ? text.size() : operation.size(),
+                    operation.empty() ? fmt::format("'{}' compares nothing", clipped(text))
+                                      : fmt::format("'{}' is no comparison", clipped(operation)),
+                    "one of < <= > >= == !=, such as 'peak_memory_bytes < 80 GB'");
   }
-  const std::string key = dotted(without_spaces(std::string_view(text).substr(0, at)));
-  const std::string value =
-      end == std::string::npos ? "" : without_spaces(std::string_view(text).substr(end));
+  condition.key = dotted(without_spaces(std::string_view(text).substr(0, at)));
+  if (end != std::string::npos)
+    condition.value = without_spaces(std::string_view(text).substr(end));
+  return condition;
+}
+
+bool meets(const ConditionText& condition, const std::string& found) {
+  return met_by({condition.key, {found}}, condition.operation, condition.value).front();
+}
+
+Result<Condition> parse_condition(const std::string& text, const std::vector<SweepAxis>& axes) {
+  const auto parts = split_condition(text);
+  if (!parts) return parts.problems();
+  const std::string& key = parts->key;
+  const std::string& operation = parts->operation;
+  const std::string& value = parts->value;
+  const std::size_t end =
+      text.find_first_not_of("<>=!", text.find_first_of("<>=!"));  // of the operation
+  const auto wrong = [&](std::size_t at, std::size_t length, std::string message,
+                         std::string help) {
+    return wrong_at(text, at, length, std::move(message), std::move(help));
+  };
   const auto wrong_value = [&](std::string_view problem, std::string help) {
     return wrong(end == std::string::npos ? text.size() : end,
                  end == std::string::npos ? 1 : text.size() - end,

@@ -16,6 +16,21 @@ struct Condition {
   std::function<bool(const SweepRow&)> holds;
 };
 
+/// A condition as it is written: its parts, and where they stand.
+struct ConditionText {
+  std::string text;
+  std::string key;
+  std::string operation;
+  std::string value;
+};
+
+/// Errors: no operator, or none that is known.
+Result<ConditionText> split_condition(const std::string& text);
+
+/// Whether a text that is found for the key meets the condition: as numbers, sizes, times or rates
+/// where both are such, else as words, which are equal or not.
+bool meets(const ConditionText& condition, const std::string& found);
+
 /// "peak_memory_bytes < 80 GB": a number's name as JSON has it, or an axis's key; one of < <= > >=
 /// == !=; a quantity with its unit, or a bare number in the unit of the name; of `fits` yes or no.
 /// A number that does not exist meets nothing. Values of an axis that are no quantity of that kind

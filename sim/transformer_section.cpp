@@ -8,6 +8,7 @@
 #include "models/huggingface.h"
 #include "models/profile_reader.h"
 #include "models/transformer_profile.h"
+#include "sim/table.h"
 
 namespace plumbline {
 namespace {
@@ -72,8 +73,8 @@ Result<Model> derive_model(const TransformerChoice& choice, std::int64_t micro_b
   if (batches > 1 && micro_batch_size % batches != 0) {
     return input_error(
         size_mark,
-        fmt::format("a micro-batch has {} samples, which {} micro-batches of a group do not divide",
-                    micro_batch_size, batches),
+        fmt::format("a micro-batch has {}, which {} micro-batches of a group do not divide",
+                    plural(static_cast<std::uint64_t>(micro_batch_size), "sample"), batches),
         "of a group that shares experts each part trains a micro-batch of its own: "
         "training.micro_batch_size is that of all of them");
   }

@@ -177,9 +177,9 @@ class BruteForce {
       const auto ns = [](Duration time) { return static_cast<double>(time.count()); };
       stages.push_back({ns(c.forward) + per_op, ns(c.backward) + per_op,
                         ns(c.update) / (input_.residency.sharded_optimizer ? r : 1) + per_op,
-                        c.parameters, c.stepped, c.gradients, c.activation, costs.checkpoints(s, s),
-                        costs.crossing(s), partition.stages[s].devices, ns(c.again),
-                        s > 0 ? costs.crossing(s - 1) : Bytes{}});
+                        c.parameters, c.stepped, c.gradients, c.gathered, c.reduced, c.activation,
+                        costs.checkpoints(s, s), costs.crossing(s), partition.stages[s].devices,
+                        ns(c.again), s > 0 ? costs.crossing(s - 1) : Bytes{}});
       const std::uint32_t in_flight = input_.residency.in_flight(left, r);
       if (input_.residency.as_few_as_fit) {
         stages[s].backward_ns +=
@@ -556,6 +556,8 @@ TEST_CASE("a server's card carries outputs, gradients and ring together") {
                                              .parameters = {3'000},
                                              .stepped = {3'000},
                                              .gradients = {3'000},
+                                             .gathered = {3'000},
+                                             .reduced = {3'000},
                                              .activation = {},
                                              .checkpoints = {},
                                              .crossing = {1'000},
@@ -568,6 +570,8 @@ TEST_CASE("a server's card carries outputs, gradients and ring together") {
                                              .parameters = {},
                                              .stepped = {},
                                              .gradients = {},
+                                             .gathered = {},
+                                             .reduced = {},
                                              .activation = {},
                                              .checkpoints = {},
                                              .crossing = {},

@@ -3,9 +3,11 @@
 #include "sim/search.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "sim/planning.h"
@@ -47,7 +49,7 @@ std::string refusal(const std::string& text, const std::vector<std::string>& arg
   return search.problems().front().message;
 }
 
-SearchReport report_of(const Search& search, SweepSelection selection = {}) {
+SearchReport report_of(const Search& search, SearchSelection selection = {}) {
   SearchTally tally(search);
   // In the other order: what is told does not depend on it.
   for (auto family = search.families().rbegin(); family != search.families().rend(); ++family)
@@ -55,21 +57,27 @@ SearchReport report_of(const Search& search, SweepSelection selection = {}) {
   return std::move(tally).report(search, std::move(selection));
 }
 
-SweepSelection best(std::size_t count) {
-  SweepSelection selection;
-  selection.top = count;
+SearchSelection best(std::size_t count) {
+  SearchSelection selection;
+  selection.rows.top = count;
   return selection;
 }
 
-/// The throughput of these overrides; nothing where it cannot run or does not fit.
-std::optional<double> alone(const std::string& text, const std::vector<std::string>& overrides) {
+/// What comes of these overrides; nothing where they cannot run or do not fit.
+std::optional<Outcome> outcome_of(const std::string& text,
+                                  const std::vector<std::string>& overrides) {
   auto scenario = parse_scenario(text_source("s.yaml", text), overrides);
   if (!scenario) return std::nullopt;
   const auto settled = settle_plan(*std::move(scenario));
   if (!settled) return std::nullopt;
-  const auto outcome = predict(*settled);
+  auto outcome = predict(*settled);
   if (!outcome || outcome->fits() == false) return std::nullopt;
-  return outcome->throughput_samples_per_s;
+  return *std::move(outcome);
+}
+
+std::optional<double> alone(const std::string& text, const std::vector<std::string>& overrides) {
+  const auto outcome = outcome_of(text, overrides);
+  return outcome ? outcome->throughput_samples_per_s : std::nullopt;
 }
 
 TEST_CASE("the first of a search is the best of all that may be written, tried one by one") {
@@ -81,28 +89,35 @@ TEST_CASE("the first of a search is the best of all that may be written, tried o
 
   double best = 0;
   std::set<std::string> feasible;
+  const auto try_out = [&](int tensor, int stages, const std::string& schedule, int size,
+                           const std::string& again) {
+    const std::string plan =
+        stages == 0
+            ? "null"
+            : fmt::format("{{stages: {}, data_parallel: fill, partition: balanced}}", stages);
+    const auto outcome = outcome_of(
+        text, {"model.context_parallel=1", fmt::format("model.tensor_parallel={}", tensor),
+               "model.sequence_parallel=true", "plan=" + plan,
+               fmt::format("training.micro_batch_size={}", size),
+               fmt::format("schedule={}, recompute: {}}}", schedule, again)});
+    if (!outcome) return;
+    best = std::max(best, *outcome->throughput_samples_per_s);
+    const auto& layers = outcome->pipeline.recomputed;
+    const std::uint32_t sum = std::accumulate(layers.begin(), layers.end(), 0U);
+    feasible.insert(fmt::format("{} {} {} {} {}", tensor, stages, schedule, size,
+                                sum == 0 ? "none" : fmt::format("{} {}", again, sum)));
+  };
   for (const int tensor : {1, 2, 4, 8}) {
-    for (const int stages : {1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64}) {
-      for (const std::string schedule :
-           {"{name: 1f1b", "{name: interleaved-1f1b, chunks: 2",
-            "{name: interleaved-1f1b, chunks: 4", "{name: interleaved-1f1b, chunks: 8"}) {
-        for (const int size : {1, 2, 4, 8, 16}) {
-          for (const char* again : {"selective", "layers"}) {
-            const auto throughput = alone(
-                text, {"model.context_parallel=1", fmt::format("model.tensor_parallel={}", tensor),
-                       "model.sequence_parallel=true",
-                       fmt::format("plan={{stages: {}, data_parallel: fill, partition: balanced}}",
-                                   stages),
-                       fmt::format("training.micro_batch_size={}", size),
-                       fmt::format("schedule={}, recompute: {}, recompute_layers: fit}}", schedule,
-                                   again)});
-            // One device has no turns to take with chunks.
-            const bool no_turns =
-                schedule.find("chunks: " + std::to_string(stages)) != std::string::npos;
-            if (!throughput || no_turns) continue;
-            best = std::max(best, *throughput);
-            feasible.insert(
-                fmt::format("{} {} {} {} {:.9g}", tensor, stages, schedule, size, *throughput));
+    for (const int size : {1, 2, 4, 8, 16}) {
+      for (const char* again :
+           {"none", "selective, recompute_layers: fit", "layers, recompute_layers: fit"}) {
+        try_out(tensor, 0, "{name: data-parallel", size, again);
+        for (int stages = 1; stages <= 16; ++stages) {
+          try_out(tensor, stages, "{name: 1f1b", size, again);
+          for (const int chunks : {2, 3, 4, 8}) {
+            if (stages == chunks) continue;  // one device has no turns to take
+            try_out(tensor, stages, fmt::format("{{name: interleaved-1f1b, chunks: {}", chunks),
+                    size, again);
           }
         }
       }
@@ -230,10 +245,11 @@ TEST_CASE("reports are whole: columns that differ, data for programs, other effi
   report.command = "plumbline simulate s.yaml";
   try_other_efficiencies(search, report);
   CHECK(report.rows.size() == 5);
+  CHECK(report.best.size() == 10);
   CHECK(report.efficiency == 0.5);
   REQUIRE(report.others.size() == 2);
   for (const OtherEfficiency& other : report.others) {
-    CHECK(other.first < 5);
+    CHECK(other.first < report.best.size());
     CHECK(other.gain >= 0);
     CHECK((other.first > 0 || other.gain == 0));
   }
@@ -275,6 +291,88 @@ TEST_CASE("a search tells what it lacks") {
                        "schedule={name: 1f1b, recompute: none}", "training.micro_batch_size=1"}) ==
         "the scenario leaves nothing open that a search could choose");
   CHECK(refusal(text, {"model.tensor_parallel=3"}) == "there is no layout that the numbers divide");
+  // What is wrong whatever the layout is told with its place, and nothing is tried.
+  CHECK(refusal(text, {"training.global_batch_size=512"}) ==
+        "unknown key 'training.global_batch_size'");
+  CHECK(refusal(text, {"schedule.name=1F1B"}) == "schedule.name is '1F1B', which is no schedule");
+  CHECK(refusal(text, {"cluster.gpus=6", "model.tensor_parallel=1"}) ==
+        "cluster.gpus is 6, which servers of 4 do not divide");
+}
+
+TEST_CASE("costs that know no batch are tried with one sample, those of a group with its own") {
+  const std::string text =
+      "version: 1\nmodel: {uniform: {layers: 8, forward: 1 ms, backward: 2 ms}}\n"
+      "cluster: {devices: 4}\ntraining: {mini_batch_size: 64}\n";
+  const Search unknown = search_of(text);
+  CHECK(std::find(unknown.open_keys().begin(), unknown.open_keys().end(),
+                  "training.micro_batch_size") == unknown.open_keys().end());
+  for (const SearchRow& row : report_of(unknown).rows) CHECK(row.layout.micro_batch_size == 1);
+  for (const SearchRow& row :
+       report_of(search_of(text, {"model.batch=8", "model.group={devices: 4}"})).rows)
+    CHECK(row.layout.micro_batch_size % 8 == 0);
+
+  const TemporaryFolder folder;
+  const std::string mixtral =
+      folder.file("mixtral.json",
+                  R"({"model_type": "mixtral", "hidden_size": 1024, "intermediate_size": 2048,
+          "num_hidden_layers": 4, "num_attention_heads": 16, "num_key_value_heads": 8,
+          "vocab_size": 32000, "num_local_experts": 8, "num_experts_per_tok": 2})");
+  const Search groups = search_of(
+      fmt::format("version: 1\nmodel: {{huggingface: {}, sequence: 512, expert_parallel: 4}}\n"
+                  "cluster: {{devices: 2, device: h100-sxm}}\ntraining: {{mini_batch_size: 32}}\n",
+                  mixtral));
+  const SearchReport report = report_of(groups);
+  REQUIRE_FALSE(report.rows.empty());
+  for (const SearchRow& row : report.rows) {
+    CHECK(row.layout.batches == 4);
+    CHECK(row.layout.micro_batch_size % 4 == 0);
+  }
+  CHECK(to_table(report).find(" 4 x 1 ") != std::string::npos);
+}
+
+TEST_CASE("rows may be asked for by what the layouts are") {
+  const TemporaryFolder folder;
+  const Search search = search_of(scenario_text(folder));
+  const auto picked = [&](const std::vector<std::string>& where) {
+    auto selection = select_layouts({}, where);
+    REQUIRE_MESSAGE(selection, (selection ? "" : to_text(selection.problems())));
+    return report_of(search, *std::move(selection));
+  };
+  const SearchReport all = picked({});
+  const SearchReport some = picked({"pipeline <= 2", "schedule.name == 1f1b", "tensor > 1",
+                                    "peak_memory_bytes < 1 GiB", "plan.stages != 1"});
+  std::size_t count = 0;
+  for (const SearchRow& row : all.rows) {
+    count += row.layout.stages == 2 && row.layout.schedule == "1f1b" && row.layout.tensor > 1 &&
+                     row.row.numbers->peak_memory_bytes < std::int64_t{1} << 30
+                 ? 1
+                 : 0;
+  }
+  CHECK(count > 0);
+  CHECK(some.rows.size() == count);
+  CHECK(some.feasible == all.feasible);
+  CHECK_FALSE(select_layouts({}, {"pipelines == 2"}));
+  CHECK_FALSE(select_layouts({}, {"pipeline"}));
+}
+
+TEST_CASE("a search of plans that are not copied, or fixed, offers none that cannot be") {
+  const std::string text =
+      "version: 1\nmodel: {uniform: {layers: 8, forward: 1 ms, backward: 2 ms, output: 1 MiB, "
+      "parameters: 1 MiB}, batch: 1}\ncluster: {devices: 8}\ntraining: {mini_batch_size: 16}\n";
+  for (const std::vector<std::string>& given :
+       std::vector<std::vector<std::string>>{{"schedule.name=pipedream"},
+                                             {"schedule.name=pipedream", "plan.replicas=[2, 2]"},
+                                             {"plan.stages=4", "schedule.name=1f1b"},
+                                             {"plan.stages=8", "schedule.name=looped-bfs"},
+                                             {"plan.data_parallel=2", "schedule.name=gpipe"},
+                                             {"plan.partition=[4, 4]", "schedule.name=1f1b"},
+                                             {"schedule.name=1f1b", "plan.partition=pipedream"}}) {
+    CAPTURE(fmt::format("{}", fmt::join(given, " ")));
+    const SearchReport report = report_of(search_of(text, given));
+    CHECK_FALSE(report.rows.empty());
+    CAPTURE(report.why_not);
+    CHECK(report.cannot_run == 0);
+  }
 }
 
 }  // namespace

@@ -233,10 +233,8 @@ TEST_CASE("a group that holds all of a model is as so many copies of it") {
     const Outcome whole = in_groups(1, "{zero_stage: 0" + rest + "}\n");
     CHECK(whole.metrics.makespan == whole_copies.metrics.makespan);
     CHECK(whole.memory[0].peak.sum() == whole_copies.memory[0].peak.sum());
-    // Rings of the group behind rings of the copies: 2 x 1/2 twice instead of 2 x 3/4.
-    const Duration ring = milliseconds(rest.empty() ? 4 : 8);  // half of 8 MB, or of twice that
-    CHECK(in_groups(2, "{zero_stage: 0" + rest + "}\n").metrics.makespan ==
-          whole.metrics.makespan + ring);
+    // In the group first, and then over the copies of half of it: no more than one ring of all.
+    CHECK(in_groups(2, "{zero_stage: 0" + rest + "}\n").metrics.makespan == whole.metrics.makespan);
   }
 }
 

@@ -127,7 +127,6 @@ TEST_CASE("layers follow from the micro-batch, exactly and not in proportion") {
   // Weights are read once, however many samples there are.
   CHECK(forward(four) < 4 * forward(one));
   CHECK(forward(four) > forward(one));
-  CHECK(one.notes.empty());
   CHECK(read(text, {"training.micro_batch_size=null"}).micro_batch_size == 1);
 }
 
@@ -185,6 +184,67 @@ TEST_CASE("copies fill the devices that stages, chunks, replicas or a partition 
         "plan.data_parallel is 'fill', but the number of stages is not given");
   CHECK(refusal(text, {"cluster.devices=null"}) ==
         "plan.data_parallel is 'fill', but the number of devices is not given");
+}
+
+TEST_CASE("copies add up what their groups leave each device, over all of the cards they have") {
+  const Files files;
+  const std::string text = fmt::format(
+      "version: 1\nmodel: {{huggingface: {}, sequence: 2048}}\n"
+      "cluster: {{gpus: 64, gpus_per_server: 8, device: {{preset: h100-sxm, network: 50 GB/s}}}}\n"
+      "plan: {{stages: 1, data_parallel: fill}}\nschedule: {{name: 1f1b, micro_batches: 1}}\n"
+      "training: {{gradients: 2, optimizer_state: 6}}\n",
+      files.path("llama.json"));
+  struct Sharing {
+    std::vector<std::string> overrides;
+    std::int64_t copies;
+    std::int64_t part;       ///< Of the gradients, one in so many is a device's.
+    std::int64_t bandwidth;  ///< Of the slowest hop, in GB/s.
+  };
+  for (const Sharing& s :
+       std::vector<Sharing>{{{}, 64, 1, 400},                            // eight cards a server
+                            {{"model.context_parallel=4"}, 16, 4, 100},  // two groups in each
+                            {{"model.context_parallel=8"}, 8, 8, 50},    // one
+                            {{"model.context_parallel=16"}, 4, 16, 50},  // two servers each
+                            {{"model.tensor_parallel=4"}, 16, 1, 100},   // no two hold the same
+                            {{"cluster.gpus=8"}, 8, 1, 450}}) {
+    CAPTURE(s.copies);
+    const Scenario scenario = read(text, s.overrides);
+    const auto outcome = predict(scenario);
+    REQUIRE(outcome);
+    CHECK(outcome->pipeline.copies == s.copies);
+    const StageCost& stage = outcome->pipeline.costs.stages.front();
+    const double own = static_cast<double>(stage.gradients.count) / static_cast<double>(s.part);
+    CHECK(static_cast<double>(stage.reduced.count) == doctest::Approx(own).epsilon(1e-6));
+    const double ring = 2.0 * static_cast<double>(s.copies - 1) / static_cast<double>(s.copies);
+    CHECK(seconds(outcome->metrics.devices.front().idle_by_cause.all_reduce) ==
+          doctest::Approx(ring * own / (1e9 * static_cast<double>(s.bandwidth))).epsilon(1e-3));
+    // Half of it where the optimizer is sharded, and weights back behind the update. A group that
+    // spans servers comes behind the copies then.
+    std::vector<std::string> sharded = s.overrides;
+    sharded.emplace_back("training.zero_stage=1");
+    const auto halves = predict(read(text, sharded));
+    REQUIRE(halves);
+    const double moved = s.part > 8 ? static_cast<double>(s.part) * 1.5 / 2 : 1.5 / 2;
+    CHECK(seconds(halves->metrics.devices.front().idle_by_cause.all_reduce) ==
+          doctest::Approx(moved * ring * own / (1e9 * static_cast<double>(s.bandwidth)))
+              .epsilon(1e-3));
+  }
+}
+
+TEST_CASE("keys that are forgotten are told") {
+  const Files files;
+  const std::string text = fmt::format(
+      "version: 1\nmodel: {{huggingface: {}, sequence: 2048}}\n"
+      "cluster: {{gpus: 16, device: h100-sxm}}\nplan: {{stages: 8, data_parallel: fill}}\n"
+      "schedule: {{name: 1f1b, micro_batches: 8}}\n",
+      files.path("llama.json"));
+  const auto notes = [&](const std::vector<std::string>& overrides) {
+    return read(text, overrides).notes.size();
+  };
+  CHECK(notes({}) == 3);
+  CHECK(notes({"training.optimizer_state=0"}) == 2);
+  CHECK(notes({"training.optimizer_state=6", "training.gradients=1"}) == 1);
+  CHECK(notes({"training.optimizer_state=6", "training.gradients=1", "cluster.gpus=8"}) == 0);
 }
 
 TEST_CASE("the sizes of mini-batch and micro-batch say how many micro-batches there are") {
