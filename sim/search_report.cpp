@@ -236,13 +236,6 @@ std::vector<std::string> remarks(const SearchReport& report) {
   return lines;
 }
 
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string cell = "\"";
-  for (const char c : text) cell += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return cell + '"';
-}
-
 std::string text_of(const Json& json) {
   return json.is_null() ? "" : json.is_string() ? json.get<std::string>() : json.dump();
 }

@@ -143,16 +143,6 @@ std::string escaped_markdown(const std::string& text) {
   return escaped;
 }
 
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string cell = "\"";
-  for (const char c : text) {
-    if (c == '"') cell += '"';
-    cell += c;
-  }
-  return cell + '"';
-}
-
 template <class T>
 std::string or_empty(const std::optional<T>& value) {
   return value ? fmt::format("{}", *value) : "";

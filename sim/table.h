@@ -35,6 +35,9 @@ inline constexpr std::size_t kMostSeparate = 16;
 /// "1 device", "4 devices", "2 micro-batches".
 std::string plural(std::uint64_t count, std::string_view noun);
 
+/// A cell of CSV, in quotes where it needs them (RFC 4180).
+std::string csv_cell(const std::string& text);
+
 /// 0.2727 as "27.27 %".
 std::string percent(double fraction);
 

@@ -3,6 +3,8 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include "sim/predict.h"
+#include "sim/search.h"
 #include "sim/sweep.h"
 
 namespace plumbline {
@@ -37,6 +39,46 @@ void read_points(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK(read_points);
+
+/// A pipeline of 8 stages in `copies` copies, all of them simulated or one for all.
+void predict_copies(benchmark::State& state, Evaluation evaluation) {
+  const auto copies = state.range(0);
+  const std::string text = fmt::format(
+      "version: 1\n"
+      "model: {{uniform: {{layers: 8, forward: 1 ms, backward: 2 ms, output: 4 MiB, activation: "
+      "12 MiB, parameters: 16 MiB}}, batch: 32}}\n"
+      "cluster: {{devices: {}, memory: 80 GiB, link: {{latency: 5 us, bandwidth: 100 GB/s}}}}\n"
+      "plan: {{stages: 8, data_parallel: fill}}\n"
+      "schedule: {{name: 1f1b, micro_batches: 32}}\n",
+      8 * copies);
+  const Scenario scenario =
+      *parse_scenario(std::make_shared<const Source>(Source{"bench.yaml", text, ""}), {});
+  for (auto _ : state) benchmark::DoNotOptimize(predict(scenario, evaluation));
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK_CAPTURE(predict_copies, one_by_one, Evaluation::events)->Arg(1)->Arg(8)->Arg(64);
+BENCHMARK_CAPTURE(predict_copies, one_for_all, Evaluation::fastest)->Arg(1)->Arg(8)->Arg(64);
+
+/// A family of layouts of a search: reading, fitting and predicting them.
+void search_layouts(benchmark::State& state) {
+  const std::string text =
+      "version: 1\n"
+      "model: {uniform: {layers: 32, forward: 1 ms, backward: 2 ms, output: 4 MiB, activation: "
+      "500 MiB, parameters: 160 MiB}, batch: 1}\n"
+      "cluster: {devices: 64, memory: 20 GiB, link: {latency: 5 us, bandwidth: 100 GB/s}}\n"
+      "training: {mini_batch_size: 256}\n";
+  const Search search =
+      *Search::parse(std::make_shared<const Source>(Source{"bench.yaml", text, ""}), {});
+  std::size_t family = 0;
+  std::int64_t layouts = 0;
+  for (auto _ : state) {
+    const LayoutFamily& next = search.families()[family++ % search.families().size()];
+    benchmark::DoNotOptimize(search.evaluate(next));
+    layouts += static_cast<std::int64_t>(next.layouts());
+  }
+  state.SetItemsProcessed(layouts);
+}
+BENCHMARK(search_layouts);
 
 }  // namespace
 }  // namespace plumbline
