@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -87,8 +88,7 @@ TEST_CASE("the first of a search is the best of all that may be written, tried o
   const SearchReport report = report_of(search_of(text, given));
   REQUIRE_FALSE(report.rows.empty());
 
-  double best = 0;
-  std::set<std::string> feasible;
+  std::map<std::string, double> feasible;  // with the most of each that is told alike
   const auto try_out = [&](int tensor, int stages, const std::string& schedule, int size,
                            const std::string& again) {
     const std::string plan =
@@ -101,11 +101,11 @@ TEST_CASE("the first of a search is the best of all that may be written, tried o
                fmt::format("training.micro_batch_size={}", size),
                fmt::format("schedule={}, recompute: {}}}", schedule, again)});
     if (!outcome) return;
-    best = std::max(best, *outcome->throughput_samples_per_s);
     const auto& layers = outcome->pipeline.recomputed;
     const std::uint32_t sum = std::accumulate(layers.begin(), layers.end(), 0U);
-    feasible.insert(fmt::format("{} {} {} {} {}", tensor, stages, schedule, size,
-                                sum == 0 ? "none" : fmt::format("{} {}", again, sum)));
+    double& most = feasible[fmt::format("{} {} {} {} {}", tensor, stages, schedule, size,
+                                        sum == 0 ? "none" : fmt::format("{} {}", again, sum))];
+    most = std::max(most, *outcome->throughput_samples_per_s);
   };
   for (const int tensor : {1, 2, 4, 8}) {
     for (const int size : {1, 2, 4, 8, 16}) {
@@ -123,15 +123,34 @@ TEST_CASE("the first of a search is the best of all that may be written, tried o
       }
     }
   }
-  CHECK(*report.rows.front().row.numbers->throughput_samples_per_s == doctest::Approx(best));
+  std::vector<double> wanted;
+  for (const auto& [layout, throughput] : feasible) wanted.push_back(throughput);
+  std::sort(wanted.begin(), wanted.end(), std::greater<>());
+  REQUIRE(report.rows.size() == wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    CHECK(*report.rows[i].row.numbers->throughput_samples_per_s == doctest::Approx(wanted[i]));
   CHECK(report.feasible == feasible.size());
   CHECK(report.done == report.layouts);
   CHECK(report.feasible + report.misfits + report.cannot_run == report.layouts);
   CHECK(report.misfits > 0);
-  for (std::size_t i = 0; i + 1 < report.rows.size(); ++i) {
-    CHECK(*report.rows[i].row.numbers->throughput_samples_per_s >=
-          *report.rows[i + 1].row.numbers->throughput_samples_per_s);
-  }
+}
+
+TEST_CASE("where nothing has to be made again, stages are cut as if nothing were") {
+  // All layers take 6 ms; with their forwards again the first two take much more than the others.
+  std::string layers;
+  for (int i = 0; i < 8; ++i)
+    layers += fmt::format("{}{{name: l{}, forward: {} us, backward: {} us, activation: 1 MiB}}",
+                          i == 0 ? "" : ", ", i, i < 2 ? 4000 : 500, i < 2 ? 2000 : 5500);
+  const std::string text = fmt::format(
+      "version: 1\nmodel: {{layers: [{}], batch: 1}}\ncluster: {{devices: 2, memory: 1 GiB}}\n"
+      "plan: {{stages: 2}}\nschedule: {{name: 1f1b}}\ntraining: {{mini_batch_size: 16}}\n",
+      layers);
+  const SearchReport report = report_of(search_of(text, {"training.micro_batch_size=1"}));
+  REQUIRE(report.rows.size() == 1);
+  CHECK(report.rows.front().layout.made_again == "none");
+  CHECK(
+      report.rows.front().row.numbers->iteration_time_s ==
+      outcome_of(text, {"training.micro_batch_size=1", "plan.partition=[4, 4]"})->iteration_time_s);
 }
 
 TEST_CASE("what a row says is what simulate says of its overrides") {
