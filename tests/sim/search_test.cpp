@@ -124,6 +124,7 @@ TEST_CASE("the first of a search is the best of all that may be written, tried o
     }
   }
   std::vector<double> wanted;
+  wanted.reserve(feasible.size());
   for (const auto& [layout, throughput] : feasible) wanted.push_back(throughput);
   std::sort(wanted.begin(), wanted.end(), std::greater<>());
   REQUIRE(report.rows.size() == wanted.size());
