@@ -52,7 +52,7 @@ int search_all(const SearchArguments& arguments) {
   numbers.where.clear();
   auto rows = read_selection(numbers, {});
   if (!rows) return fail(rows.problems());
-  auto selection = select_layouts(*std::move(rows), arguments.where);
+  auto selection = select_layouts(*std::move(rows), arguments.where, search->varied_keys());
   if (!selection) return fail(selection.problems());
 
   // Predict them.

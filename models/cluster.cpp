@@ -55,11 +55,7 @@ std::vector<Path> Cluster::ring(const std::vector<DeviceId>& members) const {
       const DeviceId to = members[(i + 1) % members.size()];
       if (crossed_level(from, to) != level) continue;
       const std::int64_t cards = std::min(in_group[from.value / size], in_group[to.value / size]);
-      std::int64_t bandwidth = cards * levels[level].link.bandwidth->count;
-      if (const auto& within = levels.front().link.bandwidth; within && cards > 1)
-        bandwidth =
-            std::min(bandwidth, std::max(within->count, levels[level].link.bandwidth->count));
-      hops[i].link.bandwidth = BytesPerSecond{bandwidth};
+      hops[i].link.bandwidth = BytesPerSecond{cards * levels[level].link.bandwidth->count};
     }
   }
   return hops;

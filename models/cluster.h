@@ -63,7 +63,7 @@ struct Cluster {
   /// The way from each member of a ring to the next one, from the last to the first. Where devices
   /// have network cards of their own, collectives run as many rings at a time as members of a group
   /// have cards, each over another one: a hop between groups is then as wide as the cards of the
-  /// members in the smaller of the two, and no wider than the links within. Requires: at least two
+  /// members in the smaller of the two. Requires: at least two
   /// members, no two of them equal.
   std::vector<Path> ring(const std::vector<DeviceId>& members) const;
 

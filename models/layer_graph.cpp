@@ -72,8 +72,8 @@ void LayerGraph::share_steps(std::int64_t devices) {
   for (Layer& layer : layers_) layer.stepped_elsewhere = share_volume(layer.replicated, devices);
 }
 
-void LayerGraph::share_reductions(std::int64_t devices) {
-  for (Layer& layer : layers_) layer.reduced_elsewhere = share_volume(layer.replicated, devices);
+void LayerGraph::share_reduction(LayerId layer, std::int64_t devices) {
+  layers_[layer.value].reduced_elsewhere = share_volume(layers_[layer.value].replicated, devices);
 }
 
 void LayerGraph::add_edges(const std::vector<LayerEdge>& edges) {

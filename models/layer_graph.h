@@ -21,7 +21,7 @@ struct Layer {
   /// Of the replicated ones, those that other devices of the group step, see share_steps().
   Bytes stepped_elsewhere{};
   /// Of the replicated ones, those whose gradients other devices of the group add up over copies of
-  /// the stage, see share_reductions().
+  /// the stage, see share_reduction().
   Bytes reduced_elsewhere{};
 
   Bytes stepped() const { return parameters - stepped_elsewhere; }
@@ -54,9 +54,9 @@ class LayerGraph {
   /// replicated (Rajbhandari et al. 2020, ZeRO, section 5.1), the largest one here. Idempotent.
   void share_steps(std::int64_t devices);
 
-  /// Each of the `devices` of a group takes its share of the gradients of what is replicated, which
-  /// the group has added up, to the copies of the stage. Idempotent.
-  void share_reductions(std::int64_t devices);
+  /// Each of the `devices` of a group takes its share of the gradients of what is replicated of a
+  /// layer, which the group has added up, to the copies of the stage. Idempotent.
+  void share_reduction(LayerId layer, std::int64_t devices);
 
   std::size_t size() const { return layers_.size(); }
   const Layer& layer(LayerId id) const { return layers_[id.value]; }

@@ -2,6 +2,7 @@
 // from. SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -151,6 +152,11 @@ struct DeviceGroup {
   /// Devices that hold the same of what is replicated.
   std::int64_t replicas() const { return devices / tensor_parallel; }
   bool spans_servers() const { return devices_per_server && *devices_per_server < devices; }
+  /// Of those that hold the same, how many share a server, each with a network card of its own.
+  /// Requires: spans_servers().
+  std::int64_t cards() const {
+    return std::max<std::int64_t>(*devices_per_server / tensor_parallel, 1);
+  }
 
   friend bool operator==(const DeviceGroup&, const DeviceGroup&) = default;
 };

@@ -32,8 +32,7 @@ double group_traffic(const Layer& layer, const OptimizerBytes& optimizer,
 double ring_bandwidth(const DeviceGroup& group, const DeviceRoofline& device) {
   const auto link = [&] { return static_cast<double>(device.link_bandwidth->count); };
   if (!group.spans_servers()) return link();
-  const std::int64_t cards =
-      std::max<std::int64_t>(*group.devices_per_server / group.tensor_parallel, 1);
+  const std::int64_t cards = group.cards();
   const double network =
       static_cast<double>(cards) * static_cast<double>(device.network_bandwidth->count);
   return cards > 1 && device.link_bandwidth ? std::min(network, link()) : network;

@@ -58,14 +58,16 @@ StageCosts Wiring::with_whole_updates(StageCosts costs) const {
     if (r == 1 && !stashes) continue;
     StageCost& stage = costs.stages[s];
     Duration more{};
-    if (add_up) more += (r - 1) * transfer_time(stage.gradients, *add_up);
+    if (add_up) more += (r - 1) * transfer_time(stage.reduced, *add_up);
     if (stash && stashes) more += transfer_time(stage.parameters, *stash);
     const std::int64_t shares = options_.sharded_optimizer ? r : 1;
+    const auto whole = static_cast<double>((stage.update + more).count());
     const Duration own = stage.update - stage.update_before + more;
     stage.update = stage.update_before + Duration{(own.count() + shares - 1) / shares};
-    if (costs.slowdowns.empty()) continue;
+    if (costs.slowdowns.empty() || whole == 0) continue;
+    const double left = static_cast<double>(stage.update.count()) / whole;
     for (double& slowed : costs.slowdowns[s].update)
-      slowed = (slowed + static_cast<double>(more.count())) / static_cast<double>(shares);
+      slowed = (slowed + static_cast<double>(more.count())) * left;
   }
   return costs;
 }

@@ -288,10 +288,25 @@ class ScenarioReader {
           "the update that they give, if any");
     }
     if (scenario_.sharded_optimizer) model.graph.share_steps(group.replicas());
-    // In either order a group and the copies send as much, if they share the optimizer: the copies
-    // first where the group is no nearer, as their rings need not wait for the flush.
-    if (!scenario_.sharded_optimizer || !group.spans_servers())
-      model.graph.share_reductions(group.replicas());
+    if (group_comes_first(group)) share_reductions(group);
+  }
+
+  /// Whether a group adds up gradients before the copies of a stage do. Where they share the
+  /// optimizer both orders send as much: the copies, whose rings need not wait for the flush, come
+  /// first where the group's are no wider.
+  bool group_comes_first(const DeviceGroup& group) const {
+    return !scenario_.sharded_optimizer || !group.spans_servers() || group.cards() > 1;
+  }
+
+  /// Copies add up what their group leaves each device, of layers whose updates are known to hold
+  /// what the group sends; the others' may hold anything.
+  void share_reductions(const DeviceGroup& group) {
+    Model& model = scenario_.model;
+    const std::vector<LayerCosts>& costs = model.profile.measurements.front().layers;
+    for (std::uint32_t i = 0; i < model.graph.size(); ++i) {
+      if (!costs[i].timed && !costs[i].update_given)
+        model.graph.share_reduction({i}, group.replicas());
+    }
   }
 
   /// What layers make again where each says it for itself.

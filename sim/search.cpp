@@ -196,7 +196,7 @@ Diagnostics Search::read_any() {
     });
     if (everywhere.empty()) return {};
   }
-  return everywhere;
+  return families_.size() <= most_probed ? everywhere : Diagnostics{};
 }
 
 std::optional<Diagnostics> Search::add_families(std::size_t index) {

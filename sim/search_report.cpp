@@ -12,6 +12,7 @@
 #include <set>
 
 #include "models/quantity.h"
+#include "schedules/generators.h"
 #include "sim/predict.h"
 #include "sim/sweep_numbers.h"
 #include "sim/table.h"
@@ -60,12 +61,22 @@ const std::vector<LayoutColumn>& layout_columns() {
   return columns;
 }
 
-/// The column of this title, key or path; null where there is none. Stages are told by a key, too.
+/// What conditions are on: a column by its title, key or path; null where there is none. A number
+/// is one there, whatever a table makes of it; of what is made again the kind counts.
 const LayoutColumn* find_column(std::string_view name) {
-  static const LayoutColumn stages = plain("stages", "stages", "plan.stages", &Layout::stages);
-  if (name == stages.key || name == stages.path) return &stages;
-  for (const LayoutColumn& column : layout_columns()) {
-    if (name == column.title || name == column.key || name == column.path) return &column;
+  static const std::vector<LayoutColumn> data = {
+      plain("stages", "stages", "plan.stages", &Layout::stages),
+      plain("micro-batch", "micro_batch_size", "training.micro_batch_size",
+            &Layout::micro_batch_size),
+      {"made again", "made_again", "schedule.recompute",
+       [](const Layout& layout) {
+         return layout.made_again.substr(0, layout.made_again.find(' '));
+       },
+       ""}};
+  for (const auto* columns : {&data, &layout_columns()}) {
+    for (const LayoutColumn& column : *columns) {
+      if (name == column.title || name == column.key || name == column.path) return &column;
+    }
   }
   return nullptr;
 }
@@ -186,6 +197,24 @@ double goodness(const SearchReport& report, const SweepNumbers& numbers) {
   return rate.value_or(0);
 }
 
+/// Errors: a value that no row can have.
+std::optional<Diagnostic> refuse_value(const ConditionText& condition, bool of_schedules) {
+  const std::string& value = condition.value;
+  const bool equality = condition.operation == "==" || condition.operation == "!=";
+  const auto source = std::make_shared<const Source>(Source{"--where", condition.text, ""});
+  const auto wrong = [&](std::string_view problem, std::string help) {
+    return input_error(
+        {source, 1, 1, static_cast<int>(condition.text.size())},
+        fmt::format("{} is compared with '{}', which {}", condition.key, clipped(value), problem),
+        std::move(help));
+  };
+  if (value.empty() || (!equality && !is_comparable(value)))
+    return wrong("is no number, size, time or rate", "only == and != take words");
+  if (of_schedules && !find_schedule_rule(value))
+    return wrong("is no schedule", "plumbline list schedules");
+  return std::nullopt;
+}
+
 /// The first beside the scenario as it stands.
 std::string comparison(const SearchReport& report) {
   const SweepNumbers& own = *report.as_it_stands;
@@ -241,7 +270,7 @@ std::string text_of(const Json& json) {
 }
 
 /// A row as data.
-Json row_json(const SearchRow& row) {
+Json row_json(const SearchRow& row, const std::vector<std::string>& varied_keys) {
   const Layout& layout = row.layout;
   Json json = {{"tensor_parallel", layout.tensor},
                {"context_parallel", layout.context},
@@ -258,7 +287,8 @@ Json row_json(const SearchRow& row) {
   add_numbers(row.row.numbers, json);
   const auto tokens = row.row.numbers ? tokens_per_device(row) : std::nullopt;
   json["tokens_per_device_per_s"] = tokens ? Json(*tokens) : Json(nullptr);
-  json["overrides"] = row.layout.overrides;
+  for (const std::string& key : varied_keys) json[key] = value_of(layout, key);
+  json["overrides"] = layout.overrides;
   return json;
 }
 
@@ -283,16 +313,32 @@ void SearchTally::add(FamilyResult result) {
   }
 }
 
-Result<SearchSelection> select_layouts(SweepSelection rows, const std::vector<std::string>& where) {
+Result<SearchSelection> select_layouts(SweepSelection rows, const std::vector<std::string>& where,
+                                       const std::vector<std::string>& varied_keys) {
   SearchSelection selection{std::move(rows), {}};
   Diagnostics problems;
   for (const std::string& text : where) {
     auto parts = split_condition(text);
     if (!keep(parts, problems)) continue;
-    if (find_column(parts->key)) {
-      selection.layout.push_back(*std::move(parts));
+    const bool is_varied =
+        std::find(varied_keys.begin(), varied_keys.end(), parts->key) != varied_keys.end();
+    if (const LayoutColumn* column = find_column(parts->key); column || is_varied) {
+      const bool of_schedules = column && column->key == std::string_view("schedule");
+      if (auto wrong = refuse_value(*parts, of_schedules)) {
+        problems.push_back(*std::move(wrong));
+      } else {
+        selection.layout.push_back(*std::move(parts));
+      }
     } else if (auto condition = parse_condition(text, {}); keep(condition, problems)) {
       selection.rows.where.push_back(*std::move(condition));
+    } else {
+      Diagnostic& problem = problems.back();
+      std::vector<std::string> titles = varied_keys;
+      for (const LayoutColumn& one : layout_columns()) titles.emplace_back(one.title);
+      const std::string near = did_you_mean(parts->key, titles);
+      problem.help = near.empty() ? fmt::format("{}; or of the layout {}", problem.help,
+                                                fmt::join(titles, ", "))
+                                  : near;
     }
   }
   if (!problems.empty()) return problems;
@@ -314,34 +360,30 @@ SearchReport SearchTally::report(const Search& search, SearchSelection selection
   report.notes = search.notes();
 
   // What does not need to make anything again was found once for each kind of it.
-  const auto speed = [](const SearchRow& row) {
-    return row.row.numbers->throughput_samples_per_s.value_or(0);
-  };
-  std::sort(feasible_.begin(), feasible_.end(), [&](const SearchRow& a, const SearchRow& b) {
-    return speed(a) != speed(b) ? speed(a) > speed(b) : a.row.point < b.row.point;
-  });
+  std::set<std::string> different;
   std::map<std::uint64_t, const SearchRow*> by_point;
-  std::set<std::string> seen;
   std::vector<SweepRow> rows;
   for (const SearchRow& row : feasible_) {
-    if (!seen.insert(identity(row.layout)).second) {
-      report.layouts -= 1;
-      report.done -= 1;
-      continue;
-    }
-    ++report.feasible;
+    different.insert(identity(row.layout));
     const auto& conditions = selection.layout;
     if (!std::all_of(conditions.begin(), conditions.end(), [&](const ConditionText& condition) {
-          return meets(condition, find_column(condition.key)->text(row.layout));
+          const LayoutColumn* column = find_column(condition.key);
+          return meets(condition,
+                       column ? column->text(row.layout) : value_of(row.layout, condition.key));
         }))
       continue;
     by_point.emplace(row.row.point, &row);
     rows.push_back(row.row);
   }
+  report.feasible = different.size();
+  report.layouts -= feasible_.size() - different.size();
+  report.done -= feasible_.size() - different.size();
   SweepSelection all = selection.rows;
   all.top = 0;
+  std::set<std::string> told;
   for (const SweepRow& row : select(std::move(rows), all)) {
     const SearchRow& found = *by_point.at(row.point);
+    if (!told.insert(identity(found.layout)).second) continue;
     constexpr std::size_t most_tried = 10;
     if (report.best.size() < most_tried) report.best.push_back(found);
     const std::size_t top = selection.rows.top;
@@ -410,12 +452,12 @@ std::string to_table(const SearchReport& report) {
 
 std::string to_csv(const SearchReport& report) {
   std::vector<std::string> header;
-  const Json keys = row_json(SearchRow{});
+  const Json keys = row_json(SearchRow{}, report.varied_keys);
   for (const auto& [key, value] : keys.items()) header.push_back(csv_cell(key));
   std::string text = fmt::format("{}\n", fmt::join(header, ","));
   for (const SearchRow& row : report.rows) {
     std::vector<std::string> line;
-    const Json json = row_json(row);
+    const Json json = row_json(row, report.varied_keys);
     for (const auto& [key, value] : json.items()) line.push_back(csv_cell(text_of(value)));
     text += fmt::format("{}\n", fmt::join(line, ","));
   }
@@ -445,8 +487,9 @@ std::string to_json(const SearchReport& report, const std::string& version) {
   Json others = Json::array();
   for (const OtherEfficiency& other : report.others)
     others.push_back({{"efficiency", other.efficiency},
-                      {"first_row", other.first},
-                      {"faster_than_row_0", other.gain}});
+                      {"first_of_best", other.first},
+                      {"overrides", report.best[other.first].layout.overrides},
+                      {"faster_than_first", other.gain}});
   line("other_efficiencies", others);
   Json own = nullptr;
   if (report.as_it_stands) {
@@ -458,7 +501,8 @@ std::string to_json(const SearchReport& report, const std::string& version) {
   line("notes", report.notes);
   text += " \"rows\": [";
   for (const SearchRow& row : report.rows)
-    text += (&row == &report.rows.front() ? "\n  " : ",\n  ") + dump(row_json(row));
+    text +=
+        (&row == &report.rows.front() ? "\n  " : ",\n  ") + dump(row_json(row, report.varied_keys));
   return text + (report.rows.empty() ? "]\n}\n" : "\n ]\n}\n");
 }
 

@@ -26,8 +26,10 @@ struct SearchSelection {
 };
 
 /// Conditions are those of parse_condition, or on a column of a layout by its name in tables or
-/// JSON, or its key: "pipeline <= 4", "schedule.name == 1f1b". Errors: as there.
-Result<SearchSelection> select_layouts(SweepSelection rows, const std::vector<std::string>& where);
+/// JSON, or its key, or on a key that the search varies: "pipeline <= 4", "schedule.name == 1f1b".
+/// Errors: as there.
+Result<SearchSelection> select_layouts(SweepSelection rows, const std::vector<std::string>& where,
+                                       const std::vector<std::string>& varied_keys);
 
 /// The layouts that are told, and what became of the others.
 struct SearchReport {
@@ -61,8 +63,8 @@ class SearchTally {
   void add(FamilyResult result);
   std::uint64_t done() const { return done_; }
 
-  /// Of rows that are alike but for how they were asked for the best stands there alone: with
-  /// nothing made again, stages may have been cut as if something were.
+  /// Of rows that are alike but for how they were asked for, and meet the conditions, the best
+  /// stands there alone: with nothing made again, stages may have been cut as if something were.
   SearchReport report(const Search& search, SearchSelection selection) &&;
 
  private:

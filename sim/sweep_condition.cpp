@@ -203,6 +203,8 @@ Result<ConditionText> split_condition(const std::string& text) {
   return condition;
 }
 
+bool is_comparable(const std::string& value) { return reading_of(value) != nullptr; }
+
 bool meets(const ConditionText& condition, const std::string& found) {
   return met_by({condition.key, {found}}, condition.operation, condition.value).front();
 }

@@ -27,8 +27,12 @@ struct ConditionText {
 /// Errors: no operator, or none that is known.
 Result<ConditionText> split_condition(const std::string& text);
 
+/// Whether a value can be compared by <, <=, >, >=: a number, size, time or rate.
+bool is_comparable(const std::string& value);
+
 /// Whether a text that is found for the key meets the condition: as numbers, sizes, times or rates
-/// where both are such, else as words, which are equal or not.
+/// where both are such, else as words, which are equal or not. Requires: == or !=, or a comparable
+/// value.
 bool meets(const ConditionText& condition, const std::string& found);
 
 /// "peak_memory_bytes < 80 GB": a number's name as JSON has it, or an axis's key; one of < <= > >=

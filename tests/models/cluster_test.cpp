@@ -52,11 +52,12 @@ TEST_CASE("a ring over cards of their own is as wide as the cards of its members
   CHECK(hops({{0}, {1}, {8}, {9}}) == std::vector<std::int64_t>{450, 100, 450, 100});
   // The smaller of the two groups counts.
   CHECK(hops({{0}, {1}, {2}, {8}}) == std::vector<std::int64_t>{450, 450, 50, 50});
-  // Ten cards of 50 are wider than the link within.
+  // Ten cards of 50 are wider than the links within, which are hops of the same ring.
   const Cluster wide{{{"server", 10, within}, {"cluster", 2, card, true}}, std::nullopt};
   std::vector<DeviceId> all;
   for (std::uint32_t device = 0; device < 20; ++device) all.push_back({device});
-  CHECK(wide.ring(all)[9].link.bandwidth->count == 450);
+  CHECK(wide.ring(all)[8].link.bandwidth->count == 450);
+  CHECK(wide.ring(all)[9].link.bandwidth->count == 500);
   CHECK(wide.ring(all)[9].link.latency == Duration{5});
   // A card that devices share is no wider for it.
   Cluster shared = cluster;

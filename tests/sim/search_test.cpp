@@ -348,13 +348,36 @@ TEST_CASE("costs that know no batch are tried with one sample, those of a group 
     CHECK(row.layout.micro_batch_size % 4 == 0);
   }
   CHECK(to_table(report).find(" 4 x 1 ") != std::string::npos);
+  // Conditions are on the number, not on how a table tells it.
+  auto four = select_layouts({}, {"micro_batch_size == 4"}, {});
+  REQUIRE(four);
+  const SearchReport picked = report_of(groups, *std::move(four));
+  REQUIRE_FALSE(picked.rows.empty());
+  for (const SearchRow& row : picked.rows) CHECK(row.layout.micro_batch_size == 4);
+}
+
+TEST_CASE("keys beside the layout that are varied are columns, data and conditions") {
+  const TemporaryFolder folder;
+  const Search search =
+      search_of(scenario_text(folder),
+                {"cluster.gpus=4,8", "model.context_parallel=1", "schedule.name=1f1b"});
+  CHECK(search.varied_keys() == std::vector<std::string>{"cluster.gpus"});
+  auto selection = select_layouts({}, {"cluster.gpus == 4"}, search.varied_keys());
+  REQUIRE(selection);
+  const SearchReport report = report_of(search, *std::move(selection));
+  REQUIRE_FALSE(report.rows.empty());
+  for (const SearchRow& row : report.rows) CHECK(row.row.numbers->devices == 4);
+  CHECK(to_table(report).find("cluster.gpus") != std::string::npos);
+  CHECK(Json::parse(to_json(report, "1")).at("rows").at(0).at("cluster.gpus") == "4");
+  const std::string csv = to_csv(report);
+  CHECK(csv.substr(0, csv.find('\n')).find(",cluster.gpus,") != std::string::npos);
 }
 
 TEST_CASE("rows may be asked for by what the layouts are") {
   const TemporaryFolder folder;
   const Search search = search_of(scenario_text(folder));
   const auto picked = [&](const std::vector<std::string>& where) {
-    auto selection = select_layouts({}, where);
+    auto selection = select_layouts({}, where, search.varied_keys());
     REQUIRE_MESSAGE(selection, (selection ? "" : to_text(selection.problems())));
     return report_of(search, *std::move(selection));
   };
@@ -371,8 +394,20 @@ TEST_CASE("rows may be asked for by what the layouts are") {
   CHECK(count > 0);
   CHECK(some.rows.size() == count);
   CHECK(some.feasible == all.feasible);
-  CHECK_FALSE(select_layouts({}, {"pipelines == 2"}));
-  CHECK_FALSE(select_layouts({}, {"pipeline"}));
+  const auto refused = [](const std::string& where) {
+    const auto selection = select_layouts({}, {where}, {"cluster.gpus"});
+    REQUIRE_FALSE(selection);
+    return selection.problems().front();
+  };
+  CHECK(refused("pipelines == 2").help == "did you mean 'pipeline'?");
+  CHECK(refused("pipeline").message == "'pipeline' compares nothing");
+  CHECK(refused("pipeline < abc").message ==
+        "pipeline is compared with 'abc', which is no number, size, time or rate");
+  CHECK(refused("schedule == 1f1bb").message ==
+        "schedule is compared with '1f1bb', which is no schedule");
+  const SearchReport again = picked({"schedule.recompute != none"});
+  CHECK_FALSE(again.rows.empty());
+  for (const SearchRow& row : again.rows) CHECK(row.layout.made_again != "none");
 }
 
 TEST_CASE("a search of plans that are not copied, or fixed, offers none that cannot be") {

@@ -238,6 +238,49 @@ TEST_CASE("a group that holds all of a model is as so many copies of it") {
   }
 }
 
+/// Two layers of 800 MB, all replicated in groups of 4, on 4 copies of the one stage.
+double iteration_of(const std::string& costs, const std::string& rest) {
+  const TemporaryFolder folder;
+  const std::string layer = "parameters: 800 MB, replicated: 800 MB, " + costs + "}\n";
+  const std::string profile = folder.file(
+      "p.yaml", "version: 1\nkind: profile\ngroup: {devices: 4}\nlayers:\n  - {name: a, " + layer +
+                    "  - {name: b, " + layer + rest.substr(0, rest.find('|')));
+  const auto outcome = predict(scenario_of(
+      "version: 1\nmodel: {profile: " + profile +
+      "}\ncluster: {devices: 4, link: {bandwidth: 100 GB/s}, device: {peak: 1 TFLOP/s, "
+      "memory_bandwidth: 1 TB/s, link: 100 GB/s}}\nplan: {stages: 1, data_parallel: 4}\n"
+      "schedule: {name: 1f1b, micro_batches: 1}\n" +
+      rest.substr(rest.find('|') + 1)));
+  REQUIRE(outcome);
+  return outcome->iteration_time_s;
+}
+
+TEST_CASE("of layers that say what their updates take, copies add up all gradients") {
+  // What such an update holds of the group's sending nobody knows: nothing is left to it.
+  const double ring = 2 * 1.5 * 800e6 / 100e9;  // 2 x 3/4 x 2 x 800 MB
+  const double compute = 2 * 3e-6;              // F, I and W of 1 MFLOP at half of the peak
+  const std::string flops = "flops: 0.5 MFLOP, update: 0 ms";
+  for (const char* stage : {"|training: {zero_stage: 0}\n", "|training: {zero_stage: 1}\n"}) {
+    CAPTURE(stage);
+    CHECK(iteration_of(flops, stage) == doctest::Approx(ring + compute).epsilon(1e-3));
+    CHECK(iteration_of("forward: 1 us, backward: 2 us, update: 0 ms", stage) ==
+          doctest::Approx(ring + compute).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("neighbours slow updates of groups and copies down, sharded or not") {
+  const std::string factors = "slowdown: {block: [1, 1.2, 1.4, 1.5], update: [1, 1.2, 1.4, 1.5]}\n";
+  for (const char* stage : {"|training: {zero_stage: 0, optimizer_state: 2}\n",
+                            "|training: {zero_stage: 1, optimizer_state: 2}\n"}) {
+    CAPTURE(stage);
+    const double alone = iteration_of("kind: block, flops: 1 GFLOP", stage);
+    CHECK(iteration_of("kind: block, flops: 1 GFLOP", factors + stage) > 1.05 * alone);
+    CHECK(iteration_of("kind: block, flops: 1 GFLOP",
+                       "slowdown: {block: [1, 1, 1, 1], update: [1, 1, 1, 1]}\n" +
+                           std::string(stage)) == doctest::Approx(alone).epsilon(1e-6));
+  }
+}
+
 TEST_CASE("the planner knows that replicas share the optimizer state") {
   // One device holds 4 x 999 B four times; with the state shared by four less than that fits.
   const auto planned = [](int zero_stage, int memory) {
