@@ -273,7 +273,9 @@ class StageOnDevice {
     switch (kind) {
       case ActivityKind::forward:
         return forward(task, m);
-      case ActivityKind::backward_part:  // the whole backward is done in its last part
+      case ActivityKind::backward_part:  // all of an op is done in its last part
+      case ActivityKind::weight_part:
+      case ActivityKind::forward_part:
         return;
       case ActivityKind::backward:
         return backward(task, m);

@@ -143,6 +143,9 @@ void Ledger::begin(std::uint32_t node, RealTime at) {
     case ActivityKind::backward_part:
       require(stage, node, kForward);
       break;
+    case ActivityKind::weight_part:
+      require(stage, node, kBackwardInput);
+      break;
     case ActivityKind::backward:
       require(stage, node, kForward);
       own_.push_back({at, node, memory.again, {}, 0});

@@ -40,9 +40,12 @@ class GraphWriter {
   /// The op and, where transfers overlap, what it sends. Returns the op's node.
   std::uint32_t add_op(const Op& op, std::uint32_t copy, std::uint32_t after);
 
-  /// The same for a backward that is cut into buckets: one node a part. Returns all of them.
-  std::vector<std::uint32_t> add_backward_in_parts(const Op& op, std::uint32_t copy,
-                                                   std::uint32_t after, std::size_t parts);
+  /// The same for an F, B or W that is cut into buckets: one node a part. Returns all of them.
+  std::vector<std::uint32_t> add_op_in_parts(const Op& op, std::uint32_t copy, std::uint32_t after,
+                                             std::size_t parts);
+
+  /// Makes the first node of an op that was added last wait for one more.
+  void add_wait(std::uint32_t node, std::uint32_t producer);
 
   std::uint32_t add_update(StageId stage, std::uint32_t micro_batch, std::uint32_t slot,
                            std::uint32_t after);

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "models/bug.h"
 #include "schedules/graph_writer.h"
@@ -30,12 +32,50 @@ void each_wave(const Schedule& schedule, Visit&& visit) {
   }
 }
 
+/// Which ops of an order are the first that need a stage's weights on a device, and the last that
+/// make its gradients there.
+class StageEnds {
+ public:
+  explicit StageEnds(const Schedule& schedule)
+      : first_(schedule.issue_order.size(), false), last_(schedule.issue_order.size(), false) {
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> last;  // by stage, slot
+    std::set<std::pair<std::uint32_t, std::uint32_t>> begun;
+    for (std::size_t i = 0; i < schedule.issue_order.size(); ++i) {
+      const Op& op = schedule.issue_order[i];
+      const std::pair place(op.stage.value, schedule.shape.slot(op.stage, op.micro_batch));
+      if (ends_backward(op.kind)) last[place] = i;
+      if (op.kind == OpKind::forward && begun.insert(place).second) {
+        first_[i] = true;
+        if (begun.size() == 1 ||
+            std::find(stages_.begin(), stages_.end(), place.first) == stages_.end())
+          stages_.push_back(place.first);
+      }
+    }
+    for (const auto& [place, op] : last) last_[op] = true;
+  }
+
+  bool is_first_forward(std::size_t op) const { return first_[op]; }
+  bool makes_last_gradients(std::size_t op) const { return last_[op]; }
+  /// The stages, in the order in which their forwards begin.
+  const std::vector<std::uint32_t>& stages() const { return stages_; }
+
+ private:
+  std::vector<bool> first_;
+  std::vector<bool> last_;
+  std::vector<std::uint32_t> stages_;
+};
+
 /// Mini-batches one after the other, each with its flush, all-reduces and updates.
 class SynchronousRun {
  public:
   SynchronousRun(const Schedule& schedule, const StageCosts& costs, const LoweringOptions& options,
                  GraphWriter& writer)
-      : schedule_(schedule), costs_(costs), options_(options), writer_(writer) {}
+      : schedule_(schedule), costs_(costs), options_(options), writer_(writer) {
+    const bool any_buckets =
+        std::any_of(costs.stages.begin(), costs.stages.end(),
+                    [](const StageCost& stage) { return !stage.buckets.empty(); });
+    if (any_buckets || options.gather_ahead) ends_.emplace(schedule);
+  }
 
   void write() {
     std::uint32_t gate = kNone;
@@ -44,6 +84,8 @@ class SynchronousRun {
       writer_.begin_mini_batch(k * schedule_.shape.micro_batches);
       last_.assign(writer_.graph().slots(), kNone);
       gradients_.assign(schedule_.shape.stages(), {});
+      weights_.assign(schedule_.shape.stages(), {});
+      if (options_.gather_ahead) write_gathers_ahead(gate);
       write_ops(gate);
       gate = write_end(first);
     }
@@ -61,26 +103,34 @@ class SynchronousRun {
       }
       for (std::size_t i = begin; i < end; ++i) {
         for (std::uint32_t copy = 0; copy < options_.written_copies(); ++copy)
-          write_op(order[i], copy, gate);
+          write_op(i, copy, gate);
       }
     });
   }
 
-  void write_op(const Op& op, std::uint32_t copy, std::uint32_t gate) {
+  void write_op(std::size_t index, std::uint32_t copy, std::uint32_t gate) {
+    const Op& op = schedule_.issue_order[index];
     const std::uint32_t slot = writer_.wiring().slot(op.stage, op.micro_batch.value, copy);
     std::uint32_t after = writer_.input_of(op, copy);
     if (after == kNone && last_[slot] == kNone) after = gate;
-    const std::size_t parts = costs_.stages[op.stage.value].buckets.size();
-    PLUMBLINE_CHECK(parts == 0 || schedule_.shape.slices == 1, parts, schedule_.shape.slices);
-    const bool is_last = op.micro_batch.value + 1 == schedule_.shape.micro_batches;
-    if (parts > 0 && is_last && op.kind == OpKind::backward) {
-      const auto nodes = writer_.add_backward_in_parts(op, copy, after, parts);
-      last_[slot] = nodes.back();
-      for (const std::uint32_t node : nodes) remember(op, node);
-      return;
+    const std::size_t buckets = costs_.stages[op.stage.value].buckets.size();
+    const auto& weights = weights_[op.stage.value];
+    const bool needs_weights = !weights.empty() && ends_->is_first_forward(index);
+    const bool is_last = buckets > 0 && ends_->makes_last_gradients(index);
+    std::vector<std::uint32_t> nodes;
+    if (buckets > 0 && (needs_weights || is_last)) {
+      nodes = writer_.add_op_in_parts(op, copy, after, buckets);
+    } else {
+      nodes.push_back(writer_.add_op(op, copy, after));
     }
-    last_[slot] = writer_.add_op(op, copy, after);
-    if (ends_backward(op.kind) && (parts == 0 || is_last)) remember(op, last_[slot]);
+    last_[slot] = nodes.back();
+    if (needs_weights) {
+      for (std::size_t part = 0; part < nodes.size(); ++part)
+        writer_.add_wait(nodes[part], weights[part]);
+    }
+    if (is_last || (buckets == 0 && ends_backward(op.kind))) {
+      for (const std::uint32_t node : nodes) remember(op, node);
+    }
   }
 
   /// The node that has made gradients of a stage: the last one of each device counts, and each part
@@ -108,7 +158,8 @@ class SynchronousRun {
     }
     std::vector<std::uint32_t> ends;
     for (const auto& of_stage : updates) ends.insert(ends.end(), of_stage.begin(), of_stage.end());
-    std::vector<std::uint32_t> gathers = write_gathers(last_micro_batch, std::move(updates));
+    std::vector<std::uint32_t> gathers;
+    if (!options_.gather_ahead) gathers = write_gathers(last_micro_batch, updates);
     if (!gathers.empty()) {
       mini_batch.updated =
           writer_.add_moment(ActivityKind::flush, {}, last_micro_batch, host, ends);
@@ -123,15 +174,29 @@ class SynchronousRun {
 
   /// Those of each stage, behind its updates.
   std::vector<std::uint32_t> write_gathers(std::uint32_t last_micro_batch,
-                                           std::vector<std::vector<std::uint32_t>> updates) {
+                                           const std::vector<std::vector<std::uint32_t>>& updates) {
     std::vector<std::uint32_t> ends;
     for (std::uint32_t s = 0; s < updates.size(); ++s) {
-      if (const Wiring::Collective* const gather = writer_.wiring().gather({s})) {
-        ends.push_back(
-            writer_.add_collective(*gather, {s}, last_micro_batch, std::move(updates[s])));
-      }
+      for (const Wiring::Collective& gather : writer_.wiring().gathers({s}))
+        ends.push_back(writer_.add_collective(gather, {s}, last_micro_batch, updates[s]));
     }
     return ends;
+  }
+
+  /// What the updates before have left on others, as soon as the mini-batch begins.
+  void write_gathers_ahead(std::uint32_t gate) {
+    std::vector<std::uint32_t> ready;
+    if (gate != kNone) ready.push_back(gate);
+    for (const std::uint32_t s : ends_->stages()) {
+      const auto& gathers = writer_.wiring().gathers({s});
+      const auto& buckets = costs_.stages[s].buckets;
+      for (std::size_t part = 0; part < gathers.size(); ++part) {
+        const bool is_empty =
+            !buckets.empty() && buckets[buckets.size() - 1 - part].gathered.count == 0;
+        weights_[s].push_back(is_empty ? kNone
+                                       : writer_.add_collective(gathers[part], {s}, 0, ready));
+      }
+    }
   }
 
   /// In the order in which the stages end their backwards, which on devices that share several
@@ -149,7 +214,7 @@ class SynchronousRun {
       const auto& of_stage = writer_.wiring().reductions({s});
       const auto& buckets = costs_.stages[s].buckets;
       for (std::size_t bucket = 0; bucket < of_stage.size(); ++bucket) {
-        if (!buckets.empty() && buckets[bucket].bytes.count == 0) continue;  // makes no gradients
+        if (!buckets.empty() && buckets[bucket].reduced.count == 0) continue;  // makes no gradients
         ends.push_back(writer_.add_collective(of_stage[bucket], {s}, last_micro_batch,
                                               made_gradients(s, bucket, of_stage.size())));
       }
@@ -179,7 +244,11 @@ class SynchronousRun {
   const StageCosts& costs_;
   const LoweringOptions& options_;
   GraphWriter& writer_;
+  std::optional<StageEnds> ends_;
   std::vector<std::uint32_t> last_;  ///< The last op of each slot in this mini-batch.
+  /// Of each stage, the moments at which its weights are there, as its first forwards need them;
+  /// empty where they always are.
+  std::vector<std::vector<std::uint32_t>> weights_;
   std::vector<std::vector<std::uint32_t>> gradients_;  ///< Of each stage, what made them.
 };
 
@@ -399,7 +468,8 @@ double most_nodes_of(const Schedule& schedule, const StageCosts& costs,
     const double buckets = static_cast<double>(costs.stages[s].buckets.size()) + 1;
     const double rounds = schedule.asynchronous ? shape.micro_batches / members + 1 : 1;
     reducing += rounds * members + (members > 1 ? rounds * (members + 2) * buckets : 0) + 1;
-    if (options.sharded_optimizer) reducing += members + 3;
+    reducing += 2 * members * (buckets - 1);  // parts of a forward and a backward
+    if (options.sharded_optimizer) reducing += (members + 2) * buckets + 1;
   }
   return options.mini_batches *
          (options.written_copies() *

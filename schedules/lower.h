@@ -29,6 +29,9 @@ struct LoweringOptions {
   /// Each replica and copy of a stage updates its share of the parameters: gradients are
   /// reduce-scattered before, weights all-gathered after (ZeRO-1). Of a synchronous schedule.
   bool sharded_optimizer = false;
+  /// The weights are gathered as the next mini-batch begins, beside its forwards, each of which
+  /// waits for its own: those of a stage whose costs have buckets bucket by bucket.
+  bool gather_ahead = false;
   UpdateRule updates;                          ///< Of an asynchronous schedule.
   std::vector<std::uint32_t> weight_versions;  ///< That each stage keeps; empty = one.
   /// What each slice of a micro-batch takes, numbers whose mean is 1; empty = all the same.
@@ -55,7 +58,11 @@ bool copies_are_alike(const PipelineShape& shape, const std::vector<DeviceId>& d
 ///    several devices (replicas and copies) are all-reduced along a ring after its last backward,
 ///    before the updates. With a sharded optimizer they are reduce-scattered there; an update takes
 ///    1/r of its time on each of r devices, and the weights are all-gathered behind those of a
-///    stage.
+///    stage; ahead, before the stage's first forward on each device, also of the first mini-batch,
+///    as if one had gone before.
+///  - Of a stage with buckets the last backward on each device (or W, where it makes gradients) is
+///    cut into as many parts, each of which lets its bucket's collective begin; with weights that
+///    are gathered ahead so is the first forward.
 ///  - Asynchronous ones update after each round of micro-batches (see UpdateRule); a stage with
 ///    several replicas all-reduces each round while later ops run, and each replica updates when
 ///    round_of_update says so, before its next op.

@@ -17,7 +17,9 @@ std::string to_text(const Activity& activity) {
     case ActivityKind::backward_weight:
       return to_text(Op{static_cast<OpKind>(activity.kind), activity.stage, activity.micro_batch});
     case ActivityKind::backward_part:
-      return stage + "B" + micro_batch + " (part)";
+    case ActivityKind::weight_part:
+    case ActivityKind::forward_part:
+      return to_text({whole(activity.kind), activity.stage, activity.micro_batch}) + " (part)";
     case ActivityKind::update:
       return stage + "U" + micro_batch;
     case ActivityKind::activation_transfer:

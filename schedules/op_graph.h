@@ -19,6 +19,8 @@ enum class ActivityKind : std::uint8_t {
   backward_input,
   backward_weight,
   backward_part,        ///< A part of a B that is cut into buckets; the last part is the B itself.
+  weight_part,          ///< The same of a W.
+  forward_part,         ///< The same of an F, whose weights are gathered bucket by bucket.
   update,               ///< U: the optimizer's step of one stage.
   activation_transfer,  ///< The output of one stage on its way to the device of the next.
   gradient_transfer,    ///< The gradient on its way back.
@@ -36,6 +38,21 @@ inline constexpr std::size_t kActivityKinds = static_cast<std::size_t>(ActivityK
 
 constexpr bool is_op(ActivityKind kind) { return kind <= ActivityKind::backward_weight; }
 constexpr bool is_compute(ActivityKind kind) { return kind <= ActivityKind::update; }
+/// Whether it is a part of an op, but for the last one.
+constexpr bool is_part(ActivityKind kind) {
+  return kind >= ActivityKind::backward_part && kind <= ActivityKind::forward_part;
+}
+/// The kind of the parts of an F, B or W.
+constexpr ActivityKind part_of(ActivityKind kind) {
+  if (kind == ActivityKind::forward) return ActivityKind::forward_part;
+  return kind == ActivityKind::backward ? ActivityKind::backward_part : ActivityKind::weight_part;
+}
+/// Of a part, the kind of the op that it is a part of; any other kind as it is.
+constexpr ActivityKind whole(ActivityKind kind) {
+  if (kind == ActivityKind::backward_part) return ActivityKind::backward;
+  if (kind == ActivityKind::weight_part) return ActivityKind::backward_weight;
+  return kind == ActivityKind::forward_part ? ActivityKind::forward : kind;
+}
 constexpr bool is_transfer(ActivityKind kind) {
   return kind == ActivityKind::activation_transfer || kind == ActivityKind::gradient_transfer;
 }

@@ -13,12 +13,15 @@
 
 namespace plumbline {
 
-/// A part of a stage's gradients that is all-reduced by itself as soon as the last backward has
-/// made it.
-struct GradientBucket {
-  Duration backward{};  ///< The part of the backward that makes it.
-  Bytes bytes;
-  Duration again{};  ///< Of the same layers, where activations are made again.
+/// Some layers of a stage whose gradients are reduced by themselves, as soon as its last backward
+/// has made them, and whose weights may be gathered by themselves before its first forward.
+struct Bucket {
+  Duration forward{};
+  Duration backward{};         ///< The full backward.
+  Duration backward_weight{};  ///< W.
+  Duration again{};            ///< What making activations again takes.
+  Bytes gathered{};            ///< Of the parameters, what devices of its copies exchange,
+  Bytes reduced{};             ///< and of the gradients.
 };
 
 /// What of a stage's passes is sending to others of its devices' groups, in seconds.
@@ -49,9 +52,9 @@ struct StageCost {
   Bytes reduced;       ///< and of the gradients: the rest is for others of its group.
   Bytes activation;    ///< Kept from F until B (W where split).
   Checkpoints within;  ///< Of its layers but those whose output only later stages read.
-  /// In the order in which the backward makes them; their parts add up to `backward`. Empty = the
-  /// gradients are all-reduced as one piece, after the last backward.
-  std::vector<GradientBucket> buckets;
+  /// In the order in which the backward makes them; what they take adds up to the stage's. Empty =
+  /// its gradients are reduced as one piece, after the last backward.
+  std::vector<Bucket> buckets;
 };
 
 /// The output of one layer that a later stage consumes.

@@ -44,8 +44,8 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
   for (auto& of_stage : reductions_) {
     for (Collective& reduction : of_stage) add_moments(reduction);
   }
-  for (auto& gather : gathers_) {
-    if (gather) add_moments(*gather);
+  for (auto& of_stage : gathers_) {
+    for (Collective& gather : of_stage) add_moments(gather);
   }
 }
 
@@ -112,10 +112,7 @@ void Wiring::add_op_classes(const StageCosts& costs, std::size_t stage, double w
 }
 
 void Wiring::add_compute_classes(const StageCosts& costs) {
-  const Duration per_op = options_.overheads.per_op;
-  const bool recomputed = options_.recompute != Recompute::none;
   graph_.updates_at_once = costs.updates_at_once;
-  const auto again = [&](const StageCost& stage) { return recomputed ? stage.again : Duration{}; };
   for (std::size_t s = 0; s < costs.stages.size(); ++s) {
     add_op_classes(costs, s, 1);
     add_compute_class(costs.stages[s].update,
@@ -125,25 +122,54 @@ void Wiring::add_compute_classes(const StageCosts& costs) {
   flush_class_ = static_cast<std::uint32_t>(graph_.costs.size());
   graph_.costs.push_back({});
   graph_.costs.push_back({options_.overheads.per_iteration, {}, {}, {}, 0});
-  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
-    const StageCost& stage = costs.stages[s];
-    first_bucket_class_.push_back(static_cast<std::uint32_t>(graph_.costs.size()));
-    // The parts of a backward are slowed as the whole is.
-    const std::uint32_t slowdown = graph_.costs[s * kClasses + 1].slowdown;
-    // The first part launches, and computes all again unless each does that for its own layers.
-    const bool each = by_layer(options_.recompute);
-    Duration before = (each ? Duration{} : again(stage)) + per_op;
-    for (const GradientBucket& bucket : stage.buckets) {
-      const Duration own = bucket.backward + (each ? bucket.again : Duration{});
-      graph_.costs.push_back({own + before, {}, {}, {}, slowdown});
-      before = {};
-    }
-  }
   first_slice_class_ = static_cast<std::uint32_t>(graph_.costs.size());
   for (const double work : options_.slice_work) {
     for (std::size_t s = 0; s < costs.stages.size(); ++s) add_op_classes(costs, s, work);
   }
+  const std::size_t slices = std::max<std::size_t>(1, options_.slice_work.size());
+  for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
+    buckets_.push_back(static_cast<std::uint32_t>(costs.stages[s].buckets.size()));
+    for (std::uint32_t slice = 0; slice < slices; ++slice)
+      add_part_classes(costs.stages[s], s, slice);
+  }
   first_transfer_class_ = graph_.costs.size();
+}
+
+void Wiring::add_part_classes(const StageCost& cost, std::uint32_t stage, std::uint32_t slice) {
+  first_part_class_.push_back(static_cast<std::uint32_t>(graph_.costs.size()));
+  const double work = options_.slice_work.empty() ? 1 : options_.slice_work[slice];
+  const bool each = by_layer(options_.recompute);
+  const bool at_once = options_.recompute != Recompute::none && !each;
+  const auto add = [&](OpKind kind, Duration before, const auto& own) {
+    const auto whole = op_class({stage}, static_cast<std::size_t>(kind), slice);
+    const std::uint32_t slowdown = graph_.costs[whole].slowdown;
+    const auto at = [&](Duration time) {
+      return work == 1 ? time : Duration{std::llround(work * static_cast<double>(time.count()))};
+    };
+    Duration launch = options_.overheads.per_op;  // by the first part
+    Duration done{};
+    Duration up_to = before;
+    for (std::size_t part = 0; part < cost.buckets.size(); ++part) {
+      up_to += own(part);
+      graph_.costs.push_back({at(up_to) - done + launch, {}, {}, {}, slowdown});
+      done = at(up_to);
+      launch = {};
+    }
+  };
+  const auto& buckets = cost.buckets;
+  add(OpKind::forward, {}, [&](std::size_t i) { return buckets[buckets.size() - 1 - i].forward; });
+  // The first part makes all activations again, unless each does that for its own layers.
+  add(OpKind::backward, at_once ? cost.again : Duration{},
+      [&](std::size_t i) { return buckets[i].backward + (each ? buckets[i].again : Duration{}); });
+  add(OpKind::backward_weight, {}, [&](std::size_t i) { return buckets[i].backward_weight; });
+}
+
+std::uint32_t Wiring::part_class(const Op& op, std::size_t part) const {
+  const std::size_t slices = std::max<std::size_t>(1, options_.slice_work.size());
+  const std::size_t place = op.stage.value * slices + op.micro_batch.value % slices;
+  const std::size_t kind = op.kind == OpKind::forward ? 0 : op.kind == OpKind::backward ? 1 : 2;
+  return first_part_class_[place] +
+         static_cast<std::uint32_t>(kind * buckets_[op.stage.value] + part);
 }
 
 void Wiring::add_boundary(std::uint32_t boundary, Bytes bytes) {
@@ -189,9 +215,13 @@ void Wiring::add_collectives(std::uint32_t stage, const StageCost& cost) {
   const bool sharded = options_.sharded_optimizer;
   const auto kind = sharded ? ActivityKind::reduce_scatter : ActivityKind::all_reduce;
   if (cost.buckets.empty()) reductions_[stage].push_back(collective(kind, cost.reduced));
-  for (const GradientBucket& bucket : cost.buckets)
-    reductions_[stage].push_back(collective(kind, bucket.bytes));
-  if (sharded) gathers_[stage] = collective(ActivityKind::all_gather, cost.gathered);
+  for (const Bucket& bucket : cost.buckets)
+    reductions_[stage].push_back(collective(kind, bucket.reduced));
+  if (!sharded) return;
+  if (!options_.gather_ahead || cost.buckets.empty())
+    return gathers_[stage].push_back(collective(ActivityKind::all_gather, cost.gathered));
+  for (auto bucket = cost.buckets.rbegin(); bucket != cost.buckets.rend(); ++bucket)
+    gathers_[stage].push_back(collective(ActivityKind::all_gather, bucket->gathered));
 }
 
 namespace {

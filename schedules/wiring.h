@@ -62,10 +62,9 @@ class Wiring {
     return first_slice_class_ + static_cast<std::uint32_t>(
                                     (slice * shape_.stages() + stage.value) * kUpdateClass + kind);
   }
-  /// The class of part `bucket` of a backward that is cut into buckets.
-  std::uint32_t bucket_class(StageId stage, std::size_t bucket) const {
-    return first_bucket_class_[stage.value] + static_cast<std::uint32_t>(bucket);
-  }
+  /// The class of part `part` of an F, B or W that is cut into its stage's buckets. A forward goes
+  /// through them from the last to the first.
+  std::uint32_t part_class(const Op& op, std::size_t part) const;
 
   /// Whether the boundary above stage s lies between two devices.
   bool crosses(std::uint32_t boundary) const { return !boundaries_[boundary].ways.empty(); }
@@ -82,11 +81,9 @@ class Wiring {
   const std::vector<Collective>& reductions(StageId stage) const {
     return reductions_[stage.value];
   }
-  /// How its members get the weights that others have updated; null where they need not.
-  const Collective* gather(StageId stage) const {
-    const auto& gather = gathers_[stage.value];
-    return gather ? &*gather : nullptr;
-  }
+  /// How its members get the weights that others have updated, one a bucket (else one), the first
+  /// that a forward needs before the others. None where they need not.
+  const std::vector<Collective>& gathers(StageId stage) const { return gathers_[stage.value]; }
 
   std::uint32_t flush_class() const { return flush_class_; }
   std::uint32_t overhead_class() const { return flush_class_ + 1; }
@@ -109,6 +106,8 @@ class Wiring {
   void add_compute_class(Duration time, const StageSlowdown* slow,
                          const std::vector<double> StageSlowdown::*own, Duration again,
                          double work);
+  /// Adds those of the parts of its F, B and W, each slowed as the whole is.
+  void add_part_classes(const StageCost& cost, std::uint32_t stage, std::uint32_t slice);
   /// The updates of stages with r devices: each adds up the gradients of the r - 1 others, and with
   /// a sharded optimizer takes 1/r of the time, but for what its group sends before. Those of
   /// stages that keep old versions write the new one elsewhere: all of them, though at the end of a
@@ -136,8 +135,9 @@ class Wiring {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> channel_index_;
   std::vector<Boundary> boundaries_;  ///< Entry s stands between stage s and s + 1.
   std::vector<std::vector<Collective>> reductions_;
-  std::vector<std::optional<Collective>> gathers_;
-  std::vector<std::uint32_t> first_bucket_class_;
+  std::vector<std::vector<Collective>> gathers_;
+  std::vector<std::uint32_t> first_part_class_;  ///< By stage, then slice.
+  std::vector<std::uint32_t> buckets_;           ///< Of each stage, how many.
   std::uint32_t first_slice_class_ = 0;
   std::size_t first_transfer_class_ = 0;
   std::uint32_t flush_class_ = 0;

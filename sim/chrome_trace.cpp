@@ -42,7 +42,7 @@ namespace {
 /// `F 12`, `U 7`: what a slice is called; a transfer by the op that it feeds.
 std::string slice_name(const Activity& activity) {
   if (is_collective(activity.kind)) return to_text(activity);
-  constexpr char letters[] = "FBIWBUFB";
+  constexpr char letters[] = "FBIWBWFUFB";
   return fmt::format("{} {}", letters[static_cast<std::size_t>(activity.kind)],
                      activity.micro_batch.value);
 }

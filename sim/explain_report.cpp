@@ -256,7 +256,7 @@ std::string to_text(const OpGraph& graph, const Wait& wait) {
     return fmt::format("the {} was not over before {}", graph.asynchronous() ? "run" : "mini-batch",
                        culprit);
   const std::string next = to_text(graph.activities[wait.next]);
-  if (culprit.empty()) return next + " could not begin";
+  if (culprit.empty()) return next + " waited for weights that others updated before the run";
   std::string text = fmt::format("{} waited for {}", next, culprit);
   if (wait.transfer != kNobody) {
     text += fmt::format(

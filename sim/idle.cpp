@@ -69,14 +69,29 @@ class GapReader {
     SimTime cursor = start;
     for (Iterator at = first; at != end; ++at) {
       const SimTime begin = spans_[*at].begin;
-      if (at == first) {
-        add(cursor, begin, IdleCause::fill);
-      } else if (begin > cursor) {
-        split(*at, cursor, begin);
+      if (begin > cursor) {
+        const SimTime input = std::clamp(input_there(*at), cursor, begin);
+        if (at == first) {
+          add(cursor, input, IdleCause::fill);
+        } else {
+          split(*at, cursor, input);
+        }
+        add(input, begin, IdleCause::all_reduce);
       }
       cursor = begin + held(graph_, trace_, *at);
     }
     return cursor;
+  }
+
+  /// When an op has what it needs but the weights that others have updated, if it had to wait for
+  /// those at last; else when it begins.
+  SimTime input_there(std::uint32_t node) const {
+    const std::uint32_t by = spans_[node].released_by;
+    const std::uint32_t input = graph_.nodes[node].after;
+    if (by == kNobody || graph_.activities[by].kind != ActivityKind::collective_end ||
+        graph_.activities[node].kind == ActivityKind::update)
+      return spans_[node].begin;
+    return input == by || input == graph_.size() ? SimTime{} : spans_[input].end;
   }
 
   /// Up to the end of the producer the device waited for it, from then on for the data or the

@@ -86,7 +86,8 @@ class Handles {
     const Activity& activity = graph_.activities[node];
     constexpr LeverKind kinds[] = {LeverKind::forward,        LeverKind::backward,
                                    LeverKind::backward_input, LeverKind::backward_weight,
-                                   LeverKind::backward,       LeverKind::update};
+                                   LeverKind::backward,       LeverKind::backward_weight,
+                                   LeverKind::forward,        LeverKind::update};
     add({kinds[static_cast<std::size_t>(activity.kind)], activity.stage.value, 0}, false,
         index_.hold[node], graph_.cost(node).hold);
   }
@@ -115,7 +116,7 @@ class Handles {
     }
   }
 
-  /// A last backward may be cut into buckets, a part each; slices may differ from their mean.
+  /// Ops may be cut into buckets, a part each; slices may differ from their mean.
   Duration whole_op(const Handle& handle) const {
     const auto kind = static_cast<std::size_t>(handle.lever.kind);  // as the class of cost
     Duration longest{};

@@ -32,9 +32,7 @@ class Collector {
   void collect(std::uint32_t node, Add&& add) const {
     const Activity& activity = graph_.activities[node];
     const std::uint32_t stage = activity.stage.value;
-    if (!is_op(activity.kind) && activity.kind != ActivityKind::backward_part &&
-        !is_transfer(activity.kind))
-      return;
+    if (!is_op(activity.kind) && !is_transfer(activity.kind)) return;
     const std::uint32_t slot = graph_.receiver(node);
     const StageMemory& memory = stages_[stage];
     const Span& span = spans_[node];

@@ -123,7 +123,6 @@ double sent_by(const StageCost& stage, ActivityKind kind, bool recomputes, doubl
     case ActivityKind::forward:
       return stage.sent.forward;
     case ActivityKind::backward:
-    case ActivityKind::backward_part:
       return stage.sent.backward + again;
     case ActivityKind::backward_input:
       return stage.sent.backward_input + again;
@@ -150,14 +149,13 @@ std::optional<double> sent_in_groups_of(const Scenario& scenario, const Pipeline
   double sum_s = 0;
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
     const std::uint32_t stage = graph.activities[node].stage.value;
-    const ActivityKind kind = graph.activities[node].kind;
-    if (!is_compute(kind)) continue;
-    const Duration whole =
-        time_of(graph, stage, kind == ActivityKind::backward_part ? ActivityKind::backward : kind);
-    if (whole.count() == 0) continue;
+    if (!is_compute(graph.activities[node].kind)) continue;
+    const ActivityKind kind = whole(graph.activities[node].kind);
+    const Duration of_op = time_of(graph, stage, kind);
+    if (of_op.count() == 0) continue;
     const double sharers = scenario.sharded_optimizer ? graph.members(stage) : 1;
     sum_s += sent_by(stages[stage], kind, recomputes, sharers) * seconds(graph.cost(node).hold) /
-             seconds(whole);
+             seconds(of_op);
   }
   return sum_s;
 }

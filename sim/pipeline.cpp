@@ -145,24 +145,41 @@ std::optional<Diagnostic> refuse_accumulation(const Scenario& scenario,
   return std::nullopt;
 }
 
-/// The gradients of the whole model in buckets of at least `size`, from the last layer to the
-/// first, as data-parallel training all-reduces them while the backward goes on.
-std::vector<GradientBucket> gradient_buckets(const LayerGraph& graph,
-                                             const std::vector<LayerCosts>& costs,
-                                             const std::vector<LayerId>& order, Bytes size,
-                                             double gradient_width) {
-  std::vector<GradientBucket> buckets(1);
+/// The layers of a stage in buckets of at least `size` bytes of gradients, from the last layer to
+/// the first; none where one bucket would hold all.
+std::vector<Bucket> buckets_of(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
+                               const std::vector<LayerId>& stage, Bytes size,
+                               double gradient_width) {
+  std::vector<Bucket> buckets(1);
   Bytes parameters, gradients;  // up to here, so that buckets add up to all
-  for (auto layer = order.rbegin(); layer != order.rend(); ++layer) {
-    if (buckets.back().bytes >= size) buckets.emplace_back();
-    buckets.back().again += costs[layer->value].again().mean;
-    buckets.back().backward += costs[layer->value].backward.mean;
+  for (auto layer = stage.rbegin(); layer != stage.rend(); ++layer) {
+    if (buckets.back().reduced >= size) buckets.emplace_back();
+    const LayerCosts& cost = costs[layer->value];
+    Bucket& bucket = buckets.back();
+    bucket.forward += cost.forward.mean;
+    bucket.backward += cost.backward.mean;
+    bucket.backward_weight += cost.split ? cost.split->weight.mean : Duration{};
+    bucket.again += cost.again().mean;
+    bucket.gathered += graph.layer(*layer).reduced();
     parameters += graph.layer(*layer).reduced();
-    buckets.back().bytes += gradient_bytes(parameters, gradient_width) - gradients;
+    bucket.reduced += gradient_bytes(parameters, gradient_width) - gradients;
     gradients = gradient_bytes(parameters, gradient_width);
   }
   if (buckets.size() == 1) buckets.clear();
   return buckets;
+}
+
+/// Of the stages whose gradients several devices add up before an update.
+void add_buckets(const Scenario& scenario, const std::vector<LayerCosts>& layers,
+                 Pipeline& pipeline) {
+  const auto least = scenario.schedule.least_bucket();
+  if (!least) return;
+  for (std::size_t s = 0; s < pipeline.costs.stages.size(); ++s) {
+    if (pipeline.replicas[s] * pipeline.copies == 1) continue;
+    pipeline.costs.stages[s].buckets =
+        buckets_of(scenario.model.graph, layers, pipeline.partition.stages[s].layers, *least,
+                   scenario.gradient_width);
+  }
 }
 
 /// What plan.warm_up says, where it fits the stages (which is checked with the windows).
@@ -391,11 +408,7 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
   // What each stage costs, with as many micro-batches in flight as the order leaves it.
   if (auto refused = add_costs(scenario, sized.layers, pipeline)) return *refused;
   note_missing_split(pipeline);
-  if (scenario.schedule.whole_model() && scenario.copies > 1) {
-    pipeline.costs.stages.front().buckets = gradient_buckets(
-        scenario.model.graph, sized.layers, pipeline.partition.stages.front().layers,
-        scenario.schedule.bucket, scenario.gradient_width);
-  }
+  add_buckets(scenario, sized.layers, pipeline);
   pipeline.weights = weight_versions(pipeline.schedule, scenario.schedule.updates);
   if (auto refused = refuse_versions(scenario, pipeline)) return *refused;
   return pipeline;

@@ -164,6 +164,12 @@ class ScenarioReader {
     if (auto bucket = section->bytes("bucket")) {
       choice.bucket = bucket->value;
       if (bucket->value.count == 0) section->error(bucket->mark, "schedule.bucket is 0 B");
+      if (choice.asynchronous()) {
+        scenario_.notes.push_back(fmt::format(
+            "schedule.bucket does not apply to the schedule '{}', which reduces the gradients of "
+            "each round while later ops run",
+            choice.rule->name));
+      }
     }
     choice.updates.accumulated = choice.micro_batches;
     section->finish();
@@ -236,6 +242,15 @@ class ScenarioReader {
                                    scenario_.schedule.rule->name),
                        "its replicas update one after the other, each when its round is over: "
                        "training.zero_stage: 0");
+      }
+    }
+    if (auto kind = section->choice("gather", "time to gather weights")) {
+      scenario_.gather_mark = kind->mark;
+      scenario_.gather_ahead = scenario_.sharded_optimizer && kind->value == "with-forward";
+      if (kind->value == "with-forward" && !scenario_.sharded_optimizer) {
+        scenario_.notes.emplace_back(
+            "training.gather is with-forward, but without training.zero_stage: 1 no weights are "
+            "gathered");
       }
     }
     section->finish();

@@ -35,13 +35,20 @@ struct ScheduleChoice {
   SliceChoice slices;
   bool blocking = false;
   RecomputeChoice recompute;
-  UpdateRule updates;      ///< Of an asynchronous schedule.
-  Bytes bucket{25 << 20};  ///< Of gradients that are all-reduced as one piece (data-parallel).
+  UpdateRule updates;           ///< Of an asynchronous schedule.
+  std::optional<Bytes> bucket;  ///< As given.
 
   /// The rule where devices have several stages, or backwards two parts; else null.
   const ChunkRule* chunk_rule() const { return rule && rule->chunks ? &*rule->chunks : nullptr; }
   bool asynchronous() const { return rule && rule->asynchronous; }
   bool whole_model() const { return rule && rule->whole_model; }
+  /// The least bytes of gradients that are reduced as one piece, while the last backward goes on;
+  /// nothing: all of a stage, behind it. With data-parallel by default that of PyTorch's
+  /// DistributedDataParallel.
+  std::optional<Bytes> least_bucket() const {
+    if (asynchronous() || (!bucket && !whole_model())) return std::nullopt;
+    return bucket.value_or(Bytes{25 << 20});
+  }
 };
 
 /// Everything that one prediction needs. Invariant: the model has layers and no cycle.
@@ -69,6 +76,8 @@ struct Scenario {
   double gradient_width = 1;  ///< Bytes of gradients for each byte of parameters.
   Mark gradient_mark;
   bool sharded_optimizer = false;  ///< training.zero_stage is 1.
+  bool gather_ahead = false;       ///< Its weights are gathered beside the next forwards.
+  Mark gather_mark;
   Overheads overheads;
   std::optional<NoiseSection> noise;  ///< Where runs with noise are sampled.
   std::vector<std::string> notes;     ///< What reading had to say that is no error.

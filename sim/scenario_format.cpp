@@ -186,8 +186,9 @@ const SectionFormat& schedule_format() {
             "1"},
            {"bucket",
             {bytes()},
-            "How many bytes of gradients are all-reduced at once; only for data-parallel.",
-            "25 MiB"}},
+            "At least so many bytes of gradients are all-reduced at once, as soon as the last "
+            "backward has made them; not for pipedream. Absent: with data-parallel 25 MiB, else "
+            "all of a stage, behind its last backward."}},
       .exactly_one = {"name", "file"}};
   return schedule;
 }
@@ -221,7 +222,13 @@ const SectionFormat& training_format() {
            {count(0, 1)},
            "1: replicas and copies of a stage share its optimizer state and its update (ZeRO): "
            "gradients are reduce-scattered, weights all-gathered; not for pipedream.",
-           "0"}}};
+           "0"},
+          {"gather",
+           {words({"behind-update", "with-forward"})},
+           "When the weights of zero_stage: 1 are gathered: behind the update, or as the next "
+           "mini-batch begins, beside the forwards, the first of which wait for theirs, bucket by "
+           "bucket where schedule.bucket is given.",
+           "behind-update"}}};
   return training;
 }
 

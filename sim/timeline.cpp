@@ -86,11 +86,11 @@ class Painter {
     for (const IdleGap& gap : idle_gaps(graph_, trace_, nodes, SimTime(makespan_))) {
       if (waits(gap.cause)) fill(row, gap.begin, gap.end, {Shown::waiting, kNobody, {}});
     }
-    std::uint32_t whole = kNobody;  // a backward in parts is shown as one
+    std::uint32_t op = kNobody;  // one in parts is shown as one
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
       const ActivityKind kind = graph_.activities[*node].kind;
-      if (kind != ActivityKind::backward_part) whole = *node;
-      fill(row, trace_.spans[*node].begin, end_of(*node), {kind_of(kind), whole, {}});
+      if (!is_part(kind)) op = *node;
+      fill(row, trace_.spans[*node].begin, end_of(*node), {kind_of(whole(kind)), op, {}});
     }
     add_shares(row, nodes);
     return row;

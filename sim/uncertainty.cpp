@@ -91,9 +91,8 @@ std::vector<StageSpreads> measured_spreads(const Scenario& scenario, const Outco
 }
 
 std::size_t op_kind(ActivityKind kind) {
-  if (kind == ActivityKind::backward_part) return static_cast<std::size_t>(ActivityKind::backward);
   if (kind == ActivityKind::update) return kOpKinds - 1;
-  return static_cast<std::size_t>(kind);
+  return static_cast<std::size_t>(whole(kind));
 }
 
 /// The times of one scenario's ops, run by run.

@@ -220,6 +220,12 @@ Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
                        "training.zero_stage is 1, and NCCL is only asked for whole all-reduces",
                        "leave --nccl out, or training.zero_stage: 0");
   }
+  if (scenario.gather_ahead) {
+    return input_error(scenario.gather_mark,
+                       "training.gather is with-forward, and the cuda backend gathers weights "
+                       "behind the update",
+                       "training.gather: behind-update, or --backend cpu");
+  }
   const auto pipeline = plan_pipeline(scenario, /*for_run=*/true);
   if (!pipeline) return pipeline.problems();
   if (auto refused = refuse_links(scenario, *pipeline, options.nccl)) return *refused;

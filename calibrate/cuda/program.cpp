@@ -265,7 +265,7 @@ class Writer {
     const std::uint32_t version = ledger.version_of(node);
     const std::uint32_t oldest = ledger.oldest_needed(node);
     ledger.begin(node, time_++);
-    if (activity.kind == ActivityKind::backward_part) {
+    if (is_part(activity.kind)) {
       sources_[node] = steps_.newest(steps_.due(stream));
       if (last_[stream] != kNone32) sources_[node].push_back(last_[stream]);
     } else {

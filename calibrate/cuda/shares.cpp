@@ -10,13 +10,12 @@ constexpr std::size_t kLine = 16;
 
 }  // namespace
 
-std::vector<ByteRange> bucket_ranges(std::size_t parameters,
-                                     const std::vector<GradientBucket>& buckets) {
+std::vector<ByteRange> bucket_ranges(std::size_t parameters, const std::vector<Bucket>& buckets) {
   std::vector<double> ends;
   double sum = 0;
-  for (const GradientBucket& bucket : buckets) {
-    if (bucket.bytes.count == 0) continue;
-    ends.push_back(sum += static_cast<double>(bucket.bytes.count));
+  for (const Bucket& bucket : buckets) {
+    if (bucket.reduced.count == 0) continue;
+    ends.push_back(sum += static_cast<double>(bucket.reduced.count));
   }
   std::vector<ByteRange> ranges;
   for (std::size_t i = 0; i + 1 < ends.size(); ++i) {

@@ -8,8 +8,7 @@ namespace plumbline {
 CudaSpinner::CudaSpinner(CudaDevices& devices, const OpGraph& graph)
     : devices_(devices), graph_(graph), times_(graph.slots()) {
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
-    if (graph.activities[node].kind == ActivityKind::backward_part)
-      of_parts_[place_of(node)] += graph.cost(node).hold;
+    if (is_part(graph.activities[node].kind)) of_parts_[place_of(node)] += graph.cost(node).hold;
   }
 }
 
@@ -26,7 +25,7 @@ void CudaSpinner::prepare(std::uint32_t slot) {
 void CudaSpinner::enqueue(const CudaStep& step, CUstream stream) {
   if (is_moving(step.kind) || step.kind == CudaStep::Kind::add_up) return;
   Duration time = graph_.cost(step.node).hold;
-  if (step.kind == CudaStep::Kind::backward) {
+  if (step.kind == CudaStep::Kind::backward || step.kind == CudaStep::Kind::backward_weight) {
     if (const auto parts = of_parts_.find(place_of(step.node)); parts != of_parts_.end())
       time += parts->second;
   }

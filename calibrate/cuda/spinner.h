@@ -32,7 +32,7 @@ class CudaSpinner : public CudaWork {
   CudaDevices& devices_;
   const OpGraph& graph_;
   std::vector<CudaScratch> times_;      ///< By slot: where the kernel notes its own.
-  std::map<Place, Duration> of_parts_;  ///< Of a backward's earlier parts, which its last one does.
+  std::map<Place, Duration> of_parts_;  ///< Of the earlier parts of a B or W, which its last does.
 };
 
 }  // namespace plumbline

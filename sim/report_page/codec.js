@@ -5,7 +5,7 @@
 export const NOBODY = 0xffffffff;
 
 /** How many kinds of activities there are. */
-export const KINDS = 16;
+export const KINDS = 18;
 
 /** The bytes behind a base64 text. */
 export function fromBase64(text) {

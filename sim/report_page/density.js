@@ -2,7 +2,7 @@
 // ops. SPDX-License-Identifier: MIT
 
 /** Of each kind of activity the class that pictures show it as; 255 = none. */
-export const CLASS_OF_KIND = [0, 1, 2, 3, 1, 4, 5, 5, 5, 5, 5, 255, 255, 255, 255, 255];
+export const CLASS_OF_KIND = [0, 1, 2, 3, 1, 3, 0, 4, 5, 5, 5, 5, 5, 255, 255, 255, 255, 255];
 
 /** Names of the classes. */
 export const CLASSES = ['forward', 'backward', 'input', 'weight', 'update', 'transfer'];

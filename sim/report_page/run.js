@@ -9,6 +9,8 @@ export const KIND_NAMES = [
   'backward for the input',
   'backward for the weights',
   'part of a backward',
+  'part of a backward for the weights',
+  'part of a forward',
   'optimizer update',
   'activation transfer',
   'gradient transfer',
@@ -34,13 +36,14 @@ export const CAUSES = [
   'overhead',
 ];
 
-/** The letters of the kinds that compute: F, B, I, W, a part of a B, U. */
-export const LETTERS = ['F', 'B', 'I', 'W', 'B', 'U'];
+/** The letters of the kinds that compute: F, B, I, W, parts of a B, W and F, U. */
+export const LETTERS = ['F', 'B', 'I', 'W', 'B', 'W', 'F', 'U'];
 const BACKWARD_PART = 4;
-const ACTIVATION_TRANSFER = 6;
-const GRADIENT_TRANSFER = 7;
-const ALL_GATHER = 10;
-const FLUSH = 14;
+const FORWARD_PART = 6;
+const ACTIVATION_TRANSFER = 8;
+const GRADIENT_TRANSFER = 9;
+const ALL_GATHER = 12;
+const FLUSH = 16;
 
 /** Whether an activity of this kind goes from one device to another. */
 export function isTransfer(kind) {
@@ -49,10 +52,10 @@ export function isTransfer(kind) {
 
 /**
  * Whether an activity of this kind is of one micro-batch, or one slice: F, B, I, W, their
- * transfers.
+ * parts and transfers.
  */
 export function isOfOne(kind) {
-  return kind < BACKWARD_PART || kind === ACTIVATION_TRANSFER || kind === GRADIENT_TRANSFER;
+  return kind <= FORWARD_PART || kind === ACTIVATION_TRANSFER || kind === GRADIENT_TRANSFER;
 }
 
 /**
@@ -132,7 +135,7 @@ export function slotsOf(run, item) {
 export function itemName(run, item) {
   const kind = run.kind[item];
   const op = (letter) => `${run.stage[item]}${letter}${run.microBatch[item]}`;
-  if (kind === BACKWARD_PART) return `${op('B')} (part)`;
+  if (kind >= BACKWARD_PART && kind <= FORWARD_PART) return `${op(LETTERS[kind])} (part)`;
   if (kind < LETTERS.length) return op(LETTERS[kind]);
   if (kind === ACTIVATION_TRANSFER) return `recv ${op('F')}`;
   if (kind === GRADIENT_TRANSFER) return `recv ${op('B')}`;

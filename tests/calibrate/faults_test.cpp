@@ -38,7 +38,7 @@ class Author {
     const ScheduleRule& rule =
         rules[static_cast<std::size_t>(dice_.roll(0, static_cast<std::int64_t>(rules.size()) - 1))];
     const std::int64_t stages = rule.whole_model ? 1 : dice_.roll(2, 5);
-    const std::int64_t layers = rule.whole_model ? dice_.roll(1, 6) : stages;
+    const std::int64_t layers = rule.whole_model ? dice_.roll(1, 6) : stages + dice_.roll(0, 3);
     std::int64_t copies = rule.whole_model ? dice_.roll(2, 4) : 1;
     std::vector<std::int64_t> replicas(static_cast<std::size_t>(stages), 1);
     std::int64_t micro_batches = dice_.roll(1, 5);
@@ -68,7 +68,8 @@ class Author {
     if (chance(3)) text += fmt::format("  mini_batches: {}\n", dice_.roll(2, 3));
     if (chance(3)) text += "  transfers: blocking\n";
     if (chance(3)) text += chance(2) ? "  recompute: full\n" : "  recompute: layers\n";
-    if (rule.whole_model) text += fmt::format("  bucket: {} KiB\n", dice_.roll(1, 64));
+    if (rule.whole_model || (!rule.asynchronous && chance(2)))
+      text += fmt::format("  bucket: {} KiB\n", dice_.roll(1, 64));
     if (rule.asynchronous) {
       constexpr const char* weights[] = {"stash", "vertical-sync", "none"};
       text += fmt::format("  weights: {}\n", weights[dice_.roll(0, 2)]);
@@ -393,9 +394,13 @@ std::uint32_t any_op(const Subject& subject, Dice& dice) {
   return ops[static_cast<std::size_t>(dice.roll(0, static_cast<std::int64_t>(ops.size()) - 1))];
 }
 
+/// That of a device that has any ops: a replica may have had no micro-batch.
 std::vector<std::uint32_t>& any_order(DeviceOrders& orders, Dice& dice) {
-  return orders[static_cast<std::size_t>(
-      dice.roll(0, static_cast<std::int64_t>(orders.size()) - 1))];
+  while (true) {
+    auto& order = orders[static_cast<std::size_t>(
+        dice.roll(0, static_cast<std::int64_t>(orders.size()) - 1))];
+    if (!order.empty()) return order;
+  }
 }
 
 std::string plant_missing(const Subject& subject, DeviceOrders& orders, Dice& dice) {

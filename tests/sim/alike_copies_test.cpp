@@ -30,9 +30,12 @@ std::string text_of(Dice& dice, const std::string& cluster, std::int64_t stages,
   return fmt::format(
       "version: 1\nmodel: {{layers: [{}]}}\ncluster: {}\n"
       "plan: {{stages: {}, data_parallel: {}}}\nschedule: {{{}, micro_batches: {}, transfers: "
-      "{}}}\ntraining: {{optimizer_state: 2, zero_stage: {}}}\noverhead: {{hand_over: 3 us}}\n",
+      "{}{}}}\ntraining: {{optimizer_state: 2, zero_stage: {}, gather: {}}}\n"
+      "overhead: {{hand_over: 3 us}}\n",
       layers, cluster, stages, copies, schedule, stages * dice.roll(1, 3),
-      dice.roll(0, 1) == 0 ? "overlapped" : "blocking", dice.roll(0, 1));
+      dice.roll(0, 1) == 0 ? "overlapped" : "blocking",
+      dice.roll(0, 1) == 0 ? "" : fmt::format(", bucket: {} KiB", dice.roll(1, 90'000)),
+      dice.roll(0, 1), dice.roll(0, 1) == 0 ? "behind-update" : "with-forward");
 }
 
 /// Evaluates both ways; returns whether one copy was written for all.

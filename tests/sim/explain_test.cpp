@@ -55,7 +55,11 @@ TEST_CASE("the waits of a device are its idle time, cause by cause, and somebody
         idle[wait.slot].of(part.cause) += part.end - part.begin;
       }
       CHECK(cursor == wait.end);
-      REQUIRE(wait.culprit != kNobody);
+      if (wait.culprit == kNobody) {  // of weights that were updated before
+        CHECK(wait.parts.back().cause == IdleCause::all_reduce);
+        CHECK(outcome.graph.mini_batches.front().flush > wait.next);
+        continue;
+      }
       CHECK(outcome.trace.spans[wait.culprit].begin < wait.end);
       if (wait.next == kNobody) continue;
       CHECK(outcome.trace.spans[wait.next].begin == wait.end);

@@ -49,7 +49,7 @@ TEST_CASE("buckets of gradients add up to all of them, whatever the rounding") {
                 "schedule: {name: data-parallel, micro_batches: 1, bucket: 1 MB}\n");
   const StageCost& stage = outcome.pipeline.costs.stages.front();
   REQUIRE(stage.buckets.size() == 2);
-  CHECK(stage.buckets[0].bytes + stage.buckets[1].bytes == stage.gradients);
+  CHECK(stage.buckets[0].reduced + stage.buckets[1].reduced == stage.gradients);
   CHECK(stage.gradients == Bytes{1'300'000'000});
   for (std::int64_t bytes = 0; bytes < 50; ++bytes) {
     CHECK(gradient_bytes({bytes}, 1) == Bytes{bytes});

@@ -161,7 +161,10 @@ class Author {
                         : fmt::format("  mini_batch_size: {}\n",
                                       micro_batches_ * copies_ * dice_.roll(1, 16));
     }
-    if (!rule_->asynchronous && chance(3)) text += "  zero_stage: 1\n";
+    if (!rule_->asynchronous && chance(3)) {
+      text += "  zero_stage: 1\n";
+      if (chance(2)) text += "  gather: with-forward\n";
+    }
     if (chance(4)) text += "  gradients: 1.5\n";
     return text + fmt::format("  optimizer_state: {}\n", dice_.roll(0, 4));
   }

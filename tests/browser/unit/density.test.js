@@ -65,7 +65,7 @@ test('a bubble of one tick is neither hidden nor made larger', () => {
 });
 
 test('classes are those that take time', () => {
-  const run = makeRun(1, [[[0, 0, 5, 0], [5, 5, 5, 0], [3, 5, 9, 0]], []]);
+  const run = makeRun(1, [[[0, 0, 5, 0], [7, 5, 5, 0], [3, 5, 9, 0]], []]);
   assert.deepEqual(classesIn([run]), [0, 3]);
 });
 

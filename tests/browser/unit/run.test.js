@@ -14,7 +14,7 @@ const run = makeRun(
     [
       [[0, 0, 10, 0]],
       [[0, 15, 25, 0, 3], [1, 25, 45, 0, 1]],
-      [[6, 10, 15, 0, 0]],
+      [[8, 10, 15, 0, 0]],
       [],
     ],
     {
@@ -50,14 +50,15 @@ test('why a device was idle, and for whom', () => {
   assert.equal(culpritOf(run, 1), 0);
   assert.equal(culpritOf(run, 0), NOBODY);
   assert.equal(itemName(run, 3), 'recv 0F0');
-  assert.equal(itemName(makeRun(1, [[[4, 0, 1, 7]], []]), 0), '0B7 (part)');
+  for (const [kind, name] of [[4, '0B7'], [5, '0W7'], [6, '0F7']])
+    assert.equal(itemName(makeRun(1, [[[kind, 0, 1, 7]], []]), 0), `${name} (part)`);
 });
 
 test('a slice of a micro-batch in words', () => {
   const sliced = makeRun(1, [[[0, 0, 7, 7]], []], {gaps: [{begin: [], end: [], cause: []}]});
   sliced.layout.slices = 4;
   assert.equal(describeItem(sliced, 0, null).title, 'forward, stage 0, micro-batch 1, slice 3');
-  sliced.kind[0] = 5;
+  sliced.kind[0] = 7;
   assert.equal(describeItem(sliced, 0, null).title, 'optimizer update, stage 0, micro-batch 1');
 });
 
