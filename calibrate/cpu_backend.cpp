@@ -160,7 +160,7 @@ class Store {
   /// The parameters that a device updates: its share where the optimizer is sharded. Shares begin
   /// at whole lines of the caches.
   ParameterRange updated_by(std::uint32_t stage, std::uint32_t slot, std::size_t floats) const {
-    if (!plan_.memory.sharded_optimizer) return {0, floats};
+    if (plan_.memory.sharded == Sharded::nothing) return {0, floats};
     constexpr std::size_t line = 16;
     const std::size_t members = plan_.graph.stage_slots[stage].size();
     const std::size_t share = (floats + members * line - 1) / (members * line) * line;
@@ -173,7 +173,7 @@ class Store {
   /// all have them all, as all have the tensors that are sent.
   template <class Make>
   Shared weights_of(std::uint32_t stage, Make&& make) {
-    if (!plan_.memory.sharded_optimizer) return make();
+    if (plan_.memory.sharded == Sharded::nothing) return make();
     const std::lock_guard lock(mutex_);
     if (!common_weights_[stage]) common_weights_[stage] = make();
     return common_weights_[stage];

@@ -211,15 +211,18 @@ DeviceMemory Ledger::peak() const {
   });
   DeviceMemory memory;
   memory.weight_versions = 1;
+  std::vector<std::uint32_t> stages;
   for (const Stage& stage : stages_) {
     const StageCost& cost = plan_.pipeline.costs.stages[stage.stage];
-    memory.peak.weights += cost.parameters;
-    memory.peak.gradients += cost.gradients;
-    memory.peak.optimizer +=
-        optimizer_bytes(plan_.memory, cost.stepped, plan_.graph.stage_slots[stage.stage].size());
+    stages.push_back(stage.stage);
     memory.peak.stash += cost.parameters * (stage.most_kept - 1);
     memory.weight_versions = std::max(memory.weight_versions, stage.most_kept);
   }
+  const MemoryParts whole =
+      held_throughout(plan_.graph, plan_.pipeline.costs, plan_.memory, stages);
+  memory.peak.weights = whole.weights;
+  memory.peak.gradients = whole.gradients;
+  memory.peak.optimizer = whole.optimizer;
   Bytes activations, buffers;
   std::int32_t most_in_flight = 0;
   std::int32_t at_peak = -1;

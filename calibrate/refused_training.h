@@ -34,6 +34,13 @@ inline std::optional<Diagnostic> refuse_training(const Scenario& scenario) {
                                    scenario.schedule.slices.count),
                        "schedule.slices: 1; --backend synthetic runs any");
   }
+  if (scenario.sharded >= Sharded::gradients) {
+    return input_error(scenario.sharded_mark,
+                       fmt::format("training.zero_stage is {}, and a network is run with whole "
+                                   "gradients and weights on each device",
+                                   static_cast<int>(scenario.sharded)),
+                       "training.zero_stage: 1 or 0; --backend synthetic runs any");
+  }
   return std::nullopt;
 }
 

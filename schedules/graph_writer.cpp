@@ -84,27 +84,28 @@ std::uint32_t GraphWriter::add_op(const Op& op, std::uint32_t copy, std::uint32_
   return node;
 }
 
-std::vector<std::uint32_t> GraphWriter::add_op_in_parts(const Op& op, std::uint32_t copy,
-                                                        std::uint32_t after, std::size_t parts) {
+std::uint32_t GraphWriter::add_part(const Op& op, std::uint32_t copy, std::size_t part,
+                                    std::size_t parts, std::uint32_t after) {
   const std::uint32_t slot = wiring_.slot(op.stage, op.micro_batch.value, copy);
   const auto whole = static_cast<ActivityKind>(op.kind);
-  std::vector<std::uint32_t> nodes;
-  for (std::size_t part = 0; part < parts; ++part) {
-    const bool is_last = part + 1 == parts;
-    nodes.push_back(add(is_last ? whole : part_of(whole), op.stage, op.micro_batch.value,
-                        wiring_.part_class(op, part), slot, slot, part == 0 ? after : kNone));
-  }
-  send_result(op, copy, nodes.back());
-  return nodes;
+  const bool is_last = part + 1 == parts;
+  const std::uint32_t node = add(is_last ? whole : part_of(whole), op.stage, op.micro_batch.value,
+                                 wiring_.part_class(op, part), slot, slot, after);
+  if (is_last) send_result(op, copy, node);
+  return node;
 }
 
-void GraphWriter::add_wait(std::uint32_t node, std::uint32_t producer) {
-  if (producer == kNone) return;
-  if (graph_.nodes[node].after == kNone) {
-    graph_.nodes[node].after = producer;
-  } else {
-    graph_.joins.push_back({node, {producer}});
+void GraphWriter::add_waits(std::uint32_t node, std::initializer_list<std::uint32_t> producers) {
+  std::vector<std::uint32_t> more;
+  for (const std::uint32_t producer : producers) {
+    if (producer == kNone) continue;
+    if (graph_.nodes[node].after == kNone) {
+      graph_.nodes[node].after = producer;
+    } else {
+      more.push_back(producer);
+    }
   }
+  if (!more.empty()) graph_.joins.push_back({node, std::move(more)});
 }
 
 void GraphWriter::send_result(const Op& op, std::uint32_t copy, std::uint32_t node) {

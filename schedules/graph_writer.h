@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -40,12 +41,12 @@ class GraphWriter {
   /// The op and, where transfers overlap, what it sends. Returns the op's node.
   std::uint32_t add_op(const Op& op, std::uint32_t copy, std::uint32_t after);
 
-  /// The same for an F, B or W that is cut into buckets: one node a part. Returns all of them.
-  std::vector<std::uint32_t> add_op_in_parts(const Op& op, std::uint32_t copy, std::uint32_t after,
-                                             std::size_t parts);
+  /// The same for one of the `parts` of an F, B or W, in their order; the last part sends.
+  std::uint32_t add_part(const Op& op, std::uint32_t copy, std::size_t part, std::size_t parts,
+                         std::uint32_t after);
 
-  /// Makes the first node of an op that was added last wait for one more.
-  void add_wait(std::uint32_t node, std::uint32_t producer);
+  /// Makes a node of an op that was added last wait for more; kNone among them says nothing.
+  void add_waits(std::uint32_t node, std::initializer_list<std::uint32_t> producers);
 
   std::uint32_t add_update(StageId stage, std::uint32_t micro_batch, std::uint32_t slot,
                            std::uint32_t after);

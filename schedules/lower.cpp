@@ -1,256 +1,22 @@
-// Lowering walks the issue order once per mini-batch, or once through the whole stream.
-// SPDX-License-Identifier: MIT
+// Lowering walks the issue order once a mini-batch (SynchronousRun), or once through the whole
+// stream. SPDX-License-Identifier: MIT
 #include "schedules/lower.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <deque>
-#include <map>
-#include <numeric>
 #include <optional>
-#include <set>
 
 #include "models/bug.h"
 #include "schedules/graph_writer.h"
+#include "schedules/synchronous_run.h"
+#include "schedules/waves.h"
 
 namespace plumbline {
 namespace {
 
 constexpr std::uint32_t kNone = GraphWriter::kNone;
-
-bool ends_backward(OpKind kind) {
-  return kind == OpKind::backward || kind == OpKind::backward_weight;
-}
-
-/// Calls `visit(begin, end)` for each wave: a range of the issue order.
-template <class Visit>
-void each_wave(const Schedule& schedule, Visit&& visit) {
-  for (std::size_t wave = 0; wave < schedule.waves.size(); ++wave) {
-    visit(schedule.waves[wave], wave + 1 < schedule.waves.size() ? schedule.waves[wave + 1]
-                                                                 : schedule.issue_order.size());
-  }
-}
-
-/// Which ops of an order are the first that need a stage's weights on a device, and the last that
-/// make its gradients there.
-class StageEnds {
- public:
-  explicit StageEnds(const Schedule& schedule)
-      : first_(schedule.issue_order.size(), false), last_(schedule.issue_order.size(), false) {
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> last;  // by stage, slot
-    std::set<std::pair<std::uint32_t, std::uint32_t>> begun;
-    for (std::size_t i = 0; i < schedule.issue_order.size(); ++i) {
-      const Op& op = schedule.issue_order[i];
-      const std::pair place(op.stage.value, schedule.shape.slot(op.stage, op.micro_batch));
-      if (ends_backward(op.kind)) last[place] = i;
-      if (op.kind == OpKind::forward && begun.insert(place).second) {
-        first_[i] = true;
-        if (begun.size() == 1 ||
-            std::find(stages_.begin(), stages_.end(), place.first) == stages_.end())
-          stages_.push_back(place.first);
-      }
-    }
-    for (const auto& [place, op] : last) last_[op] = true;
-  }
-
-  bool is_first_forward(std::size_t op) const { return first_[op]; }
-  bool makes_last_gradients(std::size_t op) const { return last_[op]; }
-  /// The stages, in the order in which their forwards begin.
-  const std::vector<std::uint32_t>& stages() const { return stages_; }
-
- private:
-  std::vector<bool> first_;
-  std::vector<bool> last_;
-  std::vector<std::uint32_t> stages_;
-};
-
-/// Mini-batches one after the other, each with its flush, all-reduces and updates.
-class SynchronousRun {
- public:
-  SynchronousRun(const Schedule& schedule, const StageCosts& costs, const LoweringOptions& options,
-                 GraphWriter& writer)
-      : schedule_(schedule), costs_(costs), options_(options), writer_(writer) {
-    const bool any_buckets =
-        std::any_of(costs.stages.begin(), costs.stages.end(),
-                    [](const StageCost& stage) { return !stage.buckets.empty(); });
-    if (any_buckets || options.gather_ahead) ends_.emplace(schedule);
-  }
-
-  void write() {
-    std::uint32_t gate = kNone;
-    for (std::uint32_t k = 0; k < options_.mini_batches; ++k) {
-      const std::uint32_t first = writer_.graph().size();
-      writer_.begin_mini_batch(k * schedule_.shape.micro_batches);
-      last_.assign(writer_.graph().slots(), kNone);
-      gradients_.assign(schedule_.shape.stages(), {});
-      weights_.assign(schedule_.shape.stages(), {});
-      if (options_.gather_ahead) write_gathers_ahead(gate);
-      write_ops(gate);
-      gate = write_end(first);
-    }
-  }
-
- private:
-  void write_ops(std::uint32_t gate) {
-    const std::vector<Op>& order = schedule_.issue_order;
-    each_wave(schedule_, [&](std::size_t begin, std::size_t end) {
-      if (options_.blocking) {
-        for (std::size_t i = begin; i < end; ++i) {
-          for (std::uint32_t copy = 0; copy < options_.written_copies(); ++copy)
-            writer_.add_blocking_transfer(order[i], copy);
-        }
-      }
-      for (std::size_t i = begin; i < end; ++i) {
-        for (std::uint32_t copy = 0; copy < options_.written_copies(); ++copy)
-          write_op(i, copy, gate);
-      }
-    });
-  }
-
-  void write_op(std::size_t index, std::uint32_t copy, std::uint32_t gate) {
-    const Op& op = schedule_.issue_order[index];
-    const std::uint32_t slot = writer_.wiring().slot(op.stage, op.micro_batch.value, copy);
-    std::uint32_t after = writer_.input_of(op, copy);
-    if (after == kNone && last_[slot] == kNone) after = gate;
-    const std::size_t buckets = costs_.stages[op.stage.value].buckets.size();
-    const auto& weights = weights_[op.stage.value];
-    const bool needs_weights = !weights.empty() && ends_->is_first_forward(index);
-    const bool is_last = buckets > 0 && ends_->makes_last_gradients(index);
-    std::vector<std::uint32_t> nodes;
-    if (buckets > 0 && (needs_weights || is_last)) {
-      nodes = writer_.add_op_in_parts(op, copy, after, buckets);
-    } else {
-      nodes.push_back(writer_.add_op(op, copy, after));
-    }
-    last_[slot] = nodes.back();
-    if (needs_weights) {
-      for (std::size_t part = 0; part < nodes.size(); ++part)
-        writer_.add_wait(nodes[part], weights[part]);
-    }
-    if (is_last || (buckets == 0 && ends_backward(op.kind))) {
-      for (const std::uint32_t node : nodes) remember(op, node);
-    }
-  }
-
-  /// The node that has made gradients of a stage: the last one of each device counts, and each part
-  /// of it.
-  void remember(const Op& op, std::uint32_t node) {
-    if (!writer_.wiring().reductions(op.stage).empty()) gradients_[op.stage.value].push_back(node);
-  }
-
-  /// Returns the gate: the node whose end is the end of the mini-batch.
-  std::uint32_t write_end(std::uint32_t first) {
-    const std::uint32_t last_micro_batch = schedule_.shape.micro_batches - 1;
-    const std::uint32_t host = writer_.wiring().host();
-    const std::vector<std::uint32_t> reductions = write_reductions(last_micro_batch);
-    MiniBatch mini_batch{.first = first, .flush = {}, .reduced = {}, .updated = {}, .gate = {}};
-    mini_batch.flush = writer_.add_moment(ActivityKind::flush, {}, last_micro_batch, host, last_);
-    mini_batch.reduced = mini_batch.flush;
-    if (!reductions.empty()) {
-      mini_batch.reduced =
-          writer_.add_moment(ActivityKind::flush, {}, last_micro_batch, host, reductions);
-    }
-    std::vector<std::vector<std::uint32_t>> updates(schedule_.shape.stages());
-    for (std::uint32_t s = 0; s < schedule_.shape.stages(); ++s) {
-      for (const std::uint32_t slot : writer_.graph().stage_slots[s])
-        updates[s].push_back(writer_.add_update({s}, last_micro_batch, slot, mini_batch.reduced));
-    }
-    std::vector<std::uint32_t> ends;
-    for (const auto& of_stage : updates) ends.insert(ends.end(), of_stage.begin(), of_stage.end());
-    std::vector<std::uint32_t> gathers;
-    if (!options_.gather_ahead) gathers = write_gathers(last_micro_batch, updates);
-    if (!gathers.empty()) {
-      mini_batch.updated =
-          writer_.add_moment(ActivityKind::flush, {}, last_micro_batch, host, ends);
-      gathers.push_back(mini_batch.updated);
-      ends = std::move(gathers);
-    }
-    mini_batch.gate = writer_.add_gate(last_micro_batch, std::move(ends));
-    if (mini_batch.updated == 0) mini_batch.updated = mini_batch.gate;
-    writer_.add_mini_batch(mini_batch);
-    return mini_batch.gate;
-  }
-
-  /// Those of each stage, behind its updates.
-  std::vector<std::uint32_t> write_gathers(std::uint32_t last_micro_batch,
-                                           const std::vector<std::vector<std::uint32_t>>& updates) {
-    std::vector<std::uint32_t> ends;
-    for (std::uint32_t s = 0; s < updates.size(); ++s) {
-      for (const Wiring::Collective& gather : writer_.wiring().gathers({s}))
-        ends.push_back(writer_.add_collective(gather, {s}, last_micro_batch, updates[s]));
-    }
-    return ends;
-  }
-
-  /// What the updates before have left on others, as soon as the mini-batch begins.
-  void write_gathers_ahead(std::uint32_t gate) {
-    std::vector<std::uint32_t> ready;
-    if (gate != kNone) ready.push_back(gate);
-    for (const std::uint32_t s : ends_->stages()) {
-      const auto& gathers = writer_.wiring().gathers({s});
-      const auto& buckets = costs_.stages[s].buckets;
-      for (std::size_t part = 0; part < gathers.size(); ++part) {
-        const bool is_empty =
-            !buckets.empty() && buckets[buckets.size() - 1 - part].gathered.count == 0;
-        weights_[s].push_back(is_empty ? kNone
-                                       : writer_.add_collective(gathers[part], {s}, 0, ready));
-      }
-    }
-  }
-
-  /// In the order in which the stages end their backwards, which on devices that share several
-  /// stages is that of their lists.
-  std::vector<std::uint32_t> write_reductions(std::uint32_t last_micro_batch) {
-    std::vector<std::uint32_t> order(gradients_.size());
-    std::iota(order.begin(), order.end(), 0U);
-    const auto last_of = [&](std::uint32_t s) {
-      return gradients_[s].empty() ? 0 : gradients_[s].back();
-    };
-    std::sort(order.begin(), order.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return last_of(a) < last_of(b); });
-    std::vector<std::uint32_t> ends;
-    for (const std::uint32_t s : order) {
-      const auto& of_stage = writer_.wiring().reductions({s});
-      const auto& buckets = costs_.stages[s].buckets;
-      for (std::size_t bucket = 0; bucket < of_stage.size(); ++bucket) {
-        if (!buckets.empty() && buckets[bucket].reduced.count == 0) continue;  // makes no gradients
-        ends.push_back(writer_.add_collective(of_stage[bucket], {s}, last_micro_batch,
-                                              made_gradients(s, bucket, of_stage.size())));
-      }
-    }
-    return ends;
-  }
-
-  /// The nodes after which every device has the gradients of this bucket.
-  std::vector<std::uint32_t> made_gradients(std::uint32_t stage, std::size_t bucket,
-                                            std::size_t buckets) const {
-    std::vector<std::uint32_t> nodes;
-    if (!costs_.stages[stage].buckets.empty()) {  // parts of one copy stand together
-      for (std::size_t i = bucket; i < gradients_[stage].size(); i += buckets)
-        nodes.push_back(gradients_[stage][i]);
-      return nodes;
-    }
-    std::vector<std::uint32_t> last(writer_.graph().slots(), kNone);
-    for (const std::uint32_t node : gradients_[stage])
-      last[writer_.graph().nodes[node].resource] = node;
-    for (const std::uint32_t slot : writer_.graph().stage_slots[stage]) {
-      if (last[slot] != kNone) nodes.push_back(last[slot]);
-    }
-    return nodes;
-  }
-
-  const Schedule& schedule_;
-  const StageCosts& costs_;
-  const LoweringOptions& options_;
-  GraphWriter& writer_;
-  std::optional<StageEnds> ends_;
-  std::vector<std::uint32_t> last_;  ///< The last op of each slot in this mini-batch.
-  /// Of each stage, the moments at which its weights are there, as its first forwards need them;
-  /// empty where they always are.
-  std::vector<std::vector<std::uint32_t>> weights_;
-  std::vector<std::vector<std::uint32_t>> gradients_;  ///< Of each stage, what made them.
-};
 
 /// One long stream with updates in between. Where an update waits for other replicas, an op behind
 /// it may have to wait for nodes that come later in the issue order; it is put off until they are
@@ -469,7 +235,11 @@ double most_nodes_of(const Schedule& schedule, const StageCosts& costs,
     const double rounds = schedule.asynchronous ? shape.micro_batches / members + 1 : 1;
     reducing += rounds * members + (members > 1 ? rounds * (members + 2) * buckets : 0) + 1;
     reducing += 2 * members * (buckets - 1);  // parts of a forward and a backward
-    if (options.sharded_optimizer) reducing += (members + 2) * buckets + 1;
+    if (options.sharded >= Sharded::optimizer) reducing += (members + 2) * buckets + 1;
+    if (options.sharded >= Sharded::gradients) {
+      // Of each micro-batch parts of F, B and W, two gathers and a reduction of each bucket.
+      reducing += shape.micro_batches * (buckets - 1) * (3 * members + 3 * (members + 2));
+    }
   }
   return options.mini_batches *
          (options.written_copies() *
@@ -485,8 +255,9 @@ Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs,
   PLUMBLINE_CHECK(
       costs.stages.size() == schedule.shape.stages() && devices.size() == schedule.shape.slots,
       costs.stages.size(), devices.size());
-  PLUMBLINE_CHECK((options.copies == 1 && !options.sharded_optimizer) || !schedule.asynchronous,
-                  options.copies);
+  PLUMBLINE_CHECK(
+      (options.copies == 1 && options.sharded == Sharded::nothing) || !schedule.asynchronous,
+      options.copies);
   const double most_nodes = most_nodes_of(schedule, costs, options);
   if (most_nodes > OpGraph::kMostNodes) {
     return input_error(

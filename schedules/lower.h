@@ -7,6 +7,7 @@
 #include "schedules/op_graph.h"
 #include "schedules/recompute.h"
 #include "schedules/schedule.h"
+#include "schedules/sharding.h"
 #include "schedules/stage_costs.h"
 #include "schedules/weight_versions.h"
 
@@ -26,9 +27,9 @@ struct LoweringOptions {
   /// All-reduces over all devices of a levelled cluster whose groups share network cards go level
   /// by level instead of along one ring.
   bool hierarchical = false;
-  /// Each replica and copy of a stage updates its share of the parameters: gradients are
-  /// reduce-scattered before, weights all-gathered after (ZeRO-1). Of a synchronous schedule.
-  bool sharded_optimizer = false;
+  /// What replicas and copies of a stage share, of a synchronous schedule; gradients and weights of
+  /// stages whose costs have buckets, without replicas, and weights where no backward is split.
+  Sharded sharded = Sharded::nothing;
   /// The weights are gathered as the next mini-batch begins, beside its forwards, each of which
   /// waits for its own: those of a stage whose costs have buckets bucket by bucket.
   bool gather_ahead = false;
@@ -62,7 +63,9 @@ bool copies_are_alike(const PipelineShape& shape, const std::vector<DeviceId>& d
 ///    as if one had gone before.
 ///  - Of a stage with buckets the last backward on each device (or W, where it makes gradients) is
 ///    cut into as many parts, each of which lets its bucket's collective begin; with weights that
-///    are gathered ahead so is the first forward.
+///    are gathered ahead so is the first forward. With sharded gradients that is every
+///    backward, with sharded weights every op: a bucket's weights are gathered from the begin of
+///    the part before it on, and the gradients of no more than two buckets are whole at a time.
 ///  - Asynchronous ones update after each round of micro-batches (see UpdateRule); a stage with
 ///    several replicas all-reduces each round while later ops run, and each replica updates when
 ///    round_of_update says so, before its next op.

@@ -60,7 +60,7 @@ StageCosts Wiring::with_whole_updates(StageCosts costs) const {
     Duration more{};
     if (add_up) more += (r - 1) * transfer_time(stage.reduced, *add_up);
     if (stash && stashes) more += transfer_time(stage.parameters, *stash);
-    const std::int64_t shares = options_.sharded_optimizer ? r : 1;
+    const std::int64_t shares = options_.sharded != Sharded::nothing ? r : 1;
     const auto whole = static_cast<double>((stage.update + more).count());
     const Duration own = stage.update - stage.update_before + more;
     stage.update = stage.update_before + Duration{(own.count() + shares - 1) / shares};
@@ -212,13 +212,14 @@ void Wiring::add_collectives(std::uint32_t stage, const StageCost& cost) {
     if (graph_.stands_for > 1) return one_hop(kind, members.front(), bytes);
     return levelled ? hierarchical(kind, bytes) : flat(kind, members, bytes);
   };
-  const bool sharded = options_.sharded_optimizer;
+  const bool sharded = options_.sharded != Sharded::nothing;
   const auto kind = sharded ? ActivityKind::reduce_scatter : ActivityKind::all_reduce;
   if (cost.buckets.empty()) reductions_[stage].push_back(collective(kind, cost.reduced));
   for (const Bucket& bucket : cost.buckets)
     reductions_[stage].push_back(collective(kind, bucket.reduced));
   if (!sharded) return;
-  if (!options_.gather_ahead || cost.buckets.empty())
+  const bool by_bucket = options_.gather_ahead || options_.sharded == Sharded::weights;
+  if (!by_bucket || cost.buckets.empty())
     return gathers_[stage].push_back(collective(ActivityKind::all_gather, cost.gathered));
   for (auto bucket = cost.buckets.rbegin(); bucket != cost.buckets.rend(); ++bucket)
     gathers_[stage].push_back(collective(ActivityKind::all_gather, bucket->gathered));

@@ -118,12 +118,53 @@ std::string op_name(const OpGraph& graph, const std::vector<bool>& splits, std::
   return to_text(activity);
 }
 
+/// Of bytes that so many devices share, the most that one holds.
+Bytes share_of(Bytes all, std::size_t members) {
+  const auto shares = static_cast<std::int64_t>(members);
+  return {(all.count + shares - 1) / shares};
+}
+
+/// The two largest of some sizes.
+class TwoLargest {
+ public:
+  void add(Bytes size) {
+    second_ = std::max(second_, std::min(first_, size));
+    first_ = std::max(first_, size);
+  }
+  Bytes sum() const { return first_ + second_; }
+
+ private:
+  Bytes first_, second_;
+};
+
 }  // namespace
 
 Bytes optimizer_bytes(const MemoryRules& rules, Bytes stepped, std::size_t members) {
-  const std::int64_t all = std::llround(rules.optimizer_state * static_cast<double>(stepped.count));
-  const std::int64_t shares = rules.sharded_optimizer ? static_cast<std::int64_t>(members) : 1;
-  return {(all + shares - 1) / shares};
+  const Bytes all{std::llround(rules.optimizer_state * static_cast<double>(stepped.count))};
+  return share_of(all, rules.sharded != Sharded::nothing ? members : 1);
+}
+
+MemoryParts held_throughout(const OpGraph& graph, const StageCosts& costs, const MemoryRules& rules,
+                            const std::vector<std::uint32_t>& stages) {
+  MemoryParts held;
+  TwoLargest weights, gradients;  // of the buckets that may be whole
+  for (const std::uint32_t s : stages) {
+    const StageCost& stage = costs.stages[s];
+    const std::uint32_t members = graph.members(s);
+    const bool shares = members > 1 && !stage.buckets.empty();
+    const bool shares_weights = shares && rules.sharded == Sharded::weights;
+    const bool shares_gradients = shares && rules.sharded >= Sharded::gradients;
+    held.weights += share_of(stage.parameters, shares_weights ? members : 1);
+    held.gradients += share_of(stage.gradients, shares_gradients ? members : 1);
+    held.optimizer += optimizer_bytes(rules, stage.stepped, members);
+    for (const Bucket& bucket : stage.buckets) {
+      if (shares_weights) weights.add(bucket.gathered);
+      if (shares_gradients) gradients.add(bucket.reduced);
+    }
+  }
+  held.weights += weights.sum();
+  held.gradients += gradients.sum();
+  return held;
 }
 
 std::vector<std::vector<MemoryStep>> memory_steps(const OpGraph& graph, const Trace& trace,
@@ -150,15 +191,13 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts&
                                          const MemoryRules& rules,
                                          const std::vector<std::vector<MemoryStep>>& steps) {
   std::vector<DeviceMemory> devices(graph.slots());
-  for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
-    const Bytes parameters = costs.stages[s].parameters;
-    const std::uint32_t versions = rules.weight_versions[s];
-    for (const std::uint32_t slot : graph.stage_slots[s]) {
-      DeviceMemory& device = devices[slot];
-      device.peak.weights += parameters;
-      device.peak.gradients += costs.stages[s].gradients;
-      device.peak.optimizer += optimizer_bytes(rules, costs.stages[s].stepped, graph.members(s));
-      device.peak.stash += parameters * (versions - 1);
+  const auto stages = graph.stages_by_slot();
+  for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) {
+    DeviceMemory& device = devices[slot];
+    device.peak = held_throughout(graph, costs, rules, stages[slot]);
+    for (const std::uint32_t s : stages[slot]) {
+      const std::uint32_t versions = rules.weight_versions[s];
+      device.peak.stash += costs.stages[s].parameters * (versions - 1);
       device.weight_versions = std::max(device.weight_versions, versions);
     }
   }
@@ -190,8 +229,9 @@ double most_memory(const StageCosts& costs, const MemoryRules& rules, std::uint3
   double sum = 0;
   for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
     const auto parameters = static_cast<double>(costs.stages[s].parameters.count);
-    sum += parameters * (1 + rules.optimizer_state + rules.weight_versions[s]);
-    sum += static_cast<double>(costs.stages[s].gradients.count);
+    // Of what is shared two buckets are whole beside the shares: twice as much as all, at most.
+    sum += parameters * (2 + rules.optimizer_state + rules.weight_versions[s]);
+    sum += 2 * static_cast<double>(costs.stages[s].gradients.count);
     sum += static_cast<double>(costs.stages[s].activation.count + 3 * costs.crossing(s).count) *
            micro_batches;
     if (by_layer(rules.recompute))  // outputs may be more than activations

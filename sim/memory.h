@@ -10,6 +10,7 @@
 #include "schedules/op_graph.h"
 #include "schedules/partition.h"
 #include "schedules/recompute.h"
+#include "schedules/sharding.h"
 #include "schedules/stage_costs.h"
 #include "sim/trace.h"
 
@@ -17,9 +18,8 @@ namespace plumbline {
 
 /// What decides how many bytes are held.
 struct MemoryRules {
-  double optimizer_state = 0;  ///< Bytes for each byte of parameters.
-  /// Each replica and copy holds the state of its share of a stage's parameters.
-  bool sharded_optimizer = false;
+  double optimizer_state = 0;          ///< Bytes for each byte of parameters.
+  Sharded sharded = Sharded::nothing;  ///< Between replicas and copies.
   Recompute recompute = Recompute::none;
   std::vector<std::uint32_t>
       weight_versions;  ///< Of each stage; the first is the weights themselves.
@@ -34,6 +34,11 @@ struct MemoryParts {
 
   Bytes sum() const { return weights + gradients + optimizer + activations + stash + buffers; }
 };
+
+/// Weights, gradients and optimizer state of a device that holds these stages, from begin to end:
+/// of gradients and weights that are shared its shares, and the two largest buckets whole.
+MemoryParts held_throughout(const OpGraph& graph, const StageCosts& costs, const MemoryRules& rules,
+                            const std::vector<std::uint32_t>& stages);
 
 /// A change of one device's memory at one instant, in the order in which changes count.
 struct MemoryStep {

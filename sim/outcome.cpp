@@ -153,7 +153,7 @@ std::optional<double> sent_in_groups_of(const Scenario& scenario, const Pipeline
     const ActivityKind kind = whole(graph.activities[node].kind);
     const Duration of_op = time_of(graph, stage, kind);
     if (of_op.count() == 0) continue;
-    const double sharers = scenario.sharded_optimizer ? graph.members(stage) : 1;
+    const double sharers = scenario.sharded != Sharded::nothing ? graph.members(stage) : 1;
     sum_s += sent_by(stages[stage], kind, recomputes, sharers) * seconds(graph.cost(node).hold) /
              seconds(of_op);
   }
@@ -232,7 +232,7 @@ std::optional<bool> Outcome::fits() const {
 
 MemoryRules memory_rules(const Scenario& scenario, const Pipeline& pipeline) {
   return {.optimizer_state = scenario.optimizer_state,
-          .sharded_optimizer = scenario.sharded_optimizer,
+          .sharded = scenario.sharded,
           .recompute = scenario.schedule.recompute.kind,
           .weight_versions = pipeline.versions_kept()};
 }

@@ -145,8 +145,32 @@ std::optional<Diagnostic> refuse_accumulation(const Scenario& scenario,
   return std::nullopt;
 }
 
+/// Errors: gradients or weights that are shared where devices of a stage do not run the same ops at
+/// the same time, or weights where a backward is split.
+std::optional<Diagnostic> refuse_sharing(const Scenario& scenario, const Pipeline& pipeline) {
+  if (scenario.sharded < Sharded::gradients) return std::nullopt;
+  const auto stage = static_cast<int>(scenario.sharded);
+  for (std::size_t s = 0; s < pipeline.replicas.size(); ++s) {
+    if (pipeline.replicas[s] == 1) continue;
+    return input_error(
+        scenario.sharded_mark,
+        fmt::format("training.zero_stage is {}, but stage {} has {} replicas, which run different "
+                    "micro-batches",
+                    stage, s, pipeline.replicas[s]),
+        "plan.data_parallel copies whole pipelines; with replicas training.zero_stage: 1");
+  }
+  const auto& order = pipeline.schedule.issue_order;
+  const bool splits = std::any_of(order.begin(), order.end(),
+                                  [](const Op& op) { return op.kind == OpKind::backward_input; });
+  if (scenario.sharded != Sharded::weights || !splits) return std::nullopt;
+  return input_error(scenario.sharded_mark,
+                     "training.zero_stage is 3, but the schedule splits backwards, and weights are "
+                     "gathered for whole ones only",
+                     "training.zero_stage: 2, or a schedule without I and W");
+}
+
 /// The layers of a stage in buckets of at least `size` bytes of gradients, from the last layer to
-/// the first; none where one bucket would hold all.
+/// the first.
 std::vector<Bucket> buckets_of(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
                                const std::vector<LayerId>& stage, Bytes size,
                                double gradient_width) {
@@ -165,20 +189,21 @@ std::vector<Bucket> buckets_of(const LayerGraph& graph, const std::vector<LayerC
     bucket.reduced += gradient_bytes(parameters, gradient_width) - gradients;
     gradients = gradient_bytes(parameters, gradient_width);
   }
-  if (buckets.size() == 1) buckets.clear();
   return buckets;
 }
 
 /// Of the stages whose gradients several devices add up before an update.
 void add_buckets(const Scenario& scenario, const std::vector<LayerCosts>& layers,
                  Pipeline& pipeline) {
-  const auto least = scenario.schedule.least_bucket();
+  const auto least = scenario.least_bucket();
   if (!least) return;
   for (std::size_t s = 0; s < pipeline.costs.stages.size(); ++s) {
     if (pipeline.replicas[s] * pipeline.copies == 1) continue;
-    pipeline.costs.stages[s].buckets =
-        buckets_of(scenario.model.graph, layers, pipeline.partition.stages[s].layers, *least,
-                   scenario.gradient_width);
+    auto buckets = buckets_of(scenario.model.graph, layers, pipeline.partition.stages[s].layers,
+                              *least, scenario.gradient_width);
+    // One bucket is the whole stage, which only what is shared all the time goes through as such.
+    if (buckets.size() > 1 || scenario.sharded >= Sharded::gradients)
+      pipeline.costs.stages[s].buckets = std::move(buckets);
   }
 }
 
@@ -348,9 +373,10 @@ void note_unshared(const Scenario& scenario, Pipeline& pipeline) {
   const bool steps_all = std::all_of(layers.begin(), layers.end(), [](const Layer& layer) {
     return layer.stepped() == layer.parameters;
   });
-  if (scenario.sharded_optimizer && alone && steps_all) {
-    pipeline.notes.emplace_back(
-        "training.zero_stage is 1, but each stage is on one device: nothing is shared");
+  if (scenario.sharded != Sharded::nothing && alone && steps_all) {
+    pipeline.notes.push_back(
+        fmt::format("training.zero_stage is {}, but each stage is on one device: nothing is shared",
+                    static_cast<int>(scenario.sharded)));
   }
 }
 
@@ -404,6 +430,7 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
       pipeline_shape(pipeline.partition, static_cast<std::uint32_t>(micro_batches),
                      scenario.schedule.slices.count);
   if (auto problems_of_order = add_schedule(scenario, shape, pipeline)) return *problems_of_order;
+  if (auto refused = refuse_sharing(scenario, pipeline)) return *refused;
 
   // What each stage costs, with as many micro-batches in flight as the order leaves it.
   if (auto refused = add_costs(scenario, sized.layers, pipeline)) return *refused;

@@ -61,10 +61,17 @@ std::optional<Diagnostic> refuse_scenario(const Scenario& scenario) {
                        "a planned partition does not go with plan.data_parallel above 1",
                        "the planner replicates stages itself: plan.data_parallel=1");
   }
+  if (scenario.sharded >= Sharded::gradients) {
+    return input_error(scenario.sharded_mark,
+                       fmt::format("training.zero_stage is {}, and a planned partition may have "
+                                   "replicas, which share no more than the optimizer",
+                                   static_cast<int>(scenario.sharded)),
+                       "training.zero_stage: 1 or 0");
+  }
   return std::nullopt;
 }
 
-/// What stages hold under the scenario's schedule.
+/// What stages hold under the scenario's schedule. Requires: no more than the optimizer is shared.
 Residency residency_of(const Scenario& scenario) {
   const ScheduleChoice& schedule = scenario.schedule;
   Residency residency;
@@ -72,7 +79,7 @@ Residency residency_of(const Scenario& scenario) {
   residency.recompute = schedule.recompute.kind;
   residency.as_few_as_fit =
       schedule.recompute.as_few_as_fit() && scenario.cluster.memory.has_value();
-  residency.sharded_optimizer = scenario.sharded_optimizer;
+  residency.sharded_optimizer = scenario.sharded != Sharded::nothing;
   if (!schedule.asynchronous()) {
     residency.micro_batches = schedule.micro_batches;
     residency.shared = schedule.micro_batches;

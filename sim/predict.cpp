@@ -19,7 +19,7 @@ Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipelin
                 .copies = pipeline.copies,
                 .one_for_all = one_for_all,
                 .hierarchical = choice.whole_model(),
-                .sharded_optimizer = scenario.sharded_optimizer,
+                .sharded = scenario.sharded,
                 .gather_ahead = scenario.gather_ahead,
                 .updates = choice.updates,
                 .weight_versions = pipeline.versions_kept(),

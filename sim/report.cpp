@@ -83,7 +83,7 @@ std::string summary(const Outcome& p) {
   line("bubble overhead", percent(m.bubble_overhead()),
        "idle / busy" + whole + (p.formula ? formula(p.formula->bubble_overhead, "") : ""));
   if (m.all_reduce_bytes.count > 0) {
-    const bool sharded = p.memory_rules.sharded_optimizer;
+    const bool sharded = p.memory_rules.sharded != Sharded::nothing;
     line(sharded ? "collectives" : "all-reduces", std::to_string(m.all_reduces),
          fmt::format("{}{} sent along their rings; {} of device time exposed by them",
                      sharded ? "reduce-scatters and all-gathers: " : "",

@@ -235,19 +235,23 @@ class ScenarioReader {
       scenario_.gradient_mark = width->mark;
     }
     if (auto stage = section->count("zero_stage")) {
-      scenario_.sharded_optimizer = stage->value == 1;
-      if (scenario_.sharded_optimizer && scenario_.schedule.asynchronous()) {
+      scenario_.sharded = static_cast<Sharded>(stage->value);
+      scenario_.sharded_mark = stage->mark;
+      if (stage->value > 0 && scenario_.schedule.asynchronous()) {
         section->error(stage->mark,
-                       fmt::format("training.zero_stage is 1, but the schedule '{}' has no flush",
-                                   scenario_.schedule.rule->name),
+                       fmt::format("training.zero_stage is {}, but the schedule '{}' has no flush",
+                                   stage->value, scenario_.schedule.rule->name),
                        "its replicas update one after the other, each when its round is over: "
                        "training.zero_stage: 0");
       }
     }
     if (auto kind = section->choice("gather", "time to gather weights")) {
       scenario_.gather_mark = kind->mark;
-      scenario_.gather_ahead = scenario_.sharded_optimizer && kind->value == "with-forward";
-      if (kind->value == "with-forward" && !scenario_.sharded_optimizer) {
+      const bool is_ahead = kind->value == "with-forward";
+      const bool gathers =
+          scenario_.sharded == Sharded::optimizer || scenario_.sharded == Sharded::gradients;
+      scenario_.gather_ahead = is_ahead && gathers;
+      if (is_ahead && scenario_.sharded == Sharded::nothing) {
         scenario_.notes.emplace_back(
             "training.gather is with-forward, but without training.zero_stage: 1 no weights are "
             "gathered");
@@ -302,15 +306,17 @@ class ScenarioReader {
           "layers with times have replicated parameters: their group adds up the gradients within "
           "the update that they give, if any");
     }
-    if (scenario_.sharded_optimizer) model.graph.share_steps(group.replicas());
+    if (scenario_.sharded != Sharded::nothing) model.graph.share_steps(group.replicas());
     if (group_comes_first(group)) share_reductions(group);
   }
 
   /// Whether a group adds up gradients before the copies of a stage do. Where they share the
   /// optimizer both orders send as much: the copies, whose rings need not wait for the flush, come
-  /// first where the group's are no wider.
+  /// first where the group's are no wider, and where every backward reduces its gradients: what the
+  /// group adds up, each device's share, can wait for the flush.
   bool group_comes_first(const DeviceGroup& group) const {
-    return !scenario_.sharded_optimizer || !group.spans_servers() || group.cards() > 1;
+    if (scenario_.sharded >= Sharded::gradients) return false;
+    return scenario_.sharded == Sharded::nothing || !group.spans_servers() || group.cards() > 1;
   }
 
   /// Copies add up what their group leaves each device, of layers whose updates are known to hold

@@ -14,6 +14,7 @@
 #include "models/profile.h"
 #include "schedules/generators.h"
 #include "schedules/schedule_file.h"
+#include "schedules/sharding.h"
 #include "schedules/weight_versions.h"
 #include "sim/model_section.h"
 #include "sim/noise.h"
@@ -42,13 +43,6 @@ struct ScheduleChoice {
   const ChunkRule* chunk_rule() const { return rule && rule->chunks ? &*rule->chunks : nullptr; }
   bool asynchronous() const { return rule && rule->asynchronous; }
   bool whole_model() const { return rule && rule->whole_model; }
-  /// The least bytes of gradients that are reduced as one piece, while the last backward goes on;
-  /// nothing: all of a stage, behind it. With data-parallel by default that of PyTorch's
-  /// DistributedDataParallel.
-  std::optional<Bytes> least_bucket() const {
-    if (asynchronous() || (!bucket && !whole_model())) return std::nullopt;
-    return bucket.value_or(Bytes{25 << 20});
-  }
 };
 
 /// Everything that one prediction needs. Invariant: the model has layers and no cycle.
@@ -75,12 +69,23 @@ struct Scenario {
   double optimizer_state = 0;
   double gradient_width = 1;  ///< Bytes of gradients for each byte of parameters.
   Mark gradient_mark;
-  bool sharded_optimizer = false;  ///< training.zero_stage is 1.
-  bool gather_ahead = false;       ///< Its weights are gathered beside the next forwards.
+  Sharded sharded = Sharded::nothing;  ///< training.zero_stage.
+  Mark sharded_mark;
+  bool gather_ahead = false;  ///< Weights of a sharded optimizer are gathered beside the next
+                              ///< forwards.
   Mark gather_mark;
   Overheads overheads;
   std::optional<NoiseSection> noise;  ///< Where runs with noise are sampled.
   std::vector<std::string> notes;     ///< What reading had to say that is no error.
+
+  /// The least bytes of gradients that are reduced as one piece, beside the backward that makes
+  /// them; nothing: all of a stage, behind it. Where nothing is given, with data-parallel and
+  /// sharded gradients that of PyTorch's DistributedDataParallel.
+  std::optional<Bytes> least_bucket() const {
+    const bool always = schedule.whole_model() || sharded >= Sharded::gradients;
+    if (schedule.asynchronous() || (!schedule.bucket && !always)) return std::nullopt;
+    return schedule.bucket.value_or(Bytes{25 << 20});
+  }
 };
 
 /// apply_override for the tree of a scenario: a key of `cluster.device` stands beside the preset

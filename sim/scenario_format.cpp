@@ -219,9 +219,13 @@ const SectionFormat& training_format() {
            "published knows no other.",
            "1"},
           {"zero_stage",
-           {count(0, 1)},
-           "1: replicas and copies of a stage share its optimizer state and its update (ZeRO): "
-           "gradients are reduce-scattered, weights all-gathered; not for pipedream.",
+           {count(0, 3)},
+           "What replicas and copies of a stage share (ZeRO). 1: the optimizer state and the "
+           "update: "
+           "gradients are reduce-scattered, weights all-gathered. 2: gradients too, which every "
+           "backward reduces bucket by bucket. 3: weights too, which every forward and backward "
+           "gathers bucket by bucket (FSDP). 2 and 3 between copies, not replicas; none for "
+           "pipedream.",
            "0"},
           {"gather",
            {words({"behind-update", "with-forward"})},

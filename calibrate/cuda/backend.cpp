@@ -215,10 +215,17 @@ Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
                        "--nccl moves tensors, and a model that is known by its times has none",
                        "leave --nccl out, or give a network (model.network)");
   }
-  if (scenario.sharded_optimizer && options.nccl) {
+  if (scenario.sharded != Sharded::nothing && options.nccl) {
     return input_error(scenario.model_mark,
                        "training.zero_stage is 1, and NCCL is only asked for whole all-reduces",
                        "leave --nccl out, or training.zero_stage: 0");
+  }
+  if (scenario.sharded >= Sharded::gradients) {
+    return input_error(scenario.sharded_mark,
+                       fmt::format("training.zero_stage is {}, and the cuda backend shares no more "
+                                   "than the optimizer",
+                                   static_cast<int>(scenario.sharded)),
+                       "training.zero_stage: 1 or 0");
   }
   if (scenario.gather_ahead) {
     return input_error(scenario.gather_mark,

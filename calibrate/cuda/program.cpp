@@ -378,7 +378,8 @@ class Writer {
   /// What a device updates of a stage.
   std::vector<ByteRange> updated_by(std::uint32_t stage, std::uint32_t slot) const {
     const std::size_t members = graph_.stage_slots[stage].size();
-    if (!plan_.memory.sharded_optimizer || members == 1) return {{0, sizes_[stage].parameters}};
+    if (plan_.memory.sharded == Sharded::nothing || members == 1)
+      return {{0, sizes_[stage].parameters}};
     std::vector<ByteRange> shares;
     for (const ByteRange& bucket : buckets_[stage])
       shares.push_back(share_of(bucket, member(stage, slot), members));

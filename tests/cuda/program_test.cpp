@@ -156,7 +156,7 @@ constexpr Way kWays[] = {{Recompute::none, false},   {Recompute::full, false},
 
 /// A sharded optimizer has no communicators.
 bool is_run(const Subject& subject, const Way& way) {
-  return !way.communicators || !subject.rules.sharded_optimizer;
+  return !way.communicators || subject.rules.sharded == Sharded::nothing;
 }
 
 TEST_CASE("cuda: a program does every op once, behind all that the graph says it waits for") {

@@ -162,7 +162,13 @@ class Author {
                                       micro_batches_ * copies_ * dice_.roll(1, 16));
     }
     if (!rule_->asynchronous && chance(3)) {
-      text += "  zero_stage: 1\n";
+      const bool has_replicas =
+          std::any_of(replicas_.begin(), replicas_.end(), [](std::int64_t r) { return r > 1; });
+      const bool in_two_places = rule_->chunks && replicas_in(rule_->chunks->placement) > 1;
+      const bool splits =
+          rule_->chunks && rule_->name != "interleaved-1f1b" && rule_->name != "looped-bfs";
+      const std::int64_t most = has_replicas || in_two_places ? 1 : splits ? 2 : 3;
+      text += fmt::format("  zero_stage: {}\n", dice_.roll(1, most));
       if (chance(2)) text += "  gather: with-forward\n";
     }
     if (chance(4)) text += "  gradients: 1.5\n";
