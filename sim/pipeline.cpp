@@ -146,7 +146,7 @@ std::optional<Diagnostic> refuse_accumulation(const Scenario& scenario,
 }
 
 /// Errors: gradients or weights that are shared where devices of a stage do not run the same ops at
-/// the same time, or weights where a backward is split.
+/// the same time, or weights where a backward is split or begins with the whole forward.
 std::optional<Diagnostic> refuse_sharing(const Scenario& scenario, const Pipeline& pipeline) {
   if (scenario.sharded < Sharded::gradients) return std::nullopt;
   const auto stage = static_cast<int>(scenario.sharded);
@@ -159,10 +159,17 @@ std::optional<Diagnostic> refuse_sharing(const Scenario& scenario, const Pipelin
                     stage, s, pipeline.replicas[s]),
         "plan.data_parallel copies whole pipelines; with replicas training.zero_stage: 1");
   }
+  if (scenario.sharded != Sharded::weights) return std::nullopt;
+  if (scenario.schedule.recompute.kind == Recompute::full) {
+    return input_error(scenario.sharded_mark,
+                       "training.zero_stage is 3 and schedule.recompute 'full', which needs all "
+                       "weights of a stage before the first of its backward",
+                       "schedule.recompute: layers, each right before its own backward");
+  }
   const auto& order = pipeline.schedule.issue_order;
   const bool splits = std::any_of(order.begin(), order.end(),
                                   [](const Op& op) { return op.kind == OpKind::backward_input; });
-  if (scenario.sharded != Sharded::weights || !splits) return std::nullopt;
+  if (!splits) return std::nullopt;
   return input_error(scenario.sharded_mark,
                      "training.zero_stage is 3, but the schedule splits backwards, and weights are "
                      "gathered for whole ones only",

@@ -29,6 +29,8 @@ class Author {
     if (rule_->whole_model) stages_ = 1;
     choose_replicas();
     if (rule_->chunks) choose_chunks(*rule_->chunks);
+    recomputes_ = chance(3);
+    is_full_ = recomputes_ && chance(2);
     return "version: 1\n" + model() + cluster() + plan() + schedule() + training() + overhead();
   }
 
@@ -148,7 +150,7 @@ class Author {
       text += fmt::format("  chunks: {}\n", chunks_);
     if (chance(3)) text += fmt::format("  mini_batches: {}\n", dice_.roll(1, 3));
     if (chance(4)) text += "  transfers: blocking\n";
-    if (chance(3)) text += chance(2) ? "  recompute: full\n" : "  recompute: layers\n";
+    if (recomputes_) text += is_full_ ? "  recompute: full\n" : "  recompute: layers\n";
     if (chance(3)) text += "  update_lag: 0\n";
     if (chance(3)) text += fmt::format("  bucket: {} KiB\n", dice_.roll(1, 64));
     return text;
@@ -167,7 +169,7 @@ class Author {
       const bool in_two_places = rule_->chunks && replicas_in(rule_->chunks->placement) > 1;
       const bool splits =
           rule_->chunks && rule_->name != "interleaved-1f1b" && rule_->name != "looped-bfs";
-      const std::int64_t most = has_replicas || in_two_places ? 1 : splits ? 2 : 3;
+      const std::int64_t most = has_replicas || in_two_places ? 1 : splits || is_full_ ? 2 : 3;
       text += fmt::format("  zero_stage: {}\n", dice_.roll(1, most));
       if (chance(2)) text += "  gather: with-forward\n";
     }
@@ -192,6 +194,8 @@ class Author {
   std::int64_t devices_ = 1;
   bool shares_device_ = false;
   bool has_batch_ = false;
+  bool recomputes_ = false;
+  bool is_full_ = false;  ///< Whether backwards begin with the whole forward.
 };
 
 void check_time(const Outcome& p) {

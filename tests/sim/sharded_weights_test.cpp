@@ -167,6 +167,11 @@ TEST_CASE("who cannot share gradients or weights is told why") {
   CHECK(problem(pipeline("name: zb-h1, micro_batches: 4", 3, "stages: 2, data_parallel: 2")) ==
         "training.zero_stage is 3, but the schedule splits backwards, and weights are gathered for "
         "whole ones only");
+  CHECK(
+      problem(pipeline("name: 1f1b, micro_batches: 4, recompute: full", 3,
+                       "stages: 2, data_parallel: 2")) ==
+      "training.zero_stage is 3 and schedule.recompute 'full', which needs all weights of a stage "
+      "before the first of its backward");
   CHECK(problem(pipeline("name: pipedream, micro_batches: 4", 3, "stages: 2")) ==
         "training.zero_stage is 3, but the schedule 'pipedream' has no flush");
   const auto planned = parse_scenario(
@@ -196,7 +201,7 @@ TEST_CASE("one copy tells what all of them do, whatever they share") {
     const std::int64_t devices = dice.roll(1, 3);
     const std::int64_t copies = dice.roll(2, 4);
     const bool chunks = dice.roll(0, 1) == 0;
-    constexpr std::array recompute = {"none", "full", "layers"};
+    constexpr std::array recompute = {"none", "none", "layers"};
     const std::string text = fmt::format(
         "version: 1\nmodel: {{layers: [{}]}}\ncluster: {{devices: {}, memory: 1 GB, link: "
         "{{latency: {} us, "
