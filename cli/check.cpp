@@ -13,6 +13,7 @@
 #include "sim/model_section.h"
 #include "sim/network_report.h"
 #include "sim/predict.h"
+#include "sim/stage_table.h"
 
 namespace plumbline {
 namespace {
@@ -49,12 +50,18 @@ int check_profile(const ScenarioArguments& arguments) {
 void add_check(CLI::App& app, int& exit_code) {
   struct Arguments : ScenarioArguments {
     bool graph = false;
+    bool stages = false;
     std::int64_t batch = 1;
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("check", "read and check everything, run nothing");
   add_scenario_arguments(*command, *arguments);
-  command->add_flag("--graph", arguments->graph, "print the layer graph for Graphviz instead");
+  auto* const graph =
+      command->add_flag("--graph", arguments->graph, "print the layer graph for Graphviz instead");
+  command
+      ->add_flag("--stages", arguments->stages,
+                 "print what each stage is made of and costs, too: layers, times, bytes")
+      ->excludes(graph);
   command
       ->add_option("--batch", arguments->batch, "samples for which the table of a network is made")
       ->check(CLI::Range(std::int64_t{1}, kMostBatch))
@@ -87,6 +94,7 @@ void add_check(CLI::App& app, int& exit_code) {
         "{}: ok: layers {}, stages {}, devices {}, schedule {}, ops {}\n", arguments->scenario,
         scenario->model.graph.size(), pipeline.partition.stages.size(), prediction->graph.slots(),
         pipeline.schedule.name, prediction->metrics.operations);
+    if (arguments->stages) text += '\n' + stage_table(*scenario, pipeline) + '\n';
     for (const std::string& note : pipeline.notes) text += "note: " + note + '\n';
     exit_code = write_output(text, arguments->output);
   });

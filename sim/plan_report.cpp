@@ -11,20 +11,6 @@
 namespace plumbline {
 namespace {
 
-/// 0,1,2,5 as "0-2,5".
-std::string ranges(const std::vector<DeviceId>& devices) {
-  std::string text;
-  for (std::size_t i = 0; i < devices.size();) {
-    std::size_t end = i + 1;
-    while (end < devices.size() && devices[end].value == devices[end - 1].value + 1) ++end;
-    if (!text.empty()) text += ',';
-    text += end - i > 1 ? fmt::format("{}-{}", devices[i].value, devices[end - 1].value)
-                        : std::to_string(devices[i].value);
-    i = end;
-  }
-  return text;
-}
-
 std::string stage_table(const Scenario& scenario, const PlanCandidate& plan) {
   Table table;
   table.row({"stage", "layers", "from", "to", "devices", "replicas", "compute", "all-reduce",

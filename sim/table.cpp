@@ -60,6 +60,19 @@ std::string plural(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : noun.ends_with("ch") ? "es" : "s");
 }
 
+std::string ranges(const std::vector<DeviceId>& devices) {
+  std::string text;
+  for (std::size_t i = 0; i < devices.size();) {
+    std::size_t end = i + 1;
+    while (end < devices.size() && devices[end].value == devices[end - 1].value + 1) ++end;
+    if (!text.empty()) text += ',';
+    text += end - i > 1 ? fmt::format("{}-{}", devices[i].value, devices[end - 1].value)
+                        : std::to_string(devices[i].value);
+    i = end;
+  }
+  return text;
+}
+
 std::string percent(double fraction) { return fmt::format("{:.2f} %", 100 * fraction); }
 
 std::string csv_cell(const std::string& text) {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "models/units.h"
+
 namespace plumbline {
 
 /// Rows of cells, printed with columns as wide as their widest cell; the first is to the left, the
@@ -37,6 +39,9 @@ std::string plural(std::uint64_t count, std::string_view noun);
 
 /// A cell of CSV, in quotes where it needs them (RFC 4180).
 std::string csv_cell(const std::string& text);
+
+/// 0,1,2,5 as "0-2,5".
+std::string ranges(const std::vector<DeviceId>& devices);
 
 /// 0.2727 as "27.27 %".
 std::string percent(double fraction);
