@@ -43,7 +43,7 @@ TEST_CASE("under a pipeline too a bucket is reduced beside the backward of the l
   const Outcome halves = predicted(two_copies("name: gpipe, micro_batches: 3, bucket: 1 MB"));
   CHECK(halves.metrics.makespan == milliseconds(24 + 1));
   CHECK(halves.metrics.all_reduces == 4);
-  CHECK(halves.metrics.all_reduce_bytes == Bytes{4 * 2'000'000});
+  CHECK(halves.metrics.all_reduce_bytes == Bytes{8'000'000});
   CHECK(halves.metrics.operations == 4 * 3 * 2);
   for (const DeviceMetrics& device : halves.metrics.devices)
     CHECK(device.idle_by_cause.all_reduce == milliseconds(1));
@@ -170,7 +170,7 @@ TEST_CASE("overlap is never slower, sends as much, and never beats the compute")
         dice.roll(0, 1) == 0 ? "none" : "full");
     const std::string bucket = fmt::format(", bucket: {} KiB", dice.roll(1, 900));
     const auto run = [&](const std::string& more, const std::string& training) {
-      return predicted(common + more + "}\ntraining: {" + training + "}\n");
+      return predicted(fmt::format("{}{}}}\ntraining: {{{}}}\n", common, more, training));
     };
     const bool has_latency = common.find("latency: 0 us") == std::string::npos;
     for (const std::string sharded : {"zero_stage: 0", "zero_stage: 1"}) {

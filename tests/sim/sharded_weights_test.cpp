@@ -60,7 +60,8 @@ TEST_CASE("where links keep pace only the first gather and the last reduction sh
         const int gathers = m * 2 * layers - (m + m - 1);
         CHECK(shared.metrics.all_reduces == gathers + m * layers);
         CHECK(shared.metrics.all_reduce_bytes ==
-              share_volume({10'000'000}, devices) * (devices * (gathers + m * layers)));
+              share_volume({10'000'000}, devices) *
+                  (std::int64_t{devices} * (gathers + m * layers)));
         for (const DeviceMetrics& device : shared.metrics.devices) {
           CHECK(device.idle_by_cause.all_reduce == 2 * half);
           CHECK(device.idle_by_cause.fill == Duration{});
