@@ -41,6 +41,12 @@ inline std::optional<Diagnostic> refuse_training(const Scenario& scenario) {
                                    static_cast<int>(scenario.sharded)),
                        "training.zero_stage: 1 or 0; --backend synthetic runs any");
   }
+  if (scenario.gather_ahead) {
+    return input_error(scenario.gather_mark,
+                       "training.gather is with-forward, and a network is run with weights that "
+                       "are gathered behind the update",
+                       "training.gather: behind-update; --backend synthetic runs both");
+  }
   return std::nullopt;
 }
 

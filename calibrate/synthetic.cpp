@@ -11,17 +11,18 @@
 namespace plumbline {
 namespace {
 
-Duration true_time(const Noise& noise, std::uint32_t iteration, std::uint32_t node,
-                   Duration predicted) {
-  const double factor = noise_factor(noise, iteration, node);
-  return Duration{std::llround(static_cast<double>(predicted.count()) * factor)};
-}
-
 /// The ends of ops whose devices slow each other down.
 class Crowd {
  public:
   explicit Crowd(const OpGraph& graph)
-      : graph_(graph), neighbours_(graph), ends_(graph.slots()), versions_(graph.slots()) {}
+      : graph_(graph),
+        ops_(ops_of_parts(graph)),
+        neighbours_(graph),
+        ends_(graph.slots()),
+        versions_(graph.slots()) {}
+
+  /// The op that a node is a part of, or is: all parts vary alike.
+  std::uint32_t op_of(std::uint32_t node) const { return ops_[node]; }
 
   bool concerns(std::uint32_t node) const { return neighbours_.concern(node); }
 
@@ -63,6 +64,7 @@ class Crowd {
 
   const OpGraph& graph_;
   std::mutex mutex_;  ///< Of all but reading the ends.
+  std::vector<std::uint32_t> ops_;
   Neighbours neighbours_;
   std::vector<std::atomic<RealTime>> ends_;  ///< Of the op on each slot.
   std::vector<std::uint32_t> versions_;
@@ -76,8 +78,7 @@ class SyntheticWorker : public Worker {
   void prepare() override { wake_exactly(); }
 
   Work run(const Task& task, const std::atomic<bool>& stop) override {
-    const Duration length =
-        true_time(noise_, task.iteration, task.node, graph_.cost(task.node).hold);
+    const Duration length = true_time(task.iteration, task.node, graph_.cost(task.node).hold);
     if (crowd_->concerns(task.node)) {
       const RealTime due = crowd_->run(task.node, length, task.begin, stop);
       const RealTime end = now();
@@ -91,11 +92,16 @@ class SyntheticWorker : public Worker {
 
   Duration least_time(std::uint32_t iteration, std::uint32_t node,
                       Duration predicted) const override {
-    const Duration length = true_time(noise_, iteration, node, predicted);
+    const Duration length = true_time(iteration, node, predicted);
     return crowd_->concerns(node) ? length / 2 : length;
   }
 
  private:
+  Duration true_time(std::uint32_t iteration, std::uint32_t node, Duration predicted) const {
+    const double factor = noise_factor(noise_, iteration, crowd_->op_of(node));
+    return Duration{std::llround(static_cast<double>(predicted.count()) * factor)};
+  }
+
   const OpGraph& graph_;
   Noise noise_;
   std::shared_ptr<Crowd> crowd_;

@@ -19,7 +19,7 @@ std::string to_text(const Activity& activity) {
     case ActivityKind::backward_part:
     case ActivityKind::weight_part:
     case ActivityKind::forward_part:
-      return to_text({whole(activity.kind), activity.stage, activity.micro_batch}) + " (part)";
+      return to_text({op_of(activity.kind), activity.stage, activity.micro_batch}) + " (part)";
     case ActivityKind::update:
       return stage + "U" + micro_batch;
     case ActivityKind::activation_transfer:
@@ -71,6 +71,17 @@ bool OpGraph::rates_change() const {
   if (has_slowdowns()) return true;
   const std::vector<bool> shared = shared_channels();
   return std::find(shared.begin(), shared.end(), true) != shared.end();
+}
+
+std::vector<std::uint32_t> ops_of_parts(const OpGraph& graph) {
+  std::vector<std::uint32_t> ops(graph.size());
+  std::vector<std::uint32_t> op(graph.slots(), 0);  // of each slot, the next one
+  for (std::uint32_t node = graph.size(); node-- > 0;) {
+    const bool in_part = is_part(graph.activities[node].kind);
+    ops[node] = in_part ? op[graph.nodes[node].resource] : node;
+    if (is_op(graph.activities[node].kind)) op[graph.nodes[node].resource] = node;
+  }
+  return ops;
 }
 
 std::vector<const Join*> joins_by_node(const OpGraph& graph) {

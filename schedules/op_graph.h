@@ -48,7 +48,7 @@ constexpr ActivityKind part_of(ActivityKind kind) {
   return kind == ActivityKind::backward ? ActivityKind::backward_part : ActivityKind::weight_part;
 }
 /// Of a part, the kind of the op that it is a part of; any other kind as it is.
-constexpr ActivityKind whole(ActivityKind kind) {
+constexpr ActivityKind op_of(ActivityKind kind) {
   if (kind == ActivityKind::backward_part) return ActivityKind::backward;
   if (kind == ActivityKind::weight_part) return ActivityKind::backward_weight;
   return kind == ActivityKind::forward_part ? ActivityKind::forward : kind;
@@ -197,6 +197,10 @@ struct OpGraph {
   /// neighbours' slow-down. If not, the longest path is exact.
   bool rates_change() const;
 };
+
+/// Of each node that is a part of an op, the node of the op itself, its last part; of any other
+/// node itself.
+std::vector<std::uint32_t> ops_of_parts(const OpGraph& graph);
 
 /// The join of each node; null where it has none. They live as long as the graph's.
 std::vector<const Join*> joins_by_node(const OpGraph& graph);

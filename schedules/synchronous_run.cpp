@@ -149,6 +149,7 @@ void SynchronousRun::write_parts(const Op& op, std::uint32_t gate, const Nodes* 
       continue;
     stream.made = Made{&writer_.wiring().reductions(op.stage)[bucket], op, std::move(nodes)};
   }
+  if (makes_gradients) stream.whole.reset();  // a backward lets go of its weights
 }
 
 /// The moment at which the weights of a bucket are whole on all copies. They are asked for when the

@@ -55,7 +55,10 @@ std::vector<PathSegment> segments(const Outcome& outcome) {
 }
 
 std::vector<StageRoom> rooms(const Outcome& outcome) {
-  const std::vector<Duration> slacks = slack(outcome.graph, outcome.trace);
+  std::vector<Duration> slacks = slack(outcome.graph, outcome.trace);
+  const std::vector<std::uint32_t> ops = ops_of_parts(outcome.graph);
+  for (std::uint32_t node = 0; node < ops.size(); ++node)
+    slacks[ops[node]] = std::min(slacks[ops[node]], slacks[node]);
   std::vector<StageRoom> stages(outcome.graph.stage_slots.size());
   for (std::uint32_t node = 0; node < outcome.graph.size(); ++node) {
     const Activity& activity = outcome.graph.activities[node];

@@ -138,10 +138,14 @@ std::string room_table(const Explanation& e) {
 
 std::string cause_text(const Wait& wait) {
   std::string text;
-  for (const IdleGap& part : wait.parts) {
-    std::string cause(name(part.cause));
+  for (std::size_t i = 0; i < wait.parts.size();) {
+    const IdleCause why = wait.parts[i].cause;
+    Duration length{};
+    for (; i < wait.parts.size() && wait.parts[i].cause == why; ++i)
+      length += wait.parts[i].end - wait.parts[i].begin;
+    std::string cause(name(why));
     std::replace(cause.begin(), cause.end(), '_', '-');
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", cause, to_text(part.end - part.begin));
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", cause, to_text(length));
   }
   return text;
 }
@@ -256,7 +260,7 @@ std::string to_text(const OpGraph& graph, const Wait& wait) {
     return fmt::format("the {} was not over before {}", graph.asynchronous() ? "run" : "mini-batch",
                        culprit);
   const std::string next = to_text(graph.activities[wait.next]);
-  if (culprit.empty()) return next + " waited for weights that others updated before the run";
+  if (culprit.empty()) return next + " waited for its weights";
   std::string text = fmt::format("{} waited for {}", next, culprit);
   if (wait.transfer != kNobody) {
     text += fmt::format(
@@ -280,27 +284,35 @@ std::string op_table(const Outcome& p, std::uint32_t node) {
   const std::vector<Span>& spans = p.trace.spans;
   const auto name_of = [&](std::uint32_t n) { return to_text(graph.activities[n]); };
   const std::uint32_t slot = graph.nodes[node].resource;
+  const std::vector<std::uint32_t> ops = ops_of_parts(graph);
+  const auto first = static_cast<std::uint32_t>(  // of its parts
+      std::find(ops.begin(), ops.end(), node) - ops.begin());
   std::string text =
       fmt::format("{}\n\n  {} on device {}: {} to {}\n", headline(p), name_of(node),
-                  device_name(graph, slot), at(spans[node].begin), at(spans[node].end));
-  const std::uint32_t by = spans[node].released_by;
+                  device_name(graph, slot), at(spans[first].begin), at(spans[node].end));
+  const std::uint32_t by = spans[first].released_by;
   text += by == kNobody ? "  it began with the run\n"
                         : fmt::format("  it began when {} had {}\n", name_of(by),
                                       is_transfer(graph.activities[by].kind) ? "arrived" : "ended");
   for (const Wait& wait : waits(graph, p.trace)) {
-    if (wait.next != node) continue;
-    text += fmt::format("  before it the device was idle from {}: {} ({})\n", at(wait.begin),
+    if (wait.next == kNobody || ops[wait.next] != node) continue;
+    text += fmt::format("  {} it the device was idle from {}: {} ({})\n",
+                        wait.next == first ? "before" : "within", at(wait.begin),
                         to_text(graph, wait), cause_text(wait));
   }
-  const Duration room = slack(graph, p.trace)[node];
+  const std::vector<Duration> slacks = slack(graph, p.trace);
+  Duration room = slacks[node];
+  for (std::uint32_t part = first; part < node; ++part) {
+    if (ops[part] == node) room = std::min(room, slacks[part]);
+  }
   text += room.count() == 0 ? "  it has no slack: it lies on a longest path\n"
                             : fmt::format("  it could end {} later for nothing\n", to_text(room));
   const std::vector<std::uint32_t> path = path_to(p.trace, node);
-  const std::size_t first = path.size() > kShownSteps ? path.size() - kShownSteps : 0;
+  const std::size_t shown = path.size() > kShownSteps ? path.size() - kShownSteps : 0;
   std::string steps;
-  for (std::size_t i = first; i < path.size(); ++i)
+  for (std::size_t i = shown; i < path.size(); ++i)
     steps += (steps.empty() ? "" : ", ") + name_of(path[i]);
-  text += fmt::format("  what led to it: {}{}\n", first > 0 ? "..., " : "", steps);
+  text += fmt::format("  what led to it: {}{}\n", shown > 0 ? "..., " : "", steps);
   std::string followers;
   for (std::uint32_t other = node + 1; other < graph.size(); ++other) {
     if (spans[other].released_by == node)

@@ -161,6 +161,10 @@ MemoryParts held_throughout(const OpGraph& graph, const StageCosts& costs, const
       if (shares_weights) weights.add(bucket.gathered);
       if (shares_gradients) gradients.add(bucket.reduced);
     }
+    // The next backward makes gradients while the last one's only bucket is on its way.
+    const bool has_more = graph.micro_batches > graph.mini_batches.size();
+    if (shares_gradients && stage.buckets.size() == 1 && has_more)
+      gradients.add(stage.buckets.front().reduced);
   }
   held.weights += weights.sum();
   held.gradients += gradients.sum();

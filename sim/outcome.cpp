@@ -150,7 +150,7 @@ std::optional<double> sent_in_groups_of(const Scenario& scenario, const Pipeline
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
     const std::uint32_t stage = graph.activities[node].stage.value;
     if (!is_compute(graph.activities[node].kind)) continue;
-    const ActivityKind kind = whole(graph.activities[node].kind);
+    const ActivityKind kind = op_of(graph.activities[node].kind);
     const Duration of_op = time_of(graph, stage, kind);
     if (of_op.count() == 0) continue;
     const double sharers = scenario.sharded != Sharded::nothing ? graph.members(stage) : 1;

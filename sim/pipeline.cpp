@@ -159,7 +159,7 @@ std::optional<Diagnostic> refuse_sharing(const Scenario& scenario, const Pipelin
                     stage, s, pipeline.replicas[s]),
         "plan.data_parallel copies whole pipelines; with replicas training.zero_stage: 1");
   }
-  if (scenario.sharded != Sharded::weights) return std::nullopt;
+  if (scenario.sharded != Sharded::weights || pipeline.copies == 1) return std::nullopt;
   if (scenario.schedule.recompute.kind == Recompute::full) {
     return input_error(scenario.sharded_mark,
                        "training.zero_stage is 3 and schedule.recompute 'full', which needs all "
@@ -387,6 +387,21 @@ void note_unshared(const Scenario& scenario, Pipeline& pipeline) {
   }
 }
 
+/// Of a model that groups hold alike, mostly.
+void note_groups_that_share_nothing(const Scenario& scenario, Pipeline& pipeline) {
+  if (scenario.sharded < Sharded::gradients || pipeline.copies == 1) return;
+  double parameters = 0, replicated = 0;
+  for (const Layer& layer : scenario.model.graph.layers()) {
+    parameters += static_cast<double>(layer.parameters.count);
+    replicated += static_cast<double>(layer.replicated.count);
+  }
+  if (scenario.model.profile.group.replicas() < 2 || 2 * replicated < parameters) return;
+  pipeline.notes.push_back(
+      fmt::format("training.zero_stage is {}: gradients and weights are shared between copies, not "
+                  "within the groups, each of whose devices moves all that the group holds alike",
+                  static_cast<int>(scenario.sharded)));
+}
+
 }  // namespace
 
 Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Partition* as) {
@@ -427,6 +442,7 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
     pipeline.notes.push_back(
         fmt::format("devices without a stage: {} of {}", spare, pipeline.cluster.device_count()));
   note_unshared(scenario, pipeline);
+  note_groups_that_share_nothing(scenario, pipeline);
   // Who does what in which order.
   if (auto refused = refuse_accumulation(scenario, pipeline.replicas)) return *refused;
   if (auto refused = refuse_slices_on(scenario.schedule.slices, pipeline.replicas)) return *refused;

@@ -128,11 +128,13 @@ Result<SimulatedPlan> simulate_candidate(const Scenario& scenario, const PlanCan
 /// what a plan has to beat.
 std::optional<double> simulate_data_parallel(Scenario scenario) {
   const RecomputeChoice recompute = scenario.schedule.recompute;
+  const std::optional<Bytes> bucket = scenario.schedule.bucket;
   const std::uint32_t own =
       share_of_micro_batches(residency_of(scenario).micro_batches, scenario.cluster.device_count());
   scenario.plan = {};
   scenario.schedule = {};
   scenario.schedule.recompute = recompute;
+  scenario.schedule.bucket = bucket;
   scenario.schedule.micro_batches = own;
   scenario.noise.reset();
   scenario.schedule.rule = find_schedule_rule("data-parallel");

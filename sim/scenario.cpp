@@ -253,8 +253,12 @@ class ScenarioReader {
       scenario_.gather_ahead = is_ahead && gathers;
       if (is_ahead && scenario_.sharded == Sharded::nothing) {
         scenario_.notes.emplace_back(
-            "training.gather is with-forward, but without training.zero_stage: 1 no weights are "
-            "gathered");
+            "training.gather is with-forward, but without training.zero_stage: 1 or 2 no weights "
+            "are gathered");
+      } else if (is_ahead && !gathers) {
+        scenario_.notes.emplace_back(
+            "training.gather is with-forward, but with training.zero_stage: 3 every forward and "
+            "backward gathers its weights");
       }
     }
     section->finish();

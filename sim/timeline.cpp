@@ -8,6 +8,8 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "models/quantity.h"
 #include "sim/table.h"
@@ -90,7 +92,7 @@ class Painter {
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
       const ActivityKind kind = graph_.activities[*node].kind;
       if (!is_part(kind)) op = *node;
-      fill(row, trace_.spans[*node].begin, end_of(*node), {kind_of(whole(kind)), op, {}});
+      fill(row, trace_.spans[*node].begin, end_of(*node), {kind_of(op_of(kind)), op, {}});
     }
     add_shares(row, nodes);
     return row;
@@ -104,9 +106,12 @@ class Painter {
   /// Puts shares into the columns that narrow ops lie in.
   void add_shares(std::vector<TimelineCell>& row, const std::vector<std::uint32_t>& nodes) const {
     bool any = false;
+    std::optional<SimTime> first;  // of an op in parts
     for (const std::uint32_t node : nodes) {
+      if (!first) first = trace_.spans[node].begin;
+      if (is_part(graph_.activities[node].kind)) continue;
+      const double begin = place(*std::exchange(first, std::nullopt));
       if (!is_op(graph_.activities[node].kind)) continue;
-      const double begin = place(trace_.spans[node].begin);
       const double end = place(end_of(node));
       if (end <= begin || end - begin > 1 - 1e-9) continue;
       any = true;
@@ -139,9 +144,12 @@ class Painter {
 /// more than a quarter of them away.
 std::size_t whole_columns(const Outcome& p, std::size_t most) {
   std::int64_t unit = p.metrics.makespan.count();
-  for (const Cost& cost : p.graph.costs) {
-    unit = std::gcd(unit, cost.hold.count());
-    unit = std::gcd(unit, cost.latency.count());
+  std::vector<bool> told(p.graph.costs.size(), false);
+  for (const Node& node : p.graph.nodes) {
+    if (told[node.cost]) continue;
+    told[node.cost] = true;
+    unit = std::gcd(unit, p.graph.costs[node.cost].hold.count());
+    unit = std::gcd(unit, p.graph.costs[node.cost].latency.count());
   }
   const auto units = static_cast<std::size_t>(p.metrics.makespan.count() / unit);
   if (units > most) return most;

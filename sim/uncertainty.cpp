@@ -92,20 +92,20 @@ std::vector<StageSpreads> measured_spreads(const Scenario& scenario, const Outco
 
 std::size_t op_kind(ActivityKind kind) {
   if (kind == ActivityKind::update) return kOpKinds - 1;
-  return static_cast<std::size_t>(whole(kind));
+  return static_cast<std::size_t>(op_of(kind));
 }
 
 /// The times of one scenario's ops, run by run.
 class Sampler {
  public:
   Sampler(const Scenario& scenario, const Outcome& outcome)
-      : noise_(scenario.noise->noise), graph_(outcome.graph) {
+      : noise_(scenario.noise->noise), graph_(outcome.graph), ops_(ops_of_parts(outcome.graph)) {
     spreads_.assign(outcome.pipeline.partition.stages.size(), {});
     for (StageSpreads& stage : spreads_) stage.fill(noise_.spread);
     if (scenario.noise->measured) spreads_ = measured_spreads(scenario, outcome);
     for (std::uint32_t node = 0; node < graph_.size(); ++node) {
       if (is_compute(graph_.activities[node].kind) && graph_.cost(node).hold.count() > 0)
-        ops_.push_back(node);
+        nodes_.push_back(node);
     }
   }
 
@@ -115,15 +115,15 @@ class Sampler {
     });
   }
 
-  /// Calls `set(node, hold)` for every op of run `run`.
+  /// Calls `set(node, hold)` for every op of run `run`, or for its parts, which all vary alike.
   template <class Set>
   void sample(std::uint32_t run, Set&& set) const {
-    for (const std::uint32_t node : ops_) {
+    for (const std::uint32_t node : nodes_) {
       const Activity& activity = graph_.activities[node];
       Noise own = noise_;
       own.spread = spreads_[activity.stage.value][op_kind(activity.kind)];
       set(node, std::llround(static_cast<double>(graph_.cost(node).hold.count()) *
-                             noise_factor(own, run, node)));
+                             noise_factor(own, run, ops_[node])));
     }
   }
 
@@ -131,7 +131,8 @@ class Sampler {
   Noise noise_;
   const OpGraph& graph_;
   std::vector<StageSpreads> spreads_;
-  std::vector<std::uint32_t> ops_;
+  std::vector<std::uint32_t> ops_;    ///< Of each node, the op that it is a part of.
+  std::vector<std::uint32_t> nodes_;  ///< That take time.
 };
 
 std::vector<double> sample_side_by_side(const Sampler& sampler, const IterationClock& clock,

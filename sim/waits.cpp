@@ -53,9 +53,15 @@ class WaitReader {
       return;
     }
     const std::uint32_t by = spans_[wait.next].released_by;
-    if (by == kNobody) return;
+    if (by == kNobody || ends_gather(by)) return;
     if (is_transfer(graph_.activities[by].kind)) wait.transfer = by;
     wait.culprit = is_transfer(graph_.activities[wait.next].kind) ? by : op_behind(by);
+  }
+
+  /// Whether it is the moment at which weights have been gathered; hops stand before it.
+  bool ends_gather(std::uint32_t node) const {
+    return graph_.activities[node].kind == ActivityKind::collective_end &&
+           graph_.activities[node - 1].kind == ActivityKind::all_gather;
   }
 
   /// The moment or overhead at which the wait ends.

@@ -19,7 +19,7 @@ struct Wait {
   std::uint32_t next = kNobody;  ///< What began at its end; kNobody = nothing did.
   /// Who was last to let `next` begin: the op that made its input, the last of an all-reduce's
   /// members, the other end of a blocking transfer. Where nothing began: who ended the mini-batch.
-  /// kNobody = weights that were updated before the run.
+  /// kNobody = `next` waited for weights that are gathered.
   std::uint32_t culprit = kNobody;
   std::uint32_t transfer = kNobody;  ///< What brought the input, where something did.
 

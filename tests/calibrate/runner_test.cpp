@@ -388,7 +388,8 @@ TEST_CASE("synthetic factors have the mean and the deviation that were asked for
   constexpr std::uint32_t nodes = 500;
   constexpr double draws = double{iterations} * double{nodes};
   const Subject subject =
-      subject_of(uneven("gpipe", "devices: 2", "stages: 2", ", micro_batches: 2"));
+      subject_of(uneven("gpipe", "devices: 2", "stages: 2", ", micro_batches: 150"));
+  REQUIRE(subject.graph.size() > nodes);
   for (const double spread : {0.05, 0.2, 0.5}) {
     CAPTURE(spread);
     Noise options;

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 
+#include "sim/explain.h"
+#include "sim/explain_report.h"
 #include "sim/predict.h"
 #include "tests/support/builders.h"
 #include "tests/support/trials.h"
@@ -133,7 +135,7 @@ TEST_CASE("what nothing gathers, or what never flushes, is told") {
     return predicted(two_copies(schedule, training)).pipeline.notes;
   };
   CHECK(notes("name: gpipe, micro_batches: 3", "{gather: with-forward}").front() ==
-        "training.gather is with-forward, but without training.zero_stage: 1 no weights are "
+        "training.gather is with-forward, but without training.zero_stage: 1 or 2 no weights are "
         "gathered");
   const Outcome stream = predicted(
       "version: 1\nmodel: {uniform: {layers: 2, forward: 1 ms, backward: 1 ms}}\n"
@@ -142,6 +144,37 @@ TEST_CASE("what nothing gathers, or what never flushes, is told") {
       stream.pipeline.notes.front() ==
       "schedule.bucket does not apply to the schedule 'pipedream', which reduces the gradients of "
       "each round while later ops run");
+}
+
+TEST_CASE("an op in parts varies, and is told, as the whole") {
+  const auto text = [](const char* bucket) {
+    return fmt::format(
+        "version: 1\nmodel: {{uniform: {{layers: 16, forward: 1 ms, backward: 2 ms, parameters: 1 "
+        "MB}}}}\ncluster: {{devices: 4}}\nplan: {{stages: 1, data_parallel: 4}}\n"
+        "schedule: {{name: 1f1b, micro_batches: 1{}}}\nnoise: {{spread: 0.2, samples: 40}}\n",
+        bucket);
+  };
+  const Outcome whole = predicted(text(""));
+  const Outcome parts = predicted(text(", bucket: 1 MB"));
+  REQUIRE(whole.uncertainty);
+  REQUIRE(parts.uncertainty);
+  // The draws hang on the number of the node, so that the spreads are alike, not the runs.
+  CHECK(parts.uncertainty->iteration_time_s(0.5) ==
+        doctest::Approx(whole.uncertainty->iteration_time_s(0.5)).epsilon(0.05));
+  const auto width = [](const Outcome& outcome) {
+    return outcome.uncertainty->iteration_time_s(0.95) /
+           outcome.uncertainty->iteration_time_s(0.05);
+  };
+  CHECK(width(parts) > 1 + 0.6 * (width(whole) - 1));
+  // Of ops: one B each, whose first part begins with it.
+  const Explanation explanation = explain(parts);
+  CHECK(explanation.stages[0].ops == 8);
+  CHECK(explanation.stages[0].critical == 8);
+  const auto node = find_op(parts.graph, "0B0");
+  REQUIRE(node);
+  const std::string told = op_table(parts, *node);
+  CHECK(told.find("0B0 on device 0: 16 ms to 48 ms\n  it began when 0F0 had ended") !=
+        std::string::npos);
 }
 
 TEST_CASE("overlap is never slower, sends as much, and never beats the compute") {

@@ -55,9 +55,8 @@ TEST_CASE("where links keep pace only the first gather and the last reduction sh
         const Duration update = microseconds(1000 * layers / devices);
         const Outcome shared = predicted(data_parallel(devices, layers, m, 3, bandwidth));
         CHECK(shared.metrics.makespan == m * layers * milliseconds(6) + 2 * half + update);
-        // A backward begins with the layer that the forward ended with, and a forward with that of
-        // the backward before: those are whole already.
-        const int gathers = m * 2 * layers - (m + m - 1);
+        // A backward begins with the layer that the forward ended with: that is whole already.
+        const int gathers = m * (2 * layers - 1);
         CHECK(shared.metrics.all_reduces == gathers + m * layers);
         CHECK(shared.metrics.all_reduce_bytes ==
               share_volume({10'000'000}, devices) *
@@ -95,7 +94,7 @@ TEST_CASE("the gradients of no more than two buckets are whole") {
   for (std::uint32_t node = 0; node < outcome.graph.size(); ++node) {
     const Activity& activity = outcome.graph.activities[node];
     const Span& span = outcome.trace.spans[node];
-    if (outcome.graph.nodes[node].resource == 0 && whole(activity.kind) == ActivityKind::backward)
+    if (outcome.graph.nodes[node].resource == 0 && op_of(activity.kind) == ActivityKind::backward)
       begins.push_back(span.begin);
     if (activity.kind == ActivityKind::reduce_scatter && outcome.graph.sender(node) == 0)
       reduced.push_back(span.end);
@@ -122,6 +121,16 @@ TEST_CASE("each device holds its shares, and two buckets whole") {
   CHECK(peak(3).weights == Bytes{(20 + 20) * mb});
   CHECK(peak(3).gradients == Bytes{(20 + 20) * mb});
   CHECK(peak(3).optimizer == Bytes{120 * mb});
+}
+
+TEST_CASE("where one bucket is all there is, the next backward makes it while it is on its way") {
+  const auto gradients = [](int micro_batches) {
+    std::string text = data_parallel(4, 2, micro_batches, 2, "5 GB/s");
+    text.replace(text.find("bucket: 10 MB"), 13, "bucket: 20 MB");
+    return predicted(text).memory[0].peak.gradients;
+  };
+  CHECK(gradients(1) == Bytes{5'000'000 + 20'000'000});
+  CHECK(gradients(2) == Bytes{5'000'000 + 2 * 20'000'000});
 }
 
 std::string pipeline(const std::string& schedule, int zero_stage, const std::string& plan) {
