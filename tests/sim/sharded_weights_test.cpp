@@ -89,7 +89,6 @@ TEST_CASE("the gradients of no more than two buckets are whole") {
   // been reduced. The first ends at 16 + 4; reductions follow each other from there.
   const Outcome outcome =
       predicted(data_parallel(2, 8, 1, 2, "500 MB/s", ", gather: with-forward"));
-
   std::vector<SimTime> begins, reduced;
   for (std::uint32_t node = 0; node < outcome.graph.size(); ++node) {
     const Activity& activity = outcome.graph.activities[node];
