@@ -11,6 +11,25 @@
 
 namespace plumbline {
 
+/// Why devices that share what the scenario says are not run with real kernels, if so: they hold
+/// gradients and weights whole, and gather weights behind the update.
+inline std::optional<Diagnostic> refuse_sharing_for_real(const Scenario& scenario) {
+  if (scenario.sharded >= Sharded::gradients) {
+    return input_error(scenario.sharded_mark,
+                       fmt::format("training.zero_stage is {}, and a run with real kernels shares "
+                                   "no more than the optimizer",
+                                   static_cast<int>(scenario.sharded)),
+                       "training.zero_stage: 1 or 0; --backend synthetic runs any");
+  }
+  if (scenario.gather_ahead) {
+    return input_error(scenario.gather_mark,
+                       "training.gather is with-forward, and a run with real kernels gathers "
+                       "weights behind the update",
+                       "training.gather: behind-update; --backend synthetic runs both");
+  }
+  return std::nullopt;
+}
+
 /// Why a scenario is not run with real kernels, if so: they add up gradients in the network's
 /// element type, run whole sequences, and a layer makes all of its activations again or none.
 inline std::optional<Diagnostic> refuse_training(const Scenario& scenario) {
@@ -34,20 +53,7 @@ inline std::optional<Diagnostic> refuse_training(const Scenario& scenario) {
                                    scenario.schedule.slices.count),
                        "schedule.slices: 1; --backend synthetic runs any");
   }
-  if (scenario.sharded >= Sharded::gradients) {
-    return input_error(scenario.sharded_mark,
-                       fmt::format("training.zero_stage is {}, and a network is run with whole "
-                                   "gradients and weights on each device",
-                                   static_cast<int>(scenario.sharded)),
-                       "training.zero_stage: 1 or 0; --backend synthetic runs any");
-  }
-  if (scenario.gather_ahead) {
-    return input_error(scenario.gather_mark,
-                       "training.gather is with-forward, and a network is run with weights that "
-                       "are gathered behind the update",
-                       "training.gather: behind-update; --backend synthetic runs both");
-  }
-  return std::nullopt;
+  return refuse_sharing_for_real(scenario);
 }
 
 }  // namespace plumbline

@@ -229,7 +229,7 @@ const SectionFormat& training_format() {
            "0"},
           {"gather",
            {words({"behind-update", "with-forward"})},
-           "When the weights of zero_stage: 1 are gathered: behind the update, or as the next "
+           "When the weights of zero_stage 1 and 2 are gathered: behind the update, or as the next "
            "mini-batch begins, beside the forwards, the first of which wait for theirs, bucket by "
            "bucket where schedule.bucket is given.",
            "behind-update"}}};

@@ -215,23 +215,11 @@ Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
                        "--nccl moves tensors, and a model that is known by its times has none",
                        "leave --nccl out, or give a network (model.network)");
   }
+  if (auto refused = refuse_sharing_for_real(scenario)) return *refused;
   if (scenario.sharded != Sharded::nothing && options.nccl) {
     return input_error(scenario.model_mark,
                        "training.zero_stage is 1, and NCCL is only asked for whole all-reduces",
                        "leave --nccl out, or training.zero_stage: 0");
-  }
-  if (scenario.sharded >= Sharded::gradients) {
-    return input_error(scenario.sharded_mark,
-                       fmt::format("training.zero_stage is {}, and the cuda backend shares no more "
-                                   "than the optimizer",
-                                   static_cast<int>(scenario.sharded)),
-                       "training.zero_stage: 1 or 0");
-  }
-  if (scenario.gather_ahead) {
-    return input_error(scenario.gather_mark,
-                       "training.gather is with-forward, and the cuda backend gathers weights "
-                       "behind the update",
-                       "training.gather: behind-update, or --backend cpu");
   }
   const auto pipeline = plan_pipeline(scenario, /*for_run=*/true);
   if (!pipeline) return pipeline.problems();

@@ -348,6 +348,16 @@ TEST_CASE("what the cpu backend does not run is told") {
         "made again, or none");
   scenario = network_scenario(kMlp, on_devices(2, "name: 1f1b, micro_batches: 4, slices: 2", ""));
   CHECK(message() == "schedule.slices is 2, and a network is run with whole sequences");
+  const auto with = [&](const std::string& training) {
+    scenario = network_scenario(
+        kMlp, on_devices(2, "name: 1f1b, micro_batches: 4", "training: " + training + "\n"));
+    return message();
+  };
+  CHECK(with("{zero_stage: 2}") ==
+        "training.zero_stage is 2, and a run with real kernels shares no more than the optimizer");
+  CHECK(with("{zero_stage: 1, gather: with-forward}") ==
+        "training.gather is with-forward, and a run with real kernels gathers weights behind the "
+        "update");
   scenario.network = nullptr;
   CHECK(message() ==
         "the cpu backend executes networks, and the model is known by its times alone");
