@@ -273,16 +273,14 @@ class StageOnDevice {
     switch (kind) {
       case ActivityKind::forward:
         return forward(task, m);
-      case ActivityKind::backward_part:  // all of an op is done in its last part
-      case ActivityKind::weight_part:
-      case ActivityKind::forward_part:
-        return;
+      case ActivityKind::backward_part:
       case ActivityKind::backward:
-        return backward(task, m);
+        return backward(task, m, kind == ActivityKind::backward);
       case ActivityKind::backward_input:
         return backward_input(task, m);
+      case ActivityKind::weight_part:
       case ActivityKind::backward_weight:
-        return backward_weight(task, m);
+        return backward_weight(task, m, kind == ActivityKind::backward_weight);
       case ActivityKind::update:
         return update(task, m);
       default:
@@ -300,6 +298,9 @@ class StageOnDevice {
     Shared checkpoints;
     Shared left;
     Shared output_gradient;
+    Shared input_gradient;   ///< While a backward makes it.
+    std::size_t parts = 0;   ///< Of the last backward, or of W, so many buckets are done, of which
+    std::size_t layers = 0;  ///< each had some layers.
   };
 
   /// Versions are counted anew in each iteration: the newest becomes 0.
@@ -378,12 +379,7 @@ class StageOnDevice {
   }
 
   /// Makes room for the gradient that the stage below gets.
-  Shared input_gradient(StageTensors& t) const {
-    if (is_first_) return nullptr;
-    Shared gradient = share(inputs_);
-    t.input_gradient = gradient->data();
-    return gradient;
-  }
+  Shared input_gradient() const { return is_first_ ? nullptr : share(inputs_); }
 
   void hand_down(Shared gradient, std::uint32_t m) {
     if (!is_first_) store_.output_gradient(stage_ - 1, m, copy_) = std::move(gradient);
@@ -402,15 +398,30 @@ class StageOnDevice {
     std::fill_n(fresh_gradients_->data(), kernels_.parameter_floats(), 0.0F);
   }
 
-  void backward(const Task& task, std::uint32_t m) {
+  /// The layers that a part of a backward is over, from the last one down: those of the next
+  /// bucket, and of the last part all that are left. Counts them as done.
+  std::pair<std::size_t, std::size_t> next_layers(InFlight& one, bool is_last_part) const {
+    const std::size_t end = kernels_.layers() - one.layers;
+    if (is_last_part) return {end, 0};
+    const auto& buckets = store_.plan().pipeline.costs.stages[stage_].buckets;
+    const std::size_t layers = buckets[one.parts++].layers;
+    one.layers += layers;
+    return {end, end - layers};
+  }
+
+  void backward(const Task& task, std::uint32_t m, bool is_last_part) {
+    InFlight& one = in_flight_[m];
     StageTensors t = backward_tensors(task, m, /*whole=*/true);
     const Shared sum = gradients(task, m);
     t.gradients = sum->data();
     t.left = scratch_.data();
-    Shared down = input_gradient(t);
-    kernels_.backward(t);
-    hand_down(std::move(down), m);
-    in_flight_[m] = {};
+    if (!one.input_gradient) one.input_gradient = input_gradient();
+    if (one.input_gradient) t.input_gradient = one.input_gradient->data();
+    const auto [end, begin] = next_layers(one, is_last_part);
+    kernels_.backward(t, end, begin);
+    if (!is_last_part) return;
+    hand_down(std::move(one.input_gradient), m);
+    one = {};
   }
 
   void backward_input(const Task& task, std::uint32_t m) {
@@ -419,18 +430,21 @@ class StageOnDevice {
     t.gradients = sum->data();
     in_flight_[m].left = share(left_);
     t.left = in_flight_[m].left->data();
-    Shared down = input_gradient(t);
+    Shared down = input_gradient();
+    if (down) t.input_gradient = down->data();
     kernels_.backward_input(t);
     hand_down(std::move(down), m);
   }
 
-  void backward_weight(const Task& task, std::uint32_t m) {
+  void backward_weight(const Task& task, std::uint32_t m, bool is_last_part) {
+    InFlight& one = in_flight_[m];
     StageTensors t = backward_tensors(task, m, /*whole=*/false);
     const Shared sum = gradients(task, m);
     t.gradients = sum->data();
-    t.left = in_flight_[m].left->data();
-    kernels_.backward_weight(t);
-    in_flight_[m] = {};
+    t.left = one.left->data();
+    const auto [end, begin] = next_layers(one, is_last_part);
+    kernels_.backward_weight(t, end, begin);
+    if (is_last_part) one = {};
   }
 
   void update(const Task& task, std::uint32_t m) {

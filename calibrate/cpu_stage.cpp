@@ -92,8 +92,9 @@ void CpuStage::forward_again(const StageTensors& tensors) {
   }
 }
 
-void CpuStage::backward(const StageTensors& tensors, Stamps* stamps) {
-  for (std::size_t i = layers_.size(); i-- > 0;) {
+void CpuStage::backward(const StageTensors& tensors, std::size_t end, std::size_t begin,
+                        Stamps* stamps) {
+  for (std::size_t i = end; i-- > begin;) {
     if (stamps) stamps->push_back(now());
     bind_backward(tensors, i, /*split=*/false);
     if (tensors.kept_in == KeptIn::again && layout_[i].is_run_again)
@@ -113,8 +114,9 @@ void CpuStage::backward_input(const StageTensors& tensors, Stamps* stamps) {
   if (stamps) stamps->push_back(now());
 }
 
-void CpuStage::backward_weight(const StageTensors& tensors, Stamps* stamps) {
-  for (std::size_t i = layers_.size(); i-- > 0;) {
+void CpuStage::backward_weight(const StageTensors& tensors, std::size_t end, std::size_t begin,
+                               Stamps* stamps) {
+  for (std::size_t i = end; i-- > begin;) {
     if (stamps) stamps->push_back(now());
     bind_backward(tensors, i, /*split=*/true);
     layers_[i].kernels->backward_weight(layers_[i].call);

@@ -68,9 +68,18 @@ class CpuStage {
   void forward_again(const StageTensors& tensors);
   /// I and W of each layer in turn, the last layer first; by layer its F again before them, where
   /// it is run again.
-  void backward(const StageTensors& tensors, Stamps* stamps = nullptr);
+  void backward(const StageTensors& tensors, Stamps* stamps = nullptr) {
+    backward(tensors, layers(), 0, stamps);
+  }
+  /// The same of some layers: those below `end`, down to `begin`.
+  void backward(const StageTensors& tensors, std::size_t end, std::size_t begin,
+                Stamps* stamps = nullptr);
   void backward_input(const StageTensors& tensors, Stamps* stamps = nullptr);
-  void backward_weight(const StageTensors& tensors, Stamps* stamps = nullptr);
+  void backward_weight(const StageTensors& tensors, Stamps* stamps = nullptr) {
+    backward_weight(tensors, layers(), 0, stamps);
+  }
+  void backward_weight(const StageTensors& tensors, std::size_t end, std::size_t begin,
+                       Stamps* stamps = nullptr);
 
  private:
   struct Bound {

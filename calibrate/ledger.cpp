@@ -13,9 +13,12 @@
 namespace plumbline {
 namespace {
 
-// The passes of a micro-batch through a stage, as bits.
+// The passes of a micro-batch through a stage, as bits: those that have ended, and those that have
+// begun, of which each part does.
 constexpr std::uint8_t kForward = 1;
 constexpr std::uint8_t kBackwardInput = 2;
+constexpr std::uint8_t kBegunForward = 4;
+constexpr std::uint8_t kBegunBackward = 8;
 
 }  // namespace
 
@@ -62,6 +65,7 @@ std::string Ledger::op_name(std::uint32_t node) const {
 
 std::string Ledger::fed_op(std::uint32_t node) const {
   Activity activity = plan_.graph.activities[node];
+  activity.kind = op_of(activity.kind);
   if (activity.kind == ActivityKind::activation_transfer) activity.kind = ActivityKind::forward;
   if (activity.kind == ActivityKind::gradient_transfer) {
     const bool splits = std::any_of(stages_.begin(), stages_.end(), [&](const Stage& one) {
@@ -133,27 +137,32 @@ void Ledger::drop_versions(Stage& stage) {
 }
 
 void Ledger::begin(std::uint32_t node, RealTime at) {
-  const ActivityKind kind = plan_.graph.activities[node].kind;
-  const Stage& stage = stage_of(node);
+  const Activity& activity = plan_.graph.activities[node];
+  const ActivityKind kind = activity.kind;
+  Stage& stage = stage_of(node);
   const StageMemory& memory = stage.memory;
+  const auto begins = [&](std::uint8_t pass) {
+    std::uint8_t& done = stage.done[activity.micro_batch.value];
+    const bool first = (done & pass) == 0;
+    done |= pass;
+    return first;
+  };
   switch (kind) {
+    case ActivityKind::forward_part:
     case ActivityKind::forward:
-      own_.push_back({at, node, memory.kept, memory.sent, memory.first_of_position ? 1 : 0});
+      if (begins(kBegunForward))
+        own_.push_back({at, node, memory.kept, memory.sent, memory.first_of_position ? 1 : 0});
       break;
     case ActivityKind::backward_part:
-      require(stage, node, kForward);
-      break;
-    case ActivityKind::weight_part:
-      require(stage, node, kBackwardInput);
-      break;
     case ActivityKind::backward:
       require(stage, node, kForward);
-      own_.push_back({at, node, memory.again, {}, 0});
+      if (begins(kBegunBackward)) own_.push_back({at, node, memory.again, {}, 0});
       break;
     case ActivityKind::backward_input:
       require(stage, node, kForward);
       own_.push_back({at, node, memory.again_by_input, {}, 0});
       break;
+    case ActivityKind::weight_part:
     case ActivityKind::backward_weight:
       require(stage, node, kBackwardInput);
       break;

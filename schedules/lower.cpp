@@ -231,14 +231,16 @@ double most_nodes_of(const Schedule& schedule, const StageCosts& costs,
   for (std::uint32_t s = 0; s < shape.stages(); ++s) {
     const double members =
         static_cast<double>(shape.stage_slots[s].size()) * options.written_copies();
+    // Moments and hops, with those of the groups that devices stand for.
+    const double ring = members + 2 + (options.sharded >= Sharded::gradients ? members : 0);
     const double buckets = static_cast<double>(costs.stages[s].buckets.size()) + 1;
     const double rounds = schedule.asynchronous ? shape.micro_batches / members + 1 : 1;
-    reducing += rounds * members + (members > 1 ? rounds * (members + 2) * buckets : 0) + 1;
+    reducing += rounds * members + (members > 1 || buckets > 1 ? rounds * ring * buckets : 0) + 1;
     reducing += 2 * members * (buckets - 1);  // parts of a forward and a backward
-    if (options.sharded >= Sharded::optimizer) reducing += (members + 2) * buckets + 1;
+    if (options.sharded >= Sharded::optimizer) reducing += ring * buckets + 1;
     if (options.sharded >= Sharded::gradients) {
       // Of each micro-batch parts of F, B and W, two gathers and a reduction of each bucket.
-      reducing += shape.micro_batches * (buckets - 1) * (3 * members + 3 * (members + 2));
+      reducing += shape.micro_batches * (buckets - 1) * (3 * members + 3 * ring);
     }
   }
   return options.mini_batches *

@@ -33,6 +33,8 @@ struct LoweringOptions {
   /// The weights are gathered as the next mini-batch begins, beside its forwards, each of which
   /// waits for its own: those of a stage whose costs have buckets bucket by bucket.
   bool gather_ahead = false;
+  /// Whether the group that each device stands for sends over the same links as its copies do.
+  bool group_on_network = false;
   UpdateRule updates;                          ///< Of an asynchronous schedule.
   std::vector<std::uint32_t> weight_versions;  ///< That each stage keeps; empty = one.
   /// What each slice of a micro-batch takes, numbers whose mean is 1; empty = all the same.

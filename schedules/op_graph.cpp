@@ -84,6 +84,22 @@ std::vector<std::uint32_t> ops_of_parts(const OpGraph& graph) {
   return ops;
 }
 
+std::vector<std::uint32_t> first_parts(const OpGraph& graph) {
+  std::vector<std::uint32_t> firsts(graph.size());
+  std::vector<std::uint32_t> begun(graph.slots(), graph.size());  // of each slot, its cut op
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    firsts[node] = node;
+    const ActivityKind kind = graph.activities[node].kind;
+    if (!is_part(kind) && !is_op(kind)) continue;
+    std::uint32_t& of_slot = begun[graph.nodes[node].resource];
+    if (of_slot == graph.size()) of_slot = node;
+    if (is_part(kind)) continue;
+    firsts[node] = of_slot;
+    of_slot = graph.size();
+  }
+  return firsts;
+}
+
 std::vector<const Join*> joins_by_node(const OpGraph& graph) {
   std::vector<const Join*> joins(graph.size(), nullptr);
   for (const Join& join : graph.joins) joins[join.node] = &join;

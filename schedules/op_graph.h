@@ -202,6 +202,10 @@ struct OpGraph {
 /// node itself.
 std::vector<std::uint32_t> ops_of_parts(const OpGraph& graph);
 
+/// Of each op, the node of its first part, which is the op itself where it is not cut; of any other
+/// node itself.
+std::vector<std::uint32_t> first_parts(const OpGraph& graph);
+
 /// The join of each node; null where it has none. They live as long as the graph's.
 std::vector<const Join*> joins_by_node(const OpGraph& graph);
 

@@ -13,15 +13,26 @@
 
 namespace plumbline {
 
+/// What a device sends around the group that it stands for.
+struct GroupRing {
+  Duration time{};
+  Bytes bytes{};
+};
+
 /// Some layers of a stage whose gradients are reduced by themselves, as soon as its last backward
 /// has made them, and whose weights may be gathered by themselves before its first forward.
 struct Bucket {
+  std::uint32_t layers = 0;
   Duration forward{};
-  Duration backward{};         ///< The full backward.
-  Duration backward_weight{};  ///< W.
-  Duration again{};            ///< What making activations again takes.
-  Bytes gathered{};            ///< Of the parameters, what devices of its copies exchange,
-  Bytes reduced{};             ///< and of the gradients.
+  Duration backward{};            ///< The full backward.
+  Duration backward_weight{};     ///< W.
+  Duration again{};               ///< What making activations again takes.
+  Bytes parameters{};             ///< Those that other devices hold as well.
+  Bytes gathered{};               ///< Of them, what devices of its copies exchange,
+  Bytes gradients{};              ///< Of the parameters,
+  Bytes reduced{};                ///< and of those what devices of its copies exchange.
+  GroupRing gathered_in_group{};  ///< The rest of each, where that is no part of the update.
+  GroupRing reduced_in_group{};
 };
 
 /// What of a stage's passes is sending to others of its devices' groups, in seconds.

@@ -145,7 +145,7 @@ void SynchronousRun::write_parts(const Op& op, std::uint32_t gate, const Nodes* 
     stream.before = std::exchange(stream.last, nodes);
     const bool reduces = makes_gradients && options_.sharded >= Sharded::gradients;
     if (!reduces || writer_.wiring().reductions(op.stage).empty() ||
-        costs_.stages[op.stage.value].buckets[bucket].reduced.count == 0)
+        costs_.stages[op.stage.value].buckets[bucket].gradients.count == 0)
       continue;
     stream.made = Made{&writer_.wiring().reductions(op.stage)[bucket], op, std::move(nodes)};
   }
@@ -159,7 +159,7 @@ std::uint32_t SynchronousRun::gather(Stream& stream, const Op& op, std::size_t b
   const auto& gathers = writer_.wiring().gathers(op.stage);
   const std::pair wanted(op.stage, bucket);
   if (gathers.empty() || op.kind == OpKind::backward_weight ||
-      costs_.stages[op.stage.value].buckets[bucket].gathered.count == 0 || stream.whole == wanted)
+      costs_.stages[op.stage.value].buckets[bucket].parameters.count == 0 || stream.whole == wanted)
     return kNone;
   stream.whole = wanted;
   Nodes ready = stream.before;
@@ -241,7 +241,7 @@ void SynchronousRun::write_gathers_ahead(std::uint32_t gate) {
     const auto& of_stage = costs_.stages[s].buckets;
     for (std::size_t part = 0; part < gathers.size(); ++part) {
       const bool is_empty =
-          !of_stage.empty() && of_stage[of_stage.size() - 1 - part].gathered.count == 0;
+          !of_stage.empty() && of_stage[of_stage.size() - 1 - part].parameters.count == 0;
       weights_[s].push_back(is_empty ? kNone
                                      : writer_.add_collective(gathers[part], {s}, 0, ready));
     }
@@ -270,7 +270,7 @@ SynchronousRun::Nodes SynchronousRun::write_reductions(std::uint32_t last_micro_
     const auto& of_stage = writer_.wiring().reductions({s});
     if (options_.sharded >= Sharded::gradients && buckets({s}) > 0) continue;
     for (std::size_t bucket = 0; bucket < of_stage.size(); ++bucket) {
-      if (buckets({s}) > 0 && costs_.stages[s].buckets[bucket].reduced.count == 0)
+      if (buckets({s}) > 0 && costs_.stages[s].buckets[bucket].gradients.count == 0)
         continue;  // makes no gradients
       ends.push_back(writer_.add_collective(of_stage[bucket], {s}, last_micro_batch,
                                             members_ready(s, bucket)));

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 namespace plumbline {
 
@@ -202,27 +204,38 @@ Wiring::Crossing Wiring::transfer(std::uint32_t from, std::uint32_t to, Bytes by
 
 void Wiring::add_collectives(std::uint32_t stage, const StageCost& cost) {
   std::vector<std::uint32_t> members = graph_.stage_slots[stage];
-  if (graph_.members(stage) < 2) return;
+  if (graph_.members(stage) < 2 && cost.buckets.empty()) return;
   std::sort(members.begin(), members.end());  // slots ascend with the devices
   const bool own_cards = std::any_of(cluster_.levels.begin(), cluster_.levels.end(),
                                      [](const Level& level) { return level.own_cards; });
   const bool levelled = options_.hierarchical && cluster_.levels.size() > 1 && !own_cards &&
                         members.size() == cluster_.device_count();
-  const auto collective = [&](ActivityKind kind, Bytes bytes) {
-    if (graph_.stands_for > 1) return one_hop(kind, members.front(), bytes);
-    return levelled ? hierarchical(kind, bytes) : flat(kind, members, bytes);
+  const auto collective = [&](ActivityKind kind, Bytes bytes, const GroupRing& in_group) {
+    Collective result{kind, {}, 0};
+    if (graph_.stands_for > 1) {
+      result = one_hop(kind, members.front(), bytes);
+    } else if (members.size() > 1) {
+      result = levelled ? hierarchical(kind, bytes) : flat(kind, members, bytes);
+    }
+    if (result.phases.empty() || in_group.time.count() > 0)
+      add_group_hops(result, members, in_group);
+    return result;
   };
   const bool sharded = options_.sharded != Sharded::nothing;
   const auto kind = sharded ? ActivityKind::reduce_scatter : ActivityKind::all_reduce;
-  if (cost.buckets.empty()) reductions_[stage].push_back(collective(kind, cost.reduced));
-  for (const Bucket& bucket : cost.buckets)
-    reductions_[stage].push_back(collective(kind, bucket.reduced));
+  if (cost.buckets.empty()) reductions_[stage].push_back(collective(kind, cost.reduced, {}));
+  for (const Bucket& bucket : cost.buckets) {
+    reductions_[stage].push_back(collective(kind, bucket.reduced, bucket.reduced_in_group));
+  }
   if (!sharded) return;
   const bool by_bucket = options_.gather_ahead || options_.sharded == Sharded::weights;
+  if (graph_.members(stage) < 2 && !by_bucket) return;  // a group gathers within the update
   if (!by_bucket || cost.buckets.empty())
-    return gathers_[stage].push_back(collective(ActivityKind::all_gather, cost.gathered));
-  for (auto bucket = cost.buckets.rbegin(); bucket != cost.buckets.rend(); ++bucket)
-    gathers_[stage].push_back(collective(ActivityKind::all_gather, bucket->gathered));
+    return gathers_[stage].push_back(collective(ActivityKind::all_gather, cost.gathered, {}));
+  for (auto bucket = cost.buckets.rbegin(); bucket != cost.buckets.rend(); ++bucket) {
+    gathers_[stage].push_back(
+        collective(ActivityKind::all_gather, bucket->gathered, bucket->gathered_in_group));
+  }
 }
 
 namespace {
@@ -292,6 +305,63 @@ bool copies_are_alike(const PipelineShape& shape, const std::vector<DeviceId>& d
   return true;
 }
 
+void Wiring::add_group_hops(Collective& collective, const std::vector<std::uint32_t>& members,
+                            const GroupRing& sent) {
+  if (collective.phases.empty()) collective.phases.emplace_back();
+  const bool gathers = collective.kind == ActivityKind::all_gather;
+  auto& innermost = gathers ? collective.phases.back() : collective.phases.front();
+  const auto& outermost = gathers ? collective.phases.front() : collective.phases.back();
+  const bool is_alone = innermost.hops.empty();
+  const Bytes bytes = sent.time.count() > 0 ? sent.bytes : Bytes{};
+  const Duration more = bytes.count > 0 ? options_.overheads.hand_over : Duration{};
+  std::vector<Crossing> hops;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    Duration time = sent.time;
+    std::uint32_t resource = 0;
+    if (!is_alone && options_.group_on_network) {
+      resource = outermost.hops[i].first;
+    } else if (!is_alone && within_server(innermost.hops[i])) {
+      resource = innermost.hops[i].first;
+    } else {
+      resource = graph_.slots() + own_channel(members[i], /*of_group=*/true, {});
+      // Other copies, which are not written, have both on the links of a server.
+      const Crossing* const ring = is_alone ? nullptr : &innermost.hops[i];
+      if (ring && graph_.stands_for > 1) time += beside_in_server(members[i], *ring);
+    }
+    hops.push_back({resource, resource, cost_class({time, more, {}, bytes, 0})});
+  }
+  innermost.hops.insert(innermost.hops.end(), hops.begin(), hops.end());
+}
+
+bool Wiring::within_server(const Crossing& hop) const {
+  const Channel& channel = graph_.channels[hop.first - graph_.slots()];
+  if (channel.from_slot != channel.to_slot)
+    return graph_.machines[channel.from_slot] == graph_.machines[channel.to_slot];
+  const auto in_server = hops_in_server(channel.from_slot);
+  return std::all_of(in_server.begin(), in_server.end(), [](bool is_in) { return is_in; });
+}
+
+std::vector<bool> Wiring::hops_in_server(std::uint32_t slot) const {
+  const std::uint32_t copies = graph_.stands_for;
+  const std::uint32_t first = graph_.devices[slot].value;
+  const auto machine = [&](std::uint32_t copy) {
+    return (first + copy % copies) / cluster_.levels.front().size;
+  };
+  std::vector<bool> hops;
+  for (std::uint32_t copy = 0; copy < copies; ++copy)
+    hops.push_back(machine(copy) == machine(copy + 1));
+  return hops;
+}
+
+Duration Wiring::beside_in_server(std::uint32_t slot, const Crossing& hop) const {
+  const auto in_server = hops_in_server(slot);
+  const auto& bandwidth = cluster_.levels.front().link.bandwidth;
+  if (std::none_of(in_server.begin(), in_server.end(), [](bool is_in) { return is_in; }) ||
+      !bandwidth)
+    return {};
+  return transfer_time(graph_.costs[hop.cost].bytes, *bandwidth);
+}
+
 Wiring::Collective Wiring::flat(ActivityKind kind, const std::vector<std::uint32_t>& members,
                                 Bytes bytes) {
   const RingShare share = ring_share(kind, bytes, static_cast<std::int64_t>(members.size()));
@@ -311,11 +381,10 @@ Wiring::Collective Wiring::one_hop(ActivityKind kind, std::uint32_t slot, Bytes 
   const std::uint32_t copies = graph_.stands_for;
   const Link worst =
       worst_of(ring_of_copies({graph_.devices[slot].value / copies}, cluster_, copies));
-  const auto [found, is_new] =
-      channel_index_.try_emplace({slot, slot}, static_cast<std::uint32_t>(graph_.channels.size()));
-  if (is_new) graph_.channels.push_back({slot, slot, {worst, std::nullopt, std::nullopt}});
+  const std::uint32_t index =
+      own_channel(slot, /*of_group=*/false, {worst, std::nullopt, std::nullopt});
   const RingShare share = ring_share(kind, bytes, copies);
-  return {kind, {{{hop(found->second, worst, share.sent, share.steps)}, 0}}, 0};
+  return {kind, {{{hop(index, worst, share.sent, share.steps)}, 0}}, 0};
 }
 
 Wiring::Collective Wiring::hierarchical(ActivityKind kind, Bytes bytes) {
@@ -379,6 +448,15 @@ std::uint32_t Wiring::channel(std::uint32_t from, std::uint32_t to) {
   if (!is_new) return found->second;
   channels.push_back({from, to, cluster_.path(graph_.devices[from], graph_.devices[to])});
   return static_cast<std::uint32_t>(channels.size() - 1);
+}
+
+std::uint32_t Wiring::own_channel(std::uint32_t slot, bool of_group, const Path& path) {
+  constexpr std::uint32_t group = std::numeric_limits<std::uint32_t>::max();
+  auto& channels = graph_.channels;
+  const auto [found, is_new] = channel_index_.try_emplace(
+      {slot, of_group ? group : slot}, static_cast<std::uint32_t>(channels.size()));
+  if (is_new) channels.push_back({slot, slot, path});
+  return found->second;
 }
 
 /// Neighbouring channels mostly cost the same, so only the last class is looked at.

@@ -31,6 +31,7 @@ class Wiring {
   /// An all-reduce over the devices of one stage, or a half of it. Flat: one ring in device order,
   /// each member sending to the next. Hierarchical: the rings of each level in turn, which scatter
   /// outwards, reduce at the outermost level and gather inwards; all rings of a phase go at once.
+  /// Where a device stands for a group that shares as well, its members are on the same ring.
   struct Collective {
     struct Phase {
       std::vector<Crossing> hops;
@@ -115,6 +116,17 @@ class Wiring {
   StageCosts with_whole_updates(StageCosts costs) const;
   void add_boundary(std::uint32_t boundary, Bytes bytes);
   void add_collectives(std::uint32_t stage, const StageCost& cost);
+  /// Puts what each member sends around its group beside the innermost rings, as a part of theirs:
+  /// on their links where these are within a server, on those of the outermost rings where the
+  /// group is between servers, else on links of its own.
+  void add_group_hops(Collective& collective, const std::vector<std::uint32_t>& members,
+                      const GroupRing& sent);
+  /// Whether a hop, or all that it stands for, is between devices of one server.
+  bool within_server(const Crossing& hop) const;
+  /// Of the ring around the copies of a device of which one is written: for each hop, the same.
+  std::vector<bool> hops_in_server(std::uint32_t slot) const;
+  /// What a hop of such a ring takes within a server, if any is.
+  Duration beside_in_server(std::uint32_t slot, const Crossing& hop) const;
   Collective flat(ActivityKind kind, const std::vector<std::uint32_t>& members, Bytes bytes);
   /// That of a stage whose other members are those of copies which are not written: its slowest
   /// hop.
@@ -126,6 +138,8 @@ class Wiring {
   Crossing hop(std::uint32_t channel, const Link& link, Bytes sent, std::int64_t steps);
   Crossing transfer(std::uint32_t from, std::uint32_t to, Bytes bytes);
   std::uint32_t channel(std::uint32_t from, std::uint32_t to);
+  /// From a device to itself, for what stands for several: copies that are not written, its group.
+  std::uint32_t own_channel(std::uint32_t slot, bool of_group, const Path& path);
   std::uint32_t cost_class(const Cost& cost);
 
   const PipelineShape& shape_;

@@ -114,6 +114,11 @@ class Writer {
     for (std::uint32_t c = 0; c < graph_.channels.size(); ++c) {
       if (!used[c]) continue;  // blocking transfers are shown on the streams that they hold
       const Channel& channel = graph_.channels[c];
+      if (channel.from_slot == channel.to_slot) {
+        name_track(channel.from_slot, track(c, false), "send in its group");
+        name_track(channel.to_slot, track(c, true), "receive in its group");
+        continue;
+      }
       name_track(channel.from_slot, track(c, false),
                  fmt::format("send to device {}", device(channel.to_slot)));
       name_track(channel.to_slot, track(c, true),

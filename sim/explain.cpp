@@ -44,8 +44,10 @@ std::vector<PathSegment> segments(const Outcome& outcome) {
     if (!segment.overhead) {
       segment.from = graph.sender(node);
       segment.to = is_compute(kind) ? segment.from : graph.receiver(node);
+      segment.in_group = is_collective(kind) && segment.from == segment.to;
     }
     const bool goes_on = !found.empty() && found.back().overhead == segment.overhead &&
+                         found.back().in_group == segment.in_group &&
                          found.back().from == segment.from && found.back().to == segment.to;
     if (!goes_on) found.push_back(segment);
     found.back().end = segment.end;

@@ -21,6 +21,7 @@ struct PathSegment {
   std::uint32_t from = 0;  ///< Slot; of a device both are the same.
   std::uint32_t to = 0;
   bool overhead = false;             ///< Neither: time per iteration.
+  bool in_group = false;             ///< Of a device, what it sends around its group.
   std::vector<std::uint32_t> nodes;  ///< Those that take time.
 
   Duration length() const { return end - begin; }

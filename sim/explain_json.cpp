@@ -16,8 +16,9 @@ Json segment(const Outcome& p, const PathSegment& s, double whole) {
   const auto device = [&](std::uint32_t slot) { return p.graph.devices[slot].value; };
   Json place = nullptr;
   if (!s.overhead) {
-    place = s.from == s.to ? Json{{"device", device(s.from)}}
-                           : Json{{"link", {device(s.from), device(s.to)}}};
+    place = s.in_group       ? Json{{"group", device(s.from)}}
+            : s.from == s.to ? Json{{"device", device(s.from)}}
+                             : Json{{"link", {device(s.from), device(s.to)}}};
   }
   Json activities = Json::array();
   for (const std::uint32_t node : s.nodes) activities.push_back(to_text(p.graph.activities[node]));
@@ -32,12 +33,14 @@ Json lever(const Outcome& p, const Lever& l) {
   constexpr std::string_view kinds[] = {"forward", "backward", "backward_input", "backward_weight",
                                         "update",  "latency",  "bandwidth",      "overhead"};
   const bool is_link = l.kind == LeverKind::latency || l.kind == LeverKind::bandwidth;
+  const bool is_one_link = is_link && !l.every;
   const bool is_op = !is_link && l.kind != LeverKind::overhead;
   return {{"kind", kinds[static_cast<std::size_t>(l.kind)]},
           {"every", l.every},
           {"stage", is_op && !l.every ? Json(l.stage.value) : Json(nullptr)},
-          {"link", is_link && !l.every ? Json{l.from.value, l.to.value} : Json(nullptr)},
-          {"links", is_link && !l.every ? Json(l.links) : Json(nullptr)},
+          {"link", is_one_link && l.from != l.to ? Json{l.from.value, l.to.value} : Json(nullptr)},
+          {"group", is_one_link && l.from == l.to ? Json(l.from.value) : Json(nullptr)},
+          {"links", is_one_link ? Json(l.links) : Json(nullptr)},
           {"now_s", seconds(l.now)},
           {"derivative", l.derivative},
           {"gain_s", l.gain_s},

@@ -36,6 +36,7 @@ std::string share_of(double part, double whole) { return whole > 0 ? percent(par
 
 std::string place_of(const OpGraph& graph, const PathSegment& segment) {
   if (segment.overhead) return "overhead";
+  if (segment.in_group) return "group of device " + device_name(graph, segment.from);
   if (segment.from == segment.to) return "device " + device_name(graph, segment.from);
   return link_name(graph, segment.from, segment.to);
 }
@@ -241,10 +242,13 @@ std::string to_text(const Lever& lever) {
   }
   const std::string alike =
       lever.links > 1 ? fmt::format(" and {} like it", lever.links - 1) : std::string();
+  const bool in_group = lever.from == lever.to;
   switch (lever.kind) {
     case LeverKind::latency:
+      if (in_group) return fmt::format("latency in group of device {}{}", lever.from.value, alike);
       return fmt::format("latency of link {}-{}{}", lever.from.value, lever.to.value, alike);
     case LeverKind::bandwidth:
+      if (in_group) return fmt::format("bytes in group of device {}{}", lever.from.value, alike);
       return fmt::format("bytes over link {}-{}{}", lever.from.value, lever.to.value, alike);
     case LeverKind::overhead:
       return "overhead per iteration";

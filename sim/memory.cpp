@@ -25,7 +25,7 @@ struct Change {
 class Collector {
  public:
   Collector(const OpGraph& graph, const Trace& trace, const std::vector<StageMemory>& stages)
-      : graph_(graph), spans_(trace.spans), stages_(stages) {}
+      : graph_(graph), spans_(trace.spans), stages_(stages), first_parts_(first_parts(graph)) {}
 
   /// Tells `add(slot, change)` of everything that node does.
   template <class Add>
@@ -36,6 +36,7 @@ class Collector {
     const std::uint32_t slot = graph_.receiver(node);
     const StageMemory& memory = stages_[stage];
     const Span& span = spans_[node];
+    const SimTime begin = spans_[first_parts_[node]].begin;
     switch (activity.kind) {
       case ActivityKind::activation_transfer:
       case ActivityKind::gradient_transfer:
@@ -48,12 +49,11 @@ class Collector {
         }
         break;
       case ActivityKind::forward:
-        add(slot, Change{span.begin, false, node, memory.kept, memory.sent,
-                         memory.first_of_position ? 1 : 0});
+        add(slot,
+            Change{begin, false, node, memory.kept, memory.sent, memory.first_of_position ? 1 : 0});
         break;
       case ActivityKind::backward:
-        if (memory.again != Bytes{})
-          add(slot, Change{span.begin, false, node, memory.again, {}, 0});
+        if (memory.again != Bytes{}) add(slot, Change{begin, false, node, memory.again, {}, 0});
         add(slot, end_of_backward(node, memory, memory.done));
         break;
       case ActivityKind::backward_input:
@@ -78,6 +78,7 @@ class Collector {
   const OpGraph& graph_;
   const std::vector<Span>& spans_;
   const std::vector<StageMemory>& stages_;
+  std::vector<std::uint32_t> first_parts_;
 };
 
 /// In the order of time, releases first, and running sums.
@@ -151,20 +152,20 @@ MemoryParts held_throughout(const OpGraph& graph, const StageCosts& costs, const
   for (const std::uint32_t s : stages) {
     const StageCost& stage = costs.stages[s];
     const std::uint32_t members = graph.members(s);
-    const bool shares = members > 1 && !stage.buckets.empty();
-    const bool shares_weights = shares && rules.sharded == Sharded::weights;
-    const bool shares_gradients = shares && rules.sharded >= Sharded::gradients;
-    held.weights += share_of(stage.parameters, shares_weights ? members : 1);
-    held.gradients += share_of(stage.gradients, shares_gradients ? members : 1);
+    // What a group shares besides is not among what its copies exchange.
+    const bool shares_weights = !stage.buckets.empty() && rules.sharded == Sharded::weights;
+    const bool shares_gradients = !stage.buckets.empty() && rules.sharded >= Sharded::gradients;
+    held.weights += shares_weights ? share_of(stage.gathered, members) : stage.parameters;
+    held.gradients += shares_gradients ? share_of(stage.reduced, members) : stage.gradients;
     held.optimizer += optimizer_bytes(rules, stage.stepped, members);
     for (const Bucket& bucket : stage.buckets) {
-      if (shares_weights) weights.add(bucket.gathered);
-      if (shares_gradients) gradients.add(bucket.reduced);
+      if (shares_weights) weights.add(bucket.parameters);
+      if (shares_gradients) gradients.add(bucket.gradients);
     }
     // The next backward makes gradients while the last one's only bucket is on its way.
     const bool has_more = graph.micro_batches > graph.mini_batches.size();
     if (shares_gradients && stage.buckets.size() == 1 && has_more)
-      gradients.add(stage.buckets.front().reduced);
+      gradients.add(stage.buckets.front().gradients);
   }
   held.weights += weights.sum();
   held.gradients += gradients.sum();

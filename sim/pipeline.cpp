@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "schedules/check.h"
 #include "schedules/in_flight.h"
@@ -145,6 +147,17 @@ std::optional<Diagnostic> refuse_accumulation(const Scenario& scenario,
   return std::nullopt;
 }
 
+/// Whether other devices hold what a stage does: its replicas and copies, or where more than an
+/// optimizer is shared those of its group.
+bool is_shared(const Scenario& scenario, const Pipeline& pipeline, std::size_t stage) {
+  if (pipeline.replicas[stage] * pipeline.copies > 1) return true;
+  const std::vector<LayerId>& layers = pipeline.partition.stages[stage].layers;
+  return scenario.sharded >= Sharded::gradients &&
+         std::any_of(layers.begin(), layers.end(), [&](LayerId layer) {
+           return scenario.model.graph.layer(layer).reduced_elsewhere.count > 0;
+         });
+}
+
 /// Errors: gradients or weights that are shared where devices of a stage do not run the same ops at
 /// the same time, or weights where a backward is split or begins with the whole forward.
 std::optional<Diagnostic> refuse_sharing(const Scenario& scenario, const Pipeline& pipeline) {
@@ -159,7 +172,10 @@ std::optional<Diagnostic> refuse_sharing(const Scenario& scenario, const Pipelin
                     stage, s, pipeline.replicas[s]),
         "plan.data_parallel copies whole pipelines; with replicas training.zero_stage: 1");
   }
-  if (scenario.sharded != Sharded::weights || pipeline.copies == 1) return std::nullopt;
+  std::size_t shared = 0;
+  for (std::size_t s = 0; s < pipeline.replicas.size(); ++s)
+    shared += is_shared(scenario, pipeline, s) ? 1 : 0;
+  if (scenario.sharded != Sharded::weights || shared == 0) return std::nullopt;
   if (scenario.schedule.recompute.kind == Recompute::full) {
     return input_error(scenario.sharded_mark,
                        "training.zero_stage is 3 and schedule.recompute 'full', which needs all "
@@ -176,41 +192,124 @@ std::optional<Diagnostic> refuse_sharing(const Scenario& scenario, const Pipelin
                      "training.zero_stage: 2, or a schedule without I and W");
 }
 
-/// The layers of a stage in buckets of at least `size` bytes of gradients, from the last layer to
-/// the first.
-std::vector<Bucket> buckets_of(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
-                               const std::vector<LayerId>& stage, Bytes size,
-                               double gradient_width) {
-  std::vector<Bucket> buckets(1);
-  Bytes parameters, gradients;  // up to here, so that buckets add up to all
-  for (auto layer = stage.rbegin(); layer != stage.rend(); ++layer) {
-    if (buckets.back().reduced >= size) buckets.emplace_back();
-    const LayerCosts& cost = costs[layer->value];
-    Bucket& bucket = buckets.back();
-    bucket.forward += cost.forward.mean;
-    bucket.backward += cost.backward.mean;
-    bucket.backward_weight += cost.split ? cost.split->weight.mean : Duration{};
-    bucket.again += cost.again().mean;
-    bucket.gathered += graph.layer(*layer).reduced();
-    parameters += graph.layer(*layer).reduced();
-    bucket.reduced += gradient_bytes(parameters, gradient_width) - gradients;
-    gradients = gradient_bytes(parameters, gradient_width);
+/// The gradients of parameters that become more and more, so that pieces add up to the whole.
+class GrowingGradients {
+ public:
+  explicit GrowingGradients(double width) : width_(width) {}
+  /// Those of `more` parameters.
+  Bytes add(Bytes more) {
+    parameters_ += more;
+    const Bytes before = std::exchange(gradients_, gradient_bytes(parameters_, width_));
+    return gradients_ - before;
   }
-  return buckets;
+
+ private:
+  double width_;
+  Bytes parameters_, gradients_;
+};
+
+/// The layers of a stage in buckets, from the last layer to the first.
+class BucketFiller {
+ public:
+  /// Buckets of at least `size` bytes of gradients that are reduced together. `alone`: no other
+  /// device holds the stage, so that the group is all that shares.
+  BucketFiller(const Scenario& scenario, Bytes size, bool alone)
+      : scenario_(scenario), size_(size), alone_(alone) {}
+
+  std::vector<Bucket> fill(const std::vector<LayerCosts>& costs,
+                           const std::vector<LayerId>& stage) const {
+    std::vector<Bucket> buckets(1);
+    GrowingGradients gradients(scenario_.gradient_width), reduced(scenario_.gradient_width);
+    for (auto id = stage.rbegin(); id != stage.rend(); ++id) {
+      const Bytes together = shares_passes() ? buckets.back().gradients : buckets.back().reduced;
+      if (together >= size_) buckets.emplace_back();
+      const LayerCosts& cost = costs[id->value];
+      const Layer& layer = scenario_.model.graph.layer(*id);
+      Bucket& bucket = buckets.back();
+      ++bucket.layers;
+      bucket.forward += cost.forward.mean;
+      bucket.backward += cost.backward.mean;
+      bucket.backward_weight += cost.split ? cost.split->weight.mean : Duration{};
+      bucket.again += cost.again().mean;
+      const Bytes shared = alone_ ? shared_in_group(layer) : layer.parameters;
+      const Bytes exchanged = exchanged_by_copies(layer);
+      bucket.parameters += shared;
+      bucket.gathered += exchanged;
+      bucket.gradients += gradients.add(shared);
+      bucket.reduced += reduced.add(exchanged);
+      if (shares_passes()) add_in_group(layer, cost, bucket);
+    }
+    return buckets;
+  }
+
+ private:
+  /// Whether more than an optimizer is shared: gradients of each backward, weights of each pass.
+  bool shares_passes() const { return scenario_.sharded >= Sharded::gradients; }
+
+  static Bytes shared_in_group(const Layer& layer) {
+    return layer.reduced_elsewhere.count > 0 ? layer.replicated : Bytes{};
+  }
+
+  /// A ring over copies and a group that spans servers goes over the cards of all its members in a
+  /// server.
+  Bytes exchanged_by_copies(const Layer& layer) const {
+    if (alone_) return {};
+    const DeviceGroup& group = scenario_.model.profile.group;
+    const Bytes share = shared_in_group(layer) - layer.reduced_elsewhere;
+    if (!shares_passes() || share.count == 0 || !group.spans_servers()) return layer.reduced();
+    const std::int64_t cards = group.cards();
+    return layer.reduced() - share + Bytes{(share.count + cards - 1) / cards};
+  }
+
+  /// With a sharded optimizer a group sends each weight as often as its gradient.
+  void add_in_group(const Layer& layer, const LayerCosts& cost, Bucket& bucket) const {
+    if (layer.reduced_elsewhere.count == 0) return;
+    const double width = scenario_.gradient_width;
+    const Duration sent = cost.update_in_group();
+    const Duration reduce{std::llround(width / (width + 1) * static_cast<double>(sent.count()))};
+    bucket.reduced_in_group.time += reduce;
+    bucket.reduced_in_group.bytes += gradient_bytes(layer.reduced_elsewhere, width);
+    if (scenario_.sharded != Sharded::weights && !scenario_.gather_ahead) return;
+    bucket.gathered_in_group.time += sent - reduce;
+    bucket.gathered_in_group.bytes += layer.reduced_elsewhere;
+  }
+
+  const Scenario& scenario_;
+  Bytes size_;
+  bool alone_;
+};
+
+/// What a group sends beside passes, as its buckets say, is no part of the update any more.
+void take_out_of_update(StageCost& stage, StageSlowdown* slowdown) {
+  Duration sent{};
+  for (const Bucket& bucket : stage.buckets)
+    sent += bucket.reduced_in_group.time + bucket.gathered_in_group.time;
+  if (sent.count() == 0) return;
+  const auto whole = static_cast<double>(stage.update.count());
+  stage.update -= sent;
+  stage.update_in_group -= sent;
+  stage.update_before -= sent;
+  if (slowdown == nullptr) return;
+  for (double& slowed : slowdown->update)
+    slowed *= static_cast<double>(stage.update.count()) / whole;
 }
 
-/// Of the stages whose gradients several devices add up before an update.
+/// Of the stages whose gradients several devices add up.
 void add_buckets(const Scenario& scenario, const std::vector<LayerCosts>& layers,
                  Pipeline& pipeline) {
   const auto least = scenario.least_bucket();
   if (!least) return;
   for (std::size_t s = 0; s < pipeline.costs.stages.size(); ++s) {
-    if (pipeline.replicas[s] * pipeline.copies == 1) continue;
-    auto buckets = buckets_of(scenario.model.graph, layers, pipeline.partition.stages[s].layers,
-                              *least, scenario.gradient_width);
+    StageCost& stage = pipeline.costs.stages[s];
+    const std::vector<LayerId>& held = pipeline.partition.stages[s].layers;
+    if (!is_shared(scenario, pipeline, s)) continue;
+    const bool alone = pipeline.replicas[s] * pipeline.copies == 1;
+    auto buckets = BucketFiller(scenario, *least, alone).fill(layers, held);
     // One bucket is the whole stage, which only what is shared all the time goes through as such.
-    if (buckets.size() > 1 || scenario.sharded >= Sharded::gradients)
-      pipeline.costs.stages[s].buckets = std::move(buckets);
+    if (buckets.size() == 1 && scenario.sharded < Sharded::gradients) continue;
+    stage.buckets = std::move(buckets);
+    auto& slowdowns = pipeline.costs.slowdowns;
+    take_out_of_update(stage, slowdowns.empty() ? nullptr : &slowdowns[s]);
   }
 }
 
@@ -374,32 +473,27 @@ std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<Layer
 }
 
 void note_unshared(const Scenario& scenario, Pipeline& pipeline) {
+  if (scenario.sharded == Sharded::nothing) return;
   const bool alone = std::all_of(pipeline.replicas.begin(), pipeline.replicas.end(),
                                  [&](std::uint32_t r) { return r * pipeline.copies == 1; });
+  if (!alone) return;
   const std::vector<Layer>& layers = scenario.model.graph.layers();
   const bool steps_all = std::all_of(layers.begin(), layers.end(), [](const Layer& layer) {
     return layer.stepped() == layer.parameters;
   });
-  if (scenario.sharded != Sharded::nothing && alone && steps_all) {
+  const bool reduces_all = std::all_of(layers.begin(), layers.end(), [](const Layer& layer) {
+    return layer.reduced() == layer.parameters;
+  });
+  const auto stage = static_cast<int>(scenario.sharded);
+  if (steps_all) {
+    pipeline.notes.push_back(fmt::format(
+        "training.zero_stage is {}, but each stage is on one device: nothing is shared", stage));
+  } else if (scenario.sharded >= Sharded::gradients && reduces_all) {
     pipeline.notes.push_back(
-        fmt::format("training.zero_stage is {}, but each stage is on one device: nothing is shared",
-                    static_cast<int>(scenario.sharded)));
+        fmt::format("training.zero_stage is {}, but layers that give their times or updates share "
+                    "no more than the optimizer within their group, and there are no copies",
+                    stage));
   }
-}
-
-/// Of a model that groups hold alike, mostly.
-void note_groups_that_share_nothing(const Scenario& scenario, Pipeline& pipeline) {
-  if (scenario.sharded < Sharded::gradients || pipeline.copies == 1) return;
-  double parameters = 0, replicated = 0;
-  for (const Layer& layer : scenario.model.graph.layers()) {
-    parameters += static_cast<double>(layer.parameters.count);
-    replicated += static_cast<double>(layer.replicated.count);
-  }
-  if (scenario.model.profile.group.replicas() < 2 || 2 * replicated < parameters) return;
-  pipeline.notes.push_back(
-      fmt::format("training.zero_stage is {}: gradients and weights are shared between copies, not "
-                  "within the groups, each of whose devices moves all that the group holds alike",
-                  static_cast<int>(scenario.sharded)));
 }
 
 }  // namespace
@@ -442,7 +536,6 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
     pipeline.notes.push_back(
         fmt::format("devices without a stage: {} of {}", spare, pipeline.cluster.device_count()));
   note_unshared(scenario, pipeline);
-  note_groups_that_share_nothing(scenario, pipeline);
   // Who does what in which order.
   if (auto refused = refuse_accumulation(scenario, pipeline.replicas)) return *refused;
   if (auto refused = refuse_slices_on(scenario.schedule.slices, pipeline.replicas)) return *refused;

@@ -21,6 +21,7 @@ Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipelin
                 .hierarchical = choice.whole_model(),
                 .sharded = scenario.sharded,
                 .gather_ahead = scenario.gather_ahead,
+                .group_on_network = scenario.model.profile.group.spans_servers(),
                 .updates = choice.updates,
                 .weight_versions = pipeline.versions_kept(),
                 .slice_work = choice.slices.work,

@@ -315,12 +315,10 @@ class ScenarioReader {
   }
 
   /// Whether a group adds up gradients before the copies of a stage do. Where they share the
-  /// optimizer both orders send as much: the copies, whose rings need not wait for the flush, come
-  /// first where the group's are no wider, and where every backward reduces its gradients: what the
-  /// group adds up, each device's share, can wait for the flush.
+  /// optimizer alone both orders send as much, but the copies' rings need not wait for the flush:
+  /// they come first where the group's are no wider.
   bool group_comes_first(const DeviceGroup& group) const {
-    if (scenario_.sharded >= Sharded::gradients) return false;
-    return scenario_.sharded == Sharded::nothing || !group.spans_servers() || group.cards() > 1;
+    return scenario_.sharded != Sharded::optimizer || !group.spans_servers() || group.cards() > 1;
   }
 
   /// Copies add up what their group leaves each device, of layers whose updates are known to hold

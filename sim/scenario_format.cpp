@@ -224,8 +224,8 @@ const SectionFormat& training_format() {
            "update: "
            "gradients are reduce-scattered, weights all-gathered. 2: gradients too, which every "
            "backward reduces bucket by bucket. 3: weights too, which every forward and backward "
-           "gathers bucket by bucket (FSDP). 2 and 3 between copies, not replicas; none for "
-           "pipedream.",
+           "gathers bucket by bucket (FSDP). All of them also within a group that holds parameters "
+           "alike; 2 and 3 not between replicas; none for pipedream.",
            "0"},
           {"gather",
            {words({"behind-update", "with-forward"})},

@@ -94,6 +94,8 @@ else
     "$(cd "$work/cpu" && echo *.json | sed 's/\.json//g')"
   "$page" page "$work/cpu" | grep -q '^| gpt-small shared | 1f1b | 2 | 2 |'
   same 'a row of the copies with a shared optimizer' 0 $?
+  "$page" page "$work/cpu" | grep -q '^| gpt-small in buckets | 1f1b | 2 | 2 |'
+  same 'a row of the copies whose gradients leave in buckets' 0 $?
   "$page" page "$work/cpu" | grep -q '^| gpt-small layers | 1f1b | 2 | 4 |'
   same 'a row of a run that computes each layer again' 0 $?
 fi

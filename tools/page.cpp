@@ -59,7 +59,8 @@ GroupText text_of(ResultGroup group) {
       return {"Copies on CPU cores", "copies of networks, on `cpu`",
               "Each of two cores holds the whole network (`plan.data_parallel: 2`, a stage a copy) "
               "and was calibrated so (`--copies 2`).\nGradients are all-reduced over links of 4 "
-              "GB/s; *shared*: with `training.zero_stage: 1`.",
+              "GB/s; *shared*: with `training.zero_stage: 1`; *in buckets*: of 1 MB "
+              "(`schedule.bucket`), beside the last backward.",
               "network"};
     case ResultGroup::links:
       return {"Links between CPU cores", "networks over slow links, on `cpu`",

@@ -23,6 +23,9 @@ struct InFlight {
   Held checkpoints;
   Held left;
   Held output_gradient;
+  Held input_gradient;     ///< While a backward makes it.
+  std::size_t parts = 0;   ///< Of the last backward, or of W, so many buckets are done, of which
+  std::size_t layers = 0;  ///< each had some layers.
 };
 
 /// The gradients of one update, apart for each device of the stage.
@@ -54,7 +57,8 @@ class Writer {
         rounds_(graph_.stage_slots.size()) {
     make_streams();
     for (std::uint32_t s = 0; s < graph_.stage_slots.size(); ++s)
-      buckets_.push_back(bucket_ranges(sizes[s].parameters, plan.pipeline.costs.stages[s].buckets));
+      buckets_.push_back(bucket_ranges(sizes[s].parameters, sizes[s].layers,
+                                       plan.pipeline.costs.stages[s].buckets));
     program_.step_of.assign(graph_.size(), kNone32);
     program_.first_step_of.assign(graph_.size(), kNone32);
     index_.assign(graph_.stage_slots.size(), std::vector<std::uint32_t>(graph_.slots(), kNone32));
@@ -265,29 +269,35 @@ class Writer {
     const std::uint32_t version = ledger.version_of(node);
     const std::uint32_t oldest = ledger.oldest_needed(node);
     ledger.begin(node, time_++);
-    if (is_part(activity.kind)) {
-      sources_[node] = steps_.newest(steps_.due(stream));
-      if (last_[stream] != kNone32) sources_[node].push_back(last_[stream]);
+    CudaStep step;
+    step.node = node;
+    step.slot = slot;
+    step.stream = stream;
+    step.on = index_[activity.stage.value][slot];
+    step.micro_batch = activity.micro_batch.value;
+    step.sample = activity.micro_batch.value * copies_ + slot % copies_;
+    if (activity.kind == ActivityKind::update) {
+      write_update(std::move(step), version, oldest);
     } else {
-      CudaStep step;
-      step.node = node;
-      step.slot = slot;
-      step.stream = stream;
-      step.on = index_[activity.stage.value][slot];
-      step.micro_batch = activity.micro_batch.value;
-      step.sample = activity.micro_batch.value * copies_ + slot % copies_;
-      if (activity.kind == ActivityKind::update) {
-        write_update(std::move(step), version, oldest);
-      } else {
-        write_pass(std::move(step), activity.kind, version);
-      }
-      last_[stream] = program_.step_of[node];
-      sources_[node] = {last_[stream]};
+      write_pass(std::move(step), op_of(activity.kind), is_part(activity.kind), version);
     }
+    last_[stream] = program_.step_of[node];
+    sources_[node] = {last_[stream]};
     ledger.end(node, time_++);
   }
 
-  void write_pass(CudaStep step, ActivityKind kind, std::uint32_t version) {
+  /// Of a part that is not the last one, the layers of its bucket; of the last one all that are
+  /// left.
+  void choose_layers(CudaStep& step, InFlight& one, bool goes_on, std::uint32_t stage) const {
+    const auto& layers = plan_.pipeline.partition.stages[stage].layers;
+    if (one.layers > 0) step.end = layers.size() - one.layers;
+    if (!goes_on) return;
+    one.layers += plan_.pipeline.costs.stages[stage].buckets[one.parts++].layers;
+    step.begin = layers.size() - one.layers;
+  }
+
+  /// `goes_on`: it is a part, and not the last one.
+  void write_pass(CudaStep step, ActivityKind kind, bool goes_on, std::uint32_t version) {
     const std::uint32_t s = program_.stages[step.on].stage;
     const std::uint32_t m = step.micro_batch;
     const std::uint32_t slot = step.slot;
@@ -311,7 +321,6 @@ class Writer {
       if (!is_last && !one.output) one.output = steps_.take(slot, bytes.output, stream);
       one.kept = steps_.take(slot, bytes.in(step.kept_in), stream);
     };
-    Held down;
     Held gradients;
     if (kind == ActivityKind::forward) {
       step.kind = CudaStep::Kind::forward;
@@ -320,7 +329,8 @@ class Writer {
       if (step.kept_in != KeptIn::kept)
         one.checkpoints = steps_.take(slot, bytes.checkpoints, stream);
     } else {
-      if (runs_again && kind != ActivityKind::backward_weight) {
+      const bool begins = one.parts == 0;
+      if (runs_again && kind != ActivityKind::backward_weight && begins) {
         step.makes_again = true;
         make_room();
       }
@@ -335,8 +345,9 @@ class Writer {
       } else {
         step.kind = CudaStep::Kind::backward_weight;
       }
-      if (!is_first && kind != ActivityKind::backward_weight)
-        down = steps_.take(slot, bytes.input, stream);
+      if (!is_first && kind != ActivityKind::backward_weight && begins)
+        one.input_gradient = steps_.take(slot, bytes.input, stream);
+      if (kind != ActivityKind::backward_input) choose_layers(step, one, goes_on, s);
     }
     PLUMBLINE_CHECK(is_first || one.input != nullptr, s, m);
     step.input = number_of(one.input);
@@ -345,14 +356,16 @@ class Writer {
     step.checkpoints = number_of(one.checkpoints);
     step.left = number_of(one.left);
     step.output_gradient = number_of(one.output_gradient);
-    step.input_gradient = number_of(down);
+    step.input_gradient = number_of(one.input_gradient);
     step.gradients = number_of(gradients);
     const std::uint32_t node = step.node;
     const std::uint32_t done = steps_.append(std::move(step));
     program_.step_of[node] = done;
     steps_.used(done, {&one.input, &one.output, &one.kept, &one.checkpoints, &one.left,
-                       &one.output_gradient, &down, &gradients});
-    if (down) place(output_gradients_, s - 1, m, slot) = std::move(down);
+                       &one.output_gradient, &one.input_gradient, &gradients});
+    if (goes_on) return;
+    if (one.input_gradient)
+      place(output_gradients_, s - 1, m, slot) = std::move(one.input_gradient);
     if (kind == ActivityKind::forward) {
       if (!is_last) place(inputs_, s + 1, m, slot) = one.output;
       if (plan_.makes_output_again(rules_.recompute, s)) one.output = nullptr;
@@ -400,8 +413,8 @@ class Writer {
     return own;
   }
 
-  /// What begins here; its hops stand behind it. All backwards of a round have been taken when its
-  /// first reduction begins.
+  /// What begins here; its hops stand behind it. All backwards of a round stand before its first
+  /// reduction.
   void begin_collective(std::uint32_t node) {
     const Activity& activity = graph_.activities[node];
     const std::uint32_t s = activity.stage.value;
@@ -425,8 +438,6 @@ class Writer {
     for (std::size_t i = 0; i < members; ++i) {
       Held& own = round.own[i];  // a replica may have had no micro-batch: it has zeros
       if (!own) own = steps_.take(slots[i], all, gathering_.at(slots[i]), /*is_gradients=*/true);
-      // Parts of a backward end before their gradients are there, so the ends are asked themselves.
-      for (const auto& [stream, use] : own->used) made.push_back(use - 1);
     }
     if (rules_.communicators) return write_all_reduce(round, range, node, made);
     std::vector<ByteRange> shares;
@@ -559,8 +570,15 @@ class Writer {
     PLUMBLINE_CHECK(found != rounds_[s].end(), s, step.micro_batch);
     GradientRound& round = found->second;
     const std::size_t self = member(s, step.slot);
-    if (round.own.size() > 1 && round.reduced == 0)
-      reduce(round, {0, sizes_[s].parameters}, ActivityKind::all_reduce, step.node, {});
+    if (round.own.size() > 1 && round.reduced == 0) {
+      std::vector<std::uint32_t> made;
+      for (const Held& own : round.own) {
+        if (!own) continue;
+        for (const auto& [from, use] : own->used) made.push_back(use - 1);
+      }
+      reduce(round, {0, sizes_[s].parameters}, ActivityKind::all_reduce, step.node,
+             std::move(made));
+    }
     const Held own = std::exchange(round.own[self], nullptr);
     // Whatever the graph says: the sums are there, and those who read have read.
     if (own) {

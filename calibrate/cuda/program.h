@@ -31,6 +31,7 @@ struct StageBytes {
   std::size_t checkpoints = 0;
   std::size_t again = 0;
   std::size_t again_at_once = 0;
+  std::vector<std::size_t> layers{};  ///< Where the parameters of each begin; empty: not known.
 
   /// Of the block `kept`.
   std::size_t in(KeptIn block) const {
@@ -85,6 +86,9 @@ struct CudaStep {
   KeptIn kept_in = KeptIn::kept;     ///< layer by layer within it, as this says. F, too.
   std::vector<std::uint32_t> waits;  ///< Steps of other streams, before it.
 
+  /// Of a backward or W: the layers below `end`, down to `begin`. Without an end all.
+  std::size_t end = kAllLayers;
+  std::size_t begin = 0;
   std::uint32_t on = 0;           ///< Of a pass or an update: index into CudaProgram::stages.
   std::uint32_t micro_batch = 0;  ///< In the run.
   std::uint32_t sample = 0;       ///< The micro-batch's number in the data set.
@@ -145,8 +149,8 @@ struct CudaProgram {
   std::vector<std::vector<std::uint32_t>> communicators;
   /// Of each slot: what its compute stream waits for before the iteration is over.
   std::vector<std::vector<std::uint32_t>> awaited;
-  /// Of each node: the step that does it; kNone32 for moments, for parts of a backward, and for
-  /// hops of an all-reduce after the first phase.
+  /// Of each node: the step that does it; kNone32 for moments, and for hops of an all-reduce after
+  /// the first phase.
   std::vector<std::uint32_t> step_of;
   /// Of each hop of an all-reduce that moves something: the first of its steps; step_of is the
   /// last.
@@ -177,10 +181,10 @@ struct CudaProgramRules {
 /// bit, and each sends 2 (r - 1) / r of the gradients, as in a ring. Where the optimizer is sharded
 /// a member keeps the sum, updates its share, and sends the new weights. With communicators a
 /// transfer is a send and a receive on streams of both ends, the compute streams where it blocks,
-/// and an all-reduce one step of each member, for each bucket. A backward that is cut into parts is
-/// done in the last one. Weight versions are those of the ledger. Requires: orders for
-/// every slot; no communicators for a sharded optimizer. Errors: orders that wait for each other
-/// (deadlock), an op whose operands are not there (failed).
+/// and an all-reduce one step of each member, for each bucket. Each part of a backward is a step,
+/// and a bucket's reduction waits for its own. Weight versions are those of the ledger. Requires:
+/// orders for every slot; no communicators for a sharded optimizer. Errors: orders that wait for
+/// each other (deadlock), an op whose operands are not there (failed).
 CudaProgramOrFailure cuda_program(const RunPlan& plan, const std::vector<StageBytes>& sizes,
                                   const DeviceOrders& orders, const CudaProgramRules& rules);
 

@@ -10,20 +10,43 @@ constexpr std::size_t kLine = 16;
 
 }  // namespace
 
-std::vector<ByteRange> bucket_ranges(std::size_t parameters, const std::vector<Bucket>& buckets) {
-  std::vector<double> ends;
+namespace {
+
+/// In proportion, the last bytes first.
+std::vector<ByteRange> proportional_ranges(std::size_t parameters,
+                                           const std::vector<Bucket>& buckets) {
+  double all = 0;
+  for (const Bucket& bucket : buckets) all += static_cast<double>(bucket.reduced.count);
+  std::vector<ByteRange> ranges;
   double sum = 0;
   for (const Bucket& bucket : buckets) {
     if (bucket.reduced.count == 0) continue;
-    ends.push_back(sum += static_cast<double>(bucket.reduced.count));
+    sum += static_cast<double>(bucket.reduced.count);
+    const std::size_t end = ranges.empty() ? parameters : ranges.back().begin;
+    const auto begin = static_cast<std::size_t>(static_cast<double>(parameters) * (1 - sum / all));
+    ranges.push_back({sum == all ? 0 : std::min(end, begin / kLine * kLine), end});
   }
+  return ranges;
+}
+
+}  // namespace
+
+std::vector<ByteRange> bucket_ranges(std::size_t parameters, const std::vector<std::size_t>& layers,
+                                     const std::vector<Bucket>& buckets) {
   std::vector<ByteRange> ranges;
-  for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
-    const auto end =
-        static_cast<std::size_t>(static_cast<double>(parameters) * (ends[i] / sum)) / kLine * kLine;
-    ranges.push_back({ranges.empty() ? 0 : ranges.back().end, end});
+  if (layers.empty()) {
+    ranges = proportional_ranges(parameters, buckets);
+  } else {
+    std::size_t end = parameters;
+    std::size_t left = layers.size();
+    for (const Bucket& bucket : buckets) {
+      left -= bucket.layers;
+      const std::size_t begin = left == 0 ? 0 : layers[left];
+      if (bucket.reduced.count > 0) ranges.push_back({begin, end});
+      end = begin;
+    }
   }
-  ranges.push_back({ranges.empty() ? 0 : ranges.back().end, parameters});
+  if (ranges.empty()) ranges.push_back({0, parameters});
   return ranges;
 }
 

@@ -18,9 +18,10 @@ struct ByteRange {
 };
 
 /// The parts of a stage's `parameters` bytes that are reduced one after the other: of those buckets
-/// that have any gradients, or else all at once. What a bucket's layers really are does not matter,
-/// as all gradients are made when the first one is reduced.
-std::vector<ByteRange> bucket_ranges(std::size_t parameters, const std::vector<Bucket>& buckets);
+/// that have any gradients, the last layers first, or else all at once. `layers` says where the
+/// parameters of each layer begin; where it does not, a stage is a token that is cut in proportion.
+std::vector<ByteRange> bucket_ranges(std::size_t parameters, const std::vector<std::size_t>& layers,
+                                     const std::vector<Bucket>& buckets);
 
 /// What one of the members adds up of a range: whole lines, or where these are few whole numbers,
 /// so that each has one. May be empty.

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <map>
-#include <tuple>
 #include <vector>
 
 #include "calibrate/cuda/devices.h"
@@ -13,9 +11,9 @@
 
 namespace plumbline {
 
-/// Each op is a kernel that keeps all SMs of its device for the time that the graph gives the op,
-/// by the device's clock. Nothing is computed and nothing is copied: links hold their channels. It
-/// shows what of a difference between run and prediction is not the kernels'.
+/// Each op, or part of one, is a kernel that keeps all SMs of its device for the time that the
+/// graph gives the op, by the device's clock. Nothing is computed and nothing is copied: links hold
+/// their channels. It shows what of a difference between run and prediction is not the kernels'.
 class CudaSpinner : public CudaWork {
  public:
   /// What is given outlives it.
@@ -25,14 +23,9 @@ class CudaSpinner : public CudaWork {
   void enqueue(const CudaStep& step, CUstream stream) override;
 
  private:
-  using Place = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
-
-  Place place_of(std::uint32_t node) const;
-
   CudaDevices& devices_;
   const OpGraph& graph_;
-  std::vector<CudaScratch> times_;      ///< By slot: where the kernel notes its own.
-  std::map<Place, Duration> of_parts_;  ///< Of the earlier parts of a B or W, which its last does.
+  std::vector<CudaScratch> times_;  ///< By slot: where the kernel notes its own.
 };
 
 }  // namespace plumbline

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/stage.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -117,6 +118,12 @@ void CudaStage::bind_backward(const CudaStageTensors& tensors, std::size_t i, bo
 void CudaStage::walk(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors) {
   for (std::size_t place = 0; place < layers_.size(); ++place)
     walk_layer(queue, pass, tensors, layer_at(pass, place));
+}
+
+void CudaStage::walk_down(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors,
+                          std::size_t end, std::size_t begin) {
+  for (std::size_t i = std::min(end, layers_.size()); i-- > begin;)
+    walk_layer(queue, pass, tensors, i);
 }
 
 void CudaStage::walk_again(const CudaQueue& queue, const CudaStageTensors& tensors) {

@@ -59,6 +59,9 @@ class CudaStage {
   /// Every layer in turn; backwards begin at the last one, and a full one is I and W of each, by
   /// layer its F again before them, where it is run again. Requires: no update.
   void walk(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors);
+  /// Of a backward or W the layers below `end`, of all that there are, down to `begin`.
+  void walk_down(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors,
+                 std::size_t end, std::size_t begin);
   /// The forward of the layers that are run again by themselves.
   void walk_again(const CudaQueue& queue, const CudaStageTensors& tensors);
   /// The layer that comes at `place` in a pass.

@@ -63,6 +63,8 @@ std::vector<StageBytes> stage_bytes(const RunPlan& plan, const CudaTraining& tra
                              training.batch, plan.made_again(s));
     all.push_back({layout.parameters(), layout.input(), layout.output(), layout.kept(),
                    layout.left(), layout.checkpoints(), layout.again(), layout.again_at_once()});
+    for (std::size_t i = 0; i < layout.layers(); ++i)
+      all.back().layers.push_back(layout.parameters_of(i).first);
   }
   return all;
 }
@@ -247,7 +249,12 @@ void CudaTrainer::enqueue_pass(const CudaStep& step) {
     mine.stage->walk(on_stream, Pass::forward, t);
   if (step.makes_again && step.kept_in == KeptIn::again_at_once)
     mine.stage->walk_again(on_stream, t);
-  mine.stage->walk(on_stream, pass_of(step.kind), t);
+  const Pass pass = pass_of(step.kind);
+  if (pass == Pass::backward || pass == Pass::backward_weight) {
+    mine.stage->walk_down(on_stream, pass, t, step.end, step.begin);
+  } else {
+    mine.stage->walk(on_stream, pass, t);
+  }
   if (step.clears) {
     PLUMBLINE_CUDA(devices_.driver(), cuMemsetD8Async, t.gradients, 0,
                    program_.blocks[step.gradients].bytes, on_stream.stream);

@@ -25,10 +25,11 @@ function deviceName(run, slot) {
   return `device ${run.layout.devices[slot]}`;
 }
 
-/** Where an item runs: "device 1", "device 0 to device 1", "no device". */
+/** Where an item runs: "device 1", "device 0 to device 1", "the group of device 1", "no device". */
 export function placeOf(run, item) {
   const [from, to] = slotsOf(run, item);
   if (from < 0) return 'no device';
+  if (from === to && laneOf(run, item) >= run.slots) return `the group of ${deviceName(run, from)}`;
   return from === to ? deviceName(run, from) : `${deviceName(run, from)} to ${deviceName(run, to)}`;
 }
 

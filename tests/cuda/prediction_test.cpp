@@ -85,10 +85,10 @@ TEST_CASE("cuda: links keep their latency and bandwidth to the nanosecond of the
       with_link(3, both, "name: pipedream, micro_batches: 4",
                 "plan: {stages: 2, replicas: [2, 1]}\n"),
       with_link(3, both, "name: data-parallel, micro_batches: 2"),
-      with_link(3, both, "name: data-parallel, micro_batches: 2, bucket: 1 KiB"),
+      with_link(3, both, "name: data-parallel, micro_batches: 2, bucket: 2 KiB"),
       with_link(4, both, "name: 1f1b, micro_batches: 6",
                 "plan: {stages: 2, replicas: [3, 1]}\ntraining: {zero_stage: 1}\n"),
-      with_link(3, both, "name: data-parallel, micro_batches: 2, bucket: 1 KiB",
+      with_link(3, both, "name: data-parallel, micro_batches: 2, bucket: 2 KiB",
                 "training: {zero_stage: 1, optimizer_state: 2}\n")};
   const Trained alone =
       train(network_scenario(kTiny, on_devices(1, "name: gpipe, micro_batches: 4")));

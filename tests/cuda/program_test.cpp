@@ -32,19 +32,37 @@ std::string devices(int count, const std::string& schedule, const std::string& m
 }
 
 constexpr std::size_t kParameters = 100;  // bytes of each stage
-constexpr StageBytes kSizes{.parameters = kParameters,
-                            .input = 8,
-                            .output = 8,
-                            .kept = 16,
-                            .left = 24,
-                            .checkpoints = 12,
-                            .again = 4,
-                            .again_at_once = 8};
+const StageBytes kSizes{.parameters = kParameters,
+                        .input = 8,
+                        .output = 8,
+                        .kept = 16,
+                        .left = 24,
+                        .checkpoints = 12,
+                        .again = 4,
+                        .again_at_once = 8};
+
+/// The layers of a stage have as many parameters each.
+std::vector<StageBytes> sizes_of(const Subject& subject) {
+  std::vector<StageBytes> sizes;
+  for (const Stage& stage : subject.pipeline.partition.stages) {
+    StageBytes& bytes = sizes.emplace_back(kSizes);
+    for (std::size_t i = 0; i < stage.layers.size(); ++i)
+      bytes.layers.push_back(kParameters * i / stage.layers.size());
+  }
+  return sizes;
+}
+
+/// Where the gradients are that a step adds to: those of its layers.
+ByteRange gradients_of(const CudaStep& step, const StageBytes& bytes) {
+  ByteRange range{0, kParameters};
+  if (step.begin > 0) range.begin = bytes.layers[step.begin];
+  if (step.end < bytes.layers.size()) range.end = bytes.layers[step.end];
+  return range;
+}
 
 CudaProgramOrFailure program_of(const Subject& subject, const DeviceOrders& orders,
                                 const CudaProgramRules& rules = {}) {
-  const std::vector<StageBytes> sizes(subject.graph.stage_slots.size(), kSizes);
-  return cuda_program(subject.plan(), sizes, orders, rules);
+  return cuda_program(subject.plan(), sizes_of(subject), orders, rules);
 }
 
 /// What a step does with a part of a block, or of a stage's weights.
@@ -65,7 +83,8 @@ std::uint32_t weights_of(std::uint32_t on, std::uint32_t number) {
 }
 
 /// What a step reads and writes, by block.
-std::multimap<std::uint32_t, Use> uses_of(const CudaProgram& program, std::uint32_t number) {
+std::multimap<std::uint32_t, Use> uses_of(const CudaProgram& program, std::uint32_t number,
+                                          const std::vector<StageBytes>& sizes) {
   const CudaStep& step = program.steps[number];
   std::multimap<std::uint32_t, Use> uses;
   const auto add = [&](const CudaPiece& piece, std::size_t bytes, bool writes) {
@@ -97,7 +116,10 @@ std::multimap<std::uint32_t, Use> uses_of(const CudaProgram& program, std::uint3
   whole(step.left, true);
   whole(step.output_gradient, false);
   whole(step.input_gradient, true);
-  whole(step.gradients, true);  // an update clears them
+  if (step.gradients != kNone32) {  // an update clears all of them
+    const ByteRange range = gradients_of(step, sizes[program.stages[step.on].stage]);
+    add({step.gradients, range.begin}, range.size(), true);
+  }
   return uses;
 }
 
@@ -141,6 +163,10 @@ const std::vector<std::string>& plans() {
               "plan: {stages: 2, replicas: [3, 1]}\ntraining: {zero_stage: 1}\n"),
       devices(3, "name: data-parallel, micro_batches: 2, bucket: 1 KiB",
               "training: {zero_stage: 1}\n"),
+      devices(4, "name: 1f1b, micro_batches: 3, bucket: 1 KiB",
+              "plan: {stages: 2, data_parallel: 2}\n"),
+      devices(4, "name: zb-h1, micro_batches: 4, bucket: 1 KiB",
+              "plan: {stages: 2, data_parallel: 2}\ntraining: {zero_stage: 1}\n"),
       devices(4, "name: chimera, micro_batches: 4", "training: {zero_stage: 1}\n")};
   return all;
 }
@@ -178,14 +204,44 @@ TEST_CASE("cuda: a program does every op once, behind all that the graph says it
       for (std::uint32_t node = 0; node < graph.size(); ++node) {
         CAPTURE(to_text(graph.activities[node]));
         const ActivityKind kind = graph.activities[node].kind;
-        const bool is_step =
-            is_transfer(kind) || (is_compute(kind) && kind != ActivityKind::backward_part);
+        const bool is_step = is_transfer(kind) || is_compute(kind);
         if (is_step) REQUIRE(program.step_of[node] != kNone32);
         const std::uint32_t after = graph.nodes[node].after;
         if (!is_step || after == graph.size() || program.step_of[after] == kNone32) continue;
         CHECK(known[program.step_of[node]][program.step_of[after]]);
       }
     }
+  }
+}
+
+TEST_CASE("cuda: a bucket's reduction waits for the part that makes it, and for no later one") {
+  for (const std::string schedule : {"gpipe", "zb-h1"}) {
+    CAPTURE(schedule);
+    const Subject subject =
+        subject_of(devices(2, "name: " + schedule + ", micro_batches: 2, bucket: 1 KiB",
+                           "plan: {stages: 1, data_parallel: 2}\n"));
+    const auto made = program_of(subject, nodes_by_slot(subject.graph));
+    REQUIRE(made.program);
+    const CudaProgram& program = *made.program;
+    const auto known = known_before(program);
+    int sums = 0;
+    for (std::uint32_t i = 0; i < program.steps.size(); ++i) {
+      const CudaStep& sum = program.steps[i];
+      if (sum.kind != CudaStep::Kind::add_up) continue;
+      ++sums;
+      const std::size_t layer = sum.to.at * 4 / kParameters;  // a quarter each, and a bucket
+      for (std::uint32_t k = 0; k < program.steps.size(); ++k) {
+        const CudaStep& pass = program.steps[k];
+        const bool makes =
+            pass.kind == CudaStep::Kind::backward || pass.kind == CudaStep::Kind::backward_weight;
+        if (!makes || pass.micro_batch != 1 || pass.slot != sum.slot) continue;
+        CAPTURE(layer);
+        CAPTURE(pass.begin);
+        CHECK(std::min<std::size_t>(pass.end, 4) == pass.begin + 1);
+        CHECK(known[i][k] == (pass.begin >= layer));
+      }
+    }
+    CHECK(sums == 2 * 4);
   }
 }
 
@@ -234,7 +290,7 @@ TEST_CASE("cuda: whoever uses a block knows that all before it have ended with i
       const auto known = known_before(program);
       std::map<std::uint32_t, std::vector<Use>> users;
       for (std::uint32_t i = 0; i < program.steps.size(); ++i) {
-        for (const auto& [block, use] : uses_of(program, i)) {
+        for (const auto& [block, use] : uses_of(program, i, sizes_of(subject))) {
           for (const Use& before : users[block]) {
             if (before.step != i && use.collides(before)) CHECK(known[i][before.step]);
           }
@@ -373,7 +429,7 @@ TEST_CASE("cuda: communicators move what copies do, their ranks together and in 
     for (const Activity& activity : subject.graph.activities)
       expected += is_transfer(activity.kind) ? 1 : 0;
     CHECK(transfers == expected);
-    const std::vector<StageBytes> sizes(subject.graph.stage_slots.size(), kSizes);
+    const std::vector<StageBytes> sizes = sizes_of(subject);
     for (std::uint32_t slot = 0; slot < subject.graph.slots(); ++slot)
       CHECK(program.bytes_of(slot, sizes) <= copies.program->bytes_of(slot, sizes));
   }

@@ -142,6 +142,17 @@ TEST_CASE("cuda: what is computed again, of a stage or layer by layer, changes n
   check_recomputation(kTiny, 2, "name: zb-h1, micro_batches: 4", trained);
 }
 
+TEST_CASE("cuda: backwards that are cut into buckets change no bit") {
+  for (const char* network : {kTiny, kMlp}) {
+    if (kSanitized && network == kMlp) continue;
+    check_buckets(network, [](const Scenario& scenario) {
+      Trained made = train(scenario);
+      check_clean(made);
+      return made;
+    });
+  }
+}
+
 TEST_CASE("cuda: split backwards and several stages on a device make the weights of one device") {
   const auto ordered = [](const char* network, const std::string& csv) {
     const TemporaryFolder folder;
@@ -269,7 +280,9 @@ TEST_CASE("cuda: no order that streams leave free changes a bit") {
         on_devices(3, "name: 1f1b, micro_batches: 4, mini_batches: 2",
                    replicas + "training: {zero_stage: 1}\n"),
         on_devices(3, "name: data-parallel, micro_batches: 2, bucket: 1 KiB",
-                   "training: {zero_stage: 1, optimizer_state: 2}\n")}) {
+                   "training: {zero_stage: 1, optimizer_state: 2}\n"),
+        on_devices(4, "name: zb-h1, micro_batches: 4, bucket: 1 KiB",
+                   "plan: {stages: 2, data_parallel: 2}\n")}) {
     CAPTURE(rest);
     const Scenario scenario = network_scenario(kTiny, rest);
     const Trained first = train(scenario);

@@ -165,6 +165,133 @@ TEST_CASE("stages of a pipeline share with the same stage of other copies") {
         }) == 4 * 4 * 3);
 }
 
+/// Where the devices of a group are, and those of its copies.
+enum class Spread {
+  one_server,  ///< All in one.
+  copies,      ///< Each copy in another one.
+  all,         ///< Each device in another one.
+};
+
+/// Four devices with all of the model each: so many copies, each of a group of 4 / copies.
+Outcome in_groups(int copies, Spread spread, const std::string& bucket, const std::string& training,
+                  const std::string& bandwidth = "1 GB/s") {
+  const std::string layer = std::string(", flops: 1 GFLOP, parameters: 4 MB") +
+                            (copies == 4 ? "}\n" : ", replicated: 4 MB}\n");
+  const TemporaryFolder folder;
+  const std::string profile = folder.file(
+      "p.yaml", fmt::format("version: 1\nkind: profile\ngroup: {{devices: {}{}}}\nlayers:\n"
+                            "  - {{name: a{}  - {{name: b{}  - {{name: c{}",
+                            4 / copies, spread == Spread::all ? ", devices_per_server: 1" : "",
+                            layer, layer, layer));
+  const std::string levels =
+      spread == Spread::one_server
+          ? fmt::format("devices: {}, link: {{bandwidth: {}}}", copies, bandwidth)
+          : fmt::format("levels: [{{size: 1}}, {{size: {}, bandwidth: {}}}]", copies, bandwidth);
+  return predicted(fmt::format(
+      "version: 1\nmodel: {{profile: {}}}\ncluster: {{{}, device: {{peak: 1 TFLOP/s, "
+      "memory_bandwidth: 10 GB/s, link: 1 GB/s, network: 1 GB/s}}}}\nplan: {{stages: 1, "
+      "data_parallel: {}}}\nschedule: {{name: 1f1b, micro_batches: 3, bucket: {}}}\n"
+      "training: {{{}}}\n",
+      profile, levels, copies, bucket, training));
+}
+
+void check_group(int groups, Spread spread, const std::string& bucket, int zero_stage,
+                 const std::string& rest) {
+  CAPTURE(groups);
+  CAPTURE(static_cast<int>(spread));
+  CAPTURE(bucket);
+  const std::string training = fmt::format("zero_stage: {}{}", zero_stage, rest);
+  CAPTURE(training);
+  const Outcome copies = in_groups(4, spread, bucket, training);
+  const Outcome group = in_groups(groups, spread, bucket, training);
+  CHECK(group.memory[0].peak.weights == copies.memory[0].peak.weights);
+  CHECK(group.memory[0].peak.gradients == copies.memory[0].peak.gradients);
+  CHECK(group.memory[0].peak.sum() == copies.memory[0].peak.sum());
+  CHECK(group.pipeline.notes == copies.pipeline.notes);
+  // Each device sends what it would send around one ring of all four.
+  if (zero_stage == 3)
+    CHECK(group.metrics.all_reduce_bytes * (4 / groups) == copies.metrics.all_reduce_bytes);
+  // 1/2 of a bucket in the group and 1/2 of the half over the copies, 3/4 in all; on links of their
+  // own both go at once.
+  if (groups == 1 || spread != Spread::copies) {
+    CHECK(group.metrics.makespan == copies.metrics.makespan);
+  } else if (zero_stage == 3) {
+    const Outcome wider = in_groups(4, spread, bucket, training, "1.5 GB/s");
+    CHECK(group.iteration_time_s == doctest::Approx(wider.iteration_time_s).epsilon(1e-6));
+  } else {
+    CHECK(group.metrics.makespan <= copies.metrics.makespan);
+    CHECK(group.metrics.makespan >= copies.metrics.makespan * 2 / 3);
+  }
+}
+
+TEST_CASE("a group that holds all of a model shares as so many copies of it do") {
+  for (const std::string rest : {"", ", gradients: 2", ", gradients: 2, gather: with-forward",
+                                 ", optimizer_state: 6, gradients: 2"}) {
+    for (const int zero_stage : {2, 3}) {
+      if (zero_stage == 3 && rest.find("gather") != std::string::npos) continue;
+      for (const std::string bucket : {"1 B", "8 MB", "1 GB"}) {
+        for (const int groups : {1, 2}) {
+          for (const Spread spread : {Spread::one_server, Spread::copies, Spread::all})
+            check_group(groups, spread, bucket, zero_stage, rest);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("without copies a group shares what it holds alike, and only that is whole besides") {
+  constexpr std::int64_t mb = 1'000'000;
+  for (const int zero_stage : {2, 3}) {
+    CAPTURE(zero_stage);
+    const TemporaryFolder folder;
+    const std::string profile = folder.file(
+        "p.yaml",
+        "version: 1\nkind: profile\ngroup: {devices: 2}\nlayers:\n"
+        "  - {name: a, flops: 1 GFLOP, parameters: 40 MB, replicated: 4 MB}\n"
+        "  - {name: b, forward: 1 ms, backward: 2 ms, update: 0 ms, parameters: 40 MB}\n"
+        "  - {name: c, flops: 1 GFLOP, parameters: 40 MB, replicated: 4 MB}\n");
+    const Outcome outcome = predicted(fmt::format(
+        "version: 1\nmodel: {{profile: {}}}\ncluster: {{devices: 1, device: {{peak: 1 TFLOP/s, "
+        "memory_bandwidth: 10 TB/s, link: 10 GB/s}}}}\nplan: {{stages: 1}}\nschedule: {{name: "
+        "1f1b, micro_batches: 2, bucket: 1 B}}\ntraining: {{zero_stage: {}}}\n",
+        profile, zero_stage));
+    const MemoryParts& peak = outcome.memory[0].peak;
+    CHECK(peak.gradients == Bytes{(2 * (36 + 2) + 40 + 2 * 4) * mb});
+    CHECK(peak.weights == (zero_stage == 3 ? peak.gradients : Bytes{120 * mb}));
+    // Of c, and of a with b: each device sends 2 MB. The weights of c, with which a forward ends
+    // and its backward begins, are gathered once, the others twice.
+    const int moved = 2 * (2 + (zero_stage == 3 ? 3 : 0));
+    CHECK(outcome.metrics.all_reduces == moved);
+    CHECK(outcome.metrics.all_reduce_bytes == Bytes{2 * mb} * moved);
+  }
+}
+
+TEST_CASE("one ring goes over the cards of all members of a group in a server") {
+  // Eight devices in servers of two, a card of 1 GB/s each: 7/8 of 40 MB over two cards, whichever
+  // of them are a group.
+  const auto gather = [](int group, int copies) {
+    const TemporaryFolder folder;
+    const std::string profile = folder.file(
+        "p.yaml", fmt::format("version: 1\nkind: profile\ngroup: {{devices: {}, "
+                              "devices_per_server: 2}}\nlayers:\n  - {{name: a, flops: 1 FLOP, "
+                              "parameters: 40 MB, replicated: 40 MB}}\n",
+                              group));
+    return predicted(fmt::format(
+        "version: 1\nmodel: {{profile: {}}}\ncluster: {{levels: [{{size: 1}}, {{size: {}, "
+        "bandwidth: 1 GB/s}}], device: {{peak: 1 TFLOP/s, "
+        "memory_bandwidth: 1 TB/s, link: 1 TB/s, network: 1 GB/s}}}}\nplan: {{stages: 1, "
+        "data_parallel: {}}}\nschedule: {{name: 1f1b, micro_batches: 1}}\n"
+        "training: {{zero_stage: 3}}\n",
+        profile, copies, copies));
+  };
+  for (const auto& [group, copies] : {std::pair(4, 2), std::pair(8, 1)}) {
+    CAPTURE(group);
+    const Outcome outcome = gather(group, copies);
+    // The weights and the gradients; the backward comes right behind the forward.
+    CHECK(outcome.iteration_time_s == doctest::Approx(2 * 17.5e-3).epsilon(0.01));
+  }
+}
+
 TEST_CASE("who cannot share gradients or weights is told why") {
   const auto problem = [](const std::string& text) {
     const auto outcome = predict_text(text);
@@ -194,6 +321,17 @@ TEST_CASE("who cannot share gradients or weights is told why") {
         "than the optimizer");
   CHECK(predicted(pipeline("name: 1f1b, micro_batches: 4", 3, "stages: 4")).pipeline.notes.back() ==
         "training.zero_stage is 3, but each stage is on one device: nothing is shared");
+  const TemporaryFolder folder;
+  const std::string timed = folder.file(
+      "p.yaml",
+      "version: 1\nkind: profile\ngroup: {devices: 2}\nlayers:\n"
+      "  - {name: a, forward: 1 ms, backward: 2 ms, parameters: 4 MB, replicated: 4 MB}\n");
+  CHECK(predicted("version: 1\nmodel: {profile: " + timed +
+                  "}\ncluster: {devices: 1}\nplan: {stages: 1}\nschedule: {name: 1f1b, "
+                  "micro_batches: 4}\ntraining: {zero_stage: 3}\n")
+            .pipeline.notes.back() ==
+        "training.zero_stage is 3, but layers that give their times or updates share no more than "
+        "the optimizer within their group, and there are no copies");
 }
 
 TEST_CASE("one copy tells what all of them do, whatever they share") {
@@ -239,6 +377,56 @@ TEST_CASE("one copy tells what all of them do, whatever they share") {
       if (devices > 1) break;  // stages differ
     }
   }
+}
+
+TEST_CASE("one copy tells what all of them do where groups share, too") {
+  Dice dice(11);
+  std::uint64_t together = 0;
+  for (std::uint64_t trial = 0; trial < trials(80); ++trial) {
+    const std::int64_t group = dice.roll(2, 4);
+    std::string layers;
+    for (int i = 0; i < 6; ++i) {
+      const std::int64_t replicated = dice.roll(0, 9000);
+      layers += fmt::format(
+          "  - {{name: l{}, flops: {} MFLOP, output: {} KiB, activation: {} KiB, parameters: {} "
+          "KiB, replicated: {} KiB}}\n",
+          i, dice.roll(1, 900), dice.roll(0, 90), dice.roll(1, 9000),
+          replicated + dice.roll(0, 1) * dice.roll(0, 9000), replicated);
+    }
+    const TemporaryFolder folder;
+    const std::string profile = folder.file(
+        "p.yaml",
+        fmt::format("version: 1\nkind: profile\ngroup: {{devices: {}{}}}\n"
+                    "layers:\n{}",
+                    group, dice.roll(0, 2) == 0 ? ", devices_per_server: 1" : "", layers));
+    const std::int64_t stages = dice.roll(1, 2);
+    const std::int64_t copies = dice.roll(2, 6);
+    const std::int64_t in_server = dice.roll(1, 4);
+    const std::string text = fmt::format(
+        "version: 1\nmodel: {{profile: {}}}\ncluster: {{levels: [{{size: {}, bandwidth: {} MB/s, "
+        "latency: {} us}}, {{size: {}, bandwidth: {} MB/s, latency: {} us, cards: each}}], device: "
+        "{{peak: 1 "
+        "TFLOP/s, memory_bandwidth: 100 GB/s, link: {} MB/s, network: {} MB/s}}}}\n"
+        "plan: {{stages: {}, data_parallel: {}}}\nschedule: {{name: 1f1b, micro_batches: {}, "
+        "bucket: {} KiB}}\ntraining: {{optimizer_state: 2, zero_stage: {}, gather: {}}}\n",
+        profile, in_server, dice.roll(9'000, 90'000), dice.roll(0, 5),
+        (stages * copies + in_server - 1) / in_server, dice.roll(500, 9'000), dice.roll(5, 20),
+        dice.roll(500, 90'000), dice.roll(500, 9'000), stages, copies, dice.roll(1, 3),
+        dice.roll(1, 9000), dice.roll(2, 3),
+        dice.roll(0, 1) == 0 ? "behind-update" : "with-forward");
+    CAPTURE(text);
+    const auto scenario = parse_scenario(text_source("s.yaml", text), {});
+    REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+    const auto all = predict(*scenario, Evaluation::events);
+    const auto one = predict(*scenario, Evaluation::fastest);
+    REQUIRE(all);
+    REQUIRE(one);
+    CHECK(all->trace == longest_path(all->graph));
+    CHECK(one->metrics.makespan == all->metrics.makespan);
+    CHECK(one->memory[0].peak.sum() == all->memory[0].peak.sum());
+    together += one->graph.stands_for > 1 ? 1 : 0;
+  }
+  CHECK(together > trials(80) / 4);
 }
 
 }  // namespace

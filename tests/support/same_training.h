@@ -34,4 +34,39 @@ void check_recomputation(const char* network, int devices, const std::string& sc
   }
 }
 
+/// Whatever buckets a backward is cut into, with one layer or several in each, the same.
+template <class Train>
+void check_buckets(const char* network, const Train& train) {
+  const std::string copies = "plan: {stages: 2, data_parallel: 2}\n";
+  struct Case {
+    int devices;
+    std::string schedule;
+    std::string more;
+  };
+  const Case cases[] = {
+      {2, "name: gpipe, micro_batches: 2", "plan: {stages: 1, data_parallel: 2}\n"},
+      {4, "name: 1f1b, micro_batches: 3, mini_batches: 2", copies},
+      {4, "name: 1f1b, micro_batches: 3, recompute: full", copies},
+      {4, "name: 1f1b, micro_batches: 3, recompute: layers", copies},
+      {4, "name: zb-h1, micro_batches: 4", copies + "training: {optimizer_state: 2}\n"},
+      {3, "name: 1f1b, micro_batches: 4, transfers: blocking",
+       "plan: {stages: 2, replicas: [2, 1]}\ntraining: {zero_stage: 1}\n"},
+      {2, "name: chimera, micro_batches: 4", ""}};
+  for (const Case& one : cases) {
+    CAPTURE(network);
+    CAPTURE(one.schedule);
+    const auto of = [&](const std::string& bucket) {
+      return train(network_scenario(
+          network, on_devices(one.devices, one.schedule + ", bucket: " + bucket, one.more)));
+    };
+    const auto whole = of("1 GB");
+    for (const std::string bucket : {"1 KiB", "2 KiB"}) {
+      CAPTURE(bucket);
+      const auto cut = of(bucket);
+      CHECK(bit_equal(whole.parameters, cut.parameters));
+      CHECK(whole.losses == cut.losses);
+    }
+  }
+}
+
 }  // namespace plumbline::test
