@@ -40,8 +40,9 @@ GroupText text_of(ResultGroup group) {
           "part"};
     case ResultGroup::examples:
       return {"The examples as they are", "`examples/*.yaml` as they are, on `synthetic`",
-              "Every scenario of `examples/` without a change, on `synthetic`. Their order says "
-              "nothing: they are different models.",
+              "Every scenario of `examples/` without a change, on `synthetic`, but for "
+              "`layouts.yaml`, whose iteration takes most of a minute.\nTheir order says nothing: "
+              "they are different models.",
               "part"};
     case ResultGroup::networks:
       return {"Networks trained on CPU cores", "networks, on `cpu`",
