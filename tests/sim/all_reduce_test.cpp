@@ -125,19 +125,22 @@ TEST_CASE("a bucket is on its way while the backward of the layers before goes o
     return measure(*graph, trace, {});
   };
   // Each half takes 4 ms on its ring. The first one's begins after 2 of the 6 ms.
-  const Metrics halves = run({{.backward = milliseconds(2), .reduced = {4'000'000}},
-                              {.backward = milliseconds(4), .reduced = {4'000'000}}});
+  const Metrics halves =
+      run({{.backward = milliseconds(2), .gradients = {4'000'000}, .reduced = {4'000'000}},
+           {.backward = milliseconds(4), .gradients = {4'000'000}, .reduced = {4'000'000}}});
   CHECK(halves.makespan == milliseconds(2 * 9 + 4));
   CHECK(halves.devices[0].idle_by_cause.all_reduce == milliseconds(4));
   CHECK(halves.operations == 8);
   CHECK(halves.all_reduces == 2);
   // The second half waits for the first one's end: after 18 - 1 + 4 ms.
-  const Metrics late = run({{.backward = milliseconds(5), .reduced = {4'000'000}},
-                            {.backward = milliseconds(1), .reduced = {4'000'000}}});
+  const Metrics late =
+      run({{.backward = milliseconds(5), .gradients = {4'000'000}, .reduced = {4'000'000}},
+           {.backward = milliseconds(1), .gradients = {4'000'000}, .reduced = {4'000'000}}});
   CHECK(late.makespan == milliseconds(17 + 4 + 4));
   // What makes no gradients needs no ring.
-  const Metrics bare = run({{.backward = milliseconds(2), .reduced = {8'000'000}},
-                            {.backward = milliseconds(4), .reduced = {0}}});
+  const Metrics bare =
+      run({{.backward = milliseconds(2), .gradients = {8'000'000}, .reduced = {8'000'000}},
+           {.backward = milliseconds(4), .gradients = {0}, .reduced = {0}}});
   CHECK(bare.makespan == milliseconds(18 - 4 + 8));
 }
 

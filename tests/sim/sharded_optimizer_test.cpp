@@ -125,8 +125,9 @@ TEST_CASE("each bucket is scattered as soon as it is made, the weights are gathe
   t.options.copies = 2;
   t.options.sharded = Sharded::optimizer;
   StageCosts costs = costs_of(t);
-  costs.stages.front().buckets = {{.backward = milliseconds(2), .reduced = {4'000'000}},
-                                  {.backward = milliseconds(4), .reduced = {4'000'000}}};
+  costs.stages.front().buckets = {
+      {.backward = milliseconds(2), .gradients = {4'000'000}, .reduced = {4'000'000}},
+      {.backward = milliseconds(4), .gradients = {4'000'000}, .reduced = {4'000'000}}};
   const auto graph =
       lower(schedule_of(t), costs, {DeviceId{0}}, flat_cluster(2, t.link), t.options, {});
   REQUIRE(graph);
