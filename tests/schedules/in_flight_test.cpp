@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tests/support/builders.h"
+#include "tests/support/close_to.h"
 
 namespace plumbline::test {
 namespace {
@@ -69,7 +70,7 @@ TEST_CASE("replicas of a stage have micro-batches of their own") {
 TEST_CASE("what fewer in flight save grows with the neighbours at work") {
   const auto is = [](const std::vector<double>& factors, const std::vector<double>& wanted) {
     REQUIRE(factors.size() == wanted.size());
-    for (std::size_t k = 0; k < wanted.size(); ++k) CHECK(factors[k] == doctest::Approx(wanted[k]));
+    for (std::size_t k = 0; k < wanted.size(); ++k) CHECK(factors[k] == close_to(wanted[k]));
   };
   const KindFactors slowdown = {{"a", {0.5, 0.75, 1}}, {"b", {0.9, 1, 1}}};
   const KindFactors in_flight = {{"a", {0.8, 0.9, 0.95, 1}}, {"c", {0.7, 0.8, 0.9, 1}}};

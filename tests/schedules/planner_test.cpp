@@ -17,6 +17,7 @@
 #include "schedules/published_planner.h"
 #include "schedules/stage_costs.h"
 #include "tests/support/builders.h"
+#include "tests/support/close_to.h"
 
 namespace plumbline {
 namespace {
@@ -257,7 +258,7 @@ void check_against_brute_force(const PlannerInput& input) {
   REQUIRE(plans);
   const PlanCandidate& found = plans->best[0];
   CAPTURE(found.config());
-  CHECK(found.period_s * 1e9 == doctest::Approx(best.period_ns).epsilon(1e-10));
+  CHECK(found.period_s * 1e9 == test::close_to(best.period_ns, 1e-10));
   CHECK(found.devices_used() == best.devices);
   CHECK(found.stages.size() == best.stages);
   CHECK(found.traffic.count == best.traffic);
@@ -465,7 +466,7 @@ TEST_CASE("the published plan is the least of the recurrence on chains, flat and
     if (least == kNever) continue;  // straight, and more machines than states
     const auto plans = plan(input);
     REQUIRE(plans);
-    CHECK(plans->best[0].period_s == doctest::Approx(least).epsilon(1e-10));
+    CHECK(plans->best[0].period_s == test::close_to(least, 1e-10));
     check_sound(input, plans->best[0]);
   }
 }
@@ -509,7 +510,7 @@ TEST_CASE("the published plan is the least over all cuts of a graph with one sou
     const auto plans = plan(input);
     REQUIRE(plans);
     CHECK(plans->best[0].period_s ==
-          doctest::Approx(least((1U << model.graph.size()) - 1, 3)).epsilon(1e-10));
+          test::close_to(least((1U << model.graph.size()) - 1, 3)).epsilon(1e-10));
     check_sound(input, plans->best[0]);
   }
 }
@@ -524,7 +525,7 @@ TEST_CASE("two equal layers on two devices: a pipeline where gradients are heavy
   auto plans = plan({.graph = model.graph, .costs = model.costs, .cluster = cluster});
   REQUIRE(plans);
   CHECK(plans->best[0].config() == "2");
-  CHECK(plans->best[0].period_s == doctest::Approx(30e-6));
+  CHECK(plans->best[0].period_s == test::close_to(30e-6));
   // 200 kB of parameters in all: the ring takes 2 (2 - 1) / 2 x 200 us, once in two micro-batches.
   Small heavy;
   heavy.add(10'000, 20'000, 1'000, 100'000);
@@ -533,13 +534,13 @@ TEST_CASE("two equal layers on two devices: a pipeline where gradients are heavy
   plans = plan({.graph = heavy.graph, .costs = heavy.costs, .cluster = cluster});
   REQUIRE(plans);
   CHECK(plans->best[0].config() == "1-1");
-  CHECK(plans->best[0].period_s == doctest::Approx(30e-6));
+  CHECK(plans->best[0].period_s == test::close_to(30e-6));
   CHECK(plans->best[0].traffic == Bytes{2'000});
   CHECK(to_text(plans->best[0].bottleneck) == "compute of stage 0");
   CHECK(plans->best[0].stages[0].warm_up == 1);
-  CHECK(plans->one_device_s == doctest::Approx(60e-6));
+  CHECK(plans->one_device_s == test::close_to(60e-6));
   // Data parallelism waits for its ring: (20 + max(40, 200)) / 2.
-  CHECK(plans->data_parallel.period_s == doctest::Approx(110e-6));
+  CHECK(plans->data_parallel.period_s == test::close_to(110e-6));
   // A link of 10 MB/s takes 100 us for 1 kB: then one device is best.
   cluster.levels[0].link.bandwidth = BytesPerSecond{10'000'000};
   plans = plan({.graph = heavy.graph, .costs = heavy.costs, .cluster = cluster});
@@ -580,7 +581,7 @@ TEST_CASE("a server's card carries outputs, gradients and ring together") {
                                              .entering = {}}};
   const FormulaTime time = formula_time(cluster, stages, {}, true);
   // Server 0 sends 2/3 of the outputs, and the ring: 2 x 2/3 x 3 kB in 3 micro-batches.
-  CHECK(time.period_ns == doctest::Approx(2000.0 / 3 + 4000.0 / 3));
+  CHECK(time.period_ns == test::close_to(2000.0 / 3 + 4000.0 / 3));
   CHECK(time.bottleneck.kind == BottleneckKind::all_reduce);
   REQUIRE(time.bottleneck.card);
   CHECK(*time.bottleneck.card == Card{1, 0, true});

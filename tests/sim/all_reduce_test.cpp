@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "tests/support/builders.h"
+#include "tests/support/close_to.h"
 
 namespace plumbline::test {
 namespace {
@@ -204,8 +205,8 @@ TEST_CASE("with free links and lag 1 replicated stages run at their bottleneck")
     const Metrics metrics = metrics_of(t);
     CAPTURE(c.replicas.size());
     CAPTURE(c.replicas.front());
-    CHECK(metrics.steady->bottleneck_s == doctest::Approx(bottleneck));
-    CHECK(metrics.steady->period_s == doctest::Approx(bottleneck).epsilon(0.01));
+    CHECK(metrics.steady->bottleneck_s == close_to(bottleneck));
+    CHECK(metrics.steady->period_s == close_to(bottleneck, 0.01));
     CHECK(metrics.steady->period_s >= bottleneck * (1 - 1e-9));
   }
 }
@@ -220,8 +221,8 @@ TEST_CASE("the published warm-up holds 1-2-1 back, and the report says so") {
   t.replicas = {1, 2, 1};
   t.micro_batches = 60;
   const Metrics metrics = metrics_of(t);
-  CHECK(metrics.steady->period_s == doctest::Approx(0.045));
-  CHECK(metrics.steady->bottleneck_s == doctest::Approx(0.030));
+  CHECK(metrics.steady->period_s == close_to(0.045));
+  CHECK(metrics.steady->bottleneck_s == close_to(0.030));
   CHECK(metrics.steady->warm_up_limited);
 }
 
@@ -233,10 +234,10 @@ TEST_CASE("lag 0 makes replicas wait for each other, lag 1 hides the ring") {
   t.link.bandwidth = BytesPerSecond{1'000'000'000};  // the ring takes 1 ms
   t.micro_batches = 40;
   t.options.updates.lag = 1;
-  CHECK(metrics_of(t).steady->period_s == doctest::Approx(0.0015));
+  CHECK(metrics_of(t).steady->period_s == close_to(0.0015));
   t.options.updates.lag = 0;
   const Metrics metrics = metrics_of(t);
-  CHECK(metrics.steady->period_s == doctest::Approx(0.002));
+  CHECK(metrics.steady->period_s == close_to(0.002));
   // Every device waits 1 ms for each of the 20 rounds but the last, whose update is its own last
   // activity and takes no time.
   CHECK(metrics.devices[0].idle_by_cause.all_reduce == milliseconds(20));

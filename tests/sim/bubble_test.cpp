@@ -3,6 +3,7 @@
 #include "sim/bubble.h"
 
 #include "tests/support/builders.h"
+#include "tests/support/close_to.h"
 
 namespace plumbline::test {
 namespace {
@@ -16,9 +17,9 @@ TEST_CASE(
   const auto answers = compare_bubbles(question);
   REQUIRE(answers.size() == 5);
   for (const std::size_t i : {1U, 2U, 3U}) {
-    CHECK(answers[i].bubble_overhead == doctest::Approx(3.0 / 16));
-    CHECK(answers[i].bubble_fraction == doctest::Approx(3.0 / 19));
-    CHECK(answers[i].formula->bubble_fraction == doctest::Approx(3.0 / 19));
+    CHECK(answers[i].bubble_overhead == close_to(3.0 / 16));
+    CHECK(answers[i].bubble_fraction == close_to(3.0 / 19));
+    CHECK(answers[i].formula->bubble_fraction == close_to(3.0 / 19));
   }
   const std::string text = to_text(question, answers);
   for (const char* part : {"3/16  18.75 %", "3/19  15.79 %", "16/19  84.21 %"}) {

@@ -17,6 +17,7 @@
 #include "sim/planning.h"
 #include "sim/predict.h"
 #include "tests/support/builders.h"
+#include "tests/support/close_to.h"
 
 namespace plumbline::test {
 namespace {
@@ -191,7 +192,7 @@ TEST_CASE("schedules with chunks take what their closed forms say, where these h
         ++held[std::string(rule.name)];
         CHECK(prediction->metrics.makespan == prediction->formula->makespan);
         CHECK(prediction->metrics.bubble_fraction() ==
-              doctest::Approx(prediction->formula->bubble_fraction));
+              close_to(prediction->formula->bubble_fraction));
       }
     }
   }

@@ -1,6 +1,7 @@
 // Closed forms that hold to the tick over all small shapes.
 // SPDX-License-Identifier: MIT
 #include "tests/support/builders.h"
+#include "tests/support/close_to.h"
 #include "tests/support/trials.h"
 
 namespace plumbline::test {
@@ -181,8 +182,8 @@ TEST_CASE("closed_form answers exactly where it claims to hold") {
     const Trace trace = simulate(graph);
     CHECK(makespan(graph, trace) == form->makespan);
     const Metrics metrics = measure(graph, trace, steady_window(replicas_of(t)));
-    CHECK(metrics.bubble_fraction() == doctest::Approx(form->bubble_fraction).epsilon(1e-12));
-    CHECK(metrics.bubble_overhead() == doctest::Approx(form->bubble_overhead).epsilon(1e-12));
+    CHECK(metrics.bubble_fraction() == close_to(form->bubble_fraction, 1e-12));
+    CHECK(metrics.bubble_overhead() == close_to(form->bubble_overhead, 1e-12));
   }
   CHECK(answered > trials(1000));
 }
@@ -228,7 +229,7 @@ TEST_CASE("the published bubble of 1F1B with 8 stages and 24 micro-batches is 0.
   t.link.latency = std::chrono::microseconds(601);
   const OpGraph graph = graph_of(t);
   const Metrics metrics = measure(graph, simulate(graph), {});
-  CHECK(metrics.bubble_fraction() == doctest::Approx(0.2431).epsilon(0.0002));
+  CHECK(metrics.bubble_fraction() == close_to(0.2431, 0.0002));
 }
 
 TEST_CASE("PipeDream without replicas runs at the pace of its slowest stage") {

@@ -6,6 +6,7 @@
 
 #include "sim/report.h"
 #include "tests/support/builders.h"
+#include "tests/support/close_to.h"
 #include "tests/support/examples.h"
 
 namespace plumbline::test {
@@ -22,7 +23,7 @@ TEST_CASE("what an iteration is for a device adds up to the iteration time") {
     const ComparedRun run = compared(outcome_of(name), name);
     double sum = run.busy_s;
     for (const double idle : run.idle_s) sum += idle;
-    CHECK(sum == doctest::Approx(run.iteration_time_s));
+    CHECK(sum == close_to(run.iteration_time_s));
   }
 }
 
@@ -40,9 +41,9 @@ TEST_CASE("a run read back from its JSON is the run") {
     CHECK(read->throughput_samples_per_s == run.throughput_samples_per_s);
     CHECK(read->model_flops_utilization == run.model_flops_utilization);
     CHECK(read->bubble_fraction == run.bubble_fraction);
-    CHECK(read->busy_s == doctest::Approx(run.busy_s));
+    CHECK(read->busy_s == close_to(run.busy_s));
     for (std::size_t cause = 0; cause < kIdleCauseCount; ++cause)
-      CHECK(read->idle_s[cause] == doctest::Approx(run.idle_s[cause]));
+      CHECK(read->idle_s[cause] == close_to(run.idle_s[cause]));
     REQUIRE(read->devices.size() == run.devices.size());
     CHECK(read->peak_memory_bytes() == run.peak_memory_bytes());
     CHECK(read->devices.back().stages == run.devices.back().stages);
@@ -96,7 +97,7 @@ TEST_CASE("runs of other sizes are compared for as many samples") {
   // Twice the samples in an iteration, at the same cost each: only fill and drain are spread out.
   const ComparedRun few = compared(outcome_of("for-real", {"schedule.micro_batches=4"}), "4");
   const ComparedRun many = compared(outcome_of("for-real", {"schedule.micro_batches=8"}), "8");
-  CHECK(few.samples() == doctest::Approx(4));
+  CHECK(few.samples() == close_to(4));
   CHECK(verdict({few, many})
             .starts_with("8 is 1.27x faster than 4 (33 ms instead of 42 ms for as many samples), "
                          "because on average a "

@@ -5,6 +5,7 @@
 #include "sim/predict.h"
 #include "sim/scenario_text.h"
 #include "tests/support/builders.h"
+#include "tests/support/close_to.h"
 
 namespace plumbline {
 namespace {
@@ -31,33 +32,33 @@ const std::string kDevice =
 TEST_CASE("times follow from the device, and are told as estimated") {
   // 1 TFLOP at half of 100 TFLOP/s: 20 ms for each of F, I and W of two layers.
   const Outcome outcome = outcome_of(kDevice);
-  CHECK(outcome.iteration_time_s == doctest::Approx(0.12));
+  CHECK(outcome.iteration_time_s == test::close_to(0.12));
   REQUIRE(outcome.pipeline.estimated.size() == 1);
   CHECK(outcome.pipeline.estimated[0] ==
         "layer times: from FLOPs and bytes, by a roofline of the given device: 50 % of 100 TFLOP/s "
         "and of 1000 GB/s");
   CHECK(outcome.memory_limit == Bytes{std::int64_t{3} << 30});
   CHECK(outcome_of(kDevice, "", {"cluster.device.efficiency=1"}).iteration_time_s ==
-        doctest::Approx(0.06));
+        test::close_to(0.06));
   CHECK(outcome_of(kDevice, "", {"cluster.memory=5 GiB"}).memory_limit ==
         Bytes{std::int64_t{5} << 30});
 }
 
 TEST_CASE("micro-batches of another size scale what was estimated, and both are told") {
   const Outcome outcome = outcome_of(kDevice, "", {"training.micro_batch_size=2"});
-  CHECK(outcome.iteration_time_s == doctest::Approx(0.24));
+  CHECK(outcome.iteration_time_s == test::close_to(0.24));
   CHECK(outcome.pipeline.estimated[0].ends_with(
       "; layer costs: scaled linearly to micro-batches of 2 from a batch of 1"));
 }
 
 TEST_CASE("the device's own links are taken where they are asked for") {
   // 1 GB each way at 1 GB/s.
-  CHECK(outcome_of(kDevice + ", link: device").iteration_time_s == doctest::Approx(2.12));
+  CHECK(outcome_of(kDevice + ", link: device").iteration_time_s == test::close_to(2.12));
 }
 
 TEST_CASE("given times win over FLOPs, and nothing is estimated") {
   const Outcome outcome = outcome_of(kDevice, ", forward: 1 ms, backward: 2 ms");
-  CHECK(outcome.iteration_time_s == doctest::Approx(0.006));
+  CHECK(outcome.iteration_time_s == test::close_to(0.006));
   CHECK(outcome.pipeline.estimated.empty());
 }
 
@@ -66,9 +67,9 @@ TEST_CASE("the peak of a preset is that of the model's number format") {
     return outcome_of("devices: 2, device: h100-sxm", "", {"model.dtype=" + dtype})
         .iteration_time_s;
   };
-  CHECK(time_of("fp16") == doctest::Approx(6 / (0.5 * 989.5)));
-  CHECK(time_of("fp32") == doctest::Approx(6 / (0.5 * 67)));
-  CHECK(time_of("fp8") == doctest::Approx(6 / (0.5 * 1979)));
+  CHECK(time_of("fp16") == test::close_to(6 / (0.5 * 989.5)));
+  CHECK(time_of("fp32") == test::close_to(6 / (0.5 * 67)));
+  CHECK(time_of("fp8") == test::close_to(6 / (0.5 * 1979)));
 }
 
 TEST_CASE("a key of a device that stands there by its name goes beside the name") {
@@ -76,12 +77,12 @@ TEST_CASE("a key of a device that stands there by its name goes beside the name"
     return outcome_of("devices: 2, device: h100-sxm", "", overrides).iteration_time_s;
   };
   const double of_preset = 6 / (0.5 * 989.5);
-  CHECK(time_of({"cluster.device.efficiency=0.25"}) == doctest::Approx(2 * of_preset));
+  CHECK(time_of({"cluster.device.efficiency=0.25"}) == test::close_to(2 * of_preset));
   CHECK(time_of({"cluster.device.efficiency=0.25", "cluster.device.peak=1979 TFLOP/s"}) ==
-        doctest::Approx(of_preset));
-  CHECK(time_of({"cluster.device.preset=a100-sxm-80gb"}) == doctest::Approx(6 / (0.5 * 312)));
+        test::close_to(of_preset));
+  CHECK(time_of({"cluster.device.preset=a100-sxm-80gb"}) == test::close_to(6 / (0.5 * 312)));
   CHECK(time_of({"cluster.device=a100-sxm-80gb", "cluster.device.efficiency=1"}) ==
-        doctest::Approx(6 / 312.0));
+        test::close_to(6 / 312.0));
   // The same for the points of a sweep.
   const auto text = ScenarioText::parse(test::text_source(
       "s.yaml",

@@ -8,6 +8,7 @@
 
 #include "sim/predict.h"
 #include "tests/support/builders.h"
+#include "tests/support/close_to.h"
 #include "tests/support/trials.h"
 
 namespace plumbline::test {
@@ -85,8 +86,7 @@ TEST_CASE("what a lever gains is the finite difference, up to where the next pat
           return time_of(shorter);
         };
         // One nanosecond less.
-        CHECK(outcome.iteration_time_s - time_with(1) ==
-              doctest::Approx(lever.derivative * 1e-9).epsilon(1e-3));
+        CHECK(outcome.iteration_time_s - time_with(1) == close_to(lever.derivative * 1e-9, 1e-3));
         if (!lever.until) continue;
         const auto limit =
             static_cast<std::int64_t>(*lever.until * static_cast<double>(lever.now.count()));
@@ -117,14 +117,14 @@ TEST_CASE("the levers of a link are its latency and the time of its bytes") {
     // Naive: each micro-batch goes up and down alone, so that all its transfers are in a row.
     const Lever& latency = find(found, LeverKind::latency, 0, 1);
     CHECK(latency.now == std::chrono::microseconds(50));
-    CHECK(latency.derivative == doctest::Approx(3));
-    CHECK(latency.gain_s == doctest::Approx(150e-6));
+    CHECK(latency.derivative == close_to(3));
+    CHECK(latency.gain_s == close_to(150e-6));
     CHECK(*latency.until == 1);
     const Lever& bandwidth = find(found, LeverKind::bandwidth, 1, 0);
     CHECK(bandwidth.now == std::chrono::microseconds(100));
-    CHECK(bandwidth.gain_s == doctest::Approx(300e-6));
+    CHECK(bandwidth.gain_s == close_to(300e-6));
     const double doubled = predicted(text, {"cluster.link.bandwidth=20 GB/s"}).iteration_time_s;
-    CHECK(outcome.iteration_time_s - doubled == doctest::Approx(0.5 * 2 * 300e-6));
+    CHECK(outcome.iteration_time_s - doubled == close_to(0.5 * 2 * 300e-6));
   }
 }
 
@@ -135,9 +135,9 @@ TEST_CASE("naive with equal stages: every op is on the one path, down to nothing
   const Levers found = levers(outcome);
   CHECK(found.all.size() == 8);
   for (const Lever& lever : found.all) {
-    CHECK(lever.derivative == doctest::Approx(lever.every ? 12 : 4));
+    CHECK(lever.derivative == close_to(lever.every ? 12 : 4));
     CHECK(*lever.until == 1);
-    CHECK(*lever.least_s == doctest::Approx(outcome.iteration_time_s - lever.gain_s));
+    CHECK(*lever.least_s == close_to(outcome.iteration_time_s - lever.gain_s));
   }
 }
 
@@ -148,13 +148,13 @@ TEST_CASE("the slowest stage of 1F1B holds the run with all its ops, the first w
       "    - {name: b, forward: 3 ms, backward: 6 ms}\n"
       "    - {name: c, forward: 500 us, backward: 1 ms}\n"
       "cluster: {devices: 3}\nschedule: {name: 1f1b, micro_batches: 8}\n");
-  CHECK(outcome.iteration_time_s == doctest::Approx(0.001 + 8 * 0.009 + 0.002));
+  CHECK(outcome.iteration_time_s == close_to(0.001 + 8 * 0.009 + 0.002));
   const Levers found = levers(outcome);
-  CHECK(find(found, LeverKind::forward, 0).derivative == doctest::Approx(1));
-  CHECK(find(found, LeverKind::backward, 0).derivative == doctest::Approx(1));
+  CHECK(find(found, LeverKind::forward, 0).derivative == close_to(1));
+  CHECK(find(found, LeverKind::backward, 0).derivative == close_to(1));
   CHECK(find(found, LeverKind::forward, 2).gain_s == 0);  // hidden behind the next F of b
-  CHECK(find(found, LeverKind::forward, 1).derivative == doctest::Approx(8));
-  CHECK(find(found, LeverKind::backward, 1).derivative == doctest::Approx(8));
+  CHECK(find(found, LeverKind::forward, 1).derivative == close_to(8));
+  CHECK(find(found, LeverKind::backward, 1).derivative == close_to(8));
   CHECK(found.all[0].every);
   CHECK(found.all[1].kind == LeverKind::backward);
   CHECK(found.all[1].stage.value == 1);
@@ -167,13 +167,13 @@ TEST_CASE("an asynchronous run gains by what bounds its period") {
       "    - {name: b, forward: 2 ms, backward: 3 ms}\n"
       "cluster: {devices: 2}\nschedule: {name: pipedream, micro_batches: 30}\n";
   const Outcome outcome = predicted(text);
-  CHECK(outcome.iteration_time_s == doctest::Approx(30 * 5e-3));
+  CHECK(outcome.iteration_time_s == close_to(30 * 5e-3));
   const Levers found = levers(outcome);
-  CHECK(find(found, LeverKind::forward, 1).derivative == doctest::Approx(30));
-  CHECK(find(found, LeverKind::backward, 1).derivative == doctest::Approx(30));
-  CHECK(find(found, LeverKind::backward, 0).gain_s == doctest::Approx(0));
+  CHECK(find(found, LeverKind::forward, 1).derivative == close_to(30));
+  CHECK(find(found, LeverKind::backward, 1).derivative == close_to(30));
+  CHECK(find(found, LeverKind::backward, 0).gain_s == close_to(0));
   // Stage a takes over at 3 ms a micro-batch: F of b may shrink to nothing first.
-  CHECK(*find(found, LeverKind::forward, 1).least_s == doctest::Approx(30 * 3e-3));
+  CHECK(*find(found, LeverKind::forward, 1).least_s == close_to(30 * 3e-3));
 }
 
 TEST_CASE("buckets of a data-parallel backward are one lever") {
@@ -186,7 +186,7 @@ TEST_CASE("buckets of a data-parallel backward are one lever") {
   const Levers found = levers(outcome);
   const Lever& backward = find(found, LeverKind::backward, 0);
   CHECK(backward.now == std::chrono::milliseconds(5));
-  CHECK(backward.derivative == doctest::Approx(2));
+  CHECK(backward.derivative == close_to(2));
 }
 
 TEST_CASE("on shared cards the changes are those of a simulation") {
@@ -196,7 +196,7 @@ TEST_CASE("on shared cards the changes are those of a simulation") {
       "schedule: {name: naive, micro_batches: 2}\nplan: {data_parallel: 2, stages: 2}\n";
   const Levers found = levers(predicted(text));
   CHECK(!found.exact);
-  CHECK(find(found, LeverKind::forward, 0).derivative == doctest::Approx(2));
+  CHECK(find(found, LeverKind::forward, 0).derivative == close_to(2));
   CHECK(!find(found, LeverKind::forward, 0).until);
 }
 
@@ -219,7 +219,7 @@ TEST_CASE("however long an iteration takes, a path holds as many ops of all stag
         REQUIRE(found.exact);
         for (const Lever& lever : found.all) {
           if (lever.kind == LeverKind::backward && lever.every)
-            CHECK(lever.derivative == doctest::Approx(m + 3).epsilon(m == 400 ? 1e-2 : 1e-3));
+            CHECK(lever.derivative == close_to(m + 3, m == 400 ? 1e-2 : 1e-3));
         }
       }
     }
@@ -251,7 +251,7 @@ TEST_CASE("in a long run, too, it is known how far a lever goes") {
       return outcome.iteration_time_s - predicted(shorter.text()).iteration_time_s;
     };
     const double there = *lever.until;
-    CHECK(scaled(there) == doctest::Approx(there * lever.gain_s).epsilon(1e-6));
+    CHECK(scaled(there) == close_to(there * lever.gain_s, 1e-6));
     if (there < 0.97) CHECK(scaled(there + 0.02) < (there + 0.02) * lever.gain_s * (1 - 1e-5));
   }
 }

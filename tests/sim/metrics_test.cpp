@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/builders.h"
+#include "tests/support/close_to.h"
 
 namespace plumbline {
 namespace {
@@ -30,8 +31,8 @@ TEST_CASE("1F1B, 4 stages, 8 micro-batches, F 1 and B 2: the numbers of the cont
   CHECK(m.devices[3].idle_by_cause.fill == nanoseconds(3'000'000));
   CHECK(m.devices[3].idle_by_cause.drain == nanoseconds(6'000'000));
   CHECK(m.devices[3].span == nanoseconds(24'000'000));
-  CHECK(m.bubble_fraction() == doctest::Approx(3.0 / 11.0));
-  CHECK(m.bubble_overhead() == doctest::Approx(3.0 / 8.0));
+  CHECK(m.bubble_fraction() == test::close_to(3.0 / 11.0));
+  CHECK(m.bubble_overhead() == test::close_to(3.0 / 8.0));
 }
 
 TEST_CASE("a gap is dependency until the producer ends and transfer until the data is there") {
@@ -47,7 +48,7 @@ TEST_CASE("a gap is dependency until the producer ends and transfer until the da
   CHECK(m.devices[1].idle_by_cause.fill == nanoseconds(15));
   CHECK(m.devices[1].idle_by_cause.drain == nanoseconds(25));
   CHECK(m.exposed == nanoseconds(5));
-  CHECK(m.communication_stall_fraction() == doctest::Approx(5.0 / 140.0));
+  CHECK(m.communication_stall_fraction() == test::close_to(5.0 / 140.0));
 }
 
 TEST_CASE("updates and overhead per iteration are told apart") {

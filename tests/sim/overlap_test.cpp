@@ -7,6 +7,7 @@
 #include "sim/explain_report.h"
 #include "sim/predict.h"
 #include "tests/support/builders.h"
+#include "tests/support/close_to.h"
 #include "tests/support/trials.h"
 
 namespace plumbline::test {
@@ -160,7 +161,7 @@ TEST_CASE("an op in parts varies, and is told, as the whole") {
   REQUIRE(parts.uncertainty);
   // The draws hang on the number of the node, so that the spreads are alike, not the runs.
   CHECK(parts.uncertainty->iteration_time_s(0.5) ==
-        doctest::Approx(whole.uncertainty->iteration_time_s(0.5)).epsilon(0.05));
+        close_to(whole.uncertainty->iteration_time_s(0.5), 0.05));
   const auto width = [](const Outcome& outcome) {
     return outcome.uncertainty->iteration_time_s(0.95) /
            outcome.uncertainty->iteration_time_s(0.05);

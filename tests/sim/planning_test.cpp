@@ -12,6 +12,7 @@
 #include "sim/predict.h"
 #include "sim/report.h"
 #include "tests/support/builders.h"
+#include "tests/support/close_to.h"
 #include "tests/support/trials.h"
 
 namespace plumbline::test {
@@ -64,7 +65,7 @@ void check_plans(const std::string& text, double beats_formula, Seen& seen) {
       const FlushShares& flush = *plan.candidate.flush;
       CHECK((flush.work_s + flush.flush_s + flush.all_reduce_s + flush.update_s) /
                 choice.micro_batches ==
-            doctest::Approx(plan.candidate.period_s));
+            close_to(plan.candidate.period_s));
     }
     const auto prediction = predict(with_plan(*scenario, plan.candidate));
     REQUIRE(prediction);
@@ -378,7 +379,7 @@ TEST_CASE("a settled scenario runs the winner, and a written plan is read as the
   CHECK(!settled->plan.is_planned());
   const auto prediction = predict(*settled);
   REQUIRE(prediction);
-  CHECK(prediction->metrics.steady->period_s == doctest::Approx(planning->winner().time_s));
+  CHECK(prediction->metrics.steady->period_s == close_to(planning->winner().time_s));
   CHECK(plan_yaml(*scenario, *planning) ==
         "# A plan for 'a planned partition on two servers', written by plumbline plan.\n"
         "stages: 2\npartition: [3, 2]\nreplicas: [7, 1]\n"

@@ -6,6 +6,7 @@
 
 #include "sim/report.h"
 #include "tests/support/builders.h"
+#include "tests/support/close_to.h"
 #include "tests/support/temporary_folder.h"
 
 namespace plumbline {
@@ -22,7 +23,7 @@ Outcome predict_example(const std::vector<std::string>& overrides) {
 TEST_CASE("the example of the contract: 33 ms, 7757.6 samples a second, 3/11 of bubble") {
   const Outcome p = predict_example({});
   CHECK(p.metrics.makespan == std::chrono::milliseconds(33));
-  CHECK(*p.throughput_samples_per_s == doctest::Approx(7757.6).epsilon(1e-5));
+  CHECK(*p.throughput_samples_per_s == test::close_to(7757.6, 1e-5));
   REQUIRE(p.formula);
   CHECK(p.formula->text == "(p-1)/(m+p-1)");
   const std::string json = to_json(p, "0");
@@ -57,7 +58,7 @@ TEST_CASE("memory beyond the limit does not fit, and asynchronous runs report a 
   CHECK(predict_example({"cluster.memory=227 MiB"}).fits() == false);
   CHECK(!predict_example({"cluster.memory=null"}).fits());
   const Outcome p = predict_example({"schedule.name=pipedream"});
-  CHECK(p.iteration_time_s == doctest::Approx(8 * 0.003));
+  CHECK(p.iteration_time_s == test::close_to(8 * 0.003));
   for (std::uint32_t s = 0; s < 4; ++s) CHECK(p.pipeline.weights[s].kept == 4 - s);
 }
 
@@ -84,7 +85,7 @@ TEST_CASE("updates take longer where they leave the old weights: with several ve
   CHECK(stashed.pipeline.weights[0].kept == 2);
   CHECK(update_of(stashed, 0) == update + more);
   CHECK(update_of(stashed, 1) == update);  // the last stage keeps one
-  CHECK(stashed.iteration_time_s == doctest::Approx(8 * 0.0045));
+  CHECK(stashed.iteration_time_s == test::close_to(8 * 0.0045));
   CHECK(update_of(run("none", "4194304000 B/s"), 0) == update);
   CHECK(update_of(run("vertical-sync", "4194304000 B/s"), 1) == update + more);
   CHECK(update_of(run("two", "4194304000 B/s"), 1) == update + more);

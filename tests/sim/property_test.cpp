@@ -8,6 +8,7 @@
 #include "sim/report.h"
 #include "sim/sweep.h"
 #include "tests/support/builders.h"
+#include "tests/support/close_to.h"
 #include "tests/support/trials.h"
 
 namespace plumbline::test {
@@ -213,7 +214,7 @@ void check_time(const Outcome& p) {
         std::ssize(p.pipeline.schedule.issue_order) * p.pipeline.mini_batches * p.pipeline.copies);
   if (p.formula && m.makespan.count() > 0) {
     CHECK(m.makespan == p.formula->makespan * p.mini_batches);
-    CHECK(m.bubble_fraction() == doctest::Approx(p.formula->bubble_fraction));
+    CHECK(m.bubble_fraction() == close_to(p.formula->bubble_fraction));
   }
   if (m.steady) {
     CHECK(m.steady->fill + m.steady->length + m.steady->drain == m.makespan);
@@ -274,11 +275,10 @@ void check_json(const Outcome& p) {
     busy += device["busy_s"].get<double>();
     idle += device["idle_s"].get<double>();
   }
-  CHECK(busy + idle == doctest::Approx(json["makespan_s"].get<double>() * p.graph.slots()));
+  CHECK(busy + idle == close_to(json["makespan_s"].get<double>() * p.graph.slots()));
   if (!json["throughput_samples_per_s"].is_null()) {
     CHECK(json["throughput_samples_per_s"].get<double>() * json["iteration_time_s"].get<double>() ==
-          doctest::Approx(static_cast<double>(p.micro_batch_size) * p.micro_batches *
-                          p.pipeline.copies));
+          close_to(static_cast<double>(p.micro_batch_size) * p.micro_batches * p.pipeline.copies));
   }
 }
 

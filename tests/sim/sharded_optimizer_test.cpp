@@ -3,6 +3,7 @@
 #include "sim/planning.h"
 #include "sim/predict.h"
 #include "tests/support/builders.h"
+#include "tests/support/close_to.h"
 #include "tests/support/temporary_folder.h"
 
 namespace plumbline::test {
@@ -264,9 +265,9 @@ TEST_CASE("of layers that say what their updates take, copies add up all gradien
   const std::string flops = "flops: 0.5 MFLOP, update: 0 ms";
   for (const char* stage : {"|training: {zero_stage: 0}\n", "|training: {zero_stage: 1}\n"}) {
     CAPTURE(stage);
-    CHECK(iteration_of(flops, stage) == doctest::Approx(ring + compute).epsilon(1e-3));
+    CHECK(iteration_of(flops, stage) == close_to(ring + compute, 1e-3));
     CHECK(iteration_of("forward: 1 us, backward: 2 us, update: 0 ms", stage) ==
-          doctest::Approx(ring + compute).epsilon(1e-3));
+          close_to(ring + compute, 1e-3));
   }
 }
 
@@ -279,7 +280,7 @@ TEST_CASE("neighbours slow updates of groups and copies down, sharded or not") {
     CHECK(iteration_of("kind: block, flops: 1 GFLOP", factors + stage) > 1.05 * alone);
     CHECK(iteration_of("kind: block, flops: 1 GFLOP",
                        "slowdown: {block: [1, 1, 1, 1], update: [1, 1, 1, 1]}\n" +
-                           std::string(stage)) == doctest::Approx(alone).epsilon(1e-6));
+                           std::string(stage)) == close_to(alone, 1e-6));
   }
 }
 
@@ -308,13 +309,11 @@ TEST_CASE("the planner knows that replicas share the optimizer state") {
   CHECK_FALSE(planned(1, 9999));
   // Data parallelism: three micro-batches a device before each step, of which nothing hides the
   // gather, 3/4 of 4 kB, and in which each device updates a quarter.
-  CHECK(least->plans.data_parallel.period_s ==
-        doctest::Approx((3 * (4 + 8) + 1 + 0.03) / 12 * 1e-3));
-  CHECK(*least->data_parallel_s ==
-        doctest::Approx(least->plans.data_parallel.period_s).epsilon(0.001));
+  CHECK(least->plans.data_parallel.period_s == close_to((3 * (4 + 8) + 1 + 0.03) / 12 * 1e-3));
+  CHECK(*least->data_parallel_s == close_to(least->plans.data_parallel.period_s, 0.001));
   const auto whole = planned(0, 16000);
   REQUIRE(whole);
-  CHECK(whole->plans.data_parallel.period_s == doctest::Approx((3 * (4 + 8) + 4) / 12.0 * 1e-3));
+  CHECK(whole->plans.data_parallel.period_s == close_to((3 * (4 + 8) + 4) / 12.0 * 1e-3));
 }
 
 TEST_CASE("the planner knows that a group shares the optimizer state of what it holds alike") {

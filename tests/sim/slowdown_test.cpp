@@ -5,6 +5,7 @@
 #include "models/profile_reader.h"
 #include "sim/levers.h"
 #include "sim/predict.h"
+#include "tests/support/close_to.h"
 #include "tests/support/random_pipeline.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/trials.h"
@@ -334,8 +335,7 @@ TEST_CASE("an op takes what it takes with as many micro-batches in flight as its
   // Neighbours: none of it while they rest.
   const auto is = [](const std::vector<double>& times, const std::vector<double>& wanted) {
     REQUIRE(times.size() == wanted.size());
-    for (std::size_t k = 0; k < times.size(); ++k)
-      CHECK(times[k] == doctest::Approx(wanted[k] * 1e6));
+    for (std::size_t k = 0; k < times.size(); ++k) CHECK(times[k] == close_to(wanted[k] * 1e6));
   };
   const auto beside = costs(profile, "devices: 2", "1f1b");
   CHECK(beside.stages[0].forward == milliseconds(2));
@@ -398,7 +398,7 @@ TEST_CASE("levers are changes in a simulation where neighbours matter, off the p
       "noise: {spread: 0, samples: 5}\n");
   REQUIRE(sampled.uncertainty);
   for (const double time : sampled.uncertainty->iteration_times_s)
-    CHECK(time == doctest::Approx(sampled.iteration_time_s));
+    CHECK(time == close_to(sampled.iteration_time_s));
 }
 
 }  // namespace

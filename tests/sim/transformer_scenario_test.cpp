@@ -8,6 +8,7 @@
 #include "sim/predict.h"
 #include "sim/sweep.h"
 #include "tests/support/builders.h"
+#include "tests/support/close_to.h"
 #include "tests/support/temporary_folder.h"
 
 namespace plumbline::test {
@@ -214,18 +215,17 @@ TEST_CASE("copies add up what their groups leave each device, over all of the ca
     CHECK(outcome->pipeline.copies == s.copies);
     const StageCost& stage = outcome->pipeline.costs.stages.front();
     const double own = static_cast<double>(stage.gradients.count) / static_cast<double>(s.part);
-    CHECK(static_cast<double>(stage.reduced.count) == doctest::Approx(own).epsilon(1e-6));
+    CHECK(static_cast<double>(stage.reduced.count) == close_to(own, 1e-6));
     const double ring = 2.0 * static_cast<double>(s.copies - 1) / static_cast<double>(s.copies);
     CHECK(seconds(outcome->metrics.devices.front().idle_by_cause.all_reduce) ==
-          doctest::Approx(ring * own / (1e9 * static_cast<double>(s.bandwidth))).epsilon(1e-3));
+          close_to(ring * own / (1e9 * static_cast<double>(s.bandwidth)), 1e-3));
     // Sharded: gradients of 2 bytes there and weights of 1 back, instead of gradients both ways.
     std::vector<std::string> sharded = s.overrides;
     sharded.emplace_back("training.zero_stage=1");
     const auto halves = predict(read(text, sharded));
     REQUIRE(halves);
     CHECK(seconds(halves->metrics.devices.front().idle_by_cause.all_reduce) ==
-          doctest::Approx(0.75 * ring * own / (1e9 * static_cast<double>(s.bandwidth)))
-              .epsilon(1e-3));
+          close_to(0.75 * ring * own / (1e9 * static_cast<double>(s.bandwidth)), 1e-3));
   }
 }
 

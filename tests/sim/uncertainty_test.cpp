@@ -8,6 +8,7 @@
 
 #include "sim/predict.h"
 #include "tests/support/builders.h"
+#include "tests/support/close_to.h"
 
 namespace plumbline::test {
 namespace {
@@ -93,9 +94,9 @@ TEST_CASE("one device: time is a sum, whose spread shrinks with the root of the 
   const Uncertainty& u = *outcome->uncertainty;
   double sum = 0;
   for (const double time : u.iteration_times_s) sum += time;
-  CHECK(sum / 20000 == doctest::Approx(0.150).epsilon(0.001));
+  CHECK(sum / 20000 == close_to(0.150, 0.001));
   const double deviation = (u.iteration_time_s(0.95) - u.iteration_time_s(0.05)) / (2 * 1.645);
-  CHECK(deviation == doctest::Approx(0.1e-3 * std::sqrt(250.0)).epsilon(0.03));
+  CHECK(deviation == close_to(0.1e-3 * std::sqrt(250.0), 0.03));
 }
 
 TEST_CASE("a measured spread is that of the layers' sum, by their quartiles") {
@@ -110,7 +111,7 @@ TEST_CASE("a measured spread is that of the layers' sum, by their quartiles") {
   REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
   const Uncertainty& u = *outcome->uncertainty;
   const double deviation = (u.iteration_time_s(0.95) - u.iteration_time_s(0.05)) / (2 * 1.645);
-  CHECK(deviation == doctest::Approx(50e-6).epsilon(0.03));
+  CHECK(deviation == close_to(50e-6, 0.03));
 }
 
 TEST_CASE("copies that meet on a card at every step are told to be in lockstep") {
@@ -147,9 +148,9 @@ TEST_CASE("the probability to be faster is that over all pairs, by the time of a
       won += x / 4 < y / 5 ? 1 : x / 4 == y / 5 ? 0.5 : 0;
   }
   CHECK(won > 0);
-  CHECK(probability_faster(*a, *b) == doctest::Approx(won / (40 * 50)));
-  CHECK(probability_faster(*b, *a) == doctest::Approx(1 - won / (40 * 50)));
-  CHECK(probability_faster(*a, *a) == doctest::Approx(0.5));
+  CHECK(probability_faster(*a, *b) == close_to(won / (40 * 50)));
+  CHECK(probability_faster(*b, *a) == close_to(1 - won / (40 * 50)));
+  CHECK(probability_faster(*a, *a) == close_to(0.5));
 }
 
 }  // namespace

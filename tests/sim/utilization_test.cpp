@@ -6,6 +6,7 @@
 #include "sim/predict.h"
 #include "sim/report.h"
 #include "tests/support/builders.h"
+#include "tests/support/close_to.h"
 #include "tests/support/network_scenario.h"
 #include "tests/support/temporary_folder.h"
 
@@ -44,9 +45,8 @@ TEST_CASE("utilization is the device's efficiency for the time in which it is bu
     const Outcome outcome = on_devices(4, rest);
     REQUIRE(outcome.model_flops_utilization());
     CHECK(*outcome.model_flops_utilization() ==
-          doctest::Approx(0.5 * (1 - outcome.metrics.bubble_fraction())));
-    CHECK(*outcome.flops_per_s_per_device() ==
-          doctest::Approx(1e14 * *outcome.model_flops_utilization()));
+          close_to(0.5 * (1 - outcome.metrics.bubble_fraction())));
+    CHECK(*outcome.flops_per_s_per_device() == close_to(1e14 * *outcome.model_flops_utilization()));
   }
 }
 
@@ -57,8 +57,7 @@ TEST_CASE("without a flush it is that of the steady state") {
         on_devices(4, std::string(plan) + "schedule: {name: pipedream, micro_batches: 4}\n");
     REQUIRE(outcome.metrics.steady);
     CHECK(*outcome.model_flops_utilization() ==
-          doctest::Approx(0.5 * (1 - outcome.metrics.steady->bubble_fraction))
-              .epsilon(0.02));  // ops at its ends
+          close_to(0.5 * (1 - outcome.metrics.steady->bubble_fraction), 0.02));  // ops at its ends
   }
 }
 
@@ -68,7 +67,7 @@ TEST_CASE("what is run again keeps a device busy and counts as nothing done") {
       on_devices(4, "schedule: {name: 1f1b, micro_batches: 4, recompute: full}\n");
   CHECK(again.model_flops == once.model_flops);
   CHECK(*again.model_flops_utilization() ==
-        doctest::Approx(0.5 * 3 / 4 * (1 - again.metrics.bubble_fraction())));
+        close_to(0.5 * 3 / 4 * (1 - again.metrics.bubble_fraction())));
   CHECK(to_table(again, std::nullopt).find("(MFU); what is run again does not count\n") !=
         std::string::npos);
   CHECK(to_table(once, std::nullopt)
@@ -92,13 +91,13 @@ TEST_CASE("given times win over FLOPs, and these are still what is counted") {
       "version: 1\nmodel: {uniform: {layers: 2, flops: 1 TFLOP, forward: 10 ms, backward: 20 ms}}\n"
       "schedule: {name: gpipe, micro_batches: 1}\n";
   const Outcome known = predicted(timed + "cluster: {devices: 1, " + kDevice + "}\n");
-  CHECK(*known.flops_per_s_per_device() == doctest::Approx(1e14));
-  CHECK(*known.model_flops_utilization() == doctest::Approx(1));
+  CHECK(*known.flops_per_s_per_device() == close_to(1e14));
+  CHECK(*known.model_flops_utilization() == close_to(1));
   const Outcome no_peak = predicted(timed + "cluster: {devices: 1}\n");
-  CHECK(*no_peak.flops_per_s_per_device() == doctest::Approx(1e14));
+  CHECK(*no_peak.flops_per_s_per_device() == close_to(1e14));
   CHECK_FALSE(no_peak.model_flops_utilization());
   const auto json = nlohmann::json::parse(to_json(no_peak, "0"));
-  CHECK(json["model_flops_per_device_per_s"].get<double>() == doctest::Approx(1e14));
+  CHECK(json["model_flops_per_device_per_s"].get<double>() == close_to(1e14));
   CHECK(json["model_flops_utilization"].is_null());
   CHECK(to_table(no_peak, std::nullopt)
             .find("arithmetic            100 TFLOP/s   of the model on each device\n") !=
@@ -116,11 +115,11 @@ TEST_CASE("a device that stands for a group gets its share of what the group doe
                      kDevice + "}\nschedule: {name: gpipe, micro_batches: 1}\n");
   };
   const Outcome once = outcome_of("group: {devices: 4, forward_flops: 3 TFLOP}\n");
-  CHECK(once.iteration_time_s == doctest::Approx(0.06));
+  CHECK(once.iteration_time_s == close_to(0.06));
   CHECK(once.model_flops == 9e12);
   CHECK(once.devices_used() == 4);
-  CHECK(*once.throughput_per_device() == doctest::Approx(2 / 0.06 / 4));
-  CHECK(*once.model_flops_utilization() == doctest::Approx(0.5 * 3 / 4));
+  CHECK(*once.throughput_per_device() == close_to(2 / 0.06 / 4));
+  CHECK(*once.model_flops_utilization() == close_to(0.5 * 3 / 4));
   CHECK(to_table(once, std::nullopt).find("1 stage on 1 group of 4 devices, ") !=
         std::string::npos);
   // Known of the group, its FLOPs need not be known of every layer.
@@ -132,10 +131,10 @@ TEST_CASE("a device that stands for a group gets its share of what the group doe
   const Outcome measured =
       predicted("version: 1\nmodel: {profile: " + timed + "}\ncluster: {devices: 1, " + kDevice +
                 "}\nschedule: {name: gpipe, micro_batches: 1}\n");
-  CHECK(*measured.model_flops_utilization() == doctest::Approx(0.5));
+  CHECK(*measured.model_flops_utilization() == close_to(0.5));
   const Outcome each = outcome_of("group: {devices: 4}\n");
   CHECK(each.model_flops == 12e12);
-  CHECK(*each.model_flops_utilization() == doctest::Approx(0.5));
+  CHECK(*each.model_flops_utilization() == close_to(0.5));
 }
 
 TEST_CASE("updates are estimated from what training says, and shared where their state is") {
@@ -189,8 +188,8 @@ TEST_CASE("a transformer's are 6 for each weight and token, and those of its sco
   const double heads = 24 * 128;
   const double wanted = tokens * (6 * weights + 6 * blocks * heads * tokens);
   CHECK(blocks == 30);
-  CHECK(*model_flops(profile, 1) == doctest::Approx(wanted).epsilon(1e-3));
-  CHECK(*model_flops(profile, 4) == doctest::Approx(4 * *model_flops(profile, 1)));
+  CHECK(*model_flops(profile, 1) == close_to(wanted, 1e-3));
+  CHECK(*model_flops(profile, 4) == close_to(4 * *model_flops(profile, 1)));
 }
 
 TEST_CASE("what is really executed knows its FLOPs") {
@@ -204,7 +203,7 @@ TEST_CASE("what is really executed knows its FLOPs") {
   const double products = 10 * 20 + 20 * 5;
   CHECK(*outcome->model_flops == 3 * 2 * products * 3 * 4);  // 4 micro-batches of 3 samples
   CHECK(*outcome->flops_per_s_per_device() ==
-        doctest::Approx(*outcome->model_flops / outcome->iteration_time_s / 2));
+        close_to(*outcome->model_flops / outcome->iteration_time_s / 2));
   CHECK_FALSE(outcome->model_flops_utilization());
 }
 

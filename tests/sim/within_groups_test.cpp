@@ -6,6 +6,7 @@
 #include "sim/planning.h"
 #include "sim/predict.h"
 #include "tests/support/builders.h"
+#include "tests/support/close_to.h"
 #include "tests/support/temporary_folder.h"
 
 namespace plumbline::test {
@@ -78,7 +79,7 @@ TEST_CASE("what is sent within groups is what devices are busy less where links 
       CHECK(*real.sent_in_groups_s > 20 * most_off_s);
       const double fraction =
           *real.sent_in_groups_s / (seconds(real.metrics.makespan) * real.graph.slots());
-      CHECK(*real.sent_in_groups_fraction() == doctest::Approx(fraction));
+      CHECK(*real.sent_in_groups_fraction() == close_to(fraction));
     }
   }
 }
