@@ -428,7 +428,7 @@ class Writer {
   /// Until a hop comes that the steps belong to, they are those of `node`; `made` ends the
   /// backwards.
   void reduce(GradientRound& round, const ByteRange& range, ActivityKind kind, std::uint32_t node,
-              std::vector<std::uint32_t> made) {
+              const std::vector<std::uint32_t>& made) {
     ++round.reduced;
     const std::uint32_t s = graph_.activities[node].stage.value;
     const auto& slots = graph_.stage_slots[s];
@@ -576,8 +576,7 @@ class Writer {
         if (!own) continue;
         for (const auto& [from, use] : own->used) made.push_back(use - 1);
       }
-      reduce(round, {0, sizes_[s].parameters}, ActivityKind::all_reduce, step.node,
-             std::move(made));
+      reduce(round, {0, sizes_[s].parameters}, ActivityKind::all_reduce, step.node, made);
     }
     const Held own = std::exchange(round.own[self], nullptr);
     // Whatever the graph says: the sums are there, and those who read have read.
