@@ -57,7 +57,7 @@ class Ledger {
     std::uint32_t stage = 0;
     bool splits = false;  ///< Its backward, into I and W.
     StageMemory memory;
-    std::vector<std::uint8_t> done;        ///< Of each micro-batch: the passes that have ended.
+    std::vector<std::uint8_t> done;        ///< Of each micro-batch: the passes, see the source.
     std::uint32_t newest = 0;              ///< Version of the weights.
     std::vector<std::uint32_t> uses_left;  ///< Of each version: by this device, F and B.
     std::uint32_t oldest = 0;              ///< The oldest version that is kept.

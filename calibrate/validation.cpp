@@ -93,11 +93,13 @@ ErrorShares shares_of(const Outcome& predicted, const Outcome& measured) {
 StartErrors start_errors(const Outcome& predicted, const Outcome& measured) {
   std::vector<double> errors;
   StartErrors starts;
+  const std::vector<std::uint32_t> firsts = first_parts(predicted.graph);
   for (std::uint32_t node = 0; node < predicted.graph.size(); ++node) {
     const Activity& activity = predicted.graph.activities[node];
     if (!is_op(activity.kind)) continue;
+    const std::uint32_t first = firsts[node];
     const double error =
-        std::abs(seconds(predicted.trace.spans[node].begin - measured.trace.spans[node].begin));
+        std::abs(seconds(predicted.trace.spans[first].begin - measured.trace.spans[first].begin));
     errors.push_back(error);
     if (starts.worst.empty() || error > starts.most_s) {
       starts.most_s = error;

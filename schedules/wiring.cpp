@@ -337,28 +337,24 @@ bool Wiring::within_server(const Crossing& hop) const {
   const Channel& channel = graph_.channels[hop.first - graph_.slots()];
   if (channel.from_slot != channel.to_slot)
     return graph_.machines[channel.from_slot] == graph_.machines[channel.to_slot];
-  const auto in_server = hops_in_server(channel.from_slot);
-  return std::all_of(in_server.begin(), in_server.end(), [](bool is_in) { return is_in; });
+  return hops_in_server(channel.from_slot) == graph_.stands_for;
 }
 
-std::vector<bool> Wiring::hops_in_server(std::uint32_t slot) const {
+std::uint32_t Wiring::hops_in_server(std::uint32_t slot) const {
   const std::uint32_t copies = graph_.stands_for;
   const std::uint32_t first = graph_.devices[slot].value;
   const auto machine = [&](std::uint32_t copy) {
     return (first + copy % copies) / cluster_.levels.front().size;
   };
-  std::vector<bool> hops;
+  std::uint32_t hops = 0;
   for (std::uint32_t copy = 0; copy < copies; ++copy)
-    hops.push_back(machine(copy) == machine(copy + 1));
+    hops += machine(copy) == machine(copy + 1) ? 1 : 0;
   return hops;
 }
 
 Duration Wiring::beside_in_server(std::uint32_t slot, const Crossing& hop) const {
-  const auto in_server = hops_in_server(slot);
   const auto& bandwidth = cluster_.levels.front().link.bandwidth;
-  if (std::none_of(in_server.begin(), in_server.end(), [](bool is_in) { return is_in; }) ||
-      !bandwidth)
-    return {};
+  if (hops_in_server(slot) == 0 || !bandwidth) return {};
   return transfer_time(graph_.costs[hop.cost].bytes, *bandwidth);
 }
 

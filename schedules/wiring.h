@@ -78,7 +78,7 @@ class Wiring {
   }
 
   /// How a stage's gradients are added up, one a bucket (else one): all-reduces, or reduce-scatters
-  /// where the optimizer is sharded. None where one device holds them.
+  /// where the optimizer is sharded. None where one device holds them, and no group shares them.
   const std::vector<Collective>& reductions(StageId stage) const {
     return reductions_[stage.value];
   }
@@ -123,8 +123,8 @@ class Wiring {
                       const GroupRing& sent);
   /// Whether a hop, or all that it stands for, is between devices of one server.
   bool within_server(const Crossing& hop) const;
-  /// Of the ring around the copies of a device of which one is written: for each hop, the same.
-  std::vector<bool> hops_in_server(std::uint32_t slot) const;
+  /// Of the ring around the copies of a device of which one is written: how many of its hops are.
+  std::uint32_t hops_in_server(std::uint32_t slot) const;
   /// What a hop of such a ring takes within a server, if any is.
   Duration beside_in_server(std::uint32_t slot, const Crossing& hop) const;
   Collective flat(ActivityKind kind, const std::vector<std::uint32_t>& members, Bytes bytes);

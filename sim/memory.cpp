@@ -36,14 +36,14 @@ class Collector {
     const std::uint32_t slot = graph_.receiver(node);
     const StageMemory& memory = stages_[stage];
     const Span& span = spans_[node];
-    const SimTime begin = spans_[first_parts_[node]].begin;
+    const SimTime begin = begin_of(node);
     switch (activity.kind) {
       case ActivityKind::activation_transfer:
       case ActivityKind::gradient_transfer:
         add(slot, Change{span.begin, false, node, {}, graph_.cost(node).bytes, 0});
         if (activity.kind == ActivityKind::activation_transfer &&
             stages_[stage - 1].sent != Bytes{}) {
-          const bool made_before = spans_[graph_.nodes[node].after].begin < span.end;
+          const bool made_before = begin_of(graph_.nodes[node].after) < span.end;
           add(graph_.sender(node),
               Change{span.end, made_before, node, {}, Bytes{} - stages_[stage - 1].sent, 0});
         }
@@ -70,10 +70,12 @@ class Collector {
 
  private:
   Change end_of_backward(std::uint32_t node, const StageMemory& memory, Bytes done) const {
-    return {
-        spans_[node].end, spans_[node].begin < spans_[node].end, node,
-        Bytes{} - done,   Bytes{} - memory.received(),           memory.first_of_position ? -1 : 0};
+    return {spans_[node].end, begin_of(node) < spans_[node].end, node,
+            Bytes{} - done,   Bytes{} - memory.received(),       memory.first_of_position ? -1 : 0};
   }
+
+  /// Of an op that is cut, that of its first part.
+  SimTime begin_of(std::uint32_t node) const { return spans_[first_parts_[node]].begin; }
 
   const OpGraph& graph_;
   const std::vector<Span>& spans_;

@@ -19,7 +19,7 @@ namespace plumbline {
 /// What decides how many bytes are held.
 struct MemoryRules {
   double optimizer_state = 0;          ///< Bytes for each byte of parameters.
-  Sharded sharded = Sharded::nothing;  ///< Between replicas and copies.
+  Sharded sharded = Sharded::nothing;  ///< Between replicas, copies, groups.
   Recompute recompute = Recompute::none;
   std::vector<std::uint32_t>
       weight_versions;  ///< Of each stage; the first is the weights themselves.

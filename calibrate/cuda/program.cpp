@@ -421,6 +421,7 @@ class Writer {
     const ActivityKind kind = graph_.activities[node + 1].kind;
     if (kind == ActivityKind::all_gather) return gather(node);
     GradientRound& round = round_of(s, activity.micro_batch.value);
+    PLUMBLINE_CHECK(round.reduced < buckets_[s].size(), s, round.reduced);
     reduce(round, buckets_[s][round.reduced], kind, node, sources_[node]);
   }
 

@@ -16,12 +16,12 @@ namespace {
 std::vector<ByteRange> proportional_ranges(std::size_t parameters,
                                            const std::vector<Bucket>& buckets) {
   double all = 0;
-  for (const Bucket& bucket : buckets) all += static_cast<double>(bucket.reduced.count);
+  for (const Bucket& bucket : buckets) all += static_cast<double>(bucket.gradients.count);
   std::vector<ByteRange> ranges;
   double sum = 0;
   for (const Bucket& bucket : buckets) {
-    if (bucket.reduced.count == 0) continue;
-    sum += static_cast<double>(bucket.reduced.count);
+    if (bucket.gradients.count == 0) continue;
+    sum += static_cast<double>(bucket.gradients.count);
     const std::size_t end = ranges.empty() ? parameters : ranges.back().begin;
     const auto begin = static_cast<std::size_t>(static_cast<double>(parameters) * (1 - sum / all));
     ranges.push_back({sum == all ? 0 : std::min(end, begin / kLine * kLine), end});
@@ -42,7 +42,7 @@ std::vector<ByteRange> bucket_ranges(std::size_t parameters, const std::vector<s
     for (const Bucket& bucket : buckets) {
       left -= bucket.layers;
       const std::size_t begin = left == 0 ? 0 : layers[left];
-      if (bucket.reduced.count > 0) ranges.push_back({begin, end});
+      if (bucket.gradients.count > 0) ranges.push_back({begin, end});
       end = begin;
     }
   }

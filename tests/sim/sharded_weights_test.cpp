@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <utility>
 
 #include "sim/memory.h"
 #include "sim/planning.h"
@@ -356,6 +357,20 @@ TEST_CASE("who cannot share gradients or weights is told why") {
         "the optimizer within their group, and there are no copies");
 }
 
+/// A run with all of its copies and as the first one tells it, which take as long and hold as much.
+std::pair<Outcome, Outcome> all_and_one(const std::string& text) {
+  const auto scenario = parse_scenario(text_source("s.yaml", text), {});
+  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+  auto all = predict(*scenario, Evaluation::events);
+  auto one = predict(*scenario, Evaluation::fastest);
+  REQUIRE(all);
+  REQUIRE(one);
+  CHECK(all->trace == longest_path(all->graph));
+  CHECK(one->metrics.makespan == all->metrics.makespan);
+  CHECK(one->memory[0].peak.sum() == all->memory[0].peak.sum());
+  return {*std::move(all), *std::move(one)};
+}
+
 TEST_CASE("one copy tells what all of them do, whatever they share") {
   Dice dice(3);
   for (std::uint64_t trial = 0; trial < trials(60); ++trial) {
@@ -383,19 +398,11 @@ TEST_CASE("one copy tells what all of them do, whatever they share") {
         recompute[static_cast<std::size_t>(dice.roll(0, 2))], dice.roll(1, 9000), dice.roll(2, 3),
         dice.roll(0, 1) == 0 ? "behind-update" : "with-forward");
     CAPTURE(text);
-    const auto scenario = parse_scenario(text_source("s.yaml", text), {});
-    REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-    const auto all = predict(*scenario, Evaluation::events);
-    const auto one = predict(*scenario, Evaluation::fastest);
-    REQUIRE(all);
-    REQUIRE(one);
-    CHECK(all->trace == longest_path(all->graph));
-    CHECK(one->graph.stands_for == static_cast<std::uint32_t>(copies));
-    CHECK(one->metrics.makespan == all->metrics.makespan);
-    CHECK(one->memory[0].peak.sum() == all->memory[0].peak.sum());
-    for (std::size_t slot = 0; slot < all->metrics.devices.size(); ++slot) {
-      CHECK(all->metrics.devices[slot].idle_by_cause.sum() == all->metrics.devices[slot].idle);
-      CHECK(all->metrics.devices[slot].busy == all->metrics.devices[0].busy);
+    const auto [all, one] = all_and_one(text);
+    CHECK(one.graph.stands_for == static_cast<std::uint32_t>(copies));
+    for (std::size_t slot = 0; slot < all.metrics.devices.size(); ++slot) {
+      CHECK(all.metrics.devices[slot].idle_by_cause.sum() == all.metrics.devices[slot].idle);
+      CHECK(all.metrics.devices[slot].busy == all.metrics.devices[0].busy);
       if (devices > 1) break;  // stages differ
     }
   }
@@ -437,16 +444,8 @@ TEST_CASE("one copy tells what all of them do where groups share, too") {
         dice.roll(1, 9000), dice.roll(2, 3),
         dice.roll(0, 1) == 0 ? "behind-update" : "with-forward");
     CAPTURE(text);
-    const auto scenario = parse_scenario(text_source("s.yaml", text), {});
-    REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-    const auto all = predict(*scenario, Evaluation::events);
-    const auto one = predict(*scenario, Evaluation::fastest);
-    REQUIRE(all);
-    REQUIRE(one);
-    CHECK(all->trace == longest_path(all->graph));
-    CHECK(one->metrics.makespan == all->metrics.makespan);
-    CHECK(one->memory[0].peak.sum() == all->memory[0].peak.sum());
-    together += one->graph.stands_for > 1 ? 1 : 0;
+    const auto [all, one] = all_and_one(text);
+    together += one.graph.stands_for > 1 ? 1 : 0;
   }
   CHECK(together > trials(80) / 4);
 }
