@@ -28,6 +28,7 @@ void evaluate_all(const Search& search, unsigned jobs, SearchTally& tally) {
   std::mutex mutex;
   CountedProgress progress("search", "layouts", search.layouts());
   const InterruptGuard guard;
+  keep_freed_memory();
   for_each_parallel(search.families().size(), jobs, InterruptGuard::flag(), [&](std::uint64_t i) {
     FamilyResult result = search.evaluate(search.families()[i], &InterruptGuard::flag());
     const std::lock_guard lock(mutex);

@@ -96,6 +96,7 @@ std::optional<Diagnostic> evaluate_all(const Sweep& sweep, unsigned jobs, SweepR
   std::uint64_t done = 0;
   CountedProgress progress("sweep", "points", open.size());
   const InterruptGuard guard;
+  keep_freed_memory();
   for_each_parallel(open.size(), jobs, InterruptGuard::flag(), [&](std::uint64_t i) {
     SweepRow row = sweep.evaluate(open[i]);
     const std::string line = partial ? row_json(result, row) : "";

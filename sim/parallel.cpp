@@ -8,6 +8,10 @@
 #include <thread>
 #include <vector>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace plumbline {
 
 void for_each_parallel(std::uint64_t count, unsigned jobs, const std::atomic<bool>& stop,
@@ -35,6 +39,14 @@ void for_each_parallel(std::uint64_t count, unsigned jobs, const std::atomic<boo
   draw();
   for (std::thread& other : others) other.join();
   if (failure) std::rethrow_exception(failure);
+}
+
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that it takes
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_TOP_PAD, 16 << 20);
+#endif
 }
 
 unsigned available_cores() { return std::max(std::thread::hardware_concurrency(), 1U); }

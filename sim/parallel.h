@@ -15,6 +15,11 @@ namespace plumbline {
 void for_each_parallel(std::uint64_t count, unsigned jobs, const std::atomic<bool>& stop,
                        const std::function<void(std::uint64_t)>& work);
 
+/// From now on memory that is freed stays with this process, up to 1 GiB: for many predictions,
+/// each of which would else take the pages of its graphs from the system anew. Does nothing without
+/// glibc.
+void keep_freed_memory();
+
 /// How many threads this process may run at once; at least 1.
 unsigned available_cores();
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "sim/predict.h"
 #include "tests/support/builders.h"
 #include "tests/support/close_to.h"
+#include "tests/support/trials.h"
 
 namespace plumbline::test {
 namespace {
@@ -167,8 +169,10 @@ TEST_CASE("schedules with chunks take what their closed forms say, where these h
     int forward, input, weight;
   };
   std::map<std::string, int> held;
+  std::uint64_t seen = 0;
   for (const ScheduleRule& rule : chunk_rules()) {
     for (const ChunkShape& shape : shapes_of(*rule.chunks)) {
+      if (kSanitized && ++seen % 4 != 0) continue;
       if (shape.micro_batches % 3 == 1 && shape.micro_batches > 4) continue;  // enough of them
       for (const Times& t : {Times{10, 20, 20},
                              {10, 10, 10},
@@ -198,7 +202,7 @@ TEST_CASE("schedules with chunks take what their closed forms say, where these h
   }
   for (const ScheduleRule& rule : chunk_rules()) {
     CAPTURE(rule.name);
-    CHECK(held[std::string(rule.name)] > 10);
+    CHECK(held[std::string(rule.name)] > (kSanitized ? 2 : 10));
   }
 }
 
