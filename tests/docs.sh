@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs what README.md and docs/*.md show: commands against their output, sums against their value.
 # SPDX-License-Identifier: MIT
-# Usage: tests/docs.sh BINARY          PLUMBLINE_UPDATE_GOLDEN=1 rewrites the shown outputs in place, but for what
-# has become an error: that fails all the same.
+# Usage: tests/docs.sh BINARY [PAGE...]          README.md and docs/*.md, unless pages are named
+# PLUMBLINE_UPDATE_GOLDEN=1 rewrites the shown outputs in place, but for what has become an error: that fails all the same.
 #
 # A ```console block holds commands after "$ ", each followed by its exact output (stdout and stderr; empty
 # lines at the end are layout). A command goes on in lines after "> ". An ```arithmetic block holds lines "EXPRESSION = VALUE  # comment" in plain
@@ -19,7 +19,8 @@
 # Each skip is told. PLUMBLINE_DOCS_REQUIRE_CPU=1 makes it a failure.
 set -u
 export LC_ALL=C.UTF-8  # the timeline in Unicode
-binary=$(realpath -e -- "${1:?usage: tests/docs.sh BINARY}") || exit 2
+binary=$(realpath -e -- "${1:?usage: tests/docs.sh BINARY [PAGE...]}") || exit 2
+shift
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." || exit 2
 shown_as=build/release/plumbline
 foreign='[^0-9.+*/() -]'
@@ -235,8 +236,8 @@ check_file() {  # FILE
 
 scratch=$(mktemp) || exit 3
 trap 'rm -f -- "$scratch"' EXIT
-for file in README.md docs/*.md; do
-  [[ -e $file ]] || continue
+(($# > 0)) || set -- README.md docs/*.md
+for file in "$@"; do
   check_file "$file"
 done
 if ((skipped > 0)); then
