@@ -31,8 +31,8 @@ std::size_t median_of(const std::vector<double>& times, const std::vector<std::s
 }  // namespace
 
 double RealRun::hand_over_per_op_s() const {
-  const auto ops = static_cast<double>(std::max<std::int64_t>(outcome.metrics.operations, 1));
-  return seconds(iterations[shown].hand_over) / ops;
+  const MeasuredIteration& one = iterations[shown];
+  return seconds(one.hand_over) / static_cast<double>(std::max<std::int64_t>(one.hand_overs, 1));
 }
 
 double RealRun::range_of_rounds() const {

@@ -28,7 +28,7 @@ struct RealRun {
   unsigned cores = 1;
   std::vector<std::string> remarks;  ///< Of the profile beside these devices, and of the backend.
 
-  /// From the release of an op to its begin in the shown iteration, for each F, B, I and W.
+  /// From the release of an op, or of a part of one, to its begin in the shown iteration: the mean.
   double hand_over_per_op_s() const;
   /// The distance of the fastest and the slowest round, relative to the time of `outcome`.
   double range_of_rounds() const;

@@ -1,11 +1,23 @@
-// Telling where devices stood. SPDX-License-Identifier: MIT
+// Reading a measured iteration, and telling where devices stood. SPDX-License-Identifier: MIT
 #include "calibrate/run_record.h"
 
 #include <fmt/format.h>
 
-#include "schedules/op_graph.h"
+#include "sim/release.h"
 
 namespace plumbline {
+
+void count_hand_over(const OpGraph& graph, MeasuredIteration& iteration) {
+  attribute_releases(graph, iteration.trace);
+  iteration.hand_over = {};
+  iteration.hand_overs = 0;
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    if (!is_compute(graph.activities[node].kind)) continue;
+    iteration.hand_over +=
+        iteration.trace.spans[node].begin - released(graph, iteration.trace, node);
+    ++iteration.hand_overs;
+  }
+}
 
 std::string to_text(const OpGraph& graph, const std::vector<DeviceStand>& stands) {
   std::string text;

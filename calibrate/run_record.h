@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "schedules/op_graph.h"
 #include "sim/memory.h"
 #include "sim/trace.h"
 
@@ -38,9 +39,13 @@ struct MeasuredIteration {
   std::optional<Duration> untold;
   std::vector<DeviceMemory> memory;  ///< Of each slot, from its ledger.
   Duration lost{};                   ///< What the device that lost most lost to other work.
-  Duration hand_over{};  ///< From the release of an op to its begin, summed over all ops.
+  Duration hand_over{};  ///< From the release of an op, or of a part of one, to its begin: summed.
+  std::int64_t hand_overs = 0;  ///< Over so many.
   bool clean = true;
 };
+
+/// Reads `hand_over` off the iteration's trace, and attributes its releases.
+void count_hand_over(const OpGraph& graph, MeasuredIteration& iteration);
 
 /// The measured iterations of a run that went well, in order.
 struct RunRecord {

@@ -12,7 +12,6 @@
 
 #include "calibrate/links.h"
 #include "models/bug.h"
-#include "sim/release.h"
 
 namespace plumbline {
 namespace {
@@ -332,16 +331,12 @@ class Rig {
     }
     if (iteration_ < options_.warm_up) return true;
     MeasuredIteration measured;
-    attribute_releases(graph_, trace);
-    for (std::uint32_t node = 0; node < graph_.size(); ++node) {
-      if (is_compute(graph_.activities[node].kind))
-        measured.hand_over += trace.spans[node].begin - released(graph_, trace, node);
-    }
+    measured.trace = std::move(trace);
+    count_hand_over(graph_, measured);
     for (const Desk& desk : desks_) measured.lost = std::max(measured.lost, Duration{desk.lost});
     measured.clean =
         seconds(measured.lost) <= options_.clean_below * seconds(last.time_since_epoch());
     for (const Ledger& ledger : ledgers_) measured.memory.push_back(ledger.peak());
-    measured.trace = std::move(trace);
     clean_ += measured.clean ? 1 : 0;
     record_.iterations.push_back(std::move(measured));
     return true;

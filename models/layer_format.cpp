@@ -198,7 +198,11 @@ const SectionFormat& overheads_format() {
   static const SectionFormat overheads = {
       .name = "overheads",
       .text = "What is added to the times of ops and transfers.",
-      .keys = {{"per_op", {duration()}, "Added to every compute op; busy time.", "0 us"},
+      .keys = {{"per_op",
+                {duration()},
+                "Added to every compute op, and to each part of one that is cut into buckets; busy "
+                "time.",
+                "0 us"},
                {"hand_over", {duration()}, "Added to the latency of every transfer.", "0 us"},
                {"per_iteration",
                 {duration()},

@@ -109,7 +109,7 @@ struct Block {
 
 /// Time that belongs to no layer.
 struct Overheads {
-  Duration per_op{};         ///< Added to each F, B, I, W, U.
+  Duration per_op{};         ///< Added to each F, B, I, W, U, or part of one.
   Duration hand_over{};      ///< Added to the latency of each transfer.
   Duration per_iteration{};  ///< Once per mini-batch, after the flush.
   /// How fast an update adds up the gradients of each other device of its stage; absent: at once.

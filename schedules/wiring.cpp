@@ -144,18 +144,15 @@ void Wiring::add_part_classes(const StageCost& cost, std::uint32_t stage, std::u
   const bool at_once = options_.recompute != Recompute::none && !each;
   const auto add = [&](OpKind kind, Duration before, const auto& own) {
     const auto whole = op_class({stage}, static_cast<std::size_t>(kind), slice);
-    const std::uint32_t slowdown = graph_.costs[whole].slowdown;
     const auto at = [&](Duration time) {
       return work == 1 ? time : Duration{std::llround(work * static_cast<double>(time.count()))};
     };
-    Duration launch = options_.overheads.per_op;  // by the first part
     Duration done{};
     Duration up_to = before;
     for (std::size_t part = 0; part < cost.buckets.size(); ++part) {
       up_to += own(part);
-      graph_.costs.push_back({at(up_to) - done + launch, {}, {}, {}, slowdown});
+      add_part_class(at(up_to) - done, graph_.costs[whole]);
       done = at(up_to);
-      launch = {};
     }
   };
   const auto& buckets = cost.buckets;
@@ -164,6 +161,20 @@ void Wiring::add_part_classes(const StageCost& cost, std::uint32_t stage, std::u
   add(OpKind::backward, at_once ? cost.again : Duration{},
       [&](std::size_t i) { return buckets[i].backward + (each ? buckets[i].again : Duration{}); });
   add(OpKind::backward_weight, {}, [&](std::size_t i) { return buckets[i].backward_weight; });
+}
+
+void Wiring::add_part_class(Duration time, const Cost& whole) {
+  const Duration per_op = options_.overheads.per_op;  // each part is launched by itself
+  Cost cost{time + per_op, {}, {}, {}, whole.slowdown};
+  const Duration whole_time = whole.hold - per_op;
+  if (whole.slowdown != 0 && per_op.count() > 0 && whole_time.count() > 0) {
+    // As slow as the whole beside its neighbours, but for the launch, which takes its time.
+    const auto ns = [](Duration one) { return static_cast<double>(one.count()); };
+    std::vector<double> slowed = graph_.slowdowns[whole.slowdown];
+    for (double& factor : slowed) factor = (factor * ns(whole.hold) - ns(per_op)) / ns(whole_time);
+    cost.slowdown = slowdown_of(cost.hold, {&slowed}, ns(time), per_op);
+  }
+  graph_.costs.push_back(cost);
 }
 
 std::uint32_t Wiring::part_class(const Op& op, std::size_t part) const {

@@ -109,6 +109,8 @@ class Wiring {
                          double work);
   /// Adds those of the parts of its F, B and W, each slowed as the whole is.
   void add_part_classes(const StageCost& cost, std::uint32_t stage, std::uint32_t slice);
+  /// One that takes `time` besides its launch, of an op of class `whole`.
+  void add_part_class(Duration time, const Cost& whole);
   /// The updates of stages with r devices: each adds up the gradients of the r - 1 others, and with
   /// a sharded optimizer takes 1/r of the time, but for what its group sends before. Those of
   /// stages that keep old versions write the new one elsewhere: all of them, though at the end of a

@@ -136,8 +136,8 @@ double sent_by(const StageCost& stage, ActivityKind kind, bool recomputes, doubl
   }
 }
 
-/// Of all ops; nothing where no layer sends anything. Slices, and parts of a backward, send in
-/// proportion to what they take of the whole op.
+/// Of all ops; nothing where no layer sends anything. Slices, and parts of an op, send in
+/// proportion to what they take of the whole op, but for their launches.
 std::optional<double> sent_in_groups_of(const Scenario& scenario, const Pipeline& pipeline,
                                         const OpGraph& graph) {
   const std::vector<StageCost>& stages = pipeline.costs.stages;
@@ -146,16 +146,17 @@ std::optional<double> sent_in_groups_of(const Scenario& scenario, const Pipeline
   });
   if (!any) return std::nullopt;
   const bool recomputes = scenario.schedule.recompute.kind != Recompute::none;
+  const Duration per_op = scenario.overheads.per_op;
   double sum_s = 0;
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
     const std::uint32_t stage = graph.activities[node].stage.value;
     if (!is_compute(graph.activities[node].kind)) continue;
     const ActivityKind kind = op_of(graph.activities[node].kind);
-    const Duration of_op = time_of(graph, stage, kind);
-    if (of_op.count() == 0) continue;
+    const Duration of_op = time_of(graph, stage, kind) - per_op;
+    if (of_op.count() <= 0) continue;
     const double sharers = scenario.sharded != Sharded::nothing ? graph.members(stage) : 1;
-    sum_s += sent_by(stages[stage], kind, recomputes, sharers) * seconds(graph.cost(node).hold) /
-             seconds(of_op);
+    sum_s += sent_by(stages[stage], kind, recomputes, sharers) *
+             seconds(graph.cost(node).hold - per_op) / seconds(of_op);
   }
   return sum_s;
 }

@@ -23,7 +23,6 @@
 #include "calibrate/cuda/timing.h"
 #include "calibrate/ledger.h"
 #include "models/bug.h"
-#include "sim/release.h"
 
 namespace plumbline {
 namespace {
@@ -454,11 +453,7 @@ class CudaRig {
         if (resource < graph_.slots()) on_stream[resource] = span.end;
       }
     }
-    attribute_releases(graph_, trace);
-    for (std::uint32_t node = 0; node < graph_.size(); ++node) {
-      if (is_compute(graph_.activities[node].kind))
-        measured.hand_over += trace.spans[node].begin - released(graph_, trace, node);
-    }
+    count_hand_over(graph_, measured);
     measured.memory = books_of(trace);
     return measured;
   }

@@ -14,6 +14,7 @@
 #include "sim/idle.h"
 #include "sim/predict.h"
 #include "sim/release.h"
+#include "sim/simulate.h"
 #include "tests/support/builders.h"
 #include "tests/support/load.h"
 #include "tests/support/subject.h"
@@ -125,6 +126,11 @@ void check_books(const Subject& subject, const MeasuredIteration& iteration) {
   }
 }
 
+std::int64_t computes(const OpGraph& graph) {
+  return std::count_if(graph.activities.begin(), graph.activities.end(),
+                       [](const Activity& activity) { return is_compute(activity.kind); });
+}
+
 void check_metrics(const Subject& subject, const MeasuredIteration& iteration) {
   const auto outcome = assess(subject.scenario, subject.pipeline, subject.graph, iteration.trace);
   REQUIRE(outcome);
@@ -135,6 +141,7 @@ void check_metrics(const Subject& subject, const MeasuredIteration& iteration) {
     for (const IdleCause cause : kIdleCauses) CHECK(device.idle_by_cause.of(cause) >= Duration{});
   }
   CHECK(iteration.hand_over >= Duration{});
+  CHECK(iteration.hand_overs == computes(subject.graph));
   CHECK(iteration.lost >= Duration{});
 }
 
@@ -185,6 +192,28 @@ TEST_CASE("every law holds on real runs of every schedule, overlapped and blocki
       }
     }
   }
+}
+
+TEST_CASE("a gap before a part of an op is a hand-over like one before an op") {
+  const Subject subject = subject_of(uneven("data-parallel", "devices: 2, link: {}", "",
+                                            ", micro_batches: 3, bucket: 1 MiB"));
+  const OpGraph& graph = subject.graph;
+  MeasuredIteration iteration;
+  iteration.trace = simulate(graph);
+  count_hand_over(graph, iteration);
+  CHECK(iteration.hand_over == Duration{});
+  CHECK(iteration.hand_overs == computes(graph));
+  // Each of the first device begins 5 us behind the one before it.
+  const std::vector<std::uint32_t> nodes = nodes_by_slot(graph).front();
+  CHECK(nodes.size() > 7);  // an F and a B of each micro-batch, one update, and the parts
+  Duration later{};
+  for (const std::uint32_t node : nodes) {
+    later += std::chrono::microseconds(5);
+    iteration.trace.spans[node].begin += later;
+    iteration.trace.spans[node].end += later;
+  }
+  count_hand_over(graph, iteration);
+  CHECK(iteration.hand_over == static_cast<int>(nodes.size()) * std::chrono::microseconds(5));
 }
 
 TEST_CASE("every law holds on real runs of schedules with chunks and split backwards") {

@@ -58,6 +58,18 @@ TEST_CASE("under a pipeline too a bucket is reduced beside the backward of the l
         milliseconds(22 + 3 + 3));
 }
 
+TEST_CASE("each part of an op is launched by itself") {
+  // One copy's ops of 2 + 4 ms, 24 ms in all as above; 8 launches on the way, and that of the
+  // update; in buckets the last backward of either stage has one more.
+  const std::string launches = "overhead: {per_op: 0.1 ms}\n";
+  const std::string whole = "name: gpipe, micro_batches: 3";
+  CHECK(time_of(two_copies(whole) + launches) == std::chrono::microseconds(26'900));
+  CHECK(time_of(two_copies(whole + ", bucket: 1 MB") + launches) ==
+        std::chrono::microseconds(26'100));
+  CHECK(time_of(two_copies(whole + ", bucket: 2 MB") + launches) ==
+        std::chrono::microseconds(26'900));
+}
+
 TEST_CASE("where backwards are split a bucket waits for its W") {
   // One micro-batch: F 2, 2; I 2, 2 (stage 1 first), then W 2 on stage 0, from 8 to 10.
   CHECK(time_of(two_copies("name: zb-h1, micro_batches: 1")) == milliseconds(10 + 2));

@@ -1,5 +1,7 @@
 // Neighbours that slow each other down: by hand, against a plain reference, and through a scenario.
 // SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "models/profile_reader.h"
@@ -298,6 +300,38 @@ TEST_CASE("a stage's ops take the mix of their layers' kinds, overheads apart") 
   const Outcome again = profile.predict(
       "cluster: {devices: 2}\nschedule: {name: naive, micro_batches: 1, recompute: full}\n" + plan);
   CHECK(again.metrics.makespan == naive.metrics.makespan + nanoseconds(1'800'000 + 1'600'000));
+}
+
+TEST_CASE("the parts of an op are slowed as the whole is, and each has a launch of its own") {
+  const ProfileFile profile(
+      "version: 1\nkind: profile\nbatch: 1\nlayers:\n"
+      "  - {name: a, kind: linear, forward: 1 ms, backward: 2 ms, parameters: 1 MB}\n"
+      "  - {name: b, kind: gelu, forward: 1 ms, backward: 3 ms, parameters: 1 MB}\n"
+      "slowdown: {linear: [0.8, 1.0, 1.3]}\n");
+  for (const int per_op : {0, 100'000}) {
+    CAPTURE(per_op);
+    const Outcome outcome = profile.predict(fmt::format(
+        "cluster: {{devices: 2}}\nschedule: {{name: data-parallel, micro_batches: 1, bucket: 1 MB}}"
+        "\noverhead: {{per_op: {} ns}}\n",
+        per_op));
+    const OpGraph& graph = outcome.graph;
+    const auto slowed = [&](const Cost& cost, std::size_t neighbours) {
+      const std::vector<double>& factors = graph.slowdowns[cost.slowdown];
+      return static_cast<double>(cost.hold.count()) * factors.at(neighbours);
+    };
+    const Cost& whole = graph.costs[static_cast<std::size_t>(OpKind::backward)];
+    CHECK(whole.hold == nanoseconds(5'000'000 + per_op));
+    for (std::size_t neighbours = 0; neighbours < 3; ++neighbours) {
+      CAPTURE(neighbours);
+      double parts = 0;
+      for (std::uint32_t node = 0; node < graph.size(); ++node) {
+        const bool first = graph.nodes[node].resource == 0;
+        if (first && op_of(graph.activities[node].kind) == ActivityKind::backward)
+          parts += slowed(graph.cost(node), neighbours);
+      }
+      CHECK(parts == close_to(slowed(whole, neighbours) + per_op, 1e-12));
+    }
+  }
 }
 
 TEST_CASE("an op takes what it takes with as many micro-batches in flight as its stage has") {
