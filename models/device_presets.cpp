@@ -33,6 +33,25 @@ constexpr std::array kPresets = {
                  .link_bandwidth = gb_per_second(300),
                  .link = "NVLink 3",
                  .source = kA100},
+    DevicePreset{.name = "b200-sxm",
+                 .peak_gflops = {80'000, 2'250'000, 2'250'000, 4'500'000},
+                 .memory_bandwidth = gb_per_second(8'000),
+                 .memory = gib(180),
+                 .link_bandwidth = gb_per_second(900),
+                 .link = "NVLink 5",
+                 .source =
+                     "NVIDIA Blackwell data sheet (HGX, 1000 W), as quoted by "
+                     "glennklockwood.com/garden/processors/B200; an eighth of the memory of a DGX "
+                     "B200, as quoted by brent-newsom-nvidia.github.io/AIPS-Boom/wiki"},
+    DevicePreset{.name = "gb200",
+                 .peak_gflops = {90'000, 2'500'000, 2'500'000, 5'000'000},
+                 .memory_bandwidth = gb_per_second(8'000),
+                 .memory = gib(186),
+                 .link_bandwidth = gb_per_second(900),
+                 .link = "NVLink 5",
+                 .source = "NVIDIA Blackwell data sheet (GB200, 1200 W), as quoted by "
+                           "glennklockwood.com/garden/processors/B200; a 72nd of the memory of a "
+                           "GB200 NVL72, as quoted by aiwiki.ai/wiki/nvidia_gb200_nvl72"},
     DevicePreset{.name = "h100-pcie",
                  .peak_gflops = {51'000, 756'500, 756'500, 1'513'000},
                  .memory_bandwidth = gb_per_second(2'000),
@@ -56,6 +75,16 @@ constexpr std::array kPresets = {
                  .source =
                      "as h100-sxm, with the memory of the NVIDIA H200 data sheet, as quoted by "
                      "aiwiki.ai/wiki/nvidia_h200"},
+    DevicePreset{
+        .name = "h800-sxm",
+        .peak_gflops = {67'000, 989'500, 989'500, 1'979'000},
+        .memory_bandwidth = gb_per_second(3'350),
+        .memory = gib(80),
+        .link_bandwidth = gb_per_second(200),
+        .link = "NVLink 4",
+        .source = "as h100-sxm, with the NVLink of 400 GB/s, both ways together, that is told by "
+                  "www.philisun.com/technical-analysis/nvidia-h800-vs-h100-a-technical-deep-dive-"
+                  "into-politically-defined-ai-chips"},
     DevicePreset{.name = "l40s",
                  .peak_gflops = {91'600, 362'050, 362'050, 733'000},
                  .memory_bandwidth = gb_per_second(864),
