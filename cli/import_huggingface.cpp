@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/import.h"
+#include "models/expert_routing.h"
 #include "models/huggingface.h"
 #include "models/quantity.h"
 #include "models/transformer_profile.h"
@@ -22,6 +23,7 @@ struct HuggingFaceArguments {
   std::string config;
   std::string output;
   std::string dtype = "bf16";
+  std::string dispatch{kDispatches[0]};
   std::string name;
   TransformerOptions options;
 };
@@ -127,6 +129,7 @@ std::string summary(const HuggingFaceArguments& arguments, const TransformerProf
 
 int import_huggingface(HuggingFaceArguments& arguments) {
   arguments.options.dtype = number_format(arguments.dtype);
+  arguments.options.dispatch = dispatch_of(arguments.dispatch);
   const auto shape = read_huggingface(arguments.config);
   if (!shape) return fail(shape.problems());
   const auto profile =
@@ -178,6 +181,11 @@ void add_import_huggingface(CLI::App& import, int& exit_code) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{65536}))
       ->capture_default_str()
       ->type_name("N");
+  command
+      ->add_option("--dispatch", arguments->dispatch,
+                   "how tokens go to experts: a copy for each, or one to each server that has some")
+      ->check(CLI::IsMember(std::vector<std::string>(kDispatches.begin(), kDispatches.end())))
+      ->capture_default_str();
   command
       ->add_option("--context-parallel", options.context_parallel,
                    "devices that share the tokens of each sample, and gather keys and values")

@@ -28,12 +28,15 @@ struct Family {
   bool takes_attention_bias = false;  ///< attention_bias: biases of q, k, v and the output.
   bool takes_mlp_bias = false;
   bool query_key_norm = false;
-  std::string_view experts = "";    ///< The key of their number; "" = none.
-  std::int64_t window = 0;          ///< sliding_window where the file has none; 0 = none.
-  bool window_switch = false;       ///< sliding_window counts only with use_sliding_window.
-  bool latent = false;              ///< Multi-head latent attention.
-  std::int64_t shared_experts = 0;  ///< n_shared_experts where the file has none.
-  std::int64_t dense_first = 0;     ///< first_k_dense_replace where the file has none.
+  std::string_view experts = "";      ///< The key of their number; "" = none.
+  std::int64_t window = 0;            ///< sliding_window where the file has none; 0 = none.
+  bool window_switch = false;         ///< sliding_window counts only with use_sliding_window.
+  bool latent = false;                ///< Multi-head latent attention.
+  std::int64_t shared_experts = 0;    ///< n_shared_experts where the file has none.
+  std::int64_t dense_first = 0;       ///< first_k_dense_replace where the file has none.
+  std::int64_t expert_groups = 0;     ///< n_group where the file has none; 0 = only with
+                                      ///< topk_method: group_limited_greedy.
+  std::int64_t groups_per_token = 0;  ///< topk_group where the file has none.
 };
 
 constexpr std::array kFamilies = {
@@ -81,7 +84,9 @@ constexpr std::array kFamilies = {
            .experts = "n_routed_experts",
            .latent = true,
            .shared_experts = 1,
-           .dense_first = 3},
+           .dense_first = 3,
+           .expert_groups = 8,
+           .groups_per_token = 4},
 };
 
 /// Letters and digits alone, in lower case.
@@ -298,6 +303,48 @@ class ConfigReader {
     const std::int64_t dense = first ? first->value : family.dense_first;
     for (std::int64_t i = 0; i < shape_.blocks; ++i)
       shape_.sparse.push_back(i >= dense && i % (step ? step->value : 1) == 0);
+    read_expert_groups(file, family);
+  }
+
+  /// DeepSeek: a token has experts of topk_group of n_group groups; DeepSeek-V2 only where it is
+  /// told to choose so.
+  void read_expert_groups(SectionReader& file, const Family& family) {
+    const auto groups = size(file, "n_group");
+    const auto chosen = size(file, "topk_group");
+    if (family.expert_groups == 0) {
+      const auto method = file.text("topk_method");
+      if (!method || method->value != "group_limited_greedy") return;
+      file.require("n_group", "topk_method is group_limited_greedy");
+      file.require("topk_group", "topk_method is group_limited_greedy");
+    }
+    if (!problems_.empty()) return;
+    const std::int64_t all = groups ? groups->value : family.expert_groups;
+    const std::int64_t some = chosen ? chosen->value : family.groups_per_token;
+    const std::int64_t candidates = some * (shape_.experts / all);
+    const bool fits =
+        shape_.experts % all == 0 && some <= all && shape_.experts_per_token <= candidates;
+    if (fits) {
+      shape_.expert_groups = all;
+      shape_.groups_per_token = some;
+    } else if (groups || chosen) {
+      refuse_groups(file, family, all, some);
+    }  // else the defaults are of a larger model
+  }
+
+  void refuse_groups(SectionReader& file, const Family& family, std::int64_t groups,
+                     std::int64_t chosen) {
+    const Mark& mark = file.mark_of(file.has("topk_group") ? "topk_group" : "n_group");
+    if (shape_.experts % groups != 0) {
+      file.error(mark, fmt::format("n_group is {}, which does not divide {}, {}", groups,
+                                   family.experts, shape_.experts));
+    } else if (chosen > groups) {
+      file.error(mark, fmt::format("topk_group is {}, but n_group is {}", chosen, groups));
+    } else {
+      file.error(mark, fmt::format("topk_group is {}: so many of {} groups have {} experts, but "
+                                   "num_experts_per_tok is {}",
+                                   chosen, groups, chosen * (shape_.experts / groups),
+                                   shape_.experts_per_token));
+    }
   }
 
   TransformerShape shape_;

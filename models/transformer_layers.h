@@ -42,6 +42,7 @@ struct TransformerOptions {
   /// 2020, GShard, section 3): those that share layers or samples, and others with samples of their
   /// own, each expert whole on one of them (Liu et al. 2025, MoE Parallel Folding, section 3).
   std::int64_t expert_parallel = 1;
+  Dispatch dispatch = Dispatch::per_expert;
   /// Of all of these; those of a tensor-parallel group are neighbours, then those of a
   /// context-parallel one. Nothing: all are in one server.
   std::optional<std::int64_t> devices_per_server;
@@ -52,6 +53,10 @@ struct TransformerOptions {
   /// Devices that a scenario's device stands for.
   std::int64_t group() const { return std::max(expert_parallel, devices_per_sample()); }
   std::int64_t devices_per_sample() const { return tensor_parallel * context_parallel; }
+  /// That the group has to itself.
+  std::int64_t servers() const {
+    return fits_in_server(group()) ? 1 : group() / *devices_per_server;
+  }
   /// Micro-batches that the group trains at a time.
   std::int64_t group_batches() const { return group() / devices_per_sample(); }
   bool fits_in_server(std::int64_t devices) const {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -126,7 +127,33 @@ void add_terms(std::vector<std::string>& lines, std::string_view what,
     lines.push_back(fmt::format("  {} = {}  ({})", term.formula, term.value.value(), term.what));
 }
 
-std::vector<std::string> formula_lines(const LayerDerivation& layer,
+void add_dispatch_lines(std::vector<std::string>& lines, const LayerDerivation& layer,
+                        const ExpertRouting& routing, const TransformerOptions& options) {
+  const std::string_view tokens = options.sequence_parallel ? "R" : "T";
+  const std::int64_t devices = options.group();
+  const std::int64_t servers = options.servers();
+  const std::int64_t near = devices / servers;
+  constexpr std::string_view passes = "link_traffic, forward and backward for the input: of";
+  if (options.dispatch == Dispatch::per_expert) {
+    lines.push_back(fmt::format("{} {} = 2 k e {} h", passes, layer.exchanged.value(), tokens));
+    lines.push_back(fmt::format(
+        "  (tokens to experts and back) {} / {}{}", near - 1, devices,
+        servers > 1 ? fmt::format("; network_traffic: {} / {}", devices - near, devices) : ""));
+    return;
+  }
+  lines.push_back(
+      fmt::format("{} {} = 2 e {} h", passes, layer.exchanged.value() / routing.per_token, tokens));
+  lines.push_back(fmt::format(
+      "  (tokens to experts and back) x {:.6g}, the mean number of devices that have some",
+      mean_places(routing, devices)));
+  lines.push_back(fmt::format("  of its k, x {} / {}{}", near - 1, near,
+                              servers > 1
+                                  ? fmt::format("; network_traffic: x {:.6g} servers x {} / {}",
+                                                mean_places(routing, servers), servers - 1, servers)
+                                  : ""));
+}
+
+std::vector<std::string> formula_lines(const LayerDerivation& layer, const ExpertRouting& routing,
                                        const TransformerOptions& options) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("{}, for one micro-batch of one device:", layer.kind));
@@ -160,17 +187,7 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer,
     if (options.sequence_parallel)
       lines.emplace_back(
           "  behind each norm in each of the three: twice e T h, gathered or added up");
-    if (layer.exchanged.value() > 0) {
-      const std::int64_t devices = options.group();
-      const std::int64_t near = std::min(options.devices_per_server.value_or(devices), devices);
-      lines.push_back(
-          fmt::format("link_traffic, forward and backward for the input: of {} = 2 k e {} h",
-                      layer.exchanged.value(), options.sequence_parallel ? "R" : "T"));
-      lines.push_back(fmt::format(
-          "  (tokens to experts and back) {} / {}{}", near - 1, devices,
-          near < devices ? fmt::format("; network_traffic: {} / {}", devices - near, devices)
-                         : ""));
-    }
+    if (layer.exchanged.value() > 0) add_dispatch_lines(lines, layer, routing, options);
     if (const Term& gathered = layer.keys_and_values; gathered.value.value() > 0) {
       const std::int64_t devices = options.context_parallel;
       lines.push_back(
@@ -215,18 +232,29 @@ Sent sent_by_context(const LayerDerivation& layer, const TransformerOptions& opt
 }
 
 /// Of tokens on their way to experts, which are everywhere in the group, and back.
-Sent sent_to_experts(const LayerDerivation& layer, const TransformerOptions& options) {
+Sent sent_to_experts(const LayerDerivation& layer, const ExpertRouting& routing,
+                     const TransformerOptions& options) {
   const Bytes all = {layer.exchanged.value()};
+  if (all.count == 0) return {};
   const std::int64_t devices = options.group();
-  const std::int64_t servers =
-      options.fits_in_server(devices) ? 1 : devices / *options.devices_per_server;
-  const Bytes network = share_volume(all, servers);
-  return {share_volume(all, devices) - network, network};
+  const std::int64_t servers = options.servers();
+  if (options.dispatch == Dispatch::per_expert) {
+    const Bytes network = share_volume(all, servers);
+    return {share_volume(all, devices) - network, network};
+  }
+  // What reaches a server does so at the device that stands there as the sender does in its own.
+  const auto copies_to = [&](std::int64_t places, std::int64_t of) {
+    const double once = static_cast<double>(all.count / routing.per_token);
+    const auto others = static_cast<double>(of - 1) / static_cast<double>(of);
+    return Bytes{std::llround(once * mean_places(routing, places) * others)};
+  };
+  return {copies_to(devices, devices / servers), copies_to(servers, servers)};
 }
 
-LayerWork work_of(const LayerDerivation& layer, const TransformerOptions& options) {
+LayerWork work_of(const LayerDerivation& layer, const ExpertRouting& routing,
+                  const TransformerOptions& options) {
   const Sent context = sent_by_context(layer, options);
-  const Sent tokens = sent_to_experts(layer, options);
+  const Sent tokens = sent_to_experts(layer, routing, options);
   const Sent forward =
       sent_by_products(layer.all_reduced, layer.gathered, options) + tokens + context;
   const Sent input = sent_by_products(layer.input_all_reduced, layer.input_gathered, options) +
@@ -310,6 +338,23 @@ ExactCount replicated_of(const TransformerShape& shape, TransformerOptions optio
   return {replicated.value() - borrowed.value()};
 }
 
+std::string dispatch_note(const ExpertRouting& routing, const TransformerOptions& options) {
+  std::string text =
+      fmt::format("a token goes to {:.3g} devices of the group{}, on average, once to each",
+                  mean_places(routing, options.group()),
+                  options.servers() > 1
+                      ? fmt::format(" in {:.3g} of its {} servers",
+                                    mean_places(routing, options.servers()), options.servers())
+                      : "");
+  if (routing.is_limited() &&
+      (!nests(routing, options.group()) || !nests(routing, options.servers())))
+    text += fmt::format(
+        "; that its experts lie in {} of {} groups is not counted where devices or "
+        "servers hold parts of several groups",
+        routing.groups_per_token, routing.groups);
+  return text;
+}
+
 /// What a device of the scenario stands for, and what the devices of such a group share.
 void add_group_notes(const TransformerShape& shape, const TransformerOptions& options,
                      std::vector<std::string>& notes) {
@@ -339,6 +384,8 @@ void add_group_notes(const TransformerShape& shape, const TransformerOptions& op
         shape.experts / options.expert_parallel,
         each > 1 ? fmt::format("every {} train", each) : "each trains", options.batch,
         each > 1 ? "their" : "its", samples));
+    if (options.dispatch == Dispatch::per_server)
+      notes.push_back(dispatch_note(shape.routing(), options));
   }
   const std::string ways =
       options.fits_in_server(options.group())
@@ -458,7 +505,8 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
     if (auto problem = refuse_large(layer, layer_name, parameter_bytes, *options.names))
       return *problem;
     if (shown.insert(layer.kind).second)
-      profile.comments.above_layer.emplace(layer_name, formula_lines(layer, options));
+      profile.comments.above_layer.emplace(layer_name,
+                                           formula_lines(layer, shape.routing(), options));
     const std::int64_t replicated = replicated_parameters(layer, options).value();
     layers.push_back({std::move(layer_name),
                       layer.kind,
@@ -466,7 +514,7 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
                       Bytes{replicated} * bytes_of(options.dtype)});
     LayerCosts costs;
     costs.timed = false;
-    costs.work = work_of(layer, options);
+    costs.work = work_of(layer, shape.routing(), options);
     costs.output = {layer.output.value()};
     costs.activation = {sum(layer.kept).value()};
     costs.selective = selective_of(layer);
@@ -488,6 +536,8 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
   if (shape.has_experts())
     profile.model.profile.provenance.emplace("expert_parallel",
                                              std::to_string(options.expert_parallel));
+  if (shape.has_experts() && options.expert_parallel > 1)
+    profile.model.profile.provenance.emplace("dispatch", name_of(options.dispatch));
   if (options.context_parallel > 1)
     profile.model.profile.provenance.emplace("context_parallel",
                                              std::to_string(options.context_parallel));

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "models/expert_routing.h"
+
 namespace plumbline {
 
 /// Multi-head latent attention: tokens are compressed, and queries, keys and values made of that
@@ -21,8 +23,9 @@ struct LatentAttention {
 };
 
 /// A decoder-only transformer. Invariants: all sizes >= 1; heads are a multiple of
-/// key_value_heads; experts are 0 or >= experts_per_token >= 1; sparse is empty or as long as
-/// `blocks`. It knows no sequence length, no number format and no cost.
+/// key_value_heads; experts are 0 or >= experts_per_token >= 1, and with their groups those of
+/// ExpertRouting; sparse is empty or as long as `blocks`. It knows no sequence length, no number
+/// format and no cost.
 struct TransformerShape {
   std::string family;  ///< "llama", "gpt2", ...
   std::int64_t blocks = 1;
@@ -44,6 +47,8 @@ struct TransformerShape {
   bool tied = false;  ///< The head multiplies with the embedding's table.
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
+  std::int64_t expert_groups = 1;  ///< Neighbours; a token has experts of so many of these groups:
+  std::int64_t groups_per_token = 1;
   std::int64_t expert_feed_forward = 0;
   std::int64_t shared_feed_forward = 0;  ///< Of the experts that all tokens go through; 0 = none.
   std::vector<bool>
@@ -51,6 +56,10 @@ struct TransformerShape {
   std::int64_t further_predictions = 0;  ///< Modules that predict more tokens than the next one.
   std::optional<std::int64_t> window;    ///< Attention looks back this far, in some or all blocks.
 
+  /// Of the experts of a block.
+  ExpertRouting routing() const {
+    return {experts, experts_per_token, expert_groups, groups_per_token};
+  }
   /// Whether some block has experts.
   bool has_experts() const {
     if (sparse.empty()) return experts > 0;

@@ -3,6 +3,7 @@
 #include "sim/scenario_format.h"
 
 #include "models/device_presets.h"
+#include "models/expert_routing.h"
 #include "models/layer_format.h"
 #include "models/model_checks.h"
 #include "schedules/generators.h"
@@ -345,6 +346,10 @@ const SectionFormat& model_section_format() {
                 {count(1, kMostShared)},
                 "GPUs that share the experts of each layer, each with tokens of its own.",
                 "1"},
+               {"dispatch",
+                {words({kDispatches.begin(), kDispatches.end()})},
+                "How tokens go to experts: a copy for each, or one to each server that has some.",
+                "per-expert"},
                {"flash_attention",
                 {boolean()},
                 "Whether attention's scores are computed again instead of kept.",
@@ -362,6 +367,7 @@ const SectionFormat& model_section_format() {
                 {"sequence_parallel", "huggingface"},
                 {"context_parallel", "huggingface"},
                 {"expert_parallel", "huggingface"},
+                {"dispatch", "huggingface"},
                 {"flash_attention", "huggingface"},
                 {"split_blocks", "huggingface"}},
       .excludes = {{"dtype", "profile", "pipedream"},

@@ -29,7 +29,7 @@ std::string name_of(const std::string& path, const TransformerShape& shape) {
 const std::vector<std::string_view>& transformer_keys() {
   static const std::vector<std::string_view> keys = {
       "sequence",        "tensor_parallel", "sequence_parallel", "context_parallel",
-      "expert_parallel", "flash_attention", "split_blocks"};
+      "expert_parallel", "dispatch",        "flash_attention",   "split_blocks"};
   return keys;
 }
 
@@ -48,6 +48,8 @@ std::optional<TransformerChoice> read_transformer(SectionReader& section) {
   take("tensor_parallel", options.tensor_parallel);
   take("context_parallel", options.context_parallel);
   take("expert_parallel", options.expert_parallel);
+  if (const auto dispatch = section.choice("dispatch", "way to experts"))
+    options.dispatch = dispatch_of(dispatch->value);
   // Of one GPU it says nothing, so that a sweep of tensor_parallel may begin with 1.
   if (const auto flag = section.boolean("sequence_parallel"))
     options.sequence_parallel = flag->value && options.tensor_parallel > 1;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "models/model_flops.h"
 #include "models/transformer_profile.h"
@@ -333,6 +334,56 @@ TEST_CASE("what goes to other servers goes over the network") {
             doctest::Approx(c.pair_network * own + c.sample_network * rest +
                             c.experts_network * tokens_sent));
     }
+  }
+}
+
+TEST_CASE("sent once to a server, a token takes as many hops as it does choice by choice") {
+  // 8 devices with an expert each, 4 to a server; a token has two of them, any or of one half.
+  for (const bool limited : {false, true}) {
+    CAPTURE(limited);
+    std::int64_t links = 0, networks = 0, tokens_seen = 0;
+    for (int sender = 0; sender < 8; ++sender) {
+      for (int first = 0; first < 8; ++first) {
+        for (int second = first + 1; second < 8; ++second) {
+          if (limited && first / 4 != second / 4) continue;
+          ++tokens_seen;
+          std::set<int> servers;
+          for (const int device : {first, second}) {
+            servers.insert(device / 4);
+            // It comes to the device that stands in its server as the sender does in its own.
+            links += device % 4 != sender % 4 ? 1 : 0;
+          }
+          for (const int server : servers) networks += server != sender / 4 ? 1 : 0;
+        }
+      }
+    }
+    std::string config = kDeepSeek;
+    if (limited) config.insert(1, R"("n_group": 2, "topk_group": 1, )");
+    TransformerOptions options = tokens(84);  // so that none is left over
+    options.split_blocks = true;
+    options.expert_parallel = 8;
+    options.devices_per_server = 4;
+    options.dispatch = Dispatch::per_server;
+    const TransformerProfile profile = profile_of(config, options);
+    const auto& layers = profile.model.graph.layers();
+    const auto moe = std::find_if(layers.begin(), layers.end(),
+                                  [](const Layer& layer) { return layer.kind == "moe"; });
+    REQUIRE(moe != layers.end());
+    const LayerWork& work = *profile.model.profile.measurements[0]
+                                 .layers[static_cast<std::size_t>(moe - layers.begin())]
+                                 .work;
+    const std::int64_t there_and_back = 2 * 2 * 84 * 32;
+    CHECK(work.forward.link_traffic.count == there_and_back * links / tokens_seen);
+    CHECK(work.forward.network_traffic.count == there_and_back * networks / tokens_seen);
+    CHECK(work.backward_input.link_traffic == work.forward.link_traffic);
+    CHECK(work.backward_input.network_traffic == work.forward.network_traffic);
+    CHECK(work.backward_weight.network_traffic == Bytes{});
+    CHECK(profile.model.profile.provenance.at("dispatch") == "per-server");
+    // In one server there is nothing but the link.
+    options.devices_per_server.reset();
+    const TransformerProfile near = profile_of(config, options);
+    for (const LayerCosts& layer : near.model.profile.measurements[0].layers)
+      CHECK(layer.work->forward.network_traffic == Bytes{});
   }
 }
 

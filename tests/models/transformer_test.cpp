@@ -136,6 +136,42 @@ TEST_CASE("where experts stand in a deepseek model") {
   CHECK_FALSE(shape_of(config).has_experts());
 }
 
+TEST_CASE("of which groups the experts of a token are in a deepseek model") {
+  const auto groups = [](const TransformerShape& shape) {
+    return std::pair{shape.expert_groups, shape.groups_per_token};
+  };
+  using Groups = std::pair<std::int64_t, std::int64_t>;
+  const auto with = [](const std::string& more, bool second = false) {
+    std::string config = kDeepSeek;
+    if (second) config.replace(config.find("deepseek_v3"), 11, "deepseek_v2");
+    return config.insert(1, more);
+  };
+  CHECK(groups(shape_of(kDeepSeek)) == Groups{8, 4});  // as its configuration class has it
+  CHECK(groups(shape_of(with(R"("n_group": 4, "topk_group": 3, )"))) == Groups{4, 3});
+  CHECK(groups(shape_of(with(R"("n_group": 1, "topk_group": 1, )"))) == Groups{1, 1});
+  const std::string some = R"("n_group": 4, "topk_group": 2, )";
+  CHECK(groups(shape_of(with(some, true))) == Groups{1, 1});
+  CHECK(groups(shape_of(with(some + R"("topk_method": "greedy", )", true))) == Groups{1, 1});
+  CHECK(groups(shape_of(with(some + R"("topk_method": "group_limited_greedy", )", true))) ==
+        Groups{4, 2});
+  CHECK(groups(shape_of(kQwenMoe)) == Groups{1, 1});
+  // Defaults that are of a larger model.
+  std::string small = kDeepSeek;
+  small.replace(small.find("\"n_routed_experts\": 8"), 21, "\"n_routed_experts\": 6");
+  CHECK(groups(shape_of(small)) == Groups{1, 1});
+
+  const auto refused = [&](const std::string& more, bool second = false) {
+    const auto shape = parse_huggingface(test::text_source("config.json", with(more, second)));
+    REQUIRE_FALSE(shape);
+    return shape.problems().front().message;
+  };
+  CHECK(refused(R"("n_group": 3, )") == "n_group is 3, which does not divide n_routed_experts, 8");
+  CHECK(refused(R"("n_group": 2, "topk_group": 3, )") == "topk_group is 3, but n_group is 2");
+  CHECK(refused(R"("n_group": 8, "topk_group": 1, )") ==
+        "topk_group is 1: so many of 8 groups have 1 experts, but num_experts_per_tok is 2");
+  CHECK(refused(R"("topk_method": "group_limited_greedy", )", true) == "n_group is missing");
+}
+
 TEST_CASE("the scores of latent attention are those of plain attention with heads as large") {
   // Heads of 16 numbers each for queries, keys and values; the matrices in front differ.
   TransformerOptions options = tokens(128);
