@@ -306,6 +306,19 @@ std::vector<std::uint32_t> neighbours_of_stages(const Pipeline& pipeline) {
   return neighbours;
 }
 
+/// Of each stage, of how many micro-batches a device has the activations at a time. Where all of
+/// them are made again it has those of one, however many are in flight.
+std::vector<std::uint32_t> most_kept(const Scenario& scenario, const Schedule& schedule) {
+  const RecomputeChoice& recompute = scenario.schedule.recompute;
+  const bool makes_all_again = recompute.kind == Recompute::full ||
+                               (recompute.kind == Recompute::layers && !recompute.leaves_some());
+  if (makes_all_again) return std::vector<std::uint32_t>(schedule.shape.stages(), 1);
+  std::vector<std::uint32_t> most = most_in_flight(schedule);
+  for (std::uint32_t& held : most)  // of whole micro-batches
+    held = (held + scenario.schedule.slices.count - 1) / scenario.schedule.slices.count;
+  return most;
+}
+
 /// The costs of stages, by the order of their ops, and how they change beside others.
 std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<LayerCosts>& layers,
                                      Pipeline& pipeline) {
@@ -316,9 +329,7 @@ std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<Layer
   const bool has_neighbours = std::any_of(neighbours.begin(), neighbours.end(),
                                           [](std::uint32_t count) { return count > 0; });
   std::vector<std::uint32_t> most;
-  if (!profile.in_flight.empty()) most = most_in_flight(pipeline.schedule);
-  for (std::uint32_t& held : most)  // of whole micro-batches
-    held = (held + scenario.schedule.slices.count - 1) / scenario.schedule.slices.count;
+  if (!profile.in_flight.empty()) most = most_kept(scenario, pipeline.schedule);
   if (!most.empty() && !has_neighbours) {
     scale_in_flight(graph, profile.in_flight, pipeline.partition, most, layers);
     if (auto refused = refuse_large_sums(scenario, layers)) return Diagnostics{*refused};

@@ -365,6 +365,14 @@ TEST_CASE("an op takes what it takes with as many micro-batches in flight as its
   CHECK(gpipe.stages[0].forward == nanoseconds(2'100'000));
   CHECK(gpipe.stages[1].backward == nanoseconds(4'400'000));
   CHECK(gpipe.slowdowns.empty());
+  // Where all is made again a device has the activations of one micro-batch at a time.
+  for (const char* recompute : {"full", "layers"}) {
+    const auto again = costs(profile, apart, std::string("gpipe, recompute: ") + recompute);
+    CHECK(again.stages[0].forward == nanoseconds(1'800'000));
+    CHECK(again.stages[0].backward == nanoseconds(3'600'000));
+  }
+  const auto kept = costs(profile, apart, "gpipe, recompute: layers, recompute_layers: 1");
+  CHECK(kept.stages[0].forward == nanoseconds(2'100'000));
 
   // Neighbours: none of it while they rest.
   const auto is = [](const std::vector<double>& times, const std::vector<double>& wanted) {
