@@ -199,6 +199,8 @@ void add_import_huggingface(CLI::App& import, int& exit_code) {
       ->type_name("N");
   command->add_flag("--flash-attention,!--no-flash-attention", options.flash_attention,
                     "whether attention's scores are kept for the backward; default: they are not");
+  command->add_flag("--fused-swiglu", options.fused_swiglu,
+                    "the activation of a gated MLP and its product are one kernel: it is not kept");
   command->add_flag("--split-blocks", options.split_blocks,
                     "attention and MLP as layers of their own");
   command->callback([arguments, &exit_code] { exit_code = import_huggingface(*arguments); });

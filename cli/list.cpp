@@ -64,9 +64,9 @@ std::string schedule_list() {
          "p = positions in the pipeline, m = micro-batches, s = position from 0; f, b = forward "
          "and backward of\na stage; equal stages and free links where nothing else is said. With "
          "chunks p = devices, d = device from\n0, v = stages of each, b = i + w: the gradient of "
-         "the input and that of the weights. Makespans with\nlatency, and those of v-half, v-min, "
-         "dualpipev, dualpipe and chimera: found and checked by exhaustive\nsimulation, not "
-         "published.\n";
+         "the input and that of the weights. Makespans with\nlatency, and those of interleaved-zb, "
+         "v-half, v-min, dualpipev, dualpipe and chimera: found and checked by\nexhaustive "
+         "simulation, not published.\n";
 }
 
 }  // namespace

@@ -8,7 +8,15 @@
 namespace plumbline {
 namespace {
 
+/// For large n (Stirling).
+double log_factorial(std::int64_t n) {
+  const auto x = static_cast<double>(n);
+  return n < 2 ? 0 : (x + 0.5) * std::log(x) - x + 0.918938533204672742 + 1 / (12 * x);
+}
+
 double log_binomial(std::int64_t n, std::int64_t k) {
+  constexpr std::int64_t few = 10'000;
+  if (std::min(k, n - k) > few) return log_factorial(n) - log_factorial(k) - log_factorial(n - k);
   double log = 0;
   for (std::int64_t i = 0; i < std::min(k, n - k); ++i)
     log += std::log(static_cast<double>(n - i) / static_cast<double>(i + 1));

@@ -27,10 +27,11 @@ constexpr Dispatch dispatch_of(std::string_view name) {
   return name == kDispatches[0] ? Dispatch::per_expert : Dispatch::per_server;
 }
 
-/// The experts that a token may have: `per_token` different ones, all in `groups_per_token` of the
-/// `groups` groups of as many neighbours that the experts are divided in, one choice as likely as
-/// another (DeepSeek-AI 2024, "DeepSeek-V3", section 2.1.2: node-limited routing). Invariants:
-/// groups divides experts, groups_per_token <= groups, and these hold at least `per_token`.
+/// The experts that a token may have: of the `groups` groups of as many neighbours that the experts
+/// are divided in `groups_per_token`, and of the experts in these `per_token`, each choice as
+/// likely as another (DeepSeek-AI 2024, "DeepSeek-V3", section 2.1.2: node-limited routing).
+/// Invariants: groups divides experts, groups_per_token <= groups, and these hold at least
+/// `per_token`.
 struct ExpertRouting {
   std::int64_t experts = 1;
   std::int64_t per_token = 1;

@@ -309,21 +309,20 @@ class ConfigReader {
   /// DeepSeek: a token has experts of topk_group of n_group groups; DeepSeek-V2 only where it is
   /// told to choose so.
   void read_expert_groups(SectionReader& file, const Family& family) {
-    const auto groups = size(file, "n_group");
-    const auto chosen = size(file, "topk_group");
+    constexpr std::int64_t most = 65'536;
     if (family.expert_groups == 0) {
       const auto method = file.text("topk_method");
       if (!method || method->value != "group_limited_greedy") return;
       file.require("n_group", "topk_method is group_limited_greedy");
       file.require("topk_group", "topk_method is group_limited_greedy");
     }
+    const auto groups = size(file, "n_group", most);
+    const auto chosen = size(file, "topk_group", most);
     if (!problems_.empty()) return;
     const std::int64_t all = groups ? groups->value : family.expert_groups;
     const std::int64_t some = chosen ? chosen->value : family.groups_per_token;
     const std::int64_t candidates = some * (shape_.experts / all);
-    const bool fits =
-        shape_.experts % all == 0 && some <= all && shape_.experts_per_token <= candidates;
-    if (fits) {
+    if (shape_.experts % all == 0 && some <= all && shape_.experts_per_token <= candidates) {
       shape_.expert_groups = all;
       shape_.groups_per_token = some;
     } else if (groups || chosen) {
@@ -333,17 +332,26 @@ class ConfigReader {
 
   void refuse_groups(SectionReader& file, const Family& family, std::int64_t groups,
                      std::int64_t chosen) {
-    const Mark& mark = file.mark_of(file.has("topk_group") ? "topk_group" : "n_group");
+    const bool both = file.has("n_group") && file.has("topk_group");
+    const std::string help = both ? ""
+                                  : fmt::format("without them n_group is {} and topk_group {}",
+                                                family.expert_groups, family.groups_per_token);
+    const auto refuse = [&](std::string_view key, std::string_view other, std::string message) {
+      file.error(file.mark_of(file.has(key) ? key : other), std::move(message), help);
+    };
     if (shape_.experts % groups != 0) {
-      file.error(mark, fmt::format("n_group is {}, which does not divide {}, {}", groups,
-                                   family.experts, shape_.experts));
+      refuse("n_group", "topk_group",
+             fmt::format("n_group is {}, which does not divide {}, {}", groups, family.experts,
+                         shape_.experts));
     } else if (chosen > groups) {
-      file.error(mark, fmt::format("topk_group is {}, but n_group is {}", chosen, groups));
+      refuse("topk_group", "n_group",
+             fmt::format("topk_group is {}, but n_group is {}", chosen, groups));
     } else {
-      file.error(mark, fmt::format("topk_group is {}: so many of {} groups have {} experts, but "
-                                   "num_experts_per_tok is {}",
-                                   chosen, groups, chosen * (shape_.experts / groups),
-                                   shape_.experts_per_token));
+      refuse("topk_group", "n_group",
+             fmt::format("topk_group is {}: so many of {} groups have {} experts, but "
+                         "num_experts_per_tok is {}",
+                         chosen, groups, chosen * (shape_.experts / groups),
+                         shape_.experts_per_token));
     }
   }
 

@@ -270,9 +270,14 @@ class Deriver {
   ExactCount whole_bytes() const { return n_.e * n_.T * n_.h; }
   /// Of those that a device keeps between products.
   ExactCount hidden_bytes() const { return n_.e * n_.R * n_.h; }
-  std::int64_t inner_count() const { return shape_.gated ? 4 : 2; }
+  std::int64_t inner_count() const {
+    if (!shape_.gated) return 2;
+    return options_.fused_swiglu ? 3 : 4;
+  }
   std::string inner_tensors() const {
-    return shape_.gated ? "gate, its activation, up, their product" : "up, its activation";
+    if (!shape_.gated) return "up, its activation";
+    return options_.fused_swiglu ? "gate, up, their product"
+                                 : "gate, its activation, up, their product";
   }
 
   /// A matrix of `count` numbers, and the product of every token with it.
@@ -319,12 +324,14 @@ class Deriver {
     add_kept_tokens(layer, "output of the norm");
     layer.kept.back().again = layer.kept.back().value;
   }
-  /// The tensors within an MLP, all of one size: outputs of products, and as many made of these.
+  /// The tensors within an MLP, all of one size: outputs of products, and what is made of these.
   void keep_inner(LayerDerivation& layer, std::string what, const std::string& formula,
                   ExactCount each) const {
     const std::int64_t tensors = inner_count();
+    const std::int64_t products = shape_.gated ? 2 : 1;
     layer.kept.push_back({std::move(what), fmt::format("{} {}", tensors, formula), tensors * each,
-                          false, tensors / 2 * each});
+                          false, (tensors - products) * each});
+    if (tensors == 3) layer.again_reads += each;  // one is made of two
   }
   /// Of latent attention, from what is compressed: keys and values, queries where they are, too.
   void make_heads_again(LayerDerivation& layer, bool has_queries) const {
@@ -333,7 +340,7 @@ class Deriver {
         n_.c * n_.a * (n_.n + n_.v) + (has_queries ? n_.q * n_.a * of_query : ExactCount{});
     layer.kept.back().again = n_.e * n_.T * n_.a * ((has_queries ? 2 : 1) * of_query + n_.v);
     layer.again_flops += 2 * n_.T * numbers;
-    layer.again_weights += n_.e * numbers;
+    layer.again_reads += n_.e * numbers;
   }
 
   /// What all layers that multiply have in common: each kept tensor is written and read once in the
@@ -375,7 +382,7 @@ LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
   first.flops.insert(first.flops.end(), second.flops.begin(), second.flops.end());
   first.kept.insert(first.kept.end(), second.kept.begin(), second.kept.end());
   first.again_flops += second.again_flops;
-  first.again_weights += second.again_weights;
+  first.again_reads += second.again_reads;
   first.idle_parameters += second.idle_parameters;
   first.output = second.output;
   first.forward_traffic += second.forward_traffic;

@@ -47,6 +47,7 @@ struct TransformerOptions {
   /// context-parallel one. Nothing: all are in one server.
   std::optional<std::int64_t> devices_per_server;
   bool flash_attention = true;  ///< Scores are never kept, and only those not masked are computed.
+  bool fused_swiglu = false;    ///< Of a gated MLP the gate's activation is never kept.
   bool split_blocks = false;    ///< Attention and MLP as layers of their own.
   const TransformerOptionNames* names = &kCommandLineNames;
 
@@ -97,7 +98,7 @@ struct LayerDerivation {
   std::vector<WorkTerm> flops;
   std::vector<Term> kept;        ///< Bytes from the forward to the backward.
   ExactCount again_flops;        ///< To make again what of that costs little:
-  ExactCount again_weights;      ///< bytes of weights that are read for it.
+  ExactCount again_reads;        ///< bytes that are read for it, besides as many.
   ExactCount idle_parameters;    ///< Experts that a token does not use.
   ExactCount borrowed;           ///< Parameters that are another layer's: a tied head's copy.
   ExactCount output;             ///< Bytes.

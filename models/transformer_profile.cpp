@@ -278,7 +278,7 @@ std::optional<Selective> selective_of(const LayerDerivation& layer) {
   Selective selective;
   selective.activation = {again.value()};
   selective.work =
-      PassWork{{layer.again_flops.value()}, {(2 * again + layer.again_weights).value()}, {}, {}};
+      PassWork{{layer.again_flops.value()}, {(2 * again + layer.again_reads).value()}, {}, {}};
   return selective;
 }
 
@@ -339,20 +339,12 @@ ExactCount replicated_of(const TransformerShape& shape, TransformerOptions optio
 }
 
 std::string dispatch_note(const ExpertRouting& routing, const TransformerOptions& options) {
-  std::string text =
-      fmt::format("a token goes to {:.3g} devices of the group{}, on average, once to each",
-                  mean_places(routing, options.group()),
-                  options.servers() > 1
-                      ? fmt::format(" in {:.3g} of its {} servers",
-                                    mean_places(routing, options.servers()), options.servers())
-                      : "");
-  if (routing.is_limited() &&
-      (!nests(routing, options.group()) || !nests(routing, options.servers())))
-    text += fmt::format(
-        "; that its experts lie in {} of {} groups is not counted where devices or "
-        "servers hold parts of several groups",
-        routing.groups_per_token, routing.groups);
-  return text;
+  return fmt::format("a token goes to {:.3g} devices of the group{}, on average, once to each",
+                     mean_places(routing, options.group()),
+                     options.servers() > 1
+                         ? fmt::format(" in {:.3g} of its {} servers",
+                                       mean_places(routing, options.servers()), options.servers())
+                         : "");
 }
 
 /// What a device of the scenario stands for, and what the devices of such a group share.
@@ -412,6 +404,15 @@ std::vector<std::string> uncounted(const TransformerShape& shape,
   std::vector<std::string> notes;
   if (shape.further_predictions > 0)
     notes.emplace_back("the modules that predict further tokens are not counted");
+  if (const ExpertRouting routing = shape.routing();
+      routing.is_limited() && options.dispatch == Dispatch::per_server &&
+      options.expert_parallel > 1 &&
+      (!nests(routing, options.group()) || !nests(routing, options.servers()))) {
+    notes.push_back(fmt::format(
+        "that the experts of a token lie in {} of {} groups is not counted where devices or "
+        "servers hold parts of several groups",
+        routing.groups_per_token, routing.groups));
+  }
   if (shape.window && *shape.window < options.sequence) {
     notes.push_back(
         fmt::format("attention looks back {} tokens in some or all blocks; its scores "
@@ -538,6 +539,8 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
                                              std::to_string(options.expert_parallel));
   if (shape.has_experts() && options.expert_parallel > 1)
     profile.model.profile.provenance.emplace("dispatch", name_of(options.dispatch));
+  if (shape.gated && options.fused_swiglu)
+    profile.model.profile.provenance.emplace("swiglu", "fused");
   if (options.context_parallel > 1)
     profile.model.profile.provenance.emplace("context_parallel",
                                              std::to_string(options.context_parallel));

@@ -130,6 +130,8 @@ std::optional<ClosedForm> chunk_closed_form(std::string_view schedule, const Chu
     found = Found{work + (p - 1) * (f + i + w), "(p-1)/(vm+p-1)"};
   if (schedule == "zb-h1" && f >= w && i >= w && m >= p)
     found = Found{work + (p - 1) * (f + i - w), "makespan = m(f+b) + (p-1)(f+i-w)"};
+  if (schedule == "interleaved-zb" && f >= w && i >= w)
+    found = Found{work + (p - 1) * (f + i - w), "makespan = vm(f+b) + (p-1)(f+i-w)"};
   if (schedule == "zb-h2" && alike && m >= 2 * p - 1)
     found = Found{work + (p - 1) * f, "makespan = m(f+b) + (p-1)f"};
   if (schedule == "zb-v" && alike && m >= 2 * p - 1)

@@ -61,10 +61,11 @@ struct ChunkTimes {
 ///  - zb-h2, f = i = w and m >= 2p-1: m (f+b) + (p-1) f; zb-v: 2 m (f+b) + (p-1) f.
 ///  - v-half, f = i = w, m >= p >= 3: 2 m (f+b) + (3p-7) f, with odd p + (3p-4) f; v-min, p >= 2:
 ///    2 m (f+b) + (4p-7) f, where p mod 3 = 1 + (4p-5) f.
+///  - interleaved-zb, f >= w, i >= w and m a multiple of p: v m (f+b) + (p-1)(f + i - w).
 ///  - chimera, m = p: m (f+b) + (p-2) max(f, b); f = b, m a multiple of p: m (f+b) + (p-2) f.
 ///  - dualpipev, b >= f >= i >= w, its pairs one after the other: 2 m (f+b) + (p-1)(f + i - w).
 ///  - dualpipe, likewise: m (f+b) + (p/2-1)(f + i - w).
-/// Narayanan et al. 2021, Lamy-Poirier 2023 and Qi et al. 2024; the last five were found, and all
+/// Narayanan et al. 2021, Lamy-Poirier 2023 and Qi et al. 2024; the last six were found, and all
 /// are checked, by simulation.
 std::optional<ClosedForm> chunk_closed_form(std::string_view schedule, const ChunkTimes& times);
 

@@ -7,6 +7,20 @@
 
 namespace plumbline {
 
+namespace {
+
+/// The k-th op of this kind of an interleaved pipeline's device: F go round chunk by chunk in
+/// groups of p micro-batches, B, I and W from the last chunk.
+Op interleaved(const ChunkShape& shape, std::uint32_t device, OpKind kind, std::uint32_t k) {
+  const std::uint32_t p = shape.devices;
+  const std::uint32_t v = shape.chunks;
+  const std::uint32_t turn = k / p % v;
+  const std::uint32_t chunk = kind == OpKind::forward ? turn : v - 1 - turn;
+  return {kind, {chunk * p + device}, {k / (p * v) * p + k % p}};
+}
+
+}  // namespace
+
 std::vector<std::vector<std::uint32_t>> placed_stages(StagePlacement placement,
                                                       const ChunkShape& shape) {
   const std::uint32_t p = shape.devices;
@@ -29,15 +43,36 @@ OpLists interleaved_1f1b(const ChunkShape& shape) {
     std::vector<Op>& list = lists[device];
     list.reserve(std::size_t{2} * all);
     const auto add = [&](OpKind kind, std::uint32_t k) {
-      const std::uint32_t turn = k / p % v;
-      const std::uint32_t chunk = kind == OpKind::forward ? turn : v - 1 - turn;
-      list.push_back({kind, {chunk * p + device}, {k / (p * v) * p + k % p}});
+      if (k < all) list.push_back(interleaved(shape, device, kind, k));
     };
     const std::uint32_t warm_up = std::min(all, (v - 1) * p + 2 * (p - 1 - device));
     for (std::uint32_t k = 0; k < warm_up; ++k) add(OpKind::forward, k);
     for (std::uint32_t k = 0; k < all; ++k) {
-      if (warm_up + k < all) add(OpKind::forward, warm_up + k);
+      add(OpKind::forward, warm_up + k);
       add(OpKind::backward, k);
+    }
+  }
+  return lists;
+}
+
+OpLists interleaved_zero_bubble(const ChunkShape& shape) {
+  const std::uint32_t p = shape.devices;
+  const std::uint32_t v = shape.chunks;
+  PLUMBLINE_CHECK(v == 1 || shape.micro_batches % p == 0, shape.micro_batches, p);
+  const std::uint32_t all = v * shape.micro_batches;
+  OpLists lists(p);
+  for (std::uint32_t device = 0; device < p; ++device) {
+    std::vector<Op>& list = lists[device];
+    list.reserve(std::size_t{3} * all);
+    const auto add = [&](OpKind kind, std::uint32_t k) {
+      if (k < all) list.push_back(interleaved(shape, device, kind, k));
+    };
+    const std::uint32_t warm_up = std::min(all, v * p - 1 - device);
+    for (std::uint32_t k = 0; k < warm_up; ++k) add(OpKind::forward, k);
+    for (std::uint32_t k = 0; k < all + device; ++k) {
+      add(OpKind::forward, warm_up + k);
+      add(OpKind::backward_input, k);
+      if (k >= device) add(OpKind::backward_weight, k - device);
     }
   }
   return lists;
@@ -56,28 +91,6 @@ OpLists looped_breadth_first(const ChunkShape& shape) {
       for (std::uint32_t m = shape.micro_batches; m-- > 0;)
         list.push_back({OpKind::backward, {chunk * shape.devices + device}, {m}});
     }
-  }
-  return lists;
-}
-
-OpLists zero_bubble_h1(const ChunkShape& shape) {
-  const std::uint32_t all = shape.micro_batches;
-  OpLists lists(shape.devices);
-  for (std::uint32_t device = 0; device < shape.devices; ++device) {
-    std::vector<Op>& list = lists[device];
-    list.reserve(std::size_t{3} * all);
-    const auto add = [&](OpKind kind, std::uint32_t m) {
-      if (m < all) list.push_back({kind, {device}, {m}});
-    };
-    const std::uint32_t warm_up = shape.devices - 1 - device;
-    for (std::uint32_t m = 0; m < warm_up; ++m) add(OpKind::forward, m);
-    for (std::uint32_t k = 0; k < all; ++k) {
-      add(OpKind::forward, warm_up + k);
-      add(OpKind::backward_input, k);
-      if (k >= device) add(OpKind::backward_weight, k - device);
-    }
-    for (std::uint32_t m = all - std::min(all, device); m < all; ++m)
-      add(OpKind::backward_weight, m);
   }
   return lists;
 }

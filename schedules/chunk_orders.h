@@ -44,9 +44,12 @@ OpLists interleaved_1f1b(const ChunkShape& shape);
 /// all backwards, newest micro-batch first. Placed in a loop.
 OpLists looped_breadth_first(const ChunkShape& shape);
 
-/// ZB-H1 (Qi et al. 2024): as 1F1B, but that the backward's weight part comes s backwards later on
-/// device s: as many micro-batches are kept as 1F1B keeps on device 0. One chunk.
-OpLists zero_bubble_h1(const ChunkShape& shape);
+/// ZB-H1 (Qi et al. 2024) with one chunk: as 1F1B, but that the backward's weight part comes s
+/// backwards later on device s: as many micro-batches are kept as 1F1B keeps on device 0. With more
+/// chunks, placed in a loop, interleaved in the same way, as PyTorch's
+/// ScheduleInterleavedZeroBubble: forwards and backwards go round as in interleaved 1F1B, after
+/// min(vm, vp-1-s) forwards. Requires: m is a multiple of p, unless there is one chunk.
+OpLists interleaved_zero_bubble(const ChunkShape& shape);
 
 /// ZB-H2 (Qi et al. 2024): up to 2p-1 micro-batches are kept, so that devices work without a gap.
 /// The order is that of steps of equal length in which a device takes its next I if it is there,

@@ -146,12 +146,12 @@ std::optional<double> sent_in_groups_of(const Scenario& scenario, const Pipeline
   });
   if (!any) return std::nullopt;
   const bool recomputes = scenario.schedule.recompute.kind != Recompute::none;
-  const Duration per_op = scenario.overheads.per_op;
   double sum_s = 0;
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
     const std::uint32_t stage = graph.activities[node].stage.value;
     if (!is_compute(graph.activities[node].kind)) continue;
     const ActivityKind kind = op_of(graph.activities[node].kind);
+    const Duration per_op = time_of(graph, stage, ActivityKind::forward) - stages[stage].forward;
     const Duration of_op = time_of(graph, stage, kind) - per_op;
     if (of_op.count() <= 0) continue;
     const double sharers = scenario.sharded != Sharded::nothing ? graph.members(stage) : 1;

@@ -193,7 +193,7 @@ class ScenarioReader {
                     chunks->value < least && least != most
                         ? fmt::format("{} or more stages on each device", least)
                         : fmt::format("{} stage{} on each device", most, most == 1 ? "" : "s")),
-        rule ? "" : "interleaved-1f1b and looped-bfs take any number from 2");
+        rule ? "" : "interleaved-1f1b, interleaved-zb and looped-bfs take any number from 2");
   }
 
   void read_order(SectionReader& section) {

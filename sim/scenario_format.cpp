@@ -152,8 +152,9 @@ const SectionFormat& schedule_format() {
             "1"},
            {"chunks",
             {count(1, kMostChunks)},
-            "How many stages each device has; only for interleaved-1f1b, looped-bfs, zb-v, v-half, "
-            "v-min and dualpipev.",
+            "How many stages each device has; only for interleaved-1f1b, interleaved-zb, "
+            "looped-bfs, "
+            "zb-v, v-half, v-min and dualpipev.",
             "2"},
            {"slices",
             {count(1, kMostSlices), list({real(1000)}, 1)},
@@ -354,6 +355,11 @@ const SectionFormat& model_section_format() {
                 {boolean()},
                 "Whether attention's scores are computed again instead of kept.",
                 "true"},
+               {"fused_swiglu",
+                {boolean()},
+                "Whether the activation of a gated MLP and its product are one kernel, so that the "
+                "activation is not kept.",
+                "false"},
                {"split_blocks",
                 {boolean()},
                 "Whether attention and MLP are layers of their own.",
@@ -369,6 +375,7 @@ const SectionFormat& model_section_format() {
                 {"expert_parallel", "huggingface"},
                 {"dispatch", "huggingface"},
                 {"flash_attention", "huggingface"},
+                {"fused_swiglu", "huggingface"},
                 {"split_blocks", "huggingface"}},
       .excludes = {{"dtype", "profile", "pipedream"},
                    {"group", "profile", "pipedream", "huggingface"},

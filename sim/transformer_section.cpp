@@ -28,8 +28,8 @@ std::string name_of(const std::string& path, const TransformerShape& shape) {
 
 const std::vector<std::string_view>& transformer_keys() {
   static const std::vector<std::string_view> keys = {
-      "sequence",        "tensor_parallel", "sequence_parallel", "context_parallel",
-      "expert_parallel", "dispatch",        "flash_attention",   "split_blocks"};
+      "sequence", "tensor_parallel", "sequence_parallel", "context_parallel", "expert_parallel",
+      "dispatch", "flash_attention", "fused_swiglu",      "split_blocks"};
   return keys;
 }
 
@@ -54,6 +54,7 @@ std::optional<TransformerChoice> read_transformer(SectionReader& section) {
   if (const auto flag = section.boolean("sequence_parallel"))
     options.sequence_parallel = flag->value && options.tensor_parallel > 1;
   if (const auto flag = section.boolean("flash_attention")) options.flash_attention = flag->value;
+  if (const auto flag = section.boolean("fused_swiglu")) options.fused_swiglu = flag->value;
   if (const auto flag = section.boolean("split_blocks")) options.split_blocks = flag->value;
   const auto path = section.file("huggingface");
   if (!path || !sequence) return std::nullopt;

@@ -102,7 +102,7 @@ TEST_CASE(
       CAPTURE(p);
       CAPTURE(m);
       const ChunkShape shape{p, 1, m};
-      CHECK(steps(rule, shape, zero_bubble_h1(shape)) == 3 * m + p - 1);
+      CHECK(steps(rule, shape, interleaved_zero_bubble(shape)) == 3 * m + p - 1);
       if (m >= 2 * p - 1) CHECK(steps(rule, shape, zero_bubble_h2(shape)) == 3 * m + p - 1);
       // The greedy rule needs that room: with ZB-H1's it is no faster than ZB-H1.
       CHECK(steps(rule, shape, greedy_zero_bubble(shape, p)) >= 3 * m + p - 1);
@@ -132,6 +132,8 @@ TEST_CASE("orders with chunks hold as many micro-batches as was published") {
   using Counts = std::vector<std::uint32_t>;
   CHECK(held("interleaved-1f1b", 4, 2, 12) == Counts{11, 9, 7, 5});
   CHECK(held("looped-bfs", 3, 2, 5) == Counts{10, 10, 10});
+  CHECK(held("interleaved-zb", 4, 3, 12) == Counts{12, 12, 12, 12});
+  CHECK(held("interleaved-zb", 4, 2, 4) == Counts{8, 8, 8, 8});
   CHECK(held("zb-h1", 4, 1, 12) == Counts{4, 4, 4, 4});
   CHECK(held("zb-h2", 4, 1, 12) == Counts{7, 7, 7, 7});
   CHECK(held("zb-v", 4, 2, 12) == Counts{8, 8, 8, 8});
