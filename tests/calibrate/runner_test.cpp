@@ -195,8 +195,8 @@ TEST_CASE("every law holds on real runs of every schedule, overlapped and blocki
 }
 
 TEST_CASE("a gap before a part of an op is a hand-over like one before an op") {
-  const Subject subject = subject_of(uneven("data-parallel", "devices: 2, link: {}", "",
-                                            ", micro_batches: 3, bucket: 1 MiB"));
+  const Subject subject = subject_of(
+      uneven("data-parallel", "devices: 2, link: {}", "", ", micro_batches: 3, bucket: 1 MiB"));
   const OpGraph& graph = subject.graph;
   MeasuredIteration iteration;
   iteration.trace = simulate(graph);
