@@ -128,10 +128,9 @@ CudaCalibrationOptions quick_calibration() {
   return options;
 }
 
-/// A scenario whose profile was calibrated on the driver, with a plan of two stages, or one that is
-/// given.
-Scenario calibrated(const CudaDriver& driver, const char* network_text, const std::string& schedule,
-                    const Nccl* nccl = nullptr, const std::string& plan = "") {
+/// The network with a profile that was calibrated on the driver, in two stages.
+Model calibrated_model(const CudaDriver& driver, const char* network_text,
+                       const Nccl* nccl = nullptr) {
   const auto network =
       parse_network(std::make_shared<const Source>(Source{"n.network.yaml", network_text, ""}));
   REQUIRE(network);
@@ -150,12 +149,18 @@ Scenario calibrated(const CudaDriver& driver, const char* network_text, const st
   auto calibration = calibration_of(**on, *network, {}, options, *measured);
   REQUIRE_MESSAGE(calibration, (calibration ? "" : to_text(calibration.problems())));
   measure_between(**on, *network, options, calibration->launch, calibration->model.profile);
-  const std::vector<Block>& blocks = calibration->model.profile.blocks;
-  REQUIRE(blocks.size() == 2);
+  REQUIRE(calibration->model.profile.blocks.size() == 2);
+  return calibration->model;
+}
+
+/// A scenario of it with a plan of the two stages, or one that is given.
+Scenario scenario_of(const Model& model, const char* network_text, const std::string& schedule,
+                     const std::string& plan = "") {
+  const std::vector<Block>& blocks = model.profile.blocks;
   const TemporaryFolder folder;
   const std::string text =
       "version: 1\nmodel: {network: " + folder.file("n.network.yaml", network_text) +
-      ", profile: " + folder.file("n.profile.yaml", profile_yaml(calibration->model)) +
+      ", profile: " + folder.file("n.profile.yaml", profile_yaml(model)) +
       "}\ncluster: {devices: 2, link: measured}\n" +
       (plan.empty() ? "plan: {partition: [" + std::to_string(blocks[0].layers.size()) + ", " +
                           std::to_string(blocks[1].layers.size()) + "]}\n"
@@ -167,13 +172,17 @@ Scenario calibrated(const CudaDriver& driver, const char* network_text, const st
 }
 
 TEST_CASE("cuda: what was calibrated predicts the run, updates and measured links included") {
-  const auto check = [](const char* network, const std::string& schedule) {
+  FakeOptions slow_copies;
+  slow_copies.copy_nanoseconds = 700;
+  const auto calibrate = [&](const char* network) {
+    FakeGpus fake(slow_copies);
+    return calibrated_model(fake.cuda.driver(), network);
+  };
+  const auto check = [&](const Model& model, const char* network, const std::string& schedule) {
     CAPTURE(network);
     CAPTURE(schedule);
-    FakeOptions slow_copies;
-    slow_copies.copy_nanoseconds = 700;
     FakeGpus fake(slow_copies);
-    const Scenario scenario = calibrated(fake.cuda.driver(), network, schedule);
+    const Scenario scenario = scenario_of(model, network, schedule);
     REQUIRE(scenario.link_measured);
     auto backend = cuda_backend(fake.cuda.driver(), scenario, own_kernels());
     REQUIRE_MESSAGE(backend, (backend ? "" : to_text(backend.problems())));
@@ -206,12 +215,13 @@ TEST_CASE("cuda: what was calibrated predicts the run, updates and measured link
     CHECK(std::abs((*now)->iteration_time_s - predicted->iteration_time_s) * 1e9 <=
           static_cast<double>(predicted->graph.size()));
   };
+  const Model mlp = calibrate(kMlp);
   for (const char* schedule :
        {"naive", "gpipe", "1f1b", "delayed-backward", "gpipe, transfers: blocking"})
-    check(kMlp, std::string("name: ") + schedule + ", micro_batches: 4");
+    check(mlp, kMlp, std::string("name: ") + schedule + ", micro_batches: 4");
   if (kSanitized) return;  // a minute there, and sanitizers see the same in other cases
   for (const char* network : {kGpt, kPictures, kSentences})
-    check(network, "name: 1f1b, micro_batches: 3");
+    check(calibrate(network), network, "name: 1f1b, micro_batches: 3");
 }
 
 TEST_CASE("cuda: what was calibrated with NCCL predicts the run with it") {
@@ -221,7 +231,8 @@ TEST_CASE("cuda: what was calibrated with NCCL predicts the run with it") {
     two_gpus.gpus.assign(2, FakeGpu{});
     two_gpus.copy_nanoseconds = 700;
     FakeGpus fake(two_gpus);
-    const Scenario scenario = calibrated(fake.cuda.driver(), kMlp, schedule, &fake_nccl(), plan);
+    const Scenario scenario =
+        scenario_of(calibrated_model(fake.cuda.driver(), kMlp, &fake_nccl()), kMlp, schedule, plan);
     REQUIRE(scenario.link_measured);
     CHECK(scenario.model.profile.links.front().kind == "nccl 0-1");
     CudaOptions options = own_kernels();
@@ -262,7 +273,8 @@ TEST_CASE("cuda: what was calibrated with NCCL predicts the run with it") {
 
 TEST_CASE("cuda: a profile of other parts of a GPU than a run's is told") {
   FakeGpus fake;
-  Scenario scenario = calibrated(fake.cuda.driver(), kTiny, "name: gpipe, micro_batches: 2");
+  Scenario scenario = scenario_of(calibrated_model(fake.cuda.driver(), kTiny), kTiny,
+                                  "name: gpipe, micro_batches: 2");
   scenario.model.profile.provenance["sms"] = "132";
   auto backend = cuda_backend(fake.cuda.driver(), scenario, own_kernels());
   REQUIRE_MESSAGE(backend, (backend ? "" : to_text(backend.problems())));
@@ -274,7 +286,8 @@ TEST_CASE("cuda: a profile of other parts of a GPU than a run's is told") {
 
 TEST_CASE("cuda: a clock that differs from the profile's is told, and warm-up lasts its time") {
   FakeGpus fake;
-  Scenario scenario = calibrated(fake.cuda.driver(), kTiny, "name: gpipe, micro_batches: 2");
+  Scenario scenario = scenario_of(calibrated_model(fake.cuda.driver(), kTiny), kTiny,
+                                  "name: gpipe, micro_batches: 2");
   CHECK(scenario.model.profile.provenance.at("clock") == "2000 MHz");
   const auto remarks_with = [&](const std::string& clock, double warm_up) {
     scenario.model.profile.provenance["clock"] = clock;
