@@ -243,10 +243,10 @@ Sent sent_to_experts(const LayerDerivation& layer, const ExpertRouting& routing,
     return {share_volume(all, devices) - network, network};
   }
   // What reaches a server does so at the device that stands there as the sender does in its own.
+  const std::int64_t once = all.count / routing.per_token;
   const auto copies_to = [&](std::int64_t places, std::int64_t of) {
-    const double once = static_cast<double>(all.count / routing.per_token);
     const auto others = static_cast<double>(of - 1) / static_cast<double>(of);
-    return Bytes{std::llround(once * mean_places(routing, places) * others)};
+    return Bytes{std::llround(static_cast<double>(once) * mean_places(routing, places) * others)};
   };
   return {copies_to(devices, devices / servers), copies_to(servers, servers)};
 }
