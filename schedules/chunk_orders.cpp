@@ -6,7 +6,6 @@
 #include "models/bug.h"
 
 namespace plumbline {
-
 namespace {
 
 /// The k-th op of this kind of an interleaved pipeline's device: F go round chunk by chunk in
@@ -17,6 +16,20 @@ Op interleaved(const ChunkShape& shape, std::uint32_t device, OpKind kind, std::
   const std::uint32_t turn = k / p % v;
   const std::uint32_t chunk = kind == OpKind::forward ? turn : v - 1 - turn;
   return {kind, {chunk * p + device}, {k / (p * v) * p + k % p}};
+}
+
+/// Of each device what `fill` adds, with add(kind, k) for its k-th op of a kind, if there is one.
+template <class Fill>
+OpLists interleaved_lists(const ChunkShape& shape, Fill&& fill) {
+  OpLists lists(shape.devices);
+  for (std::uint32_t device = 0; device < shape.devices; ++device) {
+    lists[device].reserve(std::size_t{3} * shape.chunks * shape.micro_batches);
+    fill(device, [&](OpKind kind, std::uint32_t k) {
+      if (k < shape.chunks * shape.micro_batches)
+        lists[device].push_back(interleaved(shape, device, kind, k));
+    });
+  }
+  return lists;
 }
 
 }  // namespace
@@ -38,21 +51,14 @@ OpLists interleaved_1f1b(const ChunkShape& shape) {
   const std::uint32_t v = shape.chunks;
   PLUMBLINE_CHECK(shape.micro_batches % p == 0, shape.micro_batches, p);
   const std::uint32_t all = v * shape.micro_batches;
-  OpLists lists(p);
-  for (std::uint32_t device = 0; device < p; ++device) {
-    std::vector<Op>& list = lists[device];
-    list.reserve(std::size_t{2} * all);
-    const auto add = [&](OpKind kind, std::uint32_t k) {
-      if (k < all) list.push_back(interleaved(shape, device, kind, k));
-    };
+  return interleaved_lists(shape, [&](std::uint32_t device, auto&& add) {
     const std::uint32_t warm_up = std::min(all, (v - 1) * p + 2 * (p - 1 - device));
     for (std::uint32_t k = 0; k < warm_up; ++k) add(OpKind::forward, k);
     for (std::uint32_t k = 0; k < all; ++k) {
       add(OpKind::forward, warm_up + k);
       add(OpKind::backward, k);
     }
-  }
-  return lists;
+  });
 }
 
 OpLists interleaved_zero_bubble(const ChunkShape& shape) {
@@ -60,13 +66,7 @@ OpLists interleaved_zero_bubble(const ChunkShape& shape) {
   const std::uint32_t v = shape.chunks;
   PLUMBLINE_CHECK(v == 1 || shape.micro_batches % p == 0, shape.micro_batches, p);
   const std::uint32_t all = v * shape.micro_batches;
-  OpLists lists(p);
-  for (std::uint32_t device = 0; device < p; ++device) {
-    std::vector<Op>& list = lists[device];
-    list.reserve(std::size_t{3} * all);
-    const auto add = [&](OpKind kind, std::uint32_t k) {
-      if (k < all) list.push_back(interleaved(shape, device, kind, k));
-    };
+  return interleaved_lists(shape, [&](std::uint32_t device, auto&& add) {
     const std::uint32_t warm_up = std::min(all, v * p - 1 - device);
     for (std::uint32_t k = 0; k < warm_up; ++k) add(OpKind::forward, k);
     for (std::uint32_t k = 0; k < all + device; ++k) {
@@ -74,8 +74,7 @@ OpLists interleaved_zero_bubble(const ChunkShape& shape) {
       add(OpKind::backward_input, k);
       if (k >= device) add(OpKind::backward_weight, k - device);
     }
-  }
-  return lists;
+  });
 }
 
 OpLists looped_breadth_first(const ChunkShape& shape) {
