@@ -202,6 +202,10 @@ TEST_CASE("of a gated MLP whose activation is fused three tensors are kept, not 
       if (tensor == 0) continue;
       // Selective recomputation makes the product again, and no activation.
       CHECK(before.selective->activation.count - after.selective->activation.count == tensor);
+      // It writes one tensor less, and of the two that a product is made of reads both.
+      CHECK(before.selective->work->memory_traffic.count -
+                after.selective->work->memory_traffic.count ==
+            tensor);
     }
   }
 }
