@@ -201,6 +201,12 @@ void add_import_huggingface(CLI::App& import, int& exit_code) {
                     "whether attention's scores are kept for the backward; default: they are not");
   command->add_flag("--fused-swiglu", options.fused_swiglu,
                     "the activation of a gated MLP and its product are one kernel: it is not kept");
+  command->add_flag("--fp8-linear", options.fp8_linear,
+                    "linear layers but the head and routers multiply in fp8, the rest in --dtype");
+  command->add_flag("--fp8-dispatch", options.fp8_dispatch,
+                    "tokens on their way to experts, and gradients on theirs, are in fp8");
+  command->add_flag("--mtp", options.mtp,
+                    "the modules that predict further tokens are trained, too");
   command->add_flag("--split-blocks", options.split_blocks,
                     "attention and MLP as layers of their own");
   command->callback([arguments, &exit_code] { exit_code = import_huggingface(*arguments); });

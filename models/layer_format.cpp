@@ -63,6 +63,7 @@ const SectionFormat& selective_format() {
                 {duration(), section(&statistics_format)},
                 "The time to make it again; absent: estimated."},
                {"flops", {flops()}, "The floating-point operations of that, for an estimate."},
+               {"fp8_flops", {flops()}, "Of these, what is multiplied in fp8."},
                {"memory_traffic",
                 {bytes()},
                 "The bytes that it moves to and from memory, for an estimate."}}};
@@ -106,6 +107,10 @@ std::vector<KeyFormat> layer_cost_keys() {
        {flops(), section(&pass_flops_format)},
        "Its floating-point operations, in the place of times: cluster.device estimates them; one "
        "number stands for each pass."},
+      {"fp8_flops",
+       {flops(), section(&pass_flops_format)},
+       "Of its floating-point operations, those that are multiplied in fp8; the device's fp8_peak "
+       "estimates them."},
       {"memory_traffic",
        {bytes(), section(&pass_bytes_format)},
        "The bytes that a pass moves to and from memory, for an estimate."},

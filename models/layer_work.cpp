@@ -42,9 +42,18 @@ Passes<T> read_passes(SectionReader& section, std::string_view key, const Sectio
 
 }  // namespace
 
+void refuse_fp8_flops(SectionReader& section) {
+  section.error(
+      section.mark_of("fp8_flops"),
+      fmt::format("{} is more than {}", section.path_of("fp8_flops"), section.path_of("flops")),
+      "it is the part of those that is multiplied in fp8, pass by pass");
+}
+
 std::optional<LayerWork> read_layer_work(SectionReader& section, Diagnostics& problems) {
   const Passes<Flops> flops =
       read_passes<Flops>(section, "flops", pass_flops_format(), problems, read_flops);
+  const Passes<Flops> fp8 =
+      read_passes<Flops>(section, "fp8_flops", pass_flops_format(), problems, read_flops);
   const Passes<Bytes> memory =
       read_passes<Bytes>(section, "memory_traffic", pass_bytes_format(), problems, read_bytes);
   const Passes<Bytes> link =
@@ -58,13 +67,19 @@ std::optional<LayerWork> read_layer_work(SectionReader& section, Diagnostics& pr
                     fmt::format("{} stands without flops and memory_traffic", section.path_of(key)),
                     "it is added to the time that those two are estimated to take");
     }
+    if (section.has("fp8_flops")) refuse_fp8_flops(section);
     return std::nullopt;
   }
-  return LayerWork{.forward = {flops.forward, memory.forward, link.forward, network.forward},
-                   .backward_input = {flops.backward_input, memory.backward_input,
-                                      link.backward_input, network.backward_input},
-                   .backward_weight = {flops.backward_weight, memory.backward_weight,
-                                       link.backward_weight, network.backward_weight}};
+  const auto exceeds = [](Flops part, Flops whole) { return part.count > whole.count; };
+  if (exceeds(fp8.forward, flops.forward) || exceeds(fp8.backward_input, flops.backward_input) ||
+      exceeds(fp8.backward_weight, flops.backward_weight))
+    refuse_fp8_flops(section);
+  return LayerWork{
+      .forward = {flops.forward, fp8.forward, memory.forward, link.forward, network.forward},
+      .backward_input = {flops.backward_input, fp8.backward_input, memory.backward_input,
+                         link.backward_input, network.backward_input},
+      .backward_weight = {flops.backward_weight, fp8.backward_weight, memory.backward_weight,
+                          link.backward_weight, network.backward_weight}};
 }
 
 }  // namespace plumbline

@@ -84,6 +84,10 @@ std::optional<Selective> read_selective(SectionReader& layer, const LayerCosts& 
   PassWork work;
   if (const YamlNode* node = section->child("flops"))
     work.flops = read_flops(*node, section->path_of("flops"), problems).value_or(Flops{});
+  if (const YamlNode* node = section->child("fp8_flops")) {
+    work.fp8_flops = read_flops(*node, section->path_of("fp8_flops"), problems).value_or(Flops{});
+    if (work.fp8_flops.count > work.flops.count) refuse_fp8_flops(*section);
+  }
   if (auto bytes = section->bytes("memory_traffic")) work.memory_traffic = bytes->value;
   if (has_work && !section->has("forward")) selective.work = work;
   section->finish();

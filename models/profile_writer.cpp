@@ -317,6 +317,7 @@ class ProfileWriter {
     const PassWork& i = work.backward_input;
     const PassWork& w = work.backward_weight;
     add_passes(map, "flops", f.flops, i.flops, w.flops);
+    add_passes(map, "fp8_flops", f.fp8_flops, i.fp8_flops, w.fp8_flops);
     add_passes(map, "memory_traffic", f.memory_traffic, i.memory_traffic, w.memory_traffic);
     add_passes(map, "link_traffic", f.link_traffic, i.link_traffic, w.link_traffic);
     add_passes(map, "network_traffic", f.network_traffic, i.network_traffic, w.network_traffic);
@@ -342,6 +343,7 @@ class ProfileWriter {
       const PassWork& work = *selective.work;
       if (work.flops != Flops{} || work.memory_traffic == Bytes{})
         map.add("flops", exact(work.flops));
+      if (work.fp8_flops != Flops{}) map.add("fp8_flops", exact(work.fp8_flops));
       if (work.memory_traffic != Bytes{}) map.add("memory_traffic", exact(work.memory_traffic));
     }
     return std::move(map).pieces();

@@ -72,10 +72,13 @@ PassParts pass_parts(const PassWork& work, const DeviceRoofline& device) {
   PLUMBLINE_CHECK(device.link_bandwidth || work.link_traffic.count == 0, work.link_traffic.count);
   PLUMBLINE_CHECK(device.network_bandwidth || work.network_traffic.count == 0,
                   work.network_traffic.count);
+  PLUMBLINE_CHECK(device.fp8_peak || work.fp8_flops.count == 0, work.fp8_flops.count);
   PassParts parts;
-  parts.own_s = std::max(ratio(work.flops.count, device.peak.count),
-                         ratio(work.memory_traffic.count, device.memory_bandwidth.count)) /
-                device.efficiency;
+  double computing_s = ratio(work.flops.count - work.fp8_flops.count, device.peak.count);
+  if (device.fp8_peak) computing_s += ratio(work.fp8_flops.count, device.fp8_peak->count);
+  parts.own_s =
+      std::max(computing_s, ratio(work.memory_traffic.count, device.memory_bandwidth.count)) /
+      device.efficiency;
   const auto sent_s = [](Bytes traffic, const std::optional<BytesPerSecond>& bandwidth) {
     return bandwidth ? ratio(traffic.count, bandwidth->count) : 0;
   };
@@ -87,16 +90,22 @@ PassParts pass_parts(const PassWork& work, const DeviceRoofline& device) {
   return parts;
 }
 
-bool has_traffic(const LayerWork& work, Bytes PassWork::*traffic) {
-  return (work.forward.*traffic).count > 0 || (work.backward_input.*traffic).count > 0 ||
-         (work.backward_weight.*traffic).count > 0;
+template <class Quantity>
+bool has(const LayerWork& work, Quantity PassWork::*what) {
+  return (work.forward.*what).count > 0 || (work.backward_input.*what).count > 0 ||
+         (work.backward_weight.*what).count > 0;
 }
 
-/// What of a layer goes over a link or a network that the device has not; nothing where none is
-/// needed.
-std::optional<Diagnostic> unsent(const LayerCosts& costs, const Layer& layer,
-                                 const DeviceGroup& group, const DeviceRoofline& device,
-                                 const Mark& mark) {
+bool has_fp8(const LayerCosts& costs) {
+  return has(*costs.work, &PassWork::fp8_flops) ||
+         (costs.selective && costs.selective->work && costs.selective->work->fp8_flops.count > 0);
+}
+
+/// What a layer needs that the device has not: a link or a network for what goes over these, a peak
+/// for what is multiplied in fp8.
+std::optional<Diagnostic> lacking(const LayerCosts& costs, const Layer& layer,
+                                  const DeviceGroup& group, const DeviceRoofline& device,
+                                  const Mark& mark) {
   const bool reduces = layer.replicated.count > 0 && !costs.update_given;
   const auto lacks = [&](std::string_view what, std::string_view way, std::string help) {
     return input_error(
@@ -104,16 +113,21 @@ std::optional<Diagnostic> unsent(const LayerCosts& costs, const Layer& layer,
         fmt::format("layer '{}' has {}, but the device has no {}", clipped(layer.name), what, way),
         std::move(help));
   };
-  const bool on_link = has_traffic(*costs.work, &PassWork::link_traffic);
+  const bool on_link = has(*costs.work, &PassWork::link_traffic);
   if (!device.link_bandwidth && (on_link || (reduces && !group.spans_servers()))) {
     return lacks(on_link ? "link_traffic" : "replicated parameters", "link",
                  "give the bandwidth to its neighbours, one way: device: {link: 450 GB/s}");
   }
-  const bool on_network = has_traffic(*costs.work, &PassWork::network_traffic);
+  const bool on_network = has(*costs.work, &PassWork::network_traffic);
   if (!device.network_bandwidth && (on_network || (reduces && group.spans_servers()))) {
     return lacks(on_network ? "network_traffic" : "parameters replicated in several servers",
                  "network",
                  "give the bandwidth of its network card, one way: device: {network: 50 GB/s}");
+  }
+  if (!device.fp8_peak && has_fp8(costs)) {
+    return lacks("products in fp8", "peak for them",
+                 "give it, or a device that has one (plumbline list presets): device: {fp8_peak: "
+                 "1979 TFLOP/s}");
   }
   return std::nullopt;
 }
@@ -138,6 +152,7 @@ std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& dev
   std::size_t all = 0;
   bool has_updates = false;
   bool reduces = false;  // over the group
+  bool in_fp8 = false;
   const DeviceGroup& group = model.profile.group;
   for (Measurement& measurement : model.profile.measurements) {
     for (std::size_t i = 0; i < measurement.layers.size(); ++i) {
@@ -146,9 +161,10 @@ std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& dev
       if (costs.timed) continue;
       PLUMBLINE_CHECK(costs.work, "a layer has neither times nor work", i);
       ++estimated;
+      in_fp8 = in_fp8 || has_fp8(costs);
       const Layer& layer = model.graph.layer({static_cast<std::uint32_t>(i)});
       const std::string& name = layer.name;
-      if (auto problem = unsent(costs, layer, group, device, mark)) return problem;
+      if (auto problem = lacking(costs, layer, group, device, mark)) return problem;
       const PassParts forward_parts = pass_parts(costs.work->forward, device);
       const PassParts input_parts = pass_parts(costs.work->backward_input, device);
       const PassParts weight_parts = pass_parts(costs.work->backward_weight, device);
@@ -189,10 +205,11 @@ std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& dev
   }
   if (estimated == 0) return std::nullopt;
   model.profile.estimated = fmt::format(
-      "layer times{}: from FLOPs and bytes, by a roofline of {}: {:g} % of {} and of {}{}{}",
+      "layer times{}: from FLOPs and bytes, by a roofline of {}: {:g} % of {}{} and of {}{}{}",
       estimated < all ? fmt::format(" of {} of {} layers", estimated, all) : "", device.name,
-      100 * device.efficiency, to_text(device.peak), to_text(device.memory_bandwidth),
-      has_updates ? "; updates from the bytes they move" : "",
+      100 * device.efficiency, to_text(device.peak),
+      in_fp8 ? fmt::format(", {} in fp8,", to_text(*device.fp8_peak)) : "",
+      to_text(device.memory_bandwidth), has_updates ? "; updates from the bytes they move" : "",
       reduces ? " and those that their group adds up" : "");
   return std::nullopt;
 }

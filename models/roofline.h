@@ -20,6 +20,7 @@ inline constexpr double kUsualEfficiency = 0.5;
 struct DeviceRoofline {
   std::string name;  ///< As a report calls it: "h100-sxm in bf16".
   FlopsPerSecond peak;
+  std::optional<FlopsPerSecond> fp8_peak;  ///< Of what is multiplied in fp8, where it offers that.
   BytesPerSecond memory_bandwidth;
   double efficiency = kUsualEfficiency;
   std::optional<BytesPerSecond> link_bandwidth;     ///< One way, to neighbours in its server.
@@ -29,11 +30,12 @@ struct DeviceRoofline {
 };
 
 /// max(flops / (peak x efficiency), memory_traffic / (memory_bandwidth x efficiency))
-/// + link_traffic / link_bandwidth + network_traffic / network_bandwidth: computing overlaps with
-/// memory, and hides link_overlap and network_overlap of the times on the two as far as it is as
-/// long as both (Williams, Waterman and Patterson 2009, the roofline; the terms of link and network
-/// are ours). Nothing where that is longer than kLargestQuantity. Requires: the bandwidth of what
-/// there is traffic over.
+/// + link_traffic / link_bandwidth + network_traffic / network_bandwidth, with fp8_flops by
+/// fp8_peak in the place of peak: computing overlaps with memory, and hides link_overlap and
+/// network_overlap of the times on the two as far as it is as long as both (Williams, Waterman and
+/// Patterson 2009, the roofline; the terms of link and network are ours). Nothing where that is
+/// longer than kLargestQuantity. Requires: the bandwidth of what there is traffic over, fp8_peak
+/// where some flops are in fp8.
 std::optional<Duration> pass_time(const PassWork& work, const DeviceRoofline& device);
 
 /// Whether some layer has work in place of times.
@@ -54,7 +56,8 @@ struct OptimizerBytes {
 /// the group shares the steps a reduce-scatter before and an all-gather of the weights behind; over
 /// the link, or where the group spans servers over the network cards of all its devices. The
 /// others keep theirs. Says so in `Profile::estimated`. Errors, at `mark`: traffic over a link or a
-/// network that the device has not, a layer that takes longer than kLargestQuantity.
+/// network that the device has not, products in fp8 where it has no peak of these, a layer that
+/// takes longer than kLargestQuantity.
 std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& device,
                                          const OptimizerBytes& optimizer, const Mark& mark);
 

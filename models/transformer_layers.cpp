@@ -13,6 +13,7 @@ namespace {
 /// The sizes on one device, as the formulas name them.
 struct Symbols {
   ExactCount e;  // bytes of a number
+  ExactCount l;  // that a linear layer multiplies
   ExactCount T;  // tokens of a micro-batch
   ExactCount R;  // those between products
   ExactCount M;  // those that it sends to experts
@@ -34,6 +35,8 @@ struct Symbols {
   ExactCount v;  // of a head of values
   ExactCount V;  // vocabulary
   ExactCount P;  // learned positions
+  ExactCount u;  // columns of the projection in front of a further block
+  ExactCount m;  // modules that predict further tokens
 };
 
 Symbols symbols_of(const TransformerShape& shape, const TransformerOptions& options) {
@@ -41,6 +44,7 @@ Symbols symbols_of(const TransformerShape& shape, const TransformerOptions& opti
   const LatentAttention latent = shape.latent.value_or(LatentAttention{});
   const std::int64_t between = options.own_tokens() / (options.sequence_parallel ? t : 1);
   return {.e = bytes_of(options.dtype),
+          .l = bytes_of(options.fp8_linear ? NumberFormat::fp8 : options.dtype),
           .T = options.own_tokens(),
           .R = between,
           .M = options.expert_parallel > 1 ? between : options.own_tokens(),
@@ -61,7 +65,34 @@ Symbols symbols_of(const TransformerShape& shape, const TransformerOptions& opti
           .r = latent.rotated,
           .v = latent.value,
           .V = (shape.vocabulary + t - 1) / t,
-          .P = shape.learned_positions ? shape.positions : 0};
+          .P = shape.learned_positions ? shape.positions : 0,
+          .u = (shape.hidden + t - 1) / t,
+          .m = options.mtp ? shape.further_predictions : 0};
+}
+
+/// Two layers as one: a block of attention and MLP, unless its kind is set.
+LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
+  first.kind = second.kind == "moe" ? "moe_block" : "block";
+  first.parameters.insert(first.parameters.end(), second.parameters.begin(),
+                          second.parameters.end());
+  first.flops.insert(first.flops.end(), second.flops.begin(), second.flops.end());
+  first.kept.insert(first.kept.end(), second.kept.begin(), second.kept.end());
+  first.again_flops += second.again_flops;
+  first.again_fp8_flops += second.again_fp8_flops;
+  first.again_reads += second.again_reads;
+  first.idle_parameters += second.idle_parameters;
+  first.borrowed += second.borrowed;
+  first.output = second.output;
+  first.forward_traffic += second.forward_traffic;
+  first.input_traffic += second.input_traffic;
+  first.weight_traffic += second.weight_traffic;
+  first.all_reduced += second.all_reduced;
+  first.input_all_reduced += second.input_all_reduced;
+  first.gathered += second.gathered;
+  first.input_gathered += second.input_gathered;
+  first.exchanged += second.exchanged;
+  if (second.keys_and_values.value.value() > 0) first.keys_and_values = second.keys_and_values;
+  return first;
 }
 
 class Deriver {
@@ -118,8 +149,7 @@ class Deriver {
     if (shape_.query_key_norm)
       layer.kept.push_back(
           {"q and k before their norms", "e T (a + g) d", n_.e * n_.T * (n_.a + n_.g) * n_.d});
-    finish_attention(layer, n_.d,
-                     {"input of the projection", "e T a d", n_.e * n_.T * n_.a * n_.d});
+    finish_attention(layer, n_.d, {"a d", n_.a * n_.d});
     gather_context(layer, {"keys and values", "2 g d", 2 * n_.g * n_.d});
     return layer;
   }
@@ -161,16 +191,18 @@ class Deriver {
     if (shape_.attention_output_bias) layer.parameters.push_back({"its bias", "h", n_.h});
 
     add_norm_output(layer);
-    if (compressed)
-      layer.kept.push_back(
-          {"compressed queries, before and behind their norm", "2 e T q", 2 * n_.e * n_.T * n_.q});
-    layer.kept.push_back(
-        {"compressed keys and values, the same", "e T (2 c + r)", n_.e * n_.T * (2 * n_.c + n_.r)});
+    const bool fp8 = options_.fp8_linear;
+    if (compressed) {
+      layer.kept.push_back({"compressed queries, before and behind their norm",
+                            fp8 ? "(e + l) T q" : "2 e T q", (n_.e + n_.l) * n_.T * n_.q});
+    }
+    layer.kept.push_back({"compressed keys and values, the same",
+                          fp8 ? "T (e (c + r) + l c)" : "e T (2 c + r)",
+                          n_.T * (n_.e * (n_.c + n_.r) + n_.l * n_.c)});
     layer.kept.push_back({"queries, keys, values", "e T a (2 n + 2 r + v)",
                           n_.e * n_.T * n_.a * (2 * of_query + n_.v)});
     make_heads_again(layer, compressed);
-    finish_attention(layer, of_query,
-                     {"input of the projection", "e T a v", n_.e * n_.T * n_.a * n_.v});
+    finish_attention(layer, of_query, {"a v", n_.a * n_.v});
     gather_context(layer, {"keys and values", "a (n + r + v)", n_.a * (of_query + n_.v)});
     return layer;
   }
@@ -186,11 +218,10 @@ class Deriver {
       layer.parameters.push_back(
           {"their biases", shape_.gated ? "2 f + h" : "f + h", (matrices - 1) * n_.f + n_.h});
     }
-    layer.flops.push_back(
-        {{shape_.gated ? "gate, up, down" : "up, down", fmt::format("{} T h f", 2 * matrices),
-          2 * matrices * n_.T * n_.h * n_.f}});
+    add_linear(layer, {shape_.gated ? "gate, up, down" : "up, down",
+                       fmt::format("{} T h f", 2 * matrices), 2 * matrices * n_.T * n_.h * n_.f});
     add_norm_output(layer);
-    keep_inner(layer, inner_tensors(), "e T f", n_.e * n_.T * n_.f);
+    keep_inner(layer, "", "T f", n_.T * n_.f);
     add_kept_tokens(layer, "output, the residual added");
     finish(layer, sum(layer.parameters), {});
     share_products(layer);
@@ -213,19 +244,23 @@ class Deriver {
     layer.idle_parameters = unused * expert;
     const std::string m = n_.M.value() == n_.T.value() ? "T" : "R";
     layer.flops.push_back({{"router", "2 " + m + " h E", 2 * n_.M * n_.h * n_.E}});
-    layer.flops.push_back(
-        {{"gate, up, down of k experts", "6 k " + m + " h x", 6 * n_.k * n_.M * n_.h * n_.x}});
+    add_linear(layer,
+               {"gate, up, down of k experts", "6 k " + m + " h x", 6 * n_.k * n_.M * n_.h * n_.x});
     if (has_shared())
-      layer.flops.push_back(
-          {{"gate, up, down of the shared experts", "6 T h y", 2 * n_.T * shared}});
-    add_norm_output(layer);
-    const ExactCount sent = n_.k * n_.e * n_.M * n_.h;
+      add_linear(layer, {"gate, up, down of the shared experts", "6 T h y", 2 * n_.T * shared});
+    add_norm_output(layer, n_.e, "e");  // the router multiplies it as it is
+    const ExactCount numbers = n_.k * n_.M * n_.h;
     layer.kept.push_back({"the router's shares, fp32", "4 " + m + " E", 4 * n_.M * n_.E});
-    layer.kept.push_back({"tokens as each expert gets them", "k e " + m + " h", sent});
-    keep_inner(layer, inner_tensors(), "k e " + m + " x", n_.k * n_.e * n_.M * n_.x);
-    layer.kept.push_back({"outputs of the experts", "k e " + m + " h", sent});
+    layer.kept.push_back({"tokens as each expert gets them",
+                          fmt::format("k {} {} h", of_linear(), m), n_.l * numbers});
+    keep_inner(layer, "", "k " + m + " x", n_.k * n_.M * n_.x);
+    layer.kept.push_back({"outputs of the experts", "k e " + m + " h", n_.e * numbers});
     if (has_shared()) {
-      keep_inner(layer, inner_tensors() + " of the shared experts", "e T y", n_.e * n_.T * n_.y);
+      if (options_.fp8_linear) {
+        add_norm_output(layer);
+        layer.kept.back().what += ", for the shared experts";
+      }
+      keep_inner(layer, " of the shared experts", "T y", n_.T * n_.y);
     }
     add_kept_tokens(layer, "output, the residual added");
     // With tokens enough every expert has some.
@@ -234,7 +269,44 @@ class Deriver {
     finish(layer, n_.h + n_.h * n_.E + busy * expert + shared, {});
     // Whole experts take their own tokens as they are; shared ones are products as any other.
     if (!is_exchanged() || has_shared()) share_products(layer);
-    if (is_exchanged()) layer.exchanged = 2 * sent;  // there and back
+    if (is_exchanged())  // there and back
+      layer.exchanged = ((options_.fp8_dispatch ? ExactCount{1} : n_.e) + n_.e) * numbers;
+    return layer;
+  }
+
+  /// A module that predicts the token behind the one that the module before it predicts, with a
+  /// block as `block`: what that has made and the embedding of its token, each normalised, are
+  /// projected to one, and go through the block and a norm (DeepSeek-AI 2024, "DeepSeek-V3",
+  /// section 2.2). It hands on what `passed` others have made, too: the head is shared by all.
+  LayerDerivation mtp_module(const LayerDerivation& block, std::int64_t passed) const {
+    LayerDerivation layer;
+    add_norm(layer);
+    const ExactCount table = n_.V * n_.h;
+    layer.parameters.push_back({"a copy of the embedding's table", "V h", table});
+    layer.borrowed = table;
+    add_norm(layer);
+    add_product(layer, "projection of both", "2 h u", 2 * n_.h * n_.u);
+    add_kept_tokens(layer, "the token's embedding");
+    add_norm_output(layer);
+    add_norm_output(layer);
+    add_kept_tokens(layer, "output of the projection");
+    add_norm(layer);  // behind the block, for the head
+    add_norm_output(layer, n_.e, "e");
+    finish(layer, 3 * n_.h + 2 * n_.h * n_.u, {});
+    layer.weight_traffic += n_.e * table;  // of it only the gradient is moved as a whole
+    // The embedding is added up over the group, both inputs of the projection are gathered in front
+    // of it, and its columns behind.
+    if (by_tokens()) {
+      layer.gathered = 4 * whole_bytes();
+      layer.input_gathered = 4 * whole_bytes();
+    } else if (is_shared()) {
+      layer.all_reduced = whole_bytes();
+      layer.gathered = whole_bytes();
+      layer.input_all_reduced = 2 * whole_bytes();
+    }
+    layer = joined(std::move(layer), block);
+    layer.kind = "mtp";
+    layer.output = (passed + 1) * hidden_bytes();
     return layer;
   }
 
@@ -243,20 +315,28 @@ class Deriver {
     layer.kind = "head";
     add_norm(layer);
     const ExactCount matrix = n_.h * n_.V;
+    const ExactCount outputs = n_.m + 1;  // of the blocks, and of each module
     layer.parameters.push_back(
         {shape_.tied ? "a copy of the embedding's table" : "matrix", "h V", matrix});
     if (shape_.tied) layer.borrowed = matrix;
-    layer.flops.push_back({{"matrix", "2 T h V", 2 * n_.T * matrix}});
-    add_norm_output(layer);
-    layer.kept.push_back({"logits for the loss, fp32", "4 T V", 4 * n_.T * n_.V});
+    const std::string of_all = n_.m.value() > 0 ? " (m + 1)" : "";
+    layer.flops.push_back({{"matrix", "2" + of_all + " T h V", 2 * outputs * n_.T * matrix}});
+    add_norm_output(layer, n_.e, "e");
+    layer.kept.push_back(
+        {"logits for the loss, fp32", "4" + of_all + " T V", 4 * outputs * n_.T * n_.V});
     finish(layer, sum(layer.parameters), {});
     share_products(layer);
     layer.output = {};
     // Of its output the loss alone: a number for each token.
     layer.all_reduced = {};
     if (by_tokens()) {
-      layer.gathered = whole_bytes();
-      layer.input_gathered = whole_bytes();
+      layer.gathered = outputs * whole_bytes();
+      layer.input_gathered = outputs * whole_bytes();
+      for (ExactCount* traffic :
+           {&layer.forward_traffic, &layer.input_traffic, &layer.weight_traffic})
+        *traffic += 2 * n_.m * whole_bytes();
+    } else if (is_shared()) {
+      layer.input_all_reduced = outputs * whole_bytes();
     }
     return layer;
   }
@@ -284,11 +364,21 @@ class Deriver {
   void add_product(LayerDerivation& layer, const std::string& what, const std::string& formula,
                    ExactCount count) const {
     layer.parameters.push_back({what, formula, count});
-    layer.flops.push_back({{what, "2 T " + formula, 2 * n_.T * count}});
+    add_linear(layer, {what, "2 T " + formula, 2 * n_.T * count});
   }
+  void add_linear(LayerDerivation& layer, Term forward) const {
+    layer.flops.push_back({.forward = std::move(forward), .in_fp8 = options_.fp8_linear});
+  }
+  /// The symbol for the bytes of a number that linear layers multiply.
+  std::string_view of_linear() const { return options_.fp8_linear ? "l" : "e"; }
+  /// Numbers of a token.
+  struct Width {
+    std::string_view formula;
+    ExactCount value;
+  };
   /// What attention has behind its queries, keys and values, whatever their sizes; a head's keys
-  /// have `of_key` numbers.
-  void finish_attention(LayerDerivation& layer, ExactCount of_key, Term projected) const {
+  /// have `of_key` numbers, what is projected `projected`: attention's own backward needs it, too.
+  void finish_attention(LayerDerivation& layer, ExactCount of_key, Width projected) const {
     ExactCount passing;  // written and read, not kept
     if (options_.flash_attention) {
       layer.kept.push_back({"sums of the softmax, fp32", "4 T a", 4 * n_.T * n_.a});
@@ -298,7 +388,10 @@ class Deriver {
       layer.again_flops += 2 * n_.T * n_.s * n_.a * of_key;
       passing = 2 * scores;
     }
-    layer.kept.push_back(std::move(projected));
+    layer.kept.push_back(
+        {"input of the projection",
+         fmt::format("{} T {}", options_.fp8_linear ? "(e + l)" : "e", projected.formula),
+         (options_.fp8_linear ? n_.e + n_.l : n_.e) * n_.T * projected.value});
     add_kept_tokens(layer, "output, the residual added");
     finish(layer, sum(layer.parameters), passing);
     share_products(layer);
@@ -320,18 +413,30 @@ class Deriver {
   void add_kept_tokens(LayerDerivation& layer, std::string what) const {
     layer.kept.push_back({std::move(what), by_tokens() ? "e R h" : "e T h", hidden_bytes()});
   }
-  void add_norm_output(LayerDerivation& layer) const {
-    add_kept_tokens(layer, "output of the norm");
-    layer.kept.back().again = layer.kept.back().value;
+  /// For linear layers.
+  void add_norm_output(LayerDerivation& layer) const { add_norm_output(layer, n_.l, of_linear()); }
+  void add_norm_output(LayerDerivation& layer, ExactCount of_number,
+                       std::string_view symbol) const {
+    const ExactCount bytes = of_number * n_.R * n_.h;
+    layer.kept.push_back({"output of the norm",
+                          fmt::format("{} {} h", symbol, by_tokens() ? "R" : "T"), bytes, false,
+                          bytes});
   }
-  /// The tensors within an MLP, all of one size: outputs of products, and what is made of these.
-  void keep_inner(LayerDerivation& layer, std::string what, const std::string& formula,
-                  ExactCount each) const {
+  /// The tensors within an MLP, each of `numbers`: outputs of products, and what is made of these,
+  /// the last of which is multiplied.
+  void keep_inner(LayerDerivation& layer, std::string_view of, const std::string& formula,
+                  ExactCount numbers) const {
     const std::int64_t tensors = inner_count();
     const std::int64_t products = shape_.gated ? 2 : 1;
-    layer.kept.push_back({std::move(what), fmt::format("{} {}", tensors, formula), tensors * each,
-                          false, (tensors - products) * each});
-    if (tensors == 3) layer.again_reads += each;  // one is made of two
+    const ExactCount last = n_.l * numbers;
+    const ExactCount made = (tensors - products - 1) * n_.e * numbers + last;
+    layer.kept.push_back({fmt::format("{}{}", inner_tensors(), of),
+                          fmt::format("{} {}",
+                                      options_.fp8_linear ? fmt::format("({} e + l)", tensors - 1)
+                                                          : fmt::format("{} e", tensors),
+                                      formula),
+                          (tensors - 1) * n_.e * numbers + last, false, made});
+    if (tensors == 3) layer.again_reads += n_.e * numbers;  // one is made of two
   }
   /// Of latent attention, from what is compressed: keys and values, queries where they are, too.
   void make_heads_again(LayerDerivation& layer, bool has_queries) const {
@@ -340,6 +445,7 @@ class Deriver {
         n_.c * n_.a * (n_.n + n_.v) + (has_queries ? n_.q * n_.a * of_query : ExactCount{});
     layer.kept.back().again = n_.e * n_.T * n_.a * ((has_queries ? 2 : 1) * of_query + n_.v);
     layer.again_flops += 2 * n_.T * numbers;
+    if (options_.fp8_linear) layer.again_fp8_flops += 2 * n_.T * numbers;
     layer.again_reads += n_.e * numbers;
   }
 
@@ -373,28 +479,6 @@ class Deriver {
   const TransformerOptions& options_;
   Symbols n_;
 };
-
-/// Attention and MLP as one layer.
-LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
-  first.kind = second.kind == "moe" ? "moe_block" : "block";
-  first.parameters.insert(first.parameters.end(), second.parameters.begin(),
-                          second.parameters.end());
-  first.flops.insert(first.flops.end(), second.flops.begin(), second.flops.end());
-  first.kept.insert(first.kept.end(), second.kept.begin(), second.kept.end());
-  first.again_flops += second.again_flops;
-  first.again_reads += second.again_reads;
-  first.idle_parameters += second.idle_parameters;
-  first.output = second.output;
-  first.forward_traffic += second.forward_traffic;
-  first.input_traffic += second.input_traffic;
-  first.weight_traffic += second.weight_traffic;
-  first.all_reduced += second.all_reduced;
-  first.input_all_reduced += second.input_all_reduced;
-  first.gathered += second.gathered;
-  first.input_gathered += second.input_gathered;
-  first.exchanged += second.exchanged;
-  return first;
-}
 
 }  // namespace
 
@@ -431,6 +515,14 @@ ExactCount weight_flops(const LayerDerivation& layer) {
   return total;
 }
 
+ExactCount fp8_flops(const LayerDerivation& layer) {
+  ExactCount total;
+  for (const WorkTerm& term : layer.flops) {
+    if (term.in_fp8) total += term.forward.value;
+  }
+  return total;
+}
+
 std::vector<std::string> symbol_lines(const TransformerShape& shape,
                                       const TransformerOptions& options) {
   const Symbols n = symbols_of(shape, options);
@@ -453,6 +545,8 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
           : fmt::format("a = {} heads, g = {} of keys and values, d = {} numbers each",
                         shared(shape.heads, n.a), shared(shape.key_value_heads, n.g), n.d.value()),
       fmt::format("V = {} tokens in the vocabulary", shared(shape.vocabulary, n.V))};
+  if (options.fp8_linear)
+    lines.emplace_back("l = 1 byte of a number that a linear layer multiplies (fp8)");
   if (shape.latent) {
     lines.push_back(fmt::format("c = {} numbers of compressed keys and values{}", n.c.value(),
                                 shape.latent->query_rank > 0
@@ -478,6 +572,11 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
   if (shape.shared_feed_forward > 0)
     lines.push_back(fmt::format("y = {} inner width of the shared experts",
                                 shared(shape.shared_feed_forward, n.y)));
+  if (n.m.value() > 0) {
+    lines.push_back(fmt::format(
+        "m = {} modules that predict further tokens, u = {} columns of their projections",
+        n.m.value(), shared(shape.hidden, n.u)));
+  }
   if (shape.learned_positions) lines.push_back(fmt::format("P = {} positions", n.P.value()));
   return lines;
 }
@@ -497,6 +596,13 @@ std::vector<LayerDerivation> derive_layers(const TransformerShape& shape,
     } else {
       layers.push_back(joined(attention, mlp));
     }
+  }
+  if (options.mtp) {
+    const bool has_experts = shape.has_experts(shape.blocks - 1);
+    const LayerDerivation block =
+        joined(attention, has_experts ? deriver.experts_mlp() : deriver.dense_mlp());
+    for (std::int64_t i = 0; i < shape.further_predictions; ++i)
+      layers.push_back(deriver.mtp_module(block, i + 1));
   }
   layers.push_back(deriver.head());
   return layers;

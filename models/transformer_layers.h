@@ -17,13 +17,23 @@ namespace plumbline {
 
 /// What the options are called where the user gives them, for messages.
 struct TransformerOptionNames {
-  std::string_view sequence, batch, tensor_parallel, sequence_parallel, context_parallel,
-      expert_parallel, devices_per_server;
+  std::string_view sequence, batch, dtype, tensor_parallel, sequence_parallel, context_parallel,
+      expert_parallel, devices_per_server, fp8_linear, fp8_dispatch, mtp;
 };
 
 inline constexpr TransformerOptionNames kCommandLineNames = {
-    "--sequence",         "--batch",           "--tensor-parallel",   "--sequence-parallel",
-    "--context-parallel", "--expert-parallel", "--devices-per-server"};
+    .sequence = "--sequence",
+    .batch = "--batch",
+    .dtype = "--dtype",
+    .tensor_parallel = "--tensor-parallel",
+    .sequence_parallel = "--sequence-parallel",
+    .context_parallel = "--context-parallel",
+    .expert_parallel = "--expert-parallel",
+    .devices_per_server = "--devices-per-server",
+    .fp8_linear = "--fp8-linear",
+    .fp8_dispatch = "--fp8-dispatch",
+    .mtp = "--mtp",
+};
 
 /// How a transformer is trained, as far as the costs of its layers depend on it.
 struct TransformerOptions {
@@ -48,7 +58,15 @@ struct TransformerOptions {
   std::optional<std::int64_t> devices_per_server;
   bool flash_attention = true;  ///< Scores are never kept, and only those not masked are computed.
   bool fused_swiglu = false;    ///< Of a gated MLP the gate's activation is never kept.
-  bool split_blocks = false;    ///< Attention and MLP as layers of their own.
+  /// Linear layers multiply in fp8 and keep their inputs so, but for the head and the routers;
+  /// attention, norms, parameters and what lies between layers stay as they are (DeepSeek-AI 2024,
+  /// "DeepSeek-V3", section 3.3.1).
+  bool fp8_linear = false;
+  /// So are tokens on their way to experts, and in the backward the gradients of what these have
+  /// made; what comes back is not (section 3.3.3).
+  bool fp8_dispatch = false;
+  bool split_blocks = false;  ///< Attention and MLP as layers of their own.
+  bool mtp = false;           ///< The modules that predict further tokens are trained, too.
   const TransformerOptionNames* names = &kCommandLineNames;
 
   /// Devices that a scenario's device stands for.
@@ -83,6 +101,7 @@ struct WorkTerm {
   Term forward;
   std::int64_t input_halves = 2;  ///< Of the backward for the input, in halves of the forward.
   bool has_weights = true;        ///< The backward for the weights takes as many as the forward.
+  bool in_fp8 = false;
 };
 
 /// The costs of one layer on one device of a tensor-parallel group, for one micro-batch.
@@ -93,11 +112,13 @@ struct WorkTerm {
 /// sequence parallelism the rest (4.2.2), but for the tokens that experts get where they are
 /// divided, too. Of latent attention every device of the group compresses all tokens.
 struct LayerDerivation {
-  std::string kind;              ///< "embedding", "block", "attention", "mlp", "moe", "head", ...
+  /// "embedding", "block", "moe_block", "attention", "mlp", "moe", "mtp", "head".
+  std::string kind;
   std::vector<Term> parameters;  ///< Numbers, not bytes.
   std::vector<WorkTerm> flops;
   std::vector<Term> kept;        ///< Bytes from the forward to the backward.
   ExactCount again_flops;        ///< To make again what of that costs little:
+  ExactCount again_fp8_flops;    ///< of these in fp8;
   ExactCount again_reads;        ///< bytes that are read for it, besides as many.
   ExactCount idle_parameters;    ///< Experts that a token does not use.
   ExactCount borrowed;           ///< Parameters that are another layer's: a tied head's copy.
@@ -124,6 +145,8 @@ ExactCount made_again(const std::vector<Term>& kept);
 ExactCount forward_flops(const LayerDerivation& layer);
 ExactCount input_flops(const LayerDerivation& layer);
 ExactCount weight_flops(const LayerDerivation& layer);
+/// Of each of the three, what is in fp8: all of that has weights.
+ExactCount fp8_flops(const LayerDerivation& layer);
 
 /// What the symbols in the formulas stand for, with their values: one line each.
 std::vector<std::string> symbol_lines(const TransformerShape& shape,

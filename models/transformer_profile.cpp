@@ -89,6 +89,17 @@ Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& opt
         options.sequence / options.context_parallel,
         options.context_parallel > 1 ? "tokens of a sample on each device" : "tokens of a sample");
   }
+  if (options.fp8_linear && options.dtype == NumberFormat::fp8)
+    problems.push_back(
+        refused(fmt::format("{} with {} fp8", names.fp8_linear, names.dtype),
+                "it says that linear layers alone multiply in fp8; the rest is in bf16, mostly"));
+  if (options.mtp && shape.further_predictions == 0)
+    problems.push_back(
+        refused(fmt::format("{} of a model without modules that predict further tokens", names.mtp),
+                "num_nextn_predict_layers in config.json says how many it has"));
+  if (options.fp8_dispatch && !options.fp8_linear)
+    problems.push_back(refused(fmt::format("{} without {}", names.fp8_dispatch, names.fp8_linear),
+                               "experts take tokens in fp8 where they multiply in fp8"));
   if (shape.learned_positions && options.sequence > shape.positions) {
     problems.push_back(refused(fmt::format("{} is {}, but the model has a table of {} positions",
                                            names.sequence, options.sequence, shape.positions),
@@ -135,14 +146,16 @@ void add_dispatch_lines(std::vector<std::string>& lines, const LayerDerivation& 
   const std::int64_t near = devices / servers;
   constexpr std::string_view passes = "link_traffic, forward and backward for the input: of";
   if (options.dispatch == Dispatch::per_expert) {
-    lines.push_back(fmt::format("{} {} = 2 k e {} h", passes, layer.exchanged.value(), tokens));
+    lines.push_back(fmt::format("{} {} = {} {} h", passes, layer.exchanged.value(),
+                                options.fp8_dispatch ? "k (1 + e)" : "2 k e", tokens));
     lines.push_back(fmt::format(
         "  (tokens to experts and back) {} / {}{}", near - 1, devices,
         servers > 1 ? fmt::format("; network_traffic: {} / {}", devices - near, devices) : ""));
     return;
   }
-  lines.push_back(
-      fmt::format("{} {} = 2 e {} h", passes, layer.exchanged.value() / routing.per_token, tokens));
+  lines.push_back(fmt::format("{} {} = {} {} h", passes,
+                              layer.exchanged.value() / routing.per_token,
+                              options.fp8_dispatch ? "(1 + e)" : "2 e", tokens));
   lines.push_back(fmt::format(
       "  (tokens to experts and back) x {:.6g}, the mean number of devices that have some",
       mean_places(routing, devices)));
@@ -181,7 +194,8 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer, const Exper
     lines.emplace_back("memory_traffic: weights, input (of each of its norms), and twice what is");
     lines.emplace_back("  kept; backward for the input: weights and three times what is kept; for");
     lines.emplace_back("  the weights: their gradients and twice what is kept");
-    const bool attends = layer.kind == "attention" || layer.kind.ends_with("block");
+    const bool attends =
+        layer.kind == "attention" || layer.kind == "mtp" || layer.kind.ends_with("block");
     if (attends && !options.flash_attention)
       lines.emplace_back("  attention: forward and backward for the input also twice e T s a");
     if (options.sequence_parallel)
@@ -259,16 +273,21 @@ LayerWork work_of(const LayerDerivation& layer, const ExpertRouting& routing,
       sent_by_products(layer.all_reduced, layer.gathered, options) + tokens + context;
   const Sent input = sent_by_products(layer.input_all_reduced, layer.input_gathered, options) +
                      tokens + context + context;
-  return {
-      .forward = {{forward_flops(layer).value()},
-                  {layer.forward_traffic.value()},
-                  forward.link,
-                  forward.network},
-      .backward_input = {{input_flops(layer).value()},
-                         {layer.input_traffic.value()},
-                         input.link,
-                         input.network},
-      .backward_weight = {{weight_flops(layer).value()}, {layer.weight_traffic.value()}, {}, {}}};
+  return {.forward = {{forward_flops(layer).value()},
+                      {fp8_flops(layer).value()},
+                      {layer.forward_traffic.value()},
+                      forward.link,
+                      forward.network},
+          .backward_input = {{input_flops(layer).value()},
+                             {fp8_flops(layer).value()},
+                             {layer.input_traffic.value()},
+                             input.link,
+                             input.network},
+          .backward_weight = {{weight_flops(layer).value()},
+                              {fp8_flops(layer).value()},
+                              {layer.weight_traffic.value()},
+                              {},
+                              {}}};
 }
 
 /// What is made again is written, and what it is made of, about as much, is read.
@@ -277,8 +296,11 @@ std::optional<Selective> selective_of(const LayerDerivation& layer) {
   if (again.value() == 0) return std::nullopt;
   Selective selective;
   selective.activation = {again.value()};
-  selective.work =
-      PassWork{{layer.again_flops.value()}, {(2 * again + layer.again_reads).value()}, {}, {}};
+  selective.work = PassWork{{layer.again_flops.value()},
+                            {layer.again_fp8_flops.value()},
+                            {(2 * again + layer.again_reads).value()},
+                            {},
+                            {}};
   return selective;
 }
 
@@ -402,8 +424,9 @@ void add_group_notes(const TransformerShape& shape, const TransformerOptions& op
 std::vector<std::string> uncounted(const TransformerShape& shape,
                                    const TransformerOptions& options) {
   std::vector<std::string> notes;
-  if (shape.further_predictions > 0)
-    notes.emplace_back("the modules that predict further tokens are not counted");
+  if (shape.further_predictions > 0 && !options.mtp)
+    notes.push_back(fmt::format("the modules that predict further tokens are not counted: {} does",
+                                options.names->mtp));
   if (const ExpertRouting routing = shape.routing();
       routing.is_limited() && options.dispatch == Dispatch::per_server &&
       options.expert_parallel > 1 &&
@@ -413,6 +436,10 @@ std::vector<std::string> uncounted(const TransformerShape& shape,
         "servers hold parts of several groups",
         routing.groups_per_token, routing.groups));
   }
+  if (options.fp8_linear)
+    notes.emplace_back(
+        "copies of the weights in fp8, scaling factors, and what rounding to fp8 takes are not "
+        "counted");
   if (shape.window && *shape.window < options.sequence) {
     notes.push_back(
         fmt::format("attention looks back {} tokens in some or all blocks; its scores "
@@ -494,10 +521,12 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
   measurement.layers.reserve(derived.size());
   std::set<std::string> shown;
   std::int64_t block = 0;
+  std::int64_t modules = 0;
   for (const LayerDerivation& layer : derived) {
-    const bool is_block = layer.kind != "embedding" && layer.kind != "head";
     std::string layer_name = layer.kind;
-    if (is_block) {
+    if (layer.kind == "mtp") {
+      layer_name = fmt::format("mtp_{}", modules++);
+    } else if (layer.kind != "embedding" && layer.kind != "head") {
       layer_name = options.split_blocks ? fmt::format("block_{}_{}", block / 2, layer.kind)
                                         : fmt::format("block_{}", block);
       ++block;
@@ -539,6 +568,11 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
                                              std::to_string(options.expert_parallel));
   if (shape.has_experts() && options.expert_parallel > 1)
     profile.model.profile.provenance.emplace("dispatch", name_of(options.dispatch));
+  if (options.mtp)
+    profile.model.profile.provenance.emplace("mtp", std::to_string(shape.further_predictions));
+  if (options.fp8_linear) profile.model.profile.provenance.emplace("linear layers", "fp8");
+  if (options.fp8_dispatch && options.expert_parallel > 1)
+    profile.model.profile.provenance.emplace("dispatch in", "fp8");
   if (shape.gated && options.fused_swiglu)
     profile.model.profile.provenance.emplace("swiglu", "fused");
   if (options.context_parallel > 1)

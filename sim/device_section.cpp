@@ -33,6 +33,7 @@ DeviceChoice read_device_keys(SectionReader& section, Diagnostics& problems) {
     section.require("memory_bandwidth", "such as 3.35 TB/s; or name a preset");
   }
   if (auto peak = section.flops_per_second("peak")) device.peak = peak->value;
+  if (auto peak = section.flops_per_second("fp8_peak")) device.fp8_peak = peak->value;
   if (auto rate = section.bandwidth("memory_bandwidth")) device.memory_bandwidth = rate->value;
   if (auto size = section.bytes("memory")) device.memory = size->value;
   if (auto rate = section.bandwidth("link")) device.link_bandwidth = rate->value;
@@ -67,6 +68,7 @@ std::optional<DeviceChoice> read_device(SectionReader& cluster, Diagnostics& pro
   device.mark = node->kind == YamlNode::Kind::scalar ? node->mark : cluster.mark_of("device");
   if (problems.size() != problems_before) return std::nullopt;
   if (device.preset) {
+    if (!device.fp8_peak) device.fp8_peak = device.preset->peak(NumberFormat::fp8);
     if (!device.memory_bandwidth) device.memory_bandwidth = device.preset->memory_bandwidth;
     if (!device.memory) device.memory = device.preset->memory;
     if (!device.link_bandwidth) device.link_bandwidth = device.preset->link_bandwidth;
@@ -111,6 +113,7 @@ Result<DeviceRoofline> roofline_of(const DeviceChoice& device, std::optional<Num
                   : device.preset ? fmt::format("{} with the given peak", device.preset->name)
                                   : "the given device";
   roofline.peak = *peak;
+  roofline.fp8_peak = device.fp8_peak;
   roofline.memory_bandwidth = *device.memory_bandwidth;
   roofline.efficiency = device.efficiency;
   roofline.link_bandwidth = device.link_bandwidth;

@@ -14,6 +14,7 @@ namespace plumbline {
 struct DeviceChoice {
   const DevicePreset* preset = nullptr;
   std::optional<FlopsPerSecond> peak;
+  std::optional<FlopsPerSecond> fp8_peak;
   std::optional<BytesPerSecond> memory_bandwidth;
   std::optional<Bytes> memory;
   std::optional<BytesPerSecond> link_bandwidth;
@@ -25,8 +26,8 @@ struct DeviceChoice {
 };
 
 /// Reads `device` of the cluster section: the name of a preset, or a map of preset, peak,
-/// memory_bandwidth, efficiency, memory, link, network and their overlaps. Adds all that is wrong
-/// to `problems`.
+/// fp8_peak, memory_bandwidth, efficiency, memory, link, network and their overlaps. Adds all that
+/// is wrong to `problems`.
 std::optional<DeviceChoice> read_device(SectionReader& cluster, Diagnostics& problems);
 
 /// Where `change` sets a key of a device that the tree of a scenario has by its name alone: makes

@@ -14,9 +14,18 @@ namespace plumbline {
 namespace {
 
 constexpr TransformerOptionNames kScenarioNames = {
-    "model.sequence",          "training.micro_batch_size", "model.tensor_parallel",
-    "model.sequence_parallel", "model.context_parallel",    "model.expert_parallel",
-    "cluster.gpus_per_server"};
+    .sequence = "model.sequence",
+    .batch = "training.micro_batch_size",
+    .dtype = "model.dtype",
+    .tensor_parallel = "model.tensor_parallel",
+    .sequence_parallel = "model.sequence_parallel",
+    .context_parallel = "model.context_parallel",
+    .expert_parallel = "model.expert_parallel",
+    .devices_per_server = "cluster.gpus_per_server",
+    .fp8_linear = "model.fp8_linear",
+    .fp8_dispatch = "model.fp8_dispatch",
+    .mtp = "model.mtp",
+};
 
 /// The file is mostly called config.json.
 std::string name_of(const std::string& path, const TransformerShape& shape) {
@@ -29,7 +38,8 @@ std::string name_of(const std::string& path, const TransformerShape& shape) {
 const std::vector<std::string_view>& transformer_keys() {
   static const std::vector<std::string_view> keys = {
       "sequence", "tensor_parallel", "sequence_parallel", "context_parallel", "expert_parallel",
-      "dispatch", "flash_attention", "fused_swiglu",      "split_blocks"};
+      "dispatch", "flash_attention", "fused_swiglu",      "fp8_linear",       "fp8_dispatch",
+      "mtp",      "split_blocks"};
   return keys;
 }
 
@@ -55,6 +65,9 @@ std::optional<TransformerChoice> read_transformer(SectionReader& section) {
     options.sequence_parallel = flag->value && options.tensor_parallel > 1;
   if (const auto flag = section.boolean("flash_attention")) options.flash_attention = flag->value;
   if (const auto flag = section.boolean("fused_swiglu")) options.fused_swiglu = flag->value;
+  if (const auto flag = section.boolean("fp8_linear")) options.fp8_linear = flag->value;
+  if (const auto flag = section.boolean("fp8_dispatch")) options.fp8_dispatch = flag->value;
+  if (const auto flag = section.boolean("mtp")) options.mtp = flag->value;
   if (const auto flag = section.boolean("split_blocks")) options.split_blocks = flag->value;
   const auto path = section.file("huggingface");
   if (!path || !sequence) return std::nullopt;

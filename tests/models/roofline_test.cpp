@@ -27,7 +27,11 @@ DeviceRoofline device() {
 /// Of one pass; bytes in kB.
 PassWork work(std::int64_t mflop, std::int64_t memory, std::int64_t link = 0,
               std::int64_t network = 0) {
-  return {{mflop * 1'000'000}, {memory * 1000}, {link * 1000}, {network * 1000}};
+  return {.flops = {mflop * 1'000'000},
+          .fp8_flops = {},
+          .memory_traffic = {memory * 1000},
+          .link_traffic = {link * 1000},
+          .network_traffic = {network * 1000}};
 }
 
 TEST_CASE("a pass takes the longer of computing and memory, and the link on top") {
@@ -44,6 +48,64 @@ TEST_CASE("a pass takes the longer of computing and memory, and the link on top"
   CHECK(pass_time(work(1000, 500), whole) == milliseconds(1));
   whole.peak = {1};
   CHECK_FALSE(pass_time(work(1'000'000, 0), whole));
+}
+
+TEST_CASE("what is multiplied in fp8 takes the peak of that, the rest the other") {
+  DeviceRoofline fast = device();
+  fast.fp8_peak = FlopsPerSecond{4'000'000'000'000};
+  PassWork mixed = work(1000, 200);
+  mixed.fp8_flops = {800'000'000};
+  // 200 MFLOP at half of 1 TFLOP/s, 800 at half of 4.
+  CHECK(pass_time(mixed, fast) == std::chrono::microseconds(400 + 400));
+  mixed.fp8_flops = mixed.flops;
+  CHECK(pass_time(mixed, fast) == std::chrono::microseconds(500));
+  mixed.memory_traffic = {3'000'000};
+  CHECK(pass_time(mixed, fast) == milliseconds(6));
+}
+
+TEST_CASE("products in fp8 are read, told, and refused by a device that has none") {
+  const auto parsed = [](const std::string& keys) {
+    return parse_profile(test::text_source(
+        "p.yaml", "version: 1\nkind: profile\nlayers:\n  - {name: a, " + keys + "}\n"));
+  };
+  auto model = parsed(
+      "flops: 1 GFLOP, fp8_flops: {forward: 500 MFLOP, backward_weight: 1 GFLOP}, activation: 1 "
+      "MB, selective: {activation: 1 MB, flops: 4 MFLOP, fp8_flops: 4 MFLOP}");
+  REQUIRE(model);
+  const LayerCosts& costs = model->profile.measurements[0].layers[0];
+  CHECK(costs.work->forward.fp8_flops.count == 500'000'000);
+  CHECK(costs.work->backward_input.fp8_flops.count == 0);
+  CHECK(costs.selective->work->fp8_flops.count == 4'000'000);
+  const auto again = parse_profile(test::text_source("q.yaml", profile_yaml(*model)));
+  REQUIRE(again);
+  CHECK(again->profile.measurements[0].layers[0].work == costs.work);
+  CHECK(again->profile.measurements[0].layers[0].selective->work == costs.selective->work);
+
+  auto slow = *model;
+  const auto refused = estimate_times(slow, device(), {}, {});
+  REQUIRE(refused);
+  CHECK(refused->message == "layer 'a' has products in fp8, but the device has no peak for them");
+  DeviceRoofline fast = device();
+  fast.fp8_peak = FlopsPerSecond{2'000'000'000'000};
+  REQUIRE_FALSE(estimate_times(*model, fast, {}, {}));
+  CHECK(costs.forward.mean == std::chrono::microseconds(1500));
+  CHECK(costs.split->input.mean == milliseconds(2));
+  CHECK(costs.split->weight.mean == milliseconds(1));
+  CHECK(costs.selective->forward.mean == std::chrono::microseconds(4));
+  CHECK(model->profile.estimated.find("1 TFLOP/s, 2 TFLOP/s in fp8, and of") != std::string::npos);
+
+  for (const char* const keys :
+       {"flops: {forward: 1 GFLOP}, fp8_flops: 1 GFLOP",
+        "fp8_flops: 1 FLOP, forward: 1 ms, "
+        "backward: 1 ms",
+        "memory_traffic: 1 MB, fp8_flops: 1 FLOP",
+        "flops: 1 GFLOP, activation: 1 MB, selective: {activation: 1 MB, flops: 4 FLOP, fp8_flops: "
+        "5 FLOP}"}) {
+    CAPTURE(keys);
+    const auto wrong = parsed(keys);
+    REQUIRE_FALSE(wrong);
+    CHECK(wrong.problems().front().message.find("is more than") != std::string::npos);
+  }
 }
 
 TEST_CASE("what goes over the network is added, too, and computing hides one thing at a time") {
