@@ -30,6 +30,15 @@ inline std::optional<Diagnostic> refuse_sharing_for_real(const Scenario& scenari
   return std::nullopt;
 }
 
+/// Why pairs of a forward and a backward are not run by a device, if so: it runs one op after the
+/// other.
+inline std::optional<Diagnostic> refuse_pairs_for_real(const Scenario& scenario) {
+  if (!scenario.schedule.overlaps_pairs) return std::nullopt;
+  return input_error(scenario.schedule.pairs_mark,
+                     "schedule.pairs is overlapped, and a device runs one op after the other",
+                     "schedule.pairs: apart; --backend synthetic runs both");
+}
+
 /// Why a scenario is not run with real kernels, if so: they add up gradients in the network's
 /// element type, run whole sequences, and a layer makes all of its activations again or none.
 inline std::optional<Diagnostic> refuse_training(const Scenario& scenario) {
@@ -53,6 +62,7 @@ inline std::optional<Diagnostic> refuse_training(const Scenario& scenario) {
                                    scenario.schedule.slices.count),
                        "schedule.slices: 1; --backend synthetic runs any");
   }
+  if (auto refused = refuse_pairs_for_real(scenario)) return refused;
   return refuse_sharing_for_real(scenario);
 }
 

@@ -42,6 +42,8 @@ double ring_bandwidth(const DeviceGroup& group, const DeviceRoofline& device) {
 struct PassParts {
   double own_s = 0;
   double sent_s = 0;
+  double open_s = 0;  ///< Of sent_s, what more computing could hide.
+  double free_s = 0;  ///< Of own_s, what hides nothing.
 
   /// Nothing where that is longer than kLargestQuantity.
   std::optional<Duration> time() const {
@@ -49,10 +51,11 @@ struct PassParts {
     if (time_ns > static_cast<double>(kLargestQuantity)) return std::nullopt;
     return round_up(time_ns);
   }
-  double sent_share() const { return sent_s > 0 ? sent_s / (own_s + sent_s) : 0; }
+  double share(double part_s) const { return part_s > 0 ? part_s / (own_s + sent_s) : 0; }
+  double sent_share() const { return share(sent_s); }
 
   friend PassParts operator+(const PassParts& a, const PassParts& b) {
-    return {a.own_s + b.own_s, a.sent_s + b.sent_s};
+    return {a.own_s + b.own_s, a.sent_s + b.sent_s, a.open_s + b.open_s, a.free_s + b.free_s};
   }
 };
 
@@ -84,9 +87,11 @@ PassParts pass_parts(const PassWork& work, const DeviceRoofline& device) {
   };
   const double link_s = sent_s(work.link_traffic, device.link_bandwidth);
   const double network_s = sent_s(work.network_traffic, device.network_bandwidth);
-  const double hidden_s =
-      std::min(link_s * device.link_overlap + network_s * device.network_overlap, parts.own_s);
+  const double hideable_s = link_s * device.link_overlap + network_s * device.network_overlap;
+  const double hidden_s = std::min(hideable_s, parts.own_s);
   parts.sent_s = link_s + network_s - hidden_s;
+  parts.open_s = hideable_s - hidden_s;
+  parts.free_s = parts.own_s - hidden_s;
   return parts;
 }
 
@@ -190,8 +195,13 @@ std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& dev
       costs.split->input.mean = *input;
       costs.split->weight.mean = *weight;
       costs.backward.mean = *input + *weight;
+      const PassParts backward_parts = input_parts + weight_parts;
+      costs.overlap = {.forward_sending = forward_parts.share(forward_parts.open_s),
+                       .forward_computing = forward_parts.share(forward_parts.free_s),
+                       .backward_sending = backward_parts.share(backward_parts.open_s),
+                       .backward_computing = backward_parts.share(backward_parts.free_s)};
       costs.sent = {.forward = forward_parts.sent_share(),
-                    .backward = (input_parts + weight_parts).sent_share(),
+                    .backward = backward_parts.sent_share(),
                     .backward_input = input_parts.sent_share(),
                     .backward_weight = weight_parts.sent_share(),
                     .update = step.sent_share()};

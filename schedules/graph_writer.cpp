@@ -84,6 +84,21 @@ std::uint32_t GraphWriter::add_op(const Op& op, std::uint32_t copy, std::uint32_
   return node;
 }
 
+std::uint32_t GraphWriter::add_paired(const Op& first, const Op& second, bool is_second,
+                                      std::uint32_t copy, std::uint32_t after) {
+  const Op& op = is_second ? second : first;
+  const std::uint32_t slot = wiring_.slot(op.stage, op.micro_batch.value, copy);
+  const auto [one, other] = wiring_.pair_classes(first, second);
+  return add(static_cast<ActivityKind>(op.kind), op.stage, op.micro_batch.value,
+             is_second ? other : one, slot, slot, after);
+}
+
+void GraphWriter::send_pair(const Op& first, const Op& second, std::uint32_t copy,
+                            std::uint32_t node) {
+  send_result(first, copy, node);
+  send_result(second, copy, node);
+}
+
 std::uint32_t GraphWriter::add_part(const Op& op, std::uint32_t copy, std::size_t part,
                                     std::size_t parts, std::uint32_t after) {
   const std::uint32_t slot = wiring_.slot(op.stage, op.micro_batch.value, copy);

@@ -87,6 +87,7 @@ struct Cost {
   Duration lead{};
   Bytes bytes;
   std::uint32_t slowdown = 0;  ///< Of `hold` while neighbours compute: OpGraph::slowdowns[it].
+  Duration hidden{};  ///< Of an op's sending, what the other one of its pair hides; not in `hold`.
 
   friend bool operator==(const Cost&, const Cost&) = default;
 };

@@ -55,7 +55,7 @@ class Ends {
 
 }  // namespace
 
-Replay replay(const PipelineShape& shape, const OpLists& lists) {
+Replay replay(const PipelineShape& shape, const OpLists& lists, const PairStarts& pairs) {
   Replay result;
   result.done.assign(lists.size(), 0);
   result.start.resize(lists.size());
@@ -71,19 +71,24 @@ Replay replay(const PipelineShape& shape, const OpLists& lists) {
     const std::uint32_t slot = to_try.back();
     to_try.pop_back();
     std::size_t& next = result.done[slot];
-    for (; next < lists[slot].size(); ++next, --left) {
-      const Op& op = lists[slot][next];
-      const std::uint32_t ready = ends.ready(op);
+    while (next < lists[slot].size()) {
+      // One op, or the two of a pair.
+      const std::uint32_t count = !pairs.empty() && pairs[slot][next] ? 2 : 1;
+      std::uint32_t ready = free_at[slot];
+      for (std::uint32_t i = 0; i < count; ++i)
+        ready = std::max(ready, ends.ready(lists[slot][next + i]));
       if (ready == kNotYet) break;
-      const std::uint32_t start = std::max(ready, free_at[slot]);
-      result.start[slot].push_back(start);
-      free_at[slot] = start + 1;
-      ends.set(op, start + 1);
-      // Wake the device of the op that may have waited for this one.
-      if (op.kind == OpKind::forward && op.stage.value + 1 < shape.stages()) {
-        to_try.push_back(shape.slot({op.stage.value + 1}, op.micro_batch));
-      } else if (op.kind != OpKind::forward && op.stage.value > 0) {
-        to_try.push_back(shape.slot({op.stage.value - 1}, op.micro_batch));
+      free_at[slot] = ready + count;
+      for (std::uint32_t i = 0; i < count; ++i, ++next, --left) {
+        const Op& op = lists[slot][next];
+        result.start[slot].push_back(ready + i);
+        ends.set(op, ready + count);
+        // Wake the device of the op that may have waited for this one.
+        if (op.kind == OpKind::forward && op.stage.value + 1 < shape.stages()) {
+          to_try.push_back(shape.slot({op.stage.value + 1}, op.micro_batch));
+        } else if (op.kind != OpKind::forward && op.stage.value > 0) {
+          to_try.push_back(shape.slot({op.stage.value - 1}, op.micro_batch));
+        }
       }
     }
   }
@@ -92,7 +97,15 @@ Replay replay(const PipelineShape& shape, const OpLists& lists) {
 }
 
 ReplayTimes replay_times(const Schedule& schedule) {
-  Replay result = replay(schedule.shape, schedule.lists());
+  PairStarts pairs;
+  if (!schedule.partners.empty()) {
+    pairs.resize(schedule.shape.slots);
+    for (std::uint32_t i = 0; i < schedule.issue_order.size(); ++i) {
+      const Op& op = schedule.issue_order[i];
+      pairs[schedule.shape.slot(op.stage, op.micro_batch)].push_back(schedule.partners[i] > i);
+    }
+  }
+  Replay result = replay(schedule.shape, schedule.lists(), pairs);
   PLUMBLINE_CHECK(result.complete, schedule.name);
   return std::move(result.start);
 }

@@ -12,6 +12,9 @@ namespace plumbline {
 /// The step at which each entry of each list starts.
 using ReplayTimes = std::vector<std::vector<std::uint32_t>>;
 
+/// Of each entry of each list, whether it and the next one are a pair; empty: there are none.
+using PairStarts = std::vector<std::vector<bool>>;
+
 /// What a replay came to. Where the lists deadlock, `done[slot]` says how far each got.
 struct Replay {
   ReplayTimes start;
@@ -20,9 +23,9 @@ struct Replay {
 };
 
 /// Executes the lists in order: F needs the F of the stage before, B (or I) the B (or I) of the
-/// stage behind and its own F, W its own I. Requires: every op names a stage and micro-batch of the
-/// shape.
-Replay replay(const PipelineShape& shape, const OpLists& lists);
+/// stage behind and its own F, W its own I. The two of a pair take two steps, begin when both can,
+/// and have ended when both have. Requires: every op names a stage and micro-batch of the shape.
+Replay replay(const PipelineShape& shape, const OpLists& lists, const PairStarts& pairs = {});
 
 /// The same for a schedule that is known to run.
 ReplayTimes replay_times(const Schedule& schedule);

@@ -57,6 +57,9 @@ struct Schedule {
   PipelineShape shape;
   std::vector<Op> issue_order;
   std::vector<std::uint32_t> waves;  ///< Index of each wave's first op, ascending.
+  /// Of each op in the order, the other one of the pair that its device runs at the same time, or
+  /// itself; empty: all run by themselves.
+  std::vector<std::uint32_t> partners{};
 
   /// The list of each slot.
   OpLists lists() const;

@@ -63,6 +63,18 @@ void add_sent(const LayerCosts& layer, SentTimes& sum) {
   if (layer.made_again == MadeAgain::all) sum.again += sent_s(layer.forward, sent.forward);
 }
 
+void add_overlap(const LayerCosts& layer, StageCost& sum) {
+  const OverlapShares& shares = layer.overlap;
+  const auto of = [](const MeasuredTime& time, double sending, double computing) {
+    return Overlap{sending * seconds(time.mean), computing * seconds(time.mean)};
+  };
+  const Overlap forward = of(layer.forward, shares.forward_sending, shares.forward_computing);
+  sum.forward_overlap = sum.forward_overlap + forward;
+  sum.backward_overlap =
+      sum.backward_overlap + of(layer.backward, shares.backward_sending, shares.backward_computing);
+  if (layer.made_again == MadeAgain::all) sum.again_overlap = sum.again_overlap + forward;
+}
+
 }  // namespace
 
 StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
@@ -85,6 +97,7 @@ StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& c
       if (graph.layer(layer).reduced_elsewhere.count > 0)
         sum.update_before += cost.update_in_group();
       add_sent(cost, sum.sent);
+      add_overlap(cost, sum);
       sum.parameters += graph.layer(layer).parameters;
       sum.stepped += graph.layer(layer).stepped();
       sum.gathered += graph.layer(layer).reduced();

@@ -44,6 +44,16 @@ struct SentTimes {
   double again = 0;
 };
 
+/// Of an F or a B, what would make it and one beside it shorter: in seconds.
+struct Overlap {
+  double sending = 0;    ///< That more computing could hide.
+  double computing = 0;  ///< That hides nothing.
+
+  friend Overlap operator+(Overlap a, Overlap b) {
+    return {a.sending + b.sending, a.computing + b.computing};
+  }
+};
+
 /// One stage, for one micro-batch.
 struct StageCost {
   Duration forward{};
@@ -56,6 +66,9 @@ struct StageCost {
   Duration update_in_group{};  ///< Of the update, what is sending within the group,
   Duration update_before{};    ///< and of that what comes before replicas and copies share it.
   SentTimes sent;              ///< Of the times before.
+  Overlap forward_overlap{};   ///< The same.
+  Overlap backward_overlap{};  ///< Of the full backward.
+  Overlap again_overlap{};
   Bytes parameters;
   Bytes stepped;       ///< Of the parameters; others of its group step the rest.
   Bytes gradients;     ///< Of the parameters.

@@ -87,18 +87,33 @@ void SynchronousRun::write_ops(std::uint32_t gate) {
   });
 }
 
+/// What an op waits for that needs its stage's weights first; null where they are there.
+const SynchronousRun::Nodes* SynchronousRun::weights_for(std::size_t index) const {
+  const Op& op = schedule_.issue_order[index];
+  const Nodes& weights = weights_[op.stage.value];
+  const bool waits =
+      op.kind == OpKind::forward && !weights.empty() && ends_->is_first_forward(index);
+  return waits ? &weights : nullptr;
+}
+
+/// Whether it stands as one node a bucket.
+bool SynchronousRun::is_cut(std::size_t index) const {
+  const Op& op = schedule_.issue_order[index];
+  if (buckets(op.stage) == 0) return false;
+  const bool reduces = ends_backward(op.kind) && options_.sharded >= Sharded::gradients;
+  return weights_for(index) || options_.sharded == Sharded::weights || reduces ||
+         ends_->makes_last_gradients(index);
+}
+
 void SynchronousRun::write_op(std::size_t index, std::uint32_t gate) {
   const Op& op = schedule_.issue_order[index];
-  const bool cuts = buckets(op.stage) > 0;
-  const bool is_forward = op.kind == OpKind::forward;
-  const Nodes* weights = nullptr;
-  if (is_forward && !weights_[op.stage.value].empty() && ends_->is_first_forward(index))
-    weights = &weights_[op.stage.value];
-  const bool shares_weights = cuts && options_.sharded == Sharded::weights;
-  const bool makes_last = cuts && ends_->makes_last_gradients(index);
-  const bool reduces = cuts && ends_backward(op.kind) && options_.sharded >= Sharded::gradients;
-  if (cuts && (weights || shares_weights || makes_last || reduces)) {
-    write_parts(op, gate, weights, makes_last);
+  const Nodes* const weights = weights_for(index);
+  const bool cut = is_cut(index);
+  const std::size_t partner = schedule_.partners.empty() ? index : schedule_.partners[index];
+  if (cut) {
+    write_parts(op, gate, weights, ends_->makes_last_gradients(index));
+  } else if (partner != index && !is_cut(partner)) {  // else it runs beside nothing
+    write_paired(index, gate, weights);
   } else {
     write_whole(op, gate, weights);
   }
@@ -118,6 +133,28 @@ void SynchronousRun::write_whole(const Op& op, std::uint32_t gate, const Nodes* 
     if (weights) writer_.add_waits(node, {weights->front()});
     if (ends_backward(op.kind) && buckets(op.stage) == 0) remember(op, 0, node);
     stream.last[copy] = node;
+  }
+}
+
+/// The first waits for the inputs of both, and what both make is there when the second has ended.
+void SynchronousRun::write_paired(std::size_t index, std::uint32_t gate, const Nodes* weights) {
+  const std::size_t partner = schedule_.partners[index];
+  const bool is_second = partner < index;
+  const Op& first = schedule_.issue_order[is_second ? partner : index];
+  const Op& second = schedule_.issue_order[is_second ? index : partner];
+  const Op& op = is_second ? second : first;
+  Stream& stream = streams_[schedule_.shape.slot(op.stage, op.micro_batch)];
+  for (std::uint32_t copy = 0; copy < options_.written_copies(); ++copy) {
+    const std::uint32_t after = is_second ? kNone : first_wait(op, copy, stream, gate);
+    const std::uint32_t node = writer_.add_paired(first, second, is_second, copy, after);
+    const std::uint32_t other = is_second ? kNone : writer_.input_of(second, copy);
+    writer_.add_waits(node, {other, weights ? weights->front() : kNone});
+    stream.last[copy] = node;
+    if (!is_second) continue;
+    writer_.send_pair(first, second, copy, node);
+    for (const Op& one : {first, second}) {
+      if (ends_backward(one.kind) && buckets(one.stage) == 0) remember(one, 0, node);
+    }
   }
 }
 

@@ -50,7 +50,10 @@ class SynchronousRun {
   std::size_t buckets(StageId stage) const { return costs_.stages[stage.value].buckets.size(); }
   void write_ops(std::uint32_t gate);
   void write_op(std::size_t index, std::uint32_t gate);
+  bool is_cut(std::size_t index) const;
+  const Nodes* weights_for(std::size_t index) const;
   void write_whole(const Op& op, std::uint32_t gate, const Nodes* weights);
+  void write_paired(std::size_t index, std::uint32_t gate, const Nodes* weights);
   void write_parts(const Op& op, std::uint32_t gate, const Nodes* weights, bool makes_last);
   std::uint32_t gather(Stream& stream, const Op& op, std::size_t bucket, std::uint32_t gate);
   void write_made(Stream& stream);

@@ -29,6 +29,11 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
   }
   graph_.stands_for = options.copies / options.written_copies();
   add_compute_classes(with_whole_updates(costs));
+  for (const StageCost& stage : costs.stages) {
+    const bool again = options.recompute != Recompute::none;
+    overlaps_.push_back({stage.forward_overlap,
+                         stage.backward_overlap + (again ? stage.again_overlap : Overlap{})});
+  }
   boundaries_.resize(shape.stages());
   for (std::uint32_t s = 0; s + 1 < shape.stages(); ++s) add_boundary(s, costs.crossing(s));
   reductions_.resize(shape.stages());
@@ -183,6 +188,28 @@ std::uint32_t Wiring::part_class(const Op& op, std::size_t part) const {
   const std::size_t kind = op.kind == OpKind::forward ? 0 : op.kind == OpKind::backward ? 1 : 2;
   return first_part_class_[place] +
          static_cast<std::uint32_t>(kind * buckets_[op.stage.value] + part);
+}
+
+std::pair<std::uint32_t, std::uint32_t> Wiring::pair_classes(const Op& first, const Op& second) {
+  const auto [found, is_new] = pair_classes_.try_emplace(
+      {first.stage.value, second.stage.value, static_cast<std::uint32_t>(first.kind)});
+  if (!is_new) return found->second;
+  const auto overlap = [&](const Op& op) {
+    return overlaps_[op.stage.value][op.kind == OpKind::forward ? 0 : 1];
+  };
+  const Overlap both = overlap(first) + overlap(second);
+  const double hidden_s = std::min(both.sending, both.computing);
+  const auto add = [&](const Op& op) {
+    Cost cost = graph_.costs[compute_class(op.stage, static_cast<std::size_t>(op.kind))];
+    if (hidden_s > 0)
+      cost.hidden = Duration{std::llround(1e9 * hidden_s * overlap(op).sending / both.sending)};
+    cost.hidden = std::min(cost.hidden, cost.hold);
+    cost.hold -= cost.hidden;
+    graph_.costs.push_back(cost);
+    return static_cast<std::uint32_t>(graph_.costs.size() - 1);
+  };
+  const std::uint32_t one = add(first);
+  return found->second = {one, add(second)};
 }
 
 void Wiring::add_boundary(std::uint32_t boundary, Bytes bytes) {

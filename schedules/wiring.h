@@ -63,6 +63,9 @@ class Wiring {
     return first_slice_class_ + static_cast<std::uint32_t>(
                                     (slice * shape_.stages() + stage.value) * kUpdateClass + kind);
   }
+  /// Those of an F and a B, or a B and an F, that their device runs at the same time: what of their
+  /// sending computing could hide takes no longer than the computing of both.
+  std::pair<std::uint32_t, std::uint32_t> pair_classes(const Op& first, const Op& second);
   /// The class of part `part` of an F, B or W that is cut into its stage's buckets. A forward goes
   /// through them from the last to the first.
   std::uint32_t part_class(const Op& op, std::size_t part) const;
@@ -152,6 +155,8 @@ class Wiring {
   std::vector<Boundary> boundaries_;  ///< Entry s stands between stage s and s + 1.
   std::vector<std::vector<Collective>> reductions_;
   std::vector<std::vector<Collective>> gathers_;
+  std::vector<std::array<Overlap, 2>> overlaps_;  ///< Of each stage's F and B.
+  std::map<std::array<std::uint32_t, 3>, std::pair<std::uint32_t, std::uint32_t>> pair_classes_;
   std::vector<std::uint32_t> first_part_class_;  ///< By stage, then slice.
   std::vector<std::uint32_t> buckets_;           ///< Of each stage, how many.
   std::uint32_t first_slice_class_ = 0;

@@ -60,7 +60,7 @@ std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& p
                                      const OpGraph& graph) {
   if (graph.blocking || graph.asynchronous() || scenario.overheads.per_iteration.count() > 0)
     return std::nullopt;
-  if (graph.has_slowdowns()) return std::nullopt;
+  if (graph.has_slowdowns() || !pipeline.schedule.partners.empty()) return std::nullopt;
   const PipelineShape& shape = pipeline.schedule.shape;
   if (!scenario.schedule.rule || scenario.schedule.whole_model()) return std::nullopt;
   if (scenario.schedule.chunk_rule()) return formula_of_chunks(scenario, pipeline, graph);
@@ -155,8 +155,10 @@ std::optional<double> sent_in_groups_of(const Scenario& scenario, const Pipeline
     const Duration of_op = time_of(graph, stage, kind) - per_op;
     if (of_op.count() <= 0) continue;
     const double sharers = scenario.sharded != Sharded::nothing ? graph.members(stage) : 1;
+    const Cost& cost = graph.cost(node);
     sum_s += sent_by(stages[stage], kind, recomputes, sharers) *
-             seconds(graph.cost(node).hold - per_op) / seconds(of_op);
+                 seconds(cost.hold + cost.hidden - per_op) / seconds(of_op) -
+             seconds(cost.hidden);
   }
   return sum_s;
 }

@@ -10,6 +10,7 @@
 
 #include "schedules/check.h"
 #include "schedules/in_flight.h"
+#include "schedules/pairs.h"
 #include "schedules/weight_versions.h"
 #include "sim/buckets.h"
 #include "sim/placement.h"
@@ -290,6 +291,50 @@ std::optional<Diagnostics> add_schedule(const Scenario& scenario, const Pipeline
   return std::nullopt;
 }
 
+/// Makes pairs of neighbours that overlap. Errors: what such a pair cannot be simulated with.
+std::optional<Diagnostics> overlap_pairs(const Scenario& scenario, Pipeline& pipeline) {
+  const ScheduleChoice& choice = scenario.schedule;
+  if (!choice.overlaps_pairs) return std::nullopt;
+  const auto refused = [&](std::string with, std::string help) {
+    return Diagnostics{
+        input_error(choice.pairs_mark, "schedule.pairs is overlapped, " + with, std::move(help))};
+  };
+  if (choice.asynchronous())
+    return refused("but the schedule updates after every backward", "a schedule with a flush");
+  if (choice.blocking)
+    return refused("and schedule.transfers blocking", "schedule.transfers: overlapped");
+  if (choice.slices.count > 1)
+    return refused("and micro-batches are cut into slices", "leave schedule.slices out");
+  if (scenario.sharded >= Sharded::gradients) {
+    return refused(fmt::format("and training.zero_stage {}, which cuts each backward into buckets",
+                               static_cast<int>(scenario.sharded)),
+                   "training.zero_stage: 1 or 0");
+  }
+  auto paired = pair_up(pipeline.schedule, choice.pairs_mark);
+  if (!paired) return paired.problems();
+  pipeline.schedule = *std::move(paired);
+  return std::nullopt;
+}
+
+/// What pairs come to: how many there are, and whether they hide anything.
+void note_pairs(Pipeline& pipeline) {
+  const std::vector<std::uint32_t>& partners = pipeline.schedule.partners;
+  if (partners.empty()) return;
+  std::size_t pairs = 0;
+  for (std::uint32_t i = 0; i < partners.size(); ++i) pairs += partners[i] > i ? 1 : 0;
+  const auto& stages = pipeline.costs.stages;
+  const bool hides = std::any_of(stages.begin(), stages.end(), [](const StageCost& stage) {
+    return stage.forward_overlap.sending + stage.backward_overlap.sending > 0;
+  });
+  pipeline.notes.push_back(fmt::format(
+      "schedule.pairs: {} of a mini-batch's forwards and backwards run at the same time as another "
+      "on their device{}",
+      2 * pairs,
+      hides ? ""
+            : "; they hide nothing of each other, as no layer sends within its group what more "
+              "computing could hide (cluster.device.link_overlap, network_overlap)"));
+}
+
 /// Of each stage, the other devices in use on the server of its first device.
 std::vector<std::uint32_t> neighbours_of_stages(const Pipeline& pipeline) {
   const auto server = [&](std::uint32_t device, std::uint32_t copy) {
@@ -424,11 +469,13 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
       pipeline_shape(pipeline.partition, static_cast<std::uint32_t>(micro_batches),
                      scenario.schedule.slices.count);
   if (auto problems_of_order = add_schedule(scenario, shape, pipeline)) return *problems_of_order;
+  if (auto problems_of_pairs = overlap_pairs(scenario, pipeline)) return *problems_of_pairs;
   if (auto refused = refuse_sharing(scenario, pipeline)) return *refused;
 
   // What each stage costs, with as many micro-batches in flight as the order leaves it.
   if (auto refused = add_costs(scenario, sized.layers, pipeline)) return *refused;
   note_missing_split(pipeline);
+  note_pairs(pipeline);
   add_buckets(scenario, sized.layers, pipeline);
   pipeline.weights = weight_versions(pipeline.schedule, scenario.schedule.updates);
   if (auto refused = refuse_versions(scenario, pipeline)) return *refused;

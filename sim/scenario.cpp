@@ -146,6 +146,10 @@ class ScenarioReader {
     if (auto kind = section->choice("transfers", "kind of transfer")) {
       choice.blocking = kind->value == "blocking";
     }
+    if (auto kind = section->choice("pairs", "kind of pair")) {
+      choice.overlaps_pairs = kind->value == "overlapped";
+      choice.pairs_mark = kind->mark;
+    }
     choice.recompute = read_recomputation(*section);
     if (auto kind = section->choice("weights", "kind of weight versions")) {
       choice.updates.weights = kind->value == "vertical-sync" ? WeightRule::vertical_sync

@@ -35,6 +35,8 @@ struct ScheduleChoice {
   std::uint32_t chunks = 1;  ///< Stages of each device, where the rule has chunks.
   SliceChoice slices;
   bool blocking = false;
+  bool overlaps_pairs = false;  ///< Neighbours F and B run at the same time.
+  Mark pairs_mark;
   RecomputeChoice recompute;
   UpdateRule updates;           ///< Of an asynchronous schedule.
   std::optional<Bytes> bucket;  ///< As given.

@@ -170,6 +170,12 @@ const SectionFormat& schedule_format() {
             {words({"overlapped", "blocking"})},
             "Whether a transfer runs beside compute, or holds the streams of both devices.",
             "overlapped"},
+           {"pairs",
+            {words({"apart", "overlapped"})},
+            "Whether a forward and the backward of another micro-batch that stand side by side on "
+            "a "
+            "device run at the same time: each computes while the other sends within its group.",
+            "apart"},
            {"recompute",
             {words({"none", "full", "layers", "selective"})},
             "What a backward computes again instead of keeping it: the forward of its stage as a "

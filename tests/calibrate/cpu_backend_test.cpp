@@ -396,6 +396,9 @@ TEST_CASE("what the cpu backend does not run is told") {
         "made again, or none");
   scenario = network_scenario(kMlp, on_devices(2, "name: 1f1b, micro_batches: 4, slices: 2", ""));
   CHECK(message() == "schedule.slices is 2, and a network is run with whole sequences");
+  scenario = network_scenario(
+      kMlp, on_devices(2, "name: eager-1f1b, micro_batches: 4, pairs: overlapped", ""));
+  CHECK(message() == "schedule.pairs is overlapped, and a device runs one op after the other");
   const auto with = [&](const std::string& training) {
     scenario = network_scenario(
         kMlp, on_devices(2, "name: 1f1b, micro_batches: 4", "training: " + training + "\n"));

@@ -58,6 +58,8 @@ TEST_CASE("what is sent within groups is what devices are busy less where links 
       {"schedule.recompute=selective"},
       {"schedule.recompute=layers", "schedule.recompute_layers=1"},
       {"schedule.slices=[0.8, 1.2]"},
+      {"schedule.name=eager-1f1b", "schedule.pairs=overlapped"},
+      {"schedule.name=dualpipe", "schedule.pairs=overlapped", "schedule.recompute=full"},
       {"schedule.name=data-parallel", "plan=null", "schedule.bucket=1 MiB"}};
   for (const std::string& model : models) {
     for (const std::vector<std::string>& run : runs) {

@@ -1,0 +1,94 @@
+// Pairs are found list by list, and tried by a replay. SPDX-License-Identifier: MIT
+#include "schedules/pairs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "schedules/replay.h"
+
+namespace plumbline {
+namespace {
+
+/// Whether one does not need the other, wherever their stages are.
+bool may_overlap(const Op& a, const Op& b) {
+  const auto is = [](const Op& op, OpKind kind) { return op.kind == kind; };
+  const bool kinds_fit = (is(a, OpKind::forward) && is(b, OpKind::backward)) ||
+                         (is(a, OpKind::backward) && is(b, OpKind::forward));
+  return kinds_fit && a.micro_batch != b.micro_batch;
+}
+
+/// Pairs that begin with `first`.
+PairStarts pairs_in(const OpLists& lists, OpKind first) {
+  PairStarts starts(lists.size());
+  for (std::size_t slot = 0; slot < lists.size(); ++slot) {
+    const std::vector<Op>& list = lists[slot];
+    starts[slot].assign(list.size(), false);
+    for (std::size_t i = 0; i + 1 < list.size(); ++i) {
+      if (list[i].kind != first || !may_overlap(list[i], list[i + 1])) continue;
+      starts[slot][i] = true;
+      ++i;
+    }
+  }
+  return starts;
+}
+
+bool has_any(const PairStarts& starts) {
+  return std::any_of(starts.begin(), starts.end(), [](const std::vector<bool>& of_slot) {
+    return std::find(of_slot.begin(), of_slot.end(), true) != of_slot.end();
+  });
+}
+
+/// By the order of the schedule: the other op of each one's pair, itself where there is none.
+std::vector<std::uint32_t> partners(const Schedule& schedule, const PairStarts& starts) {
+  std::vector<std::uint32_t> result(schedule.issue_order.size());
+  std::vector<std::size_t> at(starts.size(), 0);        // place in the slot's list
+  std::vector<std::uint32_t> before(starts.size(), 0);  // the slot's op before
+  for (std::uint32_t i = 0; i < result.size(); ++i) {
+    const Op& op = schedule.issue_order[i];
+    const std::uint32_t slot = schedule.shape.slot(op.stage, op.micro_batch);
+    result[i] = i;
+    if (at[slot] > 0 && starts[slot][at[slot] - 1]) {
+      result[i] = before[slot];
+      result[before[slot]] = i;
+    }
+    ++at[slot];
+    before[slot] = i;
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<Schedule> pair_up(const Schedule& schedule, const Mark& mark) {
+  const OpLists lists = schedule.lists();
+  bool any = false;
+  for (const OpKind first : {OpKind::forward, OpKind::backward}) {
+    const PairStarts starts = pairs_in(lists, first);
+    if (!has_any(starts)) continue;
+    any = true;
+    const Replay replayed = replay(schedule.shape, lists, starts);
+    if (!replayed.complete) continue;
+    Schedule paired = schedule;
+    paired.host_loop = false;
+    order_by_replay(lists, replayed.start, paired.issue_order, paired.waves);
+    paired.partners = partners(paired, starts);
+    return paired;
+  }
+  if (!any) {
+    return input_error(mark,
+                       fmt::format("the schedule '{}' has no forward right beside the whole "
+                                   "backward of another micro-batch",
+                                   schedule.name),
+                       "1f1b, interleaved-1f1b, dualpipe and dualpipev have");
+  }
+  Diagnostic stuck = input_error(
+      mark,
+      fmt::format("in pairs, the ops of the schedule '{}' wait for each other", schedule.name),
+      "another schedule, or each op by itself");
+  stuck.fault = Fault::infeasible;
+  return stuck;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,240 @@
+// A forward and a backward that run at the same time, against sums made by hand, the published
+// bubble, and what a pair means.
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "sim/predict.h"
+#include "tests/support/builders.h"
+#include "tests/support/close_to.h"
+#include "tests/support/trials.h"
+
+namespace plumbline::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Of one stage, in ms: what it computes, and sends where computing can hide it.
+struct Work {
+  int f = 10, i = 10, w = 10;
+  int forward_sent = 0, input_sent = 0;
+
+  int forward() const { return std::max(f, forward_sent); }
+  int input() const { return std::max(i, input_sent); }
+  int backward() const { return input() + w; }
+  int pair() const { return std::max(f + i + w, forward_sent + input_sent); }
+};
+
+Result<Scenario> scenario_of(const std::string& schedule, int devices, int chunks, const Work& work,
+                             const std::vector<std::string>& overrides = {}) {
+  const std::string text = fmt::format(
+      "version: 1\n"
+      "model: {{uniform: {{layers: {}, flops: {{forward: {} GFLOP, backward_input: {} GFLOP, "
+      "backward_weight: {} GFLOP}}, network_traffic: {{forward: {} MB, backward_input: {} MB}}, "
+      "output: 1 MB, activation: 1 MB, parameters: 1 MB}}}}\n"
+      "cluster: {{devices: {}, device: {{peak: 1 TFLOP/s, memory_bandwidth: 1000 TB/s, efficiency: "
+      "1, "
+      "network: 1 GB/s, network_overlap: 1}}}}\n"
+      "plan: {{stages: {}, partition: balanced}}\n"
+      "schedule: {{{}, pairs: overlapped}}\n",
+      devices * chunks, work.f, work.i, work.w, work.forward_sent, work.input_sent, devices,
+      devices * chunks, schedule);
+  return parse_scenario(text_source("s.yaml", text), overrides);
+}
+
+Outcome outcome_of(const std::string& schedule, int devices, int chunks, const Work& work,
+                   const std::vector<std::string>& overrides = {},
+                   Evaluation evaluation = Evaluation::fastest) {
+  auto scenario = scenario_of(schedule, devices, chunks, work, overrides);
+  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+  auto outcome = predict(*scenario, evaluation);
+  REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
+  return *std::move(outcome);
+}
+
+double ms(Duration time) { return seconds(time) * 1e3; }
+
+// Each update moves 3 MB at 1000 TB/s: 3 ns.
+constexpr double kUpdate = 1e-4;  // ms, and more
+
+TEST_CASE("a pair takes as long as both compute, or as both send") {
+  // One device: F0, then B and the next F at once, then the last B.
+  for (const Work& work :
+       {Work{}, Work{10, 12, 9, 18, 15}, Work{10, 10, 10, 25, 20}, Work{20, 10, 5, 2, 40}}) {
+    const Outcome outcome = outcome_of("name: 1f1b, micro_batches: 5", 1, 1, work);
+    CHECK(ms(outcome.metrics.makespan) ==
+          doctest::Approx(work.forward() + 4 * work.pair() + work.backward()).epsilon(1e-6));
+    // With F made again there is as much more of either.
+    const Outcome again = outcome_of("name: 1f1b, micro_batches: 5, recompute: full", 1, 1, work);
+    const int pair =
+        std::max(2 * work.f + work.i + work.w, 2 * work.forward_sent + work.input_sent);
+    CHECK(ms(again.metrics.makespan) ==
+          doctest::Approx(2 * work.forward() + 4 * pair + work.backward()).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("what computing cannot hide is no shorter in pairs") {
+  const Work work{10, 10, 10, 30, 30};
+  // Half of it can be hidden: of F 15 of 30 ms, of which 10 are; in a pair 30 of 60.
+  const Outcome outcome = outcome_of("name: 1f1b, micro_batches: 5", 1, 1, work,
+                                     {"cluster.device.network_overlap=0.5"});
+  CHECK(ms(outcome.metrics.makespan) ==
+        doctest::Approx((10 + 20) + 4 * (30 + 30) + (10 + 20 + 10)).epsilon(1e-6));
+  const Outcome none =
+      outcome_of("name: 1f1b, micro_batches: 5", 1, 1, work, {"cluster.device.network_overlap=0"});
+  CHECK(ms(none.metrics.makespan) == doctest::Approx(5 * (40 + 50)).epsilon(1e-6));
+}
+
+TEST_CASE("the bubble of DualPipe in pairs is the published one") {
+  // (p/2 - 1)(F&B + B - 3 W) (DeepSeek-AI 2024, "DeepSeek-V3", table 2), on the device with the
+  // most pairs, for I no shorter than F; else F in the place of I, which B - W is.
+  for (const Work& work : {Work{}, Work{12, 11, 9}, Work{10, 10, 10, 18, 18},
+                           Work{10, 10, 10, 14, 20}, Work{20, 15, 5, 30, 30}}) {
+    for (const int p : {2, 4, 6, 8}) {
+      CAPTURE(p);
+      const int longer = std::max(work.forward(), work.input());
+      const int each = work.pair() + longer + work.w - 3 * work.w;
+      const auto most_idle = [&](const std::string& schedule, int chunks) {
+        const Outcome outcome = outcome_of(schedule, p, chunks, work);
+        Duration most{};
+        for (const DeviceMetrics& device : outcome.metrics.devices)
+          most = std::max(most, device.idle);
+        return ms(most);
+      };
+      CHECK(std::abs(most_idle(fmt::format("name: dualpipe, micro_batches: {}", 4 * p), 1) -
+                     (p / 2 - 1) * each) < 20 * kUpdate);
+      CHECK(std::abs(most_idle(fmt::format("name: dualpipev, micro_batches: {}", 3 * p), 2) -
+                     (p - 1) * each) < 20 * kUpdate);
+    }
+  }
+}
+
+TEST_CASE("a pair begins with the inputs of both, and what it makes leaves when both have ended") {
+  const std::vector<std::pair<std::string, int>> schedules = {
+      {"name: 1f1b, micro_batches: 7", 1},
+      {"name: eager-1f1b, micro_batches: 9, mini_batches: 2", 1},
+      {"name: dualpipe, micro_batches: 16", 1},
+      {"name: dualpipev, micro_batches: 11", 2},
+      {"name: chimera, micro_batches: 8", 1},
+      {"name: interleaved-1f1b, micro_batches: 8, mini_batches: 2", 2}};
+  std::uint64_t seed = 0;
+  for (const auto& [schedule, chunks] : schedules) {
+    CAPTURE(schedule);
+    for (std::uint64_t trial = 0; trial < trials(5); ++trial) {
+      Dice dice(++seed);
+      const auto roll = [&](int most) { return static_cast<int>(dice.roll(1, most)); };
+      const Work work{roll(20), roll(20), roll(20), roll(40), roll(40)};
+      const std::vector<std::string> links = {fmt::format("cluster.link.latency={} us", roll(9000)),
+                                              fmt::format("plan.data_parallel={}", roll(2)),
+                                              fmt::format("cluster.devices={}", 8)};
+      const Outcome outcome = outcome_of(schedule, 4, chunks, work, links);
+      const OpGraph& graph = outcome.graph;
+      const std::vector<Span>& spans = outcome.trace.spans;
+      const Outcome events = outcome_of(schedule, 4, chunks, work, links, Evaluation::events);
+      CHECK(events.metrics.makespan == outcome.metrics.makespan);
+      if (events.graph.size() == graph.size()) CHECK(events.trace.spans == spans);
+
+      const std::vector<std::uint32_t>& partners = outcome.pipeline.schedule.partners;
+      const std::vector<Op>& order = outcome.pipeline.schedule.issue_order;
+      REQUIRE(partners.size() == order.size());
+      std::size_t pairs = 0;
+      // By kind, stage and micro-batch, the node of an op, and of the transfer that feeds it.
+      using Key = std::tuple<ActivityKind, std::uint32_t, std::uint32_t>;
+      std::map<Key, std::uint32_t> nodes;
+      for (std::uint32_t node = 0; node < graph.size(); ++node) {
+        const Activity& activity = graph.activities[node];
+        if (is_op(activity.kind) || is_transfer(activity.kind))  // the first copy of each
+          nodes.try_emplace({activity.kind, activity.stage.value, activity.micro_batch.value},
+                            node);
+      }
+      const auto span_of = [&](ActivityKind kind, const Op& op) -> const Span* {
+        const auto found = nodes.find({kind, op.stage.value, op.micro_batch.value});
+        return found == nodes.end() ? nullptr : &spans[found->second];
+      };
+      for (std::uint32_t i = 0; i < order.size(); ++i) {
+        if (partners[i] <= i) continue;
+        ++pairs;
+        const Op& first = order[i];
+        const Op& second = order[partners[i]];
+        CHECK(partners[partners[i]] == i);
+        CHECK(first.micro_batch != second.micro_batch);
+        const Span& a = *span_of(static_cast<ActivityKind>(first.kind), first);
+        const Span& b = *span_of(static_cast<ActivityKind>(second.kind), second);
+        CHECK(a.end == b.begin);
+        CHECK(ms(b.end - a.begin) == doctest::Approx(work.pair()).epsilon(1e-6));
+        for (const Op& op : {first, second}) {
+          const bool up = op.kind == OpKind::forward;
+          const ActivityKind moves =
+              up ? ActivityKind::activation_transfer : ActivityKind::gradient_transfer;
+          if (const Span* input = span_of(moves, op)) CHECK(input->end <= a.begin);
+          if (!up && op.stage.value == 0) continue;
+          const Op consumer{
+              op.kind, {up ? op.stage.value + 1 : op.stage.value - 1}, op.micro_batch};
+          if (const Span* output = span_of(moves, consumer)) CHECK(output->begin >= b.end);
+        }
+      }
+      CHECK(pairs > 0);
+    }
+  }
+}
+
+TEST_CASE("in pairs a run has the same ops, tensors and peaks, in the same order on each device") {
+  for (const std::string schedule :
+       {"name: eager-1f1b, micro_batches: 9", "name: dualpipe, micro_batches: 12"}) {
+    const Outcome paired = outcome_of(schedule, 4, 1, Work{});
+    const Outcome apart = outcome_of(schedule, 4, 1, Work{}, {"schedule.pairs=apart"});
+    CHECK(paired.pipeline.schedule.lists() == apart.pipeline.schedule.lists());
+    CHECK(paired.graph.size() == apart.graph.size());
+    for (std::size_t slot = 0; slot < paired.memory.size(); ++slot)
+      CHECK(paired.memory[slot].peak_in_flight == apart.memory[slot].peak_in_flight);
+    CHECK(paired.metrics.makespan >= apart.metrics.makespan);  // nothing is sent
+    const auto& notes = paired.pipeline.notes;
+    CHECK(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+      return note.find("they hide nothing of each other") != std::string::npos;
+    }));
+  }
+}
+
+TEST_CASE("an op that is cut into buckets runs beside nothing") {
+  // With few micro-batches every first forward and last backward is in a pair.
+  const std::vector<std::string> shared = {
+      "plan.data_parallel=2",         "cluster.devices=8",
+      "schedule.bucket=1 kB",         "training.zero_stage=1",
+      "training.gather=with-forward", "cluster.link.bandwidth=1 GB/s"};
+  const Outcome outcome =
+      outcome_of("name: dualpipe, micro_batches: 8", 4, 1, Work{10, 10, 10, 20, 20}, shared);
+  CHECK(outcome_of("name: dualpipe, micro_batches: 8", 4, 1, Work{10, 10, 10, 20, 20}, shared,
+                   Evaluation::events)
+            .metrics.makespan == outcome.metrics.makespan);
+}
+
+TEST_CASE("what has no pairs, or cannot have them, says so") {
+  const auto refused = [](const std::string& schedule, const std::vector<std::string>& overrides) {
+    const auto scenario = scenario_of(schedule, 4, 1, Work{}, overrides);
+    REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+    const auto outcome = predict(*scenario);
+    REQUIRE_FALSE(outcome);
+    return outcome.problems().front().message;
+  };
+  CHECK(refused("name: zb-h1, micro_batches: 4", {}) ==
+        "the schedule 'zb-h1' has no forward right beside the whole backward of another "
+        "micro-batch");
+  CHECK(refused("name: gpipe, micro_batches: 4", {}) ==
+        "in pairs, the ops of the schedule 'gpipe' wait for each other");
+  CHECK(refused("name: pipedream, micro_batches: 4", {}) ==
+        "schedule.pairs is overlapped, but the schedule updates after every backward");
+  CHECK(refused("name: 1f1b, micro_batches: 4", {"schedule.transfers=blocking"}) ==
+        "schedule.pairs is overlapped, and schedule.transfers blocking");
+  CHECK(refused("name: 1f1b, micro_batches: 4", {"schedule.slices=2"}) ==
+        "schedule.pairs is overlapped, and micro-batches are cut into slices");
+  CHECK(refused("name: 1f1b, micro_batches: 4",
+                {"training.zero_stage=2", "plan.data_parallel=2", "cluster.devices=8"}) ==
+        "schedule.pairs is overlapped, and training.zero_stage 2, which cuts each backward into "
+        "buckets");
+}
+
+}  // namespace
+}  // namespace plumbline::test
