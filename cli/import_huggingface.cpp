@@ -199,8 +199,10 @@ void add_import_huggingface(CLI::App& import, int& exit_code) {
       ->type_name("N");
   command->add_flag("--flash-attention,!--no-flash-attention", options.flash_attention,
                     "whether attention's scores are kept for the backward; default: they are not");
-  command->add_flag("--fused-swiglu", options.fused_swiglu,
-                    "the activation of a gated MLP and its product are one kernel: it is not kept");
+  command->add_flag(
+      "--fused-swiglu", options.fused_swiglu,
+      "the activation of a gated MLP and its product, of an expert with its share, are "
+      "one kernel: it and the expert's output are not kept");
   command->add_flag("--fp8-linear", options.fp8_linear,
                     "linear layers but the head and routers multiply in fp8, the rest in --dtype");
   command->add_flag("--fp8-dispatch", options.fp8_dispatch,

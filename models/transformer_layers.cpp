@@ -254,7 +254,9 @@ class Deriver {
     layer.kept.push_back({"tokens as each expert gets them",
                           fmt::format("k {} {} h", of_linear(), m), n_.l * numbers});
     keep_inner(layer, "", "k " + m + " x", n_.k * n_.M * n_.x);
-    layer.kept.push_back({"outputs of the experts", "k e " + m + " h", n_.e * numbers});
+    const ExactCount outputs = n_.e * numbers;
+    if (!options_.fused_swiglu)
+      layer.kept.push_back({"outputs of the experts", "k e " + m + " h", outputs});
     if (has_shared()) {
       if (options_.fp8_linear) {
         add_norm_output(layer);
@@ -266,7 +268,13 @@ class Deriver {
     // With tokens enough every expert has some.
     const ExactCount choices = n_.k * n_.M;
     const std::int64_t busy = std::min(choices.value(), n_.L.value());
-    finish(layer, n_.h + n_.h * n_.E + busy * expert + shared, {});
+    const ExactCount touched = n_.h + n_.h * n_.E + busy * expert + shared;
+    if (options_.fused_swiglu) {  // outputs are only passed on, their gradients read twice
+      finish(layer, touched, 2 * outputs);
+      layer.weight_traffic += outputs;
+    } else {
+      finish(layer, touched, {});
+    }
     // Whole experts take their own tokens as they are; shared ones are products as any other.
     if (!is_exchanged() || has_shared()) share_products(layer);
     if (is_exchanged())  // there and back

@@ -57,7 +57,9 @@ struct TransformerOptions {
   /// context-parallel one. Nothing: all are in one server.
   std::optional<std::int64_t> devices_per_server;
   bool flash_attention = true;  ///< Scores are never kept, and only those not masked are computed.
-  bool fused_swiglu = false;    ///< Of a gated MLP the gate's activation is never kept.
+  /// Of a gated MLP the gate's activation is never kept. That of an expert is multiplied with the
+  /// router's share in the same kernel, so that its output need not be kept for that.
+  bool fused_swiglu = false;
   /// Linear layers multiply in fp8 and keep their inputs so, but for the head and the routers;
   /// attention, norms, parameters and what lies between layers stay as they are (DeepSeek-AI 2024,
   /// "DeepSeek-V3", section 3.3.1).

@@ -366,8 +366,8 @@ const SectionFormat& model_section_format() {
                 "true"},
                {"fused_swiglu",
                 {boolean()},
-                "Whether the activation of a gated MLP and its product are one kernel, so that the "
-                "activation is not kept.",
+                "Whether a gated MLP's activation and product, with an expert's share, are one "
+                "kernel: the activation and an expert's output are not kept.",
                 "false"},
                {"fp8_linear",
                 {boolean()},
