@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "models/quantity.h"
 #include "sim/report.h"
@@ -67,7 +68,9 @@ std::string nothing_clean(const RealRun& run) {
 
 /// What the verdict means here, in a sentence.
 std::string verdict_text(const Validation& v) {
-  if (!v.clean()) return "INCONCLUSIVE: " + nothing_clean(v.measured);
+  if (!v.clean())
+    return "INCONCLUSIVE: " + nothing_clean(v.measured) +
+           "; stop other programs, or run it again with more --iterations";
   const std::string off = fmt::format("predicted {:.2f} % too {}", 100 * std::abs(v.error),
                                       v.error < 0 ? "fast" : "slow");
   switch (v.verdict) {
@@ -280,6 +283,20 @@ std::string again_text(std::vector<double> errors) {
                      percent(quantile(errors, 0.5)), percent(errors.back()));
 }
 
+/// What of the predictions nobody has measured, and where.
+std::string estimates_text(const std::vector<ValidationPoint>& points) {
+  std::map<std::string, std::size_t> rows;
+  for (const ValidationPoint& point : points) {
+    for (const std::string& estimate : point.validation.predicted.pipeline.estimated)
+      ++rows[estimate];
+  }
+  std::string text;
+  for (const auto& [estimate, count] : rows)
+    text += fmt::format("predicted from estimates in {} of {} rows: {}\n", count, points.size(),
+                        estimate);
+  return text.empty() ? "" : '\n' + text;
+}
+
 /// How far rounds of one run are apart, where there are several.
 std::string rounds_text(const std::vector<ValidationPoint>& points) {
   double most = 0;
@@ -338,7 +355,7 @@ std::string many_points(const std::vector<ValidationPoint>& points) {
   }
   return fmt::format("{}on {}\n\n", one_scenario ? scenario + ", " : "",
                      backend_text(points.front().validation.measured)) +
-         table.print() + notes(points) + '\n' +
+         table.print() + notes(points) + estimates_text(points) + '\n' +
          errors_text(std::move(errors), points.size(), points.front().validation.tolerance) +
          again_text(std::move(errors_again)) + rounds_text(points) + ranking_text(points);
 }

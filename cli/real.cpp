@@ -83,7 +83,7 @@ std::optional<Diagnostic> refuse_backend(const std::string& name) {
   if (std::find(names.begin(), names.end(), name) != names.end()) return std::nullopt;
   Diagnostic wrong;
   wrong.message = fmt::format("--backend is '{}', which is no backend", clipped(name));
-  wrong.help = did_you_mean(name, names);
+  wrong.help = name == "gpu" ? "did you mean 'cuda'?" : did_you_mean(name, names);
   if (wrong.help.empty()) wrong.help = fmt::format("one of {}", fmt::join(names, ", "));
   return wrong;
 }

@@ -79,6 +79,8 @@ struct SectionFormat {
   /// The first of each does not stand beside any that follows it.
   std::vector<std::vector<std::string_view>> excludes = {};
   std::vector<FormatCase> cases = {};
+  /// Words that may be meant for a key of another section, and that key's path; null: none are.
+  const std::vector<std::pair<std::string, std::string>>& (*elsewhere)() = nullptr;
 
   /// The key of this name, or nullptr.
   const KeyFormat* find(std::string_view key) const;

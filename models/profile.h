@@ -57,13 +57,10 @@ struct SentShares {
   double update = 0;
 };
 
-/// What would make two passes shorter that run at the same time, shares of each one's time: sending
-/// that computing could hide, but its own is too short, and computing that hides nothing.
-struct OverlapShares {
-  double forward_sending = 0;
-  double forward_computing = 0;
-  double backward_sending = 0;
-  double backward_computing = 0;
+/// What of two passes is computing that hides nothing: shares of their times, from 0 to 1.
+struct FreeShares {
+  double forward = 0;
+  double backward = 0;  ///< Of the full backward.
 };
 
 /// What one layer costs for one micro-batch of the measurement's batch size.
@@ -82,7 +79,7 @@ struct LayerCosts {
   bool timed = true;  ///< Whether forward and backward were given; if so, they win over `work`.
   std::optional<Selective> selective;
   SentShares sent;                        ///< Of times that estimate_times derived; else 0.
-  OverlapShares overlap;                  ///< The same.
+  FreeShares free;                        ///< The same.
   MadeAgain made_again = MadeAgain::all;  ///< By the schedule and the layer's place in its stage.
 
   /// What a backward takes besides where the schedule makes activations again.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include "models/bug.h"
@@ -42,7 +43,6 @@ double ring_bandwidth(const DeviceGroup& group, const DeviceRoofline& device) {
 struct PassParts {
   double own_s = 0;
   double sent_s = 0;
-  double open_s = 0;  ///< Of sent_s, what more computing could hide.
   double free_s = 0;  ///< Of own_s, what hides nothing.
 
   /// Nothing where that is longer than kLargestQuantity.
@@ -55,7 +55,7 @@ struct PassParts {
   double sent_share() const { return share(sent_s); }
 
   friend PassParts operator+(const PassParts& a, const PassParts& b) {
-    return {a.own_s + b.own_s, a.sent_s + b.sent_s, a.open_s + b.open_s, a.free_s + b.free_s};
+    return {a.own_s + b.own_s, a.sent_s + b.sent_s, a.free_s + b.free_s};
   }
 };
 
@@ -90,7 +90,6 @@ PassParts pass_parts(const PassWork& work, const DeviceRoofline& device) {
   const double hideable_s = link_s * device.link_overlap + network_s * device.network_overlap;
   const double hidden_s = std::min(hideable_s, parts.own_s);
   parts.sent_s = link_s + network_s - hidden_s;
-  parts.open_s = hideable_s - hidden_s;
   parts.free_s = parts.own_s - hidden_s;
   return parts;
 }
@@ -141,6 +140,20 @@ std::optional<Diagnostic> lacking(const LayerCosts& costs, const Layer& layer,
 
 std::optional<Duration> pass_time(const PassWork& work, const DeviceRoofline& device) {
   return pass_parts(work, device).time();
+}
+
+FlopsPerSecond peak_of_mix(const Profile& profile, const DeviceRoofline& device) {
+  double all = 0;
+  double in_fp8 = 0;
+  for (const LayerCosts& layer : profile.measurements.front().layers) {
+    if (!layer.work) continue;
+    all += static_cast<double>(layer.work->forward.flops.count);
+    in_fp8 += static_cast<double>(layer.work->forward.fp8_flops.count);
+  }
+  if (in_fp8 == 0 || !device.fp8_peak) return device.peak;
+  const double time_s = (all - in_fp8) / static_cast<double>(device.peak.count) +
+                        in_fp8 / static_cast<double>(device.fp8_peak->count);
+  return {std::llround(all / time_s)};
 }
 
 bool needs_estimate(const Profile& profile) {
@@ -196,10 +209,8 @@ std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& dev
       costs.split->weight.mean = *weight;
       costs.backward.mean = *input + *weight;
       const PassParts backward_parts = input_parts + weight_parts;
-      costs.overlap = {.forward_sending = forward_parts.share(forward_parts.open_s),
-                       .forward_computing = forward_parts.share(forward_parts.free_s),
-                       .backward_sending = backward_parts.share(backward_parts.open_s),
-                       .backward_computing = backward_parts.share(backward_parts.free_s)};
+      costs.free = {.forward = forward_parts.share(forward_parts.free_s),
+                    .backward = backward_parts.share(backward_parts.free_s)};
       costs.sent = {.forward = forward_parts.sent_share(),
                     .backward = backward_parts.sent_share(),
                     .backward_input = input_parts.sent_share(),

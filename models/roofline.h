@@ -38,6 +38,10 @@ struct DeviceRoofline {
 /// where some flops are in fp8.
 std::optional<Duration> pass_time(const PassWork& work, const DeviceRoofline& device);
 
+/// The most that the device computes in a second where the layers' products are in both formats:
+/// their FLOPs in the time in which each kind takes its own peak. `peak` where none is in fp8.
+FlopsPerSecond peak_of_mix(const Profile& profile, const DeviceRoofline& device);
+
 /// Whether some layer has work in place of times.
 bool needs_estimate(const Profile& profile);
 

@@ -70,8 +70,13 @@ SectionReader::SectionReader(const YamlNode& node, std::string path, Diagnostics
                              : node.kind == YamlNode::Kind::scalar
                                  ? fmt::format("is '{}'", clipped(node.text))
                                  : "has no value";
-    error(node.mark, fmt::format("{} {}, where a map of keys is wanted",
-                                 path_.empty() ? "the file" : path_, what));
+    const bool is_glued = node.kind == YamlNode::Kind::scalar &&
+                          node.text.find(':') != std::string::npos &&
+                          node.text.find(": ") == std::string::npos;
+    error(node.mark,
+          fmt::format("{} {}, where a map of keys is wanted", path_.empty() ? "the file" : path_,
+                      what),
+          is_glued ? "a space stands behind the colon: `key: value`" : "");
   }
 }
 
@@ -339,6 +344,16 @@ std::string_view SectionReader::excluder(std::string_view key) const {
   return {};
 }
 
+/// What else a key may mean than `near`, which is named alike here.
+std::string SectionReader::meant_elsewhere(const std::string& key, std::string near) const {
+  if (!format_ || !format_->elsewhere) return near;
+  const auto& words = format_->elsewhere();
+  const auto found =
+      std::find_if(words.begin(), words.end(), [&](const auto& word) { return word.first == key; });
+  if (found != words.end()) return fmt::format("did you mean '{}'?", found->second);
+  return near;
+}
+
 void SectionReader::finish() {
   if (!node_) return;
   for (const YamlNode::Entry& entry : node_->entries) {
@@ -349,7 +364,7 @@ void SectionReader::finish() {
             "leave one of the two out");
       continue;
     }
-    std::string help = did_you_mean(entry.key, known_);
+    std::string help = meant_elsewhere(entry.key, did_you_mean(entry.key, known_));
     if (help.empty()) {
       std::vector<std::string> sorted = known_;
       std::sort(sorted.begin(), sorted.end());
@@ -398,6 +413,8 @@ std::optional<std::int64_t> read_count(const YamlNode& node, const std::string& 
                                        std::int64_t least, std::int64_t most,
                                        Diagnostics& problems) {
   auto value = scalar(node, path, problems, &parse_count, "a whole number");
+  if (!value && node.kind == YamlNode::Kind::scalar && node.text.find(',') != std::string::npos)
+    problems.back().help = "one value here; plumbline sweep takes several, KEY=2,4,8";
   if (value && (*value < least || *value > most)) {
     problems.push_back(input_error(
         node.mark,

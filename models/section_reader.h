@@ -110,6 +110,8 @@ class SectionReader {
   const YamlNode* node_;  ///< nullptr where the section is no map.
   std::string path_;
   const SectionFormat* format_;  ///< nullptr where the file is not ours.
+  std::string meant_elsewhere(const std::string& key, std::string near) const;
+
   Mark mark_;
   Diagnostics* problems_;
   std::vector<std::string> known_;

@@ -304,9 +304,13 @@ class Deriver {
     layer.weight_traffic += n_.e * table;  // of it only the gradient is moved as a whole
     // The embedding is added up over the group, both inputs of the projection are gathered in front
     // of it, and its columns behind.
+    layer.forward_traffic += hidden_bytes();  // the embedding's rows
     if (by_tokens()) {
       layer.gathered = 4 * whole_bytes();
       layer.input_gathered = 4 * whole_bytes();
+      for (ExactCount* traffic :
+           {&layer.forward_traffic, &layer.input_traffic, &layer.weight_traffic})
+        *traffic += 4 * whole_bytes();
     } else if (is_shared()) {
       layer.all_reduced = whole_bytes();
       layer.gathered = whole_bytes();

@@ -97,6 +97,9 @@ Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& opt
     problems.push_back(
         refused(fmt::format("{} of a model without modules that predict further tokens", names.mtp),
                 "num_nextn_predict_layers in config.json says how many it has"));
+  if (options.fp8_dispatch && !shape.has_experts())
+    problems.push_back(refused(fmt::format("{} of a model without experts", names.fp8_dispatch),
+                               "it is for tokens on their way to experts"));
   if (options.fp8_dispatch && !options.fp8_linear)
     problems.push_back(refused(fmt::format("{} without {}", names.fp8_dispatch, names.fp8_linear),
                                "experts take tokens in fp8 where they multiply in fp8"));
@@ -194,6 +197,11 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer, const Exper
     lines.emplace_back("memory_traffic: weights, input (of each of its norms), and twice what is");
     lines.emplace_back("  kept; backward for the input: weights and three times what is kept; for");
     lines.emplace_back("  the weights: their gradients and twice what is kept");
+    if (layer.kind == "mtp") {
+      lines.emplace_back("  of the embedding's table the rows, and the gradients of all of it");
+      if (options.sequence_parallel)
+        lines.emplace_back("  around the projection in each of the three: four times e T h");
+    }
     const bool attends =
         layer.kind == "attention" || layer.kind == "mtp" || layer.kind.ends_with("block");
     if (attends && !options.flash_attention)

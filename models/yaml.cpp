@@ -246,8 +246,12 @@ Result<YamlNode> parse_yaml(const std::shared_ptr<const Source>& source) {
     return refused;
   } catch (const YAML::ParserException& error) {
     const YAML::Mark at = error.mark;
-    return input_error({source, at.line + 1, at.column + 1, 1},
-                       fmt::format("not valid YAML: {}", error.msg));
+    return input_error(
+        {source, at.line + 1, at.column + 1, 1}, fmt::format("not valid YAML: {}", error.msg),
+        error.msg.starts_with("end of map not found")
+            ? "the keys of a map begin in one column: this line, or one above it, is "
+              "indented otherwise"
+            : "");
   }
 }
 

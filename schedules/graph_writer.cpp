@@ -93,10 +93,11 @@ std::uint32_t GraphWriter::add_paired(const Op& first, const Op& second, bool is
              is_second ? other : one, slot, slot, after);
 }
 
-void GraphWriter::send_pair(const Op& first, const Op& second, std::uint32_t copy,
-                            std::uint32_t node) {
-  send_result(first, copy, node);
-  send_result(second, copy, node);
+void GraphWriter::end_pair(const Op& first, const Op& second, std::uint32_t copy,
+                           std::uint32_t first_node, std::uint32_t second_node) {
+  graph_.pairs.emplace_back(first_node, second_node);
+  send_result(first, copy, second_node);
+  send_result(second, copy, second_node);
 }
 
 std::uint32_t GraphWriter::add_part(const Op& op, std::uint32_t copy, std::size_t part,

@@ -42,10 +42,11 @@ class GraphWriter {
   std::uint32_t add_op(const Op& op, std::uint32_t copy, std::uint32_t after);
 
   /// The same for the first or the second of a pair. What both send begins when the second has
-  /// ended: send_pair().
+  /// ended: end_pair().
   std::uint32_t add_paired(const Op& first, const Op& second, bool is_second, std::uint32_t copy,
                            std::uint32_t after);
-  void send_pair(const Op& first, const Op& second, std::uint32_t copy, std::uint32_t node);
+  void end_pair(const Op& first, const Op& second, std::uint32_t copy, std::uint32_t first_node,
+                std::uint32_t second_node);
 
   /// The same for one of the `parts` of an F, B or W, in their order; the last part sends.
   std::uint32_t add_part(const Op& op, std::uint32_t copy, std::size_t part, std::size_t parts,

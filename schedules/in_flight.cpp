@@ -19,14 +19,23 @@ std::vector<std::uint32_t> most_in_flight(const Schedule& schedule) {
   // Replicas of a stage hold micro-batches of their own.
   std::vector<std::vector<std::int64_t>> now(shape.stages());
   for (std::uint32_t s = 0; s < shape.stages(); ++s) now[s].assign(shape.stage_slots[s].size(), 0);
-  for (const Op& op : schedule.issue_order) {
-    const std::uint32_t s = op.stage.value;
-    std::int64_t& held = now[s][op.micro_batch.value % now[s].size()];
+  const auto held_by = [&](const Op& op) -> std::int64_t& {
+    auto& of_stage = now[op.stage.value];
+    return of_stage[op.micro_batch.value % of_stage.size()];
+  };
+  const auto let_go = [&](const Op& op) {
+    if (op.kind == OpKind::backward || op.kind == OpKind::backward_weight) --held_by(op);
+  };
+  for (std::uint32_t i = 0; i < schedule.issue_order.size(); ++i) {
+    const Op& op = schedule.issue_order[i];
     if (op.kind == OpKind::forward) {
-      most[s] = std::max(most[s], static_cast<std::uint32_t>(++held));
-    } else if (op.kind != OpKind::backward_input) {
-      --held;
+      std::uint32_t& most_of_stage = most[op.stage.value];
+      most_of_stage = std::max(most_of_stage, static_cast<std::uint32_t>(++held_by(op)));
     }
+    // A pair lets go of what either holds when both have ended.
+    const std::uint32_t partner = schedule.partners.empty() ? i : schedule.partners[i];
+    if (partner < i) let_go(schedule.issue_order[partner]);
+    if (partner <= i) let_go(op);
   }
   return most;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 namespace plumbline {
 
@@ -82,6 +83,13 @@ std::vector<std::uint32_t> ops_of_parts(const OpGraph& graph) {
     if (is_op(graph.activities[node].kind)) op[graph.nodes[node].resource] = node;
   }
   return ops;
+}
+
+std::vector<std::uint32_t> ends_of_pairs(const OpGraph& graph) {
+  std::vector<std::uint32_t> ends(graph.size());
+  std::iota(ends.begin(), ends.end(), 0U);
+  for (const auto& [first, second] : graph.pairs) ends[first] = second;
+  return ends;
 }
 
 std::vector<std::uint32_t> first_parts(const OpGraph& graph) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/cluster.h"
@@ -152,6 +153,9 @@ struct OpGraph {
   std::uint32_t stands_for = 1;  ///< Copies of the pipeline, where one is written for all of them.
   bool blocking = false;         ///< Transfers hold the streams of both ends; collectives never do.
   std::uint32_t micro_batches = 0;  ///< In the whole run.
+  /// The nodes of two ops that their device runs at the same time, one behind the other here: the
+  /// first waits for what both need, and what needs either waits for the second. Ascending.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
   Duration hand_over{};  ///< In what each transfer, and each hop that sends anything, costs.
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(nodes.size()); }
@@ -202,6 +206,9 @@ struct OpGraph {
 /// Of each node that is a part of an op, the node of the op itself, its last part; of any other
 /// node itself.
 std::vector<std::uint32_t> ops_of_parts(const OpGraph& graph);
+
+/// Of each node, the one with whose end it has ended: the second of its pair, or itself.
+std::vector<std::uint32_t> ends_of_pairs(const OpGraph& graph);
 
 /// Of each op, the node of its first part, which is the op itself where it is not cut; of any other
 /// node itself.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "schedules/replay.h"
@@ -40,6 +41,14 @@ bool has_any(const PairStarts& starts) {
   });
 }
 
+std::uint32_t steps_of(const ReplayTimes& start) {
+  std::uint32_t steps = 0;
+  for (const auto& of_slot : start) {
+    if (!of_slot.empty()) steps = std::max(steps, of_slot.back() + 1);
+  }
+  return steps;
+}
+
 /// By the order of the schedule: the other op of each one's pair, itself where there is none.
 std::vector<std::uint32_t> partners(const Schedule& schedule, const PairStarts& starts) {
   std::vector<std::uint32_t> result(schedule.issue_order.size());
@@ -64,29 +73,35 @@ std::vector<std::uint32_t> partners(const Schedule& schedule, const PairStarts& 
 Result<Schedule> pair_up(const Schedule& schedule, const Mark& mark) {
   const OpLists lists = schedule.lists();
   bool any = false;
+  std::optional<Schedule> best;
+  std::uint32_t fewest = 0;
   for (const OpKind first : {OpKind::forward, OpKind::backward}) {
     const PairStarts starts = pairs_in(lists, first);
     if (!has_any(starts)) continue;
     any = true;
     const Replay replayed = replay(schedule.shape, lists, starts);
     if (!replayed.complete) continue;
-    Schedule paired = schedule;
-    paired.host_loop = false;
-    order_by_replay(lists, replayed.start, paired.issue_order, paired.waves);
-    paired.partners = partners(paired, starts);
-    return paired;
+    const std::uint32_t steps = steps_of(replayed.start);
+    if (best && steps >= fewest) continue;
+    fewest = steps;
+    best = schedule;
+    best->host_loop = false;
+    order_by_replay(lists, replayed.start, best->issue_order, best->waves);
+    best->partners = partners(*best, starts);
   }
+  if (best) return *std::move(best);
   if (!any) {
     return input_error(mark,
                        fmt::format("the schedule '{}' has no forward right beside the whole "
                                    "backward of another micro-batch",
                                    schedule.name),
-                       "1f1b, interleaved-1f1b, dualpipe and dualpipev have");
+                       "1f1b, eager-1f1b, interleaved-1f1b, chimera, dualpipe and dualpipev have, "
+                       "with micro-batches enough");
   }
   Diagnostic stuck = input_error(
       mark,
       fmt::format("in pairs, the ops of the schedule '{}' wait for each other", schedule.name),
-      "another schedule, or each op by itself");
+      "another schedule or plan.warm_up, or schedule.pairs: apart");
   stuck.fault = Fault::infeasible;
   return stuck;
 }

@@ -8,10 +8,12 @@ namespace plumbline {
 
 /// The same schedule with its neighbours in pairs: on each device an F and the full B of another
 /// micro-batch beside it become one step, which begins once the inputs of both are there and ends
-/// with both, so that each computes while the other sends (DeepSeek-AI 2024, "DeepSeek-V3", section
-/// 3.2.1). F and the B behind it are paired if all devices then still go on, else B and the F
-/// behind it, each list from its front. The order of ops on each device stays. Errors (at `mark`):
-/// there is no such neighbour; either way pairs wait for each other (infeasible).
+/// with both, so that each computes while the other sends within its group (DeepSeek-AI 2024,
+/// "DeepSeek-V3", section 3.2.1). Each list is paired from its front: F and the B behind it, or B
+/// and the F behind it, on all devices alike; whichever takes fewer steps, and the first of these,
+/// which holds one micro-batch less, if both take as many. The order of ops on each device stays.
+/// Errors (at `mark`): there is no such neighbour; either way pairs wait for each other
+/// (infeasible).
 Result<Schedule> pair_up(const Schedule& schedule, const Mark& mark);
 
 }  // namespace plumbline

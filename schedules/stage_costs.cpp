@@ -64,15 +64,18 @@ void add_sent(const LayerCosts& layer, SentTimes& sum) {
 }
 
 void add_overlap(const LayerCosts& layer, StageCost& sum) {
-  const OverlapShares& shares = layer.overlap;
   const auto of = [](const MeasuredTime& time, double sending, double computing) {
     return Overlap{sending * seconds(time.mean), computing * seconds(time.mean)};
   };
-  const Overlap forward = of(layer.forward, shares.forward_sending, shares.forward_computing);
+  const Overlap forward = of(layer.forward, layer.sent.forward, layer.free.forward);
   sum.forward_overlap = sum.forward_overlap + forward;
   sum.backward_overlap =
-      sum.backward_overlap + of(layer.backward, shares.backward_sending, shares.backward_computing);
-  if (layer.made_again == MadeAgain::all) sum.again_overlap = sum.again_overlap + forward;
+      sum.backward_overlap + of(layer.backward, layer.sent.backward, layer.free.backward);
+  if (layer.made_again == MadeAgain::all) {
+    sum.again_overlap = sum.again_overlap + forward;
+  } else if (!layer.timed) {  // what is made again apart from the rest sends nothing
+    sum.again_overlap.computing += seconds(layer.again().mean);
+  }
 }
 
 }  // namespace

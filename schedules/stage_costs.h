@@ -44,9 +44,9 @@ struct SentTimes {
   double again = 0;
 };
 
-/// Of an F or a B, what would make it and one beside it shorter: in seconds.
+/// Of an F or a B, what the other one of a pair can hide, and what it can hide of that: in seconds.
 struct Overlap {
-  double sending = 0;    ///< That more computing could hide.
+  double sending = 0;    ///< Within its group, that its own computing does not hide.
   double computing = 0;  ///< That hides nothing.
 
   friend Overlap operator+(Overlap a, Overlap b) {

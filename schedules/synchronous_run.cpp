@@ -149,9 +149,9 @@ void SynchronousRun::write_paired(std::size_t index, std::uint32_t gate, const N
     const std::uint32_t node = writer_.add_paired(first, second, is_second, copy, after);
     const std::uint32_t other = is_second ? kNone : writer_.input_of(second, copy);
     writer_.add_waits(node, {other, weights ? weights->front() : kNone});
-    stream.last[copy] = node;
+    const std::uint32_t before = std::exchange(stream.last[copy], node);
     if (!is_second) continue;
-    writer_.send_pair(first, second, copy, node);
+    writer_.end_pair(first, second, copy, before, node);
     for (const Op& one : {first, second}) {
       if (ends_backward(one.kind) && buckets(one.stage) == 0) remember(one, 0, node);
     }

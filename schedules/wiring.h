@@ -63,8 +63,8 @@ class Wiring {
     return first_slice_class_ + static_cast<std::uint32_t>(
                                     (slice * shape_.stages() + stage.value) * kUpdateClass + kind);
   }
-  /// Those of an F and a B, or a B and an F, that their device runs at the same time: what of their
-  /// sending computing could hide takes no longer than the computing of both.
+  /// Those of an F and a B, or a B and an F, that their device runs at the same time: as long as
+  /// both compute, or as both send within their group, whichever is longer.
   std::pair<std::uint32_t, std::uint32_t> pair_classes(const Op& first, const Op& second);
   /// The class of part `part` of an F, B or W that is cut into its stage's buckets. A forward goes
   /// through them from the last to the first.

@@ -65,6 +65,7 @@ class ClusterReader {
     std::optional<Bytes>& limit = choice_.cluster.memory;
     if (choice_.device) limit = choice_.device->memory;
     if (memory) limit = memory->value;
+    choice_.reserve_given = reserve.has_value();
     if (!reserve) return;
     if (!limit) {
       if (problems_.empty())

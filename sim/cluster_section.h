@@ -23,6 +23,7 @@ struct ClusterChoice {
   std::optional<DeviceChoice> device;
   std::optional<Mark> measured_link;  ///< Where the link is the profile's.
   bool link_given = false;
+  bool reserve_given = false;
   bool neighbours_slow = true;
   std::optional<Marked<std::int64_t>> gpus;  ///< In the place of devices.
   std::optional<Marked<std::int64_t>> gpus_per_server;

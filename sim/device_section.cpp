@@ -68,7 +68,8 @@ std::optional<DeviceChoice> read_device(SectionReader& cluster, Diagnostics& pro
   device.mark = node->kind == YamlNode::Kind::scalar ? node->mark : cluster.mark_of("device");
   if (problems.size() != problems_before) return std::nullopt;
   if (device.preset) {
-    if (!device.fp8_peak) device.fp8_peak = device.preset->peak(NumberFormat::fp8);
+    // A peak that somebody gives says nothing of how far the other one is reached.
+    if (!device.fp8_peak && !device.peak) device.fp8_peak = device.preset->peak(NumberFormat::fp8);
     if (!device.memory_bandwidth) device.memory_bandwidth = device.preset->memory_bandwidth;
     if (!device.memory) device.memory = device.preset->memory;
     if (!device.link_bandwidth) device.link_bandwidth = device.preset->link_bandwidth;

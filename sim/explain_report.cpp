@@ -123,6 +123,8 @@ std::string lever_table(const Outcome& p, const Explanation& e) {
         "  rates change under way: this is what steps of up to 10 % save in simulations, for each "
         "1 "
         "%\n";
+  if (!p.graph.pairs.empty())
+    text += "  of a pair each op is changed by itself: what the other one hides of it stays\n";
   return text;
 }
 

@@ -25,7 +25,11 @@ struct Change {
 class Collector {
  public:
   Collector(const OpGraph& graph, const Trace& trace, const std::vector<StageMemory>& stages)
-      : graph_(graph), spans_(trace.spans), stages_(stages), first_parts_(first_parts(graph)) {}
+      : graph_(graph),
+        spans_(trace.spans),
+        stages_(stages),
+        first_parts_(first_parts(graph)),
+        ends_(ends_of_pairs(graph)) {}
 
   /// Tells `add(slot, change)` of everything that node does.
   template <class Add>
@@ -70,8 +74,13 @@ class Collector {
 
  private:
   Change end_of_backward(std::uint32_t node, const StageMemory& memory, Bytes done) const {
-    return {spans_[node].end, begin_of(node) < spans_[node].end, node,
-            Bytes{} - done,   Bytes{} - memory.received(),       memory.first_of_position ? -1 : 0};
+    const SimTime end = spans_[ends_[node]].end;
+    return {end,
+            begin_of(node) < end,
+            node,
+            Bytes{} - done,
+            Bytes{} - memory.received(),
+            memory.first_of_position ? -1 : 0};
   }
 
   /// Of an op that is cut, that of its first part.
@@ -81,6 +90,7 @@ class Collector {
   const std::vector<Span>& spans_;
   const std::vector<StageMemory>& stages_;
   std::vector<std::uint32_t> first_parts_;
+  std::vector<std::uint32_t> ends_;
 };
 
 /// In the order of time, releases first, and running sums.

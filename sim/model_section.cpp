@@ -102,7 +102,8 @@ class ModelSectionReader {
     const auto path = load_network();
     if (!path) return;
     section_.error(path->mark, "model.network says what is executed, but not how long it takes",
-                   "name a profile of it beside it: model.profile");
+                   "name a profile of it beside it, model.profile; `plumbline calibrate NETWORK "
+                   "--backend cpu --devices N -o PROFILE` measures one");
   }
 
   void read_measured_network() {

@@ -183,6 +183,24 @@ void add_slowdown_note(Outcome& outcome, bool has_in_flight) {
       100 * std::abs(more), more < 0 ? "less" : "longer"));
 }
 
+/// How many pairs there are, and whether they hide anything.
+void add_pairs_note(Outcome& outcome) {
+  const OpGraph& graph = outcome.graph;
+  if (outcome.pipeline.schedule.partners.empty()) return;
+  const bool hides = std::any_of(graph.pairs.begin(), graph.pairs.end(), [&](const auto& pair) {
+    return (graph.cost(pair.first).hidden + graph.cost(pair.second).hidden).count() > 0;
+  });
+  const std::size_t runs =
+      graph.mini_batches.size() * (graph.slots() / outcome.pipeline.schedule.shape.slots);
+  outcome.pipeline.notes.push_back(fmt::format(
+      "schedule.pairs: {} pairs of a forward and a backward in each mini-batch{}{}",
+      graph.pairs.size() / runs,
+      hides ? ""
+            : ", which hide nothing of each other: nothing is sent within groups, as far as is "
+              "known (of layers that give their times it is not)",
+      graph.pairs.empty() ? "; ops that are cut into buckets run by themselves" : ""));
+}
+
 /// What a reader of the steady period should know of it.
 void add_steady_notes(Outcome& outcome) {
   const auto& steady = outcome.metrics.steady;
@@ -297,6 +315,7 @@ Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph grap
   outcome.sent_in_groups_s = sent_in_groups_of(scenario, plan, outcome.graph);
   add_slowdown_note(outcome, !scenario.model.profile.in_flight.empty());
   add_steady_notes(outcome);
+  add_pairs_note(outcome);
   outcome.scenario = scenario.name;
   outcome.memory_limit = scenario.cluster.memory;
   outcome.micro_batches = scenario.schedule.micro_batches;

@@ -316,25 +316,6 @@ std::optional<Diagnostics> overlap_pairs(const Scenario& scenario, Pipeline& pip
   return std::nullopt;
 }
 
-/// What pairs come to: how many there are, and whether they hide anything.
-void note_pairs(Pipeline& pipeline) {
-  const std::vector<std::uint32_t>& partners = pipeline.schedule.partners;
-  if (partners.empty()) return;
-  std::size_t pairs = 0;
-  for (std::uint32_t i = 0; i < partners.size(); ++i) pairs += partners[i] > i ? 1 : 0;
-  const auto& stages = pipeline.costs.stages;
-  const bool hides = std::any_of(stages.begin(), stages.end(), [](const StageCost& stage) {
-    return stage.forward_overlap.sending + stage.backward_overlap.sending > 0;
-  });
-  pipeline.notes.push_back(fmt::format(
-      "schedule.pairs: {} of a mini-batch's forwards and backwards run at the same time as another "
-      "on their device{}",
-      2 * pairs,
-      hides ? ""
-            : "; they hide nothing of each other, as no layer sends within its group what more "
-              "computing could hide (cluster.device.link_overlap, network_overlap)"));
-}
-
 /// Of each stage, the other devices in use on the server of its first device.
 std::vector<std::uint32_t> neighbours_of_stages(const Pipeline& pipeline) {
   const auto server = [&](std::uint32_t device, std::uint32_t copy) {
@@ -419,6 +400,15 @@ void note_unshared(const Scenario& scenario, Pipeline& pipeline) {
   }
 }
 
+void note_unreduced(const Scenario& scenario, Pipeline& pipeline) {
+  if (!scenario.schedule.bucket || scenario.schedule.asynchronous()) return;  // told by its reader
+  for (std::size_t s = 0; s < pipeline.partition.stages.size(); ++s) {
+    if (is_shared(scenario, pipeline, s)) return;
+  }
+  pipeline.notes.emplace_back(
+      "schedule.bucket does nothing here: each stage is on one device, and nothing is reduced");
+}
+
 }  // namespace
 
 Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Partition* as) {
@@ -458,6 +448,7 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
   if (const std::uint32_t spare = pipeline.devices_without_stage(); spare > 0)
     pipeline.notes.push_back(
         fmt::format("devices without a stage: {} of {}", spare, pipeline.cluster.device_count()));
+  note_unreduced(scenario, pipeline);
   note_unshared(scenario, pipeline);
   // Who does what in which order.
   if (auto refused = refuse_accumulation(scenario, pipeline.replicas)) return *refused;
@@ -475,7 +466,6 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
   // What each stage costs, with as many micro-batches in flight as the order leaves it.
   if (auto refused = add_costs(scenario, sized.layers, pipeline)) return *refused;
   note_missing_split(pipeline);
-  note_pairs(pipeline);
   add_buckets(scenario, sized.layers, pipeline);
   pipeline.weights = weight_versions(pipeline.schedule, scenario.schedule.updates);
   if (auto refused = refuse_versions(scenario, pipeline)) return *refused;

@@ -364,7 +364,7 @@ class ScenarioReader {
       // Times of unknown numbers say nothing of which peak they are below.
       if (!model.profile.dtype && !cluster_.device->peak) return;
       if (const auto roofline = roofline_of(*cluster_.device, model.profile.dtype))
-        scenario_.peak = roofline->peak;
+        scenario_.peak = peak_of_mix(model.profile, *roofline);
       return;
     }
     if (!cluster_.device) {
@@ -375,7 +375,7 @@ class ScenarioReader {
     }
     const auto roofline = roofline_of(*cluster_.device, model.profile.dtype);
     if (!keep(roofline, problems_)) return;
-    scenario_.peak = roofline->peak;
+    scenario_.peak = peak_of_mix(model.profile, *roofline);
     scenario_.efficiency = roofline->efficiency;
     if (auto problem =
             estimate_times(model, *roofline, {scenario_.optimizer_state, scenario_.gradient_width},
@@ -477,6 +477,24 @@ class ScenarioReader {
           "cluster.gpus_per_server is not given: all {} GPUs are taken to share one server",
           cluster_.gpus->value));
     }
+    const std::int64_t group = scenario_.model.profile.group.devices;
+    if (cluster_.given && !cluster_.gpus && group > 1) {
+      const std::int64_t devices = cluster_.cluster.device_count();
+      scenario_.notes.push_back(
+          fmt::format("cluster.devices counts groups of {}: {} of them are {} GPUs (cluster.gpus "
+                      "counts GPUs)",
+                      group, devices, devices * group));
+    }
+    const bool free_links = !cluster_.link_given && !cluster_.gpus && !cluster_.measured_link &&
+                            cluster_.cluster.levels.size() == 1 && cluster_.device;
+    if (free_links && cluster_.cluster.device_count() > 1)
+      scenario_.notes.emplace_back(
+          "cluster.link is not given: transfers between devices take no time (link: device or "
+          "network takes the device's own)");
+    if (cluster_.cluster.memory && !cluster_.reserve_given)
+      scenario_.notes.emplace_back(
+          "cluster.reserve is not given: what drivers, libraries and an allocator's gaps take of "
+          "each device's memory is counted as free");
   }
 
   /// The layers of a model that is known by its shape, for this micro-batch on these servers.
@@ -542,6 +560,12 @@ class ScenarioReader {
       scenario_.notes.emplace_back(
           "neither model.batch nor training.micro_batch_size is given: a micro-batch counts as one "
           "sample");
+    if (micro_batch_size_ && !batch && !held.front().batch) {
+      scenario_.notes.push_back(
+          fmt::format("model.batch is not given: the layers' times are taken to be those of a "
+                      "micro-batch of {}, whatever its size",
+                      micro_batch_size_->value));
+    }
     scenario_.micro_batch_size = micro_batch_size_ ? micro_batch_size_->value : batch.value_or(1);
     const bool has_outputs = std::any_of(held[0].layers.begin(), held[0].layers.end(),
                                          [](const LayerCosts& l) { return l.output.count > 0; });
@@ -637,14 +661,19 @@ std::string text_of(const std::vector<YamlOverride::Key>& path) {
   return text;
 }
 
-/// Errors: an override that replaces all that an earlier one sets.
+/// Errors: an override that sets what an earlier one sets, or replaces all of that.
 std::optional<Diagnostic> refuse_overlap(const std::vector<YamlOverride>& earlier,
                                          const YamlOverride& change) {
   for (const YamlOverride& before : earlier) {
-    if (before.path.size() <= change.path.size()) continue;
+    if (before.path.size() < change.path.size()) continue;
     if (!std::equal(change.path.begin(), change.path.end(), before.path.begin(),
                     [](const auto& a, const auto& b) { return a.text == b.text; }))
       continue;
+    if (before.path.size() == change.path.size()) {
+      return input_error(change.path.back().mark,
+                         fmt::format("'{}' is given twice", clipped(text_of(change.path))),
+                         "leave one of them out");
+    }
     return input_error(change.path.back().mark,
                        fmt::format("'{}' replaces what '{}' sets", clipped(text_of(change.path)),
                                    clipped(text_of(before.path))),

@@ -15,6 +15,43 @@
 namespace plumbline {
 namespace {
 
+/// The keys of all sections, and what they are called by Megatron-LM, DeepSpeed and others.
+const std::vector<std::pair<std::string, std::string>>& words_elsewhere() {
+  static const std::vector<std::pair<std::string, std::string>> words = [] {
+    std::vector<std::pair<std::string, std::string>> all = {
+        {"tp", "model.tensor_parallel"},
+        {"tensor_model_parallel_size", "model.tensor_parallel"},
+        {"tensor_parallel_size", "model.tensor_parallel"},
+        {"cp", "model.context_parallel"},
+        {"context_parallel_size", "model.context_parallel"},
+        {"ep", "model.expert_parallel"},
+        {"expert_model_parallel_size", "model.expert_parallel"},
+        {"pp", "plan.stages"},
+        {"pipeline_parallel", "plan.stages"},
+        {"pipeline_model_parallel_size", "plan.stages"},
+        {"dp", "plan.data_parallel"},
+        {"data_parallel_size", "plan.data_parallel"},
+        {"global_batch_size", "training.mini_batch_size"},
+        {"train_batch_size", "training.mini_batch_size"},
+        {"train_micro_batch_size_per_gpu", "training.micro_batch_size"},
+        {"zero", "training.zero_stage"},
+        {"zero_optimization", "training.zero_stage"},
+        {"gradient_accumulation_steps", "schedule.micro_batches"},
+        {"num_microbatches", "schedule.micro_batches"},
+        {"seq_length", "model.sequence"},
+        {"activation_checkpointing", "schedule.recompute"}};
+    for (const KeyFormat& key : scenario_format().keys) {
+      for (const ValueFormat& value : key.values) {
+        if (value.type != ValueFormat::Type::section) continue;
+        for (const KeyFormat& inner : value.section().keys)
+          all.emplace_back(inner.name, std::string(key.name) + "." + std::string(inner.name));
+      }
+    }
+    return all;
+  }();
+  return words;
+}
+
 using namespace format;
 
 const SectionFormat& uniform_format() {
@@ -121,7 +158,8 @@ const SectionFormat& cluster_format() {
                 "In the place of devices and link, innermost first: servers, racks. There are as "
                 "many devices as the product of the sizes."}},
       .needs = {{"gpus_per_server", "gpus"}},
-      .excludes = {{"levels", "link"}, {"gpus", "devices", "levels"}}};
+      .excludes = {{"levels", "link"}, {"gpus", "devices", "levels"}},
+      .elsewhere = words_elsewhere};
   return cluster;
 }
 
@@ -200,7 +238,8 @@ const SectionFormat& schedule_format() {
             "At least so many bytes of gradients are all-reduced at once, as soon as the last "
             "backward has made them; not for pipedream. Absent: with data-parallel 25 MiB, else "
             "all of a stage, behind its last backward."}},
-      .exactly_one = {"name", "file"}};
+      .exactly_one = {"name", "file"},
+      .elsewhere = words_elsewhere};
   return schedule;
 }
 
@@ -208,42 +247,45 @@ const SectionFormat& training_format() {
   static const SectionFormat training = {
       .name = "training",
       .text = "What is trained with.",
-      .keys = {
-          {"micro_batch_size",
-           {count(1, kMostBatch)},
-           "The samples of a micro-batch; absent: model.batch, or 1; of a group that shares "
-           "experts "
-           "those of all its micro-batches."},
-          {"mini_batch_size",
-           {count(1, kMostBatch)},
-           "The samples of a mini-batch, which the micro-batches of all copies must divide: with "
-           "schedule.micro_batches it decides their size, with micro_batch_size their number."},
-          {"optimizer_state",
-           {real(1000)},
-           "Bytes of optimizer state for each byte of parameters; Adam in fp32: 2.",
-           "0"},
-          {"gradients",
-           {real(1000)},
-           "Bytes of gradients for each byte of parameters, as they are held, cut into buckets "
-           "and "
-           "reduced; in fp32 of bf16 weights: 2. Networks are run with 1 only, and cost_model: "
-           "published knows no other.",
-           "1"},
-          {"zero_stage",
-           {count(0, 3)},
-           "What replicas and copies of a stage share (ZeRO). 1: the optimizer state and the "
-           "update: "
-           "gradients are reduce-scattered, weights all-gathered. 2: gradients too, which every "
-           "backward reduces bucket by bucket. 3: weights too, which every forward and backward "
-           "gathers bucket by bucket (FSDP). All of them also within a group that holds parameters "
-           "alike; 2 and 3 not between replicas; none for pipedream.",
-           "0"},
-          {"gather",
-           {words({"behind-update", "with-forward"})},
-           "When the weights of zero_stage 1 and 2 are gathered: behind the update, or as the next "
-           "mini-batch begins, beside the forwards, the first of which wait for theirs, bucket by "
-           "bucket where schedule.bucket is given.",
-           "behind-update"}}};
+      .keys =
+          {{"micro_batch_size",
+            {count(1, kMostBatch)},
+            "The samples of a micro-batch; absent: model.batch, or 1; of a group that shares "
+            "experts "
+            "those of all its micro-batches."},
+           {"mini_batch_size",
+            {count(1, kMostBatch)},
+            "The samples of a mini-batch, which the micro-batches of all copies must divide: with "
+            "schedule.micro_batches it decides their size, with micro_batch_size their number."},
+           {"optimizer_state",
+            {real(1000)},
+            "Bytes of optimizer state for each byte of parameters; Adam in fp32: 2.",
+            "0"},
+           {"gradients",
+            {real(1000)},
+            "Bytes of gradients for each byte of parameters, as they are held, cut into buckets "
+            "and "
+            "reduced; in fp32 of bf16 weights: 2. Networks are run with 1 only, and cost_model: "
+            "published knows no other.",
+            "1"},
+           {"zero_stage",
+            {count(0, 3)},
+            "What replicas and copies of a stage share (ZeRO). 1: the optimizer state and the "
+            "update: "
+            "gradients are reduce-scattered, weights all-gathered. 2: gradients too, which every "
+            "backward reduces bucket by bucket. 3: weights too, which every forward and backward "
+            "gathers bucket by bucket (FSDP). All of them also within a group that holds "
+            "parameters "
+            "alike; 2 and 3 not between replicas; none for pipedream.",
+            "0"},
+           {"gather",
+            {words({"behind-update", "with-forward"})},
+            "When the weights of zero_stage 1 and 2 are gathered: behind the update, or as the "
+            "next "
+            "mini-batch begins, beside the forwards, the first of which wait for theirs, bucket by "
+            "bucket where schedule.bucket is given.",
+            "behind-update"}},
+      .elsewhere = words_elsewhere};
   return training;
 }
 
@@ -404,7 +446,8 @@ const SectionFormat& model_section_format() {
                 {"split_blocks", "huggingface"}},
       .excludes = {{"dtype", "profile", "pipedream"},
                    {"group", "profile", "pipedream", "huggingface"},
-                   {"batch", "huggingface"}}};
+                   {"batch", "huggingface"}},
+      .elsewhere = words_elsewhere};
   return model;
 }
 
@@ -453,7 +496,8 @@ const SectionFormat& plan_format() {
                 "Instead of all other keys: a plan that `plumbline plan -o` "
                 "wrote."}},
       .excludes = {{"file", "stages", "partition", "replicas", "devices", "warm_up",
-                    "data_parallel", "cost_model", "activation_transfers", "candidates"}}};
+                    "data_parallel", "cost_model", "activation_transfers", "candidates"}},
+      .elsewhere = words_elsewhere};
   return plan;
 }
 
@@ -485,7 +529,8 @@ const SectionFormat& scenario_format() {
                {"noise", {section(&noise_format)}, "How times differ from run to run."},
                {"sweep",
                 {section(&sweep_format)},
-                "Keys with several values each, for plumbline sweep."}}};
+                "Keys with several values each, for plumbline sweep."}},
+      .elsewhere = words_elsewhere};
   return scenario;
 }
 

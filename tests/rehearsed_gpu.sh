@@ -3,7 +3,7 @@
 # would NVIDIA's, kernels that take their time, streams that compete. What it measures says nothing of a real GPU;
 # that a prediction holds does say that calibration, simulation and run mean the same.
 # SPDX-License-Identifier: MIT
-# Usage: tests/rehearsed_gpu.sh BUILD
+# Usage: tests/rehearsed_gpu.sh BUILD    PLUMBLINE_REHEARSAL_SEED=N: kernels and launches vary otherwise
 set -u
 export LC_ALL=C.UTF-8
 PLUMBLINE_BUILD=$(realpath -e -- "${1:?usage: tests/rehearsed_gpu.sh BUILD}") || exit 2

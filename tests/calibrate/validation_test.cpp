@@ -429,7 +429,8 @@ TEST_CASE("a run without a clean iteration is told as one, and nothing in it as 
   CAPTURE(text);
   CHECK(has(text, "\n" + why + ";\nnothing is compared\n"));
   CHECK(has(text, "\n0 of 10 iterations clean\n"));
-  CHECK(has(text, "\nINCONCLUSIVE: " + why + "\n"));
+  CHECK(has(text, "\nINCONCLUSIVE: " + why +
+                      "; stop other programs, or run it again with more --iterations\n"));
   CHECK(has(text, "predicted  disturbed\n"));
   for (const char* gone : {"measured  ", "error", "where the error", "ops start", "too fast"})
     CHECK_MESSAGE(!has(text, gone), gone);

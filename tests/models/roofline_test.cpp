@@ -81,6 +81,12 @@ TEST_CASE("products in fp8 are read, told, and refused by a device that has none
   CHECK(again->profile.measurements[0].layers[0].work == costs.work);
   CHECK(again->profile.measurements[0].layers[0].selective->work == costs.selective->work);
 
+  // Of each forward half is in fp8, at twice the peak: 1 FLOP in 1/2 + 1/4.
+  DeviceRoofline both = device();
+  both.fp8_peak = FlopsPerSecond{2'000'000'000'000};
+  CHECK(peak_of_mix(model->profile, both).count == 1'333'333'333'333);
+  CHECK(peak_of_mix(model->profile, device()) == device().peak);
+
   auto slow = *model;
   const auto refused = estimate_times(slow, device(), {}, {});
   REQUIRE(refused);

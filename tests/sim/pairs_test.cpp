@@ -7,9 +7,10 @@
 #include <map>
 #include <tuple>
 
+#include "schedules/in_flight.h"
 #include "sim/predict.h"
 #include "tests/support/builders.h"
-#include "tests/support/close_to.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/trials.h"
 
 namespace plumbline::test {
@@ -76,16 +77,56 @@ TEST_CASE("a pair takes as long as both compute, or as both send") {
   }
 }
 
-TEST_CASE("what computing cannot hide is no shorter in pairs") {
-  const Work work{10, 10, 10, 30, 30};
-  // Half of it can be hidden: of F 15 of 30 ms, of which 10 are; in a pair 30 of 60.
-  const Outcome outcome = outcome_of("name: 1f1b, micro_batches: 5", 1, 1, work,
-                                     {"cluster.device.network_overlap=0.5"});
-  CHECK(ms(outcome.metrics.makespan) ==
-        doctest::Approx((10 + 20) + 4 * (30 + 30) + (10 + 20 + 10)).epsilon(1e-6));
-  const Outcome none =
-      outcome_of("name: 1f1b, micro_batches: 5", 1, 1, work, {"cluster.device.network_overlap=0"});
-  CHECK(ms(none.metrics.makespan) == doctest::Approx(5 * (40 + 50)).epsilon(1e-6));
+TEST_CASE("a pair hides what no pass hides of itself") {
+  const Work work{10, 10, 10, 30, 20};
+  // Alone F takes 40, 25 or 30 ms and B as much more than 50, 40 or 30; both compute for 30 ms and
+  // send for 50.
+  for (const auto& [overlap, forward, backward] :
+       {std::tuple{"0", 40, 40}, {"0.5", 30, 30}, {"1", 30, 30}}) {
+    const Outcome outcome = outcome_of("name: 1f1b, micro_batches: 5", 1, 1, work,
+                                       {fmt::format("cluster.device.network_overlap={}", overlap)});
+    CHECK(ms(outcome.metrics.makespan) ==
+          doctest::Approx(forward + 4 * 50 + backward).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("what is made again in part sends nothing, and hides what others send") {
+  const std::string text =
+      "version: 1\n"
+      "model: {layers: [{name: a, flops: 10 GFLOP, network_traffic: {forward: 30 MB, "
+      "backward_input: 30 MB}, activation: 2 MB, selective: {activation: 1 MB, flops: 8 GFLOP}}]}\n"
+      "cluster: {devices: 1, device: {peak: 1 TFLOP/s, memory_bandwidth: 1000 TB/s, efficiency: 1, "
+      "network: 1 GB/s, network_overlap: 1}}\n"
+      "plan: {stages: 1, partition: balanced}\n"
+      "schedule: {name: 1f1b, micro_batches: 5, pairs: overlapped, recompute: selective}\n";
+  const auto scenario = parse_scenario(text_source("s.yaml", text), {});
+  REQUIRE(scenario);
+  const auto outcome = predict(*scenario);
+  REQUIRE(outcome);
+  CHECK(ms(outcome->metrics.makespan) == doctest::Approx(30 + 4 * 60 + 48).epsilon(1e-6));
+}
+
+TEST_CASE("a pair holds what both need until it ends") {
+  // One stage: B_i and F_(i+1) at once, so that two micro-batches are there.
+  const Outcome paired = outcome_of("name: 1f1b, micro_batches: 5", 1, 1, Work{});
+  const Outcome apart =
+      outcome_of("name: 1f1b, micro_batches: 5", 1, 1, Work{}, {"schedule.pairs=apart"});
+  CHECK(apart.memory[0].peak_in_flight == 1);
+  CHECK(paired.memory[0].peak_in_flight == 2);
+  CHECK(paired.memory[0].peak.activations == Bytes{2 * apart.memory[0].peak.activations.count});
+  CHECK(most_in_flight(paired.pipeline.schedule) == std::vector<std::uint32_t>{2});
+}
+
+TEST_CASE("of the two ways to pair a list the one with fewer steps is taken") {
+  // F first: in 1F1B the last stage has the F and B of one micro-batch side by side.
+  const Outcome outcome = outcome_of("name: 1f1b, micro_batches: 16", 4, 1, Work{});
+  const auto& partners = outcome.pipeline.schedule.partners;
+  const auto& order = outcome.pipeline.schedule.issue_order;
+  for (std::uint32_t i = 0; i < order.size(); ++i) {
+    if (partners[i] > i) CHECK(order[i].kind == OpKind::backward);
+  }
+  // 16 - 4 on the first device, one more on each behind it.
+  CHECK(outcome.graph.pairs.size() == 12 + 13 + 14 + 15);
 }
 
 TEST_CASE("the bubble of DualPipe in pairs is the published one") {
@@ -193,22 +234,38 @@ TEST_CASE("in pairs a run has the same ops, tensors and peaks, in the same order
     CHECK(paired.metrics.makespan >= apart.metrics.makespan);  // nothing is sent
     const auto& notes = paired.pipeline.notes;
     CHECK(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
-      return note.find("they hide nothing of each other") != std::string::npos;
+      return note.find("which hide nothing of each other") != std::string::npos;
     }));
   }
 }
 
 TEST_CASE("an op that is cut into buckets runs beside nothing") {
-  // With few micro-batches every first forward and last backward is in a pair.
-  const std::vector<std::string> shared = {
-      "plan.data_parallel=2",         "cluster.devices=8",
-      "schedule.bucket=1 kB",         "training.zero_stage=1",
-      "training.gather=with-forward", "cluster.link.bandwidth=1 GB/s"};
-  const Outcome outcome =
-      outcome_of("name: dualpipe, micro_batches: 8", 4, 1, Work{10, 10, 10, 20, 20}, shared);
-  CHECK(outcome_of("name: dualpipe, micro_batches: 8", 4, 1, Work{10, 10, 10, 20, 20}, shared,
-                   Evaluation::events)
-            .metrics.makespan == outcome.metrics.makespan);
+  // Each device has a replica of both stages. The last backward of one stands beside the first
+  // forward of the other.
+  const TemporaryFolder folder;
+  const std::string file = folder.file("order.csv", "0F0,1F1,0B0,1B1\n0F1,1F0,1B0,0B1\n");
+  const std::string text = fmt::format(
+      "version: 1\n"
+      "model: {{uniform: {{layers: 4, flops: 10 GFLOP, network_traffic: {{forward: 36 MB, "
+      "backward_input: 36 MB}}, parameters: 50 MB}}}}\n"
+      "cluster: {{devices: 2, link: {{bandwidth: 10 GB/s}}, device: {{peak: 1 TFLOP/s, "
+      "memory_bandwidth: 1000 TB/s, efficiency: 1, network: 1 GB/s}}}}\n"
+      "plan: {{stages: 2, partition: balanced, devices: [[0, 1], [1, 0]]}}\n"
+      "schedule: {{file: {}}}\n",
+      file);
+  const auto run = [&](const std::vector<std::string>& overrides) {
+    const auto scenario = parse_scenario(text_source("s.yaml", text), overrides);
+    REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+    auto outcome = predict(*scenario);
+    REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
+    return *std::move(outcome);
+  };
+  const std::string paired = "schedule.pairs=overlapped";
+  const std::string cut = "schedule.bucket=10 MB";
+  CHECK_FALSE(run({paired}).graph.pairs.empty());
+  CHECK(run({paired}).metrics.makespan != run({}).metrics.makespan);
+  CHECK(run({paired, cut}).graph.pairs.empty());
+  CHECK(run({paired, cut}).metrics.makespan == run({cut}).metrics.makespan);
 }
 
 TEST_CASE("what has no pairs, or cannot have them, says so") {

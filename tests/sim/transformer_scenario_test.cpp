@@ -245,10 +245,48 @@ TEST_CASE("keys that are forgotten are told") {
             "mixed precision 6 bytes for each byte of bf16 weights)",
             "training.gradients is not given: gradients take as much as the weights (in fp32 "
             "beside bf16 weights 2)",
-            "cluster.gpus_per_server is not given: all 16 GPUs are taken to share one server"});
-  CHECK(notes({"training.optimizer_state=0"}) == 2);
-  CHECK(notes({"training.optimizer_state=6", "training.gradients=1"}) == 1);
-  CHECK(notes({"training.optimizer_state=6", "training.gradients=1", "cluster.gpus=8"}) == 0);
+            "cluster.gpus_per_server is not given: all 16 GPUs are taken to share one server",
+            "cluster.reserve is not given: what drivers, libraries and an allocator's gaps take of "
+            "each device's memory is counted as free"});
+  CHECK(notes({"training.optimizer_state=0"}) == 3);
+  CHECK(notes({"training.optimizer_state=6", "training.gradients=1"}) == 2);
+  CHECK(notes({"training.optimizer_state=6", "training.gradients=1", "cluster.gpus=8"}) == 1);
+  CHECK(notes({"training.optimizer_state=6", "training.gradients=1", "cluster.gpus=8",
+               "cluster.reserve=4 GiB"}) == 0);
+  // Devices that are counted are groups, with nothing between them.
+  const std::vector<std::string> groups =
+      read(text, {"cluster={devices: 16, device: h100-sxm, reserve: 4 GiB}", "plan.data_parallel=2",
+                  "model.tensor_parallel=4", "training={optimizer_state: 6, gradients: 2}"})
+          .notes;
+  CHECK(groups ==
+        std::vector<std::string>{
+            "cluster.devices counts groups of 4: 16 of them are 64 GPUs (cluster.gpus counts GPUs)",
+            "cluster.link is not given: transfers between devices take no time (link: device or "
+            "network takes the device's own)"});
+}
+
+TEST_CASE("times without a batch size, and words of other tools, are told") {
+  const std::string text =
+      "version: 1\nmodel: {uniform: {layers: 4, forward: 1 ms, backward: 2 ms}}\n"
+      "plan: {stages: 4, partition: balanced}\nschedule: {name: gpipe, micro_batches: 4}\n";
+  CHECK(
+      read(text, {"training.mini_batch_size=64"}).notes ==
+      std::vector<std::string>{"model.batch is not given: the layers' times are taken to be those "
+                               "of a micro-batch of 16, whatever its size"});
+  CHECK(read(text, {"training.mini_batch_size=64", "model.batch=64"}).notes.empty());
+  const auto help = [&](const std::string& override) {
+    const auto scenario = parse_scenario(test::text_source("s.yaml", text), {override});
+    REQUIRE_FALSE(scenario);
+    return scenario.problems().front().help;
+  };
+  CHECK(help("model.tp=4") == "did you mean 'model.tensor_parallel'?");
+  CHECK(help("training.global_batch_size=4") == "did you mean 'training.mini_batch_size'?");
+  CHECK(help("micro_batches=4") == "did you mean 'schedule.micro_batches'?");
+  CHECK(help("plan.tensor_parallel=4") == "did you mean 'model.tensor_parallel'?");
+  CHECK(help("schedule.micro_batch=4") == "did you mean 'micro_batches'?");
+  CHECK(help("schedule.micro_batches=2,4") ==
+        "one value here; plumbline sweep takes several, KEY=2,4,8");
+  CHECK(help("cluster=devices:2") == "a space stands behind the colon: `key: value`");
 }
 
 TEST_CASE("the sizes of mini-batch and micro-batch say how many micro-batches there are") {
