@@ -167,8 +167,9 @@ class CellReader {
     }
     const Piece first = trimmed(take(rest, ';'));
     for (const Piece part : {first, trimmed(rest)}) {
-      const auto cell = read_cell(part);
+      auto cell = read_cell(part);
       if (!cell) continue;
+      cell->begins_pair = part.column == first.column;
       if (!is_compute(cell->kind) && cell->kind != CellKind::old_backward) {
         refuse(part, fmt::format("'{}' is no op of compute, which an overlapped pair is made of",
                                  clipped(part.text)));

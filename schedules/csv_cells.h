@@ -42,6 +42,7 @@ struct CsvCell {
   std::uint32_t number = 0;       ///< Of the cell in its row, from 1; idle cells count.
   std::uint32_t column = 0;       ///< From 1.
   std::uint32_t length = 0;
+  bool begins_pair = false;  ///< It and the next one stand in one OVERLAP_F_B.
 };
 
 /// All cells that are not idle. Row r is line r+1 of the source and device r.

@@ -41,6 +41,24 @@ bool has_any(const PairStarts& starts) {
   });
 }
 
+std::optional<Diagnostic> refuse_marked(const OpLists& lists, const PairStarts& marked,
+                                        const Mark& mark) {
+  for (std::size_t slot = 0; slot < marked.size(); ++slot) {
+    for (std::size_t i = 0; i + 1 < lists[slot].size(); ++i) {
+      const Op& a = lists[slot][i];
+      const Op& b = lists[slot][i + 1];
+      if (!marked[slot][i] || may_overlap(a, b)) continue;
+      return input_error(
+          mark,
+          fmt::format("schedule.pairs is overlapped, but the pair of {} and {} is no "
+                      "forward and whole backward of two micro-batches",
+                      to_text(a), to_text(b)),
+          "schedule.pairs: apart, or another order in the file");
+    }
+  }
+  return std::nullopt;
+}
+
 std::uint32_t steps_of(const ReplayTimes& start) {
   std::uint32_t steps = 0;
   for (const auto& of_slot : start) {
@@ -70,15 +88,29 @@ std::vector<std::uint32_t> partners(const Schedule& schedule, const PairStarts& 
 
 }  // namespace
 
-Result<Schedule> pair_up(const Schedule& schedule, const Mark& mark) {
+Result<Schedule> pair_up(const Schedule& schedule, const PairStarts& marked, const Mark& mark) {
   const OpLists lists = schedule.lists();
-  bool any = false;
+  std::vector<PairStarts> ways;
+  if (has_any(marked)) {
+    if (const auto refused = refuse_marked(lists, marked, mark)) return *refused;
+    ways.push_back(marked);
+  } else {
+    for (const OpKind first : {OpKind::forward, OpKind::backward}) {
+      PairStarts starts = pairs_in(lists, first);
+      if (has_any(starts)) ways.push_back(std::move(starts));
+    }
+  }
+  if (ways.empty()) {
+    return input_error(mark,
+                       fmt::format("the schedule '{}' has no forward right beside the whole "
+                                   "backward of another micro-batch",
+                                   schedule.name),
+                       "1f1b, eager-1f1b, interleaved-1f1b, chimera, dualpipe and dualpipev have, "
+                       "with micro-batches enough");
+  }
   std::optional<Schedule> best;
   std::uint32_t fewest = 0;
-  for (const OpKind first : {OpKind::forward, OpKind::backward}) {
-    const PairStarts starts = pairs_in(lists, first);
-    if (!has_any(starts)) continue;
-    any = true;
+  for (const PairStarts& starts : ways) {
     const Replay replayed = replay(schedule.shape, lists, starts);
     if (!replayed.complete) continue;
     const std::uint32_t steps = steps_of(replayed.start);
@@ -90,14 +122,6 @@ Result<Schedule> pair_up(const Schedule& schedule, const Mark& mark) {
     best->partners = partners(*best, starts);
   }
   if (best) return *std::move(best);
-  if (!any) {
-    return input_error(mark,
-                       fmt::format("the schedule '{}' has no forward right beside the whole "
-                                   "backward of another micro-batch",
-                                   schedule.name),
-                       "1f1b, eager-1f1b, interleaved-1f1b, chimera, dualpipe and dualpipev have, "
-                       "with micro-batches enough");
-  }
   Diagnostic stuck = input_error(
       mark,
       fmt::format("in pairs, the ops of the schedule '{}' wait for each other", schedule.name),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "models/diagnostic.h"
+#include "schedules/replay.h"
 #include "schedules/schedule.h"
 
 namespace plumbline {
@@ -11,9 +12,9 @@ namespace plumbline {
 /// with both, so that each computes while the other sends within its group (DeepSeek-AI 2024,
 /// "DeepSeek-V3", section 3.2.1). Each list is paired from its front: F and the B behind it, or B
 /// and the F behind it, on all devices alike; whichever takes fewer steps, and the first of these,
-/// which holds one micro-batch less, if both take as many. The order of ops on each device stays.
-/// Errors (at `mark`): there is no such neighbour; either way pairs wait for each other
-/// (infeasible).
-Result<Schedule> pair_up(const Schedule& schedule, const Mark& mark);
+/// which holds one micro-batch less, if both take as many. Where some are marked, those alone are
+/// paired. The order of ops on each device stays. Errors (at `mark`): there is no such neighbour;
+/// one that is marked is none; pairs wait for each other either way (infeasible).
+Result<Schedule> pair_up(const Schedule& schedule, const PairStarts& marked, const Mark& mark);
 
 }  // namespace plumbline

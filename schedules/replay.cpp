@@ -96,16 +96,19 @@ Replay replay(const PipelineShape& shape, const OpLists& lists, const PairStarts
   return result;
 }
 
-ReplayTimes replay_times(const Schedule& schedule) {
+PairStarts pair_starts(const Schedule& schedule) {
   PairStarts pairs;
-  if (!schedule.partners.empty()) {
-    pairs.resize(schedule.shape.slots);
-    for (std::uint32_t i = 0; i < schedule.issue_order.size(); ++i) {
-      const Op& op = schedule.issue_order[i];
-      pairs[schedule.shape.slot(op.stage, op.micro_batch)].push_back(schedule.partners[i] > i);
-    }
+  if (schedule.partners.empty()) return pairs;
+  pairs.resize(schedule.shape.slots);
+  for (std::uint32_t i = 0; i < schedule.issue_order.size(); ++i) {
+    const Op& op = schedule.issue_order[i];
+    pairs[schedule.shape.slot(op.stage, op.micro_batch)].push_back(schedule.partners[i] > i);
   }
-  Replay result = replay(schedule.shape, schedule.lists(), pairs);
+  return pairs;
+}
+
+ReplayTimes replay_times(const Schedule& schedule) {
+  Replay result = replay(schedule.shape, schedule.lists(), pair_starts(schedule));
   PLUMBLINE_CHECK(result.complete, schedule.name);
   return std::move(result.start);
 }

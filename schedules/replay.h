@@ -15,6 +15,9 @@ using ReplayTimes = std::vector<std::vector<std::uint32_t>>;
 /// Of each entry of each list, whether it and the next one are a pair; empty: there are none.
 using PairStarts = std::vector<std::vector<bool>>;
 
+/// Those of a schedule, by its devices' lists; empty where all run by themselves.
+PairStarts pair_starts(const Schedule& schedule);
+
 /// What a replay came to. Where the lists deadlock, `done[slot]` says how far each got.
 struct Replay {
   ReplayTimes start;

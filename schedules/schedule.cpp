@@ -108,8 +108,19 @@ Result<std::string> replay_grid(const Schedule& schedule, const std::vector<std:
 
 std::string torch_csv(const Schedule& schedule) {
   std::string csv;
-  for (const std::vector<Op>& list : schedule.lists()) {
-    for (std::size_t i = 0; i < list.size(); ++i) csv += (i == 0 ? "" : ",") + to_text(list[i]);
+  const OpLists lists = schedule.lists();
+  const PairStarts pairs = pair_starts(schedule);
+  for (std::size_t slot = 0; slot < lists.size(); ++slot) {
+    const std::vector<Op>& list = lists[slot];
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (i > 0) csv += ',';
+      if (pairs.empty() || !pairs[slot][i]) {
+        csv += to_text(list[i]);
+        continue;
+      }
+      csv += fmt::format("({};{})OVERLAP_F_B", to_text(list[i]), to_text(list[i + 1]));
+      ++i;
+    }
     csv += '\n';
   }
   return csv;

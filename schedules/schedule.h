@@ -77,7 +77,8 @@ inline constexpr std::size_t kMostCells = 2'000'000;
 /// `names` are those of the slots. Errors: more than kMostCells cells.
 Result<std::string> replay_grid(const Schedule& schedule, const std::vector<std::string>& names);
 
-/// PyTorch's CSV: one row a device, cells `<stage><op><micro-batch>`, no padding.
+/// PyTorch's CSV: one row a device, cells `<stage><op><micro-batch>`, pairs that run at the same
+/// time as `(2F3;5B1)OVERLAP_F_B`, no padding.
 std::string torch_csv(const Schedule& schedule);
 
 /// The issue order as one host thread launches it: `0F0 1F0 0F1 ...`, and `F0 F1 B0 ...`, where F0

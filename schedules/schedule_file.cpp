@@ -51,6 +51,19 @@ OpLists lists_of(const CsvCells& cells) {
   }
   return lists;
 }
+
+PairStarts pairs_of(const CsvCells& cells) {
+  PairStarts pairs;
+  if (cells.overlapped == 0) return pairs;
+  pairs.resize(cells.rows.size());
+  for (std::size_t row = 0; row < cells.rows.size(); ++row) {
+    for (const CsvCell& cell : cells.rows[row]) {
+      if (is_compute(cell.kind)) pairs[row].push_back(cell.begins_pair);
+    }
+  }
+  return pairs;
+}
+
 static_assert(static_cast<int>(CellKind::backward_weight) ==
               static_cast<int>(OpKind::backward_weight));
 
@@ -263,8 +276,10 @@ std::vector<std::string> notes_of(const CsvCells& cells) {
         "weights, BW for both (B here)");
   }
   if (cells.overlapped > 0) {
-    notes.push_back(fmt::format("overlapped pairs: {}, whose ops run one after the other here",
-                                cells.overlapped));
+    notes.push_back(fmt::format(
+        "overlapped pairs: {}, whose ops run one after the other, unless schedule.pairs "
+        "is overlapped",
+        cells.overlapped));
   }
   if (cells.communications > 0) {
     notes.push_back(
@@ -286,6 +301,7 @@ Result<ScheduleFile> parse_schedule_file(std::shared_ptr<const Source> source) {
   if (!rows) return rows.problems();
   // From here on each stage has its rows.
   OpLists lists = lists_of(*cells);
+  PairStarts pairs = pairs_of(*cells);
   if (auto fault = shifted_last_row(*cells, lists, *rows)) return *std::move(fault);
   Diagnostics problems = communication_faults(*cells, *rows);
   if (auto fault = absurd_size(*cells, rows->stages());
@@ -299,6 +315,7 @@ Result<ScheduleFile> parse_schedule_file(std::shared_ptr<const Source> source) {
                       .micro_batches = micro_batches,
                       .rows = *rows,
                       .lists = std::move(lists),
+                      .pairs = std::move(pairs),
                       .notes = notes_of(*cells)};
 }
 

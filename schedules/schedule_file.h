@@ -9,6 +9,7 @@
 
 #include "models/diagnostic.h"
 #include "schedules/csv_cells.h"
+#include "schedules/replay.h"
 #include "schedules/schedule.h"
 
 namespace plumbline {
@@ -25,6 +26,7 @@ struct ScheduleFile {
   std::uint32_t micro_batches = 0;  ///< The highest of the file, and one.
   StageRows rows;                   ///< From 0; row i is device i.
   OpLists lists;                    ///< The ops of each row.
+  PairStarts pairs;                 ///< Those that an OVERLAP_F_B joins; empty: none does.
   std::vector<std::string> notes;   ///< What was read otherwise than it was written.
 };
 
@@ -33,8 +35,8 @@ inline constexpr std::size_t kLargestScheduleFile = std::size_t{256} << 20U;
 
 /// Reads a file of rows like `0F0,0F1,0B0,0B1`, as compute alone or with its communication spelt
 /// out, in PyTorch's present letters (I, W, B for both) or its old ones (B, W, BW for both). Idle
-/// cells are passed over, overlapped pairs run one after the other, and communication is checked,
-/// then dropped, because lowering derives it anew.
+/// cells are passed over, the ops of overlapped pairs stand one after the other, and communication
+/// is checked, then dropped, because lowering derives it anew.
 /// A stage in several rows has replicas, as chimera's have: micro-batches with the same remainder
 /// by the number of rows stand in the same one. PyTorch itself has no such files.
 /// Errors: unreadable; a cell outside the grammar; a row without ops; a stage without ops; a

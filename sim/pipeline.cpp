@@ -310,7 +310,9 @@ std::optional<Diagnostics> overlap_pairs(const Scenario& scenario, Pipeline& pip
                                static_cast<int>(scenario.sharded)),
                    "training.zero_stage: 1 or 0");
   }
-  auto paired = pair_up(pipeline.schedule, choice.pairs_mark);
+  const PairStarts none;
+  auto paired =
+      pair_up(pipeline.schedule, choice.file ? choice.file->pairs : none, choice.pairs_mark);
   if (!paired) return paired.problems();
   pipeline.schedule = *std::move(paired);
   return std::nullopt;

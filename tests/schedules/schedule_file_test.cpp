@@ -185,7 +185,10 @@ TEST_CASE("an overlapped pair is taken apart into its ops in order") {
       read("0F0,1F0,0F1,(1F1;1B0)OVERLAP_F_B,0B0, ( 0F2 ; 1B1 )OVERLAP_F_B,0B1,1F2,1B2,0B2\n");
   CHECK(lists_text(file) == "0F0 1F0 0F1 1F1 1B0 0B0 0F2 1B1 0B1 1F2 1B2 0B2\n");
   CHECK(file.notes ==
-        std::vector<std::string>{"overlapped pairs: 2, whose ops run one after the other here"});
+        std::vector<std::string>{"overlapped pairs: 2, whose ops run one after the other, unless "
+                                 "schedule.pairs is overlapped"});
+  CHECK(file.pairs == PairStarts{{false, false, false, true, false, false, true, false, false,
+                                  false, false, false}});
   CHECK(check_faults(file) == "");
   const std::string help = "  help: an overlapped pair reads (2F3;5B1)OVERLAP_F_B\n";
   CHECK(faults("0F0,(0F1;0B0)OVERLAP\n") ==

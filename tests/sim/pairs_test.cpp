@@ -268,6 +268,38 @@ TEST_CASE("an op that is cut into buckets runs beside nothing") {
   CHECK(run({paired, cut}).metrics.makespan == run({cut}).metrics.makespan);
 }
 
+TEST_CASE("pairs are written and read in PyTorch's form, and a file's are those that run") {
+  const TemporaryFolder folder;
+  for (const std::string schedule :
+       {"name: dualpipe, micro_batches: 12", "name: 1f1b, micro_batches: 12"}) {
+    const Work work{10, 10, 10, 18, 18};
+    const Outcome named = outcome_of(schedule, 4, 1, work);
+    const std::string csv = torch_csv(named.pipeline.schedule);
+    CHECK(csv.find(")OVERLAP_F_B,") != std::string::npos);
+    const std::string file = "file: " + folder.file("order.csv", csv);
+    const bool both_ways = schedule.find("dualpipe") != std::string::npos;
+    std::vector<std::string> overrides;
+    if (both_ways) overrides = {"plan.devices=[[0, 3], [1, 2], [2, 1], [3, 0]]"};
+    const Outcome read = outcome_of(file, 4, 1, work, overrides);
+    CHECK(read.metrics.makespan == named.metrics.makespan);
+    CHECK(read.graph.pairs.size() == named.graph.pairs.size());
+    CHECK(torch_csv(read.pipeline.schedule) == csv);
+  }
+  // One of the two that could be.
+  const std::string one =
+      folder.file("one.csv", "0F0,0F1,0F2,(0B0;0F3)OVERLAP_F_B,0B1,0F4,0B2,0B3,0B4\n");
+  CHECK(outcome_of("file: " + one, 1, 1, Work{}).graph.pairs.size() == 1);
+  const std::string same = folder.file("same.csv", "0F0,(0F1;0B1)OVERLAP_F_B,0B0\n");
+  const auto scenario = scenario_of("file: " + same, 1, 1, Work{});
+  REQUIRE(scenario);
+  const auto outcome = predict(*scenario);
+  REQUIRE_FALSE(outcome);
+  CHECK(
+      outcome.problems().front().message ==
+      "schedule.pairs is overlapped, but the pair of 0F1 and 0B1 is no forward and whole backward "
+      "of two micro-batches");
+}
+
 TEST_CASE("what has no pairs, or cannot have them, says so") {
   const auto refused = [](const std::string& schedule, const std::vector<std::string>& overrides) {
     const auto scenario = scenario_of(schedule, 4, 1, Work{}, overrides);
