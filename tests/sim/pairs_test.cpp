@@ -162,7 +162,9 @@ TEST_CASE("a pair begins with the inputs of both, and what it makes leaves when 
       {"name: chimera, micro_batches: 8", 1},
       {"name: interleaved-1f1b, micro_batches: 8, mini_batches: 2", 2}};
   std::uint64_t seed = 0;
-  for (const auto& [schedule, chunks] : schedules) {
+  for (const auto& named : schedules) {
+    const std::string& schedule = named.first;
+    const int chunks = named.second;
     CAPTURE(schedule);
     for (std::uint64_t trial = 0; trial < trials(5); ++trial) {
       Dice dice(++seed);
