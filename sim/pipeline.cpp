@@ -295,7 +295,7 @@ std::optional<Diagnostics> add_schedule(const Scenario& scenario, const Pipeline
 std::optional<Diagnostics> overlap_pairs(const Scenario& scenario, Pipeline& pipeline) {
   const ScheduleChoice& choice = scenario.schedule;
   if (!choice.overlaps_pairs) return std::nullopt;
-  const auto refused = [&](std::string with, std::string help) {
+  const auto refused = [&](const std::string& with, std::string help) {
     return Diagnostics{
         input_error(choice.pairs_mark, "schedule.pairs is overlapped, " + with, std::move(help))};
   };
