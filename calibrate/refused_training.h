@@ -11,9 +11,9 @@
 
 namespace plumbline {
 
-/// Why devices that share what the scenario says are not run with real kernels, if so: they hold
-/// gradients and weights whole, and gather weights behind the update.
-inline std::optional<Diagnostic> refuse_sharing_for_real(const Scenario& scenario) {
+/// Why real devices do not run a scenario, whatever their kernels are, if so: they hold gradients
+/// and weights whole, gather weights behind the update, and run one op after the other.
+inline std::optional<Diagnostic> refuse_for_devices(const Scenario& scenario) {
   if (scenario.sharded >= Sharded::gradients) {
     return input_error(scenario.sharded_mark,
                        fmt::format("training.zero_stage is {}, and a run with real kernels shares "
@@ -27,16 +27,12 @@ inline std::optional<Diagnostic> refuse_sharing_for_real(const Scenario& scenari
                        "weights behind the update",
                        "training.gather: behind-update; --backend synthetic runs both");
   }
+  if (scenario.schedule.overlaps_pairs) {
+    return input_error(scenario.schedule.pairs_mark,
+                       "schedule.pairs is overlapped, and a device runs one op after the other",
+                       "schedule.pairs: apart; --backend synthetic runs both");
+  }
   return std::nullopt;
-}
-
-/// Why pairs of a forward and a backward are not run by a device, if so: it runs one op after the
-/// other.
-inline std::optional<Diagnostic> refuse_pairs_for_real(const Scenario& scenario) {
-  if (!scenario.schedule.overlaps_pairs) return std::nullopt;
-  return input_error(scenario.schedule.pairs_mark,
-                     "schedule.pairs is overlapped, and a device runs one op after the other",
-                     "schedule.pairs: apart; --backend synthetic runs both");
 }
 
 /// Why a scenario is not run with real kernels, if so: they add up gradients in the network's
@@ -62,8 +58,7 @@ inline std::optional<Diagnostic> refuse_training(const Scenario& scenario) {
                                    scenario.schedule.slices.count),
                        "schedule.slices: 1; --backend synthetic runs any");
   }
-  if (auto refused = refuse_pairs_for_real(scenario)) return refused;
-  return refuse_sharing_for_real(scenario);
+  return refuse_for_devices(scenario);
 }
 
 }  // namespace plumbline

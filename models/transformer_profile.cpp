@@ -281,21 +281,22 @@ LayerWork work_of(const LayerDerivation& layer, const ExpertRouting& routing,
       sent_by_products(layer.all_reduced, layer.gathered, options) + tokens + context;
   const Sent input = sent_by_products(layer.input_all_reduced, layer.input_gathered, options) +
                      tokens + context + context;
-  return {.forward = {{forward_flops(layer).value()},
-                      {fp8_flops(layer).value()},
-                      {layer.forward_traffic.value()},
-                      forward.link,
-                      forward.network},
-          .backward_input = {{input_flops(layer).value()},
-                             {fp8_flops(layer).value()},
-                             {layer.input_traffic.value()},
-                             input.link,
-                             input.network},
-          .backward_weight = {{weight_flops(layer).value()},
-                              {fp8_flops(layer).value()},
-                              {layer.weight_traffic.value()},
-                              {},
-                              {}}};
+  const Flops fp8 = {fp8_flops(layer).value()};
+  return {.forward = {.flops = {forward_flops(layer).value()},
+                      .fp8_flops = fp8,
+                      .memory_traffic = {layer.forward_traffic.value()},
+                      .link_traffic = forward.link,
+                      .network_traffic = forward.network},
+          .backward_input = {.flops = {input_flops(layer).value()},
+                             .fp8_flops = fp8,
+                             .memory_traffic = {layer.input_traffic.value()},
+                             .link_traffic = input.link,
+                             .network_traffic = input.network},
+          .backward_weight = {.flops = {weight_flops(layer).value()},
+                              .fp8_flops = fp8,
+                              .memory_traffic = {layer.weight_traffic.value()},
+                              .link_traffic = {},
+                              .network_traffic = {}}};
 }
 
 /// What is made again is written, and what it is made of, about as much, is read.
@@ -304,11 +305,11 @@ std::optional<Selective> selective_of(const LayerDerivation& layer) {
   if (again.value() == 0) return std::nullopt;
   Selective selective;
   selective.activation = {again.value()};
-  selective.work = PassWork{{layer.again_flops.value()},
-                            {layer.again_fp8_flops.value()},
-                            {(2 * again + layer.again_reads).value()},
-                            {},
-                            {}};
+  selective.work = PassWork{.flops = {layer.again_flops.value()},
+                            .fp8_flops = {layer.again_fp8_flops.value()},
+                            .memory_traffic = {(2 * again + layer.again_reads).value()},
+                            .link_traffic = {},
+                            .network_traffic = {}};
   return selective;
 }
 

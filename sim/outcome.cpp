@@ -187,18 +187,22 @@ void add_slowdown_note(Outcome& outcome, bool has_in_flight) {
 void add_pairs_note(Outcome& outcome) {
   const OpGraph& graph = outcome.graph;
   if (outcome.pipeline.schedule.partners.empty()) return;
+  if (graph.pairs.empty()) {
+    outcome.pipeline.notes.emplace_back(
+        "schedule.pairs: every pair has an op that is cut into buckets and runs by itself");
+    return;
+  }
   const bool hides = std::any_of(graph.pairs.begin(), graph.pairs.end(), [&](const auto& pair) {
     return (graph.cost(pair.first).hidden + graph.cost(pair.second).hidden).count() > 0;
   });
   const std::size_t runs =
       graph.mini_batches.size() * (graph.slots() / outcome.pipeline.schedule.shape.slots);
   outcome.pipeline.notes.push_back(fmt::format(
-      "schedule.pairs: {} pairs of a forward and a backward in each mini-batch{}{}",
+      "schedule.pairs: {} pairs of a forward and a backward in each mini-batch{}",
       graph.pairs.size() / runs,
       hides ? ""
             : ", which hide nothing of each other: nothing is sent within groups, as far as is "
-              "known (of layers that give their times it is not)",
-      graph.pairs.empty() ? "; ops that are cut into buckets run by themselves" : ""));
+              "known (of layers that give their times it is not)"));
 }
 
 /// What a reader of the steady period should know of it.

@@ -14,6 +14,8 @@
 #include "models/section_reader.h"
 #include "sim/axes.h"
 #include "sim/cluster_section.h"
+#include "sim/forgotten_keys.h"
+#include "sim/overrides.h"
 #include "sim/placement.h"
 #include "sim/scenario_format.h"
 
@@ -231,10 +233,10 @@ class ScenarioReader {
     }
     if (auto factor = section->real("optimizer_state")) {
       scenario_.optimizer_state = factor->value;
-      optimizer_given_ = true;
+      optimizer_.state = true;
     }
     if (auto width = section->real("gradients")) {
-      gradients_given_ = true;
+      optimizer_.gradients = true;
       scenario_.gradient_width = width->value;
       scenario_.gradient_mark = width->mark;
     }
@@ -460,43 +462,6 @@ class ScenarioReader {
                       size - rest + parts, by_count && scenario_.copies > 1 ? ": " + what : ""));
   }
 
-  /// Notes on keys without which a transformer looks smaller or faster than it trains.
-  void note_what_is_forgotten() {
-    if (!optimizer_given_)
-      scenario_.notes.emplace_back(
-          "training.optimizer_state is not given: no optimizer state is counted (of Adam in mixed "
-          "precision 6 bytes for each byte of bf16 weights)");
-    if (!gradients_given_)
-      scenario_.notes.emplace_back(
-          "training.gradients is not given: gradients take as much as the weights (in fp32 beside "
-          "bf16 weights 2)");
-    constexpr std::int64_t usual_server = 8;
-    if (cluster_.gpus && cluster_.gpus->value > usual_server && !cluster_.gpus_per_server &&
-        !cluster_.link_given) {
-      scenario_.notes.push_back(fmt::format(
-          "cluster.gpus_per_server is not given: all {} GPUs are taken to share one server",
-          cluster_.gpus->value));
-    }
-    const std::int64_t group = scenario_.model.profile.group.devices;
-    if (cluster_.given && !cluster_.gpus && group > 1) {
-      const std::int64_t devices = cluster_.cluster.device_count();
-      scenario_.notes.push_back(
-          fmt::format("cluster.devices counts groups of {}: {} of them are {} GPUs (cluster.gpus "
-                      "counts GPUs)",
-                      group, devices, devices * group));
-    }
-    const bool free_links = !cluster_.link_given && !cluster_.gpus && !cluster_.measured_link &&
-                            cluster_.cluster.levels.size() == 1 && cluster_.device;
-    if (free_links && cluster_.cluster.device_count() > 1)
-      scenario_.notes.emplace_back(
-          "cluster.link is not given: transfers between devices take no time (link: device or "
-          "network takes the device's own)");
-    if (cluster_.cluster.memory && !cluster_.reserve_given)
-      scenario_.notes.emplace_back(
-          "cluster.reserve is not given: what drivers, libraries and an allocator's gaps take of "
-          "each device's memory is counted as free");
-  }
-
   /// The layers of a model that is known by its shape, for this micro-batch on these servers.
   void derive_layers() {
     if (!transformer_) return;
@@ -506,7 +471,8 @@ class ScenarioReader {
                               micro_batch_size_->mark, scenario_.notes);
     if (keep(model, problems_)) scenario_.model = *std::move(model);
     scenario_.transformer = transformer_->options;
-    note_what_is_forgotten();
+    for (std::string& note : forgotten_keys(cluster_, scenario_.model.profile.group, optimizer_))
+      scenario_.notes.push_back(std::move(note));
   }
 
   /// `data-parallel`: one stage, and a copy of it on every device.
@@ -648,61 +614,19 @@ class ScenarioReader {
   std::optional<Marked<std::int64_t>> micro_batch_size_;
   std::optional<Marked<std::int64_t>> mini_batch_size_;
   bool micro_batches_given_ = false;
-  bool optimizer_given_ = false;
-  bool gradients_given_ = false;
+  OptimizerKeys optimizer_;
   ClusterChoice cluster_;
   std::optional<TransformerChoice> transformer_;
   std::optional<Mark> measured_overhead_;
 };
 
-std::string text_of(const std::vector<YamlOverride::Key>& path) {
-  std::string text;
-  for (const YamlOverride::Key& key : path) text += (text.empty() ? "" : ".") + key.text;
-  return text;
-}
-
-/// Errors: an override that sets what an earlier one sets, or replaces all of that.
-std::optional<Diagnostic> refuse_overlap(const std::vector<YamlOverride>& earlier,
-                                         const YamlOverride& change) {
-  for (const YamlOverride& before : earlier) {
-    if (before.path.size() < change.path.size()) continue;
-    if (!std::equal(change.path.begin(), change.path.end(), before.path.begin(),
-                    [](const auto& a, const auto& b) { return a.text == b.text; }))
-      continue;
-    if (before.path.size() == change.path.size()) {
-      return input_error(change.path.back().mark,
-                         fmt::format("'{}' is given twice", clipped(text_of(change.path))),
-                         "leave one of them out");
-    }
-    return input_error(change.path.back().mark,
-                       fmt::format("'{}' replaces what '{}' sets", clipped(text_of(change.path)),
-                                   clipped(text_of(before.path))),
-                       "the whole section stands first");
-  }
-  return std::nullopt;
-}
-
 Result<Scenario> read_tree(YamlNode root, const std::vector<std::string>& overrides) {
-  Diagnostics problems;
-  std::vector<YamlOverride> earlier;
-  for (const std::string& argument : overrides) {
-    const auto change = parse_override(argument);
-    if (!keep(change, problems)) continue;
-    if (auto lost = refuse_overlap(earlier, *change)) problems.push_back(*std::move(lost));
-    earlier.push_back(*change);
-    if (auto wrong = override_scenario(root, *change))
-      problems.insert(problems.end(), wrong->begin(), wrong->end());
-  }
-  if (!problems.empty()) return problems;
+  if (Diagnostics problems = override_by_arguments(root, overrides); !problems.empty())
+    return problems;
   return read_scenario_tree(root);
 }
 
 }  // namespace
-
-std::optional<Diagnostics> override_scenario(YamlNode& root, const YamlOverride& change) {
-  keep_preset(root, change);
-  return apply_override(root, change);
-}
 
 Result<Scenario> read_scenario_tree(const YamlNode& root, const ModelSection* model) {
   auto scenario = ScenarioReader(root.mark.source->name, model).read(root);

@@ -90,10 +90,6 @@ struct Scenario {
   }
 };
 
-/// apply_override for the tree of a scenario: a key of `cluster.device` stands beside the preset
-/// that was there by its name alone. Errors: as there.
-std::optional<Diagnostics> override_scenario(YamlNode& root, const YamlOverride& change);
-
 /// Reads a scenario and the files it names, with `key=value` overrides put into its tree first.
 /// Paths in the file are relative to it, those in overrides to the current folder.
 /// Errors: all that is wrong in the scenario at once; then all that is wrong in the files it names.

@@ -10,47 +10,11 @@
 #include "sim/cluster_section.h"
 #include "sim/model_section.h"
 #include "sim/noise.h"
+#include "sim/other_words.h"
 #include "sim/plan.h"
 
 namespace plumbline {
 namespace {
-
-/// The keys of all sections, and what they are called by Megatron-LM, DeepSpeed and others.
-const std::vector<std::pair<std::string, std::string>>& words_elsewhere() {
-  static const std::vector<std::pair<std::string, std::string>> words = [] {
-    std::vector<std::pair<std::string, std::string>> all = {
-        {"tp", "model.tensor_parallel"},
-        {"tensor_model_parallel_size", "model.tensor_parallel"},
-        {"tensor_parallel_size", "model.tensor_parallel"},
-        {"cp", "model.context_parallel"},
-        {"context_parallel_size", "model.context_parallel"},
-        {"ep", "model.expert_parallel"},
-        {"expert_model_parallel_size", "model.expert_parallel"},
-        {"pp", "plan.stages"},
-        {"pipeline_parallel", "plan.stages"},
-        {"pipeline_model_parallel_size", "plan.stages"},
-        {"dp", "plan.data_parallel"},
-        {"data_parallel_size", "plan.data_parallel"},
-        {"global_batch_size", "training.mini_batch_size"},
-        {"train_batch_size", "training.mini_batch_size"},
-        {"train_micro_batch_size_per_gpu", "training.micro_batch_size"},
-        {"zero", "training.zero_stage"},
-        {"zero_optimization", "training.zero_stage"},
-        {"gradient_accumulation_steps", "schedule.micro_batches"},
-        {"num_microbatches", "schedule.micro_batches"},
-        {"seq_length", "model.sequence"},
-        {"activation_checkpointing", "schedule.recompute"}};
-    for (const KeyFormat& key : scenario_format().keys) {
-      for (const ValueFormat& value : key.values) {
-        if (value.type != ValueFormat::Type::section) continue;
-        for (const KeyFormat& inner : value.section().keys)
-          all.emplace_back(inner.name, std::string(key.name) + "." + std::string(inner.name));
-      }
-    }
-    return all;
-  }();
-  return words;
-}
 
 using namespace format;
 

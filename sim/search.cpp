@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "sim/overrides.h"
 #include "sim/planning.h"
 #include "sim/predict.h"
 #include "sim/report.h"

@@ -215,8 +215,7 @@ Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
                        "--nccl moves tensors, and a model that is known by its times has none",
                        "leave --nccl out, or give a network (model.network)");
   }
-  if (auto refused = refuse_sharing_for_real(scenario)) return *refused;
-  if (auto refused = refuse_pairs_for_real(scenario)) return *refused;
+  if (auto refused = refuse_for_devices(scenario)) return *refused;
   if (scenario.sharded != Sharded::nothing && options.nccl) {
     return input_error(scenario.model_mark,
                        "training.zero_stage is 1, and NCCL is only asked for whole all-reduces",

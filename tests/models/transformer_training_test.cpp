@@ -10,16 +10,8 @@
 #include "tests/support/builders.h"
 #include "tests/support/transformers.h"
 
-namespace plumbline {
+namespace plumbline::test {
 namespace {
-
-using test::kDeepSeek;
-using test::kGpt2;
-using test::kLlama;
-using test::kQwenMoe;
-using test::profile_of;
-using test::shape_of;
-using test::tokens;
 
 const std::vector<LayerCosts>& costs_of(const TransformerProfile& profile) {
   return profile.model.profile.measurements[0].layers;
@@ -227,4 +219,4 @@ TEST_CASE("a published model's module has about the parameters that it is known 
 }
 
 }  // namespace
-}  // namespace plumbline
+}  // namespace plumbline::test

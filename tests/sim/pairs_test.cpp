@@ -79,8 +79,7 @@ TEST_CASE("a pair takes as long as both compute, or as both send") {
 
 TEST_CASE("a pair hides what no pass hides of itself") {
   const Work work{10, 10, 10, 30, 20};
-  // Alone F takes 40, 25 or 30 ms and B as much more than 50, 40 or 30; both compute for 30 ms and
-  // send for 50.
+  // Both compute for 30 ms and send for 50, whatever of that each hides of its own.
   for (const auto& [overlap, forward, backward] :
        {std::tuple{"0", 40, 40}, {"0.5", 30, 30}, {"1", 30, 30}}) {
     const Outcome outcome = outcome_of("name: 1f1b, micro_batches: 5", 1, 1, work,
