@@ -401,6 +401,12 @@ TEST_CASE("what the prediction notes is told beside the measurement, each senten
     CHECK(text.find(note) == text.rfind(note));
     CHECK(to_json(points, "0").find("\"notes\": [\n") != std::string::npos);
   }
+  // What is estimated is told with the rows that it concerns.
+  std::vector<ValidationPoint> points(3, point);
+  for (const std::size_t estimated : {0, 2})
+    points[estimated].validation.predicted.pipeline.estimated = {"layer costs: scaled"};
+  CHECK(to_table(points).find("\npredicted from estimates in 2 of 3 rows: layer costs: scaled\n") !=
+        std::string::npos);
 }
 
 bool has(const std::string& text, const std::string& part) {

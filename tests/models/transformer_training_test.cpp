@@ -126,6 +126,8 @@ TEST_CASE("tokens go to experts in fp8 and come back as they are, gradients the 
   TransformerOptions alone = tokens(16);
   alone.fp8_dispatch = true;
   CHECK(refused(kDeepSeek, alone) == "--fp8-dispatch without --fp8-linear");
+  alone.fp8_linear = true;
+  CHECK(refused(kLlama, alone) == "--fp8-dispatch of a model without experts");
 }
 
 TEST_CASE("a module that predicts further tokens is a projection, a block and the head once more") {
@@ -197,6 +199,46 @@ TEST_CASE("devices of a tensor-parallel group share a module that predicts furth
   };
   CHECK(2 * (flops(shared, block + 1) - flops(shared, block)) ==
         flops(whole, block + 1) - flops(whole, block));
+}
+
+TEST_CASE("a module that predicts further tokens moves its weights, what it keeps and its rows") {
+  constexpr std::int64_t tensor = 2 * 16 * 32;  // of all tokens
+  struct Moved {
+    std::int64_t forward, input, weight;
+    bool operator==(const Moved&) const = default;
+  };
+  const auto more = [](const LayerCosts& layer, const LayerCosts& than) {
+    const LayerWork& a = *layer.work;
+    const LayerWork& b = *than.work;
+    return Moved{a.forward.memory_traffic.count - b.forward.memory_traffic.count,
+                 a.backward_input.memory_traffic.count - b.backward_input.memory_traffic.count,
+                 a.backward_weight.memory_traffic.count - b.backward_weight.memory_traffic.count};
+  };
+  TransformerOptions options = tokens(16);
+  options.mtp = true;
+  // More than its block: three norms and the projection, five tensors that are kept, its input and
+  // the embedding's rows; for the weights the gradient of the table of 50.
+  const TransformerProfile alone = profile_of(predicting(1), options);
+  const std::size_t block = costs_of(alone).size() - 3;
+  constexpr std::int64_t weights = 2 * (3 * 32 + 2 * 32 * 32);
+  CHECK(more(costs_of(alone)[block + 1], costs_of(alone)[block]) ==
+        Moved{weights + 2 * 5 * tensor + 2 * tensor, weights + 3 * 5 * tensor,
+              weights + 2 * 5 * tensor + 2 * 50 * 32});
+
+  // Of two devices each has half of the tokens between products, of the projection's columns and of
+  // the table; all tokens are gathered or added up four times, around the head twice.
+  options.tensor_parallel = 2;
+  options.sequence_parallel = true;
+  const TransformerProfile shared = profile_of(predicting(1), options);
+  constexpr std::int64_t half = 2 * (3 * 32 + 2 * 32 * 16);
+  CHECK(more(costs_of(shared)[block + 1], costs_of(shared)[block]) ==
+        Moved{half + 5 * tensor + tensor + 4 * tensor, half + 3 * 5 * tensor / 2 + 4 * tensor,
+              half + 5 * tensor + 2 * 25 * 32 + 4 * tensor});
+  options.mtp = false;
+  const TransformerProfile without = profile_of(predicting(1), options);
+  constexpr std::int64_t logits = 4 * 16 * 25;
+  CHECK(more(costs_of(shared).back(), costs_of(without).back()) ==
+        Moved{2 * logits + 2 * tensor, 3 * logits + 2 * tensor, 2 * logits + 2 * tensor});
 }
 
 TEST_CASE("a published model's module has about the parameters that it is known by") {

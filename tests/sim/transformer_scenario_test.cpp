@@ -265,6 +265,33 @@ TEST_CASE("keys that are forgotten are told") {
             "network takes the device's own)"});
 }
 
+TEST_CASE("a preset's peaks go together, and a bucket that reduces nothing is told") {
+  const std::string text =
+      "version: 1\nmodel: {uniform: {layers: 2, flops: 1 GFLOP, fp8_flops: 1 GFLOP, parameters: 1 "
+      "MB}}\ncluster: {devices: 2, device: h100-sxm}\nplan: {stages: 2, partition: balanced}\n"
+      "schedule: {name: gpipe, micro_batches: 2}\n";
+  CHECK(read(text).peak == FlopsPerSecond{1'979'000'000'000'000});
+  const auto given =
+      parse_scenario(test::text_source("s.yaml", text), {"cluster.device.peak=600 TFLOP/s"});
+  REQUIRE_FALSE(given);
+  CHECK(given.problems().front().message ==
+        "layer 'layer_0' has products in fp8, but the device has no peak for them");
+  CHECK(read(text, {"cluster.device.peak=600 TFLOP/s", "cluster.device.fp8_peak=1 PFLOP/s"}).peak ==
+        FlopsPerSecond{1'000'000'000'000'000});
+
+  const auto told = [&](const std::vector<std::string>& overrides) {
+    const auto outcome = predict(read(text, overrides));
+    REQUIRE(outcome);
+    const auto& notes = outcome->pipeline.notes;
+    return std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+      return note.starts_with("schedule.bucket does nothing here");
+    });
+  };
+  CHECK(told({"schedule.bucket=1 MB"}));
+  CHECK_FALSE(told({}));
+  CHECK_FALSE(told({"schedule.bucket=1 MB", "plan.data_parallel=2", "cluster.devices=4"}));
+}
+
 TEST_CASE("times without a batch size, and words of other tools, are told") {
   const std::string text =
       "version: 1\nmodel: {uniform: {layers: 4, forward: 1 ms, backward: 2 ms}}\n"
@@ -284,6 +311,10 @@ TEST_CASE("times without a batch size, and words of other tools, are told") {
   CHECK(help("micro_batches=4") == "did you mean 'schedule.micro_batches'?");
   CHECK(help("plan.tensor_parallel=4") == "did you mean 'model.tensor_parallel'?");
   CHECK(help("schedule.micro_batch=4") == "did you mean 'micro_batches'?");
+  const auto twice = parse_scenario(test::text_source("s.yaml", text),
+                                    {"model.batch=4", "name=a", "model.batch=8"});
+  REQUIRE_FALSE(twice);
+  CHECK(twice.problems().front().message == "'model.batch' is given twice");
   CHECK(help("schedule.micro_batches=2,4") ==
         "one value here; plumbline sweep takes several, KEY=2,4,8");
   CHECK(help("cluster=devices:2") == "a space stands behind the colon: `key: value`");
