@@ -177,8 +177,8 @@ class Rounds {
         walkers_(devices.walkers(network, stages, options, samples.batch)) {}
 
   /// Lets the crew walk for a round, or until the noise is small, the time is over, or it is
-  /// interrupted; so many turns in any case, as a round without passes tells nothing.
-  KeptRound walk(const Crew& crew, std::size_t least_turns = 1) {
+  /// interrupted; a turn in any case, as a round without passes tells nothing.
+  KeptRound walk(const Crew& crew) {
     KeptRound round;
     round.batch = samples_.batch;
     round.one_in_flight = crew.one_in_flight;
@@ -203,7 +203,7 @@ class Rounds {
     walkers_->count_from(start);
     const auto round_time = static_cast<RealTime>(round_seconds(crew) * 1e9);
     // Others than those of all may have but one.
-    const std::size_t least = is_all ? least_turns : walkers_->cycle();
+    const std::size_t least = is_all ? 1 : walkers_->cycle();
     while (!is_over(before + Duration{now() - start}, now() - start, round_time, least)) {
       walkers_->go_on();
       tell(crew, before + Duration{now() - start});
@@ -383,7 +383,6 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
   }
   auto told = options.kept.algorithms();
   devices.take_algorithms(told);
-  bool has_walked = false;
   for (BatchSamples& samples : batches) {
     std::uint32_t rounds_walked = 0;
     const auto is_over = [&] {
@@ -394,18 +393,15 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
     std::vector<Crew> crews;
     if (!samples.beside.empty()) crews = crews_of(options.devices, devices.takes_turns());
     if (!options.one_more_round) crews = crews_left(samples, std::move(crews));
-    bool still_learns = devices.learns_overheads() && !has_walked && &samples == &batches.back();
     // After each round of all, a short one with one micro-batch in flight.
     const auto& one = samples.alone_in_flight;
     bool wants_one = any_missing(one);
-    if (is_over() && crews.empty() && !still_learns && !wants_one) continue;
-    has_walked = true;
+    if (is_over() && crews.empty() && !wants_one) continue;
     measured.interrupted = options.interrupted && options.interrupted();
     if (measured.interrupted) return measured;  // between two sizes: no round of the next one
     Rounds rounds(devices, network, stages, options, samples);
     const auto walk = [&](const Crew& crew) -> std::optional<Diagnostic> {
-      KeptRound round = rounds.walk(crew, still_learns ? 4 * (options.devices + 1) : 1);
-      still_learns = false;
+      KeptRound round = rounds.walk(crew);
       const auto given = devices.algorithms();
       std::set_difference(given.begin(), given.end(), told.begin(), told.end(),
                           std::inserter(round.algorithms, round.algorithms.end()));
@@ -413,9 +409,9 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
       measured.interrupted = rounds.is_interrupted();
       return options.keep && !round.passes.empty() ? options.keep(round) : std::nullopt;
     };
-    while (!is_over() || !crews.empty() || still_learns || wants_one) {
+    while (!is_over() || !crews.empty() || wants_one) {
       // What is compared is walked in turn, and all buffers are filled first.
-      if (!is_over() || still_learns || (wants_one && rounds_walked == 0)) {
+      if (!is_over() || (wants_one && rounds_walked == 0)) {
         if (auto trouble = walk(everybody(options.devices))) return *trouble;
         ++rounds_walked;
         wants_one = !one.empty();
@@ -445,10 +441,9 @@ Diagnostic failed_device(const std::runtime_error& error) {
 }
 
 void measure_between(CalibrationDevices& devices, const Network& network,
-                     const CalibrationOptions& options, Duration launch, Profile& profile) {
+                     const CalibrationOptions& options, Profile& profile) {
   profile.algorithms = devices.algorithms();
   profile.overheads = devices.overheads(network, options);
-  profile.overheads->per_op += launch;
   profile.links = devices.links(transfer_sizes(network, options), profile.overheads->hand_over);
 }
 

@@ -78,8 +78,8 @@ struct Calibration {
       0;  ///< The same of what was measured with one micro-batch in flight.
   std::int64_t passes = 0;
   /// How much longer a stage's pass takes as one piece than its layers, timed one by one, add up
-  /// to: the largest relative difference, with its sign. The profile's layers are taken back to the
-  /// piece. Nothing where layers add up by the way they are timed.
+  /// to, both without their stamps: the largest relative difference, with its sign. The profile's
+  /// layers are taken back to the piece. Nothing where layers add up by the way they are timed.
   std::optional<double> closure;
   /// By kind of layer: the factors of its time with 0, 1, ... neighbours at work, against all at
   /// work. Empty where it was not measured.
@@ -88,9 +88,8 @@ struct Calibration {
   /// more than there are devices. Empty where it was not measured.
   KindFactors in_flight;
 
-  /// What a launch of a pass takes besides its kernels, by how much its layers take longer one by
-  /// one than as one piece: it is in no layer's time, but in the overhead of every op.
-  Duration launch{};
+  /// What it takes to time a pass, at most, where that is known: it is in no time of the profile.
+  std::optional<Duration> stamps;
   /// How many times as long updates take where all devices update at once, against those among the
   /// passes of others. Nothing where that was not measured.
   std::optional<double> updates_at_once;
@@ -174,8 +173,6 @@ class CalibrationDevices {
   virtual std::map<std::string, std::string> algorithms() const { return {}; }
   /// Libraries are given these where they compute the same. Before the walks.
   virtual void take_algorithms(const std::map<std::string, std::string>& /*algorithms*/) {}
-  /// Whether overheads() knows only what walks have shown.
-  virtual bool learns_overheads() const { return false; }
   /// The links between them, measured with tensors of these ascending sizes; the first is what lies
   /// between neighbours in a run. `hand_over` is what a prediction adds to each transfer.
   virtual std::vector<MeasuredLink> links(const std::vector<Bytes>& /*sizes*/,
@@ -222,9 +219,8 @@ Diagnostic failed_device(const std::runtime_error& error);
 
 /// Puts what belongs to no layer into the profile, after the walks: the algorithms of libraries,
 /// the overheads of a run on these devices, and their links, by sizes about those that the
-/// network's layers hand on. Every op has the launch of its pass as well. Errors: an exception of
-/// the devices.
+/// network's layers hand on. Errors: an exception of the devices.
 void measure_between(CalibrationDevices& devices, const Network& network,
-                     const CalibrationOptions& options, Duration launch, Profile& profile);
+                     const CalibrationOptions& options, Profile& profile);
 
 }  // namespace plumbline

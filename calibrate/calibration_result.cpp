@@ -6,6 +6,7 @@
 
 #include "calibrate/calibration.h"
 #include "calibrate/machine.h"
+#include "models/quantity.h"
 
 namespace plumbline {
 namespace {
@@ -13,39 +14,48 @@ namespace {
 /// A clock that falls further than to this share is told.
 constexpr double kSteadyClock = 0.97;
 
-/// The median over stages and passes of what every launch of a pass takes: layers that are timed
-/// one by one have one each, a piece has one. Zero where passes are not timed as pieces.
-Duration launch_of(const std::vector<BatchSamples>& batches) {
-  std::vector<double> launches;
-  for (const BatchSamples& samples : batches) {
-    for (const StageSamples& stage : samples.stages) {
-      for (const Pass pass : {Pass::forward, Pass::backward}) {
-        if (stage.layers() < 2 || stage.piece(pass).empty() || stage.whole(pass).empty()) continue;
-        const auto mean = [](const std::vector<double>& all) {
-          return static_cast<double>(measured_time(all).mean.count());
-        };
-        launches.push_back((mean(stage.whole(pass)) - mean(stage.piece(pass))) /
-                           static_cast<double>(stage.layers() - 1));
-      }
-    }
-  }
-  if (launches.empty()) return {};
-  std::sort(launches.begin(), launches.end());
-  const double middle = (launches[(launches.size() - 1) / 2] + launches[launches.size() / 2]) / 2;
-  return Duration{std::max<std::int64_t>(std::llround(middle), 0)};
+double mean_of(const std::vector<double>& all) {
+  return static_cast<double>(measured_time(all).mean.count());
 }
 
-/// A time without its launch, which is never all of it.
-double without(Duration launch, double time) {
+/// What it takes to time passes of a stage, in ns: it is in what was timed, and in no run.
+struct StampTimes {
+  double of_pass = 0;   ///< As one piece: what F and B take longer than a turn of both, each.
+  double of_layer = 0;  ///< Of a pass that is timed layer by layer: for each layer.
+};
+
+/// None where there are no turns: then stamps take no time.
+StampTimes stamps_of(const StageSamples& stage) {
+  StampTimes stamps;
+  const std::vector<double>& turns = stage.piece_or_whole(Pass::turn);
+  if (turns.empty()) return stamps;
+  double pieces = 0;
+  double layers = 0;
+  for (const Pass pass : {Pass::forward, Pass::backward}) {
+    if (stage.piece_or_whole(pass).empty() || stage.whole(pass).empty()) return stamps;
+    pieces += mean_of(stage.piece_or_whole(pass));
+    layers += mean_of(stage.whole(pass));
+  }
+  stamps.of_pass = (pieces - mean_of(turns)) / 2;
+  stamps.of_layer =
+      stage.layers() > 1
+          ? std::max(0.0, (layers - pieces) / 2 / static_cast<double>(stage.layers() - 1))
+          : stamps.of_pass;
+  return stamps;
+}
+
+/// A time without its stamps, which are never all of it.
+double without(double stamps, double time) {
   constexpr double kLeastShare = 0.1;
-  return std::max(time - static_cast<double>(launch.count()), kLeastShare * time);
+  return std::max(time - stamps, kLeastShare * time);
 }
 
 /// The times of a stage's layers in one kind of pass, taken back to what the pass takes as one
-/// piece without its launch, where that was measured; `first` is its first layer. Updates are those
-/// of layers with parameters: what between the stamps of others passes is none.
+/// piece, where that was measured, without stamps; `first` is its first layer. Updates are those of
+/// layers with parameters: what between the stamps of others passes is none.
 std::vector<MeasuredTime> times_of(const Network& network, const StageSamples& stage,
-                                   std::size_t first, Pass pass, Duration launch) {
+                                   std::size_t first, Pass pass) {
+  const StampTimes stamps = stamps_of(stage);
   std::vector<MeasuredTime> times;
   times.reserve(stage.layers());
   std::vector<double> means;
@@ -53,18 +63,19 @@ std::vector<MeasuredTime> times_of(const Network& network, const StageSamples& s
   for (std::size_t i = 0; i < stage.layers(); ++i) {
     times.push_back(measured_time(stage.of_layer(pass, i)));
     const bool counts = pass != Pass::update || network.layers[first + i].parameter_count() > 0;
-    means.push_back(counts ? static_cast<double>(times.back().mean.count()) : 0);
+    const auto mean = static_cast<double>(times.back().mean.count());
+    means.push_back(counts ? without(stamps.of_layer, mean) : 0);
   }
-  const bool is_one = stage.layers() == 1 && launch > Duration{};  // one layer is its own piece
-  if (stage.piece(pass).empty() && !is_one) return times;
-  const auto piece = static_cast<double>(
-      measured_time(is_one ? stage.whole(pass) : stage.piece(pass)).mean.count());
-  const std::vector<double> factors = closing_factors(means, without(launch, piece));
+  if (stage.piece_or_whole(Pass::turn).empty() && stage.piece(pass).empty()) return times;
+  const double piece = without(stamps.of_pass, mean_of(stage.piece_or_whole(pass)));
+  const std::vector<double> factors = closing_factors(means, piece);
   for (std::size_t i = 0; i < times.size(); ++i) {
-    const auto close = [&](Duration time) {
-      return Duration{std::llround(static_cast<double>(time.count()) * factors[i])};
-    };
     MeasuredTime& time = times[i];
+    const auto mean = static_cast<double>(time.mean.count());
+    const double factor = mean > 0 ? factors[i] * means[i] / mean : 1;
+    const auto close = [&](Duration one) {
+      return Duration{std::llround(static_cast<double>(one.count()) * factor)};
+    };
     time.mean = close(time.mean);
     for (std::optional<Duration>* one : {&time.median, &time.q1, &time.q3}) {
       if (*one) *one = close(**one);
@@ -74,7 +85,7 @@ std::vector<MeasuredTime> times_of(const Network& network, const StageSamples& s
 }
 
 Measurement measurement_of(const Network& network, std::int64_t batch,
-                           const std::vector<StageSamples>& stages, Duration launch) {
+                           const std::vector<StageSamples>& stages) {
   Measurement measurement;
   measurement.batch = batch;
   measurement.layers.reserve(network.layers.size());
@@ -82,7 +93,7 @@ Measurement measurement_of(const Network& network, std::int64_t batch,
     std::array<std::vector<MeasuredTime>, kAllPasses.size()> times;
     for (const Pass pass : kAllPasses)
       times[static_cast<std::size_t>(pass)] =
-          times_of(network, stage, measurement.layers.size(), pass, launch);
+          times_of(network, stage, measurement.layers.size(), pass);
     for (std::size_t i = 0; i < stage.layers(); ++i) {
       const NetworkLayer& layer = network.layers[measurement.layers.size()];
       const auto time = [&](Pass pass) { return times[static_cast<std::size_t>(pass)][i]; };
@@ -100,18 +111,17 @@ Measurement measurement_of(const Network& network, std::int64_t batch,
   return measurement;
 }
 
-/// Each stage's layers as one piece, without its launch.
-std::vector<Block> blocks_of(const std::vector<StageSamples>& stages, Duration launch) {
+/// Each stage's layers as one piece, without stamps.
+std::vector<Block> blocks_of(const std::vector<StageSamples>& stages) {
   std::vector<Block> blocks;
   blocks.reserve(stages.size());
   std::uint32_t next = 0;
   for (const StageSamples& stage : stages) {
     Block block;
     for (std::size_t i = 0; i < stage.layers(); ++i) block.layers.push_back({next++});
+    const double stamps = stamps_of(stage).of_pass;
     const auto time = [&](Pass pass) {
-      const Duration mean =
-          measured_time(stage.piece(pass).empty() ? stage.whole(pass) : stage.piece(pass)).mean;
-      return Duration{std::llround(without(launch, static_cast<double>(mean.count())))};
+      return Duration{std::llround(without(stamps, mean_of(stage.piece_or_whole(pass))))};
     };
     block.forward = time(Pass::forward);
     block.backward = time(Pass::backward);
@@ -120,34 +130,53 @@ std::vector<Block> blocks_of(const std::vector<StageSamples>& stages, Duration l
   return blocks;
 }
 
-/// How much longer F and B take as pieces than their layers add up to: the largest share, with its
-/// sign. Nothing where no pass was timed as a piece.
+/// Of the stage where they take the most; nothing where there are no turns.
+std::optional<Duration> most_stamps(const std::vector<BatchSamples>& batches) {
+  std::optional<Duration> most;
+  for (const BatchSamples& samples : batches) {
+    for (const StageSamples& stage : samples.stages) {
+      if (stage.piece_or_whole(Pass::turn).empty()) continue;
+      const Duration one{std::max<std::int64_t>(std::llround(stamps_of(stage).of_pass), 0)};
+      most = std::max(most.value_or(Duration{}), one);
+    }
+  }
+  return most;
+}
+
+/// How much longer F and B take as pieces than their layers add up to, both without stamps: the
+/// largest share, with its sign. Nothing where no pass was timed as a piece.
 std::optional<double> closure_of(const BatchSamples& samples) {
   std::optional<double> worst;
   for (const StageSamples& stage : samples.stages) {
     for (const Pass pass : {Pass::forward, Pass::backward}) {
       if (stage.piece(pass).empty()) continue;
-      const auto mean = [](const std::vector<double>& all) { return measured_time(all).mean; };
-      const auto off = closure(mean(stage.piece(pass)), {mean(stage.whole(pass))});
+      const StampTimes stamps = stamps_of(stage);
+      const auto time = [](double ns) { return Duration{std::llround(ns)}; };
+      const double layers = without(stamps.of_layer * static_cast<double>(stage.layers()),
+                                    mean_of(stage.whole(pass)));
+      const auto off =
+          closure(time(without(stamps.of_pass, mean_of(stage.piece(pass)))), {time(layers)});
       if (off && std::abs(*off) >= std::abs(worst.value_or(0))) worst = off;
     }
   }
   return worst;
 }
 
-/// The time of F and B of each kind of layer, in ns, without the launches of layers.
+/// The time of F and B of each kind of layer, in ns.
 std::map<std::string, double> time_of_kinds(const Network& network,
                                             const std::vector<StageSamples>& by_device,
-                                            std::uint32_t copies, Duration launch) {
+                                            std::uint32_t copies) {
   std::map<std::string, double> times;
   std::size_t layer = 0;
   for (const StageSamples& stage : pooled(by_device, copies)) {
-    for (std::size_t i = 0; i < stage.layers(); ++i, ++layer) {
-      double& time = times[std::string(kind_name(network.layers[layer].settings))];
-      for (const Pass pass : {Pass::forward, Pass::backward})
-        time += without(launch,
-                        static_cast<double>(measured_time(stage.of_layer(pass, i)).mean.count()));
+    for (const Pass pass : {Pass::forward, Pass::backward}) {
+      const auto of_layers = times_of(network, stage, layer, pass);
+      for (std::size_t i = 0; i < stage.layers(); ++i) {
+        times[std::string(kind_name(network.layers[layer + i].settings))] +=
+            static_cast<double>(of_layers[i].mean.count());
+      }
     }
+    layer += stage.layers();
   }
   return times;
 }
@@ -156,11 +185,10 @@ std::map<std::string, double> time_of_kinds(const Network& network,
 /// on the line between them. Nothing where a device has no clean passes with some number.
 std::optional<std::map<std::string, std::vector<double>>> slowdown_of(const Network& network,
                                                                       const BatchSamples& samples,
-                                                                      std::uint32_t copies,
-                                                                      Duration launch) {
+                                                                      std::uint32_t copies) {
   std::map<std::string, std::vector<double>> factors;
   const auto most = static_cast<std::uint32_t>(samples.stages.size() - 1);
-  const auto loaded = time_of_kinds(network, samples.stages, copies, launch);
+  const auto loaded = time_of_kinds(network, samples.stages, copies);
   for (const auto& [kind, time] : loaded) factors[kind].assign(most + 1, 1.0);
   std::uint32_t before = 0;
   const auto add = [&](std::uint32_t neighbours, const std::map<std::string, double>& times) {
@@ -175,7 +203,7 @@ std::optional<std::map<std::string, std::vector<double>>> slowdown_of(const Netw
   };
   for (const auto& [neighbours, stages] : samples.beside) {
     if (any_missing(stages)) return std::nullopt;
-    add(neighbours, time_of_kinds(network, stages, copies, launch));
+    add(neighbours, time_of_kinds(network, stages, copies));
   }
   add(most, loaded);
   return factors;
@@ -185,7 +213,7 @@ std::optional<std::map<std::string, std::vector<double>>> slowdown_of(const Netw
 void add_slowdown(const Network& network, const BatchSamples& samples, std::uint32_t copies,
                   Calibration& calibration) {
   if (samples.beside.empty()) return;
-  auto factors = slowdown_of(network, samples, copies, calibration.launch);
+  auto factors = slowdown_of(network, samples, copies);
   if (!factors) {
     calibration.left_out.emplace_back(
         "the slow-down by neighbours is left out: a device had no clean passes with fewer of them");
@@ -209,10 +237,9 @@ void add_updates_at_once(const BatchSamples& samples, Calibration& calibration) 
   for (const StageSamples& stage : samples.stages) {
     if (stage.whole(Pass::update_at_once).empty()) return;
     const auto time = [&](Pass pass) {
-      const std::vector<double>& all =
-          stage.piece(pass).empty() ? stage.whole(pass) : stage.piece(pass);
+      const std::vector<double>& all = stage.piece_or_whole(pass);
       noise = std::max(noise, relative_half_width(all).value_or(1));
-      return without(calibration.launch, static_cast<double>(measured_time(all).mean.count()));
+      return without(stamps_of(stage).of_pass, mean_of(all));
     };
     among_others += time(Pass::update);
     at_once += time(Pass::update_at_once);
@@ -240,9 +267,8 @@ void add_in_flight(const Network& network, const BatchSamples& samples, std::uin
   for (const StageSamples& stage : samples.alone_in_flight)
     calibration.noise_one_in_flight = std::max(calibration.noise_one_in_flight, stage.noise());
   const std::size_t all = samples.stages.size() + 1;
-  const auto times = time_of_kinds(network, samples.stages, copies, calibration.launch);
-  for (const auto& [kind, alone] :
-       time_of_kinds(network, samples.alone_in_flight, copies, calibration.launch)) {
+  const auto times = time_of_kinds(network, samples.stages, copies);
+  for (const auto& [kind, alone] : time_of_kinds(network, samples.alone_in_flight, copies)) {
     const double factor = times.at(kind) > 0 ? alone / times.at(kind) : 1;
     std::vector<double>& list = calibration.in_flight[kind];
     for (std::size_t k = 0; k < all; ++k) {
@@ -279,7 +305,7 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
   Model& model = calibration.model;
   model.name = network.name;
   model.graph = graph_of(network);
-  calibration.launch = launch_of(measured.batches);
+  calibration.stamps = most_stamps(measured.batches);
   std::int64_t dropped = 0;
   std::string missing;
   for (const BatchSamples& samples : measured.batches) {
@@ -290,9 +316,8 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
       continue;
     }
     const std::vector<StageSamples> stages = pooled(samples.stages, options.copies);
-    model.profile.measurements.push_back(
-        measurement_of(network, samples.batch, stages, calibration.launch));
-    model.profile.blocks = blocks_of(stages, calibration.launch);
+    model.profile.measurements.push_back(measurement_of(network, samples.batch, stages));
+    model.profile.blocks = blocks_of(stages);
     if (const auto off = closure_of(samples);
         off && std::abs(*off) >= std::abs(calibration.closure.value_or(0)))
       calibration.closure = off;
@@ -328,6 +353,7 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
   provenance["drift"] = fmt::format("{:.4f}", calibration.drift);
   provenance["noise"] = fmt::format("{:.4f}", calibration.noise);
   if (calibration.closure) provenance["closure"] = fmt::format("{:+.4f}", *calibration.closure);
+  if (calibration.stamps) provenance["stamps"] = to_text(*calibration.stamps);
   if (measured.least_clock < kSteadyClock) {
     calibration.left_out.push_back(fmt::format(
         "the devices' clock fell by {:.1f} % while it was measured: they are too hot or "

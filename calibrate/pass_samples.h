@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -16,28 +17,31 @@
 namespace plumbline {
 
 /// The kinds of passes through a stage. An update stands among the passes of others, or all devices
-/// update at once, as behind a flush.
+/// update at once, as behind a flush. A turn is F and B as they follow each other in a run, with
+/// nothing between them: on devices where to take the time of a pass takes time.
 enum class Pass : std::uint8_t {
   forward,
   backward,
   backward_input,
   backward_weight,
   update,
-  update_at_once
+  update_at_once,
+  turn
 };
 /// Those without which there is no calibration.
 inline constexpr std::array<Pass, 5> kAllPasses = {
     Pass::forward, Pass::backward, Pass::backward_input, Pass::backward_weight, Pass::update};
-inline constexpr std::array<Pass, 6> kPassKinds = {Pass::forward,        Pass::backward,
-                                                   Pass::backward_input, Pass::backward_weight,
-                                                   Pass::update,         Pass::update_at_once};
+inline constexpr std::array<Pass, 7> kPassKinds = {
+    Pass::forward,        Pass::backward, Pass::backward_input, Pass::backward_weight, Pass::update,
+    Pass::update_at_once, Pass::turn};
 
 constexpr bool is_update(Pass pass) { return pass == Pass::update || pass == Pass::update_at_once; }
 
-/// F, B, I, W, U, A.
-constexpr char letter(Pass pass) { return "FBIWUA"[static_cast<std::size_t>(pass)]; }
+/// F, B, I, W, U, A, T.
+constexpr char letter(Pass pass) { return "FBIWUAT"[static_cast<std::size_t>(pass)]; }
 
-/// One pass. Its layers' times add up to it; or it was timed as one piece, which makes one time.
+/// One pass. Its layers' times add up to it; or it was timed as one piece, which makes one time, as
+/// a turn always is: the mean of a row of them, without what launches take.
 struct PassTimes {
   Pass pass = Pass::forward;
   std::vector<std::int64_t> layers;  ///< ns, in the order of the layers; empty = it was dropped.
@@ -60,7 +64,9 @@ class StageSamples {
 
   std::size_t layers() const { return layers_; }
   /// Whether one more pass of this kind is counted.
-  bool takes(Pass pass) const { return of(pass).whole.size() < limits_.most_samples; }
+  bool takes(Pass pass) const {
+    return std::max(of(pass).whole.size(), of(pass).piece.size()) < limits_.most_samples;
+  }
   /// Whether more passes are not worth their time: both rules have stopped.
   bool is_done() const { return rules_[0].stopped() && rules_[1].stopped(); }
 
@@ -71,6 +77,10 @@ class StageSamples {
   const std::vector<double>& whole(Pass pass) const { return of(pass).whole; }
   /// ns of clean passes that were timed as one piece; empty where the layers' sum is that, too.
   const std::vector<double>& piece(Pass pass) const { return of(pass).piece; }
+  /// Those, or else the whole.
+  const std::vector<double>& piece_or_whole(Pass pass) const {
+    return piece(pass).empty() ? whole(pass) : piece(pass);
+  }
 
   std::int64_t passes() const { return passes_; }  ///< Dropped ones included.
   std::int64_t dropped() const { return dropped_; }

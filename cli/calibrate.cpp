@@ -183,6 +183,13 @@ std::string link_lines(const Profile& profile) {
   return lines;
 }
 
+/// A line on what it takes to time a pass; "" where that is not known.
+std::string stamps_line(const Calibration& calibration) {
+  if (!calibration.stamps) return "";
+  return fmt::format("  stamps    {} at most: what timing adds to a pass, taken off again\n",
+                     to_text(*calibration.stamps));
+}
+
 /// What updates take longer for, where that was measured.
 std::string update_text(const Overheads& overheads) {
   std::string text;
@@ -202,14 +209,14 @@ int report(const std::string& output, const Calibration& calibration, std::strin
                   "  noise     {} at most: half the 95 % interval of a stage's pass\n"
                   "  drift     {} at most, from the first half to the second\n"
                   "  overheads {} an op, {} a hand-over{}\n"
-                  "{}{}{}{}",
+                  "{}{}{}{}{}",
                   output, calibration.model.graph.size(), profile.measurements.size(),
                   profile.measurements.size() == 1 ? "" : "s", calibration.passes,
                   percent(calibration.dropped), why, percent(calibration.noise),
                   percent(calibration.drift), to_text(profile.overheads->per_op),
                   to_text(profile.overheads->hand_over), update_text(*profile.overheads),
-                  link_lines(profile), neighbours_line(calibration), updates_line(calibration),
-                  in_flight_line(calibration)),
+                  stamps_line(calibration), link_lines(profile), neighbours_line(calibration),
+                  updates_line(calibration), in_flight_line(calibration)),
       "");
 }
 
@@ -226,10 +233,9 @@ Result<Measured> measure(CalibrationDevices& devices, const Network& network,
 
 /// measure_between, with a device that fails under way as an error.
 std::optional<Diagnostic> measure_rest(CalibrationDevices& devices, const Network& network,
-                                       const CalibrationOptions& options, Duration launch,
-                                       Profile& profile) {
+                                       const CalibrationOptions& options, Profile& profile) {
   try {
-    measure_between(devices, network, options, launch, profile);
+    measure_between(devices, network, options, profile);
     return std::nullopt;
   } catch (const std::runtime_error& error) {
     return failed_device(error);
@@ -297,7 +303,7 @@ int calibrate(Arguments arguments) {
     return fail(calibration.problems());
   }
   Profile& profile = calibration->model.profile;
-  if (const auto failed = measure_rest(**devices, *network, options, calibration->launch, profile))
+  if (const auto failed = measure_rest(**devices, *network, options, profile))
     return fail({*failed});  // the kept passes stay
   if (InterruptGuard::interrupted()) return tell_interrupted(file, passes);
   // Write; the kept passes go when the profile is there.

@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -17,6 +19,7 @@
 #include "calibrate/cuda/devices.h"
 #include "calibrate/cuda/events.h"
 #include "calibrate/cuda/gate.h"
+#include "calibrate/cuda/launch_times.h"
 #include "calibrate/cuda/layer.h"
 #include "calibrate/cuda/provenance.h"
 #include "calibrate/cuda/walker.h"
@@ -37,16 +40,16 @@ class CudaWalkers : public Walkers {
  public:
   CudaWalkers(CudaDevices& devices, DeviceLibraries& libraries, CudaLaunching& launching,
               const Network& network, const StageLayers& stages, const CalibrationOptions& options,
-              std::int64_t batch, RealTime warm_up, std::vector<double>& gaps)
-      : devices_(devices), warm_up_(warm_up), gaps_(gaps) {
+              std::int64_t batch, RealTime warm_up, double per_op)
+      : devices_(devices), warm_up_(warm_up) {
     for (std::uint32_t device = 0; device < stages.size(); ++device) {
       use(device);
       const CudaWalk walk{
           stages[device].first, stages[device].second, batch, options.devices, device,
           options.optimizer,    options.seed};
       const CudaDevice& on = devices.all()[device];
-      walkers_.push_back(std::make_unique<CudaWalker>(libraries.queue(device, on.compute),
-                                                      on.context, network, walk, launching));
+      walkers_.push_back(std::make_unique<CudaWalker>(
+          libraries.queue(device, on.compute), on.context, network, walk, launching, per_op));
     }
   }
 
@@ -71,41 +74,44 @@ class CudaWalkers : public Walkers {
     std::vector<std::size_t> turns;
     for (const std::uint32_t device : walking_) turns.push_back(turns_of(*walkers_[device]));
     const std::size_t all = std::accumulate(turns.begin(), turns.end(), std::size_t{0});
+    const bool bare = ++bursts_ % 2 == 0 &&
+                      std::all_of(walking_.begin(), walking_.end(), [&](std::uint32_t device) {
+                        return walkers_[device]->can_be_bare();
+                      });
+    double& enqueuing = enqueuing_[bare ? 1 : 0];
     use(walking_.front());
     CudaGate& gate = gates_[walking_.front()];
     const CudaQueue& first = walkers_[walking_.front()]->queue();
     gate.close(first,
-               enqueuing_ == 0 ? 0 : CudaGate::time_for(std::llround(enqueuing_ * double(all))));
+               enqueuing == 0 ? 0 : CudaGate::time_for(std::llround(enqueuing * double(all))));
     for (const std::uint32_t device : walking_) {
       use(device);
       PLUMBLINE_CUDA(devices_.driver(), cuStreamWaitEvent, walkers_[device]->queue().stream,
                      gate.opens(), 0);
     }
-    const bool updates = ++bursts_ % 3 == 0;
+    const bool updates = !bare && ++told_bursts_ % 3 == 0;
     for (std::size_t turn = 0; turn < *std::max_element(turns.begin(), turns.end()); ++turn) {
       for (std::size_t i = 0; i < walking_.size(); ++i) {
         if (turn >= turns[i]) continue;
         use(walking_[i]);
-        walkers_[walking_[i]]->enqueue_turn(updates);
+        if (bare) {
+          walkers_[walking_[i]]->enqueue_bare_turn(turn == 0, turn + 1 == turns[i]);
+        } else {
+          walkers_[walking_[i]]->enqueue_turn(updates);
+        }
       }
     }
-    if (!updates && update_at_once()) enqueue_updates_at_once();
+    if (!bare && !updates && update_at_once()) enqueue_updates_at_once();
     // The shortest, as a closed gate may hold the host back, too, where the driver's queues are
     // full.
     const double took = static_cast<double>(now() - begin) / static_cast<double>(all);
-    enqueuing_ = enqueuing_ == 0 ? took : std::min(enqueuing_, took);
+    enqueuing = enqueuing == 0 ? took : std::min(enqueuing, took);
     for (const std::uint32_t device : walking_) {
       use(device);
       walkers_[device]->finish();
     }
   }
-  void stop() override {
-    gaps_.clear();
-    for (const std::uint32_t device : walking_) {
-      const std::vector<double>& own = walkers_[device]->gaps();
-      gaps_.insert(gaps_.end(), own.begin(), own.end());
-    }
-  }
+  void stop() override {}
   bool all_done() const override {
     return std::all_of(walking_.begin(), walking_.end(),
                        [&](std::uint32_t device) { return walkers_[device]->is_done(); });
@@ -116,6 +122,7 @@ class CudaWalkers : public Walkers {
     for (const std::uint32_t device : walking_) {
       const CudaWalker& walker = *walkers_[device];
       least = std::min(least, walker.turns());
+      if (!walker.has_been_bare()) return 0;
       if (!walker.has_updated(false) || (update_at_once() && !walker.has_updated(true))) return 0;
     }
     return least;
@@ -181,11 +188,12 @@ class CudaWalkers : public Walkers {
 
   CudaDevices& devices_;
   RealTime warm_up_;
-  std::vector<double>& gaps_;
   std::map<std::uint32_t, CudaGate> gates_;  ///< By device, as the next.
   std::map<std::uint32_t, CudaEvents> ended_;
   std::size_t bursts_ = 0;
-  double enqueuing_ = 0;  ///< Of a turn, in ns of the host; 0 = not known yet.
+  std::size_t told_bursts_ = 0;
+  /// Of a turn, in ns of the host; 0 = not known yet; [1] of bare ones.
+  std::array<double, 2> enqueuing_{};
   std::vector<std::unique_ptr<CudaWalker>> walkers_;
   std::vector<std::uint32_t> walking_;
 };
@@ -241,35 +249,35 @@ class CudaCalibration : public CalibrationDevices {
                                    const CalibrationOptions& options, std::int64_t batch) override {
     return std::make_unique<CudaWalkers>(
         *devices_, *libraries_, launching_, network, stages, options, batch,
-        static_cast<RealTime>(options_.warm_up_seconds * 1e9), gaps_);
+        static_cast<RealTime>(options_.warm_up_seconds * 1e9), launches().beside);
   }
-  /// `per_op` is the median gap between two passes that were enqueued ahead.
   Overheads overheads(const Network&, const CalibrationOptions&) override {
     Overheads overheads;
-    if (!gaps_.empty()) {
-      const auto middle = gaps_.begin() + static_cast<std::ptrdiff_t>(gaps_.size() / 2);
-      std::nth_element(gaps_.begin(), middle, gaps_.end());
-      overheads.per_op = round_up(std::max(0.0, *middle));
-    }
-    overheads.hand_over = measure_cuda_hand_over(*devices_);
+    overheads.per_op = Duration{std::llround(launches().beside)};
+    overheads.hand_over = Duration{std::llround(launches().crossing)};
     return overheads;
   }
   std::map<std::string, std::string> algorithms() const override { return libraries_->choices(); }
   void take_algorithms(const std::map<std::string, std::string>& algorithms) override {
     libraries_->take(algorithms);
   }
-  bool learns_overheads() const override { return true; }
-  std::vector<MeasuredLink> links(const std::vector<Bytes>& sizes, Duration hand_over) override {
-    return measure_cuda_links(*devices_, libraries_->nccl(), sizes, hand_over);
+  std::vector<MeasuredLink> links(const std::vector<Bytes>& sizes, Duration) override {
+    return measure_cuda_links(*devices_, launching_, launches(), libraries_->nccl(), sizes);
   }
 
  private:
+  /// Measured once.
+  const CudaLaunchTimes& launches() {
+    if (!launches_) launches_ = measure_launch_times(*devices_, launching_);
+    return *launches_;
+  }
+
   std::unique_ptr<CudaDriver> driver_;  // before all that calls it
   std::unique_ptr<CudaDevices> devices_;
   CudaCalibrationOptions options_;
   std::unique_ptr<DeviceLibraries> libraries_;
   CudaLaunching launching_;
-  std::vector<double> gaps_;
+  std::optional<CudaLaunchTimes> launches_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Rings of events, and copies back and forth, each behind a kernel that lets the host run ahead.
+// Copies back and forth between ops of a known time.
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/crossings.h"
 
@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -15,93 +14,19 @@
 #include <string_view>
 #include <utility>
 
-#include "calibrate/clock.h"
 #include "calibrate/cuda/copy.h"
 #include "calibrate/cuda/events.h"
-#include "calibrate/cuda/launch.h"
 #include "calibrate/cuda/scratch.h"
+#include "calibrate/cuda/stopwatch.h"
 #include "calibrate/sampling.h"
 
 namespace plumbline {
 namespace {
 
-constexpr std::uint32_t kHandOvers = 200;
 constexpr std::uint32_t kMostCopies = 32;  // an even number: they end where they began
 constexpr std::size_t kMostCopied = std::size_t{1} << 29;
-constexpr int kTimings = 5;
-/// The device waits for the host no longer than this.
-constexpr std::int64_t kLongestWait = 100'000'000;
-
-void use(CudaDevices& devices, std::size_t device) {
-  PLUMBLINE_CUDA(devices.driver(), cuCtxSetCurrent, devices.all()[device].context);
-}
-
-/// A stream and the device that it belongs to.
-struct On {
-  std::size_t device;
-  CUstream stream;
-};
-
-/// The second stream waits for what the first has so far.
-void signal(CudaDevices& devices, On first, CUevent event, On second) {
-  use(devices, first.device);
-  PLUMBLINE_CUDA(devices.driver(), cuEventRecord, event, first.stream);
-  use(devices, second.device);
-  PLUMBLINE_CUDA(devices.driver(), cuStreamWaitEvent, second.stream, event, 0);
-}
-
-/// Times what is enqueued, by the clock of one device.
-class Stopwatch {
- public:
-  Stopwatch(CudaDevices& devices, std::size_t device) : devices_(devices), device_(device) {
-    use(devices_, device_);
-    events_ = CudaEvents(devices_.driver(), 2, CU_EVENT_DEFAULT);
-    waited_ = CudaScratch(devices_.driver(), 2 * sizeof(std::uint64_t));
-  }
-
-  /// The median time of the work, in ns. It begins behind the device's compute stream, and its end
-  /// is waited for there.
-  double time(const std::function<void()>& enqueue) {
-    std::int64_t wait = time_once(enqueue, 0).first;  // the first one warms up
-    std::vector<double> times;
-    times.reserve(kTimings);
-    for (int round = 0; round < kTimings; ++round) {
-      const auto [enqueuing, took] = time_once(enqueue, wait);
-      wait = std::min(wait, enqueuing);
-      times.push_back(took);
-    }
-    std::sort(times.begin(), times.end());
-    return times[kTimings / 2];
-  }
-
- private:
-  /// How long the host enqueued, with a reserve, and what the work took; behind a kernel of `wait`.
-  std::pair<std::int64_t, double> time_once(const std::function<void()>& enqueue,
-                                            std::int64_t wait) {
-    const CudaDriver& driver = devices_.driver();
-    const CudaDevice& device = devices_.all()[device_];
-    use(devices_, device_);
-    if (wait > 0) {
-      cuda::launch(bare_queue(driver, device, device.compute), "plumbline_spin", {}, 1, 0,
-                   static_cast<unsigned long long>(wait), waited_.data());
-    }
-    const RealTime before = now();
-    PLUMBLINE_CUDA(driver, cuEventRecord, events_[0], device.compute);
-    enqueue();
-    use(devices_, device_);
-    PLUMBLINE_CUDA(driver, cuEventRecord, events_[1], device.compute);
-    const std::int64_t enqueuing = std::min((now() - before) * 5 / 4 + 50'000, kLongestWait);
-    PLUMBLINE_CUDA(driver, cuStreamSynchronize, device.compute);
-    float milliseconds = 0;
-    PLUMBLINE_CUDA(driver, cuEventElapsedTime, &milliseconds, events_[0], events_[1]);
-    return {enqueuing, double{milliseconds} * 1e6};
-  }
-
-  CudaDevices& devices_;
-  std::size_t device_;
-  CudaEvents events_;
-  CudaScratch waited_;
-};
+/// Of an op between two copies, in ns: longer than it takes to launch one.
+constexpr long long kOp = 20'000;
 
 /// Pinned memory of the host.
 class HostBuffer {
@@ -135,13 +60,14 @@ class Pair {
       : devices_(devices), streams_(streams), ends_{End{first}, End{first + 1}} {
     try {
       for (End& end : ends_) {
-        use(devices_, end.device);
-        end.stream = devices_.all()[end.device].compute;
+        const CudaDevice& device = devices_.all()[end.device];
+        end.compute = end.moving = {&device, device.compute};
         if (streams_ == Streams::own) {
           end.own = CudaUrgentStream(devices_, end.device);
-          end.stream = end.own.get();
+          end.moving = {&devices_.mover(end.device), end.own.get()};
         }
-        end.events = CudaEvents(devices_.driver(), 2, CU_EVENT_DISABLE_TIMING);
+        end.made = event_of(end.compute);
+        end.sent = event_of(end.moving);
       }
       while (!sizes.empty() && !take(sizes.back())) sizes.pop_back();
       prepare(way, nccl, sizes);
@@ -154,31 +80,29 @@ class Pair {
   Pair(const Pair&) = delete;
   Pair& operator=(const Pair&) = delete;
 
-  /// There and back, so often.
-  void enqueue(std::size_t bytes, std::uint32_t copies) {
+  /// There and back, so often, each from an op that makes what is sent.
+  void enqueue(CudaSpinOps& ops, std::size_t bytes, std::uint32_t copies) {
     for (std::uint32_t i = 0; i < copies; ++i) {
       const End& from = ends_[i % 2];
       const End& to = ends_[(i + 1) % 2];
-      const On made_on{from.device, devices_.all()[from.device].compute};
-      const On received{to.device, devices_.all()[to.device].compute};
-      const On sending{from.device, from.stream};
-      const On receiving{to.device, to.stream};
-      signal_between(made_on, from.events[made], sending);
+      ops.enqueue(from.device);
+      signal_between(from.compute, from.made, from.moving);
       if (!ways_.empty()) {
-        signal_between(made_on, from.events[made], receiving);
-        ways_[i % 2].transfer(0, {from.memory.data(), from.stream}, 1,
-                              {to.memory.data(), to.stream}, bytes);
-        signal_between(sending, from.events[sent], received);
-        signal_between(receiving, to.events[sent], received);
+        signal_between(from.compute, from.made, to.moving);
+        ways_[i % 2].transfer(0, {from.memory.data(), from.moving.stream}, 1,
+                              {to.memory.data(), to.moving.stream}, bytes);
+        signal_between(from.moving, from.sent, to.compute);
+        signal_between(to.moving, to.sent, to.compute);
       } else if (host_) {
         copy_by_host(from, to, bytes);
-        signal_between(receiving, to.events[sent], received);
+        signal_between(to.moving, to.sent, to.compute);
       } else {
-        if (streams_ == Streams::compute) signal(devices_, received, to.events[made], sending);
-        use(devices_, from.device);
+        if (streams_ == Streams::compute)
+          signal(devices_.driver(), to.compute, to.made[0], from.moving);
+        use(from.moving);
         copy_between(devices_.driver(), {devices_.all()[from.device], from.memory.data()},
-                     {devices_.all()[to.device], to.memory.data()}, bytes, from.stream);
-        signal_between(sending, from.events[sent], received);
+                     {devices_.all()[to.device], to.memory.data()}, bytes, from.moving.stream);
+        signal_between(from.moving, from.sent, to.compute);
       }
     }
   }
@@ -188,21 +112,30 @@ class Pair {
     explicit End(std::size_t on) : device(on) {}
 
     std::size_t device;
-    CudaUrgentStream own;       ///< Where it sends beside its ops.
-    CUstream stream = nullptr;  ///< That it sends and receives on.
-    CudaEvents events;
+    CudaUrgentStream own;  ///< Where it sends beside its ops.
+    CudaPoint compute;
+    CudaPoint moving;  ///< That it sends and receives on.
+    CudaEvents made;
+    CudaEvents sent;
     CudaScratch memory;
   };
-  enum Event : std::uint8_t { made, sent };
+
+  void use(CudaPoint point) {
+    PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, point.on->context);
+  }
+  CudaEvents event_of(CudaPoint point) {
+    use(point);
+    return {devices_.driver(), 1, CU_EVENT_DISABLE_TIMING};
+  }
 
   /// What stands on the same stream needs none.
-  void signal_between(On first, CUevent event, On second) {
-    if (first.stream != second.stream) signal(devices_, first, event, second);
+  void signal_between(CudaPoint first, const CudaEvents& event, CudaPoint second) {
+    if (first.stream != second.stream) signal(devices_.driver(), first, event[0], second);
   }
 
   void prepare(Way way, const Nccl* nccl, const std::vector<Bytes>& sizes) {
     if (sizes.empty()) return;
-    use(devices_, ends_[0].device);
+    use(ends_[0].compute);
     if (way == Way::host)
       host_.emplace(devices_.driver(), static_cast<std::size_t>(sizes.back().count));
     if (way != Way::nccl) return;
@@ -215,17 +148,18 @@ class Pair {
   /// In two halves, through its memory.
   void copy_by_host(const End& from, const End& to, std::size_t bytes) {
     const CudaDriver& driver = devices_.driver();
-    use(devices_, from.device);
+    use(from.moving);
     PLUMBLINE_CUDA(driver, cuMemcpyDtoHAsync, host_->data(), from.memory.data(), bytes,
-                   from.stream);
-    signal(devices_, {from.device, from.stream}, from.events[sent], {to.device, to.stream});
-    PLUMBLINE_CUDA(driver, cuMemcpyHtoDAsync, to.memory.data(), host_->data(), bytes, to.stream);
+                   from.moving.stream);
+    signal(driver, from.moving, from.sent[0], to.moving);
+    PLUMBLINE_CUDA(driver, cuMemcpyHtoDAsync, to.memory.data(), host_->data(), bytes,
+                   to.moving.stream);
   }
 
   bool take(Bytes size) {
     try {
       for (End& end : ends_) {
-        use(devices_, end.device);
+        use(end.compute);
         end.memory = {};  // before the next one is there
         end.memory = CudaScratch(devices_.driver(), static_cast<std::size_t>(size.count));
       }
@@ -242,7 +176,8 @@ class Pair {
     host_.reset();
     for (End& end : ends_) {
       devices_.driver().cuCtxSetCurrent(devices_.all()[end.device].context);
-      end.events = {};
+      end.made = {};
+      end.sent = {};
       end.memory = {};
     }
   }
@@ -260,21 +195,22 @@ std::uint32_t copies_of(std::size_t bytes) {
   return static_cast<std::uint32_t>(2 * pairs);
 }
 
-/// Times of all sizes, without the hand-over that a prediction adds to each transfer.
+/// Times of all sizes, without the ops between them and the hand-over that a prediction adds to
+/// each transfer: `beside`, in ns.
 std::optional<MeasuredLink> timed_link(CudaDevices& devices, std::size_t first, std::string kind,
                                        Way way, Streams streams, const Nccl* nccl,
-                                       std::vector<Bytes> sizes, Duration hand_over) {
+                                       std::vector<Bytes> sizes, CudaSpinOps& ops, double beside) {
   Pair pair(devices, first, way, streams, nccl, sizes);
   if (sizes.size() < 2) return std::nullopt;
-  Stopwatch stopwatch(devices, first);
+  CudaStopwatch stopwatch(devices, first);
   TransferTable table;
   table.reserve(sizes.size());
   for (const Bytes size : sizes) {
     const auto bytes = static_cast<std::size_t>(size.count);
     const std::uint32_t copies = copies_of(bytes);
-    const double all = stopwatch.time([&] { pair.enqueue(bytes, copies); });
-    const Duration one{std::llround(all / copies)};
-    table.emplace_back(size, std::max(one - hand_over, Duration{1}));
+    const double all = stopwatch.time([&] { pair.enqueue(ops, bytes, copies); });
+    const Duration one{std::llround(all / copies - beside)};
+    table.emplace_back(size, std::max(one, Duration{1}));
   }
   return measured_link(std::move(kind), std::move(table));
 }
@@ -290,35 +226,16 @@ void slowest_first(std::span<MeasuredLink> links) {
 
 }  // namespace
 
-Duration measure_cuda_hand_over(CudaDevices& devices) {
-  const auto& all = devices.all();
-  if (all.size() < 2) return {};
-  std::vector<CudaEvents> signals;
-  signals.reserve(all.size());
-  for (std::size_t device = 0; device < all.size(); ++device) {
-    use(devices, device);
-    signals.emplace_back(devices.driver(), 1, CU_EVENT_DISABLE_TIMING);
-  }
-  // Whole rounds: the ring ends where it began.
-  const std::size_t count = (kHandOvers + all.size() - 1) / all.size() * all.size();
-  Stopwatch stopwatch(devices, 0);
-  const double time = stopwatch.time([&] {
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t from = i % all.size();
-      const std::size_t to = (i + 1) % all.size();
-      signal(devices, {from, all[from].compute}, signals[from][0], {to, all[to].compute});
-    }
-  });
-  return round_up(time / static_cast<double>(count));
-}
-
-std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, const Nccl* nccl,
-                                             const std::vector<Bytes>& sizes, Duration hand_over) {
+std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, CudaLaunching& launching,
+                                             const CudaLaunchTimes& launches, const Nccl* nccl,
+                                             const std::vector<Bytes>& sizes) {
   std::vector<MeasuredLink> links;
   if (devices.all().size() < 2) return links;
+  CudaSpinOps ops(devices, launching, kOp);
+  const double beside = ops.nanoseconds() + launches.alone + launches.crossing;
   const std::size_t pairs = devices.split() ? 1 : devices.all().size() - 1;
   const auto add = [&](std::size_t first, std::string kind, Way way, Streams streams) {
-    auto link = timed_link(devices, first, std::move(kind), way, streams, nccl, sizes, hand_over);
+    auto link = timed_link(devices, first, std::move(kind), way, streams, nccl, sizes, ops, beside);
     if (link) links.push_back(*std::move(link));
   };
   const std::string_view between = nccl == nullptr ? "peer" : "nccl";

@@ -5,17 +5,15 @@
 #include <vector>
 
 #include "calibrate/cuda/devices.h"
+#include "calibrate/cuda/launch_times.h"
 #include "calibrate/cuda/nccl.h"
 #include "models/profile.h"
 
 namespace plumbline {
 
-/// What an event takes from one device to the next, over many in a ring of all; 0 for one device.
-/// Nothing else is at work, as in the next. Errors: CudaError.
-Duration measure_cuda_hand_over(CudaDevices& devices);
-
-/// What tensors of these sizes take between two devices beyond a hand-over: sent back and forth as
-/// in a run, on a stream of the sender's own behind what made them, and waited for by the receiver.
+/// What tensors of these sizes take between two devices beyond a hand-over, nothing else at work:
+/// sent back and forth as in a run, on a stream of the sender's own behind an op that made them,
+/// and waited for by the receiver's. `launches` is what these ops and a hand-over take.
 /// One link "copy" where all devices are parts of one GPU; else one for each two neighbours, "peer
 /// 0-1", the slowest first. With NCCL, which the devices then are GPUs for, they are sent and
 /// received, on a stream of each end: "nccl 0-1". Then the same as blocking_link(): on the streams
@@ -23,7 +21,8 @@ Duration measure_cuda_hand_over(CudaDevices& devices);
 /// through pinned memory of the host, which no run does; left out where there is not so much of
 /// that. Sizes for which there is no memory are left out; with fewer than two sizes or devices
 /// there are no links. Requires: ascending sizes. Errors: CudaError; NcclError.
-std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, const Nccl* nccl,
-                                             const std::vector<Bytes>& sizes, Duration hand_over);
+std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, CudaLaunching& launching,
+                                             const CudaLaunchTimes& launches, const Nccl* nccl,
+                                             const std::vector<Bytes>& sizes);
 
 }  // namespace plumbline

@@ -60,9 +60,15 @@ class OpenDevices final : public CudaDevices {
       }
     }
     urgent_[device].reserve(urgent_[device].size() + 1);
-    const ContextScope scope(driver_, devices_[device].context);
-    urgent_[device].push_back({new_stream(split() ? greens_[device] : nullptr, kMostUrgent), true});
+    const ContextScope scope(driver_, mover(device).context);
+    CUgreenCtx const green = moving_green_ != nullptr ? moving_green_
+                             : split()                ? greens_[device]
+                                                      : nullptr;
+    urgent_[device].push_back({new_stream(green, kMostUrgent), true});
     return urgent_[device].back().stream;
+  }
+  const CudaDevice& mover(std::size_t device) const override {
+    return moving_green_ != nullptr ? moving_ : devices_[device];
   }
   void give_back(std::size_t device, CUstream stream) noexcept override {
     for (Urgent& one : urgent_[device])
@@ -87,12 +93,18 @@ class OpenDevices final : public CudaDevices {
   CUstream new_stream(CUgreenCtx green, int priority) const;
   /// Requires: the device stands in devices_ with its context.
   void open_work(CudaDevice& device, CUgreenCtx green) const;
+  /// A green context of these SMs; `device` gets its own one. Errors: CudaError, as the next.
+  CUgreenCtx open_green(CUdevResource& sms, CUdevice gpu, CudaDevice& device) const;
+  /// What the split leaves over moves tensors, where the driver makes a context of it.
+  void open_mover(CUdevResource& sms, CUdevice gpu, CUcontext primary);
   void reach_each_other() const;
   void close() noexcept;
 
   const CudaDriver& driver_;
   std::vector<CUdevice> retained_;
   std::vector<CUgreenCtx> greens_;  ///< Parallel to devices_, or empty.
+  CUgreenCtx moving_green_ = nullptr;
+  CudaDevice moving_;  ///< Where that is there.
   std::vector<CudaDevice> devices_;
   std::vector<std::vector<Urgent>> urgent_;  ///< By device, as they were opened.
   std::string name_;
@@ -132,6 +144,39 @@ void OpenDevices::open_work(CudaDevice& device, CUgreenCtx green) const {
   const ContextScope scope(driver_, device.context);
   device.compute = new_stream(green, 0);
   device.kernels = std::make_unique<CudaKernels>(driver_, cuda_kernel_image());
+}
+
+CUgreenCtx OpenDevices::open_green(CUdevResource& sms, CUdevice gpu, CudaDevice& device) const {
+  CUdevResourceDesc description = nullptr;
+  PLUMBLINE_CUDA(driver_, cuDevResourceGenerateDesc, &description, &sms, 1);
+  CUgreenCtx green = nullptr;
+  PLUMBLINE_CUDA(driver_, cuGreenCtxCreate, &green, description, gpu, CU_GREEN_CTX_DEFAULT_STREAM);
+  try {
+    CUdevResource mine{};
+    PLUMBLINE_CUDA(driver_, cuGreenCtxGetDevResource, green, &mine, CU_DEV_RESOURCE_TYPE_SM);
+    device.sms = mine.sm.smCount;
+    PLUMBLINE_CUDA(driver_, cuCtxFromGreenCtx, &device.context, green);
+  } catch (...) {
+    driver_.cuGreenCtxDestroy(green);
+    throw;
+  }
+  return green;
+}
+
+void OpenDevices::open_mover(CUdevResource& sms, CUdevice gpu, CUcontext primary) {
+  if (sms.type != CU_DEV_RESOURCE_TYPE_SM || sms.sm.smCount == 0) return;
+  try {
+    moving_green_ = open_green(sms, gpu, moving_);
+  } catch (const CudaError& error) {  // too few for this driver: each device copies by itself
+    if (error.result() != CUDA_ERROR_INVALID_RESOURCE_TYPE &&
+        error.result() != CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION &&
+        error.result() != CUDA_ERROR_INVALID_VALUE && error.result() != CUDA_ERROR_NOT_SUPPORTED)
+      throw;
+    return;
+  }
+  moving_.primary = primary;
+  const ContextScope scope(driver_, moving_.context);
+  moving_.kernels = std::make_unique<CudaKernels>(driver_, cuda_kernel_image());
 }
 
 void OpenDevices::reach_each_other() const {
@@ -189,8 +234,9 @@ Result<SmSplit> OpenDevices::open_split(std::uint32_t count) {
                 count, room);
   if (!split) return split;
   std::vector<CUdevResource> groups(count);
+  CUdevResource left_over{};
   unsigned given = count;
-  PLUMBLINE_CUDA(driver_, cuDevSmResourceSplitByCount, groups.data(), &given, &whole, nullptr, 0,
+  PLUMBLINE_CUDA(driver_, cuDevSmResourceSplitByCount, groups.data(), &given, &whole, &left_over, 0,
                  split->sms);
   if (given < count) {
     return no_device(
@@ -203,20 +249,13 @@ Result<SmSplit> OpenDevices::open_split(std::uint32_t count) {
   devices_.reserve(count);
   greens_.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    CUdevResourceDesc description = nullptr;
-    PLUMBLINE_CUDA(driver_, cuDevResourceGenerateDesc, &description, &groups[i], 1);
-    CUgreenCtx green = nullptr;
-    PLUMBLINE_CUDA(driver_, cuGreenCtxCreate, &green, description, device,
-                   CU_GREEN_CTX_DEFAULT_STREAM);
-    greens_.push_back(green);
-    devices_.emplace_back();
-    devices_.back().primary = primary;
-    CUdevResource mine{};
-    PLUMBLINE_CUDA(driver_, cuGreenCtxGetDevResource, green, &mine, CU_DEV_RESOURCE_TYPE_SM);
-    devices_.back().sms = mine.sm.smCount;
-    PLUMBLINE_CUDA(driver_, cuCtxFromGreenCtx, &devices_.back().context, green);
-    open_work(devices_.back(), green);
+    CudaDevice one;
+    greens_.push_back(open_green(groups[i], device, one));
+    one.primary = primary;
+    devices_.push_back(std::move(one));
+    open_work(devices_.back(), greens_.back());
   }
+  open_mover(left_over, device, primary);
   return split;
 }
 
@@ -227,7 +266,19 @@ void OpenDevices::close() noexcept {
   const bool is_ours = std::any_of(devices_.begin(), devices_.end(), [&](const CudaDevice& device) {
     return current != nullptr && device.context == current;
   });
-  if (is_ours) driver_.cuCtxSetCurrent(nullptr);
+  const bool is_movers = current != nullptr && moving_.context == current;
+  if (is_ours || is_movers) driver_.cuCtxSetCurrent(nullptr);
+  if (moving_green_ != nullptr) {
+    driver_.cuCtxPushCurrent(moving_.context);
+    moving_.kernels.reset();
+    for (std::vector<Urgent>& of_device : urgent_) {
+      for (const Urgent& one : of_device) driver_.cuStreamDestroy(one.stream);
+      of_device.clear();
+    }
+    CUcontext popped = nullptr;
+    driver_.cuCtxPopCurrent(&popped);
+    driver_.cuGreenCtxDestroy(moving_green_);
+  }
   for (auto device = devices_.rbegin(); device != devices_.rend(); ++device) {
     if (device->context == nullptr) continue;
     driver_.cuCtxPushCurrent(device->context);

@@ -14,13 +14,13 @@
 
 namespace plumbline {
 
-/// One device of a pipeline. All that it enqueues runs on its SMs only.
+/// One device of a pipeline. All that it enqueues runs on its SMs only, but for what it sends.
 struct CudaDevice {
   int ordinal = 0;  ///< Of the GPU.
   std::uint32_t sms = 0;
   CUcontext context = nullptr;  ///< Of its green context, or the GPU's primary one.
   CUcontext primary = nullptr;  ///< The GPU's.
-  CUstream compute = nullptr;
+  CUstream compute = nullptr;   ///< Null where only tensors are moved.
   std::unique_ptr<CudaKernels> kernels;
 };
 
@@ -47,7 +47,11 @@ class CudaDevices {
   virtual std::string name() const = 0;
   /// Whether they are parts of one GPU.
   virtual bool split() const = 0;
-  /// A stream of the device besides, whose kernels go before those that wait on the compute stream;
+  /// Where a device moves tensors from while its kernels run. Within a GPU a driver copies by
+  /// kernels, which wait for room on the SMs that they run on: so copies of a split GPU have the
+  /// SMs to themselves that the split leaves over. The device itself where there are none.
+  virtual const CudaDevice& mover(std::size_t device) const = 0;
+  /// A stream of the device's mover, whose kernels go before those that wait on a compute stream;
   /// one that was given back, where there is one. One thread at a time. Errors: CudaError.
   virtual CUstream take_urgent_stream(std::size_t device) = 0;
   /// Requires: nothing is enqueued on it.

@@ -56,10 +56,6 @@ Result<CudaDriver> load_cuda_driver() {
   if (driver.call == nullptr) missing.emplace_back(PLUMBLINE_CUDA_NAME(call));
   PLUMBLINE_CUDA_CALLS(PLUMBLINE_CUDA_LOAD)
 #undef PLUMBLINE_CUDA_LOAD
-#define PLUMBLINE_CUDA_LOOK_FOR(call) \
-  driver.call = reinterpret_cast<decltype(driver.call)>(dlsym(library, PLUMBLINE_CUDA_NAME(call)));
-  PLUMBLINE_CUDA_NEW_CALLS(PLUMBLINE_CUDA_LOOK_FOR)
-#undef PLUMBLINE_CUDA_LOOK_FOR
 #undef PLUMBLINE_CUDA_NAME
   if (!missing.empty()) {
     int version = 0;

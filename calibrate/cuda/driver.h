@@ -82,9 +82,6 @@
   CALL(cuMemsetD8Async)             \
   CALL(cuMemsetD32Async)
 
-/// What newer drivers have: null where one has not.
-#define PLUMBLINE_CUDA_NEW_CALLS(CALL) CALL(cuMemcpyBatchAsync)
-
 namespace plumbline {
 
 /// The driver's functions; a null one is not there.
@@ -92,7 +89,6 @@ struct CudaDriver {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration has none
 #define PLUMBLINE_CUDA_MEMBER(call) decltype(&::call) call = nullptr;
   PLUMBLINE_CUDA_CALLS(PLUMBLINE_CUDA_MEMBER)
-  PLUMBLINE_CUDA_NEW_CALLS(PLUMBLINE_CUDA_MEMBER)
 #undef PLUMBLINE_CUDA_MEMBER
   /// A GPU's primary context stays until the process ends, once it was made: libraries that stay
   /// loaded keep things in it. So it is on a machine; tests see everything given back.

@@ -14,7 +14,8 @@ CudaLanes::CudaLanes(CudaDevices& devices, const CudaProgram& program) : devices
       if (stream.sends) {
         add(stream.slot);
       } else {
-        push(stream.slot, devices.all()[stream.slot].compute);
+        const CudaDevice& device = devices.all()[stream.slot];
+        push(device, device.compute);
       }
     }
   } catch (...) {
@@ -27,41 +28,41 @@ CudaLanes::~CudaLanes() { close(); }
 
 void CudaLanes::close() noexcept {
   for (Lane& lane : lanes_) {
-    devices_.driver().cuCtxSetCurrent(devices_.all()[lane.slot].context);
+    devices_.driver().cuCtxSetCurrent(lane.on->context);
     lane.ended = {};
   }
 }
 
-void CudaLanes::use(std::uint32_t slot) const {
-  PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, devices_.all()[slot].context);
+void CudaLanes::use(std::size_t lane) const {
+  PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, lanes_[lane].on->context);
 }
 
 std::size_t CudaLanes::add(std::uint32_t slot) {
   CudaUrgentStream own(devices_, slot);
   const CUstream stream = own.get();
-  push(slot, stream, std::move(own));
+  push(devices_.mover(slot), stream, std::move(own));
   return lanes_.size() - 1;
 }
 
-void CudaLanes::push(std::uint32_t slot, CUstream stream, CudaUrgentStream own) {
-  lanes_.push_back({slot, stream, std::move(own), {}});
-  use(slot);
+void CudaLanes::push(const CudaDevice& on, CUstream stream, CudaUrgentStream own) {
+  lanes_.push_back({&on, stream, std::move(own), {}});
+  use(lanes_.size() - 1);
   lanes_.back().ended = CudaEvents(devices_.driver(), 1, CU_EVENT_DISABLE_TIMING);
 }
 
 void CudaLanes::start_behind(CUevent event) {
   for (std::size_t i = 1; i < lanes_.size(); ++i) {
-    use(lanes_[i].slot);
+    use(i);
     PLUMBLINE_CUDA(devices_.driver(), cuStreamWaitEvent, lanes_[i].stream, event, 0);
   }
 }
 
 void CudaLanes::join() {
   for (std::size_t i = 1; i < lanes_.size(); ++i) {
-    use(lanes_[i].slot);
+    use(i);
     PLUMBLINE_CUDA(devices_.driver(), cuEventRecord, lanes_[i].ended[0], lanes_[i].stream);
   }
-  use(lanes_.front().slot);
+  use(0);
   for (std::size_t i = 1; i < lanes_.size(); ++i) {
     PLUMBLINE_CUDA(devices_.driver(), cuStreamWaitEvent, lanes_.front().stream, lanes_[i].ended[0],
                    0);
@@ -70,7 +71,7 @@ void CudaLanes::join() {
 
 void CudaLanes::drain() noexcept {
   for (const Lane& lane : lanes_) {
-    devices_.driver().cuCtxSetCurrent(devices_.all()[lane.slot].context);
+    devices_.driver().cuCtxSetCurrent(lane.on->context);
     devices_.driver().cuStreamSynchronize(lane.stream);
   }
 }
@@ -115,7 +116,7 @@ CudaPaces::CudaPaces(CudaDevices& devices, const OpGraph& graph, const CudaProgr
       const std::uint32_t stream = program.steps[last].stream;
       if (!arrivals.contains(stream)) arrivals[stream] = lanes.add(slot);
       pace.lane = arrivals[stream];
-      PLUMBLINE_CUDA(driver, cuCtxSetCurrent, devices.all()[slot].context);
+      lanes.use(stream);
       pace.sent = CudaEvents(driver, 1, CU_EVENT_DISABLE_TIMING);
     }
   }
@@ -123,29 +124,25 @@ CudaPaces::CudaPaces(CudaDevices& devices, const OpGraph& graph, const CudaProgr
 
 void CudaPaces::begin(std::uint32_t step) {
   if (!paces_[step].begins) return;
-  const CudaStep& copy = program_.steps[step];
-  const CudaDevice& sender = devices_.all()[copy.slot];
-  cuda::launch(bare_queue(devices_.driver(), sender, lanes_[copy.stream]), "plumbline_note_time",
+  const std::size_t lane = program_.steps[step].stream;
+  cuda::launch(bare_queue(devices_.driver(), lanes_.on(lane), lanes_[lane]), "plumbline_note_time",
                {}, 1, 0, paces_[step].began);
 }
 
-CUstream CudaPaces::end(std::uint32_t step) {
+void CudaPaces::end(std::uint32_t step) {
   const Pace& pace = paces_[step];
-  const CudaStep& copy = program_.steps[step];
-  const CUstream stream = lanes_[copy.stream];
-  if (!pace.ends) return stream;
-  if (hold(step) > Duration{}) wait_on(copy.slot, stream, pace.began, hold(step));
-  if (!pace.flies) return stream;
-  const CUstream arrivals = lanes_[pace.lane];
-  PLUMBLINE_CUDA(devices_.driver(), cuEventRecord, pace.sent[0], stream);
-  PLUMBLINE_CUDA(devices_.driver(), cuStreamWaitEvent, arrivals, pace.sent[0], 0);
-  wait_on(copy.slot, arrivals, pace.began, hold(step) + latency(step));
-  return arrivals;
+  const std::size_t lane = program_.steps[step].stream;
+  if (!pace.ends) return;
+  if (hold(step) > Duration{}) wait_on(lane, pace.began, hold(step));
+  if (!pace.flies) return;
+  PLUMBLINE_CUDA(devices_.driver(), cuEventRecord, pace.sent[0], lanes_[lane]);
+  lanes_.use(pace.lane);
+  PLUMBLINE_CUDA(devices_.driver(), cuStreamWaitEvent, lanes_[pace.lane], pace.sent[0], 0);
+  wait_on(pace.lane, pace.began, hold(step) + latency(step));
 }
 
-void CudaPaces::wait_on(std::uint32_t slot, CUstream stream, CUdeviceptr since,
-                        Duration time) const {
-  cuda::launch(bare_queue(devices_.driver(), devices_.all()[slot], stream), "plumbline_wait_since",
+void CudaPaces::wait_on(std::size_t lane, CUdeviceptr since, Duration time) const {
+  cuda::launch(bare_queue(devices_.driver(), lanes_.on(lane), lanes_[lane]), "plumbline_wait_since",
                {}, 1, 0, since, static_cast<unsigned long long>(time.count()));
 }
 

@@ -27,6 +27,10 @@ class CudaLanes {
   CudaLanes& operator=(const CudaLanes&) = delete;
 
   CUstream operator[](std::size_t lane) const { return lanes_[lane].stream; }
+  /// Whose context and kernels it has: a device, or what moves its tensors.
+  const CudaDevice& on(std::size_t lane) const { return *lanes_[lane].on; }
+  /// Makes its context current. Errors: CudaError.
+  void use(std::size_t lane) const;
   std::size_t size() const { return lanes_.size(); }
   /// One more, on a device. Errors: CudaError.
   std::size_t add(std::uint32_t slot);
@@ -40,15 +44,14 @@ class CudaLanes {
 
  private:
   struct Lane {
-    std::uint32_t slot = 0;
+    const CudaDevice* on = nullptr;
     CUstream stream = nullptr;
     CudaUrgentStream own;  ///< Where it is not the compute stream.
     CudaEvents ended;
   };
 
-  void push(std::uint32_t slot, CUstream stream, CudaUrgentStream own = {});
+  void push(const CudaDevice& on, CUstream stream, CudaUrgentStream own = {});
   void close() noexcept;
-  void use(std::uint32_t slot) const;
 
   CudaDevices& devices_;
   std::vector<Lane> lanes_;
@@ -57,7 +60,7 @@ class CudaLanes {
 /// Transfers, and hops of all-reduces, whose links have a set bandwidth or latency: a kernel notes
 /// the time before the first copy, another one ends when the link would have let the next one in,
 /// and a third, on a lane for arrivals, when this one would have arrived. Copies that take longer
-/// than their link says are not sped up. The kernels are one thread each, on the sender.
+/// than their link says are not sped up. The kernels are one thread each, where the copy runs.
 class CudaPaces {
  public:
   /// What is given outlives them. Without `keeps_links` nothing is held. Errors: CudaError.
@@ -66,8 +69,12 @@ class CudaPaces {
 
   /// Before the step's work on its stream. Errors: CudaError, as the next.
   void begin(std::uint32_t step);
-  /// Behind it; returns the stream on which it has arrived.
-  CUstream end(std::uint32_t step);
+  /// Behind it. The context of arrival_of() is current then.
+  void end(std::uint32_t step);
+  /// The lane on which the step has arrived when it has ended.
+  std::size_t arrival_of(std::uint32_t step) const {
+    return paces_[step].flies ? paces_[step].lane : program_.steps[step].stream;
+  }
 
  private:
   struct Pace {
@@ -83,7 +90,7 @@ class CudaPaces {
   Duration latency(std::uint32_t step) const {
     return graph_.cost(program_.steps[step].node).latency;
   }
-  void wait_on(std::uint32_t slot, CUstream stream, CUdeviceptr since, Duration time) const;
+  void wait_on(std::size_t lane, CUdeviceptr since, Duration time) const;
 
   CudaDevices& devices_;
   const OpGraph& graph_;

@@ -138,6 +138,11 @@ class CudaRig {
     CudaEvents timing;                 ///< Origin and end of the iteration.
   };
   enum Timing : std::uint8_t { origin, end, timings };
+  /// When it began, on its own stream, and ended, on that of its arrival.
+  struct Told {
+    CudaEvents begin;
+    CudaEvents end;
+  };
 
   // ---- what is there before the first iteration ----
 
@@ -154,12 +159,16 @@ class CudaRig {
     mine.timing = CudaEvents(driver_, timings, CU_EVENT_DEFAULT);
     signals_.resize(program_.steps.size());
     told_.resize(program_.steps.size());
-    for (std::size_t i = 0; i < program_.steps.size(); ++i) {
+    for (std::uint32_t i = 0; i < program_.steps.size(); ++i) {
       const CudaStep& step = program_.steps[i];
       if (step.slot != slot) continue;
+      lanes_.use(step.stream);
+      told_[i].begin = CudaEvents(driver_, 1, CU_EVENT_DEFAULT);
+      lanes_.use(paces_.arrival_of(i));
+      told_[i].end = CudaEvents(driver_, 1, CU_EVENT_DEFAULT);
       if (step.signals) signals_[i] = CudaEvents(driver_, 1, CU_EVENT_DISABLE_TIMING);
-      told_[i] = CudaEvents(driver_, 2, CU_EVENT_DEFAULT);
     }
+    use(slot);
     if (slot == 0) ended_ = CudaEvents(driver_, 1, CU_EVENT_DISABLE_TIMING);
   }
 
@@ -240,7 +249,8 @@ class CudaRig {
       for (std::uint32_t i = 0; i < program_.steps.size(); ++i) {
         const CudaStep& step = program_.steps[i];
         if (is_moving(step.kind)) continue;  // one call anyway
-        use(step.slot);
+        at_slot_ = step.slot;
+        lanes_.use(step.stream);
         at_step_ = i;
         const CUstream stream = lanes_[step.stream];
         recorded[i] = CudaRecording(driver_, stream, [&] { work_->enqueue(step, stream); });
@@ -274,7 +284,6 @@ class CudaRig {
     if (tells) range.emplace(names_[first].c_str());
     if (count == 1) {
       const CudaStep& step = program_.steps[first];
-      use(step.slot);
       begin_step(first, tells);
       if (const CudaRecording* recorded = recording_of(first)) {
         recorded->replay(lanes_[step.stream]);
@@ -287,31 +296,31 @@ class CudaRig {
     std::vector<CUstream> streams;
     streams.reserve(count);
     for (std::uint32_t i = first; i < first + count; ++i) {
-      use(program_.steps[i].slot);
       begin_step(i, tells);
       streams.push_back(lanes_[program_.steps[i].stream]);
     }
     work_->enqueue_together(std::span(program_.steps).subspan(first, count), streams);
-    for (std::uint32_t i = first; i < first + count; ++i) {
-      use(program_.steps[i].slot);
-      end_step(i, tells);
-    }
+    for (std::uint32_t i = first; i < first + count; ++i) end_step(i, tells);
   }
 
   void begin_step(std::uint32_t i, bool tells) {
     const CudaStep& step = program_.steps[i];
     at_step_ = i;
+    at_slot_ = step.slot;
+    lanes_.use(step.stream);
     const CUstream stream = lanes_[step.stream];
     for (const std::uint32_t before : step.waits)
       PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, stream, signals_[before][0], 0);
-    if (tells) PLUMBLINE_CUDA(driver_, cuEventRecord, told_[i][0], stream);
+    if (tells) PLUMBLINE_CUDA(driver_, cuEventRecord, told_[i].begin[0], stream);
     paces_.begin(i);
   }
 
   void end_step(std::uint32_t i, bool tells) {
     const CudaStep& step = program_.steps[i];
-    const CUstream arrived = paces_.end(i);
-    if (tells) PLUMBLINE_CUDA(driver_, cuEventRecord, told_[i][1], arrived);
+    lanes_.use(step.stream);  // a library may have left another one current
+    paces_.end(i);
+    const CUstream arrived = lanes_[paces_.arrival_of(i)];
+    if (tells) PLUMBLINE_CUDA(driver_, cuEventRecord, told_[i].end[0], arrived);
     if (step.signals) PLUMBLINE_CUDA(driver_, cuEventRecord, signals_[i][0], arrived);
   }
 
@@ -445,8 +454,8 @@ class CudaRig {
         const std::uint32_t slot = program_.steps[last].slot;
         use(slot);
         const CUevent own_origin = on_device_[slot].timing[origin];
-        span.begin = std::max(released, SimTime{between(own_origin, told_[first][0])});
-        span.end = std::max(span.begin, SimTime{between(own_origin, told_[last][1])});
+        span.begin = std::max(released, SimTime{between(own_origin, told_[first].begin[0])});
+        span.end = std::max(span.begin, SimTime{between(own_origin, told_[last].end[0])});
       }
       for (const std::uint32_t resource :
            {graph_.nodes[node].resource, graph_.nodes[node].second}) {
@@ -592,7 +601,7 @@ class CudaRig {
   std::vector<Ledger> ledgers_;
   std::vector<std::string> names_;   ///< Of each step, as its slice of the trace.
   std::vector<CudaEvents> signals_;  ///< Of each step that others wait for.
-  std::vector<CudaEvents> told_;     ///< Of each step: begin and end.
+  std::vector<Told> told_;           ///< Of each step.
   /// By phase: of each step, where its ops are replayed.
   std::array<std::vector<CudaRecording>, 2> recordings_;
   std::array<bool, 2> has_run_{};  ///< By phase.

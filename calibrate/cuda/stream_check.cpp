@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -24,11 +25,11 @@ class SpinningStreams {
   explicit SpinningStreams(CudaDevices& devices) : devices_(devices) {
     try {
       for (std::size_t i = 0; i < devices.all().size(); ++i) {
-        add(i, devices.all()[i].compute);
+        add(devices.all()[i], devices.all()[i].compute);
         for (int sends = 0; sends < 2; ++sends) {
           CudaUrgentStream own(devices, i);
           const CUstream stream = own.get();
-          add(i, stream, std::move(own));
+          add(devices.mover(i), stream, std::move(own));
         }
       }
     } catch (...) {
@@ -64,26 +65,25 @@ class SpinningStreams {
 
  private:
   struct Stream {
-    std::size_t device = 0;
+    const CudaDevice* on = nullptr;
     CUstream stream = nullptr;
     CudaUrgentStream own;  ///< Where it is not the compute stream.
     CudaScratch times;
   };
 
-  void add(std::size_t device, CUstream stream, CudaUrgentStream own = {}) {
-    streams_.push_back({device, stream, std::move(own), {}});
-    PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, devices_.all()[device].context);
+  void add(const CudaDevice& on, CUstream stream, CudaUrgentStream own = {}) {
+    streams_.push_back({&on, stream, std::move(own), {}});
+    PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, on.context);
     streams_.back().times = CudaScratch(devices_.driver(), 2 * sizeof(std::uint64_t));
   }
   /// Makes its context current.
   CudaQueue queue_of(const Stream& one) const {
-    const CudaDevice& device = devices_.all()[one.device];
-    PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, device.context);
-    return bare_queue(devices_.driver(), device, one.stream);
+    PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, one.on->context);
+    return bare_queue(devices_.driver(), *one.on, one.stream);
   }
   void close() noexcept {
     for (Stream& one : streams_) {
-      devices_.driver().cuCtxSetCurrent(devices_.all()[one.device].context);
+      devices_.driver().cuCtxSetCurrent(one.on->context);
       one.times = {};
     }
     devices_.driver().cuCtxSetCurrent(nullptr);
@@ -99,13 +99,16 @@ class CopyBesideKernel {
   CopyBesideKernel(CudaDevices& devices, std::size_t device)
       : driver_(devices.driver()),
         device_(devices.all()[device]),
+        mover_(devices.mover(device)),
         own_(devices, device),
         stream_(own_.get()) {
     try {
       PLUMBLINE_CUDA(driver_, cuCtxSetCurrent, device_.context);
       memory_ = CudaScratch(driver_, 2 * kBytes);
       times_ = CudaScratch(driver_, 2 * sizeof(std::uint64_t));
-      ends_ = CudaEvents(driver_, 2, CU_EVENT_DEFAULT);
+      kernel_ended_ = CudaEvents(driver_, 1, CU_EVENT_DEFAULT);
+      PLUMBLINE_CUDA(driver_, cuCtxSetCurrent, mover_.context);
+      copy_ended_ = CudaEvents(driver_, 1, CU_EVENT_DEFAULT);
     } catch (...) {
       close();
       throw;
@@ -116,7 +119,7 @@ class CopyBesideKernel {
   CopyBesideKernel& operator=(const CopyBesideKernel&) = delete;
 
   /// How long before the kernel the copy has ended, in ms; below 0, behind it. Errors: CudaError.
-  double ahead(bool by_engine) {
+  double ahead() {
     int most = 0;  // threads on an SM; two blocks of half as many leave no room
     CUdevice gpu = 0;
     PLUMBLINE_CUDA(driver_, cuDeviceGet, &gpu, device_.ordinal);
@@ -124,17 +127,18 @@ class CopyBesideKernel {
                    CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, gpu);
     float milliseconds = 0;
     for (int round = 0; round < 2; ++round) {  // the first loads what there is to load
+      PLUMBLINE_CUDA(driver_, cuCtxSetCurrent, device_.context);
       cuda::launch(bare_queue(driver_, device_, device_.compute), "plumbline_spin",
                    {2 * std::int64_t{device_.sms}}, most / 2, 0,
                    static_cast<unsigned long long>(kSpinNanoseconds), times_.data());
-      PLUMBLINE_CUDA(driver_, cuEventRecord, ends_[1], device_.compute);
-      const CUdeviceptr to = memory_.data() + kBytes;
-      if (!by_engine || !copy_beside_kernels(driver_, memory_.data(), to, kBytes, stream_))
-        PLUMBLINE_CUDA(driver_, cuMemcpyDtoDAsync, to, memory_.data(), kBytes, stream_);
-      PLUMBLINE_CUDA(driver_, cuEventRecord, ends_[0], stream_);
-      for (const CUevent end : {ends_[0], ends_[1]})
+      PLUMBLINE_CUDA(driver_, cuEventRecord, kernel_ended_[0], device_.compute);
+      PLUMBLINE_CUDA(driver_, cuCtxSetCurrent, mover_.context);
+      copy_between(driver_, {device_, memory_.data()}, {device_, memory_.data() + kBytes}, kBytes,
+                   stream_);
+      PLUMBLINE_CUDA(driver_, cuEventRecord, copy_ended_[0], stream_);
+      for (const CUevent end : {copy_ended_[0], kernel_ended_[0]})
         PLUMBLINE_CUDA(driver_, cuEventSynchronize, end);
-      PLUMBLINE_CUDA(driver_, cuEventElapsedTime, &milliseconds, ends_[0], ends_[1]);
+      PLUMBLINE_CUDA(driver_, cuEventElapsedTime, &milliseconds, copy_ended_[0], kernel_ended_[0]);
     }
     return double{milliseconds};
   }
@@ -144,7 +148,8 @@ class CopyBesideKernel {
 
   void close() noexcept {
     driver_.cuCtxSetCurrent(device_.context);
-    ends_ = {};
+    kernel_ended_ = {};
+    copy_ended_ = {};
     memory_ = {};
     times_ = {};
     driver_.cuCtxSetCurrent(nullptr);
@@ -152,11 +157,13 @@ class CopyBesideKernel {
 
   const CudaDriver& driver_;
   const CudaDevice& device_;
+  const CudaDevice& mover_;
   CudaUrgentStream own_;
   CUstream stream_;
   CudaScratch memory_;
   CudaScratch times_;
-  CudaEvents ends_;
+  CudaEvents kernel_ended_;
+  CudaEvents copy_ended_;
 };
 
 }  // namespace
@@ -172,14 +179,14 @@ std::string streams_text(CudaDevices& devices) {
 std::string copies_text(CudaDevices& devices) {
   if (!devices.split()) return "";
   CopyBesideKernel copy(devices, 0);
-  const auto told = [](double ahead) {
-    return ahead > 0 ? fmt::format("{:.2f} ms before it", ahead)
-                     : fmt::format("{:.2f} ms behind it", -ahead);
-  };
+  const double ahead = copy.ahead();
+  const CudaDevice& mover = devices.mover(0);
+  const std::string where = &mover == &devices.all()[0]
+                                ? "on its own SMs"
+                                : fmt::format("on {} SMs for all copies", mover.sms);
   return fmt::format(
-      "copies      of 1 MiB beside a kernel of {} ms that fills its device end {}; left to the "
-      "driver, {}\n",
-      kSpinNanoseconds / 1'000'000, told(copy.ahead(true)), told(copy.ahead(false)));
+      "copies      {}: 1 MiB beside a kernel of {} ms that fills its device ends {:.2f} ms {} it\n",
+      where, kSpinNanoseconds / 1'000'000, std::abs(ahead), ahead > 0 ? "before" : "behind");
 }
 
 }  // namespace plumbline

@@ -13,8 +13,7 @@ namespace plumbline {
 /// Errors: CudaError.
 std::string streams_text(CudaDevices& devices);
 
-/// Whether a copy waits for a kernel that fills its device, made as runs make it and as the driver
-/// would; as above.
+/// Whether a copy, made as runs make it, waits for a kernel that fills its device; as above.
 std::string copies_text(CudaDevices& devices);
 
 }  // namespace plumbline

@@ -292,8 +292,8 @@ void CudaTrainer::enqueue_sum(const CudaStep& step, CUstream stream) {
   members.reserve(step.members.size());
   for (const CudaPiece& member : step.members) members.push_back(piece(member));
   const ElementType type = training_.network->element;
-  cuda::add_up(libraries_.queue(step.slot, stream), type, piece(step.to), members,
-               static_cast<std::int64_t>(step.bytes) / bytes_of(type));
+  cuda::add_up(bare_queue(devices_.driver(), devices_.mover(step.slot), stream), type,
+               piece(step.to), members, static_cast<std::int64_t>(step.bytes) / bytes_of(type));
 }
 
 void CudaTrainer::end_iteration() {

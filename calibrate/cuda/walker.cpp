@@ -11,14 +11,9 @@
 #include "models/random.h"
 
 namespace plumbline {
-namespace {
-
-constexpr std::size_t kMostGaps = 10'000;
-
-}  // namespace
 
 CudaWalker::CudaWalker(const CudaQueue& queue, CUcontext context, const Network& network,
-                       const CudaWalk& walk, CudaLaunching& launching)
+                       const CudaWalk& walk, CudaLaunching& launching, double per_op)
     : driver_(*queue.driver),
       context_(context),
       queue_(queue),
@@ -28,7 +23,8 @@ CudaWalker::CudaWalker(const CudaQueue& queue, CUcontext context, const Network&
       is_first_(walk.first == 0),
       is_last_(walk.last + 1 == network.layers.size()),
       optimizer_(queue_, walk.optimizer, network.element, stage_.parameter_elements(), 1e-6),
-      launching_(launching) {
+      launching_(launching),
+      per_op_(per_op) {
   const StageLayout& layout = stage_.layout();
   const std::vector<std::byte> parameters = stage_.initial_parameters(walk.seed);
   parameters_ = uploaded(parameters.data(), parameters.size());
@@ -112,6 +108,7 @@ void CudaWalker::start(std::uint32_t in_flight, Duration before, StageSamples& s
   counts_ = 0;
   turns_ = 0;
   updated_ = {};
+  bare_bursts_ = 0;
   walked_.clear();
 }
 
@@ -121,20 +118,76 @@ void CudaWalker::enqueue_turn(bool updates) {
   ++turn_;
 }
 
+const CudaWalker::Walkable* CudaWalker::piece_of(Pass pass, std::size_t slot) const {
+  const auto found = walkables_.find({pass, slot, stage_.layout().layers() > 1});
+  if (found == walkables_.end() || !found->second.has_run) return nullptr;
+  const bool is_ready = !launching_.replays || !found->second.graphs.empty();
+  return is_ready ? &found->second : nullptr;
+}
+
+bool CudaWalker::can_be_bare() const {
+  for (std::size_t slot = 0; slot < in_flight_; ++slot) {
+    for (const Pass pass : {Pass::forward, Pass::backward})
+      if (piece_of(pass, slot) == nullptr) return false;
+  }
+  return turn_ + 1 >= in_flight_;
+}
+
+void CudaWalker::enqueue_bare_turn(bool first, bool last) {
+  const auto enqueue_piece = [&](Pass pass, std::size_t slot) {
+    const Walkable& piece = *piece_of(pass, slot);
+    if (launching_.replays) {
+      piece.graphs.front().replay(queue_.stream);
+    } else {
+      stage_.walk(queue_, pass, tensors(slot));
+    }
+  };
+  const auto stamp = [&](std::size_t i) {
+    PLUMBLINE_CUDA(driver_, cuEventRecord, bare_.stamps[i], queue_.stream);
+  };
+  enqueue_piece(Pass::forward, turn_ % in_flight_);
+  enqueue_piece(Pass::backward, *oldest());
+  ++turn_;
+  if (first) {
+    bare_.turns = 0;
+    bare_.counts = counts_ != 0;
+    if (bare_.stamps.all().empty()) bare_.stamps = CudaEvents(driver_, 2, CU_EVENT_DEFAULT);
+    stamp(0);
+  } else {
+    ++bare_.turns;
+  }
+  if (last) stamp(1);
+}
+
+void CudaWalker::take(const Bare& bare) {
+  const double turn = between(bare.stamps[0], bare.stamps[1]) / static_cast<double>(bare.turns);
+  turn_time_ = turn;
+  if (!bare.counts) return;
+  ++bare_bursts_;
+  turns_ += bare.turns;
+  if (!samples_->takes(Pass::turn)) return;
+  const PassTimes times{Pass::turn, {std::llround(turn - 2 * per_op_)}};
+  samples_->add(times, before_ + Duration{now() - counts_});
+  walked_.push_back(times);
+}
+
 void CudaWalker::enqueue_update_at_once() { enqueue(task_of(Pass::update_at_once, 0), true); }
 
 void CudaWalker::finish() {
-  if (pending_.empty()) return;
+  if (pending_.empty() && bare_.turns == 0) return;
   PLUMBLINE_CUDA(driver_, cuStreamSynchronize, queue_.stream);
+  if (bare_.turns > 0) {
+    take(bare_);
+    bare_.turns = 0;
+    return;
+  }
   std::size_t turns = 0;
-  const Pending* before = nullptr;
   CUevent end = nullptr;  // of the last turn
   for (const Pending& pending : pending_) {
     if (pending.ends_turn) ++turns;
     if (pending.ends_turn) end = pending.stamps.all().back();
     if (pending.ends_turn && pending.counts) ++turns_;
-    take(pending, before);
-    before = &pending;
+    take(pending);
   }
   turn_time_ = between(pending_.front().stamps[0], end) / static_cast<double>(turns);
   for (Pending& pending : pending_)
@@ -143,31 +196,38 @@ void CudaWalker::finish() {
 }
 
 std::size_t CudaWalker::cycle() const {
-  return slots_.size() * 8 * 2;  // every fourth turn has I and W, and all buffers have two ways
+  return std::size_t{2} * 4 * 2 *
+         2;  // every fourth turn that is not bare has I and W in either way
 }
 
 std::vector<CudaWalker::Task> CudaWalker::tasks(bool updates) {
-  const std::size_t window = in_flight_;
-  const std::size_t oldest = (turn_ + 1) % window;
   std::vector<Task> all;
   const auto add = [&](Pass pass, std::size_t slot) { all.push_back(task_of(pass, slot)); };
-  add(Pass::forward, turn_ % window);
-  if (turn_ + 1 < window) return all;
+  add(Pass::forward, turn_ % in_flight_);
+  const auto slot = oldest();
+  if (!slot) return all;
   if (turn_ % 4 == 3) {
-    add(Pass::backward_input, oldest);
-    add(Pass::backward_weight, oldest);
+    add(Pass::backward_input, *slot);
+    add(Pass::backward_weight, *slot);
   } else {
-    add(Pass::backward, oldest);
+    add(Pass::backward, *slot);
   }
   if (updates && (turn_ + walk_.device) % 4 == 3) add(Pass::update, 0);  // each at another time
   return all;
 }
 
-/// The next one of this kind: all buffers layer by layer, then all as pieces.
+std::optional<std::size_t> CudaWalker::oldest() const {
+  if (turn_ + 1 < in_flight_) return std::nullopt;
+  return (turn_ + 1) % in_flight_;
+}
+
+/// The next one of this kind: layer by layer and as a piece in turn, and each buffer, too.
 CudaWalker::Walkable& CudaWalker::walkable(Pass pass, std::size_t slot) {
   const std::size_t layers = stage_.layout().layers();
   const std::size_t buffers = is_update(pass) ? 1 : slots_.size();
-  const bool is_piece = layers > 1 && passes_[static_cast<std::size_t>(pass)] / buffers % 2 == 1;
+  const std::size_t before = passes_[static_cast<std::size_t>(pass)];
+  const std::size_t shift = buffers % 2 == 0 ? before / buffers : 0;  // else buffers keep their way
+  const bool is_piece = layers > 1 && (before + shift) % 2 == 1;
   Walkable& found = walkables_[{pass, slot, is_piece}];
   found.is_piece = is_piece;
   found.parts = is_piece ? 1 : layers;
@@ -244,11 +304,8 @@ void CudaWalker::update(std::size_t from, std::size_t to) {
                  queue_.stream);
 }
 
-void CudaWalker::take(const Pending& pending, const Pending* before) {
+void CudaWalker::take(const Pending& pending) {
   const CudaEvents& stamps = pending.stamps;
-  if (pending.counts && before != nullptr && before->parts() == 1 && pending.parts() == 1 &&
-      pending.pass != Pass::update_at_once && gaps_.size() < kMostGaps)
-    gaps_.push_back(between(before->stamps.back(), stamps[0]));
   if (pending.counts && is_update(pending.pass))
     updated_[pending.pass == Pass::update_at_once ? 1 : 0][pending.is_piece ? 1 : 0] = true;
   if (!pending.counts || !samples_->takes(pending.pass)) return;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -37,16 +38,18 @@ struct CudaWalk {
 
 /// Forward and backward in turn, as Walker of cpu_walker.h: over one buffer more than there are
 /// devices; every fourth backward is I and then W; updates stand in turns of their own. Passes
-/// of a kind are now timed layer by layer, and now as one piece, as in a run. Where `launching`
-/// replays, a layer, or a piece, is a graph once it has run. Turns are enqueued in bursts, and
-/// their times read when a burst has ended. All calls come from one thread, with the device's
-/// context current; the destructor makes it so.
+/// of a kind are now timed layer by layer, and now as one piece, as in a run. Events take time of
+/// their own, the more the more devices work: so there are bursts of bare turns, pieces with none
+/// between them. Where `launching` replays, a layer, or a piece, is a graph once it has run. Turns
+/// are enqueued in bursts, and their times read when a burst has ended. All calls come from one
+/// thread, with the device's context current; the destructor makes it so.
 class CudaWalker {
  public:
   /// Allocates. What the queue points to outlives it, and so do the network and `launching`, which
-  /// is told where something cannot be recorded. Errors: CudaError.
+  /// is told where something cannot be recorded. `per_op` is what a run takes for each op besides,
+  /// in ns. Errors: CudaError.
   CudaWalker(const CudaQueue& queue, CUcontext context, const Network& network,
-             const CudaWalk& walk, CudaLaunching& launching);
+             const CudaWalk& walk, CudaLaunching& launching, double per_op);
   ~CudaWalker();
   CudaWalker(const CudaWalker&) = delete;
   CudaWalker& operator=(const CudaWalker&) = delete;
@@ -62,6 +65,10 @@ class CudaWalker {
   /// With `updates`, every fourth turn has an update, and of its passes only that counts: updates
   /// take memory from the passes of others, which those of a pipeline with a flush never meet.
   void enqueue_turn(bool updates);
+  /// Whether all pieces of bare turns have run, and been recorded.
+  bool can_be_bare() const;
+  /// `first`, `last`: of its burst. Requires: can_be_bare().
+  void enqueue_bare_turn(bool first, bool last);
   /// An update by itself. Requires: the device's stream waits for those of all others that walk.
   void enqueue_update_at_once();
   /// Waits for all that is enqueued, a burst, and reads it.
@@ -81,11 +88,11 @@ class CudaWalker {
     const std::array<bool, 2>& ways = updated_[at_once ? 1 : 0];
     return ways[0] && (ways[1] || stage_.layout().layers() == 1);
   }
+  /// Whether bare turns have counted.
+  bool has_been_bare() const { return bare_bursts_ > 0; }
   /// As Walkers::cycle.
   std::size_t cycle() const;
   const std::vector<PassTimes>& walked() const { return walked_; }
-  /// From the end of a piece to the begin of the next one of its burst, ns; the first of them.
-  const std::vector<double>& gaps() const { return gaps_; }
 
  private:
   struct Slot {
@@ -108,6 +115,12 @@ class CudaWalker {
 
     std::size_t parts() const { return stamps.all().size() - 1; }
   };
+  /// A row of bare turns on its way.
+  struct Bare {
+    CudaEvents stamps;      ///< Behind the first turn, and behind the last.
+    std::size_t turns = 0;  ///< Between the two.
+    bool counts = false;
+  };
   /// What a turn enqueues.
   struct Task {
     Pass pass = Pass::forward;
@@ -122,13 +135,16 @@ class CudaWalker {
   Task task_of(Pass pass, std::size_t slot) { return {pass, slot, &walkable(pass, slot)}; }
   Walkable& walkable(Pass pass, std::size_t slot);
   void enqueue(const Task& task, bool counts);
+  /// The micro-batch whose backward comes in this turn; nothing before there is one.
+  std::optional<std::size_t> oldest() const;
+  const Walkable* piece_of(Pass pass, std::size_t slot) const;
+  void take(const Bare& bare);
   void walk(const Task& task, std::size_t place);
   void record(const Task& task);
   /// The layers from one to before another.
   void update(std::size_t from, std::size_t to);
   CudaEvents new_stamps(std::size_t parts);
-  /// `before` is the pass before it in its burst, if any.
-  void take(const Pending& pending, const Pending* before);
+  void take(const Pending& pending);
   double between(CUevent first, CUevent second) const;
 
   const CudaDriver& driver_;
@@ -146,8 +162,10 @@ class CudaWalker {
   CudaScratch loss_weights_;
   std::vector<Slot> slots_;
   std::vector<Pending> pending_;                               ///< Of the burst.
+  Bare bare_;                                                  ///< Or that.
   std::map<std::size_t, std::vector<CudaEvents>> old_stamps_;  ///< To be used again, by parts.
   CudaLaunching& launching_;
+  double per_op_;
   CudaClock clock_;
   /// By pass, buffer and whether it is timed as a piece.
   std::map<std::tuple<Pass, std::size_t, bool>, Walkable> walkables_;
@@ -161,7 +179,7 @@ class CudaWalker {
   Duration before_{};
   RealTime counts_ = 0;
   std::vector<PassTimes> walked_;
-  std::vector<double> gaps_;
+  std::size_t bare_bursts_ = 0;  ///< That count.
 };
 
 }  // namespace plumbline

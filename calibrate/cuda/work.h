@@ -23,9 +23,9 @@ class CudaWork {
   /// Errors: CudaError.
   virtual void prepare(std::uint32_t slot) = 0;
 
-  /// Enqueues the step, without its waits: copies and sums on `stream`, all else on the compute
-  /// stream. In iterations of the same phase it is the same work on the same memory, so that it can
-  /// be recorded. Errors: CudaError.
+  /// Enqueues the step, without its waits: copies and sums on `stream`, whose context is current,
+  /// all else on the compute stream. In iterations of the same phase it is the same work on the
+  /// same memory, so that it can be recorded. Errors: CudaError.
   virtual void enqueue(const CudaStep& step, CUstream stream) = 0;
   /// The same of steps that begin together, each on its own stream; another context may be current
   /// behind it. Errors: NcclError.

@@ -21,7 +21,7 @@ const std::vector<Bytes> kSizes = {Bytes{1 << 10}, Bytes{1 << 14}, Bytes{1 << 18
 
 /// The links of so many devices of a driver, and what the driver had to say against it.
 std::vector<MeasuredLink> links_of(const FakeOptions& options, std::uint32_t count,
-                                   Duration hand_over = {}, bool one_gpu = false,
+                                   double crossing = 0, bool one_gpu = false,
                                    const Nccl* nccl = nullptr) {
   FakeCuda fake(options);
   fake.add(emulated_kernels());
@@ -29,8 +29,13 @@ std::vector<MeasuredLink> links_of(const FakeOptions& options, std::uint32_t cou
   {
     const auto devices = open_cuda_devices(fake.driver(), count, one_gpu);
     REQUIRE(devices);
-    links = measure_cuda_links(**devices, nccl, kSizes, hand_over);
-    CHECK(measure_cuda_hand_over(**devices) == Duration{});
+    CudaLaunching launching;
+    CudaLaunchTimes launches = measure_launch_times(**devices, launching);
+    CHECK(launches.alone == 0);
+    CHECK(launches.beside == 0);
+    CHECK(launches.crossing == 0);
+    launches.crossing = crossing;
+    links = measure_cuda_links(**devices, launching, launches, nccl, kSizes);
   }
   CHECK(fake.faults() == std::vector<std::string>{});
   CHECK(fake.live() == "");
@@ -67,10 +72,10 @@ TEST_CASE("cuda: links between parts of a GPU take what copies take, and twice t
 }
 
 TEST_CASE("cuda: a hand-over that predictions add is not a part of a link") {
-  const auto links = links_of({}, 2, Duration{100});
+  const auto links = links_of({}, 2, 100);
   REQUIRE(links.size() == 3);
   CHECK(links[0].latency == Duration{400});
-  const auto huge = links_of({}, 2, Duration{1'000'000'000});
+  const auto huge = links_of({}, 2, 1e9);
   REQUIRE(huge.size() == 3);
   for (const auto& [size, time] : huge[0].table) CHECK(time == Duration{1});  // never nothing
 }
@@ -124,7 +129,8 @@ TEST_CASE("cuda: a call that fails while links are measured is told, and nothing
       const int before = fake.calls(call);
       fake.fail(call, 1, CUDA_ERROR_UNKNOWN);
       try {
-        const auto links = measure_cuda_links(**devices, nullptr, kSizes, {});
+        CudaLaunching launching;
+        const auto links = measure_cuda_links(**devices, launching, {}, nullptr, kSizes);
         CHECK(fake.calls(call) == before);  // it is not called at all
       } catch (const CudaError& error) {
         CHECK(std::string(error.what()).find(call) == 0);

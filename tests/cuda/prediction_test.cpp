@@ -148,7 +148,7 @@ Model calibrated_model(const CudaDriver& driver, const char* network_text,
   REQUIRE(measured);
   auto calibration = calibration_of(**on, *network, {}, options, *measured);
   REQUIRE_MESSAGE(calibration, (calibration ? "" : to_text(calibration.problems())));
-  measure_between(**on, *network, options, calibration->launch, calibration->model.profile);
+  measure_between(**on, *network, options, calibration->model.profile);
   REQUIRE(calibration->model.profile.blocks.size() == 2);
   return calibration->model;
 }

@@ -185,4 +185,3 @@ extern "C" unsigned plumbline_rehearsal_sms(CUstream handle) {
   asm(".pushsection .text\n.globl " #name "\n.type " #name ", @function\n" #name \
       ":\n  jmp *plumbline_of_" #name "(%rip)\n.popsection\n");
 PLUMBLINE_CUDA_CALLS(PLUMBLINE_EXPORT)
-PLUMBLINE_CUDA_NEW_CALLS(PLUMBLINE_EXPORT)

@@ -237,18 +237,6 @@ void add_copy_calls(CudaDriver& driver) {
     PLUMBLINE_FAKE_CALL(cuMemcpyDtoDAsync);
     return copy_on_device(s, to, from, size, stream, true);
   };
-  driver.cuMemcpyBatchAsync = [](CUdeviceptr* to, CUdeviceptr* from, std::size_t* sizes,
-                                 std::size_t count, CUmemcpyAttributes* how, std::size_t* firsts,
-                                 std::size_t ways, CUstream stream) -> CUresult {
-    PLUMBLINE_FAKE_CALL(cuMemcpyBatchAsync);
-    // As the driver has it: each way begins at a copy, the first way at the first.
-    if (count != 1 || ways != 1 || firsts[0] != 0 || sizes[0] == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (how->srcAccessOrder != CU_MEMCPY_SRC_ACCESS_ORDER_STREAM) return CUDA_ERROR_INVALID_VALUE;
-    FakeStream* const found = s.stream(stream);
-    if (found != nullptr && found->capture != nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    const bool on_sms = (how->flags & CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE) == 0;
-    return copy_on_device(s, to[0], from[0], sizes[0], stream, on_sms);
-  };
   driver.cuMemcpyPeerAsync = [](CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext,
                                 std::size_t size, CUstream stream) -> CUresult {
     PLUMBLINE_FAKE_CALL(cuMemcpyPeerAsync);
