@@ -33,6 +33,8 @@ constexpr RealTime kWarmUpAfterPause = 200'000'000;
 /// Nanoseconds.
 constexpr double kBurst = 20e6;
 constexpr std::size_t kFewestTurns = 3;
+/// Of a turn, in ns, for which it matters what events around passes take.
+constexpr double kLongestBare = 10e6;
 /// What is enqueued stays little: where a stream's queue is full, the host waits for the gate.
 constexpr std::size_t kMostTurns = 48;
 
@@ -76,7 +78,7 @@ class CudaWalkers : public Walkers {
     const std::size_t all = std::accumulate(turns.begin(), turns.end(), std::size_t{0});
     const bool bare = ++bursts_ % 2 == 0 &&
                       std::all_of(walking_.begin(), walking_.end(), [&](std::uint32_t device) {
-                        return walkers_[device]->can_be_bare();
+                        return walkers_[device]->can_be_bare() && matters(*walkers_[device]);
                       });
     double& enqueuing = enqueuing_[bare ? 1 : 0];
     use(walking_.front());
@@ -122,7 +124,7 @@ class CudaWalkers : public Walkers {
     for (const std::uint32_t device : walking_) {
       const CudaWalker& walker = *walkers_[device];
       least = std::min(least, walker.turns());
-      if (!walker.has_been_bare()) return 0;
+      if (!walker.has_been_bare() && matters(walker)) return 0;
       if (!walker.has_updated(false) || (update_at_once() && !walker.has_updated(true))) return 0;
     }
     return least;
@@ -149,6 +151,8 @@ class CudaWalkers : public Walkers {
   void use(std::uint32_t device) {
     PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, devices_.all()[device].context);
   }
+  /// Whether it matters what events around its passes take: then turns are bare, too.
+  static bool matters(const CudaWalker& walker) { return walker.turn_time() < kLongestBare; }
   /// As behind a flush: where all devices walk, and are several.
   bool update_at_once() const { return walking_.size() > 1 && walking_.size() == walkers_.size(); }
   void enqueue_updates_at_once() {

@@ -23,7 +23,7 @@
 namespace plumbline {
 namespace {
 
-constexpr std::uint32_t kMostCopies = 32;  // an even number: they end where they began
+constexpr std::size_t kMostCopies = 32;
 constexpr std::size_t kMostCopied = std::size_t{1} << 29;
 /// Of an op between two copies, in ns: longer than it takes to launch one.
 constexpr long long kOp = 20'000;
@@ -51,23 +51,25 @@ enum class Way : std::uint8_t { copy, host, nccl };
 /// Beside the ops, or on their streams.
 enum class Streams : std::uint8_t { own, compute };
 
-/// Two devices that send each other tensors.
-class Pair {
+/// Devices in a row that hand on tensors as a pipeline does: up to the last one and down again.
+/// Each sends on a stream of its own for either way. All of it waits while the host enqueues, as in
+/// a run: a GPU takes the longer to see that a stream may go on, the more of them wait.
+class Chain {
  public:
-  /// Takes memory for the largest size that there is memory for, and drops those beyond it.
-  Pair(CudaDevices& devices, std::size_t first, Way way, Streams streams, const Nccl* nccl,
-       std::vector<Bytes>& sizes)
-      : devices_(devices), streams_(streams), ends_{End{first}, End{first + 1}} {
+  /// Of `count` devices from `first` on; two, but for copies. Takes memory for the largest size
+  /// that there is memory for, and drops those beyond it.
+  Chain(CudaDevices& devices, std::size_t first, std::size_t count, Way way, Streams streams,
+        const Nccl* nccl, std::vector<Bytes>& sizes)
+      : devices_(devices), streams_(streams), ends_(count) {
     try {
-      for (End& end : ends_) {
+      for (std::size_t i = 0; i < count; ++i) {
+        End& end = ends_[i];
+        end.device = first + i;
         const CudaDevice& device = devices_.all()[end.device];
-        end.compute = end.moving = {&device, device.compute};
-        if (streams_ == Streams::own) {
-          end.own = CudaUrgentStream(devices_, end.device);
-          end.moving = {&devices_.mover(end.device), end.own.get()};
-        }
+        end.compute = {&device, device.compute};
         end.made = event_of(end.compute);
-        end.sent = event_of(end.moving);
+        if (i + 1 < count) open(end, end.up);
+        if (i > 0) open(end, end.down);
       }
       while (!sizes.empty() && !take(sizes.back())) sizes.pop_back();
       prepare(way, nccl, sizes);
@@ -76,47 +78,42 @@ class Pair {
       throw;
     }
   }
-  ~Pair() { close(); }
-  Pair(const Pair&) = delete;
-  Pair& operator=(const Pair&) = delete;
+  ~Chain() { close(); }
+  Chain(const Chain&) = delete;
+  Chain& operator=(const Chain&) = delete;
 
-  /// There and back, so often, each from an op that makes what is sent.
-  void enqueue(CudaSpinOps& ops, std::size_t bytes, std::uint32_t copies) {
-    for (std::uint32_t i = 0; i < copies; ++i) {
-      const End& from = ends_[i % 2];
-      const End& to = ends_[(i + 1) % 2];
-      ops.enqueue(from.device);
-      signal_between(from.compute, from.made, from.moving);
-      if (!ways_.empty()) {
-        signal_between(from.compute, from.made, to.moving);
-        ways_[i % 2].transfer(0, {from.memory.data(), from.moving.stream}, 1,
-                              {to.memory.data(), to.moving.stream}, bytes);
-        signal_between(from.moving, from.sent, to.compute);
-        signal_between(to.moving, to.sent, to.compute);
-      } else if (host_) {
-        copy_by_host(from, to, bytes);
-        signal_between(to.moving, to.sent, to.compute);
-      } else {
-        if (streams_ == Streams::compute)
-          signal(devices_.driver(), to.compute, to.made[0], from.moving);
-        use(from.moving);
-        copy_between(devices_.driver(), {devices_.all()[from.device], from.memory.data()},
-                     {devices_.all()[to.device], to.memory.data()}, bytes, from.moving.stream);
-        signal_between(from.moving, from.sent, to.compute);
+  /// Ops, and hand-overs behind them, in one way up and down.
+  std::size_t ops() const { return 2 * ends_.size(); }
+  std::size_t transfers() const { return 2 * (ends_.size() - 1); }
+
+  /// Up and down, so often, each transfer behind an op that makes what is sent.
+  void enqueue(CudaSpinOps& ops, std::size_t bytes, std::uint32_t rounds) {
+    for (std::uint32_t round = 0; round < rounds; ++round) {
+      for (std::size_t i = 0; i < ends_.size(); ++i) {
+        ops.enqueue(ends_[i].device);
+        if (i + 1 < ends_.size())
+          hand_on(ends_[i], ends_[i].up, ends_[i + 1], ends_[i + 1].down, bytes);
+      }
+      for (std::size_t i = ends_.size(); i-- > 0;) {
+        ops.enqueue(ends_[i].device);
+        if (i > 0) hand_on(ends_[i], ends_[i].down, ends_[i - 1], ends_[i - 1].up, bytes);
       }
     }
   }
 
  private:
-  struct End {
-    explicit End(std::size_t on) : device(on) {}
-
-    std::size_t device;
-    CudaUrgentStream own;  ///< Where it sends beside its ops.
-    CudaPoint compute;
-    CudaPoint moving;  ///< That it sends and receives on.
-    CudaEvents made;
+  /// What a device sends with, and receives where that takes a stream, to or from one neighbour.
+  struct Sending {
+    CudaUrgentStream own;  ///< Beside its ops.
+    CudaPoint moving;
     CudaEvents sent;
+  };
+  struct End {
+    std::size_t device = 0;
+    CudaPoint compute;
+    CudaEvents made;
+    Sending up;
+    Sending down;
     CudaScratch memory;
   };
 
@@ -127,10 +124,41 @@ class Pair {
     use(point);
     return {devices_.driver(), 1, CU_EVENT_DISABLE_TIMING};
   }
+  void open(const End& end, Sending& way) {
+    way.moving = end.compute;
+    if (streams_ == Streams::own) {
+      way.own = CudaUrgentStream(devices_, end.device);
+      way.moving = {&devices_.mover(end.device), way.own.get()};
+    }
+    way.sent = event_of(way.moving);
+  }
 
   /// What stands on the same stream needs none.
   void signal_between(CudaPoint first, const CudaEvents& event, CudaPoint second) {
     if (first.stream != second.stream) signal(devices_.driver(), first, event[0], second);
+  }
+
+  void hand_on(const End& from, const Sending& sends, const End& to, const Sending& receives,
+               std::size_t bytes) {
+    signal_between(from.compute, from.made, sends.moving);
+    if (!communicators_.empty()) {
+      signal_between(from.compute, from.made, receives.moving);
+      communicators_[&from == &ends_[0] ? 0 : 1].transfer(
+          0, {from.memory.data(), sends.moving.stream}, 1,
+          {to.memory.data(), receives.moving.stream}, bytes);
+      signal_between(sends.moving, sends.sent, to.compute);
+      signal_between(receives.moving, receives.sent, to.compute);
+    } else if (host_) {
+      copy_by_host(from, sends, to, receives, bytes);
+      signal_between(receives.moving, receives.sent, to.compute);
+    } else {
+      if (streams_ == Streams::compute)
+        signal(devices_.driver(), to.compute, to.made[0], sends.moving);
+      use(sends.moving);
+      copy_between(devices_.driver(), {devices_.all()[from.device], from.memory.data()},
+                   {devices_.all()[to.device], to.memory.data()}, bytes, sends.moving.stream);
+      signal_between(sends.moving, sends.sent, to.compute);
+    }
   }
 
   void prepare(Way way, const Nccl* nccl, const std::vector<Bytes>& sizes) {
@@ -141,19 +169,20 @@ class Pair {
     if (way != Way::nccl) return;
     const std::array<int, 2> gpus = {devices_.all()[ends_[0].device].ordinal,
                                      devices_.all()[ends_[1].device].ordinal};
-    ways_.emplace_back(*nccl, std::vector<int>{gpus[0], gpus[1]});
-    ways_.emplace_back(*nccl, std::vector<int>{gpus[1], gpus[0]});
+    communicators_.emplace_back(*nccl, std::vector<int>{gpus[0], gpus[1]});
+    communicators_.emplace_back(*nccl, std::vector<int>{gpus[1], gpus[0]});
   }
 
   /// In two halves, through its memory.
-  void copy_by_host(const End& from, const End& to, std::size_t bytes) {
+  void copy_by_host(const End& from, const Sending& sends, const End& to, const Sending& receives,
+                    std::size_t bytes) {
     const CudaDriver& driver = devices_.driver();
-    use(from.moving);
+    use(sends.moving);
     PLUMBLINE_CUDA(driver, cuMemcpyDtoHAsync, host_->data(), from.memory.data(), bytes,
-                   from.moving.stream);
-    signal(driver, from.moving, from.sent[0], to.moving);
+                   sends.moving.stream);
+    signal(driver, sends.moving, sends.sent[0], receives.moving);
     PLUMBLINE_CUDA(driver, cuMemcpyHtoDAsync, to.memory.data(), host_->data(), bytes,
-                   to.moving.stream);
+                   receives.moving.stream);
   }
 
   bool take(Bytes size) {
@@ -171,46 +200,56 @@ class Pair {
   }
 
   void close() noexcept {
-    ways_.clear();
+    communicators_.clear();
     devices_.driver().cuCtxSetCurrent(devices_.all()[ends_[0].device].context);
     host_.reset();
     for (End& end : ends_) {
       devices_.driver().cuCtxSetCurrent(devices_.all()[end.device].context);
       end.made = {};
-      end.sent = {};
+      end.up.sent = {};
+      end.down.sent = {};
       end.memory = {};
     }
   }
 
   CudaDevices& devices_;
   Streams streams_;
-  std::array<End, 2> ends_;
-  std::optional<HostBuffer> host_;      ///< Where copies go through it.
-  std::vector<NcclCommunicator> ways_;  ///< There and back, where they go by these.
+  std::vector<End> ends_;
+  std::optional<HostBuffer> host_;               ///< Where copies go through it.
+  std::vector<NcclCommunicator> communicators_;  ///< There and back, where they go by these.
 };
 
-/// An even number that takes no long time.
-std::uint32_t copies_of(std::size_t bytes) {
-  const std::size_t pairs = std::clamp<std::size_t>(kMostCopied / bytes / 2, 1, kMostCopies / 2);
-  return static_cast<std::uint32_t>(2 * pairs);
+/// As many as take no long time.
+std::uint32_t rounds_of(std::size_t bytes, std::size_t transfers) {
+  const std::size_t all = std::min(kMostCopied / bytes, kMostCopies);
+  return static_cast<std::uint32_t>(std::max<std::size_t>(all / transfers, 1));
 }
 
-/// Times of all sizes, without the ops between them and the hand-over that a prediction adds to
-/// each transfer: `beside`, in ns.
-std::optional<MeasuredLink> timed_link(CudaDevices& devices, std::size_t first, std::string kind,
-                                       Way way, Streams streams, const Nccl* nccl,
-                                       std::vector<Bytes> sizes, CudaSpinOps& ops, double beside) {
-  Pair pair(devices, first, way, streams, nccl, sizes);
+/// How a link is measured.
+struct Route {
+  std::size_t first = 0;
+  std::size_t count = 2;
+  Way way = Way::copy;
+  Streams streams = Streams::own;
+};
+
+/// Times of all sizes, without the ops between transfers and the hand-over that a prediction adds.
+std::optional<MeasuredLink> timed_link(CudaDevices& devices, const Route& route, std::string kind,
+                                       const Nccl* nccl, std::vector<Bytes> sizes, CudaSpinOps& ops,
+                                       const CudaLaunchTimes& launches) {
+  Chain chain(devices, route.first, route.count, route.way, route.streams, nccl, sizes);
   if (sizes.size() < 2) return std::nullopt;
-  CudaStopwatch stopwatch(devices, first);
+  CudaStopwatch stopwatch(devices, route.first);
+  const double of_ops = static_cast<double>(chain.ops()) * (ops.nanoseconds() + launches.alone);
   TransferTable table;
   table.reserve(sizes.size());
   for (const Bytes size : sizes) {
     const auto bytes = static_cast<std::size_t>(size.count);
-    const std::uint32_t copies = copies_of(bytes);
-    const double all = stopwatch.time([&] { pair.enqueue(ops, bytes, copies); });
-    const Duration one{std::llround(all / copies - beside)};
-    table.emplace_back(size, std::max(one, Duration{1}));
+    const std::uint32_t rounds = rounds_of(bytes, chain.transfers());
+    const double all = stopwatch.time([&] { chain.enqueue(ops, bytes, rounds); });
+    const double each = (all / rounds - of_ops) / static_cast<double>(chain.transfers());
+    table.emplace_back(size,
+                       std::max(Duration{std::llround(each - launches.crossing)}, Duration{1}));
   }
   return measured_link(std::move(kind), std::move(table));
 }
@@ -232,25 +271,27 @@ std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, CudaLaunching
   std::vector<MeasuredLink> links;
   if (devices.all().size() < 2) return links;
   CudaSpinOps ops(devices, launching, kOp);
-  const double beside = ops.nanoseconds() + launches.alone + launches.crossing;
-  const std::size_t pairs = devices.split() ? 1 : devices.all().size() - 1;
-  const auto add = [&](std::size_t first, std::string kind, Way way, Streams streams) {
-    auto link = timed_link(devices, first, std::move(kind), way, streams, nccl, sizes, ops, beside);
+  const auto add = [&](const Route& route, std::string kind) {
+    auto link = timed_link(devices, route, std::move(kind), nccl, sizes, ops, launches);
     if (link) links.push_back(*std::move(link));
   };
   const std::string_view between = nccl == nullptr ? "peer" : "nccl";
+  const Way way = nccl == nullptr ? Way::copy : Way::nccl;
   for (const Streams streams : {Streams::own, Streams::compute}) {
-    const std::size_t before = links.size();
-    for (std::size_t first = 0; first < pairs; ++first) {
-      const std::string kind = devices.split() ? std::string("copy")
-                                               : fmt::format("{} {}-{}", between, first, first + 1);
-      add(first, streams == Streams::own ? kind : blocking_link(kind),
-          nccl == nullptr ? Way::copy : Way::nccl, streams);
+    const auto named = [&](const std::string& kind) {
+      return streams == Streams::own ? kind : blocking_link(kind);
+    };
+    if (devices.split()) {
+      add({0, devices.all().size(), Way::copy, streams}, named("copy"));
+      continue;
     }
+    const std::size_t before = links.size();
+    for (std::size_t first = 0; first + 1 < devices.all().size(); ++first)
+      add({first, 2, way, streams}, named(fmt::format("{} {}-{}", between, first, first + 1)));
     slowest_first({links.begin() + static_cast<std::ptrdiff_t>(before), links.end()});
   }
   try {
-    add(0, "host", Way::host, Streams::own);
+    add({0, 2, Way::host, Streams::own}, "host");
   } catch (const CudaError& error) {  // as much pinned memory is not to be had everywhere
     if (error.result() != CUDA_ERROR_OUT_OF_MEMORY) throw;
   }

@@ -12,8 +12,9 @@
 namespace plumbline {
 
 /// What tensors of these sizes take between two devices beyond a hand-over, nothing else at work:
-/// sent back and forth as in a run, on a stream of the sender's own behind an op that made them,
-/// and waited for by the receiver's. `launches` is what these ops and a hand-over take.
+/// sent as in a run, on a stream of the sender's own behind an op that made them, and waited for by
+/// the receiver's. `launches` is what these ops and a hand-over take. Parts of a GPU hand them on
+/// through all of them and back, as a pipeline does; GPUs back and forth between two neighbours.
 /// One link "copy" where all devices are parts of one GPU; else one for each two neighbours, "peer
 /// 0-1", the slowest first. With NCCL, which the devices then are GPUs for, they are sent and
 /// received, on a stream of each end: "nccl 0-1". Then the same as blocking_link(): on the streams

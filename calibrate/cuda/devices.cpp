@@ -61,14 +61,14 @@ class OpenDevices final : public CudaDevices {
     }
     urgent_[device].reserve(urgent_[device].size() + 1);
     const ContextScope scope(driver_, mover(device).context);
-    CUgreenCtx const green = moving_green_ != nullptr ? moving_green_
-                             : split()                ? greens_[device]
-                                                      : nullptr;
+    CUgreenCtx const green = !moving_greens_.empty() ? moving_greens_[device]
+                             : split()               ? greens_[device]
+                                                     : nullptr;
     urgent_[device].push_back({new_stream(green, kMostUrgent), true});
     return urgent_[device].back().stream;
   }
   const CudaDevice& mover(std::size_t device) const override {
-    return moving_green_ != nullptr ? moving_ : devices_[device];
+    return movers_.empty() ? devices_[device] : movers_[device];
   }
   void give_back(std::size_t device, CUstream stream) noexcept override {
     for (Urgent& one : urgent_[device])
@@ -95,16 +95,18 @@ class OpenDevices final : public CudaDevices {
   void open_work(CudaDevice& device, CUgreenCtx green) const;
   /// A green context of these SMs; `device` gets its own one. Errors: CudaError, as the next.
   CUgreenCtx open_green(CUdevResource& sms, CUdevice gpu, CudaDevice& device) const;
-  /// What the split leaves over moves tensors, where the driver makes a context of it.
-  void open_mover(CUdevResource& sms, CUdevice gpu, CUcontext primary);
+  /// What the split leaves over moves tensors, where the driver makes contexts of it: one for each
+  /// device, as the streams of one would wait for each other.
+  void open_movers(CUdevResource& sms, CUdevice gpu, CUcontext primary);
   void reach_each_other() const;
+  void close_movers() noexcept;
   void close() noexcept;
 
   const CudaDriver& driver_;
   std::vector<CUdevice> retained_;
-  std::vector<CUgreenCtx> greens_;  ///< Parallel to devices_, or empty.
-  CUgreenCtx moving_green_ = nullptr;
-  CudaDevice moving_;  ///< Where that is there.
+  std::vector<CUgreenCtx> greens_;         ///< Parallel to devices_, or empty.
+  std::vector<CUgreenCtx> moving_greens_;  ///< Likewise; all of the same SMs.
+  std::vector<CudaDevice> movers_;         ///< Likewise.
   std::vector<CudaDevice> devices_;
   std::vector<std::vector<Urgent>> urgent_;  ///< By device, as they were opened.
   std::string name_;
@@ -163,20 +165,42 @@ CUgreenCtx OpenDevices::open_green(CUdevResource& sms, CUdevice gpu, CudaDevice&
   return green;
 }
 
-void OpenDevices::open_mover(CUdevResource& sms, CUdevice gpu, CUcontext primary) {
+void OpenDevices::open_movers(CUdevResource& sms, CUdevice gpu, CUcontext primary) {
   if (sms.type != CU_DEV_RESOURCE_TYPE_SM || sms.sm.smCount == 0) return;
+  movers_.reserve(devices_.size());
+  moving_greens_.reserve(devices_.size());
   try {
-    moving_green_ = open_green(sms, gpu, moving_);
+    while (movers_.size() < devices_.size()) {
+      CudaDevice one;
+      moving_greens_.push_back(open_green(sms, gpu, one));
+      one.primary = primary;
+      movers_.push_back(std::move(one));
+      const ContextScope scope(driver_, movers_.back().context);
+      movers_.back().kernels = std::make_unique<CudaKernels>(driver_, cuda_kernel_image());
+    }
   } catch (const CudaError& error) {  // too few for this driver: each device copies by itself
     if (error.result() != CUDA_ERROR_INVALID_RESOURCE_TYPE &&
         error.result() != CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION &&
         error.result() != CUDA_ERROR_INVALID_VALUE && error.result() != CUDA_ERROR_NOT_SUPPORTED)
       throw;
-    return;
+    close_movers();
   }
-  moving_.primary = primary;
-  const ContextScope scope(driver_, moving_.context);
-  moving_.kernels = std::make_unique<CudaKernels>(driver_, cuda_kernel_image());
+}
+
+void OpenDevices::close_movers() noexcept {
+  for (std::size_t i = movers_.size(); i-- > 0;) {
+    driver_.cuCtxPushCurrent(movers_[i].context);
+    movers_[i].kernels.reset();
+    if (i < urgent_.size()) {
+      for (const Urgent& one : urgent_[i]) driver_.cuStreamDestroy(one.stream);
+      urgent_[i].clear();
+    }
+    CUcontext popped = nullptr;
+    driver_.cuCtxPopCurrent(&popped);
+    driver_.cuGreenCtxDestroy(moving_greens_[i]);
+  }
+  movers_.clear();
+  moving_greens_.clear();
 }
 
 void OpenDevices::reach_each_other() const {
@@ -255,7 +279,7 @@ Result<SmSplit> OpenDevices::open_split(std::uint32_t count) {
     devices_.push_back(std::move(one));
     open_work(devices_.back(), greens_.back());
   }
-  open_mover(left_over, device, primary);
+  open_movers(left_over, device, primary);
   return split;
 }
 
@@ -263,22 +287,13 @@ void OpenDevices::close() noexcept {
   // A context that is about to go must not stay current.
   CUcontext current = nullptr;
   driver_.cuCtxGetCurrent(&current);
-  const bool is_ours = std::any_of(devices_.begin(), devices_.end(), [&](const CudaDevice& device) {
+  const auto is_current = [&](const CudaDevice& device) {
     return current != nullptr && device.context == current;
-  });
-  const bool is_movers = current != nullptr && moving_.context == current;
-  if (is_ours || is_movers) driver_.cuCtxSetCurrent(nullptr);
-  if (moving_green_ != nullptr) {
-    driver_.cuCtxPushCurrent(moving_.context);
-    moving_.kernels.reset();
-    for (std::vector<Urgent>& of_device : urgent_) {
-      for (const Urgent& one : of_device) driver_.cuStreamDestroy(one.stream);
-      of_device.clear();
-    }
-    CUcontext popped = nullptr;
-    driver_.cuCtxPopCurrent(&popped);
-    driver_.cuGreenCtxDestroy(moving_green_);
-  }
+  };
+  if (std::any_of(devices_.begin(), devices_.end(), is_current) ||
+      std::any_of(movers_.begin(), movers_.end(), is_current))
+    driver_.cuCtxSetCurrent(nullptr);
+  close_movers();
   for (auto device = devices_.rbegin(); device != devices_.rend(); ++device) {
     if (device->context == nullptr) continue;
     driver_.cuCtxPushCurrent(device->context);
