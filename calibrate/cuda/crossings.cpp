@@ -25,8 +25,6 @@ namespace {
 
 constexpr std::size_t kMostCopies = 32;
 constexpr std::size_t kMostCopied = std::size_t{1} << 29;
-/// Of an op between two copies, in ns: longer than it takes to launch one.
-constexpr long long kOp = 20'000;
 
 /// Pinned memory of the host.
 class HostBuffer {
@@ -240,7 +238,8 @@ std::optional<MeasuredLink> timed_link(CudaDevices& devices, const Route& route,
   Chain chain(devices, route.first, route.count, route.way, route.streams, nccl, sizes);
   if (sizes.size() < 2) return std::nullopt;
   CudaStopwatch stopwatch(devices, route.first);
-  const double of_ops = static_cast<double>(chain.ops()) * (ops.nanoseconds() + launches.alone);
+  const double of_ops =
+      static_cast<double>(chain.ops()) * (CudaSpinOps::kNanoseconds + launches.alone);
   TransferTable table;
   table.reserve(sizes.size());
   for (const Bytes size : sizes) {
@@ -270,7 +269,7 @@ std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, CudaLaunching
                                              const std::vector<Bytes>& sizes) {
   std::vector<MeasuredLink> links;
   if (devices.all().size() < 2) return links;
-  CudaSpinOps ops(devices, launching, kOp);
+  CudaSpinOps ops(devices, launching);
   const auto add = [&](const Route& route, std::string kind) {
     auto link = timed_link(devices, route, std::move(kind), nccl, sizes, ops, launches);
     if (link) links.push_back(*std::move(link));

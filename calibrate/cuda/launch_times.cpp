@@ -11,15 +11,12 @@
 namespace plumbline {
 namespace {
 
-/// Longer than it takes to launch one.
-constexpr long long kNanoseconds = 20'000;
 /// In a row, or about as many in a ring.
-constexpr std::size_t kOps = 96;
+constexpr std::size_t kOps = 48;
 
 }  // namespace
 
-CudaSpinOps::CudaSpinOps(CudaDevices& devices, CudaLaunching& launching, long long nanoseconds)
-    : devices_(devices), nanoseconds_(nanoseconds) {
+CudaSpinOps::CudaSpinOps(CudaDevices& devices, CudaLaunching& launching) : devices_(devices) {
   const CudaDriver& driver = devices.driver();
   for (std::size_t device = 0; device < devices.all().size(); ++device) {
     const CudaDevice& on = devices.all()[device];
@@ -42,7 +39,7 @@ CudaSpinOps::CudaSpinOps(CudaDevices& devices, CudaLaunching& launching, long lo
 void CudaSpinOps::launch(std::size_t device) {
   const CudaDevice& on = devices_.all()[device];
   cuda::launch(bare_queue(devices_.driver(), on, on.compute), "plumbline_spin", {on.sms}, 64, 0,
-               static_cast<unsigned long long>(nanoseconds_), times_[device].data());
+               static_cast<unsigned long long>(kNanoseconds), times_[device].data());
 }
 
 void CudaSpinOps::enqueue(std::size_t device) {
@@ -58,7 +55,7 @@ void CudaSpinOps::enqueue(std::size_t device) {
 CudaLaunchTimes measure_launch_times(CudaDevices& devices, CudaLaunching& launching) {
   const CudaDriver& driver = devices.driver();
   const std::vector<CudaDevice>& all = devices.all();
-  CudaSpinOps ops(devices, launching, kNanoseconds);
+  CudaSpinOps ops(devices, launching);
   std::vector<CudaEvents> events;
   events.reserve(all.size());
   for (const CudaDevice& device : all) {
@@ -67,7 +64,7 @@ CudaLaunchTimes measure_launch_times(CudaDevices& devices, CudaLaunching& launch
   }
   CudaStopwatch stopwatch(devices, 0);
   const auto beyond = [&](double time, std::size_t count) {
-    return std::max(0.0, time / static_cast<double>(count) - ops.nanoseconds());
+    return std::max(0.0, time / static_cast<double>(count) - CudaSpinOps::kNanoseconds);
   };
   const auto point = [&](std::size_t device) {
     return CudaPoint{&all[device], all[device].compute};

@@ -13,11 +13,13 @@ namespace plumbline {
 /// An op of a known time on each device, launched as a run launches its passes.
 class CudaSpinOps {
  public:
-  /// Of `nanoseconds` by the device's clock, on all its SMs. What is given outlives it. Errors:
-  /// CudaError, as the next.
-  CudaSpinOps(CudaDevices& devices, CudaLaunching& launching, long long nanoseconds);
+  /// By the device's clock, on all its SMs: as long as an op of a network, as a GPU takes the
+  /// longer to see that a stream may go on, the longer it has waited.
+  static constexpr double kNanoseconds = 200'000;
 
-  double nanoseconds() const { return static_cast<double>(nanoseconds_); }
+  /// What is given outlives it. Errors: CudaError, as the next.
+  CudaSpinOps(CudaDevices& devices, CudaLaunching& launching);
+
   /// Enqueues one on the device's compute stream, whose context is current then.
   void enqueue(std::size_t device);
 
@@ -25,7 +27,6 @@ class CudaSpinOps {
   void launch(std::size_t device);
 
   CudaDevices& devices_;
-  long long nanoseconds_;
   std::vector<CudaScratch> times_;     ///< Where a kernel notes when it ran.
   std::vector<CudaRecording> graphs_;  ///< Empty where kernels are launched one by one.
 };

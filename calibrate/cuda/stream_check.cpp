@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -43,24 +42,27 @@ class SpinningStreams {
 
   std::size_t size() const { return streams_.size(); }
 
-  /// For how long all of them spin at the same time, in ns. Errors: CudaError.
-  std::uint64_t together() {
+  /// How many of them spin at the same time, at most. Errors: CudaError.
+  std::size_t together() {
     for (const Stream& one : streams_) {
       cuda::launch(queue_of(one), "plumbline_spin", {}, 1, 0,
                    static_cast<unsigned long long>(kSpinNanoseconds), one.times.data());
     }
-    std::uint64_t begin = 0;
-    std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
+    std::vector<std::pair<std::uint64_t, int>> changes;  // of how many spin
     for (const Stream& one : streams_) {
       std::uint64_t times[2] = {};
       const CudaQueue queue = queue_of(one);
       PLUMBLINE_CUDA(devices_.driver(), cuMemcpyDtoHAsync, times, one.times.data(), sizeof times,
                      queue.stream);
       PLUMBLINE_CUDA(devices_.driver(), cuStreamSynchronize, queue.stream);
-      begin = std::max(begin, times[0]);
-      end = std::min(end, times[1]);
+      changes.emplace_back(times[0], 1);
+      changes.emplace_back(times[1], -1);
     }
-    return end > begin ? end - begin : 0;
+    std::sort(changes.begin(), changes.end());
+    int now = 0;
+    int most = 0;
+    for (const auto& [time, change] : changes) most = std::max(most, now += change);
+    return static_cast<std::size_t>(most);
   }
 
  private:
@@ -171,9 +173,8 @@ class CopyBesideKernel {
 std::string streams_text(CudaDevices& devices) {
   if (!devices.split()) return "";
   SpinningStreams streams(devices);
-  return fmt::format("streams     {}, three on each device: {:.2f} of {} ms at the same time\n",
-                     streams.size(), static_cast<double>(streams.together()) * 1e-6,
-                     kSpinNanoseconds / 1'000'000);
+  return fmt::format("streams     {}, three on each device, of which {} work at the same time\n",
+                     streams.size(), streams.together());
 }
 
 std::string copies_text(CudaDevices& devices) {

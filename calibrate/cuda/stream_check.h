@@ -8,9 +8,9 @@
 
 namespace plumbline {
 
-/// For how long as many streams as a pipeline has on each device work at the same time: where they
-/// share connections, some wait for others. A line; "" unless the devices are parts of a GPU.
-/// Errors: CudaError.
+/// How many streams work at the same time, of as many as a pipeline has on each device: where they
+/// share connections or SMs, some wait for others. A line; "" unless the devices are parts of a
+/// GPU. Errors: CudaError.
 std::string streams_text(CudaDevices& devices);
 
 /// Whether a copy, made as runs make it, waits for a kernel that fills its device; as above.

@@ -31,7 +31,7 @@ TEST_CASE("cuda: devices that keep to their SMs and work together pass, and all 
         "device 2    32 SMs of GPU 0; kernels seen on 32, of graphs on 32\n"
         "device 3    32 SMs of GPU 0; kernels seen on 32, of graphs on 32\n"
         "overlap     5.00 of 5 ms\n"
-        "streams     12, three on each device: 5.00 of 5 ms at the same time\n"
+        "streams     12, three on each device, of which 12 work at the same time\n"
         "copies      on 4 SMs for all copies: 1 MiB beside a kernel of 5 ms that fills its device "
         "ends 4.98 ms before it\n");
   CHECK(fake.faults().empty());

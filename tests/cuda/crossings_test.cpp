@@ -31,9 +31,9 @@ std::vector<MeasuredLink> links_of(const FakeOptions& options, std::uint32_t cou
     REQUIRE(devices);
     CudaLaunching launching;
     CudaLaunchTimes launches = measure_launch_times(**devices, launching);
-    CHECK(launches.alone == 0);
-    CHECK(launches.beside == 0);
-    CHECK(launches.crossing == 0);
+    CHECK(launches.alone < 0.1);  // as a driver tells times
+    CHECK(launches.beside < 0.1);
+    CHECK(launches.crossing < 0.1);
     launches.crossing = crossing;
     links = measure_cuda_links(**devices, launching, launches, nccl, kSizes);
   }
