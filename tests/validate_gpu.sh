@@ -69,15 +69,18 @@ check 'spins know what launches take' grep -qx 'overhead: {per_op: 1.9 us, hand_
 check 'those of a doubtful split do not' test "$(grep -c overhead "$work/g/spin-4.yaml")" -eq 0
 check 'a doubtful split only spins' test -f "$work/g/spin-4.json"
 check 'what fails is told' test "$code" -eq 1
-check 'by name' says 'without results: validate-vgg-small-1 check-4'
+check 'by name' says 'without results: check-4 validate-vgg-small-1'
 check 'with what it said' says 'error: the device is lost'
 check 'a split that is not proven is not used' test ! -e "$work/g/gpt-small-4.json"
 for there in check-2.proof check-8.proof gpt2-1.json gpt2-2.json mlp-wide-8.json gpt-small-1.json gnmt-lstm-1.json spin-2.json gpt-small-8-hybrid.json resnet-small-8.json; do
   check "$there is there" test -f "$work/g/$there"
 done
 check 'no proof of what failed' test ! -e "$work/g/check-4.proof"
-check 'the whole GPU comes first' test "$(grep -n -m 1 'devices 1 --batch' "$PLAYED" | cut -d : -f 1)" -lt \
-  "$(grep -n -m 1 'check --devices 2' "$PLAYED" | cut -d : -f 1)"
+check 'proofs come first' test "$(grep -n -m 1 'check --devices 2' "$PLAYED" | cut -d : -f 1)" -lt \
+  "$(grep -n -m 1 'mlp.network.yaml' "$PLAYED" | cut -d : -f 1)"
+check 'other kinds of layers come behind what all splits are asked' test \
+  "$(grep -n -m 1 'calibrate.*gpt-small.* --devices 2' "$PLAYED" | cut -d : -f 1)" -lt \
+  "$(grep -n -m 1 'vgg-small' "$PLAYED" | cut -d : -f 1)"
 check 'links that were measured are used' grep -q 'link: measured' "$work/g/gpt-small-2.yaml"
 check 'the archive has it all' grep -qx g/resnet-small-8.json <(tar -tzf "$work/g.tar.gz")
 touch "$PLAYED.bare"

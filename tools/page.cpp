@@ -75,6 +75,23 @@ GroupText text_of(ResultGroup group) {
               "stage run again before its backward\n(*full*), and with that of each layer "
               "(*layers*). Profiles know nothing of forwards that are run again.",
               "network"};
+    case ResultGroup::gpu_spins:
+      return {
+          "Spinning kernels on a GPU", "kernels that spin, on parts of a GPU",
+          "One GPU split into parts that work side by side (green contexts), on `cuda`: each op "
+          "is a kernel that spins for its\nmodelled time, tensors are copied over links that "
+          "are held at 2 GB/s (and 20 us, but on eight), and what a launch and\na hand-over "
+          "take was calibrated. What is left is what holding a link takes, and the tool's "
+          "own.",
+          "parts"};
+    case ResultGroup::gpu_networks:
+      return {"Networks trained on a GPU", "networks, on parts of a GPU",
+              "On `cuda`: each network is calibrated on all parts of one GPU at work, its "
+              "schedules are predicted from that profile\nalone, and then trained for real on the "
+              "same parts: `plan.partition: balanced`, measured links, cuBLASLt and cuDNN.\n"
+              "*blocking*: copies hold both ends, as `.to()` does; *hybrid*: two pipelines that "
+              "share their gradients.",
+              "network, parts"};
   }
   return {};
 }
@@ -124,7 +141,8 @@ std::string warning(const std::vector<ResultFile>& results) {
 std::string missing_groups(const std::vector<ResultFile>& results) {
   std::vector<std::string> missing;
   for (const ResultGroup group : kResultGroups) {
-    if (of_group(results, group).empty()) missing.emplace_back(text_of(group).row);
+    if (of_group(results, group).empty() && !is_of_gpu(group))
+      missing.emplace_back(text_of(group).row);
   }
   if (missing.empty()) return "";
   return fmt::format("Not in these results: {}.\n", fmt::join(missing, "; "));
@@ -334,6 +352,9 @@ std::string how_to_repeat() {
          "scripts/validate                    # runs everything; goes on where it was interrupted\n"
          "scripts/validation-page FOLDER      # this page and the README's table, from its "
          "results\n"
+         "scripts/validate-gpu --budget 15    # on a GPU: what that is asked, and more time is "
+         "more of it\n"
+         "scripts/validation-page --gpu FOLDER\n"
          "```\n\n"
          "`scripts/validate` says at its end which folder that is. The machine should do nothing "
          "else: what it does\nelse takes iterations away, and what it does to a calibration stays "
@@ -404,17 +425,29 @@ std::string accuracy_table(const std::vector<ResultFile>& results) {
     const Files files = of_group(results, group);
     if (files.empty()) continue;
     row(text_of(group).row, files, is_ranked(group));
-    if (group != ResultGroup::networks) continue;
+    if (group != ResultGroup::networks && group != ResultGroup::gpu_networks) continue;
     for (const ResultFile* file : files) row("of them " + file->name, {file}, true);
   }
   std::string text = markdown_table(rows, {0, 4, 6});
   for (const std::string& more : {warning(results), missing_groups(results)}) {
     if (!more.empty()) text += '\n' + more;
   }
-  return text + fmt::format("\nMeasured {} on {}, {} cores.\n",
-                            fmt::join(facts(results, "date"), ", "),
-                            fmt::join(facts(results, "processor"), "; "),
-                            fmt::join(facts(results, "cores"), "; "));
+  std::vector<std::string> places;  // each processor with all that was taken of it
+  for (const std::string& processor : facts(results, "processor")) {
+    std::vector<std::string> parts;
+    for (const ResultFile& result : results) {
+      if (fact(result.machine, "processor") != processor) continue;
+      const std::string cores = fact(result.machine, "cores");
+      if (std::find(parts.begin(), parts.end(), cores) == parts.end()) parts.push_back(cores);
+    }
+    const bool is_cpu = std::all_of(parts.begin(), parts.end(), [](const std::string& part) {
+      return part.find_first_not_of("0123456789") == std::string::npos;
+    });
+    places.push_back(
+        fmt::format("{} ({}{})", processor, fmt::join(parts, "; "), is_cpu ? " cores" : ""));
+  }
+  return text + fmt::format("\nMeasured {} on {}.\n", fmt::join(facts(results, "date"), ", "),
+                            fmt::join(places, " and "));
 }
 
 }  // namespace plumbline

@@ -200,7 +200,7 @@ void read_header(SectionReader& document, ResultHeader& header, Diagnostics& pro
     document.require("result", "a file of scripts/validate has it");
     return;
   }
-  header.group = named(*section, "group", ResultGroup::recomputation);
+  header.group = named(*section, "group", ResultGroup::gpu_networks);
   header.name = text(*section, "name");
   header.command = text(*section, "command");
   section->require("short");
@@ -261,8 +261,9 @@ double ResultPoint::Measured::range_of_rounds() const {
 }
 
 std::string_view name(ResultGroup group) {
-  constexpr std::string_view names[] = {"practicals", "matrix", "examples", "networks",
-                                        "schedules",  "copies", "links",    "recomputation"};
+  constexpr std::string_view names[] = {"practicals", "matrix",      "examples", "networks",
+                                        "schedules",  "copies",      "links",    "recomputation",
+                                        "gpu-spins",  "gpu-networks"};
   return names[static_cast<std::size_t>(group)];
 }
 

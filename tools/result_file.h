@@ -23,21 +23,28 @@ enum class ResultGroup : std::uint8_t {
   schedules,
   copies,
   links,
-  recomputation
+  recomputation,
+  gpu_spins,
+  gpu_networks
 };
 
-inline constexpr ResultGroup kResultGroups[] = {
-    ResultGroup::practicals, ResultGroup::matrix,       ResultGroup::examples,
-    ResultGroup::networks,   ResultGroup::schedules,    ResultGroup::copies,
-    ResultGroup::links,      ResultGroup::recomputation};
+inline constexpr ResultGroup kResultGroups[] = {ResultGroup::practicals, ResultGroup::matrix,
+                                                ResultGroup::examples,   ResultGroup::networks,
+                                                ResultGroup::schedules,  ResultGroup::copies,
+                                                ResultGroup::links,      ResultGroup::recomputation,
+                                                ResultGroup::gpu_spins,  ResultGroup::gpu_networks};
 
 /// "practicals", "matrix", ...
 std::string_view name(ResultGroup group);
 /// Whether its runs train networks, of whose calibration the page tells.
-constexpr bool trains(ResultGroup group) { return group >= ResultGroup::networks; }
+constexpr bool trains(ResultGroup group) {
+  return group >= ResultGroup::networks && group != ResultGroup::gpu_spins;
+}
+/// Whether it is made by scripts/validate-gpu, of a GPU.
+constexpr bool is_of_gpu(ResultGroup group) { return group >= ResultGroup::gpu_spins; }
 /// Whether a file holds several scenarios, so that points go by theirs.
 constexpr bool has_scenarios(ResultGroup group) {
-  return group == ResultGroup::examples || group >= ResultGroup::copies;
+  return group == ResultGroup::examples || (group >= ResultGroup::copies && !is_of_gpu(group));
 }
 /// Nothing where no group is called so.
 std::optional<ResultGroup> group_named(std::string_view name);

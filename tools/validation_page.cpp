@@ -32,6 +32,7 @@ struct Condense {
   std::string command;
   std::string load;
   std::string profile;  ///< "" = nothing was calibrated.
+  std::string there;    ///< A profile of the machine where it ran; "" = this one.
   bool is_short = false;
 };
 
@@ -49,6 +50,24 @@ std::map<std::string, std::string> this_machine(const std::string& load) {
       {"commit", std::string(commit())},
       {"date", fmt::format("{:%Y-%m-%d}", fmt::gmtime(today))}};
   if (!load.empty()) facts["load"] = load;
+  return facts;
+}
+
+/// What the results say of the machine that a profile was measured on: a GPU elsewhere.
+Result<std::map<std::string, std::string>> machine_of(const std::string& path) {
+  const auto model = read_profile(path);
+  if (!model) return model.problems();
+  const auto& provenance = model->profile.provenance;
+  const auto told = [&](const char* key) {
+    const auto found = provenance.find(key);
+    return found == provenance.end() ? std::string("not told") : found->second;
+  };
+  std::map<std::string, std::string> facts = {
+      {"processor", told("device")},
+      {"cores", fmt::format("{} x {} SMs", told("busy_devices"), told("sms"))},
+      {"library", fmt::format("{}, driver for {}", told("library"), told("driver"))}};
+  for (const char* key : {"system", "compiler", "tool", "commit", "date", "load"})
+    facts[key] = told(key);
   return facts;
 }
 
@@ -71,6 +90,11 @@ int condense(const Condense& arguments) {
   header.command = arguments.command;
   header.is_short = arguments.is_short;
   header.machine = this_machine(arguments.load);
+  if (!arguments.there.empty()) {
+    auto facts = machine_of(arguments.there);
+    if (!facts) return fail(facts.problems());
+    header.machine = *std::move(facts);
+  }
   if (!arguments.profile.empty()) {
     auto facts = calibration_of(arguments.profile);
     if (!facts) return fail(facts.problems());
@@ -150,6 +174,9 @@ int dispatch(int argc, char** argv) {
   command->add_option("--command", kept.command, "what was typed")->required();
   command->add_option("--load", kept.load, "the load average before it");
   command->add_option("--profile", kept.profile, "the profile it predicts from")->type_name("FILE");
+  command
+      ->add_option("--there", kept.there, "a profile of the machine it ran on; absent = this one")
+      ->type_name("FILE");
   command->add_flag("--short", kept.is_short, "mark it as of a short run");
   command->callback([&] { exit_code = condense(kept); });
 

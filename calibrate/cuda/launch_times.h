@@ -13,8 +13,7 @@ namespace plumbline {
 /// An op of a known time on each device, launched as a run launches its passes.
 class CudaSpinOps {
  public:
-  /// By the device's clock, on all its SMs: as long as an op of a network, as a GPU takes the
-  /// longer to see that a stream may go on, the longer it has waited.
+  /// By the device's clock, on all its SMs; as long as an op of a network.
   static constexpr double kNanoseconds = 200'000;
 
   /// What is given outlives it. Errors: CudaError, as the next.

@@ -44,10 +44,10 @@ class SpinningStreams {
 
   /// How many of them spin at the same time, at most. Errors: CudaError.
   std::size_t together() {
-    for (const Stream& one : streams_) {
-      cuda::launch(queue_of(one), "plumbline_spin", {}, 1, 0,
-                   static_cast<unsigned long long>(kSpinNanoseconds), one.times.data());
-    }
+    for (const Stream& one : streams_) spin(one, 0);  // to load it in all contexts, which waits
+    for (const Stream& one : streams_)
+      PLUMBLINE_CUDA(devices_.driver(), cuStreamSynchronize, queue_of(one).stream);
+    for (const Stream& one : streams_) spin(one, kSpinNanoseconds);
     std::vector<std::pair<std::uint64_t, int>> changes;  // of how many spin
     for (const Stream& one : streams_) {
       std::uint64_t times[2] = {};
@@ -77,6 +77,10 @@ class SpinningStreams {
     streams_.push_back({&on, stream, std::move(own), {}});
     PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, on.context);
     streams_.back().times = CudaScratch(devices_.driver(), 2 * sizeof(std::uint64_t));
+  }
+  void spin(const Stream& one, std::uint64_t nanoseconds) const {
+    cuda::launch(queue_of(one), "plumbline_spin", {}, 1, 0,
+                 static_cast<unsigned long long>(nanoseconds), one.times.data());
   }
   /// Makes its context current.
   CudaQueue queue_of(const Stream& one) const {

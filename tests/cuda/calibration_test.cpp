@@ -333,6 +333,52 @@ TEST_CASE("cuda: layers are taken back to what their pass takes as one graph") {
   CHECK(ns(one_by_one.measurements[0].layers[1].forward.mean) == 7000);
 }
 
+TEST_CASE("cuda: what events take is in no time of the profile, nor in what an op takes besides") {
+  const Network network = small_network();
+  const auto calibrated = [&](std::uint64_t event, std::uint32_t count) {
+    FakeOptions options;
+    options.event_nanoseconds = event;
+    options.graph_nanoseconds = 400;
+    FakeCuda fake(options);
+    fake.add(emulated_kernels());
+    fake.set_duration("plumbline_relu_f32", 7000);
+    auto devices = cuda_calibration_devices(fake.driver(), network, count, own());
+    REQUIRE(devices);
+    const CalibrationOptions two = short_time(count, {2});
+    const auto measured = measure_layers(**devices, network, {}, two);
+    REQUIRE_MESSAGE(measured, (measured ? "" : to_text(measured.problems())));
+    for (const StageSamples& stage : measured->batches.front().stages)
+      CHECK_FALSE(stage.piece_or_whole(Pass::turn).empty());
+    auto calibration = calibration_of(**devices, network, {}, two, *measured);
+    REQUIRE(calibration);
+    calibration->model.profile.overheads = (*devices)->overheads(network, two);
+    return *std::move(calibration);
+  };
+  for (const std::uint32_t count : {1U, 2U}) {
+    CAPTURE(count);
+    const Calibration free = calibrated(0, count);
+    const Calibration dear = calibrated(3000, count);
+    REQUIRE(free.stamps);
+    REQUIRE(dear.stamps);
+    CHECK(ns(*free.stamps) == 400);                   // the launch, which every op has
+    CHECK(std::abs(ns(*dear.stamps) - 3400) <= 100);  // of rows of turns between two events
+    CHECK(dear.model.profile.provenance.contains("stamps"));
+    // One of the two events of a row is in what a launch takes.
+    CHECK(std::abs(ns(dear.model.profile.overheads->per_op) - 400) <= 3000 / 48 + 1);
+    const auto& layers = dear.model.profile.measurements[0].layers;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      const LayerCosts& other = free.model.profile.measurements[0].layers[i];
+      CHECK(std::abs(ns(layers[i].forward.mean) - ns(other.forward.mean)) <= 250);
+      CHECK(std::abs(ns(layers[i].backward.mean) - ns(other.backward.mean)) <= 250);
+    }
+    // Neighbours and micro-batches in flight change nothing, whatever events take.
+    for (const auto& [kind, factors] : dear.slowdown) {
+      CAPTURE(kind);
+      for (const double factor : factors) CHECK(std::abs(factor - 1) <= 0.05);
+    }
+  }
+}
+
 TEST_CASE("cuda: a calibration that was interrupted goes on where it stopped") {
   FakeCuda fake;
   fake.add(emulated_kernels());

@@ -129,7 +129,13 @@ void add_event_calls(CudaDriver& driver) {
     event->capture = stream->capture;
     event->nodes = stream->tail;
     if (stream->capture != nullptr) return CUDA_SUCCESS;
-    stream->last = s.works->add(s.task(*stream, ""), stream->lane, {stream->last});
+    FakeTask task = s.task(*stream, "");
+    if (event->timed && s.options.event_nanoseconds > 0) {
+      task.act = [nanoseconds = s.options.event_nanoseconds](const FakeTask&, std::uint64_t) {
+        return FakeDemand(nanoseconds);
+      };
+    }
+    stream->last = s.works->add(std::move(task), stream->lane, {stream->last});
     event->work = stream->last;
     return CUDA_SUCCESS;
   };

@@ -165,7 +165,8 @@ TEST_CASE("each group has its section, whose points go by network or by scenario
     CHECK(has(page, "| mlp | gpipe | 2 | 4 |") != has_scenarios(group));
     const bool is_of_mlp = trains(group) && !has_scenarios(group);
     CHECK(has(accuracy_table({file}), "%: mlp, gpipe") == is_of_mlp);
-    CHECK(has(accuracy_table({file}), "of them mlp") == (group == ResultGroup::networks));
+    CHECK(has(accuracy_table({file}), "of them mlp") ==
+          (group == ResultGroup::networks || group == ResultGroup::gpu_networks));
   }
   CHECK_FALSE(group_named("network"));
 }
@@ -177,7 +178,7 @@ TEST_CASE("the page says what is short, and what is not there") {
   CHECK(has(table, "Not in these results: course practicals"));
   CHECK(has(table, "worst | by the times of now, mean (worst) | peak memory"));
   CHECK(has(table, "-4.00 %: a \\| b, gpipe"));  // a bar would end the cell
-  CHECK(has(table, "Measured 2026-01-02 on a CPU, 2 cores."));
+  CHECK(has(table, "Measured 2026-01-02 on a CPU (2 cores)."));
   ResultFile other = file;
   other.is_short = true;
   CHECK(has(accuracy_table({other}), "**These numbers are of a short run**"));
