@@ -114,6 +114,7 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
   real.outcome = *std::move(outcome);
   real.outcome.memory = shown.memory;
   if (shown.untold && real.times_s[real.shown] > 0) {  // the trace tells the shape, not the time
+    real.told_s = real.outcome.iteration_time_s;
     real.outcome.iteration_time_s = real.times_s[real.shown];
     real.outcome.throughput_samples_per_s =
         real.outcome.samples_per_iteration() / real.outcome.iteration_time_s;

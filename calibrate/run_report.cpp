@@ -173,6 +173,7 @@ std::string causes(const Validation& v) {
   row("transfer", v.shares.transfer_s, "transfers and all-reduces did");
   row("hand-over", v.shares.hand_over_s, "ops began later than they could");
   row("waiting", v.shares.waiting_s, "the order of events on shared links");
+  if (v.measured.told_s) row("telling", v.shares.telling_s, "to look at each op took time");
   return table.print();
 }
 

@@ -54,7 +54,8 @@ Trace evaluate(const OpGraph& graph, const std::vector<Length>& lengths) {
   return trace;
 }
 
-ErrorShares shares_of(const Outcome& predicted, const Outcome& measured) {
+/// `told_s` is the time of the measured iteration that told its trace.
+ErrorShares shares_of(const Outcome& predicted, const Outcome& measured, double told_s) {
   const OpGraph& graph = predicted.graph;
   std::vector<Length> lengths = lengths_of(graph, predicted.trace);
   const std::vector<Length> real = lengths_of(measured.graph, measured.trace);
@@ -87,7 +88,8 @@ ErrorShares shares_of(const Outcome& predicted, const Outcome& measured) {
           .compute_s = predicted.iteration_time_s - with_compute,
           .transfer_s = with_compute - with_transfers,
           .hand_over_s = with_transfers - with_hand_over,
-          .waiting_s = with_hand_over - measured.iteration_time_s};
+          .waiting_s = with_hand_over - told_s,
+          .telling_s = told_s - measured.iteration_time_s};
 }
 
 StartErrors start_errors(const Outcome& predicted, const Outcome& measured) {
@@ -221,7 +223,8 @@ Validation validate(Outcome predicted, RealRun measured, double tolerance, const
   v.measured = std::move(measured);
   v.tolerance = tolerance;
   v.error = v.measured_s() > 0 ? v.predicted_s() / v.measured_s() - 1 : 0;
-  v.shares = shares_of(again ? *again : v.predicted, v.measured.outcome);
+  v.shares = shares_of(again ? *again : v.predicted, v.measured.outcome,
+                       v.measured.told_s.value_or(v.measured_s()));
   if (again) {
     v.again_s = again->iteration_time_s;
     v.shares.profile_s = v.predicted_s() - *v.again_s;

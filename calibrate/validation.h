@@ -36,6 +36,9 @@ struct ErrorShares {
   double transfer_s = 0;
   double hand_over_s = 0;  ///< Ops began later than they could have, and than is set for that.
   double waiting_s = 0;    ///< The rest: what the order of events changed on shared links.
+  /// What it took to tell all that, where the iteration that is looked at was executed once more
+  /// than the one whose time counts: it lies in the measured lengths above, of the other sign.
+  double telling_s = 0;
 };
 
 /// How far the predicted start of each F, B, I and W is from the measured one.

@@ -226,9 +226,17 @@ std::string error_table(const Files& files, ResultGroup group) {
   return markdown_table(rows, kSummaryLeft) + unmeasured(all);
 }
 
-/// The first cause that these results tell: the profile's share is known where the layers were
-/// timed again.
-std::size_t first_cause(const Files& files) { return summarize(files).again.runs > 0 ? 0 : 1; }
+/// The causes that these results tell: the profile's share is known where the layers were timed
+/// again, and that of telling where iterations were executed once more for it.
+struct Causes {
+  std::size_t first = 1;
+  std::size_t end = kCauses.size();
+};
+Causes causes_of(const Files& files) {
+  const Summary summary = summarize(files);
+  const bool tells = summary.causes.back().mean_size > 0;
+  return {summary.again.runs > 0 ? std::size_t{0} : 1, kCauses.size() - (tells ? 0 : 1)};
+}
 
 /// What the error is by the layers' times at the time of the run; "" where they were not taken.
 std::string again_table(const Files& files, ResultGroup group) {
@@ -257,11 +265,12 @@ std::string again_table(const Files& files, ResultGroup group) {
 
 std::string cause_table(const Files& files, ResultGroup group) {
   std::vector<std::vector<std::string>> rows = {{text_of(group).noun}};
-  const std::size_t first = first_cause(files);
-  rows.front().insert(rows.front().end(), kCauses.begin() + first, kCauses.end());
+  const Causes causes = causes_of(files);
+  rows.front().insert(rows.front().end(), kCauses.begin() + causes.first,
+                      kCauses.begin() + causes.end);
   const auto row = [&](const std::string& name, const Summary& summary) {
     std::vector<std::string> cells = {name};
-    for (std::size_t i = first; i < kCauses.size(); ++i) {
+    for (std::size_t i = causes.first; i < causes.end; ++i) {
       const Spread& cause = summary.causes[i];
       cells.push_back(summary.measured == 0
                           ? "-"
@@ -295,7 +304,7 @@ std::string calibration_table(const Files& files) {
 // ---- all points
 
 std::vector<std::string> point_row(const ResultFile& file, const ResultPoint& point,
-                                   std::size_t first) {
+                                   const Causes& causes) {
   std::vector<std::string> cells = {file.name, point.schedule, std::to_string(point.devices),
                                     std::to_string(point.micro_batches),
                                     time_cell(point.predicted_s)};
@@ -304,14 +313,13 @@ std::vector<std::string> point_row(const ResultFile& file, const ResultPoint& po
     const ResultPoint::Measured& m = *point.measured;
     cells.push_back(time_cell(m.time_s));
     cells.push_back(signed_percent(m.error));
-    if (first == 0) cells.push_back(m.again_error ? signed_percent(*m.again_error) : "-");
-    const double parts[] = {m.shares.profile_s, m.shares.compute_s, m.shares.transfer_s,
-                            m.shares.hand_over_s, m.shares.waiting_s};
-    for (std::size_t i = first; i < kCauses.size(); ++i)
+    if (causes.first == 0) cells.push_back(m.again_error ? signed_percent(*m.again_error) : "-");
+    const auto parts = by_cause(m.shares);
+    for (std::size_t i = causes.first; i < causes.end; ++i)
       cells.push_back(fmt::format("{:+.2f}", 100 * parts[i] / m.time_s));
     cells.emplace_back(name(m.memory));
   } else {
-    cells.insert(cells.end(), 3 + (first == 0 ? 1 : 0) + kCauses.size() - first, "-");
+    cells.insert(cells.end(), 3 + (causes.first == 0 ? 1 : 0) + causes.end - causes.first, "-");
   }
   cells.push_back(fmt::format("{} of {}", point.clean, point.iterations));
   cells.emplace_back(name(point.verdict));
@@ -322,15 +330,16 @@ std::string all_points(const Files& files, ResultGroup group) {
   std::vector<std::vector<std::string>> rows = {
       {has_scenarios(group) ? "scenario" : text_of(group).noun, "schedule", "devices",
        "micro-batches", "predicted", "measured", "error"}};
-  const std::size_t first = first_cause(files);
-  if (first == 0) rows.front().emplace_back("by the times of now");
-  rows.front().insert(rows.front().end(), kCauses.begin() + first, kCauses.end());
+  const Causes causes = causes_of(files);
+  if (causes.first == 0) rows.front().emplace_back("by the times of now");
+  rows.front().insert(rows.front().end(), kCauses.begin() + causes.first,
+                      kCauses.begin() + causes.end);
   const std::size_t memory = rows.front().size();
   for (const char* title : {"memory", "clean", "verdict"}) rows.front().emplace_back(title);
   std::string commands;
   for (const ResultFile* file : files) {
     commands += file->command + '\n';
-    for (const ResultPoint& point : file->points) rows.push_back(point_row(*file, point, first));
+    for (const ResultPoint& point : file->points) rows.push_back(point_row(*file, point, causes));
   }
   return fmt::format(
       "<details><summary>All {} points</summary>\n\n{}\n```sh\n{}```\n\n</details>\n",

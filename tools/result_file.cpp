@@ -72,6 +72,9 @@ ErrorShares read_shares(SectionReader& point, Diagnostics& problems) {
   shares.transfer_s = signed_number(*section, "transfer", problems);
   shares.hand_over_s = signed_number(*section, "hand_over", problems);
   shares.waiting_s = signed_number(*section, "waiting", problems);
+  const YamlNode* telling = section->child("telling");
+  if (telling && telling->kind != YamlNode::Kind::null)
+    shares.telling_s = signed_number(*section, "telling", problems);
   return shares;
 }
 
@@ -240,6 +243,8 @@ Json point_json(const ResultPoint& point) {
                                 {"transfer", time(measured->shares.transfer_s)},
                                 {"hand_over", time(measured->shares.hand_over_s)},
                                 {"waiting", time(measured->shares.waiting_s)}};
+    if (measured->shares.telling_s != 0)
+      json["error_by_cause_s"]["telling"] = time(measured->shares.telling_s);
     if (measured->again_error) {
       json["error_by_cause_s"]["profile"] = time(measured->shares.profile_s);
       json["timed_again"] = {{"error", decimals(*measured->again_error, 6)}};

@@ -80,9 +80,7 @@ Summary summarize(const std::vector<const ResultFile*>& files) {
         summary.worst_of = file;
       }
       errors.push_back(measured.error);
-      const ErrorShares& shares = measured.shares;
-      const double parts[] = {shares.profile_s, shares.compute_s, shares.transfer_s,
-                              shares.hand_over_s, shares.waiting_s};
+      const auto parts = by_cause(measured.shares);
       for (std::size_t i = 0; i < causes.size(); ++i)
         causes[i].push_back(parts[i] / measured.time_s);
     }

@@ -22,8 +22,14 @@ struct Spread {
 };
 
 /// The causes of an error, in the order of `Summary::causes`.
-inline constexpr std::array<std::string_view, 5> kCauses = {"profile", "compute", "transfer",
-                                                            "hand-over", "waiting"};
+inline constexpr std::array<std::string_view, 6> kCauses = {"profile",   "compute", "transfer",
+                                                            "hand-over", "waiting", "telling"};
+
+/// All of them, of the same order. Relative to nothing: in seconds.
+inline std::array<double, kCauses.size()> by_cause(const ErrorShares& shares) {
+  return {shares.profile_s,   shares.compute_s, shares.transfer_s,
+          shares.hand_over_s, shares.waiting_s, shares.telling_s};
+}
 
 /// Points whose layers were timed again beside the runs.
 struct TimedAgain {

@@ -67,7 +67,7 @@ Duration no_gap(std::uint32_t) { return Duration{}; }
 
 double sum(const ErrorShares& shares) {
   return shares.profile_s + shares.compute_s + shares.transfer_s + shares.hand_over_s +
-         shares.waiting_s;
+         shares.waiting_s + shares.telling_s;
 }
 
 TEST_CASE("a run exactly as predicted has no error of any kind") {
@@ -86,6 +86,28 @@ TEST_CASE("a run exactly as predicted has no error of any kind") {
     CHECK(v.critical_path_agreement == 1);
     CHECK(v.memory_verdict() == MemoryVerdict::exact);
   }
+}
+
+TEST_CASE("what it takes to tell a trace is a share of its own") {
+  const Scenario scenario = scenario_of("name: gpipe");
+  const auto predicted = predict(scenario);
+  REQUIRE(predicted);
+  const auto longer = [&](std::uint32_t node) {
+    return predicted->graph.cost(node).hold * 11 / 10;
+  };
+  RealRun run = run_with(scenario, *predicted, longer, no_gap);
+  const Validation plain = validate(*predicted, run, 0.05);
+  CHECK(plain.shares.telling_s == 0);
+  // Executed without telling, the same took what was predicted.
+  run.told_s = run.outcome.iteration_time_s;
+  run.outcome.iteration_time_s = predicted->iteration_time_s;
+  const Validation v = validate(*predicted, run, 0.05);
+  CHECK(v.error == 0);
+  CHECK(v.shares.compute_s == plain.shares.compute_s);
+  CHECK(v.shares.waiting_s == doctest::Approx(plain.shares.waiting_s).epsilon(1e-12));
+  CHECK(v.shares.telling_s == doctest::Approx(*run.told_s - predicted->iteration_time_s));
+  CHECK(v.shares.telling_s > 0);
+  CHECK(sum(v.shares) == doctest::Approx(0).epsilon(1e-12));
 }
 
 TEST_CASE("the error is found under the cause that made it") {

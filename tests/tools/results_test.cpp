@@ -152,6 +152,20 @@ TEST_CASE("errors by the layers' times of now stand beside those by the profile"
   CHECK(validation_page({*read}) == page);
 }
 
+TEST_CASE("what telling takes has a column where it took anything, and is kept") {
+  ResultFile file = file_of(ResultGroup::gpu_networks, "mlp on 4");
+  CHECK_FALSE(has(validation_page({file}), "| telling |"));
+  file.points[0].measured->shares.telling_s = 0.002;
+  const std::string page = validation_page({file});
+  CHECK(has(page, "| waiting | telling |"));
+  CHECK(has(page, "| +0.00 | +2.00 | exact |"));
+  const TemporaryFolder folder;
+  const auto read = read_result(folder.file("result.json", to_json(file)));
+  REQUIRE(read);
+  CHECK(read->points[0].measured->shares.telling_s == 0.002);
+  CHECK(read->points[1].measured->shares.telling_s == 0);
+}
+
 TEST_CASE("each group has its section, whose points go by network or by scenario") {
   for (const ResultGroup group : kResultGroups) {
     CAPTURE(name(group));
