@@ -444,7 +444,7 @@ void measure_between(CalibrationDevices& devices, const Network& network,
                      const CalibrationOptions& options, Profile& profile) {
   profile.algorithms = devices.algorithms();
   profile.overheads = devices.overheads(network, options);
-  profile.links = devices.links(transfer_sizes(network, options), profile.overheads->hand_over);
+  profile.links = devices.links(transfer_sizes(network, options));
 }
 
 }  // namespace plumbline

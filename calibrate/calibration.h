@@ -130,7 +130,7 @@ class Walkers {
   /// Whether more passes are not worth their time, for any device.
   virtual bool all_done() const = 0;
   /// The turns of the device that has had the fewest since they count; 0 as long as some kind of
-  /// update has not.
+  /// update has not, or what a round needs besides.
   virtual std::size_t least_turns() const = 0;
   /// So many turns in a row have every kind of pass in every way in which it is timed.
   virtual std::size_t cycle() const { return 8; }
@@ -167,18 +167,15 @@ class CalibrationDevices {
   virtual std::unique_ptr<Walkers> walkers(const Network& network, const StageLayers& stages,
                                            const CalibrationOptions& options,
                                            std::int64_t batch) = 0;
-  /// What ops and hand-overs cost by themselves in a run on these devices. After the walks.
+  /// What ops and hand-overs cost by themselves in a run on these devices. Asked after the walks.
   virtual Overheads overheads(const Network& network, const CalibrationOptions& options) = 0;
   /// What their libraries have been given so far, by what they compute; a run takes the same.
   virtual std::map<std::string, std::string> algorithms() const { return {}; }
   /// Libraries are given these where they compute the same. Before the walks.
   virtual void take_algorithms(const std::map<std::string, std::string>& /*algorithms*/) {}
   /// The links between them, measured with tensors of these ascending sizes; the first is what lies
-  /// between neighbours in a run. `hand_over` is what a prediction adds to each transfer.
-  virtual std::vector<MeasuredLink> links(const std::vector<Bytes>& /*sizes*/,
-                                          Duration /*hand_over*/) {
-    return {};
-  }
+  /// between neighbours in a run. Without the hand-over of overheads(), which a prediction adds.
+  virtual std::vector<MeasuredLink> links(const std::vector<Bytes>& /*sizes*/) { return {}; }
 };
 
 /// The batches of the options, ascending, each once.

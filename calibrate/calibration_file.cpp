@@ -183,7 +183,7 @@ class Parser {
           return kind_word.size() == 1 && kind_word.front() == letter(candidate);
         });
     if (kind == kPassKinds.end())
-      return not_a_number(kind_word, "kind of pass: F, B, I, W, U or A");
+      return not_a_number(kind_word, "kind of pass: F, B, I, W, U, A or T");
     if (at_ >= line_.size())
       return error(line_.size(), "the times of the pass are missing", kDelete, 1);
     KeptPass pass{static_cast<std::uint32_t>(*device), {*kind, {}}, number_};

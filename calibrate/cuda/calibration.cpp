@@ -35,6 +35,8 @@ constexpr double kBurst = 20e6;
 constexpr std::size_t kFewestTurns = 3;
 /// Of a turn, in ns, for which it matters what events around passes take.
 constexpr double kLongestBare = 10e6;
+/// After so many cycles a round ends without bare turns, too.
+constexpr std::size_t kMostCycles = 16;
 /// What is enqueued stays little: where a stream's queue is full, the host waits for the gate.
 constexpr std::size_t kMostTurns = 48;
 
@@ -76,11 +78,12 @@ class CudaWalkers : public Walkers {
     std::vector<std::size_t> turns;
     for (const std::uint32_t device : walking_) turns.push_back(turns_of(*walkers_[device]));
     const std::size_t all = std::accumulate(turns.begin(), turns.end(), std::size_t{0});
-    const bool bare = ++bursts_ % 2 == 0 &&
+    const bool bare = ++bursts_ % 2 == 0 && wants_bare() &&
                       std::all_of(walking_.begin(), walking_.end(), [&](std::uint32_t device) {
-                        return walkers_[device]->can_be_bare() && matters(*walkers_[device]);
+                        return walkers_[device]->can_be_bare();
                       });
     double& enqueuing = enqueuing_[bare ? 1 : 0];
+    if (enqueuing == 0) enqueuing = enqueuing_[0];  // more than it will be
     use(walking_.front());
     CudaGate& gate = gates_[walking_.front()];
     const CudaQueue& first = walkers_[walking_.front()]->queue();
@@ -124,7 +127,8 @@ class CudaWalkers : public Walkers {
     for (const std::uint32_t device : walking_) {
       const CudaWalker& walker = *walkers_[device];
       least = std::min(least, walker.turns());
-      if (!walker.has_been_bare() && matters(walker)) return 0;
+      if (!walker.has_been_bare() && wants_bare() && walker.turns() < kMostCycles * cycle())
+        return 0;
       if (!walker.has_updated(false) || (update_at_once() && !walker.has_updated(true))) return 0;
     }
     return least;
@@ -151,8 +155,13 @@ class CudaWalkers : public Walkers {
   void use(std::uint32_t device) {
     PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, devices_.all()[device].context);
   }
-  /// Whether it matters what events around its passes take: then turns are bare, too.
-  static bool matters(const CudaWalker& walker) { return walker.turn_time() < kLongestBare; }
+  /// Whether it matters what events around passes take, of the fastest device: then turns are bare,
+  /// too, of all.
+  bool wants_bare() const {
+    return std::any_of(walking_.begin(), walking_.end(), [&](std::uint32_t device) {
+      return walkers_[device]->turn_time() < kLongestBare;
+    });
+  }
   /// As behind a flush: where all devices walk, and are several.
   bool update_at_once() const { return walking_.size() > 1 && walking_.size() == walkers_.size(); }
   void enqueue_updates_at_once() {
@@ -265,14 +274,17 @@ class CudaCalibration : public CalibrationDevices {
   void take_algorithms(const std::map<std::string, std::string>& algorithms) override {
     libraries_->take(algorithms);
   }
-  std::vector<MeasuredLink> links(const std::vector<Bytes>& sizes, Duration) override {
+  std::vector<MeasuredLink> links(const std::vector<Bytes>& sizes) override {
     return measure_cuda_links(*devices_, launching_, launches(), libraries_->nccl(), sizes);
   }
 
  private:
-  /// Measured once.
+  /// Measured before the first walk, as bare turns are counted without them, and again where
+  /// something could not be recorded since.
   const CudaLaunchTimes& launches() {
-    if (!launches_) launches_ = measure_launch_times(*devices_, launching_);
+    if (!launches_ || are_of_graphs_ != launching_.replays)
+      launches_ = measure_launch_times(*devices_, launching_);
+    are_of_graphs_ = launching_.replays;
     return *launches_;
   }
 
@@ -282,6 +294,7 @@ class CudaCalibration : public CalibrationDevices {
   std::unique_ptr<DeviceLibraries> libraries_;
   CudaLaunching launching_;
   std::optional<CudaLaunchTimes> launches_;
+  bool are_of_graphs_ = true;
 };
 
 }  // namespace

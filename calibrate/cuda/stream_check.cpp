@@ -59,9 +59,9 @@ class SpinningStreams {
       changes.emplace_back(times[1], -1);
     }
     std::sort(changes.begin(), changes.end());
-    int now = 0;
+    int spinning = 0;
     int most = 0;
-    for (const auto& [time, change] : changes) most = std::max(most, now += change);
+    for (const auto& [time, change] : changes) most = std::max(most, spinning += change);
     return static_cast<std::size_t>(most);
   }
 

@@ -164,9 +164,8 @@ void CudaWalker::take(const Bare& bare) {
   turn_time_ = turn;
   if (!bare.counts) return;
   ++bare_bursts_;
-  turns_ += bare.turns;
   if (!samples_->takes(Pass::turn)) return;
-  const PassTimes times{Pass::turn, {std::llround(turn - 2 * per_op_)}};
+  const PassTimes times{Pass::turn, {std::max<std::int64_t>(std::llround(turn - 2 * per_op_), 0)}};
   samples_->add(times, before_ + Duration{now() - counts_});
   walked_.push_back(times);
 }
@@ -196,8 +195,9 @@ void CudaWalker::finish() {
 }
 
 std::size_t CudaWalker::cycle() const {
-  return std::size_t{2} * 4 * 2 *
-         2;  // every fourth turn that is not bare has I and W in either way
+  // Two I and W, one of either way, are at most so far apart; F and B of a buffer take two sweeps.
+  constexpr std::size_t kBothWays = 20;
+  return std::max(kBothWays, 2 * slots_.size() + 2);
 }
 
 std::vector<CudaWalker::Task> CudaWalker::tasks(bool updates) {
@@ -206,7 +206,8 @@ std::vector<CudaWalker::Task> CudaWalker::tasks(bool updates) {
   add(Pass::forward, turn_ % in_flight_);
   const auto slot = oldest();
   if (!slot) return all;
-  if (turn_ % 4 == 3) {
+  if ((backwards_[*slot]++ + *slot) % 4 ==
+      3) {  // every fourth of each buffer, each at another time
     add(Pass::backward_input, *slot);
     add(Pass::backward_weight, *slot);
   } else {
@@ -221,13 +222,13 @@ std::optional<std::size_t> CudaWalker::oldest() const {
   return (turn_ + 1) % in_flight_;
 }
 
-/// The next one of this kind: layer by layer and as a piece in turn, and each buffer, too.
+/// The next one of this kind: layer by layer and as a piece in turn. Of F and B, which bare turns
+/// have as pieces, each buffer is.
 CudaWalker::Walkable& CudaWalker::walkable(Pass pass, std::size_t slot) {
   const std::size_t layers = stage_.layout().layers();
-  const std::size_t buffers = is_update(pass) ? 1 : slots_.size();
-  const std::size_t before = passes_[static_cast<std::size_t>(pass)];
-  const std::size_t shift = buffers % 2 == 0 ? before / buffers : 0;  // else buffers keep their way
-  const bool is_piece = layers > 1 && (before + shift) % 2 == 1;
+  const bool by_buffer = pass == Pass::forward || pass == Pass::backward;
+  const std::size_t before = by_buffer ? passes_[{pass, slot}] + slot : passes_[{pass, 0}];
+  const bool is_piece = layers > 1 && before % 2 == 1;
   Walkable& found = walkables_[{pass, slot, is_piece}];
   found.is_piece = is_piece;
   found.parts = is_piece ? 1 : layers;
@@ -252,7 +253,8 @@ void CudaWalker::enqueue(const Task& task, bool counts) {
   }
   PLUMBLINE_CUDA(driver_, cuEventRecord, pending.stamps.back(), queue_.stream);
   walkable.has_run = true;
-  ++passes_[static_cast<std::size_t>(task.pass)];
+  const bool by_buffer = task.pass == Pass::forward || task.pass == Pass::backward;
+  ++passes_[{task.pass, by_buffer ? task.slot : 0}];
   // The first time, which is no graph yet, does not count.
   pending.counts = counts && counts_ != 0 && (!launching_.replays || !walkable.graphs.empty());
   pending_.push_back(std::move(pending));

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "calibrate/clock.h"
@@ -37,12 +38,12 @@ struct CudaWalk {
 };
 
 /// Forward and backward in turn, as Walker of cpu_walker.h: over one buffer more than there are
-/// devices; every fourth backward is I and then W; updates stand in turns of their own. Passes
-/// of a kind are now timed layer by layer, and now as one piece, as in a run. Events take time of
-/// their own, the more the more devices work: so there are bursts of bare turns, pieces with none
-/// between them. Where `launching` replays, a layer, or a piece, is a graph once it has run. Turns
-/// are enqueued in bursts, and their times read when a burst has ended. All calls come from one
-/// thread, with the device's context current; the destructor makes it so.
+/// devices; every fourth backward of a buffer is I and then W; updates stand in turns of their own.
+/// Passes of a kind are now timed layer by layer, and now as one piece, as in a run. Events take
+/// time of their own, the more the more devices work: so there are bursts of bare turns, pieces
+/// with none between them. Where `launching` replays, a layer, or a piece, is a graph once it has
+/// run. Turns are enqueued in bursts, and their times read when a burst has ended. All calls come
+/// from one thread, with the device's context current; the destructor makes it so.
 class CudaWalker {
  public:
   /// Allocates. What the queue points to outlives it, and so do the network and `launching`, which
@@ -88,8 +89,8 @@ class CudaWalker {
     const std::array<bool, 2>& ways = updated_[at_once ? 1 : 0];
     return ways[0] && (ways[1] || stage_.layout().layers() == 1);
   }
-  /// Whether bare turns have counted.
-  bool has_been_bare() const { return bare_bursts_ > 0; }
+  /// Whether bare turns have counted, some bursts of them.
+  bool has_been_bare() const { return bare_bursts_ >= 4; }
   /// As Walkers::cycle.
   std::size_t cycle() const;
   const std::vector<PassTimes>& walked() const { return walked_; }
@@ -169,7 +170,9 @@ class CudaWalker {
   CudaClock clock_;
   /// By pass, buffer and whether it is timed as a piece.
   std::map<std::tuple<Pass, std::size_t, bool>, Walkable> walkables_;
-  std::array<std::size_t, kPassKinds.size()> passes_{};  ///< Enqueued, of each kind.
+  /// Enqueued, of each kind; of F and B for each buffer.
+  std::map<std::pair<Pass, std::size_t>, std::size_t> passes_;
+  std::map<std::size_t, std::size_t> backwards_;  ///< Of each buffer, split ones included.
   std::size_t in_flight_ = 1;
   std::size_t turn_ = 0;
   double turn_time_ = 0;

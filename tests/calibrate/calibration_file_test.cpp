@@ -187,7 +187,7 @@ TEST_CASE("anything else than passes is an error at its place") {
   at_line_5("x 0 F 1", "1", "'x' is no batch size", "^");
   at_line_5("0 0 F 1", "1", "'0' is no batch size", "^");
   at_line_5("8 -1 F 1", "3", "'-1' is no device", "  ^~");
-  at_line_5("8 0 G 1", "5", "'G' is no kind of pass: F, B, I, W, U or A", "    ^");
+  at_line_5("8 0 G 1", "5", "'G' is no kind of pass: F, B, I, W, U, A or T", "    ^");
   at_line_5("8 0 F", "6", "the times of the pass are missing", "     ^");
   at_line_5("8 0 F 1 2x", "9", "'2x' is no time in ns", "        ^~");
   at_line_5("8 0 F 99999999999999999999", "7", "'99999999999999999999' is no time in ns",

@@ -354,7 +354,7 @@ TEST_CASE("cuda: what events take is in no time of the profile, nor in what an o
     calibration->model.profile.overheads = (*devices)->overheads(network, two);
     return *std::move(calibration);
   };
-  for (const std::uint32_t count : {1U, 2U}) {
+  for (const std::uint32_t count : {1U, 2U, 3U, 4U}) {  // with 3, every fourth turn is one buffer's
     CAPTURE(count);
     const Calibration free = calibrated(0, count);
     const Calibration dear = calibrated(3000, count);

@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -68,6 +70,39 @@ TEST_CASE("cuda: links between parts of a GPU take what copies take, and twice t
     CHECK(links[2].latency == Duration{1000});
     REQUIRE(links[2].bandwidth);
     CHECK(static_cast<double>(links[2].bandwidth->count) == doctest::Approx(32e9));
+  }
+}
+
+TEST_CASE("cuda: launches and hand-overs are found beside ops, and links beyond both") {
+  FakeOptions options;
+  options.graph_nanoseconds = 400;
+  options.wait_nanoseconds = 700;
+  FakeCuda fake(options);
+  fake.add(emulated_kernels());
+  for (const std::uint32_t count : {2U, 3U, 8U}) {
+    for (const bool replays : {true, false}) {
+      CAPTURE(count);
+      CAPTURE(replays);
+      const auto devices = open_cuda_devices(fake.driver(), count, false);
+      REQUIRE(devices);
+      CudaLaunching launching;
+      launching.replays = replays;
+      const CudaLaunchTimes launches = measure_launch_times(**devices, launching);
+      const double launch = replays ? 400 : 0;
+      CHECK(launches.alone == doctest::Approx(launch).epsilon(0.01).scale(10));
+      CHECK(launches.beside == doctest::Approx(launch).epsilon(0.01).scale(10));
+      CHECK(launches.crossing == doctest::Approx(700).epsilon(0.01));
+      const auto links = measure_cuda_links(**devices, launching, launches, nullptr, kSizes);
+      REQUIRE(kinds(links) == std::vector<std::string>{"copy", "blocking copy", "host"});
+      for (std::size_t i = 0; i < kSizes.size(); ++i) {
+        // A stream of its own waits for what was made, and the receiver for it: one of the two is
+        // the hand-over. Where it blocks, the sender waits for the receiver.
+        const std::int64_t once = 500 + kSizes[i].count / 64;
+        CHECK(std::abs(links[0].table[i].second.count() - (once + 700)) <= 2);
+        CHECK(std::abs(links[1].table[i].second.count() - (once + 700)) <= 2);
+        CHECK(std::abs(links[2].table[i].second.count() - (2 * once + 1400)) <= 2);
+      }
+    }
   }
 }
 

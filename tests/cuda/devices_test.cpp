@@ -57,6 +57,40 @@ TEST_CASE("cuda: one GPU is split into as many devices as asked for, and closed 
   CHECK(fake.faults().empty());
 }
 
+TEST_CASE(
+    "cuda: a device copies by itself where nothing is left over, or the driver makes nothing of "
+    "it") {
+  {
+    FakeOptions even;
+    even.gpus.front().sms = 128;
+    FakeCuda fake(even);
+    {
+      const auto opened = open_cuda_devices(fake.driver(), 2, false);
+      REQUIRE(opened);
+      CHECK(&(*opened)->mover(1) == &(*opened)->all()[1]);
+      const CudaUrgentStream own(**opened, 1);
+      CHECK(fake.live() == "1 primary context, 2 green contexts, 2 modules, 3 streams");
+    }
+    CHECK(fake.live().empty());
+  }
+  for (const int refused : {3, 4}) {  // of the four green contexts of two devices
+    FakeCuda fake;
+    fake.fail("cuGreenCtxCreate", refused, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    {
+      const auto opened = open_cuda_devices(fake.driver(), 2, false);
+      REQUIRE(opened);
+      CHECK(&(*opened)->mover(0) == &(*opened)->all()[0]);
+      CHECK(fake.live() == "1 primary context, 2 green contexts, 2 modules, 2 streams");
+    }
+    CHECK(fake.live().empty());
+    CHECK(fake.faults().empty());
+  }
+  FakeCuda broken;
+  broken.fail("cuGreenCtxCreate", 4, CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK_FALSE(open_cuda_devices(broken.driver(), 2, false));
+  CHECK(broken.live().empty());
+}
+
 TEST_CASE("cuda: one device is the whole GPU") {
   FakeCuda fake;
   for (const bool one_gpu : {false, true}) {

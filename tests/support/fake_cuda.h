@@ -35,6 +35,7 @@ struct FakeOptions {
   std::uint64_t copy_nanoseconds = 500;  ///< And one more for every 64 bytes; memset too.
   std::uint64_t graph_nanoseconds = 0;   ///< Of a graph by itself, before its first node.
   std::uint64_t event_nanoseconds = 0;   ///< Of an event that is timed.
+  std::uint64_t wait_nanoseconds = 0;    ///< Of a stream's wait for an event.
   /// Of the SMs at a time of the fake clock, in MHz; null = 2000.
   std::function<double(std::uint64_t)> clock = nullptr;
   // What a driver could do wrong:

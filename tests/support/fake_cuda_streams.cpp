@@ -31,6 +31,14 @@ CUresult ask(FakeCuda::State& s, const FakeWorkPointer& work) {
   return CUDA_SUCCESS;
 }
 
+/// What takes so long and does nothing.
+FakeTask timed_task(FakeCuda::State& s, const FakeStream& stream, std::uint64_t nanoseconds) {
+  FakeTask task = s.task(stream, "");
+  if (nanoseconds == 0) return task;
+  task.act = [nanoseconds](const FakeTask&, std::uint64_t) { return FakeDemand(nanoseconds); };
+  return task;
+}
+
 void add_nodes(std::vector<std::size_t>& to, const std::vector<std::size_t>& nodes) {
   for (const std::size_t node : nodes)
     if (std::find(to.begin(), to.end(), node) == to.end()) to.push_back(node);
@@ -95,7 +103,8 @@ void add_stream_calls(CudaDriver& driver) {
       return s.fault("wait_before_record: an event that no stream has recorded", CUDA_SUCCESS);
     if (stream->capture != nullptr || event->capture != nullptr)
       return wait_in_capture(s, *stream, *event);
-    stream->last = s.works->add(s.task(*stream, ""), stream->lane, {stream->last, event->work});
+    FakeTask task = timed_task(s, *stream, s.options.wait_nanoseconds);
+    stream->last = s.works->add(std::move(task), stream->lane, {stream->last, event->work});
     return CUDA_SUCCESS;
   };
 }
@@ -129,12 +138,7 @@ void add_event_calls(CudaDriver& driver) {
     event->capture = stream->capture;
     event->nodes = stream->tail;
     if (stream->capture != nullptr) return CUDA_SUCCESS;
-    FakeTask task = s.task(*stream, "");
-    if (event->timed && s.options.event_nanoseconds > 0) {
-      task.act = [nanoseconds = s.options.event_nanoseconds](const FakeTask&, std::uint64_t) {
-        return FakeDemand(nanoseconds);
-      };
-    }
+    FakeTask task = timed_task(s, *stream, event->timed ? s.options.event_nanoseconds : 0);
     stream->last = s.works->add(std::move(task), stream->lane, {stream->last});
     event->work = stream->last;
     return CUDA_SUCCESS;
