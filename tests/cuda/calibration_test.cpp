@@ -354,7 +354,7 @@ TEST_CASE("cuda: what events take is in no time of the profile, nor in what an o
     calibration->model.profile.overheads = (*devices)->overheads(network, two);
     return *std::move(calibration);
   };
-  for (const std::uint32_t count : {1U, 2U, 3U, 4U}) {  // with 3, every fourth turn is one buffer's
+  for (const std::uint32_t count : {1U, 3U}) {  // with 3, every fourth turn is one buffer's
     CAPTURE(count);
     const Calibration free = calibrated(0, count);
     const Calibration dear = calibrated(3000, count);
@@ -373,7 +373,6 @@ TEST_CASE("cuda: what events take is in no time of the profile, nor in what an o
     }
     // Neighbours and micro-batches in flight change nothing, whatever events take.
     for (const auto& [kind, factors] : dear.slowdown) {
-      CAPTURE(kind);
       for (const double factor : factors) CHECK(std::abs(factor - 1) <= 0.05);
     }
   }
