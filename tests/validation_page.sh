@@ -60,6 +60,22 @@ $(scripts/validate --help)" scripts/validate --only gpu
 refused 'an option that is none' 2 "scripts/validate: error: '--fast' is no option
 $(scripts/validate --help)" scripts/validate --fast
 
+# Of a GPU elsewhere: what a profile says of it stands for the machine.
+"$binaries/plumbline" validate examples/worked-example.yaml --backend synthetic --iterations 2 --json -o "$work/raw.json" > "$work/log" 2>&1
+there=examples/profiles/nvidia-h100-80gb-hbm3/mlp-4.profile.yaml
+mkdir "$work/gpu"
+"$page" condense "$work/raw.json" -o "$work/gpu/gpu-mlp-4.json" --group gpu-networks --name 'mlp on 4' --command x \
+  --there "$there" --profile "$there"
+same 'a result of a GPU elsewhere' 0 $?
+"$page" page "$work/gpu" > "$work/page.md"
+for line in '| processor | NVIDIA H100 80GB HBM3 |' '| cores | 4 x 32 SMs |' '## Networks trained on a GPU' '| mlp on 4 | gpipe | 2 | 3 |'; do
+  grep -qF "$line" "$work/page.md"
+  same "has the line '$line'" 0 $?
+done
+refused 'a profile that is not there' 3 "$work/none.yaml: error: cannot be read: No such file or directory" "$page" condense \
+  "$work/raw.json" -o "$work/gpu/none.json" --group gpu-networks --name x --command x --there "$work/none.yaml"
+refused 'a folder of a GPU without one' 2 'usage: scripts/validation-page --gpu FOLDER' scripts/validation-page --gpu
+
 # It runs, keeps what is complete, and makes again what is not.
 results=$work/results
 scripts/validate --quick --only synthetic --binaries "$binaries" -o "$results" > "$work/log" 2>&1

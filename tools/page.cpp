@@ -446,14 +446,11 @@ std::string accuracy_table(const std::vector<ResultFile>& results) {
     std::vector<std::string> parts;
     for (const ResultFile& result : results) {
       if (fact(result.machine, "processor") != processor) continue;
-      const std::string cores = fact(result.machine, "cores");
+      const std::string cores =
+          fact(result.machine, "cores") + (is_of_gpu(result.group) ? "" : " cores");
       if (std::find(parts.begin(), parts.end(), cores) == parts.end()) parts.push_back(cores);
     }
-    const bool is_cpu = std::all_of(parts.begin(), parts.end(), [](const std::string& part) {
-      return part.find_first_not_of("0123456789") == std::string::npos;
-    });
-    places.push_back(
-        fmt::format("{} ({}{})", processor, fmt::join(parts, "; "), is_cpu ? " cores" : ""));
+    places.push_back(fmt::format("{} ({})", processor, fmt::join(parts, "; ")));
   }
   return text + fmt::format("\nMeasured {} on {}.\n", fmt::join(facts(results, "date"), ", "),
                             fmt::join(places, " and "));

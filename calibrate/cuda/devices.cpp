@@ -61,10 +61,8 @@ class OpenDevices final : public CudaDevices {
     }
     urgent_[device].reserve(urgent_[device].size() + 1);
     const ContextScope scope(driver_, mover(device).context);
-    CUgreenCtx const green = !moving_greens_.empty() ? moving_greens_[device]
-                             : split()               ? greens_[device]
-                                                     : nullptr;
-    urgent_[device].push_back({new_stream(green, kMostUrgent), true});
+    const std::vector<CUgreenCtx>& greens = movers_.empty() ? greens_ : moving_greens_;
+    urgent_[device].push_back({new_stream(split() ? greens[device] : nullptr, kMostUrgent), true});
     return urgent_[device].back().stream;
   }
   const CudaDevice& mover(std::size_t device) const override {

@@ -206,8 +206,8 @@ std::vector<CudaWalker::Task> CudaWalker::tasks(bool updates) {
   add(Pass::forward, turn_ % in_flight_);
   const auto slot = oldest();
   if (!slot) return all;
-  if ((backwards_[*slot]++ + *slot) % 4 ==
-      3) {  // every fourth of each buffer, each at another time
+  // Every fourth of each buffer, each at another time.
+  if ((backwards_[*slot]++ + *slot) % 4 == 3) {
     add(Pass::backward_input, *slot);
     add(Pass::backward_weight, *slot);
   } else {
@@ -222,13 +222,18 @@ std::optional<std::size_t> CudaWalker::oldest() const {
   return (turn_ + 1) % in_flight_;
 }
 
-/// The next one of this kind: layer by layer and as a piece in turn. Of F and B, which bare turns
-/// have as pieces, each buffer is.
+/// F and B, which bare turns have as pieces, are counted for each buffer, from different numbers
+/// on.
+std::size_t& CudaWalker::count_of(Pass pass, std::size_t slot) {
+  const bool by_buffer = pass == Pass::forward || pass == Pass::backward;
+  const std::size_t buffer = by_buffer ? slot : 0;
+  return passes_.try_emplace({pass, buffer}, buffer).first->second;
+}
+
+/// The next one of this kind: layer by layer and as a piece in turn.
 CudaWalker::Walkable& CudaWalker::walkable(Pass pass, std::size_t slot) {
   const std::size_t layers = stage_.layout().layers();
-  const bool by_buffer = pass == Pass::forward || pass == Pass::backward;
-  const std::size_t before = by_buffer ? passes_[{pass, slot}] + slot : passes_[{pass, 0}];
-  const bool is_piece = layers > 1 && before % 2 == 1;
+  const bool is_piece = layers > 1 && count_of(pass, slot) % 2 == 1;
   Walkable& found = walkables_[{pass, slot, is_piece}];
   found.is_piece = is_piece;
   found.parts = is_piece ? 1 : layers;
@@ -253,8 +258,7 @@ void CudaWalker::enqueue(const Task& task, bool counts) {
   }
   PLUMBLINE_CUDA(driver_, cuEventRecord, pending.stamps.back(), queue_.stream);
   walkable.has_run = true;
-  const bool by_buffer = task.pass == Pass::forward || task.pass == Pass::backward;
-  ++passes_[{task.pass, by_buffer ? task.slot : 0}];
+  ++count_of(task.pass, task.slot);
   // The first time, which is no graph yet, does not count.
   pending.counts = counts && counts_ != 0 && (!launching_.replays || !walkable.graphs.empty());
   pending_.push_back(std::move(pending));

@@ -134,6 +134,8 @@ class CudaWalker {
   CudaScratch uploaded(const void* data, std::size_t bytes) const;
   std::vector<Task> tasks(bool updates);
   Task task_of(Pass pass, std::size_t slot) { return {pass, slot, &walkable(pass, slot)}; }
+  /// Of what is counted together, what was enqueued.
+  std::size_t& count_of(Pass pass, std::size_t slot);
   Walkable& walkable(Pass pass, std::size_t slot);
   void enqueue(const Task& task, bool counts);
   /// The micro-batch whose backward comes in this turn; nothing before there is one.
@@ -170,7 +172,6 @@ class CudaWalker {
   CudaClock clock_;
   /// By pass, buffer and whether it is timed as a piece.
   std::map<std::tuple<Pass, std::size_t, bool>, Walkable> walkables_;
-  /// Enqueued, of each kind; of F and B for each buffer.
   std::map<std::pair<Pass, std::size_t>, std::size_t> passes_;
   std::map<std::size_t, std::size_t> backwards_;  ///< Of each buffer, split ones included.
   std::size_t in_flight_ = 1;
