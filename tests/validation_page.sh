@@ -74,6 +74,8 @@ for line in '| processor | NVIDIA H100 80GB HBM3 |' '| cores | 4 x 32 SMs |' '##
 done
 refused 'a profile that is not there' 3 "$work/none.yaml: error: cannot be read: No such file or directory" "$page" condense \
   "$work/raw.json" -o "$work/gpu/none.json" --group gpu-networks --name x --command x --there "$work/none.yaml"
+refused 'a folder without results of a GPU' 3 "scripts/validation-page: error: '$work/none' holds no results (*.json); scripts/validate-gpu makes them" \
+  scripts/validation-page --gpu "$work/none"
 refused 'a folder of a GPU without one' 2 'usage: scripts/validation-page --gpu FOLDER' scripts/validation-page --gpu
 
 # It runs, keeps what is complete, and makes again what is not.
