@@ -7,6 +7,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "models/pipedream_graph.h"
 #include "models/profile_writer.h"
 #include "models/quantity.h"
+#include "models/range_names.h"
 #include "models/torch_trace.h"
 
 namespace plumbline {
@@ -30,10 +32,10 @@ struct ImportArguments {
   std::int64_t batch = 0;  ///< 0 = unknown.
 };
 
-CLI::App& add_format(CLI::App& command, const std::string& format, const std::string& what,
-                     ImportArguments& arguments) {
+/// All options but the file.
+CLI::App& add_format_of_files(CLI::App& command, const std::string& format, const std::string& what,
+                              ImportArguments& arguments) {
   CLI::App& added = *command.add_subcommand(format, what);
-  added.add_option("file", arguments.file, "the file to import")->required()->type_name("FILE");
   added.add_option("-o,--output", arguments.output, "write the profile here; absent = stdout")
       ->type_name("FILE");
   added
@@ -43,6 +45,13 @@ CLI::App& add_format(CLI::App& command, const std::string& format, const std::st
       ->type_name("N");
   added.add_option("--name", arguments.name, "of the model; absent = the file's")
       ->type_name("NAME");
+  return added;
+}
+
+CLI::App& add_format(CLI::App& command, const std::string& format, const std::string& what,
+                     ImportArguments& arguments) {
+  CLI::App& added = add_format_of_files(command, format, what, arguments);
+  added.add_option("file", arguments.file, "the file to import")->required()->type_name("FILE");
   return added;
 }
 
@@ -108,29 +117,42 @@ void add_csv(CLI::App& command, int& exit_code) {
 }
 
 struct TraceArguments : ImportArguments {
+  std::vector<std::string> files;
   std::int64_t skip = TraceOptions{}.skip;
-  std::string forward = RangeNames().text(RangePass::forward);
-  std::string backward = RangeNames().text(RangePass::backward);
-  std::string update = RangeNames().text(RangePass::update);
+  std::array<std::string, kRangePasses> names;  ///< "" = the default.
   std::string sizes;
 };
 
-int import_torch_trace(const TraceArguments& arguments) {
+/// The traces one after another as one model; their notes, or their faults.
+Result<TraceModel> read_traces(const std::vector<std::string>& files, const TraceOptions& options) {
+  std::vector<TraceModel> traces;
+  Diagnostics problems;
+  for (const std::string& file : files) {
+    auto trace = read_torch_trace(file, options);
+    if (keep(trace, problems)) traces.push_back(*std::move(trace));
+  }
+  if (!problems.empty()) return problems;
+  return chain_traces(std::move(traces), files);
+}
+
+int import_torch_trace(TraceArguments& arguments) {
   TraceOptions options;
   options.skip = arguments.skip;
   Diagnostics problems;
-  for (const auto& [pass, name] : {std::pair{RangePass::forward, &arguments.forward},
-                                   std::pair{RangePass::backward, &arguments.backward},
-                                   std::pair{RangePass::update, &arguments.update}}) {
-    if (auto wrong = options.names.set(pass, *name)) problems.push_back(*std::move(wrong));
+  for (const RangePass pass : kAllRangePasses) {
+    const std::string& name = arguments.names[static_cast<std::size_t>(pass)];
+    if (name == RangeNames().text(pass)) continue;
+    if (auto wrong = options.names.set(pass, name)) problems.push_back(*std::move(wrong));
   }
+  if (problems.empty()) problems = options.names.misfits();
   std::vector<CsvLayer> table;
   if (!arguments.sizes.empty()) {
     auto read = read_csv_layers(arguments.sizes, CsvTimes::optional);
     if (keep(read, problems)) table = *std::move(read);
   }
   if (!problems.empty()) return fail(problems);
-  auto trace = read_torch_trace(arguments.file, options);
+  arguments.file = fmt::format("{}", fmt::join(arguments.files, ", "));
+  auto trace = read_traces(arguments.files, options);
   if (!trace) return fail(trace.problems());
   if (!arguments.sizes.empty()) {
     trace->model.profile.provenance["sizes"] = arguments.sizes;
@@ -146,23 +168,32 @@ int import_torch_trace(const TraceArguments& arguments) {
 
 void add_torch_trace(CLI::App& command, int& exit_code) {
   auto arguments = std::make_shared<TraceArguments>();
-  CLI::App& trace = add_format(
+  CLI::App& trace = add_format_of_files(
       command, "torch-trace",
       "a trace of PyTorch's profiler (JSON, plain or .gz) with a named range for each layer",
       *arguments);
+  trace
+      .add_option("file", arguments->files,
+                  "the trace; several, one of each rank, are the stages of a pipeline in order")
+      ->required()
+      ->type_name("FILE");
   trace.add_option("--skip", arguments->skip, "steps to leave out at the beginning")
       ->check(CLI::Range(std::int64_t{0}, kLargestQuantity))
       ->type_name("STEPS")
       ->capture_default_str();
-  trace.add_option("--forward", arguments->forward, "name of a layer's range in the forward")
-      ->type_name("TEMPLATE")
-      ->capture_default_str();
-  trace.add_option("--backward", arguments->backward, "name of its range in the backward")
-      ->type_name("TEMPLATE")
-      ->capture_default_str();
-  trace.add_option("--update", arguments->update, "name of its range in the optimizer; optional")
-      ->type_name("TEMPLATE")
-      ->capture_default_str();
+  const auto add_template = [&](RangePass pass, const char* option, const char* what) {
+    std::string& name = arguments->names[static_cast<std::size_t>(pass)];
+    name = RangeNames().text(pass);
+    trace.add_option(option, name, what)->type_name("TEMPLATE")->capture_default_str();
+  };
+  add_template(RangePass::forward, "--forward",
+               "name of a layer's range in the forward; without {layer}: of the whole stage");
+  add_template(RangePass::backward, "--backward", "name of its range in the backward");
+  add_template(RangePass::backward_input, "--backward-input",
+               "name of its range in the backward for the input, where that is split");
+  add_template(RangePass::backward_weight, "--backward-weight",
+               "name of its range in the backward for the weights, where that is split");
+  add_template(RangePass::update, "--update", "name of its range in the optimizer; optional");
   trace
       .add_option("--sizes", arguments->sizes,
                   "a table (CSV) of layer, output, activation, parameters, kind")

@@ -9,23 +9,37 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <set>
+#include <numeric>
 #include <tuple>
 
 #include "models/gzip_file.h"
+#include "models/quantity.h"
+#include "models/some_of.h"
 #include "models/statistics.h"
 #include "models/trace_events.h"
+#include "models/trace_kernels.h"
+#include "models/trace_nesting.h"
+#include "models/units.h"
 
 namespace plumbline {
 namespace {
 
-/// One run of a layer's pass: a range on the CPU, or all of its ranges on GPUs.
+/// What told how long a run took.
+enum class Clock : std::uint8_t {
+  cpu,        ///< Its range on the CPU.
+  gpu_range,  ///< Its ranges on GPUs.
+  kernels,    ///< The kernels that were launched within its range on the CPU.
+};
+constexpr std::size_t kClocks = 3;
+
+/// One run of a layer's pass.
 struct Run {
   std::uint32_t layer;
   RangePass pass;
-  bool on_gpu;
+  Clock clock;
   double cpu_start;  ///< Of its range on the CPU, or where there is none its own.
   double length;
+  double busy = 0;  ///< Of the length: some kernel ran. Of runs by kernels.
 };
 
 /// Of one pass of one layer.
@@ -33,20 +47,11 @@ struct PassTimes {
   MeasuredTime time;
   std::size_t runs_in_all = 0;  ///< With those of skipped steps.
   std::size_t runs = 0;
-  bool on_gpu = false;
+  Clock clock = Clock::cpu;
+  bool has_no_work = false;  ///< Nothing was launched on the GPU, which other passes use.
 };
 
-/// "a, b, c and 2 more".
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 5;
-  std::string text;
-  for (std::size_t i = 0; i < names.size() && i < most; ++i)
-    text += fmt::format("{}{}", i > 0 ? ", " : "", clipped(names[i]));
-  if (names.size() > most) text += fmt::format(" and {} more", names.size() - most);
-  return text;
-}
-
-std::string some_of(const std::vector<NameCount>& names) {
+std::string frequent_names(const std::vector<NameCount>& names) {
   std::vector<std::string> told;
   told.reserve(names.size());
   for (const auto& [name, count] : names)
@@ -63,6 +68,17 @@ MeasuredTime measured(std::vector<double> microseconds) {
   return measured_time(microseconds);
 }
 
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+std::string time_text(double microseconds) {
+  return to_text(Duration(std::llround(std::min(microseconds * 1e3, 9e18))));
+}
+
+/// The lengths of a pass's runs, by clock.
+using PassLengths = std::array<std::vector<double>, kClocks>;
+
 class TraceSummary {
  public:
   TraceSummary(TraceEvents events, const std::shared_ptr<const Source>& source,
@@ -71,9 +87,12 @@ class TraceSummary {
 
   Result<TraceModel> make() {
     if (events_.ranges.empty()) return no_ranges();
-    // One layer within another would count twice.
-    leave_out_recomputation();
+    // One layer within another would count twice; recomputation is part of a backward.
+    const TraceNesting nesting = leave_out_recomputation(events_, kMostTold);
+    check_nesting(nesting);
     if (!problems_.empty()) return problems_;
+    // What the GPU did for each range on the CPU.
+    work_ = join_kernels(events_, nesting.autograd_threads);
     // Runs, in the order in which the CPU started them, without those of skipped steps.
     make_runs();
     count_runs();
@@ -84,13 +103,12 @@ class TraceSummary {
     check_passes();
     if (!problems_.empty()) return problems_;
     note_clocks();
+    note_kernels();
     note_runs();
     return TraceModel{model(), std::move(notes_)};
   }
 
  private:
-  using Key = std::tuple<std::uint32_t, RangePass, std::int64_t>;
-
   void error(std::string message, std::string help = "") {
     problems_.push_back(input_error({source_}, std::move(message), std::move(help)));
   }
@@ -107,7 +125,7 @@ class TraceSummary {
     if (!named.empty())
       message += fmt::format("; the most frequent {} {}",
                              events_.annotations.empty() ? "events are" : "named ranges are",
-                             some_of(named));
+                             frequent_names(named));
     error(std::move(message),
           fmt::format("put record_function(\"{}\") around each layer's forward, and \"{}\" around "
                       "its backward; or say how they are named with --forward and --backward",
@@ -116,97 +134,62 @@ class TraceSummary {
     return problems_;
   }
 
-  /// Ranges on the CPU of one thread, each before those within it.
-  std::vector<std::uint32_t> by_thread() const {
-    std::vector<std::uint32_t> order;
-    order.reserve(events_.ranges.size());
-    for (std::uint32_t i = 0; i < events_.ranges.size(); ++i) {
-      if (!events_.ranges[i].on_gpu) order.push_back(i);
-    }
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      const TraceRange& x = events_.ranges[a];
-      const TraceRange& y = events_.ranges[b];
-      return std::tuple(x.thread, x.start, -x.length, a) <
-             std::tuple(y.thread, y.start, -y.length, b);
-    });
-    return order;
+  void check_nesting(const TraceNesting& nesting) {
+    for (const auto& [inner, outer] : nesting.twice)
+      error(fmt::format("the range '{}' lies within '{}', so its time would count twice",
+                        range_name(inner.layer, inner.pass), range_name(outer.layer, outer.pass)),
+            "give ranges to layers that are not parts of each other");
+    if (nesting.recomputed > 0)
+      notes_.push_back(fmt::format(
+          "{} within a backward {} part of it: activations that are computed again",
+          counted(nesting.recomputed, "forward"), nesting.recomputed == 1 ? "is" : "are"));
   }
 
-  void leave_out_recomputation() {
-    std::vector<std::uint32_t> open;
-    std::set<std::pair<std::string, std::string>> told;
-    std::set<Key> recomputed;
-    std::vector<bool> is_left_out(events_.ranges.size());
-    for (const std::uint32_t i : by_thread()) {
-      const TraceRange& range = events_.ranges[i];
-      // Its middle decides: rounding can make neighbours overlap by a hair.
-      const double middle = range.start + range.length / 2;
-      const auto holds = [&](const TraceRange& outer) {
-        return outer.thread == range.thread && middle < outer.start + outer.length;
-      };
-      while (!open.empty() && !holds(events_.ranges[open.back()])) open.pop_back();
-      if (!open.empty()) {
-        const TraceRange& outer = events_.ranges[open.back()];
-        if (range.pass == RangePass::forward && outer.pass == RangePass::backward) {
-          is_left_out[i] = true;
-          if (range.external_id) recomputed.insert({range.layer, range.pass, *range.external_id});
-        } else if (told.size() < kMostTold) {
-          const std::string inner_name = range_name(range.layer, range.pass);
-          const std::string outer_name = range_name(outer.layer, outer.pass);
-          if (told.emplace(inner_name, outer_name).second)
-            error(fmt::format("the range '{}' lies within '{}', so its time would count twice",
-                              inner_name, outer_name),
-                  "give ranges to layers that are not parts of each other");
-        }
-      }
-      open.push_back(i);
-    }
-    const auto left =
-        static_cast<std::size_t>(std::count(is_left_out.begin(), is_left_out.end(), true));
-    if (left == 0) return;
-    notes_.push_back(
-        fmt::format("{} within a backward {} part of it: activations that are computed again",
-                    counted(left, "forward"), left == 1 ? "is" : "are"));
-    std::vector<TraceRange> kept;
-    kept.reserve(events_.ranges.size() - left);
-    for (std::size_t i = 0; i < events_.ranges.size(); ++i) {
-      const TraceRange& range = events_.ranges[i];
-      const bool on_gpu_alone = range.on_gpu && range.external_id &&
-                                recomputed.count({range.layer, range.pass, *range.external_id}) > 0;
-      if (!is_left_out[i] && !on_gpu_alone) kept.push_back(range);
-    }
-    events_.ranges = std::move(kept);
-  }
-
-  /// Ranges on GPUs belong to the range on the CPU with their id: it tells their step, and those of
-  /// several streams are one run.
+  /// A range on the CPU is a run on its clock, and one on that of its kernels. Ranges on GPUs
+  /// belong to the range on the CPU with their id: it tells their step, and those of several
+  /// streams are one run.
   void make_runs() {
-    std::vector<TraceRange>& ranges = events_.ranges;
-    std::sort(ranges.begin(), ranges.end(), [](const TraceRange& a, const TraceRange& b) {
+    const std::vector<TraceRange>& ranges = events_.ranges;
+    std::vector<std::uint32_t> order(ranges.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::sort(order.begin(), order.end(), [&](std::uint32_t x, std::uint32_t y) {
+      const TraceRange& a = ranges[x];
+      const TraceRange& b = ranges[y];
       return std::tuple(a.layer, a.pass, a.external_id, a.on_gpu, a.start) <
              std::tuple(b.layer, b.pass, b.external_id, b.on_gpu, b.start);
     });
     runs_.reserve(ranges.size());
-    for (std::size_t i = 0; i < ranges.size();) {
-      const TraceRange& first = ranges[i];
-      double start = first.start;
+    for (std::size_t i = 0; i < order.size();) {
+      const TraceRange& first = ranges[order[i]];
+      if (!first.on_gpu) {
+        add_cpu_run(order[i++]);
+        continue;
+      }
+      const bool follows_its_cpu_range =
+          i > 0 && !ranges[order[i - 1]].on_gpu && is_same(ranges[order[i - 1]], first);
+      const double cpu_start = follows_its_cpu_range ? ranges[order[i - 1]].start : first.start;
+      const double start = first.start;  // the earliest of them
       double end = first.start + first.length;
       double length = first.length;
-      const bool follows_its_cpu_range =
-          first.on_gpu && i > 0 && !ranges[i - 1].on_gpu && is_same(ranges[i - 1], first);
-      const double cpu_start = follows_its_cpu_range ? ranges[i - 1].start : first.start;
-      for (++i; i < ranges.size() && first.on_gpu && ranges[i].on_gpu && is_same(first, ranges[i]);
+      for (++i; i < order.size() && ranges[order[i]].on_gpu && is_same(first, ranges[order[i]]);
            ++i) {
-        start = std::min(start, ranges[i].start);
-        end = std::max(end, ranges[i].start + ranges[i].length);
+        end = std::max(end, ranges[order[i]].start + ranges[order[i]].length);
         length = end - start;
       }
-      runs_.push_back({first.layer, first.pass, first.on_gpu, cpu_start, length});
+      runs_.push_back({first.layer, first.pass, Clock::gpu_range, cpu_start, length});
     }
-    ranges.clear();
-    ranges.shrink_to_fit();
+    events_.ranges = {};
     std::stable_sort(runs_.begin(), runs_.end(),
                      [](const Run& a, const Run& b) { return a.cpu_start < b.cpu_start; });
+  }
+
+  void add_cpu_run(std::uint32_t i) {
+    const TraceRange& range = events_.ranges[i];
+    runs_.push_back({range.layer, range.pass, Clock::cpu, range.start, range.length});
+    const RangeWork& work = work_.of_range[i];
+    if (work.kernels > 0)
+      runs_.push_back(
+          {range.layer, range.pass, Clock::kernels, range.start, work.end - work.start, work.busy});
   }
 
   void count_runs() {
@@ -251,13 +234,14 @@ class TraceSummary {
   }
 
   void skip_runs() {
-    std::map<std::tuple<std::uint32_t, RangePass, bool>, std::int64_t> seen;
+    std::map<std::tuple<std::uint32_t, RangePass, Clock>, std::int64_t> seen;
     std::vector<Run> kept;
     kept.reserve(runs_.size());
     for (const Run& run : runs_) {
-      if (++seen[{run.layer, run.pass, run.on_gpu}] > options_.skip) kept.push_back(run);
+      if (++seen[{run.layer, run.pass, run.clock}] > options_.skip) kept.push_back(run);
     }
     runs_ = std::move(kept);
+    if (options_.skip == 0) return;
     notes_.push_back(fmt::format(
         "the trace has no steps (ProfilerStep#N, from profiler.step()): the first {} of each layer "
         "{} left out instead",
@@ -266,63 +250,116 @@ class TraceSummary {
   }
 
   void sum_up() {
-    struct Lengths {
-      std::vector<double> cpu, gpu;
-    };
-    std::map<std::pair<std::uint32_t, RangePass>, Lengths> lengths;
+    std::map<std::pair<std::uint32_t, RangePass>, PassLengths> lengths;
     for (const Run& run : runs_) {
-      Lengths& of_pass = lengths[{run.layer, run.pass}];
-      (run.on_gpu ? of_pass.gpu : of_pass.cpu).push_back(run.length);
+      lengths[{run.layer, run.pass}][static_cast<std::size_t>(run.clock)].push_back(run.length);
       if (run.pass == RangePass::forward && !is_ordered_[run.layer]) {
         is_ordered_[run.layer] = true;
         order_.push_back(run.layer);
       }
     }
-    for (const auto& [key, of_pass] : lengths) {
-      const bool on_gpu = !of_pass.gpu.empty();
-      const std::vector<double>& chosen = on_gpu ? of_pass.gpu : of_pass.cpu;
-      PassTimes& pass_times = times(key.first, key.second);
-      pass_times.time = measured(chosen);
-      pass_times.runs = chosen.size();
-      pass_times.on_gpu = on_gpu;
+    for (auto& [key, of_pass] : lengths) sum_up(key.first, key.second, of_pass);
+  }
+
+  /// Chooses the clock of a pass. Ranges on the GPU hold what the range's own thread launched, so
+  /// they count only where they agree with the kernels, or where no kernel can be joined.
+  void sum_up(std::uint32_t layer, RangePass pass, PassLengths& lengths) {
+    const auto on = [&](Clock clock) -> std::vector<double>& {
+      return lengths[static_cast<std::size_t>(clock)];
+    };
+    PassTimes& found = times(layer, pass);
+    if (on(Clock::kernels).empty() && on(Clock::gpu_range).empty() && work_.kernels > 0) {
+      found.has_no_work = true;
+      std::fill(on(Clock::cpu).begin(), on(Clock::cpu).end(), 0.0);
+    }
+    found.clock = !on(Clock::kernels).empty()     ? Clock::kernels
+                  : !on(Clock::gpu_range).empty() ? Clock::gpu_range
+                                                  : Clock::cpu;
+    if (found.clock == Clock::kernels && !on(Clock::gpu_range).empty()) {
+      const double by_kernels = mean_of(on(Clock::kernels));
+      const double by_range = mean_of(on(Clock::gpu_range));
+      if (std::abs(by_range - by_kernels) <= kAgreement * by_kernels)
+        found.clock = Clock::gpu_range;
+      else
+        disagreements_.push_back(fmt::format("{} ({} by range, {} by kernels)",
+                                             range_name(layer, pass), time_text(by_range),
+                                             time_text(by_kernels)));
+    }
+    const std::vector<double>& chosen = on(found.clock);
+    if (*std::max_element(chosen.begin(), chosen.end()) > kLongest)
+      error(fmt::format("the kernels of a range '{}' lie further apart than a time may be",
+                        range_name(layer, pass)));
+    else
+      found.time = measured(chosen);
+    found.runs = chosen.size();
+  }
+
+  bool ran(std::uint32_t layer, RangePass pass) { return times(layer, pass).runs > 0; }
+
+  /// A layer has a forward, and a backward or both of its parts.
+  void check_passes() {
+    for (std::uint32_t layer = 0; layer < events_.layers.size(); ++layer) {
+      const bool has_forward = ran(layer, RangePass::forward);
+      const bool has_input = ran(layer, RangePass::backward_input);
+      const bool has_weight = ran(layer, RangePass::backward_weight);
+      const bool has_backward = ran(layer, RangePass::backward) || has_input || has_weight;
+      if (has_forward && has_backward && has_input == has_weight) continue;
+      if (!has_forward && !has_backward) {
+        report_missing(layer, RangePass::forward, "neither forward nor backward");
+      } else if (!has_forward) {
+        report_missing(layer, RangePass::forward, "a backward and no forward");
+      } else if (!has_backward) {
+        report_missing(layer, RangePass::backward, "a forward and no backward");
+      } else {
+        report_missing(layer, has_input ? RangePass::backward_weight : RangePass::backward_input,
+                       has_input ? "a backward_input and no backward_weight"
+                                 : "a backward_weight and no backward_input");
+      }
     }
   }
 
-  void check_passes() {
-    for (std::uint32_t layer = 0; layer < events_.layers.size(); ++layer) {
-      const bool has_forward = times(layer, RangePass::forward).runs > 0;
-      const bool has_backward = times(layer, RangePass::backward).runs > 0;
-      if (has_forward && has_backward) continue;
-      const RangePass missing = has_forward ? RangePass::backward : RangePass::forward;
-      const std::string which =
-          has_forward || has_backward
-              ? fmt::format("a {} and no {}",
-                            to_text(has_forward ? RangePass::forward : RangePass::backward),
-                            to_text(missing))
-              : std::string("neither forward nor backward");
-      error(fmt::format("the layer '{}' has {} in the steps that count",
-                        clipped(events_.layers[layer]), which),
-            times(layer, missing).runs_in_all > 0
-                ? std::string("it ran only in what --skip leaves out, or outside of all steps")
-                : fmt::format("it is a range '{}'", range_name(layer, missing)));
-    }
+  void report_missing(std::uint32_t layer, RangePass missing, std::string_view which) {
+    error(fmt::format("the layer '{}' has {} in the steps that count",
+                      clipped(events_.layers[layer]), which),
+          times(layer, missing).runs_in_all > 0
+              ? std::string("it ran only in what --skip leaves out, or outside of all steps")
+              : fmt::format("it is a range '{}'", range_name(layer, missing)));
   }
 
   void note_clocks() {
-    std::vector<std::string> on_cpu;
+    std::vector<std::string> on_cpu, without_work;
     std::size_t on_gpu = 0;
     for (const std::uint32_t layer : order_) {
-      for (const RangePass pass : {RangePass::forward, RangePass::backward, RangePass::update}) {
+      for (const RangePass pass : kAllRangePasses) {
         const PassTimes& pass_times = times(layer, pass);
         if (pass_times.runs == 0) continue;
-        if (pass_times.on_gpu) ++on_gpu;
-        if (!pass_times.on_gpu) on_cpu.push_back(range_name(layer, pass));
+        if (pass_times.has_no_work)
+          without_work.push_back(range_name(layer, pass));
+        else if (pass_times.clock == Clock::cpu)
+          on_cpu.push_back(range_name(layer, pass));
+        else
+          ++on_gpu;
       }
     }
     clock_ = on_gpu == 0 ? "cpu" : on_cpu.empty() ? "gpu" : "gpu and cpu";
     if (on_gpu > 0)
       notes_.emplace_back(
           "times are the GPU's, from the start of a range's first kernel to the end of its last");
+    if (!disagreements_.empty())
+      notes_.push_back(fmt::format(
+          "warning: {} on the GPU {} not what the kernels launched within {} take, which count: "
+          "{}; a range on the GPU misses what other threads launch, as autograd does",
+          disagreements_.size() == 1
+              ? "the range of 1 pass"
+              : fmt::format("the ranges of {} passes", disagreements_.size()),
+          disagreements_.size() == 1 ? "is" : "are", disagreements_.size() == 1 ? "it" : "them",
+          some_of(disagreements_)));
+    if (!without_work.empty())
+      notes_.push_back(fmt::format(
+          "{} nothing on the GPU, so {} 0: {}",
+          without_work.size() == 1 ? "1 pass launches"
+                                   : fmt::format("{} passes launch", without_work.size()),
+          without_work.size() == 1 ? "its time is" : "their times are", some_of(without_work)));
     if (on_gpu > 0 && !on_cpu.empty())
       notes_.push_back(fmt::format(
           "warning: {} no range on the GPU, so the time is the CPU's, which may only be that of "
@@ -331,17 +368,60 @@ class TraceSummary {
           some_of(on_cpu)));
     if (on_gpu == 0 && events_.gpu_work > 0)
       notes_.push_back(fmt::format(
-          "warning: the trace has {} of GPU work and no range on the GPU: these times are the "
-          "CPU's, which launches work and goes on; call torch.cuda.synchronize() at the end of "
-          "each range",
+          "warning: the trace has {} of GPU work, and none can be joined to a range, by a range on "
+          "the GPU or by args.correlation of its launch: these times are the CPU's, which launches "
+          "work and goes on; call torch.cuda.synchronize() at the end of each range",
           counted(events_.gpu_work, "event")));
+  }
+
+  /// What the joining of kernels to ranges left out, and how much of their times kernels fill.
+  void note_kernels() {
+    if (work_.kernels == 0) return;
+    double busy = 0;
+    double length = 0;
+    for (const Run& run : runs_) {
+      if (run.clock == Clock::kernels) length += run.length;
+      busy += run.busy;
+    }
+    if (busy < kWellFilled * length)
+      notes_.push_back(fmt::format(
+          "warning: kernels run in {:.0f} % of these times; in the rest the GPU waits, as a rule "
+          "for the CPU to launch",
+          100 * busy / length));
+    if (work_.ambiguous > 0)
+      notes_.push_back(fmt::format(
+          "warning: {} left out: other threads had several ranges open when {} launched",
+          work_.ambiguous == 1 ? "1 kernel is" : fmt::format("{} kernels are", work_.ambiguous),
+          work_.ambiguous == 1 ? "it was" : "they were"));
+    if (work_.sends_and_receives > 0)
+      notes_.push_back(
+          fmt::format("{} of NCCL {} left out: sends and receives are no part of a "
+                      "layer's time, and wait for other devices",
+                      counted(work_.sends_and_receives, "kernel"),
+                      work_.sends_and_receives == 1 ? "is" : "are"));
+    if (work_.maybe_sends > 0)
+      notes_.push_back(
+          fmt::format("warning: {} of NCCL may be {}all-to-all{} of the layers, or send{} between "
+                      "stages, which "
+                      "wait for other devices; the times hold {}",
+                      counted(work_.maybe_sends, "kernel"), work_.maybe_sends == 1 ? "an " : "",
+                      work_.maybe_sends == 1 ? "" : "s",
+                      work_.maybe_sends == 1 ? "s or receives" : "s and receives",
+                      work_.maybe_sends == 1 ? "it" : "them"));
+    if (work_.without_launch > 0)
+      notes_.push_back(fmt::format(
+          "{} in no range: the trace does not hold the call that launched {}",
+          work_.without_launch == 1 ? "1 kernel is"
+                                    : fmt::format("{} kernels are", work_.without_launch),
+          work_.without_launch == 1 ? "it" : "them"));
   }
 
   void note_runs() {
     std::size_t least = times(order_.front(), RangePass::forward).runs;
     std::size_t most = least;
     for (const std::uint32_t layer : order_) {
-      for (const RangePass pass : {RangePass::forward, RangePass::backward}) {
+      for (const RangePass pass : kAllRangePasses) {
+        if (pass == RangePass::update || !ran(layer, pass)) continue;
         least = std::min(least, times(layer, pass).runs);
         most = std::max(most, times(layer, pass).runs);
       }
@@ -367,7 +447,13 @@ class TraceSummary {
       layers.push_back({.name = events_.layers[layer], .kind = {}, .parameters = {}});
       LayerCosts costs;
       costs.forward = times(layer, RangePass::forward).time;
-      costs.backward = times(layer, RangePass::backward).time;
+      if (ran(layer, RangePass::backward_input))
+        costs.split = SplitBackward{times(layer, RangePass::backward_input).time,
+                                    times(layer, RangePass::backward_weight).time};
+      if (ran(layer, RangePass::backward))
+        costs.backward = times(layer, RangePass::backward).time;
+      else
+        costs.backward.mean = costs.split->input.mean + costs.split->weight.mean;
       costs.update = times(layer, RangePass::update).time;
       measurement.layers.push_back(costs);
     }
@@ -384,15 +470,20 @@ class TraceSummary {
   }
 
   static constexpr std::size_t kMostTold = 20;
+  static constexpr double kAgreement = 0.01;  // of the kernels' time
+  static constexpr double kWellFilled = 0.9;  // of the time between the first and the last kernel
+  static constexpr double kLongest = static_cast<double>(kLargestQuantity) / 1e3;
 
   TraceEvents events_;
   std::shared_ptr<const Source> source_;
   const TraceOptions& options_;
+  TraceWork work_;
   std::vector<Run> runs_;
   std::size_t steps_ = 0;  // that count; 0 where the trace has none
   std::vector<PassTimes> times_ = std::vector<PassTimes>(events_.layers.size() * kRangePasses);
   std::vector<bool> is_ordered_ = std::vector<bool>(events_.layers.size());
   std::vector<std::uint32_t> order_;  // layers, by their first forward
+  std::vector<std::string> disagreements_;
   std::string clock_;
   std::vector<std::string> notes_;
   Diagnostics problems_;
@@ -432,42 +523,6 @@ Result<TraceModel> read_torch_trace(const std::string& path, const TraceOptions&
   auto trace = parse_torch_trace(text, source, options);
   if (!file.problem().empty()) return file_error();  // what the end that is missing leads to
   return trace;
-}
-
-Diagnostics add_sizes(const std::vector<CsvLayer>& table, TraceModel& trace) {
-  Diagnostics problems;
-  const std::vector<Layer>& layers = trace.model.graph.layers();
-  std::map<std::string, const CsvLayer*, std::less<>> rows;
-  for (const CsvLayer& row : table) rows.emplace(row.layer.name, &row);
-  std::vector<Layer> sized = layers;
-  std::vector<std::string> names, without;
-  names.reserve(layers.size());
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    names.push_back(layers[i].name);
-    const auto found = rows.find(layers[i].name);
-    if (found == rows.end()) {
-      without.push_back(layers[i].name);
-      continue;
-    }
-    const CsvLayer& row = *found->second;
-    sized[i].kind = row.layer.kind;
-    sized[i].parameters = row.layer.parameters;
-    LayerCosts& costs = trace.model.profile.measurements.front().layers[i];
-    costs.output = row.costs.output;
-    costs.activation = row.costs.activation;
-    rows.erase(found);
-  }
-  for (const auto& [name, row] : rows)
-    problems.push_back(input_error(row->mark,
-                                   fmt::format("the trace has no layer '{}'", clipped(name)),
-                                   did_you_mean(name, names)));
-  if (!without.empty())
-    trace.notes.push_back(fmt::format(
-        "{} not in the table of sizes, and {} sizes of 0: {}",
-        without.size() == 1 ? "1 layer is" : fmt::format("{} layers are", without.size()),
-        without.size() == 1 ? "has" : "have", some_of(without)));
-  trace.model.graph = LayerGraph::chain(std::move(sized));
-  return problems;
 }
 
 }  // namespace plumbline

@@ -8,7 +8,11 @@
 // - where kernels were launched within it, there is also a `gpu_user_annotation` of the same name
 //   and `External id` for each stream: from the start of the first kernel to the end of the last,
 //   made 2 ns longer so that viewers draw it around them;
-// - GPU work has the categories `kernel`, `gpu_memcpy` and `gpu_memset`.
+// - GPU work has the categories `kernel`, `gpu_memcpy` and `gpu_memset`; `args.correlation` is that
+//   of the call that launched it, an event of a category that ends in `_runtime` or `_driver`;
+//   kernels of NCCL have `args["Collective name"]`: send, recv, all_to_allv, ... (since
+//   PyTorch 2.4);
+// - autograd names its events `autograd::engine::evaluate_function: ...`.
 // A list of events without the object around it is a Chrome trace, too.
 // SPDX-License-Identifier: MIT
 #include "models/trace_events.h"
@@ -30,6 +34,7 @@ namespace {
 
 constexpr std::size_t kMostNames = 10'000;  // that are counted for messages
 constexpr std::string_view kStep = "ProfilerStep#";
+constexpr std::string_view kAutograd = "autograd::engine::evaluate_function";
 
 /// How often names occur; those that come after kMostNames others are not counted.
 class NameCounter {
@@ -68,12 +73,36 @@ Field field_of(std::string_view key) {
   return Field::none;
 }
 
+/// The arguments of an event that count.
+enum class Argument { none, external_id, correlation, collective };
+
+Argument argument_of(std::string_view key) {
+  if (key == "External id" || key == "external id") return Argument::external_id;
+  if (key == "correlation") return Argument::correlation;
+  if (key == "Collective name") return Argument::collective;
+  return Argument::none;
+}
+
 /// One event, as far as it has been read.
 struct Event {
-  std::string phase, category, name;
+  std::string phase, category, name, collective;
   std::optional<double> start, length;
   std::int64_t thread = 0;
-  std::optional<std::int64_t> external_id;
+  std::optional<std::int64_t> external_id, correlation;
+
+  bool is_gpu_work() const {
+    return category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset";
+  }
+  bool is_launch() const { return category.ends_with("_runtime") || category.ends_with("_driver"); }
+  /// NCCL's kernel of this name serves all-to-alls, too: what it was for, newer traces say.
+  PeerWork peer_work() const {
+    if (!name.starts_with("nccl") || name.find("SendRecv") == std::string::npos)
+      return PeerWork::none;
+    if (collective.empty()) return PeerWork::unknown;
+    const bool is_pair = collective.starts_with("send") || collective.starts_with("recv") ||
+                         collective == "coalesced";
+    return is_pair ? PeerWork::send_or_receive : PeerWork::none;
+  }
 };
 
 /// Takes the tokens of the JSON parser; false from any of them stops it.
@@ -98,7 +127,10 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool string(std::string& value) override {
-    if (depth_ != event_depth_ || !in_event_) return true;
+    if (!in_event_) return true;
+    if (depth_ == event_depth_ + 1 && argument_ == Argument::collective)
+      event_.collective = std::move(value);
+    if (depth_ != event_depth_) return true;
     switch (field_) {
       case Field::phase:
         event_.phase = std::move(value);
@@ -132,11 +164,10 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
     if (in_event_) {
       if (depth_ == event_depth_) {
         field_ = field_of(name);
-        is_external_id_ = false;
+        argument_ = Argument::none;
       }
       if (depth_ == event_depth_ + 1)
-        is_external_id_ =
-            field_ == Field::arguments && (name == "External id" || name == "external id");
+        argument_ = field_ == Field::arguments ? argument_of(name) : Argument::none;
     } else if (depth_ == 1) {
       is_trace_events_ = name == "traceEvents";
     }
@@ -210,8 +241,9 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
       if (field_ == Field::start) event_.start = value;
       if (field_ == Field::length) event_.length = value;
       if (field_ == Field::thread && whole) event_.thread = *whole;
-    } else if (depth_ == event_depth_ + 1 && is_external_id_ && whole) {
-      event_.external_id = whole;
+    } else if (depth_ == event_depth_ + 1 && whole) {
+      if (argument_ == Argument::external_id) event_.external_id = whole;
+      if (argument_ == Argument::correlation) event_.correlation = whole;
     }
   }
 
@@ -220,10 +252,8 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
     if (event_.phase != "X") return true;
     const bool on_cpu = event_.category == "user_annotation";
     const bool on_gpu = event_.category == "gpu_user_annotation";
-    if (event_.category == "kernel" || event_.category == "gpu_memcpy" ||
-        event_.category == "gpu_memset")
-      ++found_.gpu_work;
     if (!on_cpu && !on_gpu) {
+      take_work();
       others_.add(event_.name);
       return true;
     }
@@ -235,6 +265,20 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
     if (const auto meaning = names_.meaning(event_.name)) return take_range(*meaning, on_gpu);
     if (on_cpu) annotations_.add(event_.name);
     return true;
+  }
+
+  void take_work() {
+    if (event_.is_gpu_work()) {
+      ++found_.gpu_work;
+      if (event_.correlation && event_.start && event_.length)
+        found_.kernels.push_back(
+            {*event_.correlation, *event_.start, *event_.length, event_.peer_work()});
+    } else if (event_.is_launch()) {
+      if (event_.correlation && event_.start)
+        found_.launches.push_back({*event_.start, event_.thread, *event_.correlation});
+    } else if (event_.name.starts_with(kAutograd)) {
+      found_.autograd_threads.insert(event_.thread);
+    }
   }
 
   bool take_range(const RangeMeaning& meaning, bool on_gpu) {
@@ -278,7 +322,7 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
   bool has_events_ = false;  // within the list of events
   bool any_events_ = false;
   bool in_event_ = false;
-  bool is_external_id_ = false;
+  Argument argument_ = Argument::none;
   Field field_ = Field::none;
   Event event_;
 

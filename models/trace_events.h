@@ -6,6 +6,7 @@
 #include <istream>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,28 @@ struct TraceStep {
   double end = 0;
 };
 
+/// A call on the CPU that may have started work of a GPU.
+struct TraceLaunch {
+  double at = 0;
+  std::int64_t thread = 0;
+  std::int64_t correlation = 0;
+};
+
+/// Whether a kernel waits for one other device.
+enum class PeerWork : std::uint8_t {
+  none,             ///< It computes, or it is a collective operation.
+  send_or_receive,  ///< NCCL's, between stages: it computes nothing.
+  unknown,          ///< NCCL's, for a send, a receive or an all-to-all.
+};
+
+/// Work of a GPU: a kernel, copy or fill. One launch may have started several (a CUDA graph).
+struct TraceKernel {
+  std::int64_t correlation = 0;
+  double start = 0;
+  double length = 0;
+  PeerWork peer = PeerWork::none;
+};
+
 /// How often a name occurs.
 using NameCount = std::pair<std::string, std::size_t>;
 
@@ -40,16 +63,20 @@ struct TraceEvents {
   std::vector<std::string> layers;  ///< Names, in the order in which they first occur.
   std::vector<TraceRange> ranges;
   std::vector<TraceStep> steps;
+  std::vector<TraceLaunch> launches;        ///< Those with a correlation id.
+  std::vector<TraceKernel> kernels;         ///< The same.
+  std::set<std::int64_t> autograd_threads;  ///< On which autograd evaluated functions.
   std::size_t events = 0;
   std::size_t gpu_work = 0;            ///< Kernels, copies and fills.
   std::vector<NameCount> annotations;  ///< Named ranges that are of no layer, most frequent first.
   std::vector<NameCount> others;       ///< All other events with a duration, the same way.
 };
 
-/// Reads the JSON of a Chrome trace to its end. Memory grows with the ranges of layers and the
-/// different names, not with the events. `source` names the file in messages.
-/// Errors: an empty text, no JSON or not all of it (with the byte), no traceEvents, a range of a
-/// layer without a length, a name that is too long, more than kMostLayers layers.
+/// Reads the JSON of a Chrome trace to its end. Memory grows with the ranges of layers, launches
+/// and kernels (24 to 32 bytes each) and the different names, not with the other events. `source`
+/// names the file in messages. Errors: an empty text, no JSON or not all of it (with the byte), no
+/// traceEvents, a range of a layer without a length, a name that is too long, more than kMostLayers
+/// layers.
 Result<TraceEvents> read_trace_events(std::istream& text,
                                       const std::shared_ptr<const Source>& source,
                                       const RangeNames& names);

@@ -40,6 +40,24 @@ class TraceText {
   TraceText& gpu(const std::string& name, double start, double length, int id = 0, int stream = 7) {
     return event("gpu_user_annotation", name, start, length, id, stream);
   }
+  /// An event with a correlation id instead: a launch on the CPU, or what it started.
+  TraceText& correlated(const std::string& category, const std::string& name, double start,
+                        double length, int correlation, int thread,
+                        const std::string& collective = "") {
+    events_ += fmt::format(
+        "{}{{\"ph\": \"X\", \"cat\": \"{}\", \"name\": \"{}\", \"pid\": 1, \"tid\": {}, \"ts\": "
+        "{:.3f}, \"dur\": {:.3f}, \"args\": {{\"correlation\": {}, \"device\": 0{}}}}}",
+        events_.empty() ? "" : ",", category, name, thread, start, length, correlation,
+        collective.empty() ? "" : fmt::format(", \"Collective name\": \"{}\"", collective));
+    return *this;
+  }
+  TraceText& launch(double at, int correlation, int thread = 1) {
+    return correlated("cuda_runtime", "cudaLaunchKernel", at, 5, correlation, thread);
+  }
+  TraceText& kernel(double start, double length, int correlation, const std::string& name = "gemm",
+                    const std::string& collective = "") {
+    return correlated("kernel", name, start, length, correlation, 7, collective);
+  }
   TraceText& step(int number, double start, double length) {
     return cpu(fmt::format("ProfilerStep#{}", number), start, length);
   }
@@ -245,7 +263,7 @@ TEST_CASE("templates say how ranges are named, and the more exact one wins") {
   const TraceModel read_back = read(trace.text(), options);
   CHECK(read_back.model.graph.layer({0}).name == "fc");
   CHECK(costs(read_back, 0).backward.mean == microseconds(6));
-  for (const char* wrong : {"", "layer", "{layer}{layer}", "{Layer}"}) {
+  for (const char* wrong : {"", "{layer}{layer}", "{Layer}", "{name}(F)"}) {
     CAPTURE(wrong);
     CHECK(options.names.set(RangePass::forward, wrong).has_value());
   }
@@ -329,6 +347,249 @@ TEST_CASE("a layer without one of its passes is refused, every one of them") {
   backwards.layer("a", 0, -1, 1);
   CHECK(faults(backwards.text()).find("a range 'layer:a:forward' has no length") !=
         std::string::npos);
+}
+
+/// The mean times of one layer's passes, in us.
+double forward_us(const TraceModel& trace, std::size_t layer = 0) {
+  return static_cast<double>(costs(trace, layer).forward.mean.count()) / 1e3;
+}
+double backward_us(const TraceModel& trace, std::size_t layer = 0) {
+  return static_cast<double>(costs(trace, layer).backward.mean.count()) / 1e3;
+}
+
+TEST_CASE("kernels belong to the range that launched them, wherever they run in time") {
+  TraceText trace;
+  trace.layer("a", 0, 10, 10).layer("b", 20, 10, 10);
+  // The GPU is behind. Two kernels of a's forward with a gap, one graph of two in its backward.
+  trace.launch(1, 1).launch(9, 2).launch(15, 3).launch(21, 4);
+  trace.correlated("cuda_driver", "cuLaunchKernel", 35, 2, 5, 1);
+  trace.kernel(1000, 100, 1).kernel(1150, 50, 2);
+  trace.kernel(1200, 70, 3).kernel(1270, 30, 3);
+  trace.kernel(1300, 40, 4);
+  trace.correlated("gpu_memset", "Memset", 1340, 5, 5, 7).kernel(9000, 5, 99);
+  const TraceModel read_back = read(trace.text(), skipping(0));
+  CHECK(forward_us(read_back, 0) == 200);
+  CHECK(backward_us(read_back, 0) == 100);
+  CHECK(forward_us(read_back, 1) == 40);
+  CHECK(backward_us(read_back, 1) == 5);
+  CHECK(read_back.model.profile.provenance.at("clock") == "gpu");
+  CHECK(holds(read_back.notes, "times are the GPU's"));
+  CHECK(!holds(read_back.notes, "torch.cuda.synchronize"));
+  CHECK(holds(read_back.notes, "1 kernel is in no range: the trace does not hold the call"));
+  CHECK(holds(read_back.notes, "kernels run in 86 % of these times"));  // 295 of 345 us
+}
+
+TEST_CASE("how much of the times kernels fill is told where it is little") {
+  TraceText trace;
+  trace.layer("a", 0, 10, 10).launch(1, 1).launch(2, 2).launch(11, 3);
+  trace.kernel(100, 10, 1).kernel(180, 20, 2).kernel(300, 100, 3);
+  const TraceModel read_back = read(trace.text(), skipping(0));
+  CHECK(forward_us(read_back) == 100);
+  CHECK(holds(read_back.notes, "warning: kernels run in 65 % of these times"));
+}
+
+TEST_CASE("a backward holds what autograd's threads launch while it waits") {
+  TraceText trace;
+  for (int i = 0; i < 3; ++i) {
+    const double at = 10'000 * i;
+    const int id = 100 * i;
+    trace.step(i, at, 9000)
+        .cpu("layer:m:forward", at, 1000)
+        .cpu("layer:m:backward", at + 2000, 4000);
+    trace.launch(at + 10, id + 1).kernel(at + 20, 900, id + 1);
+    trace.launch(at + 2010, id + 2).kernel(at + 2020, 6, id + 2);
+    // As Kineto makes it: of the launches of the range's own thread.
+    trace.gpu("layer:m:forward", at + 20, 900.002).gpu("layer:m:backward", at + 2020, 6);
+    for (int k = 0; k < 30; ++k)
+      trace.launch(at + 2100 + 100 * k, id + 3 + k, 2).kernel(at + 2126 + 100 * k, 99, id + 3 + k);
+    // After the backward, on the same thread of autograd: of no range.
+    trace.launch(at + 6500, id + 90, 2).kernel(at + 6600, 1000, id + 90);
+  }
+  const TraceModel read_back = read(trace.text());
+  CHECK(forward_us(read_back) == doctest::Approx(900).epsilon(1e-5));
+  CHECK(backward_us(read_back) == 3105);  // 2020 to 2126 + 2900 + 99
+  CHECK(holds(read_back.notes,
+              "warning: the range of 1 pass on the GPU is not what the kernels "
+              "launched within it take, which count: layer:m:backward (6 us by "
+              "range, 3.105 ms by kernels)"));
+}
+
+TEST_CASE("ranges on the GPU count where they agree with the kernels within 1 %") {
+  for (const double range : {990.0, 1000.0, 1009.0, 1011.0, 989.0}) {
+    CAPTURE(range);
+    TraceText trace;
+    trace.cpu("layer:a:forward", 0, 10, 1).cpu("layer:a:backward", 10, 10, 2);
+    trace.launch(1, 1).kernel(100, 1000, 1).launch(11, 2).kernel(2000, 1000, 2);
+    trace.gpu("layer:a:forward", 100, range, 1).gpu("layer:a:backward", 2000, 1000, 2);
+    const TraceModel read_back = read(trace.text(), skipping(0));
+    const bool agree = std::abs(range - 1000) <= 10;
+    CHECK(forward_us(read_back) == (agree ? range : 1000));
+    CHECK(holds(read_back.notes, "layer:a:forward") == !agree);
+  }
+}
+
+TEST_CASE("launches of other threads go to the only range that is open, or the only backward") {
+  TraceText trace;
+  trace.cpu("layer:a:forward", 0, 100).cpu("layer:a:backward", 100, 100);
+  trace.cpu("layer:b:forward", 150, 100, 0, 2).cpu("layer:b:backward", 250, 100, 0, 2);
+  trace.launch(50, 1, 9).kernel(1000, 10, 1);   // a's forward alone is open
+  trace.launch(160, 2, 9).kernel(1100, 20, 2);  // the backward of a beside b's forward
+  trace.launch(210, 3, 9).kernel(1200, 30, 3);  // b's forward alone
+  trace.launch(260, 4, 9).kernel(1300, 40, 4);  // b's backward alone
+  trace.launch(170, 5, 2).kernel(1400, 50, 5);  // of its own thread
+  trace.launch(400, 6, 9).kernel(1500, 60, 6);  // none is open
+  const TraceModel read_back = read(trace.text(), skipping(0));
+  CHECK(forward_us(read_back, 0) == 10);
+  CHECK(backward_us(read_back, 0) == 20);
+  CHECK(forward_us(read_back, 1) == 250);  // 1200 to 1450
+  CHECK(backward_us(read_back, 1) == 40);
+  CHECK(!holds(read_back.notes, "left out"));
+
+  TraceText two;
+  two.layer("a", 0, 100, 100)
+      .cpu("layer:b:forward", 0, 100, 0, 2)
+      .cpu("layer:b:backward", 100, 100, 0, 2);
+  for (const double at : {10.0, 110.0}) {
+    two.launch(at, static_cast<int>(at)).kernel(at + 1000, 10, static_cast<int>(at));
+    two.launch(at + 1, static_cast<int>(at) + 1, 2).kernel(at + 1020, 10, static_cast<int>(at) + 1);
+    two.launch(at + 2, static_cast<int>(at) + 2, 9).kernel(at + 1040, 10, static_cast<int>(at) + 2);
+  }
+  CHECK(
+      holds(read(two.text(), skipping(0)).notes, "warning: 2 kernels are left out: other threads"));
+}
+
+TEST_CASE("a thread on which autograd evaluates functions launches for backwards only") {
+  TraceText trace;
+  trace.layer("a", 0, 100, 100);
+  trace.event("cpu_op", "autograd::engine::evaluate_function: MmBackward0", 120, 5, 0, 2);
+  trace.launch(10, 1).kernel(1000, 10, 1).launch(50, 2, 2).kernel(1100, 500, 2);
+  trace.launch(121, 3, 2).kernel(2000, 30, 3);
+  const TraceModel read_back = read(trace.text(), skipping(0));
+  CHECK(forward_us(read_back) == 10);
+  CHECK(backward_us(read_back) == 30);
+}
+
+TEST_CASE("recomputation on a thread of autograd is part of the backward that waits for it") {
+  TraceText trace;
+  trace.cpu("layer:a:forward", 0, 10, 1).cpu("layer:a:backward", 20, 50, 2);
+  trace.cpu("layer:a:forward", 22, 12, 3, 2);
+  trace.launch(1, 1).kernel(100, 11, 1);
+  trace.launch(23, 2, 2).kernel(200, 12, 2).launch(40, 3, 2).kernel(212, 20, 3);
+  const TraceModel read_back = read(trace.text(), skipping(0));
+  CHECK(costs(read_back, 0).forward.samples == 1);
+  CHECK(forward_us(read_back) == 11);
+  CHECK(backward_us(read_back) == 32);
+  CHECK(holds(read_back.notes, "1 forward within a backward is part of it"));
+  // A backward of a layer within that of another on the main thread would count twice.
+  trace.cpu("layer:b:forward", 12, 3).cpu("layer:b:backward", 36, 10, 0, 2);
+  CHECK(
+      faults(trace.text(), skipping(0)).find("'layer:b:backward' lies within 'layer:a:backward'") !=
+      std::string::npos);
+}
+
+TEST_CASE("sends and receives of NCCL are no part of a layer's time; other collectives are") {
+  const std::string sends = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)";
+  const auto with = [&](const std::string& collective) {
+    TraceText trace;
+    trace.layer("a", 0, 10, 10).launch(1, 1).launch(2, 2).launch(3, 3).launch(12, 4);
+    trace.kernel(100, 900, 1, sends, collective).kernel(1000, 20, 2);
+    trace.kernel(1020, 5, 3, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "allreduce");
+    trace.kernel(2000, 40, 4);
+    return read(trace.text(), skipping(0));
+  };
+  for (const char* pair : {"send", "recv", "coalesced"}) {
+    CAPTURE(pair);
+    CHECK(forward_us(with(pair)) == 25);
+    CHECK(holds(with(pair).notes, "1 kernel of NCCL is left out"));
+  }
+  CHECK(forward_us(with("all_to_allv")) == 925);
+  CHECK(!holds(with("all_to_allv").notes, "NCCL"));
+  CHECK(forward_us(with("")) == 925);  // as older traces are
+  CHECK(holds(with("").notes,
+              "warning: 1 kernel of NCCL may be an all-to-all of the layers, or sends"));
+}
+
+TEST_CASE("a pass that launches nothing takes no time of the GPU, which is told") {
+  TraceText trace;
+  trace.layer("view", 0, 10, 10).layer("mm", 20, 10, 10);
+  trace.launch(21, 1).kernel(100, 7, 1).launch(31, 2).kernel(200, 8, 2);
+  const TraceModel read_back = read(trace.text(), skipping(0));
+  CHECK(forward_us(read_back, 0) == 0);
+  CHECK(forward_us(read_back, 1) == 7);
+  CHECK(read_back.model.profile.provenance.at("clock") == "gpu");
+  CHECK(holds(read_back.notes,
+              "2 passes launch nothing on the GPU, so their times are 0: "
+              "layer:view:forward, layer:view:backward"));
+}
+
+TEST_CASE("a template without {layer} is the range of a whole stage") {
+  TraceOptions options = skipping(0);
+  CHECK(!options.names.set(RangePass::forward, "fwd step"));
+  CHECK(options.names.misfits().size() == 1);  // no backward is named
+  CHECK(!options.names.set(RangePass::backward, "bwd step"));
+  CHECK(options.names.misfits().empty());
+  CHECK(!options.names.meaning("fwd step 2"));
+  CHECK(options.names.meaning("fwd step")->layer == "stage");
+  TraceText trace;
+  trace.cpu("fwd step", 0, 5).cpu("bwd step", 10, 6).cpu("fwd step 2", 20, 6);
+  TraceModel stage = read(trace.text(), options);
+  CHECK(stage.model.graph.layer({0}).name == "stage");
+  CHECK(forward_us(stage) == 5);
+
+  stage.notes = {"warning: doubtful"};
+  const auto chained = chain_traces({stage, stage, stage}, {"r0.json", "r1.json", "r2.json"});
+  REQUIRE(chained);
+  CHECK(chained->model.graph.size() == 3);
+  CHECK(chained->model.graph.layer({2}).name == "stage2");
+  CHECK(chained->model.graph.edges().size() == 2);
+  CHECK(chained->model.profile.measurements.front().layers.size() == 3);
+  CHECK(chained->model.profile.provenance.at("clock") == "cpu");
+  CHECK(holds(chained->notes, "warning: r1.json: doubtful"));
+  const TraceModel layers = read(TraceText().layer("a", 0, 1, 2).text(), skipping(0));
+  const auto same = chain_traces({layers, layers}, {"r0.json", "r1.json"});
+  REQUIRE(!same);
+  CHECK(to_text(same.problems()).find("r1.json has a layer 'a', as r0.json has") !=
+        std::string::npos);
+}
+
+TEST_CASE("templates that do not fit together are told") {
+  const auto misfit = [](const std::vector<std::pair<RangePass, std::string>>& set) {
+    RangeNames names;
+    for (const auto& [pass, text] : set) REQUIRE(!names.set(pass, text));
+    return to_text(names.misfits());
+  };
+  CHECK(misfit({}).empty());
+  CHECK(misfit({{RangePass::forward, "{layer}"}, {RangePass::backward, "{layer}"}})
+            .find("--forward and --backward are both '{layer}'") != std::string::npos);
+  CHECK(misfit({{RangePass::backward, "step"}})
+            .find("--forward is 'layer:{layer}:forward' and --backward is 'step': one of them") !=
+        std::string::npos);
+  CHECK(misfit({{RangePass::forward, "f"}, {RangePass::backward_input, "i"}})
+            .find("no backward is named beside it") != std::string::npos);
+  CHECK(misfit({{RangePass::forward, "f"},
+                {RangePass::backward_input, "i"},
+                {RangePass::backward_weight, "w"}})
+            .empty());
+}
+
+TEST_CASE("the backward may be given in two parts, and then both are needed") {
+  TraceOptions options = skipping(0);
+  CHECK(!options.names.set(RangePass::backward_input, "{layer}.I"));
+  CHECK(!options.names.set(RangePass::backward_weight, "{layer}.W"));
+  TraceText trace;
+  trace.cpu("layer:a:forward", 0, 5).cpu("a.I", 10, 6).cpu("a.W", 20, 7);
+  const TraceModel split = read(trace.text(), options);
+  REQUIRE(costs(split, 0).split);
+  CHECK(costs(split, 0).split->input.mean == microseconds(6));
+  CHECK(costs(split, 0).split->weight.mean == microseconds(7));
+  CHECK(costs(split, 0).backward.mean == microseconds(13));
+  trace.cpu("layer:a:backward", 30, 12);  // of those micro-batches that are not split
+  CHECK(costs(read(trace.text(), options), 0).backward.mean == microseconds(12));
+  TraceText half;
+  half.cpu("layer:a:forward", 0, 5).cpu("a.I", 10, 6);
+  CHECK(faults(half.text(), options)
+            .find("the layer 'a' has a backward_input and no "
+                  "backward_weight") != std::string::npos);
 }
 
 TEST_CASE("sizes come from a table beside the trace") {
