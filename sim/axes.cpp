@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "models/quantity.h"
+#include "sim/layout_string.h"
 
 namespace plumbline {
 namespace {
@@ -96,11 +97,28 @@ std::optional<std::string_view> inside_of_range(std::string_view text) {
   return text.substr(range.size(), text.size() - range.size() - 1);
 }
 
+/// Layouts of Megatron-LM hold commas of their own: each begins with its embedding, so a piece
+/// without one belongs to the layout before it.
+std::vector<std::string> with_whole_layouts(const std::vector<std::string>& pieces) {
+  std::vector<std::string> whole;
+  for (const std::string& piece : pieces) {
+    const bool goes_on = !whole.empty() && is_layout_string(whole.back()) &&
+                         is_layout_string(piece) && piece.find('E') == std::string::npos;
+    if (goes_on)
+      whole.back() += "," + piece;
+    else
+      whole.push_back(piece);
+  }
+  return whole;
+}
+
 Result<Argument> split(const std::string& argument) {
   const std::size_t equals = argument.find('=');
   if (equals == std::string::npos) return Argument{argument, {""}, false};  // its reader tells
   Argument axis{dotted(argument.substr(0, equals)), {}, true};
-  for (const std::string& piece : pieces(std::string_view(argument).substr(equals + 1))) {
+  std::vector<std::string> written = pieces(std::string_view(argument).substr(equals + 1));
+  if (axis.key == "plan.partition") written = with_whole_layouts(written);
+  for (const std::string& piece : written) {
     if (const auto inside = inside_of_range(piece)) {
       auto values = range_values(*inside, mark_of(argument));
       if (!values) return values.problems();

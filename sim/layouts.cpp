@@ -12,6 +12,7 @@
 #include "models/quantity.h"
 #include "schedules/generators.h"
 #include "sim/cluster_section.h"
+#include "sim/layout_string.h"
 #include "sim/scenario_format.h"
 
 namespace plumbline {
@@ -322,6 +323,10 @@ class Enumeration {
     const YamlNode* partition = value_at(root_, "plan.partition");
     if (partition && !partition->items.empty())
       return static_cast<std::int64_t>(partition->items.size());
+    if (partition && is_layout_string(partition->text)) {
+      const auto layout = parse_layout_string(partition->text, partition->mark);
+      if (layout) return static_cast<std::int64_t>(layout->stages.size());
+    }
     return given_count("plan.stages");
   }
 

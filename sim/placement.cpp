@@ -10,6 +10,8 @@
 #include <numeric>
 
 #include "models/bug.h"
+#include "models/layer_units.h"
+#include "sim/block_cut.h"
 
 namespace plumbline {
 
@@ -309,6 +311,12 @@ Result<Cut> cut_layers(const Scenario& scenario, const std::vector<LayerCosts>& 
     }
     return Cut{order, std::vector<std::uint32_t>(given->begin(), given->end())};
   }
+  if (const auto* layout = std::get_if<LayoutString>(&plan.partition)) {
+    auto counts =
+        layout_counts(layer_units(scenario.model.graph, order), *layout, plan.partition_mark);
+    if (!counts) return counts.problems();
+    return Cut{order, *std::move(counts)};
+  }
   if (scenario.schedule.file && plan.stages && plan.stages->value != stages) {
     return input_error(plan.stages->mark,
                        fmt::format("plan.stages is {}, but schedule.file has {} stages",
@@ -325,8 +333,14 @@ Result<Cut> cut_layers(const Scenario& scenario, const std::vector<LayerCosts>& 
             : fmt::format("each device has {} stages (schedule.chunks)", scenario.schedule.chunks));
   }
   PLUMBLINE_CHECK(!plan.is_planned(), "the plan is not settled");
-  if (std::get<PartitionRule>(plan.partition) == PartitionRule::even)
-    return Cut{order, even_counts(layers, stages)};
+  const auto rule = std::get<PartitionRule>(plan.partition);
+  if (rule == PartitionRule::even) return Cut{order, even_counts(layers, stages)};
+  if (rule == PartitionRule::blocks) {
+    auto counts =
+        even_block_counts(layer_units(scenario.model.graph, order), stages, plan.partition_mark);
+    if (!counts) return counts.problems();
+    return Cut{order, *std::move(counts)};
+  }
   if (std::int64_t{stages} * layers > kMostBalanced) {
     return input_error(
         plan.partition_mark,

@@ -52,8 +52,15 @@ class PlanReader {
       }
       return;
     }
-    const auto rule = section_.choice("partition", "partition", "or a list of layers per stage");
+    if (node->kind == YamlNode::Kind::scalar && is_layout_string(node->text)) {
+      auto layout = parse_layout_string(node->text, node->mark);
+      if (keep(layout, problems_)) plan_.partition = *std::move(layout);
+      return;
+    }
+    const auto rule = section_.choice("partition", "partition",
+                                      "or a list of layers per stage, or a layout as Et|t|tL");
     if (!rule) return;
+    if (rule->value == "blocks") plan_.partition = PartitionRule::blocks;
     if (rule->value == "pipedream") plan_.partition = PartitionRule::pipedream;
     if (rule->value == "balanced") plan_.partition = PartitionRule::balanced;
   }
@@ -178,6 +185,7 @@ std::optional<std::size_t> Plan::written_stages() const {
   if (const auto* counts = std::get_if<std::vector<std::int64_t>>(&partition))
     return counts->size();
   if (const auto* names = std::get_if<StageNames>(&partition)) return names->size();
+  if (const auto* layout = std::get_if<LayoutString>(&partition)) return layout->stages.size();
   return std::nullopt;
 }
 

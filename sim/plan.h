@@ -11,6 +11,7 @@
 #include "models/diagnostic.h"
 #include "models/section_reader.h"
 #include "schedules/planner.h"
+#include "sim/layout_string.h"
 
 namespace plumbline {
 
@@ -21,6 +22,7 @@ inline constexpr std::int64_t kMostSlices = 1000;
 
 enum class PartitionRule {
   even,
+  blocks,  ///< Equal numbers of a transformer's blocks; embedding and head on top.
   balanced,
   pipedream,  ///< The planner chooses stages, replicas, devices and warm-ups.
 };
@@ -31,8 +33,9 @@ using StageNames = std::vector<std::vector<std::string>>;
 /// As the user wrote it. Absent = by the rules of the contract.
 struct Plan {
   std::optional<Marked<std::int64_t>> stages;
-  /// A rule, layers per stage in topological order, or the names of each stage's layers.
-  std::variant<PartitionRule, std::vector<std::int64_t>, StageNames> partition =
+  /// A rule, layers per stage in topological order, the names of each stage's layers, or a layout
+  /// of Megatron-LM.
+  std::variant<PartitionRule, std::vector<std::int64_t>, StageNames, LayoutString> partition =
       PartitionRule::even;
   Mark partition_mark;
   std::optional<Marked<std::vector<std::int64_t>>> replicas;
