@@ -10,14 +10,22 @@ import {addressKeeper, applyTheme, byId, listenToTheme, readData, readFacts, tel
 import {colors, isDark} from './palette.js';
 
 function fillHead({comparison, version, command, sources}) {
-  const {runs, verdict} = comparison;
+  const {runs, verdict, estimated, notes, keys_that_differ: keys} = comparison;
   const title = runs.map((run) => run.title).join(' · ');
   document.title = `${title} · Plumbline`;
   byId('name').textContent = title;
   byId('headline').textContent = `${runs.length} runs side by side`;
   byId('verdict').textContent = `${verdict}.`;
   byId('version').textContent = `plumbline ${version}`;
-  const remarks = runs.flatMap((run) => run.estimated.map((e) => `estimated: ${run.title}: ${e}`));
+  const told = (kind, texts) => texts.map(({text, runs: some}) => {
+    const of = some.length === runs.length ? '' : ` (${some.join(', ')})`;
+    return `${kind}${of}: ${text}`;
+  });
+  const remarks = [
+    ...keys.map(({key, values}) => `${key}: ${values.join(', ')}`),
+    ...told('estimated', estimated),
+    ...told('note', notes),
+  ];
   byId('remarks').replaceChildren(...remarks.map((text) => element('li', {}, text)));
   byId('remarks').hidden = remarks.length === 0;
   byId('source').append(

@@ -47,8 +47,10 @@ function measures(runs) {
   return [
     ['Schedule', (run) => run.schedule, String, none],
     ['Stages', (run) => run.stages, String, none],
-    ['Devices', (run) => run.device_count, String, none],
+    ['Devices used', (run) => run.devices_used, String, none],
+    ['Devices in all', (run) => run.devices_in_all, String, none],
     ['Micro-batches', (run) => run.micro_batches, String, none],
+    ['Mini-batch', (run) => run.mini_batch_samples, (count) => `${count} samples`, none],
     ['Iteration time', (run) => run.iteration_time_s, time, relativeText],
     ...(runs.some((run) => run.uncertainty) ?
             ['p5', 'p50', 'p95'].map(
