@@ -1,7 +1,7 @@
 // The page of a comparison: the sentence, the bars, the timelines, the numbers.
 // SPDX-License-Identifier: MIT
 import {patternDefinitions} from './charts.js';
-import {memoryBars, memoryTable, numbersTable, shareBars} from './compare_parts.js';
+import {memoryBars, memoryTable, numbersTable, remarksOf, shareBars} from './compare_parts.js';
 import {readTraces, Timelines} from './compare_timelines.js';
 import {element} from './dom.js';
 import {decodeState, encodeState} from './hash.js';
@@ -10,22 +10,14 @@ import {addressKeeper, applyTheme, byId, listenToTheme, readData, readFacts, tel
 import {colors, isDark} from './palette.js';
 
 function fillHead({comparison, version, command, sources}) {
-  const {runs, verdict, estimated, notes, keys_that_differ: keys} = comparison;
+  const {runs, verdict} = comparison;
   const title = runs.map((run) => run.title).join(' · ');
   document.title = `${title} · Plumbline`;
   byId('name').textContent = title;
   byId('headline').textContent = `${runs.length} runs side by side`;
   byId('verdict').textContent = `${verdict}.`;
   byId('version').textContent = `plumbline ${version}`;
-  const told = (kind, texts) => texts.map(({text, runs: some}) => {
-    const of = some.length === runs.length ? '' : ` (${some.join(', ')})`;
-    return `${kind}${of}: ${text}`;
-  });
-  const remarks = [
-    ...keys.map(({key, values}) => `${key}: ${values.join(', ')}`),
-    ...told('estimated', estimated),
-    ...told('note', notes),
-  ];
+  const remarks = remarksOf(comparison);
   byId('remarks').replaceChildren(...remarks.map((text) => element('li', {}, text)));
   byId('remarks').hidden = remarks.length === 0;
   byId('source').append(

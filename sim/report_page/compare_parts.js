@@ -27,6 +27,22 @@ export function pointsText(value, first) {
   return `${points < 0 ? '' : '+'}${points.toFixed(2)} points`;
 }
 
+/**
+ * A line for each key that differs, with its values, then for each estimate and note, with the
+ * runs that it holds for, unless these are all.
+ */
+export function remarksOf({runs, keys_that_differ: keys, estimated, notes}) {
+  const told = (kind, texts) => texts.map(({text, runs: some}) => {
+    const of = some.length === runs.length ? '' : ` (${some.join(', ')})`;
+    return `${kind}${of}: ${text}`;
+  });
+  return [
+    ...keys.map(({key, values}) => `${key}: ${values.join(', ')}`),
+    ...told('estimated', estimated),
+    ...told('note', notes),
+  ];
+}
+
 /** The causes of idle time that occur in some run. */
 function occurring(runs) {
   return CAUSES.filter((cause) => runs.some((run) => run.idle_per_device_s[cause] > 0));
