@@ -54,6 +54,7 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
   if (backend.has_own_overheads()) bare.overheads = {};
   auto pipeline = plan_pipeline(bare, /*for_run=*/true);
   if (!pipeline) return pipeline.problems();
+  if (backend.has_own_overheads()) pipeline->forget_split();
   auto graph = lower_pipeline(bare, *pipeline);
   if (!graph) return graph.problems();
   struct Executed {

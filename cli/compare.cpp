@@ -5,12 +5,16 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
 #include "cli/command.h"
 #include "sim/axes.h"
 #include "sim/compare_html.h"
+#include "sim/likeness.h"
+#include "sim/overrides.h"
+#include "sim/planning.h"
 
 namespace plumbline {
 namespace {
@@ -48,48 +52,76 @@ std::string title_of(const std::string& path, bool several_files,
   return printable(title);
 }
 
-Result<std::vector<ComparedRun>> read_runs(const std::vector<std::string>& paths,
-                                           const std::vector<std::vector<std::string>>& points) {
+/// What is compared, and what is not, as it cannot run.
+struct Runs {
+  std::vector<ComparedRun> runs;
+  std::vector<std::string> sources;  ///< Of each the command that simulates it again, or its file.
+  std::vector<RefusedRun> refused;
+  Diagnostics why_refused;
+};
+
+std::string simulate_line(const std::string& path, const std::vector<std::string>& overrides) {
+  std::string line = "plumbline simulate " + shell_word(path);
+  for (const std::string& assignment : overrides) line += ' ' + shell_word(assignment);
+  return line;
+}
+
+bool is_infeasible(const Diagnostics& problems) {
+  return std::all_of(problems.begin(), problems.end(),
+                     [](const Diagnostic& problem) { return problem.fault == Fault::infeasible; });
+}
+
+/// Predicts a scenario, which brings its keys along.
+Result<ComparedRun> predict_run(const std::string& path, const std::vector<std::string>& overrides,
+                                std::string title) {
+  auto root = read_yaml(path);
+  if (!root) return root.problems();
+  if (Diagnostics wrong = override_by_arguments(*root, overrides); !wrong.empty()) return wrong;
+  auto scenario = read_scenario_tree(*root);
+  if (!scenario) return scenario.problems();
+  const auto settled = settle_plan(*std::move(scenario));
+  if (!settled) return settled.problems();
+  auto prediction = predict(*settled);
+  if (!prediction) return prediction.problems();
+  ComparedRun run =
+      compared(std::make_shared<const Outcome>(*std::move(prediction)), std::move(title));
+  run.keys = written_keys(*root);
+  return run;
+}
+
+/// Errors: what is wrong with an input. What is well formed, but cannot run, is left out.
+Result<Runs> read_runs(const std::vector<std::string>& paths,
+                       const std::vector<std::vector<std::string>>& points) {
   const auto varying = varying_overrides(points);
   Diagnostics problems;
-  std::vector<ComparedRun> runs;
+  Runs all;
   for (const std::string& path : paths) {
     if (is_result(path)) {
       const auto file = read_file(path, kMostBytes);
       if (!keep(file, problems)) continue;
       auto run = read_result(*file, title_of(path, true, {}));
-      if (keep(run, problems)) runs.push_back(*std::move(run));
+      if (!keep(run, problems)) continue;
+      all.runs.push_back(*std::move(run));
+      all.sources.push_back(path);
       continue;
     }
     for (std::size_t i = 0; i < points.size(); ++i) {
-      const auto scenario = load_scenario({path, points[i], ""});
-      if (!keep(scenario, problems)) continue;
-      auto prediction = predict(*scenario);
-      if (!keep(prediction, problems)) continue;
-      runs.push_back(compared(std::make_shared<const Outcome>(*std::move(prediction)),
-                              title_of(path, paths.size() > 1, varying[i])));
+      const std::string title = title_of(path, paths.size() > 1, varying[i]);
+      auto run = predict_run(path, points[i], title);
+      if (run) {
+        all.runs.push_back(*std::move(run));
+        all.sources.push_back(simulate_line(path, points[i]));
+      } else if (is_infeasible(run.problems())) {
+        keep(run, all.why_refused);
+        all.refused.push_back({title, printable(run.problems().front().message)});
+      } else {
+        keep(run, problems);
+      }
     }
   }
   if (!problems.empty()) return problems;
-  return runs;
-}
-
-/// Of each run that read_runs gives the command that simulates it again, or its file.
-std::vector<std::string> sources_of(const std::vector<std::string>& paths,
-                                    const std::vector<std::vector<std::string>>& points) {
-  std::vector<std::string> sources;
-  for (const std::string& path : paths) {
-    if (is_result(path)) {
-      sources.push_back(path);
-      continue;
-    }
-    for (const std::vector<std::string>& overrides : points) {
-      std::string line = "plumbline simulate " + shell_word(path);
-      for (const std::string& assignment : overrides) line += ' ' + shell_word(assignment);
-      sources.push_back(std::move(line));
-    }
-  }
-  return sources;
+  if (all.runs.size() < 2) return all.why_refused;
+  return all;
 }
 
 int compare(const CompareArguments& arguments) {
@@ -114,16 +146,19 @@ int compare(const CompareArguments& arguments) {
     return fail({wrong});
   }
   if (const int code = try_output(arguments.report); code != ExitCode::done) return code;
-  const auto runs = read_runs(paths, *points);
-  if (!runs) return fail(runs.problems());
+  const auto read = read_runs(paths, *points);
+  if (!read) return fail(read.problems());
+  const std::vector<ComparedRun>& runs = read->runs;
   if (!arguments.report.empty()) {
     const std::string page =
-        html_report(*runs, sources_of(paths, *points), arguments.command_line, kVersion);
+        html_report(runs, read->sources, arguments.command_line, kVersion, read->refused);
     const int written = write_output(page, arguments.report);
     if (written != ExitCode::done) return written;
   }
-  return write_output(arguments.json ? to_json(*runs, kVersion) : to_table(*runs),
-                      arguments.output);
+  const int written = write_output(
+      arguments.json ? to_json(runs, kVersion, read->refused) : to_table(runs, read->refused),
+      arguments.output);
+  return written != ExitCode::done || read->refused.empty() ? written : fail(read->why_refused);
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 // `plumbline schedule`: print the order of the ops.
 // SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
+#include <cstdio>
 #include <memory>
 
 #include "cli/command.h"
@@ -61,6 +64,13 @@ void add_schedule(CLI::App& app, int& exit_code) {
       text = arguments->format == "torch-csv" ? torch_csv(schedule) : issue_sequence(schedule);
     }
     if (!text) return void(exit_code = fail(text.problems()));
+    if (const auto from = pipeline->stages_raised_from) {
+      std::fputs(fmt::format("note: plan.stages is {}, raised to {}: the schedule puts {} on each "
+                             "device (schedule.chunks)\n",
+                             *from, pipeline->partition.stages.size(), scenario->schedule.chunks)
+                     .c_str(),
+                 stderr);
+    }
     exit_code = write_output(*text, arguments->output);
   });
 }

@@ -82,7 +82,8 @@ std::vector<KeyFormat> layer_cost_keys() {
       time_key("forward", "The time of one forward."),
       time_key("backward",
                "The time of one full backward; beside the two parts of a split one, "
-               "what both take when they run as one op."),
+               "what both take when they run as one op. A schedule with I and W takes half for "
+               "each where the parts are not given."),
       time_key("backward_input", "The time of the backward for the input, where it is split."),
       time_key("backward_weight", "The time of the backward for the weights, where it is split."),
       time_key(

@@ -153,27 +153,6 @@ Result<std::vector<Argument>> split_all(const std::vector<std::string>& argument
   return axes;
 }
 
-/// A value of a list as it may be written in one line.
-std::string flow_text(const YamlNode& node) {
-  std::vector<std::string> parts;
-  switch (node.kind) {
-    case YamlNode::Kind::null:
-      return "null";
-    case YamlNode::Kind::scalar:
-      return node.text;
-    case YamlNode::Kind::sequence:
-      parts.reserve(node.items.size());
-      for (const YamlNode& item : node.items) parts.push_back(flow_text(item));
-      return fmt::format("[{}]", fmt::join(parts, ", "));
-    case YamlNode::Kind::map:
-      parts.reserve(node.entries.size());
-      for (const YamlNode::Entry& entry : node.entries)
-        parts.push_back(fmt::format("{}: {}", entry.key, flow_text(entry.value)));
-      return fmt::format("{{{}}}", fmt::join(parts, ", "));
-  }
-  return "";
-}
-
 /// The path of an axis in a `sweep` section.
 std::vector<YamlOverride::Key> path_of(const YamlNode::Entry& entry) {
   std::vector<YamlOverride::Key> path;
@@ -216,6 +195,26 @@ Result<std::vector<YamlNode>> values_of(const YamlNode::Entry& entry) {
 }
 
 }  // namespace
+
+std::string flow_text(const YamlNode& node) {
+  std::vector<std::string> parts;
+  switch (node.kind) {
+    case YamlNode::Kind::null:
+      return "null";
+    case YamlNode::Kind::scalar:
+      return node.text;
+    case YamlNode::Kind::sequence:
+      parts.reserve(node.items.size());
+      for (const YamlNode& item : node.items) parts.push_back(flow_text(item));
+      return fmt::format("[{}]", fmt::join(parts, ", "));
+    case YamlNode::Kind::map:
+      parts.reserve(node.entries.size());
+      for (const YamlNode::Entry& entry : node.entries)
+        parts.push_back(fmt::format("{}: {}", entry.key, flow_text(entry.value)));
+      return fmt::format("{{{}}}", fmt::join(parts, ", "));
+  }
+  return "";
+}
 
 Result<std::vector<Axis>> read_axes(const std::vector<std::string>& arguments) {
   const auto split = split_all(arguments);

@@ -21,6 +21,9 @@ struct Axis {
   std::vector<YamlOverride> changes;
 };
 
+/// A value as it may be written in one line.
+std::string flow_text(const YamlNode& node);
+
 /// The axes that `key=a,b,c` arguments give. `range(from, to, step)` stands for the whole numbers
 /// from `from` up to, but not including, `to`; step is 1 where it is absent. Commas within
 /// brackets, braces and quotes part no values. Errors: no '=', an empty value among several, a

@@ -3,11 +3,13 @@
 #include "sim/compare.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "models/quantity.h"
+#include "sim/likeness.h"
 #include "sim/uncertainty.h"
 
 namespace plumbline {
@@ -123,8 +125,49 @@ std::string chance_text(const ComparedRun& fast, const ComparedRun& slow) {
                      100 * probability_faster(*fast.outcome, *slow.outcome));
 }
 
-std::string fit_text(const ComparedRun& fast) {
-  return fast.fits == false ? "; but it does not fit into the memory" : "";
+bool is_slower(const ComparedRun& a, const ComparedRun& b) { return a.speed() < b.speed(); }
+
+std::string fit_text(const ComparedRun& fast, const std::vector<ComparedRun>& runs) {
+  if (fast.fits != false) return "";
+  std::vector<ComparedRun> fitting = runs;
+  std::erase_if(fitting, [](const ComparedRun& run) { return run.fits == false; });
+  std::string text = "; but it does not fit into the memory";
+  if (!fitting.empty() && runs.size() > 2) {
+    text += fmt::format(", of those that do {} is the fastest",
+                        std::max_element(fitting.begin(), fitting.end(), is_slower)->title);
+  }
+  return text;
+}
+
+/// What is to be known before anything is compared; "" where all runs are alike.
+std::string unlike_text(const std::vector<ComparedRun>& runs,
+                        const std::vector<RefusedRun>& refused) {
+  std::vector<std::string> parts;
+  if (const auto all = unlikenesses(runs); !all.empty())
+    parts.push_back(fmt::format("not alike in {}", fmt::join(all, ", ")));
+  for (const RefusedRun& run : refused)
+    parts.push_back(fmt::format("{} cannot run ({})", run.title, run.reason));
+  return parts.empty() ? "" : fmt::format("{}: ", fmt::join(parts, "; "));
+}
+
+/// All of more than two runs, with the times of as many samples as the fastest has.
+std::string ranking_text(std::vector<ComparedRun> runs) {
+  if (runs.size() < 3) return "";
+  std::stable_sort(runs.begin(), runs.end(),
+                   [](const ComparedRun& a, const ComparedRun& b) { return is_slower(b, a); });
+  const double samples = runs.front().samples();
+  const double speed = runs.front().speed();
+  bool scaled = false;
+  std::vector<std::string> parts;
+  for (const ComparedRun& run : runs) {
+    const double factor = run.samples() > 0 ? samples / run.samples() : 1;
+    scaled = scaled || std::abs(factor - 1) > 1e-9;
+    const double more = run.speed() > 0 ? 100 * (speed / run.speed() - 1) : 0;
+    parts.push_back(fmt::format("{} {}{}", run.title, length_text(run.iteration_time_s * factor),
+                                more > 5e-3 ? fmt::format(" (+{:.2f} %)", more) : ""));
+  }
+  return fmt::format("; from fastest to slowest{}: {}", scaled ? ", for as many samples" : "",
+                     fmt::join(parts, ", "));
 }
 
 }  // namespace
@@ -160,6 +203,12 @@ ComparedRun compared(std::shared_ptr<const Outcome> outcome, std::string title) 
   run.iteration_time_s = p.iteration_time_s;
   run.throughput_samples_per_s = p.throughput_samples_per_s;
   run.devices_used = p.devices_used();
+  run.devices_in_all = p.devices_in_all();
+  run.copies = p.pipeline.copies;
+  run.layers = p.layers();
+  if (const auto parameters = p.parameters()) run.parameters_bytes = parameters->count;
+  if (p.model_flops) run.model_flops_per_sample = *p.model_flops / p.samples_per_iteration();
+  run.flushes = !m.steady;
   run.model_flops_utilization = p.model_flops_utilization();
   run.bubble_fraction = m.steady ? m.steady->bubble_fraction : m.bubble_fraction();
   run.communication_stall_fraction = m.communication_stall_fraction();
@@ -180,32 +229,31 @@ ComparedRun compared(std::shared_ptr<const Outcome> outcome, std::string title) 
   }
   run.fits = p.fits();
   run.estimated = p.pipeline.estimated;
+  run.notes = p.pipeline.notes;
   run.outcome = std::move(outcome);
   return run;
 }
 
-std::string verdict(const std::vector<ComparedRun>& runs) {
-  const auto fastest = std::max_element(
-      runs.begin(), runs.end(),
-      [](const ComparedRun& a, const ComparedRun& b) { return a.speed() < b.speed(); });
+std::string verdict(const std::vector<ComparedRun>& runs, const std::vector<RefusedRun>& refused) {
+  const auto fastest = std::max_element(runs.begin(), runs.end(), is_slower);
   const ComparedRun& fast = *fastest;
   const ComparedRun* other = &runs.front();
   if (fastest == runs.begin()) {
-    other = &*std::max_element(
-        runs.begin() + 1, runs.end(),
-        [](const ComparedRun& a, const ComparedRun& b) { return a.speed() < b.speed(); });
+    other = &*std::max_element(runs.begin() + 1, runs.end(), is_slower);
   }
   const ComparedRun& slow = *other;
   const std::string memory = memory_text(fast, slow);
+  const std::string unlike = unlike_text(runs, refused);
+  const std::string end = chance_text(fast, slow) + fit_text(fast, runs) + ranking_text(runs);
   constexpr double same_within = 1e-9;
   if (std::abs(fast.speed() - slow.speed()) <= same_within * fast.speed()) {
-    return fmt::format("{} and {} are as fast as each other ({}){}", fast.title, slow.title,
-                       length_text(fast.iteration_time_s),
-                       memory.empty() ? "" : fmt::format(", but {} {}", fast.title, memory));
+    return fmt::format("{}{} and {} are as fast as each other ({}){}{}", unlike, fast.title,
+                       slow.title, length_text(fast.iteration_time_s),
+                       memory.empty() ? "" : fmt::format(", but {} {}", fast.title, memory), end);
   }
   const double factor = fast.speed() / slow.speed();
   std::string text = fmt::format(
-      "{} is {} faster than {}", fast.title,
+      "{}{} is {} faster than {}", unlike, fast.title,
       factor < 1.1 ? fmt::format("{:.2f} %", 100 * (factor - 1)) : fmt::format("{:.2f}x", factor),
       slow.title);
   const double samples = slow.samples() > 0 ? fast.samples() / slow.samples() : 1;
@@ -219,7 +267,7 @@ std::string verdict(const std::vector<ComparedRun>& runs) {
     text += ", because " + reason(fast, as_many);
   }
   if (!memory.empty()) text += "; it " + memory;
-  return text + chance_text(fast, slow) + fit_text(fast);
+  return text + end;
 }
 
 }  // namespace plumbline

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/diagnostic.h"
@@ -23,6 +24,9 @@ struct ComparedDevice {
   std::int64_t peak_memory_bytes = 0;
   std::int64_t peak_in_flight = 0;
 };
+
+/// Dotted keys of a scenario, and their values as they are written.
+using WrittenKeys = std::vector<std::pair<std::string, std::string>>;
 
 /// What a comparison knows of a run: of a scenario that was just predicted, or of a result file.
 struct ComparedRun {
@@ -42,9 +46,18 @@ struct ComparedRun {
   double busy_s = 0;
   std::array<double, kIdleCauseCount> idle_s{};  ///< By cause.
   std::vector<ComparedDevice> devices;
-  std::int64_t devices_used = 1;  ///< All of a group counted.
+  std::int64_t devices_used = 1;               ///< All of a group counted.
+  std::optional<std::int64_t> devices_in_all;  ///< Of the cluster, all of a group counted.
+  std::optional<std::int64_t> copies;          ///< Of the pipeline.
+  std::optional<std::int64_t> layers;
+  std::optional<std::int64_t>
+      parameters_bytes;  ///< Of the model; not of parts that a group shares.
+  std::optional<double> model_flops_per_sample;
+  bool flushes = true;  ///< All devices wait for the mini-batch to end before each update.
   std::optional<bool> fits;
   std::vector<std::string> estimated;
+  std::vector<std::string> notes;
+  WrittenKeys keys;  ///< Of its scenario under the overrides; empty = not known.
   std::shared_ptr<const Outcome> outcome;  ///< Where it was predicted here.
 
   std::int64_t peak_memory_bytes() const;
@@ -56,6 +69,12 @@ struct ComparedRun {
   double samples() const;
 };
 
+/// A run that is missing from a comparison, as it cannot run at all.
+struct RefusedRun {
+  std::string title;
+  std::string reason;
+};
+
 /// Of a prediction. The outcome is kept for its sampled runs.
 ComparedRun compared(std::shared_ptr<const Outcome> outcome, std::string title);
 
@@ -63,15 +82,20 @@ ComparedRun compared(std::shared_ptr<const Outcome> outcome, std::string title);
 /// kind, what it lacks.
 Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std::string title);
 
-/// The closing sentence: the fastest run against the first one (or, where that is the fastest,
-/// against the next), how much faster it is, what of the difference comes from where, and what it
-/// costs in memory. Requires: at least two runs.
-std::string verdict(const std::vector<ComparedRun>& runs);
+/// The closing sentence: what is not alike and what cannot run; the fastest run against the first
+/// one (or, where that is the fastest, against the next), how much faster it is, what of the
+/// difference comes from where, and what it costs in memory; of more than two runs all, from the
+/// fastest to the slowest. Requires: at least two runs.
+std::string verdict(const std::vector<ComparedRun>& runs,
+                    const std::vector<RefusedRun>& refused = {});
 
-/// The table of `compare`: a column a run, differences from the first one.
-std::string to_table(const std::vector<ComparedRun>& runs);
+/// The table of `compare`: a column a run, differences from the first one; the keys in which the
+/// runs differ; their notes; the sentence.
+std::string to_table(const std::vector<ComparedRun>& runs,
+                     const std::vector<RefusedRun>& refused = {});
 
 /// The JSON of `compare --json`. Ends in a newline.
-std::string to_json(const std::vector<ComparedRun>& runs, const std::string& version);
+std::string to_json(const std::vector<ComparedRun>& runs, const std::string& version,
+                    const std::vector<RefusedRun>& refused = {});
 
 }  // namespace plumbline

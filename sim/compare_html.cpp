@@ -38,7 +38,7 @@ constexpr std::string_view kCompareModules[] = {"format.js",
 
 std::string html_report(const std::vector<ComparedRun>& runs,
                         const std::vector<std::string>& sources, const std::string& command,
-                        const std::string& version) {
+                        const std::string& version, const std::vector<RefusedRun>& refused) {
   PLUMBLINE_CHECK(runs.size() >= 2 && sources.size() == runs.size(), runs.size());
   Duration longest{};
   for (const ComparedRun& run : runs) {
@@ -61,7 +61,7 @@ std::string html_report(const std::vector<ComparedRun>& runs,
       "{{\"version\":{},\"command\":{},\"sources\":{},\"comparison\":{},\"memory_limits\":[{}],\n"
       "\"layouts\":[{}]}}",
       script_text(version), script_text(command), texts_json(sources),
-      script_json(to_json(runs, version)), limits, layouts);
+      script_json(to_json(runs, version, refused)), limits, layouts);
   return page_file({"compare.html", kCompareModules, std::move(facts), std::move(columns)});
 }
 

@@ -15,6 +15,6 @@ namespace plumbline {
 /// The same input gives the same bytes. Requires: at least two runs, as many sources.
 std::string html_report(const std::vector<ComparedRun>& runs,
                         const std::vector<std::string>& sources, const std::string& command,
-                        const std::string& version);
+                        const std::string& version, const std::vector<RefusedRun>& refused = {});
 
 }  // namespace plumbline

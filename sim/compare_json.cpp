@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "sim/compare.h"
 #include "sim/json_value.h"
+#include "sim/likeness.h"
 #include "sim/uncertainty.h"
 
 namespace plumbline {
@@ -45,6 +47,11 @@ Json to_object(const ComparedRun& run, const ComparedRun& first) {
           {"iteration_time_s", run.iteration_time_s},
           {"throughput_samples_per_s", or_null(run.throughput_samples_per_s)},
           {"devices_used", run.devices_used},
+          {"devices_in_all", or_null(run.devices_in_all)},
+          {"copies", or_null(run.copies)},
+          {"mini_batch_samples",
+           run.throughput_samples_per_s ? Json(std::llround(run.samples())) : Json(nullptr)},
+          {"layers", or_null(run.layers)},
           {"throughput_per_device_samples_per_s", or_null(run.throughput_per_device())},
           {"model_flops_utilization", or_null(run.model_flops_utilization)},
           {"bubble_fraction", run.bubble_fraction},
@@ -64,7 +71,18 @@ Json to_object(const ComparedRun& run, const ComparedRun& first) {
             {"probability_faster", both(run) && both(first)
                                        ? Json(probability_faster(*run.outcome, *first.outcome))
                                        : Json(nullptr)}}},
-          {"estimated", run.estimated}};
+          {"estimated", run.estimated},
+          {"notes", run.notes}};
+}
+
+Json shared_to_json(const std::vector<SharedText>& texts, const std::vector<ComparedRun>& runs) {
+  Json all = Json::array();
+  for (const SharedText& one : texts) {
+    Json titles = Json::array();
+    for (const std::size_t run : one.runs) titles.push_back(runs[run].title);
+    all.push_back({{"text", one.text}, {"runs", std::move(titles)}});
+  }
+  return all;
 }
 
 /// Reads the keys of a result strictly; what is missing or of a wrong type is remembered.
@@ -128,6 +146,17 @@ void read_devices(ResultReader& reader, const Json& json, double mini_batches, C
   }
 }
 
+/// The texts of a list; what is none is left out.
+std::vector<std::string> texts_of(ResultReader& reader, const Json& json, const std::string& key) {
+  std::vector<std::string> texts;
+  if (const Json& list = reader.at(json, key); list.is_array()) {
+    for (const Json& one : list) {
+      if (one.is_string()) texts.push_back(one.get<std::string>());
+    }
+  }
+  return texts;
+}
+
 }  // namespace
 
 Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std::string title) {
@@ -173,11 +202,17 @@ Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std
     run.busy_s = run.iteration_time_s * (1 - *steady);
   }
   if (const Json& fits = reader.at(json, "fits"); fits.is_boolean()) run.fits = fits.get<bool>();
-  if (const Json& estimated = reader.at(json, "estimated"); estimated.is_array()) {
-    for (const Json& one : estimated) {
-      if (one.is_string()) run.estimated.push_back(one.get<std::string>());
-    }
+  if (json.contains("devices_in_all")) run.devices_in_all = reader.count(json, "devices_in_all");
+  if (json.contains("layers")) run.layers = reader.count(json, "layers");
+  if (json.contains("parameters_bytes") && !json["parameters_bytes"].is_null())
+    run.parameters_bytes = reader.count(json, "parameters_bytes");
+  if (json.contains("model_flops") && run.samples() > 0 && run.throughput_samples_per_s) {
+    if (const auto flops = reader.number_or_null(json, "model_flops"))
+      run.model_flops_per_sample = *flops / run.samples();
   }
+  run.flushes = !steady;
+  run.estimated = texts_of(reader, json, "estimated");
+  if (json.contains("notes")) run.notes = texts_of(reader, json, "notes");
   run.devices_used = json.contains("devices_used") ? reader.count(json, "devices_used")
                                                    : static_cast<std::int64_t>(run.devices.size());
   if (run.devices_used < 1 && missing.empty()) missing.emplace_back("devices_used");
@@ -190,13 +225,25 @@ Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std
   return run;
 }
 
-std::string to_json(const std::vector<ComparedRun>& runs, const std::string& version) {
+std::string to_json(const std::vector<ComparedRun>& runs, const std::string& version,
+                    const std::vector<RefusedRun>& refused) {
+  Json keys = Json::array();
+  for (const DifferingKey& one : differing_keys(runs))
+    keys.push_back({{"key", one.key}, {"values", one.values}});
+  Json cannot_run = Json::array();
+  for (const RefusedRun& one : refused)
+    cannot_run.push_back({{"title", one.title}, {"reason", one.reason}});
   Json objects = Json::array();
   for (const ComparedRun& run : runs) objects.push_back(to_object(run, runs.front()));
   const Json json = {{"schema_version", 1},
                      {"tool", {{"name", "plumbline"}, {"version", version}}},
                      {"runs", std::move(objects)},
-                     {"verdict", verdict(runs)}};
+                     {"keys_that_differ", std::move(keys)},
+                     {"estimated", shared_to_json(shared_estimates(runs), runs)},
+                     {"notes", shared_to_json(shared_notes(runs), runs)},
+                     {"not_alike", unlikenesses(runs)},
+                     {"cannot_run", std::move(cannot_run)},
+                     {"verdict", verdict(runs, refused)}};
   return json.dump(1) + '\n';
 }
 

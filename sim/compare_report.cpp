@@ -8,12 +8,14 @@
 
 #include "models/quantity.h"
 #include "sim/compare.h"
+#include "sim/likeness.h"
 #include "sim/table.h"
 
 namespace plumbline {
 namespace {
 
 constexpr std::size_t kMostDevicesShown = 8;
+constexpr std::size_t kMostKeysShown = 20;
 
 /// How far `value` is from the first run's; "" where that is 0.
 std::string relative(double value, double first) {
@@ -154,19 +156,27 @@ void add_rates(Columns& columns, const std::vector<ComparedRun>& runs) {
   }
 }
 
-}  // namespace
-
-std::string to_table(const std::vector<ComparedRun>& runs) {
+/// How many devices, micro-batches and samples there are.
+void add_counts(Columns& columns, const std::vector<ComparedRun>& runs) {
   const auto counts = [](double value) { return fmt::format("{:.0f}", value); };
   const auto nothing = [](double, double) { return std::string(); };
-  Columns columns(runs);
-  columns.words("schedule", [](const ComparedRun& run) { return run.schedule; });
+  const auto known = [](std::optional<std::int64_t> count) {
+    return count ? static_cast<double>(*count) : std::nan("");
+  };
   columns.row(
       "stages", [](const ComparedRun& run) { return static_cast<double>(run.stages); }, counts,
       nothing);
   columns.row(
-      "devices", [](const ComparedRun& run) { return static_cast<double>(run.devices.size()); },
+      "devices used", [](const ComparedRun& run) { return static_cast<double>(run.devices_used); },
       counts, nothing);
+  columns.row(
+      "  in all", [&](const ComparedRun& run) { return known(run.devices_in_all); }, counts,
+      nothing);
+  if (std::any_of(runs.begin(), runs.end(),
+                  [](const ComparedRun& run) { return run.copies.value_or(1) > 1; })) {
+    columns.row(
+        "copies", [&](const ComparedRun& run) { return known(run.copies); }, counts, nothing);
+  }
   columns.row(
       "micro-batches",
       [](const ComparedRun& run) { return static_cast<double>(run.micro_batches); }, counts,
@@ -176,6 +186,52 @@ std::string to_table(const std::vector<ComparedRun>& runs) {
         "slices of each", [](const ComparedRun& run) { return static_cast<double>(run.slices); },
         counts, nothing);
   }
+  columns.row(
+      "mini-batch",
+      [](const ComparedRun& run) {
+        return run.throughput_samples_per_s ? run.samples() : std::nan("");
+      },
+      [](double value) { return fmt::format("{:.0f} samples", value); }, nothing);
+}
+
+/// Who the text holds for, behind its kind: "note (1f1b, zb-v): ..."; nobody where it holds for
+/// all.
+std::string told(std::string_view kind, const std::vector<SharedText>& texts,
+                 const std::vector<ComparedRun>& runs) {
+  std::string lines;
+  for (const SharedText& one : texts) {
+    const bool all = one.runs.size() == runs.size();
+    lines += fmt::format("{}{}: {}\n", kind,
+                         all ? "" : fmt::format(" ({})", titles_of(runs, one.runs)), one.text);
+  }
+  return lines;
+}
+
+/// The keys in which the runs differ, a row each; "" where they do in none.
+std::string keys_table(const std::vector<ComparedRun>& runs) {
+  const std::vector<DifferingKey> keys = differing_keys(runs);
+  if (keys.empty()) return "";
+  Table table;
+  std::vector<std::string> header = {"keys that differ"};
+  for (const ComparedRun& run : runs) header.push_back(run.title);
+  table.row(std::move(header));
+  for (std::size_t i = 0; i < std::min(keys.size(), kMostKeysShown); ++i) {
+    std::vector<std::string> cells = {printable(keys[i].key)};
+    for (const std::string& value : keys[i].values) cells.push_back(printable(clipped(value)));
+    table.row(std::move(cells));
+  }
+  std::string text = table.print();
+  if (keys.size() > kMostKeysShown)
+    text += fmt::format("  and {} more keys, which --json has\n", keys.size() - kMostKeysShown);
+  return text + '\n';
+}
+
+}  // namespace
+
+std::string to_table(const std::vector<ComparedRun>& runs, const std::vector<RefusedRun>& refused) {
+  Columns columns(runs);
+  columns.words("schedule", [](const ComparedRun& run) { return run.schedule; });
+  add_counts(columns, runs);
   columns.row(
       "iteration time", [](const ComparedRun& run) { return run.iteration_time_s; }, time_text,
       relative);
@@ -201,11 +257,10 @@ std::string to_table(const std::vector<ComparedRun>& runs) {
   }
   add_memory(columns, runs);
   std::string text = columns.print() + '\n';
-  for (const ComparedRun& run : runs) {
-    for (const std::string& estimate : run.estimated)
-      text += fmt::format("estimated: {}: {}\n", run.title, estimate);
-  }
-  return text + verdict(runs) + '\n';
+  text += keys_table(runs);
+  text += told("estimated", shared_estimates(runs), runs);
+  text += told("note", shared_notes(runs), runs);
+  return text + verdict(runs, refused) + '\n';
 }
 
 }  // namespace plumbline

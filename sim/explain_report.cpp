@@ -278,8 +278,8 @@ std::string to_text(const OpGraph& graph, const Wait& wait) {
 }
 
 std::string to_table(const Outcome& p, const Explanation& e, std::optional<DeviceId> device) {
-  const std::string head =
-      fmt::format("{}\n\n  iteration time {}\n", headline(p), time_text(p.iteration_time_s));
+  const std::string head = fmt::format("{}\n\n  iteration time {}\n{}", headline(p),
+                                       time_text(p.iteration_time_s), remarks(p));
   if (device) return head + wait_table(p, e, device);
   return head + path_table(p, e) + lever_table(p, e) + room_table(e) + wait_table(p, e, device) +
          advice(p, e);

@@ -272,6 +272,20 @@ double Outcome::samples_per_iteration() const {
          static_cast<double>(micro_batch_size);
 }
 
+std::int64_t Outcome::layers() const {
+  std::int64_t sum = 0;
+  for (const Stage& stage : pipeline.partition.stages)
+    sum += static_cast<std::int64_t>(stage.layers.size());
+  return sum;
+}
+
+std::optional<Bytes> Outcome::parameters() const {
+  if (group > 1) return std::nullopt;
+  Bytes sum;
+  for (const StageCost& stage : pipeline.costs.stages) sum += stage.parameters;
+  return sum;
+}
+
 std::optional<double> Outcome::throughput_per_device() const {
   return per_device(throughput_samples_per_s, devices_used());
 }

@@ -56,6 +56,11 @@ struct Outcome {
   std::int64_t devices_used() const {
     return std::int64_t{graph.slots()} * graph.stands_for * group;
   }
+  /// Of the cluster, all of a group counted.
+  std::int64_t devices_in_all() const { return pipeline.cluster.device_count() * group; }
+  std::int64_t layers() const;
+  /// Of the model; nothing where the scenario's devices stand for groups that share them.
+  std::optional<Bytes> parameters() const;
   /// What each of these comes to on average; nothing for a run that takes no time.
   std::optional<double> throughput_per_device() const;
   /// Model FLOPs that each of them gets done in a second; nothing where the model's are unknown.

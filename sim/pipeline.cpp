@@ -230,19 +230,12 @@ std::optional<Diagnostic> refuse_many_ops(const Scenario& scenario, std::uint32_
                   scenario.copies > 1 ? fmt::format(" x {} (copies)", scenario.copies) : ""));
 }
 
-/// An order with I and W over layers whose backward is not split.
-void note_missing_split(Pipeline& pipeline) {
-  const auto& order = pipeline.schedule.issue_order;
-  const bool splits = std::any_of(order.begin(), order.end(),
-                                  [](const Op& op) { return op.kind == OpKind::backward_weight; });
-  const auto& stages = pipeline.costs.stages;
-  const bool any_weight = std::any_of(stages.begin(), stages.end(), [](const StageCost& stage) {
-    return stage.backward_weight.count() > 0;
-  });
-  if (splits && !any_weight) {
-    pipeline.notes.emplace_back(
-        "no layer gives backward_input and backward_weight: I takes the whole backward, W no time");
-  }
+/// Tells what was assumed of backwards that an order with W runs in two parts.
+void tell(const AssumedSplit& split, Pipeline& pipeline) {
+  pipeline.split = split;
+  if (std::string note = split.note(); !note.empty()) pipeline.notes.push_back(std::move(note));
+  if (std::string estimate = split.estimate(); !estimate.empty())
+    pipeline.estimated.push_back(std::move(estimate));
 }
 
 /// The order of the ops: by the schedule's rule, or as the file gives it.
@@ -416,6 +409,7 @@ void note_unreduced(const Scenario& scenario, Pipeline& pipeline) {
 Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Partition* as) {
   Pipeline pipeline;
   pipeline.notes = scenario.notes;
+  pipeline.stages_raised_from = scenario.plan.stages_raised_from;
 
   // What each layer costs at this micro-batch size.
   SizedCosts sized = costs_at(scenario.model.profile, scenario.micro_batch_size);
@@ -466,8 +460,8 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
   if (auto refused = refuse_sharing(scenario, pipeline)) return *refused;
 
   // What each stage costs, with as many micro-batches in flight as the order leaves it.
+  tell(split_backwards(scenario, pipeline.schedule, sized.layers), pipeline);
   if (auto refused = add_costs(scenario, sized.layers, pipeline)) return *refused;
-  note_missing_split(pipeline);
   add_buckets(scenario, sized.layers, pipeline);
   pipeline.weights = weight_versions(pipeline.schedule, scenario.schedule.updates);
   if (auto refused = refuse_versions(scenario, pipeline)) return *refused;

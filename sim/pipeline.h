@@ -11,6 +11,7 @@
 #include "schedules/stage_costs.h"
 #include "sim/metrics.h"
 #include "sim/scenario.h"
+#include "sim/split_backward.h"
 
 namespace plumbline {
 
@@ -20,9 +21,10 @@ inline constexpr double kMostOps = 2e7;
 /// A scenario with everything settled that does not depend on time: who runs what in which order.
 struct Pipeline {
   Partition partition;
-  std::vector<DeviceId> devices;        ///< Of each slot of one copy.
-  std::vector<std::uint32_t> replicas;  ///< Of each stage.
-  std::uint32_t copies = 1;             ///< Device q of copy c is cluster device q x copies + c.
+  std::optional<std::int64_t> stages_raised_from;  ///< As in the plan.
+  std::vector<DeviceId> devices;                   ///< Of each slot of one copy.
+  std::vector<std::uint32_t> replicas;             ///< Of each stage.
+  std::uint32_t copies = 1;  ///< Device q of copy c is cluster device q x copies + c.
   Cluster cluster;
   StageCosts costs;   ///< At the scenario's micro-batch size.
   Schedule schedule;  ///< Of one mini-batch; of the whole stream where asynchronous.
@@ -32,9 +34,16 @@ struct Pipeline {
   /// Where a stage makes activations again, it is its first so many layers that do; empty: all do.
   std::vector<std::uint32_t> recomputed;
   SteadyWindow steady_window;  ///< Of an asynchronous run.
+  AssumedSplit split;          ///< Told among the estimates and the notes.
   std::vector<std::string> estimated;
   std::vector<std::string> notes;
 
+  /// What was assumed of the backwards is not told: they are measured.
+  void forget_split() {
+    std::erase(notes, split.note());
+    std::erase(estimated, split.estimate());
+    split = {};
+  }
   /// By stage.
   std::vector<std::uint32_t> versions_kept() const {
     std::vector<std::uint32_t> kept;

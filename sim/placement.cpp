@@ -229,7 +229,10 @@ Result<StageDevices> stage_devices(const Scenario& scenario, std::uint32_t stage
         mark,
         fmt::format("the plan needs {} devices, but there are {}{}", needed, *available, copies),
         scenario.schedule.file ? "a row of schedule.file is a device: more devices"
-                               : "fewer replicas, or more devices");
+        : scenario.schedule.chunks > 1
+            ? fmt::format("plan.stages: {}, {} on each (schedule.chunks), or more devices",
+                          *available * scenario.schedule.chunks, scenario.schedule.chunks)
+            : "fewer replicas, or more devices");
   }
   return numbered;
 }
@@ -330,7 +333,11 @@ Result<Cut> cut_layers(const Scenario& scenario, const std::vector<LayerCosts>& 
         plan.stages ? ""
         : scenario.schedule.chunks == 1
             ? "without plan.stages there is a stage for each device"
-            : fmt::format("each device has {} stages (schedule.chunks)", scenario.schedule.chunks));
+            : fmt::format("each device has {} stages (schedule.chunks){}", scenario.schedule.chunks,
+                          layers >= scenario.schedule.chunks
+                              ? fmt::format("; plan.stages: {} uses as many devices",
+                                            layers / scenario.schedule.chunks)
+                              : ""));
   }
   PLUMBLINE_CHECK(!plan.is_planned(), "the plan is not settled");
   const auto rule = std::get<PartitionRule>(plan.partition);

@@ -33,6 +33,8 @@ using StageNames = std::vector<std::vector<std::string>>;
 /// As the user wrote it. Absent = by the rules of the contract.
 struct Plan {
   std::optional<Marked<std::int64_t>> stages;
+  /// What stood there, where `stages` is more: see settle_stage_number().
+  std::optional<std::int64_t> stages_raised_from{};
   /// A rule, layers per stage in topological order, the names of each stage's layers, or a layout
   /// of Megatron-LM.
   std::variant<PartitionRule, std::vector<std::int64_t>, StageNames, LayoutString> partition =

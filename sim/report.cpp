@@ -186,6 +186,8 @@ std::string version_table(const Outcome& p) {
   return "\nversions of the weights\n" + table.print();
 }
 
+}  // namespace
+
 std::string remarks(const Outcome& p) {
   std::string text;
   if (p.fits() == false) text += shortage(p) + '\n';
@@ -193,8 +195,6 @@ std::string remarks(const Outcome& p) {
   for (const std::string& note : p.pipeline.notes) text += "note: " + note + '\n';
   return text.empty() ? "" : '\n' + text;
 }
-
-}  // namespace
 
 std::string arithmetic_remark(const Outcome& p) {
   std::string text = p.group > 1

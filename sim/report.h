@@ -20,6 +20,10 @@ std::string headline(const Outcome& outcome);
 /// What stands beside Outcome::flops_per_s_per_device(). Requires: that there is one.
 std::string arithmetic_remark(const Outcome& outcome);
 
+/// A line for each thing to know of the numbers: a lack of memory, estimates, notes; a blank line
+/// before them. "" = nothing.
+std::string remarks(const Outcome& outcome);
+
 /// One sentence about the device that is the farthest beyond the memory. Requires: fits() is false.
 std::string shortage(const Outcome& outcome);
 

@@ -18,6 +18,7 @@
 #include "sim/overrides.h"
 #include "sim/placement.h"
 #include "sim/scenario_format.h"
+#include "sim/stage_number.h"
 
 namespace plumbline {
 namespace {
@@ -50,6 +51,9 @@ class ScenarioReader {
     if (problems_.empty()) settle_copies();
     if (problems_.empty()) settle_batches();
     if (problems_.empty()) derive_layers();
+    if (problems_.empty()) {
+      if (auto refused = settle_stage_number(scenario_)) problems_.push_back(*std::move(refused));
+    }
     if (problems_.empty()) settle_group();
     if (problems_.empty()) settle_recomputation();
     if (problems_.empty()) estimate();

@@ -419,48 +419,49 @@ const SectionFormat& plan_format() {
   static const SectionFormat plan = {
       .name = "plan",
       .text = "How layers come to stages, and stages to devices.",
-      .keys = {{"stages",
-                {count(1, kMostDevices)},
-                "How many stages there are; for partition: pipedream the most of them; absent: "
-                "the length of partition, replicas or devices, else one for each device."},
-               {"partition",
-                {words({"even", "blocks", "balanced", "pipedream"}), list({count(1, kMostLayers)}, 1),
-                 list({list({text()}, 1)}, 1), text()},
-                "even: equal numbers of layers; blocks: equal numbers of a transformer's blocks, "
-                "embedding and head on top; balanced: by their times; pipedream: the planner "
-                "chooses; or the number of layers of each stage, or their names: [[a, b], [c]]; or "
-                "a layout of Megatron-LM: \"Et*3|(tt|)*29,m|L\".",
-                "even"},
-               {"replicas",
-                {list({count(1, kMostDevices)}, 1)},
-                "How many devices run each stage; absent: one each."},
-               {"devices",
-                {list({count(0, kMostDevices - 1), list({count(0, kMostDevices - 1)}, 1)}, 1)},
-                "The devices of each stage, from 0: [[0], [1]]; absent: in order."},
-               {"warm_up",
-                {list({count(0, kMostMicroBatches)}, 1)},
-                "For each stage, the forwards before its first forward-backward pair; absent: by "
-                "the rule of the schedule."},
-               {"data_parallel",
-                {count(1, kMostDevices), word("fill")},
-                "Copies of the whole pipeline; fill: as many as there are devices for.",
-                "1"},
-               {"cost_model",
-                {words({"calibrated", "published"})},
-                "What partition: pipedream counts with.",
-                "calibrated"},
-               {"activation_transfers",
-                {boolean()},
-                "Whether partition: pipedream counts the transfers of activations; absent: true "
-                "for calibrated, false for published."},
-               {"candidates",
-                {count(1, 1'000)},
-                "How many partitions of partition: pipedream are simulated to choose the best.",
-                "8"},
-               {"file",
-                {file()},
-                "Instead of all other keys: a plan that `plumbline plan -o` "
-                "wrote."}},
+      .keys =
+          {{"stages",
+            {count(1, kMostDevices)},
+            "How many stages there are; for partition: pipedream the most of them; absent: "
+            "the length of partition, replicas or devices, else one for each device. Where the "
+            "schedule puts several on each device (schedule.chunks) and this says one for each, "
+            "that many times as many are taken, with a note."},
+           {"partition",
+            {words({"even", "balanced", "pipedream"}), list({count(1, kMostLayers)}, 1),
+             list({list({text()}, 1)}, 1)},
+            "even: equal numbers of layers; balanced: by their times; pipedream: the planner "
+            "chooses; or the number of layers of each stage, or their names: [[a, b], [c]].",
+            "even"},
+           {"replicas",
+            {list({count(1, kMostDevices)}, 1)},
+            "How many devices run each stage; absent: one each."},
+           {"devices",
+            {list({count(0, kMostDevices - 1), list({count(0, kMostDevices - 1)}, 1)}, 1)},
+            "The devices of each stage, from 0: [[0], [1]]; absent: in order."},
+           {"warm_up",
+            {list({count(0, kMostMicroBatches)}, 1)},
+            "For each stage, the forwards before its first forward-backward pair; absent: by "
+            "the rule of the schedule."},
+           {"data_parallel",
+            {count(1, kMostDevices), word("fill")},
+            "Copies of the whole pipeline; fill: as many as there are devices for.",
+            "1"},
+           {"cost_model",
+            {words({"calibrated", "published"})},
+            "What partition: pipedream counts with.",
+            "calibrated"},
+           {"activation_transfers",
+            {boolean()},
+            "Whether partition: pipedream counts the transfers of activations; absent: true "
+            "for calibrated, false for published."},
+           {"candidates",
+            {count(1, 1'000)},
+            "How many partitions of partition: pipedream are simulated to choose the best.",
+            "8"},
+           {"file",
+            {file()},
+            "Instead of all other keys: a plan that `plumbline plan -o` "
+            "wrote."}},
       .excludes = {{"file", "stages", "partition", "replicas", "devices", "warm_up",
                     "data_parallel", "cost_model", "activation_transfers", "candidates"}},
       .elsewhere = words_elsewhere};

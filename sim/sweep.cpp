@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "sim/named_files.h"
@@ -87,6 +88,8 @@ SweepNumbers numbers_of(const Outcome& outcome) {
     numbers.iteration_time_p50_s = noise->iteration_time_s(0.5);
     numbers.iteration_time_p95_s = noise->iteration_time_s(0.95);
   }
+  numbers.stages = static_cast<std::uint32_t>(outcome.pipeline.partition.stages.size());
+  numbers.stages_raised_from = outcome.pipeline.stages_raised_from;
   numbers.bubble_fraction = outcome.metrics.bubble_fraction();
   numbers.bubble_overhead = outcome.metrics.bubble_overhead();
   if (outcome.metrics.steady)
@@ -104,6 +107,11 @@ SweepNumbers numbers_of(const Outcome& outcome) {
   if (outcome.memory_limit) numbers.memory_limit_bytes = outcome.memory_limit->count;
   numbers.devices_without_stage = outcome.pipeline.devices_without_stage();
   return numbers;
+}
+
+std::optional<std::int64_t> SweepNumbers::samples() const {
+  if (!throughput_samples_per_s) return std::nullopt;
+  return std::llround(*throughput_samples_per_s * iteration_time_s);
 }
 
 std::vector<std::size_t> SweepResult::values_at(std::uint64_t point) const {

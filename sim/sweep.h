@@ -19,6 +19,8 @@ struct SweepNumbers {
   double iteration_time_s = 0;
   std::optional<double> throughput_samples_per_s;  ///< Nothing for a run that takes no time.
   std::int64_t devices = 1;                        ///< That hold a stage, all of a group counted.
+  std::uint32_t stages = 1;                        ///< Of the pipeline.
+  std::optional<std::int64_t> stages_raised_from;  ///< plan.stages, where there are more.
   std::optional<double> model_flops_per_device_per_s;  ///< Where the model's FLOPs are known.
   std::optional<double> model_flops_utilization;       ///< Where the device's peak is, too.
   /// What 5, 50 and 95 % of the sampled runs do not exceed; nothing without noise.
@@ -39,6 +41,8 @@ struct SweepNumbers {
   std::optional<double> throughput_per_device() const {
     return per_device(throughput_samples_per_s, devices);
   }
+  /// In an iteration, the mini-batch of all copies; nothing where the throughput is not known.
+  std::optional<std::int64_t> samples() const;
   /// The bubble that compares across schedules: of the steady state where there is one.
   double bubble() const { return steady_bubble_fraction.value_or(bubble_fraction); }
 

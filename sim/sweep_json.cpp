@@ -58,6 +58,9 @@ SweepRow row_of(const Json& json) {
   n.iteration_time_s = json.at("iteration_time_s").get<double>();
   n.throughput_samples_per_s = optional_of<double>(json.at("throughput_samples_per_s"));
   n.devices = json.at("devices_used").get<std::int64_t>();
+  n.stages = json.value("stages", n.stages);
+  if (json.contains("stages_raised_from"))
+    n.stages_raised_from = optional_of<std::int64_t>(json["stages_raised_from"]);
   n.model_flops_per_device_per_s = optional_of<double>(json.at("model_flops_per_device_per_s"));
   n.model_flops_utilization = optional_of<double>(json.at("model_flops_utilization"));
   n.iteration_time_p5_s = optional_of<double>(json.at("iteration_time_p5_s"));
@@ -180,6 +183,8 @@ void add_numbers(const std::optional<SweepNumbers>& numbers, Json& json) {
   number("throughput_samples_per_s",
          [](const SweepNumbers& n) { return or_null(n.throughput_samples_per_s); });
   number("devices_used", [](const SweepNumbers& n) { return n.devices; });
+  number("stages", [](const SweepNumbers& n) { return n.stages; });
+  number("stages_raised_from", [](const SweepNumbers& n) { return or_null(n.stages_raised_from); });
   number("throughput_per_device_samples_per_s",
          [](const SweepNumbers& n) { return or_null(n.throughput_per_device()); });
   number("model_flops_per_device_per_s",

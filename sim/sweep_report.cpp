@@ -42,13 +42,69 @@ bool any_row(const SweepReport& report, Test&& test) {
                      [&](const SweepRow& row) { return row.numbers && test(*row.numbers); });
 }
 
-/// Whether throughputs are those of different numbers of devices.
-bool devices_differ(const SweepReport& report) {
-  std::optional<std::int64_t> first;
-  return any_row(report, [&](const SweepNumbers& n) {
-    if (!first) first = n.devices;
-    return n.devices != *first;
+/// The least and the most of a number of all rows; nothing where it is the same in all that know
+/// it.
+template <class Number>
+std::optional<std::pair<std::int64_t, std::int64_t>> range(const SweepReport& report,
+                                                           Number&& number) {
+  std::optional<std::pair<std::int64_t, std::int64_t>> found;
+  for (const SweepRow& row : report.result.rows) {
+    const std::optional<std::int64_t> own =
+        row.numbers ? std::optional<std::int64_t>(number(*row.numbers)) : std::nullopt;
+    if (!own) continue;
+    if (!found) found.emplace(*own, *own);
+    found->first = std::min(found->first, *own);
+    found->second = std::max(found->second, *own);
+  }
+  if (found && found->first == found->second) found.reset();
+  return found;
+}
+
+auto devices_of(const SweepNumbers& n) { return std::optional(n.devices); }
+auto samples_of(const SweepNumbers& n) { return n.samples(); }
+
+/// Whether an axis has this number as its value in every row that knows it.
+template <class Number>
+bool axis_tells(const SweepResult& result, std::string_view key, Number&& number) {
+  const auto axis = std::find_if(result.axes.begin(), result.axes.end(), [&](const SweepAxis& one) {
+    return one.values.size() > 1 && one.key == key;
   });
+  if (axis == result.axes.end()) return false;
+  const auto place = static_cast<std::size_t>(axis - result.axes.begin());
+  return std::all_of(result.rows.begin(), result.rows.end(), [&](const SweepRow& row) {
+    const std::optional<std::int64_t> own =
+        row.numbers ? std::optional<std::int64_t>(number(*row.numbers)) : std::nullopt;
+    return !own || axis->values[result.values_at(row.point)[place]] == std::to_string(*own);
+  });
+}
+
+/// Whether a column tells the mini-batch: no axis does that it follows from.
+bool has_mini_batches(const SweepReport& report) {
+  constexpr std::string_view keys[] = {"schedule.micro_batches", "training.micro_batch_size",
+                                       "training.mini_batch_size", "plan.data_parallel"};
+  return range(report, samples_of) &&
+         std::none_of(std::begin(keys), std::end(keys), [&](std::string_view key) {
+           return std::any_of(
+               report.result.axes.begin(), report.result.axes.end(),
+               [&](const SweepAxis& axis) { return axis.values.size() > 1 && axis.key == key; });
+         });
+}
+
+/// What is not the same in all rows that are told, and makes their times hard to compare; "" =
+/// nothing.
+std::string unlike_text(const SweepReport& report) {
+  std::vector<std::string> parts;
+  const auto add = [&](std::string_view what, const auto& found, std::string_view unit) {
+    if (found)
+      parts.push_back(fmt::format("{} ({} to {}{})", what, found->first, found->second, unit));
+  };
+  add("devices used", range(report, devices_of), "");
+  add("mini-batch", range(report, samples_of), " samples");
+  const auto flushed = range(report, [](const SweepNumbers& n) {
+    return std::optional(std::int64_t{n.steady_bubble_fraction.has_value()});
+  });
+  if (flushed) parts.emplace_back("flush before each update (not of all schedules)");
+  return parts.empty() ? "" : fmt::format("not alike in {}", fmt::join(parts, ", "));
 }
 
 std::string rate_cell(std::optional<double> rate) {
@@ -75,10 +131,17 @@ Cells cells_of(const SweepReport& report) {
   const bool limited = any_row(report, [](const SweepNumbers& n) { return n.fits.has_value(); });
   const bool utilized =
       any_row(report, [](const SweepNumbers& n) { return n.model_flops_utilization.has_value(); });
-  const bool apart = devices_differ(report);
+  const bool apart = range(report, devices_of).has_value();
+  const bool raised =
+      any_row(report, [](const SweepNumbers& n) { return n.stages_raised_from.has_value(); });
+  const bool counted = apart && !axis_tells(report.result, "cluster.devices", devices_of);
+  const bool batched = has_mini_batches(report);
   Cells table;
   for (const std::size_t axis : axes) table.header.push_back(printable(result.axes[axis].key));
   if (axes.empty()) table.header.emplace_back("point");
+  if (raised) table.header.emplace_back("stages");
+  if (counted) table.header.emplace_back("devices");
+  if (batched) table.header.emplace_back("mini-batch");
   table.header.emplace_back("iteration time");
   for (const char* column : {"p5", "p50", "p95"}) {
     if (noisy) table.header.emplace_back(column);
@@ -99,6 +162,9 @@ Cells cells_of(const SweepReport& report) {
     for (std::string& value : line.cells) value = printable(value);
     if (axes.empty()) line.cells.push_back(std::to_string(row.point));
     if (const auto& n = row.numbers) {
+      if (raised) line.cells.push_back(std::to_string(n->stages));
+      if (counted) line.cells.push_back(std::to_string(n->devices));
+      if (batched) line.cells.push_back(n->samples() ? std::to_string(*n->samples()) : "-");
       line.cells.push_back(to_text(round_up(n->iteration_time_s * 1e9)));
       for (const auto& time :
            {n->iteration_time_p5_s, n->iteration_time_p50_s, n->iteration_time_p95_s}) {
@@ -126,6 +192,8 @@ Cells cells_of(const SweepReport& report) {
     const auto remark = [&](const std::string& more) {
       line.remark += line.remark.empty() ? more : "; " + more;
     };
+    if (row.numbers && row.numbers->stages_raised_from)
+      remark(fmt::format("plan.stages {} raised", *row.numbers->stages_raised_from));
     if (const std::uint32_t spare = row.numbers ? row.numbers->devices_without_stage : 0; spare > 0)
       remark(plural(spare, "device") + " without a stage");
     if (!row.estimated.empty()) remark("estimated");
@@ -179,6 +247,7 @@ std::string question(const SweepReport& report) {
 std::vector<std::string> remarks(const SweepReport& report) {
   const SweepResult& result = report.result;
   std::vector<std::string> lines;
+  if (std::string unlike = unlike_text(report); !unlike.empty()) lines.push_back(std::move(unlike));
   if (report.done < result.points)
     lines.push_back(fmt::format("done: {} of {}", report.done, plural(result.points, "point")));
   if (report.misfits > 0)
@@ -195,6 +264,15 @@ std::vector<std::string> remarks(const SweepReport& report) {
     if (report.selection.top > 0) why.push_back(fmt::format("the best {}", report.selection.top));
     lines.push_back(fmt::format("shown: {} of {}: {}", result.rows.size(),
                                 plural(result.points, "point"), fmt::join(why, "; ")));
+  }
+  const auto raised = std::count_if(
+      result.rows.begin(), result.rows.end(),
+      [](const SweepRow& row) { return row.numbers && row.numbers->stages_raised_from; });
+  if (raised > 0) {
+    lines.push_back(
+        fmt::format("note: in {} the schedule puts several stages on a device (schedule.chunks): "
+                    "plan.stages is raised",
+                    plural(raised, "row")));
   }
   std::vector<std::string> estimates;
   for (const SweepRow& row : result.rows) {
@@ -271,6 +349,7 @@ std::string to_csv(const SweepReport& report) {
   for (const char* column : {"iteration_time_s",
                              "throughput_samples_per_s",
                              "devices_used",
+                             "stages",
                              "throughput_per_device_samples_per_s",
                              "model_flops_per_device_per_s",
                              "model_flops_utilization",
@@ -295,21 +374,29 @@ std::string to_csv(const SweepReport& report) {
     std::vector<std::string> line = {std::to_string(row.point)};
     for (const std::string& value : values(result, row, axes)) line.push_back(csv_cell(value));
     if (const auto& n = row.numbers) {
-      for (const std::string& cell :
-           {fmt::format("{}", n->iteration_time_s), or_empty(n->throughput_samples_per_s),
-            std::to_string(n->devices), or_empty(n->throughput_per_device()),
-            or_empty(n->model_flops_per_device_per_s), or_empty(n->model_flops_utilization),
-            or_empty(n->iteration_time_p5_s), or_empty(n->iteration_time_p50_s),
-            or_empty(n->iteration_time_p95_s), fmt::format("{}", n->bubble_fraction),
-            fmt::format("{}", n->bubble_overhead), or_empty(n->steady_bubble_fraction),
-            or_empty(n->formula_bubble_fraction),
-            fmt::format("{}", n->communication_stall_fraction),
-            or_empty(n->sent_in_groups_fraction), std::to_string(n->peak_memory_bytes),
-            std::to_string(n->peak_memory_device), or_empty(n->fits),
-            std::to_string(n->devices_without_stage)})
+      for (const std::string& cell : {fmt::format("{}", n->iteration_time_s),
+                                      or_empty(n->throughput_samples_per_s),
+                                      std::to_string(n->devices),
+                                      std::to_string(n->stages),
+                                      or_empty(n->throughput_per_device()),
+                                      or_empty(n->model_flops_per_device_per_s),
+                                      or_empty(n->model_flops_utilization),
+                                      or_empty(n->iteration_time_p5_s),
+                                      or_empty(n->iteration_time_p50_s),
+                                      or_empty(n->iteration_time_p95_s),
+                                      fmt::format("{}", n->bubble_fraction),
+                                      fmt::format("{}", n->bubble_overhead),
+                                      or_empty(n->steady_bubble_fraction),
+                                      or_empty(n->formula_bubble_fraction),
+                                      fmt::format("{}", n->communication_stall_fraction),
+                                      or_empty(n->sent_in_groups_fraction),
+                                      std::to_string(n->peak_memory_bytes),
+                                      std::to_string(n->peak_memory_device),
+                                      or_empty(n->fits),
+                                      std::to_string(n->devices_without_stage)})
         line.push_back(cell);
     } else {
-      line.resize(line.size() + 19);
+      line.resize(line.size() + 20);
     }
     line.emplace_back(row.estimated.empty() ? "false" : "true");
     line.push_back(csv_cell(row.reason));

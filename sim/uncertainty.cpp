@@ -57,8 +57,9 @@ const Measurement& nearest(const Profile& profile, std::int64_t size) {
 }
 
 std::vector<StageSpreads> measured_spreads(const Scenario& scenario, const Outcome& outcome) {
-  const std::vector<LayerCosts>& measured =
+  std::vector<LayerCosts> measured =
       nearest(scenario.model.profile, scenario.micro_batch_size).layers;
+  split_backwards(scenario, outcome.pipeline.schedule, measured);
   std::vector<StageSpreads> stages;
   const std::vector<Stage>& all = outcome.pipeline.partition.stages;
   for (std::size_t s = 0; s < all.size(); ++s) {

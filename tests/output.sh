@@ -36,6 +36,15 @@ expect "and is still reported" 1 "$(grep -c 'does not fit' "$work/table")"
 "$plumbline" simulate $example --json cluster.memory="100 MiB" -o "$work/over.json" 2> /dev/null
 expect "out of memory with -o is exit 4" 4 $?
 expect "and the JSON is there" 1 "$(grep -c '^ "fits": false' "$work/over.json")"
+# A run that deadlocks is left out of a comparison, and told.
+"$plumbline" compare $example 'plan.warm_up=[3,2,1,0],[0,0,0,3],[2,2,1,0]' > "$work/compared" 2> "$work/err"
+expect "a comparison with a deadlock is exit 4" 4 $?
+expect "its sentence begins with the deadlock" 1 "$(tail -n 1 "$work/compared" | grep -c '^warm_up=\[0,0,0,3\] cannot run (the schedule deadlocks: device 0,')"
+expect "and stderr tells it whole" 1 "$(grep -c 'error: the schedule deadlocks' "$work/err")"
+"$plumbline" compare $example 'plan.warm_up=[3,2,1,0],[0,0,0,3]' > "$work/compared" 2> "$work/err"
+expect "with one run left nothing is compared" "4 0" "$? $(wc -c < "$work/compared")"
+"$plumbline" schedule $example schedule.name=zb-v --format torch-csv > "$work/order" 2> "$work/err"
+expect "an order of raised stages says so beside it" "note: plan.stages is 4, raised to 8: the schedule puts 2 on each device (schedule.chunks)" "$(cat "$work/err")"
 # What is no file stays what it is; links and permissions stay; nothing is written over what is read, or twice.
 mkfifo "$work/pipe"
 cat "$work/pipe" > "$work/piped" &

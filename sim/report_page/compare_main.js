@@ -1,7 +1,7 @@
 // The page of a comparison: the sentence, the bars, the timelines, the numbers.
 // SPDX-License-Identifier: MIT
 import {patternDefinitions} from './charts.js';
-import {memoryBars, memoryTable, numbersTable, shareBars} from './compare_parts.js';
+import {memoryBars, memoryTable, numbersTable, remarksOf, shareBars} from './compare_parts.js';
 import {readTraces, Timelines} from './compare_timelines.js';
 import {element} from './dom.js';
 import {decodeState, encodeState} from './hash.js';
@@ -17,7 +17,7 @@ function fillHead({comparison, version, command, sources}) {
   byId('headline').textContent = `${runs.length} runs side by side`;
   byId('verdict').textContent = `${verdict}.`;
   byId('version').textContent = `plumbline ${version}`;
-  const remarks = runs.flatMap((run) => run.estimated.map((e) => `estimated: ${run.title}: ${e}`));
+  const remarks = remarksOf(comparison);
   byId('remarks').replaceChildren(...remarks.map((text) => element('li', {}, text)));
   byId('remarks').hidden = remarks.length === 0;
   byId('source').append(

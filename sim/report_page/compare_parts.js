@@ -27,6 +27,22 @@ export function pointsText(value, first) {
   return `${points < 0 ? '' : '+'}${points.toFixed(2)} points`;
 }
 
+/**
+ * A line for each key that differs, with its values, then for each estimate and note, with the
+ * runs that it holds for, unless these are all.
+ */
+export function remarksOf({runs, keys_that_differ: keys, estimated, notes}) {
+  const told = (kind, texts) => texts.map(({text, runs: some}) => {
+    const of = some.length === runs.length ? '' : ` (${some.join(', ')})`;
+    return `${kind}${of}: ${text}`;
+  });
+  return [
+    ...keys.map(({key, values}) => `${key}: ${values.join(', ')}`),
+    ...told('estimated', estimated),
+    ...told('note', notes),
+  ];
+}
+
 /** The causes of idle time that occur in some run. */
 function occurring(runs) {
   return CAUSES.filter((cause) => runs.some((run) => run.idle_per_device_s[cause] > 0));
@@ -47,8 +63,10 @@ function measures(runs) {
   return [
     ['Schedule', (run) => run.schedule, String, none],
     ['Stages', (run) => run.stages, String, none],
-    ['Devices', (run) => run.device_count, String, none],
+    ['Devices used', (run) => run.devices_used, String, none],
+    ['Devices in all', (run) => run.devices_in_all, String, none],
     ['Micro-batches', (run) => run.micro_batches, String, none],
+    ['Mini-batch', (run) => run.mini_batch_samples, (count) => `${count} samples`, none],
     ['Iteration time', (run) => run.iteration_time_s, time, relativeText],
     ...(runs.some((run) => run.uncertainty) ?
             ['p5', 'p50', 'p95'].map(

@@ -83,7 +83,8 @@ TEST_CASE("a sweep's page holds its rows in their order, and where they come fro
   CHECK(facts["points"] == 12);
   CHECK(facts["axes"][1]["key"] == "plan.stages");
   CHECK(facts["axes"][1]["values"] == nlohmann::json({"3", "2", "7"}));
-  CHECK(facts["remarks"].size() == 2);
+  CHECK(facts["remarks"].size() == 3);
+  CHECK(facts["remarks"][0] == "not alike in devices used (2 to 3), mini-batch (4 to 16 samples)");
   const auto data = nlohmann::json::parse(data_of(page));
   REQUIRE(data["rows"].size() == told.result.rows.size());
   std::size_t without_numbers = 0;
@@ -124,7 +125,8 @@ TEST_CASE("a sweep's page tells the rows that the command tells") {
   best.top = 2;
   const std::string page = page_of(swept("it", {"schedule.micro_batches=2,3,4,5"}), best);
   CHECK(nlohmann::json::parse(data_of(page))["rows"].size() == 2);
-  CHECK(facts_of(page)["remarks"][0] == "shown: 2 of 4 points: the best 2");
+  CHECK(facts_of(page)["remarks"][0] == "not alike in mini-batch (4 to 5 samples)");
+  CHECK(facts_of(page)["remarks"][1] == "shown: 2 of 4 points: the best 2");
 }
 
 TEST_CASE("of more rows than a page holds it has the first, and says so") {

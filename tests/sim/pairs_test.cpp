@@ -169,9 +169,10 @@ TEST_CASE("a pair begins with the inputs of both, and what it makes leaves when 
       Dice dice(++seed);
       const auto roll = [&](int most) { return static_cast<int>(dice.roll(1, most)); };
       const Work work{roll(20), roll(20), roll(20), roll(40), roll(40)};
+      const int copies = roll(2);
       const std::vector<std::string> links = {fmt::format("cluster.link.latency={} us", roll(9000)),
-                                              fmt::format("plan.data_parallel={}", roll(2)),
-                                              fmt::format("cluster.devices={}", 8)};
+                                              fmt::format("plan.data_parallel={}", copies),
+                                              fmt::format("cluster.devices={}", 4 * copies)};
       const Outcome outcome = outcome_of(schedule, 4, chunks, work, links);
       const OpGraph& graph = outcome.graph;
       const std::vector<Span>& spans = outcome.trace.spans;

@@ -114,13 +114,15 @@ class Author {
   std::string cluster() {
     const std::int64_t needed = devices_ * copies_;
     std::string text = "cluster:\n";
-    // data-parallel takes every device, so there are as many as copies.
+    // data-parallel takes every device, so there are as many as copies. With spare devices stages
+    // could be as many as there are devices, and several on a device would be more of them.
+    const bool takes_all = rule_->whole_model || (rule_->chunks && chunks_ > 1);
     if (!rule_->whole_model && chance(3)) {
-      const std::int64_t size = dice_.roll(1, 3);
+      const std::int64_t size = takes_all ? 1 : dice_.roll(1, 3);
       text += fmt::format("  levels: [{{size: {}, {}}}, {{size: {}, {}}}]\n", size, link(),
                           (needed + size - 1) / size, link());
     } else {
-      const std::int64_t spare = rule_->whole_model ? 0 : dice_.roll(0, 2);
+      const std::int64_t spare = takes_all ? 0 : dice_.roll(0, 2);
       text += fmt::format("  devices: {}\n  link: {{{}}}\n", needed + spare, link());
     }
     if (chance(3)) text += "  memory: 1 GiB\n";

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import {partsOfIteration, pointsText, relativeText} from '../../../sim/report_page/compare_parts.js';
+import {partsOfIteration, pointsText, relativeText, remarksOf} from '../../../sim/report_page/compare_parts.js';
 import {ownState} from '../../../sim/report_page/compare_timelines.js';
 import {CAUSES} from '../../../sim/report_page/run.js';
 
@@ -15,6 +15,18 @@ test('differences are in words of the terminal', () => {
   assert.equal(pointsText(0.25, 0.375), '-12.50 points');
   assert.equal(pointsText(0.5, 0.5), 'same');
   assert.equal(pointsText(0.5, null), '');
+});
+
+test('a remark is told once, with the runs that it holds for', () => {
+  const comparison = {
+    runs: [{title: 'a'}, {title: 'b'}, {title: 'c'}],
+    keys_that_differ: [{key: 'plan.stages', values: ['4', '-', '2']}],
+    estimated: [{text: 'halves', runs: ['a', 'c']}],
+    notes: [{text: 'of all', runs: ['a', 'b', 'c']}, {text: 'of one', runs: ['b']}],
+  };
+  assert.deepEqual(
+      remarksOf(comparison),
+      ['plan.stages: 4, -, 2', 'estimated (a, c): halves', 'note: of all', 'note (b): of one']);
 });
 
 test('the parts of an iteration are those that take time, busy first', () => {
