@@ -5,13 +5,13 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/option_checks.h"
 #include "models/csv_profile.h"
 #include "models/model_checks.h"
 #include "models/pipedream_graph.h"
@@ -39,7 +39,7 @@ CLI::App& add_format(CLI::App& command, const std::string& format, const std::st
   added
       .add_option("--batch", arguments.batch,
                   "samples of the forward that was timed; absent = unknown, and nothing is scaled")
-      ->check(CLI::Range(std::int64_t{1}, kLargestQuantity))
+      ->check(between(1, kLargestQuantity))
       ->type_name("N");
   added.add_option("--name", arguments.name, "of the model; absent = the file's")
       ->type_name("NAME");
@@ -151,7 +151,7 @@ void add_torch_trace(CLI::App& command, int& exit_code) {
       "a trace of PyTorch's profiler (JSON, plain or .gz) with a named range for each layer",
       *arguments);
   trace.add_option("--skip", arguments->skip, "steps to leave out at the beginning")
-      ->check(CLI::Range(std::int64_t{0}, kLargestQuantity))
+      ->check(between(0, kLargestQuantity))
       ->type_name("STEPS")
       ->capture_default_str();
   trace.add_option("--forward", arguments->forward, "name of a layer's range in the forward")
