@@ -1,5 +1,6 @@
 // The JSON of real runs; the one file of this floor that knows the JSON library.
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "calibrate/run_report.h"
@@ -80,6 +81,7 @@ Json point_json(const ValidationPoint& point) {
       {"error", if_clean(v.error)},
       {"noise", if_clean(v.noise())},
       {"iteration_time_s", pair(v.predicted_s(), if_clean(v.measured_s()))},
+      {"disturbed_iteration_time_s", v.clean() ? Json(nullptr) : Json(v.measured_s())},
       {"throughput_samples_per_s", pair(throughput(p), if_clean(throughput(m)))},
       {"bubble_fraction", pair(p.metrics.bubble_fraction(), if_clean(m.metrics.bubble_fraction()))},
       {"idle_by_cause_s", pair(idle(p), if_clean(idle(m)))},
@@ -115,6 +117,13 @@ std::string to_json(const RealRun& run, const std::string& version) {
 std::string to_json(const std::vector<ValidationPoint>& points, const std::string& version) {
   Json all = Json::array();
   for (const ValidationPoint& point : points) all.push_back(point_json(point));
+  Json verdicts;
+  for (const Verdict verdict :
+       {Verdict::same, Verdict::close, Verdict::off, Verdict::inconclusive}) {
+    verdicts[std::string(name(verdict))] = std::count_if(
+        points.begin(), points.end(),
+        [&](const ValidationPoint& point) { return point.validation.verdict == verdict; });
+  }
   const Ranking ranking = rank(points);
   const RealRun& run = points.front().validation.measured;
   const Json json = {{"schema_version", 1},
@@ -122,6 +131,7 @@ std::string to_json(const std::vector<ValidationPoint>& points, const std::strin
                      {"backend", run.backend},
                      {"tolerance", points.front().validation.tolerance},
                      {"verdict", name(verdict_on(points))},
+                     {"verdicts", std::move(verdicts)},
                      {"points", std::move(all)},
                      {"ranking",
                       {{"pairs", ranking.pairs},

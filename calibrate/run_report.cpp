@@ -266,7 +266,8 @@ std::string errors_text(std::vector<double> errors, std::size_t runs, double tol
   std::string text;
   if (errors.size() < runs) {
     text = fmt::format(
-        "nothing clean was measured in {} of {} runs: other work kept the devices from running\n",
+        "nothing clean was measured in {} of {} runs: other work kept the devices from running\n"
+        "* disturbed: the median of iterations in which it did, and no measurement\n",
         runs - errors.size(), runs);
   }
   if (errors.empty()) return text;
@@ -310,6 +311,33 @@ std::string rounds_text(const std::vector<ValidationPoint>& points) {
   return rounds > 1 ? fmt::format("rounds of one run differ by {} at most\n", percent(most)) : "";
 }
 
+/// What the verdicts on several runs come to, in a sentence.
+std::string verdict_text(const std::vector<ValidationPoint>& points) {
+  const auto count = [&](Verdict verdict) {
+    return static_cast<std::size_t>(std::count_if(
+        points.begin(), points.end(),
+        [&](const ValidationPoint& point) { return point.validation.verdict == verdict; }));
+  };
+  const std::size_t all = points.size();
+  const std::size_t off = count(Verdict::off);
+  const std::size_t open = count(Verdict::inconclusive);
+  const std::string tolerance =
+      fmt::format("the tolerance of {}", percent(points.front().validation.tolerance));
+  const std::string_view verdict = name(verdict_on(points));
+  const auto runs = [&](std::size_t some) {
+    return some == all ? fmt::format("all {} runs", all) : fmt::format("{} of {} runs", some, all);
+  };
+  if (off > 0) {
+    return fmt::format("{}: beyond {}: {}{}\n", verdict, tolerance, runs(off),
+                       open > 0 ? fmt::format("; inconclusive: {}", open) : "");
+  }
+  if (open > 0) {
+    return fmt::format("{}: nothing can be said of {}{}\n", verdict, runs(open),
+                       open < all ? fmt::format("; within {}: {}", tolerance, all - open) : "");
+  }
+  return fmt::format("{}: within {}: {}\n", verdict, tolerance, runs(all));
+}
+
 std::string many_points(const std::vector<ValidationPoint>& points) {
   const std::string& scenario = points.front().validation.predicted.scenario;
   const bool one_scenario = std::all_of(points.begin(), points.end(), [&](const auto& point) {
@@ -337,12 +365,13 @@ std::string many_points(const std::vector<ValidationPoint>& points) {
     if (v.clean()) errors.push_back(std::abs(v.error));
     if (v.clean() && v.again_s) errors_again.push_back(std::abs(*v.again_error()));
     const auto if_clean = [&](std::string text) { return v.clean() ? std::move(text) : "-"; };
+    const std::string measured = time_text(v.measured_s()) + (v.clean() ? "" : "*");
     std::vector<std::string> row;
     if (!one_scenario) row.push_back(v.predicted.scenario);
     for (std::string cell :
          {v.predicted.pipeline.schedule.name, std::to_string(v.predicted.micro_batches),
-          std::to_string(v.predicted.graph.slots()), time_text(v.predicted_s()),
-          if_clean(time_text(v.measured_s())), if_clean(signed_percent(v.error))})
+          std::to_string(v.predicted.graph.slots()), time_text(v.predicted_s()), measured,
+          if_clean(signed_percent(v.error))})
       row.push_back(std::move(cell));
     if (any_again) row.push_back(v.again_s ? if_clean(signed_percent(*v.again_error())) : "-");
     for (std::string cell :
@@ -358,7 +387,8 @@ std::string many_points(const std::vector<ValidationPoint>& points) {
                      backend_text(points.front().validation.measured)) +
          table.print() + notes(points) + estimates_text(points) + '\n' +
          errors_text(std::move(errors), points.size(), points.front().validation.tolerance) +
-         again_text(std::move(errors_again)) + rounds_text(points) + ranking_text(points);
+         again_text(std::move(errors_again)) + rounds_text(points) + verdict_text(points) +
+         ranking_text(points);
 }
 
 }  // namespace
@@ -374,7 +404,7 @@ std::string to_table(const std::vector<ValidationPoint>& points) {
 std::vector<ReportFigure> report_figures(const Validation& v) {
   if (!v.clean()) {
     return {{"Predicted", time_text(v.predicted_s()), "iteration time"},
-            {"Measured", "-", nothing_clean(v.measured)}};
+            {"Disturbed", time_text(v.measured_s()) + "*", nothing_clean(v.measured)}};
   }
   const auto part = [](double time_s) { return difference_text(time_s); };
   return {{"Predicted", time_text(v.predicted_s()), "iteration time"},

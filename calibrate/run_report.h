@@ -20,7 +20,8 @@ std::string to_table(const RealRun& run, const std::optional<TimelineStyle>& sty
 std::string to_json(const RealRun& run, const std::string& version);
 
 /// Of one point: predicted beside measured and where the error comes from. Of several: a line each
-/// and whether their order was predicted. Where no iteration was clean, nothing is compared.
+/// and whether their order was predicted. Where no iteration was clean, nothing is compared: the
+/// median of the disturbed ones is told, marked as such.
 /// Requires: at least one.
 std::string to_table(const std::vector<ValidationPoint>& points);
 

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: MIT
 #include "sim/bubble.h"
 
+#include <fmt/format.h>
+
 #include <CLI/App.hpp>
-#include <algorithm>
 #include <memory>
 
 #include "cli/command.h"
@@ -42,24 +43,91 @@ std::vector<Duration> stage_times(const std::string& option, const std::vector<s
   return times;
 }
 
+struct BubbleArguments {
+  std::vector<std::string> stages;
+  std::vector<std::string> micro_batches;
+  std::vector<std::string> forward = {"1 ms"};
+  std::vector<std::string> backward = {"2 ms"};
+  std::string latency = "0 ms";
+  std::string output;
+};
+
+/// The whole numbers from 1 to `most` that these texts are.
+std::vector<std::int64_t> counts(const std::string& option, const std::vector<std::string>& texts,
+                                 std::int64_t most, Diagnostics& problems) {
+  std::vector<std::int64_t> values;
+  for (const std::string& text : texts) {
+    const Parsed<std::int64_t> count = parse_count(text);
+    if (count.value && *count.value >= 1 && *count.value <= most) {
+      values.push_back(*count.value);
+      continue;
+    }
+    problems.push_back(
+        input_error(option_mark(option, text),
+                    fmt::format("{} is '{}', which is no whole number between 1 and {}", option,
+                                clipped(text), most),
+                    fmt::format("{0} 4, or several: {0} 4,8,16", option)));
+  }
+  return values;
+}
+
+/// Every number of stages with every number of micro-batches.
+std::vector<BubbleQuestion> questions_of(const BubbleArguments& arguments, Diagnostics& problems) {
+  const auto stages = counts("--stages", arguments.stages, 1000, problems);
+  const auto micro_batches = counts("--micro-batches", arguments.micro_batches, 100'000, problems);
+  std::int64_t work = 0;
+  for (const std::int64_t p : stages) {
+    for (const std::int64_t m : micro_batches) work += p * m;
+  }
+  if (problems.empty() && work > 5'000'000)
+    problems.push_back(input_error({}, "--stages times --micro-batches is more than 5000000"));
+  std::vector<BubbleQuestion> questions;
+  for (std::size_t i = 0; i < stages.size() && problems.empty(); ++i) {
+    const auto p = static_cast<std::size_t>(stages[i]);
+    BubbleQuestion question;
+    question.forward = stage_times("--forward", arguments.forward, p, problems);
+    question.backward = stage_times("--backward", arguments.backward, p, problems);
+    const auto latency = stage_times("--latency", {arguments.latency}, 1, problems);
+    if (!latency.empty()) question.latency = latency.front();
+    for (const std::int64_t m : micro_batches) {
+      question.micro_batches = static_cast<std::uint32_t>(m);
+      questions.push_back(question);
+    }
+  }
+  return questions;
+}
+
+int bubble(const BubbleArguments& arguments) {
+  Diagnostics problems;
+  const std::vector<BubbleQuestion> questions = questions_of(arguments, problems);
+  if (!problems.empty()) return fail(problems);
+  std::vector<AnsweredBubble> rows;
+  rows.reserve(questions.size());
+  for (const BubbleQuestion& question : questions)
+    rows.push_back({question, compare_bubbles(question)});
+  return write_output(
+      rows.size() == 1 ? to_text(rows.front().question, rows.front().answers) : to_text(rows),
+      arguments.output);
+}
+
 }  // namespace
 
 void add_bubble(CLI::App& app, int& exit_code) {
-  struct Arguments {
-    std::int64_t stages = 0;
-    std::int64_t micro_batches = 0;
-    std::vector<std::string> forward = {"1 ms"};
-    std::vector<std::string> backward = {"2 ms"};
-    std::string latency = "0 ms";
-    std::string output;
-  };
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<BubbleArguments>();
   CLI::App* command =
       app.add_subcommand("bubble", "the bubble formulas beside the simulated values");
-  command->add_option("--stages", arguments->stages, "stages, one a device (1 to 1000)")
-      ->required();
-  command->add_option("--micro-batches", arguments->micro_batches, "micro-batches (1 to 100000)")
-      ->required();
+  command
+      ->add_option("--stages", arguments->stages,
+                   "stages, one a device (1 to 1000); several, 2,4,8, make a table")
+      ->required()
+      ->delimiter(',')
+      ->type_name("N");
+  command
+      ->add_option("--micro-batches", arguments->micro_batches,
+                   "micro-batches (1 to 100000); several, 4,8,16, make a table")
+      ->required()
+      ->delimiter(',')
+      ->type_name("N");
   command
       ->add_option("--forward", arguments->forward, "forward time of a stage, or of each: 1ms,2ms")
       ->delimiter(',')
@@ -69,33 +137,9 @@ void add_bubble(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--latency", arguments->latency, "latency of each link")
       ->capture_default_str();
-  command->add_option("-o,--output", arguments->output, "write to this file instead of stdout");
-  command->callback([arguments, &exit_code] {
-    Diagnostics problems;
-    const auto count = [&](const std::string& option, std::int64_t value, std::int64_t most) {
-      if (value >= 1 && value <= most) return;
-      problems.push_back(input_error(option_mark(option, std::to_string(value)),
-                                     option + " is " + std::to_string(value) +
-                                         ", which is not between 1 and " + std::to_string(most)));
-    };
-    count("--stages", arguments->stages, 1000);
-    count("--micro-batches", arguments->micro_batches, 100'000);
-    if (problems.empty() && arguments->stages * arguments->micro_batches > 5'000'000) {
-      problems.push_back(input_error({}, "--stages times --micro-batches is more than 5000000"));
-    }
-    BubbleQuestion question;
-    const auto stages = static_cast<std::size_t>(std::max<std::int64_t>(arguments->stages, 0));
-    if (problems.empty()) {
-      question.forward = stage_times("--forward", arguments->forward, stages, problems);
-      question.backward = stage_times("--backward", arguments->backward, stages, problems);
-      const std::vector<Duration> latency =
-          stage_times("--latency", {arguments->latency}, 1, problems);
-      if (!latency.empty()) question.latency = latency.front();
-    }
-    if (!problems.empty()) return void(exit_code = fail(problems));
-    question.micro_batches = static_cast<std::uint32_t>(arguments->micro_batches);
-    exit_code = write_output(to_text(question, compare_bubbles(question)), arguments->output);
-  });
+  command->add_option("-o,--output", arguments->output, "write to this file instead of stdout")
+      ->type_name("FILE");
+  command->callback([arguments, &exit_code] { exit_code = bubble(*arguments); });
 }
 
 }  // namespace plumbline

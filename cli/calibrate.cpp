@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -20,6 +19,7 @@
 #include "cli/command.h"
 #include "cli/commit.h"
 #include "cli/interrupt.h"
+#include "cli/option_checks.h"
 #include "cli/progress.h"
 #include "cli/real.h"
 #include "models/network_reader.h"
@@ -336,39 +336,39 @@ void add_calibrate(CLI::App& app, int& exit_code) {
       ->add_option("--batch", arguments->options.batches,
                    "samples of a micro-batch; several, parted by commas, are all measured")
       ->delimiter(',')
-      ->check(CLI::Range(std::int64_t{1}, kMostBatch))
+      ->check(between(1, kMostBatch))
       ->type_name("N")
       ->capture_default_str();
   command
       ->add_option(
           "--devices", arguments->options.devices,
           "cores or GPUs (or parts of one GPU) that work at the same time, each on its part")
-      ->check(CLI::Range(1, 1024))
+      ->check(between(1, 1024))
       ->type_name("N")
       ->capture_default_str();
   command
       ->add_option("--copies", arguments->options.copies,
                    "so many of them hold the same part, as with plan.data_parallel: each of "
                    "--devices 2 --copies 2 holds the whole network")
-      ->check(CLI::Range(1, 1024))
+      ->check(between(1, 1024))
       ->type_name("N")
       ->capture_default_str();
   command
       ->add_option("--optimizer", arguments->optimizer,
                    "whose updates are timed: sgd, or adam for training.optimizer_state 2 and more")
-      ->check(CLI::IsMember({"sgd", "adam"}))
+      ->check(one_of({"sgd", "adam"}))
       ->type_name("NAME")
       ->capture_default_str();
   CLI::Option* least = command
                            ->add_option("--least-time", arguments->options.least_seconds,
                                         "seconds to measure each batch size for, at least")
-                           ->check(CLI::Range(0.0, 86'400.0))
+                           ->check(between_reals(0.0, 86'400.0))
                            ->type_name("S")
                            ->capture_default_str();
   command
       ->add_option("--most-time", arguments->options.most_seconds,
                    "seconds, at most; between the two the noise decides")
-      ->check(CLI::Range(0.0, 86'400.0))
+      ->check(between_reals(0.0, 86'400.0))
       ->type_name("S")
       ->capture_default_str();
   command->add_option("--seed", arguments->options.seed, "of weights and data")

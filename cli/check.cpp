@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/option_checks.h"
 #include "models/network_reader.h"
 #include "models/profile_reader.h"
 #include "sim/dot.h"
@@ -64,7 +64,7 @@ void add_check(CLI::App& app, int& exit_code) {
       ->excludes(graph);
   command
       ->add_option("--batch", arguments->batch, "samples for which the table of a network is made")
-      ->check(CLI::Range(std::int64_t{1}, kMostBatch))
+      ->check(between(1, kMostBatch))
       ->type_name("N");
   command->callback([arguments, &exit_code] {
     const std::string kind = kind_of(arguments->scenario);
@@ -83,20 +83,21 @@ void add_check(CLI::App& app, int& exit_code) {
     if (!scenario) return void(exit_code = fail(scenario.problems()));
     const auto prediction = predict(*scenario);
     if (!prediction) return void(exit_code = fail(prediction.problems()));
-    if (exit_code = report_fit(*prediction); exit_code != ExitCode::done) return;
     const Pipeline& pipeline = prediction->pipeline;
+    std::string text;
     if (arguments->graph) {
-      exit_code = write_output(layer_graph_dot(scenario->model.graph, pipeline.partition),
-                               arguments->output);
-      return;
+      text = layer_graph_dot(scenario->model.graph, pipeline.partition);
+    } else {
+      text = fmt::format("{}: {}: layers {}, stages {}, devices {}, schedule {}, ops {}\n",
+                         arguments->scenario, prediction->fits() == false ? "does not fit" : "ok",
+                         scenario->model.graph.size(), pipeline.partition.stages.size(),
+                         prediction->graph.slots(), pipeline.schedule.name,
+                         prediction->metrics.operations);
+      if (arguments->stages) text += '\n' + stage_table(*scenario, pipeline) + '\n';
+      for (const std::string& note : pipeline.notes) text += "note: " + note + '\n';
     }
-    std::string text = fmt::format(
-        "{}: ok: layers {}, stages {}, devices {}, schedule {}, ops {}\n", arguments->scenario,
-        scenario->model.graph.size(), pipeline.partition.stages.size(), prediction->graph.slots(),
-        pipeline.schedule.name, prediction->metrics.operations);
-    if (arguments->stages) text += '\n' + stage_table(*scenario, pipeline) + '\n';
-    for (const std::string& note : pipeline.notes) text += "note: " + note + '\n';
     exit_code = write_output(text, arguments->output);
+    if (exit_code == ExitCode::done) exit_code = report_fit(*prediction);
   });
 }
 

@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
+#include "cli/option_checks.h"
 #include "sim/chrome_trace.h"
 #include "sim/planning.h"
 #include "sim/report.h"
@@ -101,7 +101,7 @@ void add_report_arguments(CLI::App& command, ReportArguments& arguments, const s
   command.add_flag("--json", arguments.json, "print JSON and nothing else");
   command
       .add_option("--width", arguments.width, "columns of the timeline; absent = the terminal's")
-      ->check(CLI::Range(20, 10'000))
+      ->check(between(20, 10'000))
       ->type_name("N");
   command.add_flag("--no-timeline", arguments.no_timeline, "leave the timeline out");
   command

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/exit_code.h"
 #include "cli/output.h"
 #include "models/diagnostic.h"
 #include "sim/predict.h"
@@ -17,18 +18,6 @@ class App;
 }
 
 namespace plumbline {
-
-/// The exit codes of the contract.
-struct ExitCode {
-  static constexpr int done = 0;
-  static constexpr int check_failed = 1;
-  static constexpr int wrong_input = 2;
-  static constexpr int file_trouble = 3;
-  static constexpr int infeasible = 4;
-  static constexpr int no_device = 5;
-  static constexpr int bug = 70;
-  static constexpr int interrupted = 130;
-};
 
 /// The version that `--version` and the JSON tell.
 inline constexpr const char* kVersion = "0.1.0";

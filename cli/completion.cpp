@@ -1,12 +1,12 @@
 // `plumbline completion`: the script that completes its commands, from its own tables.
 // SPDX-License-Identifier: MIT
 #include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <memory>
 #include <sstream>
 
 #include "cli/command.h"
 #include "cli/completion_script.h"
+#include "cli/option_checks.h"
 #include "cli/real.h"
 #include "sim/scenario_format.h"
 
@@ -62,9 +62,7 @@ void add_completion(CLI::App& app, int& exit_code) {
   auto shell = std::make_shared<std::string>();
   CLI::App* command =
       app.add_subcommand("completion", "print a script that completes plumbline in a shell");
-  command->add_option("shell", *shell, "bash or zsh")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh"}));
+  command->add_option("shell", *shell, "bash or zsh")->required()->check(one_of({"bash", "zsh"}));
   command->callback([shell, &app, &exit_code] {
     std::vector<CompletionLevel> levels;
     add_levels(app, "", levels);

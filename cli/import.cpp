@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,6 +12,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/option_checks.h"
 #include "models/csv_profile.h"
 #include "models/model_checks.h"
 #include "models/pipedream_graph.h"
@@ -41,7 +41,7 @@ CLI::App& add_format_of_files(CLI::App& command, const std::string& format, cons
   added
       .add_option("--batch", arguments.batch,
                   "samples of the forward that was timed; absent = unknown, and nothing is scaled")
-      ->check(CLI::Range(std::int64_t{1}, kLargestQuantity))
+      ->check(between(1, kLargestQuantity))
       ->type_name("N");
   added.add_option("--name", arguments.name, "of the model; absent = the file's")
       ->type_name("NAME");
@@ -178,7 +178,7 @@ void add_torch_trace(CLI::App& command, int& exit_code) {
       ->required()
       ->type_name("FILE");
   trace.add_option("--skip", arguments->skip, "steps to leave out at the beginning")
-      ->check(CLI::Range(std::int64_t{0}, kLargestQuantity))
+      ->check(between(0, kLargestQuantity))
       ->type_name("STEPS")
       ->capture_default_str();
   const auto add_template = [&](RangePass pass, const char* option, const char* what) {

@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <filesystem>
 #include <memory>
 
 #include "cli/command.h"
 #include "cli/import.h"
+#include "cli/option_checks.h"
 #include "models/expert_routing.h"
 #include "models/huggingface.h"
 #include "models/quantity.h"
@@ -158,19 +158,19 @@ void add_import_huggingface(CLI::App& import, int& exit_code) {
   constexpr std::int64_t most = 100'000'000;
   command->add_option("--sequence", options.sequence, "tokens of a sample")
       ->required()
-      ->check(CLI::Range(std::int64_t{1}, most))
+      ->check(between(1, most))
       ->type_name("N");
   command->add_option("--batch", options.batch, "samples of a micro-batch")
-      ->check(CLI::Range(std::int64_t{1}, most))
+      ->check(between(1, most))
       ->capture_default_str()
       ->type_name("N");
   command->add_option("--dtype", arguments->dtype, "what numbers are kept and multiplied in")
-      ->check(CLI::IsMember(std::vector<std::string>(kNumberFormats.begin(), kNumberFormats.end())))
+      ->check(one_of({kNumberFormats.begin(), kNumberFormats.end()}))
       ->capture_default_str();
   command
       ->add_option("--tensor-parallel", options.tensor_parallel,
                    "devices that share each layer, as Megatron-LM does")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1024}))
+      ->check(between(1, 1024))
       ->capture_default_str()
       ->type_name("N");
   command->add_flag("--sequence-parallel", options.sequence_parallel,
@@ -178,24 +178,24 @@ void add_import_huggingface(CLI::App& import, int& exit_code) {
   command
       ->add_option("--expert-parallel", options.expert_parallel,
                    "devices that share the experts of each layer, each with tokens of its own")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{65536}))
+      ->check(between(1, 65536))
       ->capture_default_str()
       ->type_name("N");
   command
       ->add_option("--dispatch", arguments->dispatch,
                    "how tokens go to experts: a copy for each, or one to each server that has some")
-      ->check(CLI::IsMember(std::vector<std::string>(kDispatches.begin(), kDispatches.end())))
+      ->check(one_of({kDispatches.begin(), kDispatches.end()}))
       ->capture_default_str();
   command
       ->add_option("--context-parallel", options.context_parallel,
                    "devices that share the tokens of each sample, and gather keys and values")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{65536}))
+      ->check(between(1, 65536))
       ->capture_default_str()
       ->type_name("N");
   command
       ->add_option("--devices-per-server", options.devices_per_server,
                    "of a group, those that share a server; the rest goes over the network")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{65536}))
+      ->check(between(1, 65536))
       ->type_name("N");
   command->add_flag("--flash-attention,!--no-flash-attention", options.flash_attention,
                     "whether attention's scores are kept for the backward; default: they are not");

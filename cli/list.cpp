@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <memory>
 
 #include "cli/command.h"
 #include "cli/list_json.h"
+#include "cli/option_checks.h"
 #include "cli/real.h"
 #include "models/device_presets.h"
 #include "models/quantity.h"
@@ -80,7 +80,7 @@ void add_list(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("list", "list what there is to choose from");
   command->add_option("what", arguments->what, "schedules, backends or presets")
       ->required()
-      ->check(CLI::IsMember({"schedules", "backends", "presets"}));
+      ->check(one_of({"schedules", "backends", "presets"}));
   command->add_flag("--json", arguments->json, "print JSON");
   command->callback([arguments, &exit_code] {
     const bool json = arguments->json;

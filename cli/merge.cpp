@@ -1,30 +1,62 @@
-// `plumbline merge`: the shards of a sweep as the whole.
+// `plumbline merge`: the shards of a sweep, or of a search, as the whole.
 // SPDX-License-Identifier: MIT
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/search_output.h"
 #include "cli/sweep_options.h"
+#include "sim/search_file.h"
 #include "sim/sweep_file.h"
 
 namespace plumbline {
 namespace {
 
-struct MergeArguments : SweepOptions {
+struct MergeArguments : SearchOptions {
   std::vector<std::string> files;
-  std::string output;
-  std::string command_line;
 };
 
-int merge_files(const MergeArguments& arguments) {
-  if (const int code = try_output(arguments.report); code != ExitCode::done) return code;
+/// The search that these parts are of, to ask it more; nothing where the scenario is not here as it
+/// was searched.
+std::optional<Search> searched_again(const SearchFacts& facts) {
+  auto search = Search::open(facts.file, facts.arguments, facts.free);
+  if (!search || search->facts().fingerprint != facts.fingerprint) return std::nullopt;
+  return *std::move(search);
+}
+
+int merge_searches(const MergeArguments& arguments,
+                   const std::vector<std::shared_ptr<const Source>>& sources) {
+  Diagnostics problems;
+  std::vector<SearchPart> parts;
+  for (const auto& source : sources) {
+    auto part = parse_search_part(source, kVersion);
+    if (keep(part, problems)) parts.push_back(*std::move(part));
+  }
+  if (!problems.empty()) return fail(problems);
+  auto whole = merge(std::move(parts));
+  if (!whole) return fail(whole.problems());
+  MergeArguments told = arguments;
+  if (told.top == 0) told.top = 10;  // as `search` does
+  auto selection = read_selection(told, whole->facts);
+  if (!selection) return fail(selection.problems());
+  const auto search = searched_again(whole->facts);
+  SearchTally tally(whole->facts);
+  for (FamilyResult& result : whole->families) tally.add(std::move(result));
+  return tell_search(std::move(tally), *std::move(selection), search ? &*search : nullptr, false,
+                     told);
+}
+
+int merge_sweeps(const MergeArguments& arguments,
+                 const std::vector<std::shared_ptr<const Source>>& sources) {
+  if (arguments.distinct)
+    return fail({input_error({}, "--distinct with a sweep, whose points are no layouts",
+                             "it goes to the parts of a search")});
   Diagnostics problems;
   std::vector<SweepFile> files;
-  files.reserve(arguments.files.size());
-  for (const std::string& path : arguments.files) {
-    const auto source = read_file(path, kLargestSweepFile);
-    if (!keep(source, problems)) continue;
-    auto file = parse_sweep_file(*source, kVersion);
+  files.reserve(sources.size());
+  for (const auto& source : sources) {
+    auto file = parse_sweep_file(source, kVersion);
     if (keep(file, problems)) files.push_back(*std::move(file));
   }
   if (!problems.empty()) return fail(problems);
@@ -39,13 +71,29 @@ int merge_files(const MergeArguments& arguments) {
   return written == ExitCode::done ? report_feasibility(told) : written;
 }
 
+int merge_files(const MergeArguments& arguments) {
+  if (const int code = try_output(arguments.report); code != ExitCode::done) return code;
+  Diagnostics problems;
+  std::vector<std::shared_ptr<const Source>> sources;
+  for (const std::string& path : arguments.files) {
+    const auto source = read_file(path, kLargestSweepFile);
+    if (keep(source, problems)) sources.push_back(*source);
+  }
+  if (!problems.empty()) return fail(problems);
+  const bool of_search = std::any_of(sources.begin(), sources.end(),
+                                     [](const auto& source) { return is_search_part(*source); });
+  return of_search ? merge_searches(arguments, sources) : merge_sweeps(arguments, sources);
+}
+
 }  // namespace
 
 void add_merge(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<MergeArguments>();
-  CLI::App* command =
-      app.add_subcommand("merge", "put the shards of a sweep together, as if it had been one run");
-  command->add_option("files", arguments->files, "results of sweep --shard i/n")
+  CLI::App* command = app.add_subcommand(
+      "merge", "put the shards of a sweep or a search together, as if it had been one run");
+  command
+      ->add_option("files", arguments->files,
+                   "results of sweep --shard i/n, or of search --shard i/n")
       ->required()
       ->type_name("FILE");
   command
@@ -53,6 +101,7 @@ void add_merge(CLI::App& app, int& exit_code) {
                    "write to this file instead of stdout, whole or not at all")
       ->type_name("FILE");
   add_sweep_options(*command, *arguments);
+  add_distinct_option(*command, arguments->distinct);
   command->callback([arguments, command, &exit_code] {
     arguments->command_line = command_line(*command);
     exit_code = merge_files(*arguments);

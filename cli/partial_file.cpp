@@ -38,40 +38,38 @@ bool write_all(int descriptor, std::string_view text) {
 
 }  // namespace
 
-Result<PartialFile> PartialFile::open(const std::string& path, const SweepResult& header,
-                                      bool resume) {
+Result<PartialFile> PartialFile::open(const std::string& path, const std::string& noun,
+                                      const std::string& header, bool resume, const Reader& read) {
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor < 0)
     return file_error(path, fmt::format("cannot be written: {}", std::strerror(errno)));
   PartialFile file(path, descriptor);
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    return file_error(path, "another sweep is writing it", "one sweep for each -o FILE");
+    return file_error(path, fmt::format("another {} is writing it", noun),
+                      fmt::format("one {} for each -o FILE", noun));
   struct stat status {};
   const bool is_new = fstat(descriptor, &status) == 0 && status.st_size == 0;
   if (!is_new && !resume) {
     return input_error({std::make_shared<const Source>(Source{path, "", ""})},
-                       "holds the rows of an interrupted sweep",
+                       fmt::format("holds the rows of an interrupted {}", noun),
                        "go on with --resume, or remove it to begin anew");
   }
   std::size_t kept = 0;
   if (!is_new) {
     const auto source = read_file(path, kLargestSweepFile);
     if (!source) return source.problems();
-    auto partial = parse_partial(*source, header, kVersion);
-    if (!partial) return partial.problems();
-    file.rows_ = std::move(partial->rows);
-    kept = partial->kept_bytes;
+    const auto whole = read(*source);
+    if (!whole) return whole.problems();
+    kept = *whole;
   }
   if (ftruncate(descriptor, static_cast<off_t>(kept)) != 0 ||
-      (kept == 0 && !write_all(descriptor, partial_header(header, kVersion))))
+      (kept == 0 && !write_all(descriptor, header)))
     return file_error(path, fmt::format("cannot be written: {}", std::strerror(errno)));
   return file;
 }
 
 PartialFile::PartialFile(PartialFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      descriptor_(std::exchange(other.descriptor_, -1)),
-      rows_(std::move(other.rows_)) {}
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 PartialFile::~PartialFile() {
   if (descriptor_ >= 0) close(descriptor_);

@@ -1,12 +1,13 @@
-// The file in which a sweep keeps the rows that it has, until all are there.
+// The file in which a sweep or a search keeps the rows that it has, until all are there.
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "models/diagnostic.h"
-#include "sim/sweep.h"
 
 namespace plumbline {
 
@@ -14,19 +15,20 @@ namespace plumbline {
 /// process's alone while it is open. What is not removed stays, for another run to go on with.
 class PartialFile {
  public:
-  /// Opens `path` for the sweep that `header` describes. Rows that are there are read where
-  /// `resume` says so, and an error where not. Errors: those of parse_partial; a file that cannot
-  /// be written; one that another sweep is writing.
-  static Result<PartialFile> open(const std::string& path, const SweepResult& header, bool resume);
+  /// Reads what is there, and gives how many of its bytes are whole.
+  using Reader = std::function<Result<std::size_t>(const std::shared_ptr<const Source>&)>;
+
+  /// Opens `path`, of which `header` is the first line, for the work that `noun` names ("sweep").
+  /// What is there is given to `read` where `resume` says so, and an error where not. Errors: those
+  /// of `read`; a file that cannot be written; one that another process is writing.
+  static Result<PartialFile> open(const std::string& path, const std::string& noun,
+                                  const std::string& header, bool resume, const Reader& read);
 
   PartialFile(PartialFile&& other) noexcept;
   PartialFile(const PartialFile&) = delete;
   PartialFile& operator=(const PartialFile&) = delete;
   PartialFile& operator=(PartialFile&&) = delete;
   ~PartialFile();
-
-  /// The rows of the run before; leaves none.
-  std::vector<SweepRow> take_rows() { return std::move(rows_); }
 
   /// Whether the line, without its newline, could be written; where not, errno says why.
   bool append(const std::string& line);
@@ -39,7 +41,6 @@ class PartialFile {
 
   std::string path_;
   int descriptor_;
-  std::vector<SweepRow> rows_;
 };
 
 }  // namespace plumbline

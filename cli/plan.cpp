@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <chrono>
 #include <cstdio>
 #include <memory>
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/option_checks.h"
 #include "sim/planning.h"
 #include "sim/report.h"
 
@@ -64,12 +64,12 @@ void add_plan(CLI::App& app, int& exit_code) {
   command->add_flag("--json", arguments->json, "print JSON and nothing else");
   command->add_flag("--straight", arguments->options.straight, "one replica a stage");
   command->add_option("--devices-at-most", arguments->devices_at_most, "leave the others free")
-      ->check(CLI::Range(1, 10'000))
+      ->check(between(1, 10'000))
       ->type_name("N");
   command
       ->add_option("--candidates", arguments->candidates,
                    "how many plans of the formula are simulated, and told")
-      ->check(CLI::Range(1, 1'000))
+      ->check(between(1, 1'000))
       ->type_name("K");
   command->callback([arguments, &exit_code] {
     auto scenario = read_scenario(arguments->scenario, arguments->overrides);

@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <algorithm>
 #include <cstdio>
 
 #include "calibrate/cpu_calibration.h"
+#include "cli/option_checks.h"
 
 namespace plumbline {
 
@@ -20,27 +20,27 @@ void add_real_arguments(CLI::App& command, RealArguments& arguments) {
       ->required()
       ->type_name("NAME");
   command.add_option("--iterations", arguments.run.iterations, "clean iterations to measure")
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(between(1, 1'000'000))
       ->type_name("N")
       ->capture_default_str();
   command.add_option("--warm-up", arguments.run.warm_up, "iterations before them")
-      ->check(CLI::Range(0, 1'000'000))
+      ->check(between(0, 1'000'000))
       ->type_name("N")
       ->capture_default_str();
   Noise& synthetic = arguments.synthetic;
   command
       .add_option("--spread", synthetic.spread, "synthetic: relative deviation of each op's time")
-      ->check(CLI::Range(0.0, 10.0))
+      ->check(between_reals(0.0, 10.0))
       ->type_name("FRACTION");
   command
       .add_option("--straggler-probability", synthetic.straggler_probability,
                   "synthetic: the share of ops that take longer")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(between_reals(0.0, 1.0))
       ->type_name("FRACTION");
   command
       .add_option("--straggler-factor", synthetic.straggler_factor,
                   "synthetic: how many times longer those take")
-      ->check(CLI::Range(1.0, 1000.0))
+      ->check(between_reals(1.0, 1000.0))
       ->type_name("FACTOR")
       ->capture_default_str();
   command
@@ -61,7 +61,7 @@ void add_real_arguments(CLI::App& command, RealArguments& arguments) {
             arguments.cuda.learning_rate = rate;
           },
           "cpu, cuda: of the updates; absent = 0.01")
-      ->check(CLI::Range(0.0, 1000.0))
+      ->check(between_reals(0.0, 1000.0))
       ->type_name("RATE");
   add_cuda_device_arguments(command, arguments.cuda);
 }

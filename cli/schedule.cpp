@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <cstdio>
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/option_checks.h"
 #include "sim/dot.h"
 #include "sim/predict.h"
 
@@ -45,7 +45,7 @@ void add_schedule(CLI::App& app, int& exit_code) {
       ->add_option("--format", arguments->format,
                    "grid: a column a step; torch-csv: PyTorch's file; sequence: as one host thread "
                    "launches it; dot: the graph of what waits for what, for Graphviz")
-      ->check(CLI::IsMember({"grid", "torch-csv", "sequence", "dot"}))
+      ->check(one_of({"grid", "torch-csv", "sequence", "dot"}))
       ->capture_default_str();
   command->callback([arguments, &exit_code] {
     const auto scenario = load_scenario(*arguments);

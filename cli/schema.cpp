@@ -1,11 +1,11 @@
 // `plumbline schema`: the JSON Schema of a file that plumbline reads.
 // SPDX-License-Identifier: MIT
 #include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <array>
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/option_checks.h"
 #include "models/json_schema.h"
 #include "models/network_format.h"
 #include "models/profile_format.h"
@@ -38,7 +38,7 @@ void add_schema(CLI::App& app, int& exit_code) {
   names.reserve(kFormats.size());
   for (const NamedFormat& known : kFormats) names.emplace_back(known.name);
   command->add_option("what", arguments->what, "scenario, profile or network; scenario if absent")
-      ->check(CLI::IsMember(std::move(names)));
+      ->check(one_of(names));
   command->add_option("-o,--output", arguments->output, "write to this file instead of stdout");
   command->callback([arguments, &exit_code] {
     for (const NamedFormat& known : kFormats) {

@@ -3,75 +3,22 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
-#include <cerrno>
-#include <cstring>
 #include <memory>
-#include <mutex>
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/partial_file.h"
 #include "cli/progress.h"
 #include "cli/sweep_options.h"
-#include "models/quantity.h"
-#include "sim/parallel.h"
+#include "cli/work_options.h"
 #include "sim/sweep_file.h"
 
 namespace plumbline {
 namespace {
 
-struct SweepArguments : ScenarioArguments, SweepOptions {
-  unsigned jobs = 0;
-  std::string shard;
-  bool resume = false;
+struct SweepArguments : ScenarioArguments, SweepOptions, WorkOptions {
   std::string command_line;
 };
-
-Diagnostic usage(std::string message, std::string help) {
-  Diagnostic wrong;
-  wrong.message = std::move(message);
-  wrong.help = std::move(help);
-  return wrong;
-}
-
-/// "2/8". Errors: no such text, an index out of range.
-Result<Shard> parse_shard(const std::string& text) {
-  const std::size_t slash = text.find('/');
-  const std::string index = text.substr(0, slash);
-  const auto i = parse_count(index);
-  const auto n = parse_count(slash == std::string::npos ? "" : text.substr(slash + 1));
-  if (!i.value || !n.value) {
-    return usage(fmt::format("--shard is '{}', which is not of the form i/n", clipped(text)),
-                 "the second of eight shards: --shard 2/8");
-  }
-  if (*n.value < 1 || *n.value > static_cast<std::int64_t>(kMostCombinations) || *i.value < 1 ||
-      *i.value > *n.value) {
-    return usage(fmt::format("--shard is '{}', but there is no shard {} of {}", clipped(text),
-                             *i.value, *n.value),
-                 "shards count from 1: 1/8, 2/8, ... 8/8");
-  }
-  return Shard{static_cast<std::uint64_t>(*i.value), static_cast<std::uint64_t>(*n.value)};
-}
-
-/// Errors: options that do not go together.
-std::optional<Diagnostic> refuse_options(const SweepArguments& arguments) {
-  if (arguments.resume && arguments.output.empty()) {
-    return usage("--resume without -o", "only with -o FILE rows are kept, in FILE.partial");
-  }
-  if (arguments.shard.empty()) return std::nullopt;
-  if (!arguments.report.empty()) {
-    return usage("--report with --shard, which has only a part of the points",
-                 "plumbline merge takes --report, when all shards are there");
-  }
-  if (arguments.selects() || arguments.csv || arguments.markdown || !arguments.json) {
-    return usage(
-        "--shard gives a part of the rows, as JSON and in full",
-        "sweep with --json; --objective, --where, --pareto, --top, --csv and --markdown go "
-        "to plumbline merge");
-  }
-  return std::nullopt;
-}
 
 /// The points of the shard that have no row yet.
 std::vector<std::uint64_t> open_points(const SweepResult& result) {
@@ -91,40 +38,23 @@ std::optional<Diagnostic> evaluate_all(const Sweep& sweep, unsigned jobs, SweepR
                                        PartialFile* partial) {
   const std::vector<std::uint64_t> open = open_points(result);
   result.rows.reserve(result.rows.size() + open.size());
-  std::mutex mutex;
-  std::optional<Diagnostic> failure;
   std::uint64_t done = 0;
   CountedProgress progress("sweep", "points", open.size());
-  const InterruptGuard guard;
-  keep_freed_memory();
-  for_each_parallel(open.size(), jobs, InterruptGuard::flag(), [&](std::uint64_t i) {
-    SweepRow row = sweep.evaluate(open[i]);
-    const std::string line = partial ? row_json(result, row) : "";
-    const std::lock_guard lock(mutex);
-    if (failure) return;
-    if (partial && !partial->append(line)) {
-      failure =
-          usage(fmt::format("{} cannot be written: {}", partial->path(), std::strerror(errno)),
-                "the rows in it are whole: go on with --resume");
-      failure->fault = Fault::file;
-      InterruptGuard::flag() = true;
-      return;
-    }
-    result.rows.push_back(std::move(row));
-    progress.tell(++done);
-  });
-  return failure;
+  return work_through(
+      open.size(), jobs, partial, [&](std::uint64_t count) { progress.tell(count); },
+      [&](std::uint64_t i) {
+        auto row = std::make_shared<SweepRow>(sweep.evaluate(open[i]));
+        std::string line = partial ? row_json(result, *row) : "";
+        return Finished{std::move(line), [&, row] {
+                          result.rows.push_back(std::move(*row));
+                          return ++done;
+                        }};
+      });
 }
 
 int sweep_all(const SweepArguments& arguments) {
-  if (const auto wrong = refuse_options(arguments)) return fail({*wrong});
-  std::optional<Shard> shard;
-  if (!arguments.shard.empty()) {
-    const auto read = parse_shard(arguments.shard);
-    if (!read) return fail(read.problems());
-    shard = *read;
-  }
-
+  const auto shard = read_shard(arguments, arguments, arguments.output, "sweep");
+  if (!shard) return fail(shard.problems());
   if (const int code = try_output(arguments.report); code != ExitCode::done) return code;
 
   // Which points there are, and which of them have a row already.
@@ -133,19 +63,25 @@ int sweep_all(const SweepArguments& arguments) {
   auto selection = read_selection(arguments, sweep->header().axes);
   if (!selection) return fail(selection.problems());
   SweepResult result = sweep->header();
-  result.shard = shard;
+  result.shard = *shard;
   std::optional<PartialFile> partial;
   if (!arguments.output.empty()) {
     if (const int trouble = try_output(arguments.output); trouble != ExitCode::done) return trouble;
-    auto opened = PartialFile::open(arguments.output + ".partial", result, arguments.resume);
+    auto opened = PartialFile::open(
+        arguments.output + ".partial", "sweep", partial_header(result, kVersion), arguments.resume,
+        [&](const std::shared_ptr<const Source>& source) -> Result<std::size_t> {
+          auto kept = parse_partial(source, result, kVersion);
+          if (!kept) return kept.problems();
+          result.rows = std::move(kept->rows);
+          return kept->kept_bytes;
+        });
     if (!opened) return fail(opened.problems());
     partial.emplace(*std::move(opened));
-    result.rows = partial->take_rows();
   }
 
   // Evaluate them.
-  const unsigned jobs = arguments.jobs > 0 ? arguments.jobs : available_cores();
-  const auto failure = evaluate_all(*sweep, jobs, result, partial ? &*partial : nullptr);
+  const auto failure =
+      evaluate_all(*sweep, arguments.jobs(), result, partial ? &*partial : nullptr);
   if (failure) return fail({*failure});
   const bool stopped = InterruptGuard::interrupted() && !open_points(result).empty();
   if (stopped && partial) {
@@ -173,7 +109,7 @@ int sweep_all(const SweepArguments& arguments) {
     return ExitCode::interrupted;
   }
   // Of a shard it shows when all are together.
-  return shard ? ExitCode::done : report_feasibility(told);
+  return *shard ? ExitCode::done : report_feasibility(told);
 }
 
 }  // namespace
@@ -184,15 +120,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
       app.add_subcommand("sweep", "predict every combination: key=1,2,4 key='range(4, 65, 4)'");
   add_scenario_arguments(*command, *arguments);
   add_sweep_options(*command, *arguments);
-  command->add_option("--jobs", arguments->jobs, "threads; absent = one a core")
-      ->check(CLI::Range(1, 4096))
-      ->type_name("N");
-  command
-      ->add_option("--shard", arguments->shard,
-                   "only the i-th of n parts, for plumbline merge; with --json")
-      ->type_name("i/n");
-  command->add_flag("--resume", arguments->resume,
-                    "go on with the rows that an interrupted sweep kept in FILE.partial");
+  add_work_options(*command, *arguments);
   command->callback([arguments, command, &exit_code] {
     arguments->command_line = command_line(*command);
     exit_code = sweep_all(*arguments);

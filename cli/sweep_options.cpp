@@ -3,9 +3,9 @@
 #include "cli/sweep_options.h"
 
 #include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <cstdio>
 
+#include "cli/option_checks.h"
 #include "sim/sweep_html.h"
 
 namespace plumbline {
@@ -28,7 +28,7 @@ void add_row_options(CLI::App& command, RowOptions& options) {
   command.add_flag("--pareto", options.pareto,
                    "only rows that no other beats in both throughput and peak memory");
   command.add_option("--top", options.top, "only the best N rows")
-      ->check(CLI::Range(std::size_t{1}, kMostCombinations))
+      ->check(between(1, kMostCombinations))
       ->type_name("N");
   CLI::Option* const json = command.add_flag("--json", options.json, "print JSON and nothing else");
   CLI::Option* const csv = command.add_flag("--csv", options.csv, "print CSV, unrounded");

@@ -22,9 +22,12 @@ struct RowOptions {
   std::size_t top = 0;
   bool json = false;
   bool csv = false;
+  bool distinct = false;  ///< Of a search.
 
   /// Whether rows are to be ordered or left out.
-  bool selects() const { return objective != "throughput" || !where.empty() || pareto || top > 0; }
+  bool selects() const {
+    return objective != "throughput" || !where.empty() || pareto || top > 0 || distinct;
+  }
 };
 
 /// How the rows of a sweep are told.

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <memory>
 
 #include "calibrate/real_run.h"
 #include "calibrate/recalibration.h"
 #include "calibrate/run_report.h"
 #include "cli/command.h"
+#include "cli/option_checks.h"
 #include "cli/progress.h"
 #include "cli/real.h"
 #include "sim/axes.h"
@@ -195,11 +195,12 @@ int validate_all(const ValidateArguments& arguments) {
   const int written =
       write_output(arguments.json ? to_json(points, kVersion) : to_table(points), arguments.output);
   if (written != ExitCode::done) return written;
-  if (verdict_on(points) == Verdict::off) return ExitCode::check_failed;
+  const int verdict = exit_code_of(verdict_on(points));
+  if (verdict == ExitCode::check_failed) return verdict;
   for (const ValidationPoint& point : points) {
     if (const int fit = report_fit(point.validation.predicted); fit != ExitCode::done) return fit;
   }
-  return ExitCode::done;
+  return verdict;
 }
 
 }  // namespace
@@ -213,14 +214,14 @@ void add_validate(CLI::App& app, int& exit_code) {
   command
       ->add_option("--tolerance", arguments->tolerance,
                    "the relative error of the iteration time that still passes")
-      ->check(CLI::Range(0.0, 10.0))
+      ->check(between_reals(0.0, 10.0))
       ->type_name("FRACTION")
       ->capture_default_str();
   command
       ->add_option("--rounds", arguments->rounds,
                    "measure in so many rounds, in each of which every run has its part of the "
                    "iterations: what a machine does meanwhile meets all of them")
-      ->check(CLI::Range(1, 1000))
+      ->check(between(1, 1000))
       ->type_name("N")
       ->capture_default_str();
   command->add_flag("--recalibrate", arguments->recalibrates,

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 namespace plumbline {
 namespace {
@@ -194,18 +195,95 @@ std::string lower_case(std::string_view text) {
   return small;
 }
 
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& offered) {
-  if (word.size() > 64) return "";
-  std::string_view best;
-  std::size_t nearest = std::max<std::size_t>(1, word.size() / 3) + 1;
-  for (const std::string& candidate : offered) {
-    const std::size_t distance = edit_distance(lower_case(word), lower_case(candidate));
-    if (distance < nearest) {
-      nearest = distance;
-      best = candidate;
+namespace {
+
+/// The parts of a name: "interleaved-1f1b" has two.
+std::vector<std::string> parts_of(const std::string& name) {
+  std::vector<std::string> parts(1);
+  for (const char c : name) {
+    if (c == '-' || c == '_' || c == ' ') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
     }
   }
-  return best.empty() ? "" : fmt::format("did you mean '{}'?", best);
+  std::erase(parts, "");
+  return parts;
+}
+
+bool contains(const std::vector<std::string>& all, const std::string& one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+/// The candidates that are nearest to the word, if they are nearer than `limit` changes.
+std::vector<std::string> nearest(const std::string& word, const std::vector<std::string>& offered,
+                                 std::size_t limit) {
+  std::vector<std::string> best;
+  for (const std::string& candidate : offered) {
+    const std::size_t distance = edit_distance(word, lower_case(candidate));
+    if (distance >= limit) continue;
+    limit = distance;
+    best = {candidate};
+  }
+  return best;
+}
+
+template <class Test>
+std::vector<std::string> those(const std::vector<std::string>& offered, Test&& test) {
+  std::vector<std::string> found;
+  for (const std::string& candidate : offered) {
+    if (test(lower_case(candidate))) found.push_back(candidate);
+  }
+  return found;
+}
+
+/// `word` with what names abbreviate in short.
+std::string abbreviated(std::string word) {
+  constexpr std::pair<std::string_view, std::string_view> short_for[] = {
+      {"zero-bubble", "zb"}, {"zero_bubble", "zb"}, {"zerobubble", "zb"}, {"breadth-first", "bfs"}};
+  for (const auto& [written, in_names] : short_for) {
+    const std::size_t at = word.find(written);
+    if (at != std::string::npos) word.replace(at, written.size(), in_names);
+  }
+  return word;
+}
+
+/// What somebody who wrote `word` may have meant, the surest reading that offers anything: one
+/// letter is wrong; the word is the beginning; its parts are all there; few letters are wrong; the
+/// first part is one of the word's.
+std::vector<std::string> meant_by(const std::string& word,
+                                  const std::vector<std::string>& offered) {
+  if (auto found = nearest(word, offered, 2); !found.empty()) return found;
+  if (word.size() < 2) return {};
+  auto found = those(offered, [&](const std::string& name) { return name.starts_with(word); });
+  if (!found.empty()) return found;
+  const std::vector<std::string> parts = parts_of(word);
+  found = those(offered, [&](const std::string& name) {
+    const std::vector<std::string> of_name = parts_of(name);
+    return std::all_of(parts.begin(), parts.end(),
+                       [&](const std::string& part) { return contains(of_name, part); });
+  });
+  if (!found.empty() && !parts.empty()) return found;
+  found = nearest(word, offered, std::max<std::size_t>(1, word.size() / 3) + 1);
+  if (!found.empty() || parts.size() < 2) return found;
+  return those(offered, [&](const std::string& name) {
+    const std::vector<std::string> of_name = parts_of(name);
+    return !of_name.empty() && of_name.front().size() > 2 && contains(parts, of_name.front());
+  });
+}
+
+}  // namespace
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& offered) {
+  constexpr std::size_t most_told = 4;
+  if (word.size() > 64) return "";
+  std::vector<std::string> meant = meant_by(abbreviated(lower_case(word)), offered);
+  if (meant.empty()) return "";
+  if (meant.size() > most_told) meant.resize(most_told);
+  std::string text = fmt::format("did you mean '{}'", meant.front());
+  for (std::size_t i = 1; i < meant.size(); ++i)
+    text += fmt::format("{}'{}'", i + 1 == meant.size() ? " or " : ", ", meant[i]);
+  return text + '?';
 }
 
 Result<std::shared_ptr<const Source>> read_file(const std::string& path, std::size_t most_bytes) {

@@ -297,9 +297,14 @@ Result<YamlOverride> parse_override(const std::string& argument) {
   };
   const std::size_t equals = argument.find('=');
   if (equals == std::string::npos || equals == 0) {
-    return Diagnostics{input_error(place(0, argument.size()),
-                                   fmt::format("'{}' is no override", clipped(argument)),
-                                   "write key=value, such as schedule.micro_batches=16")};
+    const bool is_file = argument.ends_with(".yaml") || argument.ends_with(".yml");
+    return Diagnostics{input_error(
+        place(0, argument.size()),
+        is_file
+            ? fmt::format("'{}' is a second file, where one scenario is read", clipped(argument))
+            : fmt::format("'{}' is no override", clipped(argument)),
+        is_file ? "one of them alone; plumbline compare puts several side by side"
+                : "write key=value, such as schedule.micro_batches=16")};
   }
   // The value is parsed on its own and its marks are moved to where it stands in the argument.
   auto value_source = std::make_shared<Source>(*source);

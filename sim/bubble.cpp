@@ -130,4 +130,27 @@ std::string to_text(const BubbleQuestion& question, const std::vector<BubbleAnsw
   return text + table.print() + differences(question, answers);
 }
 
+std::string to_text(const std::vector<AnsweredBubble>& rows) {
+  PLUMBLINE_CHECK(!rows.empty(), rows.size());
+  Table table;
+  std::vector<std::string> header = {"stages", "micro-batches", "(p-1)/m", "(p-1)/(m+p-1)",
+                                     "m/(m+p-1)"};
+  for (const BubbleAnswer& a : rows.front().answers) header.push_back(a.schedule);
+  table.row(std::move(header));
+  for (const auto& [question, answers] : rows) {
+    const auto p = static_cast<double>(question.forward.size());
+    const double m = question.micro_batches;
+    std::vector<std::string> cells = {fmt::format("{:.0f}", p), fmt::format("{:.0f}", m),
+                                      percent((p - 1) / m), percent((p - 1) / (m + p - 1)),
+                                      percent(m / (m + p - 1))};
+    for (const BubbleAnswer& a : answers) cells.push_back(percent(a.bubble_fraction));
+    table.row(std::move(cells));
+  }
+  return "by formula the bubble overhead (p-1)/m = idle / busy, the bubble fraction (p-1)/(m+p-1) "
+         "= "
+         "idle / (devices x makespan)\nand the efficiency m/(m+p-1) = busy / (devices x makespan); "
+         "then the simulated bubble fraction of each schedule\n\n" +
+         table.print();
+}
+
 }  // namespace plumbline

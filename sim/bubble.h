@@ -37,6 +37,16 @@ struct BubbleAnswer {
 /// times, at least one; micro_batches >= 1.
 std::vector<BubbleAnswer> compare_bubbles(const BubbleQuestion& question);
 
+/// A question with its answers.
+struct AnsweredBubble {
+  BubbleQuestion question;
+  std::vector<BubbleAnswer> answers;
+};
+
+/// Of several questions a row each: the formulas, and the simulated bubble fraction of each
+/// schedule. Requires: at least one, with the answers of the same schedules.
+std::string to_text(const std::vector<AnsweredBubble>& rows);
+
 /// The formulas with the numbers put in, the table, and the difference in words.
 std::string to_text(const BubbleQuestion& question, const std::vector<BubbleAnswer>& answers);
 

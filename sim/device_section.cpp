@@ -3,6 +3,7 @@
 #include "sim/device_section.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -18,8 +19,9 @@ const DevicePreset* preset_of(const Marked<std::string>& name, std::string_view 
   problems.push_back(input_error(
       name.mark,
       fmt::format("{} is '{}', which is no device that is known", path, clipped(name.value)),
-      near.empty() ? "one of those that plumbline list presets prints, or {peak: ..., "
-                     "memory_bandwidth: ...}"
+      near.empty() ? fmt::format("one of {} (plumbline list presets), or {{peak: ..., "
+                                 "memory_bandwidth: ...}}",
+                                 fmt::join(device_preset_names(), ", "))
                    : near + " (plumbline list presets)"));
   return nullptr;
 }

@@ -22,7 +22,8 @@ const YamlNode* value_at(const YamlNode& root, std::string_view path);
 
 /// The layouts of one family: they differ in the size of the micro-batch alone, which ascends.
 struct LayoutFamily {
-  std::uint64_t first = 0;      ///< The number of its first layout.
+  std::uint64_t number = 0;     ///< Of the families of a search,
+  std::uint64_t first = 0;      ///< and the number of its first layout.
   std::size_t combination = 0;  ///< Of the arguments' values.
   std::vector<std::string> overrides;
   std::vector<std::int64_t> micro_batch_sizes;  ///< Empty: as the scenario says.

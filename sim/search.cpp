@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "sim/axes.h"
+#include "sim/fingerprint.h"
+#include "sim/named_files.h"
 #include "sim/overrides.h"
 #include "sim/planning.h"
 #include "sim/predict.h"
@@ -31,9 +34,13 @@ bool is_layout_key(const std::string& key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
+std::string key_of(const std::string& assignment) {
+  return assignment.substr(0, assignment.find('='));
+}
+
 /// Whether `text` sets the key at `path`, or all of a section that it is in.
 bool sets(const std::string& text, const std::string& path) {
-  const std::string key = text.substr(0, text.find('='));
+  const std::string key = key_of(text);
   return path == key || path.starts_with(key + '.');
 }
 
@@ -115,69 +122,129 @@ Result<Search> Search::make(YamlNode root, const std::vector<std::string>& argum
   Search search;
   std::erase_if(root.entries, [](const YamlNode::Entry& entry) { return entry.key == "sweep"; });
   search.root_ = std::move(root);
+  SearchFacts& facts = search.facts_;
+  facts.file = search.root_.mark.source->name;
   const YamlNode* name = value_at(search.root_, "name");
-  search.name_ =
-      name ? name->text
-           : printable(std::filesystem::path(search.root_.mark.source->name).stem().string());
+  facts.scenario = name ? name->text : printable(std::filesystem::path(facts.file).stem().string());
+  facts.arguments = arguments;
+  facts.free = free;
+  facts.fingerprint = search.fingerprint(arguments, free);
 
   auto all = combinations(arguments);
   if (!all) return all.problems();
   const std::vector<std::vector<std::string>> varying = varying_overrides(*all);
   for (const std::string& text : varying.front()) {
-    std::string key = text.substr(0, text.find('='));
-    if (!is_layout_key(key)) search.varied_keys_.push_back(std::move(key));
+    std::string key = key_of(text);
+    if (!is_layout_key(key)) facts.varied_keys.push_back(std::move(key));
   }
 
   // What is taken out of the scenario.
   std::vector<std::string> taken_out;
   if (free) {
-    for (const std::string& key : layout_keys()) {
-      if (value_at(search.root_, key)) taken_out.push_back(key + "=null");
-    }
-    auto scenario = search.read_as_it_stands(all->front());
-    if (!scenario && !value_at(search.root_, "training.mini_batch_size"))
-      return scenario.problems();
-    if (scenario && !value_at(search.root_, "training.mini_batch_size")) {
-      taken_out.push_back(fmt::format(
-          "training.mini_batch_size={}",
-          scenario->copies * scenario->schedule.micro_batches * scenario->micro_batch_size));
-    }
-    if (scenario) search.as_it_stands_ = *std::move(scenario);
+    auto layout = search.take_layout_out(*all);
+    if (!layout) return layout.problems();
+    taken_out = *std::move(layout);
   }
 
   // What the arguments say, and what that leaves open.
   for (const std::vector<std::string>& overrides : *all) {
     Combination combination{taken_out, search.root_, nullptr};
     combination.overrides.insert(combination.overrides.end(), overrides.begin(), overrides.end());
-    if (auto wrong = override_all(combination.root, combination.overrides)) return *wrong;
+    if (auto wrong = override_all(combination.root, taken_out)) return *wrong;
+    Diagnostics wrong = override_by_arguments(combination.root, overrides);
+    if (!wrong.empty()) return wrong;
     search.combinations_.push_back(std::move(combination));
-    if (auto wrong = search.add_families(search.combinations_.size() - 1)) return *wrong;
+    if (auto refused = search.add_families(search.combinations_.size() - 1)) return *refused;
   }
   if (search.families_.empty())
     return input_error({search.root_.mark.source}, "there is no layout that the numbers divide",
                        "copies of the pipeline fill the GPUs, groups of which share layers, and "
                        "their micro-batches divide training.mini_batch_size");
-  if (search.open_keys_.empty())
+  if (facts.open_keys.empty())
     return input_error({search.root_.mark.source},
                        "the scenario leaves nothing open that a search could choose",
                        "--free searches the keys of the layout that it gives, too");
+  search.note_kept_keys();
+  facts.families = search.families_.size();
   if (Diagnostics problems = search.read_any(); !problems.empty()) return problems;
   return search;
 }
 
-Result<Scenario> Search::read_as_it_stands(const std::vector<std::string>& overrides) const {
-  YamlNode root = root_;
-  std::vector<std::string> others;  // the layout, and the mini-batch, are the file's
-  for (const std::string& text : overrides) {
-    const std::string key = text.substr(0, text.find('='));
-    if (!is_layout_key(key) && key != "plan" && key != "schedule" &&
-        key != "training.mini_batch_size")
-      others.push_back(text);
+Result<std::vector<std::string>> Search::take_layout_out(
+    const std::vector<std::vector<std::string>>& all) {
+  std::vector<std::string> taken_out;
+  for (const std::string& key : layout_keys()) {
+    if (value_at(root_, key)) taken_out.push_back(key + "=null");
   }
-  if (auto wrong = override_all(root, others)) return *wrong;
+  StandingScenario& standing = facts_.as_it_stands.emplace();
+  const auto scenario = read_as_it_stands(all, standing.chosen);
+  const bool has_mini_batch =
+      value_at(root_, "training.mini_batch_size") ||
+      std::any_of(all.front().begin(), all.front().end(),
+                  [](const std::string& text) { return sets(text, "training.mini_batch_size"); });
+  if (!scenario) {
+    if (!has_mini_batch) return scenario.problems();
+    standing.reason = scenario.problems().front().message;
+    return taken_out;
+  }
+  if (!has_mini_batch) {
+    taken_out.push_back(fmt::format(
+        "training.mini_batch_size={}",
+        scenario->copies * scenario->schedule.micro_batches * scenario->micro_batch_size));
+  }
+  if (const auto outcome = predict(*scenario, Evaluation::fastest)) {
+    standing.numbers = numbers_of(*outcome);
+  } else {
+    standing.reason = outcome.problems().front().message;
+  }
+  return taken_out;
+}
+
+Result<Scenario> Search::read_as_it_stands(const std::vector<std::vector<std::string>>& all,
+                                           std::vector<std::string>& chosen) const {
+  const std::vector<std::string> varying = varying_overrides(all).front();
+  std::vector<std::string> standing;
+  for (const std::string& text : all.front()) {
+    const bool varies = std::find(varying.begin(), varying.end(), text) != varying.end();
+    const std::string key = key_of(text);
+    const YamlNode* own = varies ? value_at(root_, key) : nullptr;
+    if (!own) standing.push_back(text);
+    if (varies) {
+      chosen.push_back(!own                                  ? text
+                       : own->kind == YamlNode::Kind::scalar ? key + '=' + own->text
+                                                             : key + " of the file");
+    }
+  }
+  YamlNode root = root_;
+  if (Diagnostics wrong = override_by_arguments(root, standing); !wrong.empty()) return wrong;
   auto scenario = read_scenario_tree(root);
   if (!scenario) return scenario;
   return settle_plan(*std::move(scenario));
+}
+
+void Search::note_kept_keys() {
+  for (const std::string& key : layout_keys()) {
+    const bool is_open =
+        std::find(facts_.open_keys.begin(), facts_.open_keys.end(), key) != facts_.open_keys.end();
+    if (!is_open && value_at(combinations_.front().root, key)) facts_.kept_keys.push_back(key);
+  }
+}
+
+std::string Search::fingerprint(const std::vector<std::string>& arguments, bool free) const {
+  Fingerprint print;
+  print.add(root_.mark.source->text);
+  print.add(named_files(root_));
+  print.add(free ? "free" : "");
+  for (const std::string& argument : arguments) {
+    print.add(argument);
+    const auto axes = read_axes({argument});
+    if (!axes) continue;  // which is told where it is used
+    for (const Axis& axis : *axes) {
+      for (const YamlOverride& change : axis.changes)
+        print.add(named_files(axis.key, change.value));
+    }
+  }
+  return print.hex();
 }
 
 Diagnostics Search::read_any() {
@@ -186,7 +253,7 @@ Diagnostics Search::read_any() {
   for (std::size_t i = 0; i < std::min(families_.size(), most_probed); ++i) {
     const auto scenario = read(layout_of(families_[i], 0), {});
     if (scenario) {
-      notes_ = scenario->notes;
+      facts_.notes = scenario->notes;
       return {};
     }
     if (i == 0) everywhere = scenario.problems();
@@ -214,16 +281,17 @@ std::optional<Diagnostics> Search::add_families(std::size_t index) {
   if (!model.transformer)
     combination.model = std::make_shared<const ModelSection>(std::move(model));
   for (LayoutFamily& family : space->families) {
-    family.first = layouts_;
+    family.number = families_.size();
+    family.first = facts_.layouts;
     family.combination = index;
-    layouts_ += family.layouts();
+    facts_.layouts += family.layouts();
     families_.push_back(std::move(family));
   }
   for (const std::string& key : space->open_keys) {
-    if (std::find(open_keys_.begin(), open_keys_.end(), key) == open_keys_.end())
-      open_keys_.push_back(key);
+    std::vector<std::string>& open = facts_.open_keys;
+    if (std::find(open.begin(), open.end(), key) == open.end()) open.push_back(key);
   }
-  if (layouts_ > kMostCombinations)
+  if (facts_.layouts > kMostCombinations)
     return Diagnostics{input_error({root_.mark.source},
                                    fmt::format("there are more than {} layouts", kMostCombinations),
                                    "give some of the keys that are open")};
@@ -278,6 +346,7 @@ SearchRow Search::predict_layout(const LayoutFamily& family, std::size_t index) 
 
 FamilyResult Search::evaluate(const LayoutFamily& family, const std::atomic<bool>* stop) const {
   FamilyResult result;
+  result.family = family.number;
   for (std::size_t i = 0; i < family.layouts(); ++i) {
     if (stop && *stop) break;
     result.rows.push_back(predict_layout(family, i));

@@ -42,8 +42,39 @@ struct SearchRow {
 
 /// What became of a family.
 struct FamilyResult {
+  std::uint64_t family = 0;       ///< Its number in the search.
   std::vector<SearchRow> rows;    ///< Those that were predicted, or cannot run.
   std::uint64_t passed_over = 0;  ///< Larger micro-batches than one that does not fit.
+};
+
+/// The scenario of the command line as `simulate` would read it, that `free` takes the layout out
+/// of.
+struct StandingScenario {
+  std::optional<SweepNumbers> numbers;  ///< Nothing where it cannot run.
+  std::string reason;                   ///< Why not.
+  /// What stands there of keys that the arguments give several values: that of the file, else the
+  /// first one.
+  std::vector<std::string> chosen;
+
+  friend bool operator==(const StandingScenario&, const StandingScenario&) = default;
+};
+
+/// What a report tells of a search besides its layouts.
+struct SearchFacts {
+  std::string scenario;     ///< Its name.
+  std::string file;         ///< As the user named it.
+  std::string fingerprint;  ///< Equal for equal scenarios, files and arguments.
+  std::vector<std::string> arguments;
+  bool free = false;
+  std::vector<std::string> open_keys;    ///< That are searched.
+  std::vector<std::string> kept_keys;    ///< Of a layout: that the scenario or the arguments give.
+  std::vector<std::string> varied_keys;  ///< Beside those of a layout: with several values.
+  std::vector<std::string> notes;        ///< Of reading the scenario, whatever the layout.
+  std::uint64_t families = 0;
+  std::uint64_t layouts = 0;
+  std::optional<StandingScenario> as_it_stands;  ///< Nothing without `free`.
+
+  friend bool operator==(const SearchFacts&, const SearchFacts&) = default;
 };
 
 /// A scenario that leaves keys open, with all values that they may take. What of model sharing
@@ -60,24 +91,14 @@ class Search {
   static Result<Search> parse(const std::shared_ptr<const Source>& source,
                               const std::vector<std::string>& arguments, bool free = false);
 
-  const std::string& name() const { return name_; }
   const std::vector<LayoutFamily>& families() const { return families_; }
-  std::uint64_t layouts() const { return layouts_; }
-  /// The keys that are searched, in the order in which they are written.
-  const std::vector<std::string>& open_keys() const { return open_keys_; }
-
-  /// Keys beside those of a layout that the arguments give several values.
-  const std::vector<std::string>& varied_keys() const { return varied_keys_; }
-  /// What reading the scenario had to say, whatever the layout.
-  const std::vector<std::string>& notes() const { return notes_; }
+  std::uint64_t layouts() const { return facts_.layouts; }
+  /// All that is told besides the layouts; the file is named as it was opened.
+  const SearchFacts& facts() const { return facts_; }
 
   /// Predicts the layouts of a family, up to the first that does not fit: those with larger
   /// micro-batches hold at least as much. Once `stop` is set no further one.
   FamilyResult evaluate(const LayoutFamily& family, const std::atomic<bool>* stop = nullptr) const;
-
-  /// The scenario as it was before `free` took its layout out, under the first values of the other
-  /// arguments; nothing without that.
-  const std::optional<Scenario>& as_it_stands() const { return as_it_stands_; }
 
   /// The scenario of a layout, with its plan settled, under `more` overrides.
   Result<Scenario> scenario(const Layout& layout, const std::vector<std::string>& more = {}) const;
@@ -91,9 +112,17 @@ class Search {
   };
 
   static Result<Search> make(YamlNode root, const std::vector<std::string>& arguments, bool free);
-  /// Under those of the overrides that are of no key of a layout.
-  Result<Scenario> read_as_it_stands(const std::vector<std::string>& overrides) const;
+  /// The scenario under those of the first combination's overrides that are the same in all, or set
+  /// what the file does not. `chosen` gets what stands there of the others.
+  Result<Scenario> read_as_it_stands(const std::vector<std::vector<std::string>>& all,
+                                     std::vector<std::string>& chosen) const;
+  /// Notes what becomes of the scenario as it stands, and returns what `free` puts in the place of
+  /// the scenario's layout. Errors: those of reading, where no mini-batch is known without it.
+  Result<std::vector<std::string>> take_layout_out(
+      const std::vector<std::vector<std::string>>& all);
   std::optional<Diagnostics> add_families(std::size_t combination);
+  void note_kept_keys();
+  std::string fingerprint(const std::vector<std::string>& arguments, bool free) const;
   Layout layout_of(const LayoutFamily& family, std::size_t index) const;
   /// As it is written, its plan not settled.
   Result<Scenario> read(const Layout& layout, const std::vector<std::string>& more) const;
@@ -103,14 +132,9 @@ class Search {
   SearchRow predict_layout(const LayoutFamily& family, std::size_t index) const;
 
   YamlNode root_;
-  std::string name_;
-  std::optional<Scenario> as_it_stands_;
   std::vector<Combination> combinations_;
   std::vector<LayoutFamily> families_;
-  std::vector<std::string> open_keys_;
-  std::vector<std::string> varied_keys_;
-  std::vector<std::string> notes_;
-  std::uint64_t layouts_ = 0;
+  SearchFacts facts_;
 };
 
 }  // namespace plumbline

@@ -6,14 +6,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "models/quantity.h"
 #include "schedules/generators.h"
+#include "sim/kept_lines.h"
 #include "sim/predict.h"
+#include "sim/search_columns.h"
 #include "sim/sweep_numbers.h"
 #include "sim/table.h"
 
@@ -22,75 +23,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A column of a layout: its name in tables, in data and in a scenario.
-struct LayoutColumn {
-  const char* title;
-  const char* key;
-  const char* path;  ///< "" = no key of its own.
-  std::function<std::string(const Layout&)> text;
-  std::string usual;  ///< Where all rows have that, tables do without the column.
-};
-
-template <class Member>
-LayoutColumn plain(const char* title, const char* key, const char* path, Member member,
-                   std::string usual = "") {
-  return {title, key, path,
-          [member](const Layout& layout) { return fmt::format("{}", layout.*member); },
-          std::move(usual)};
-}
-
-const std::vector<LayoutColumn>& layout_columns() {
-  static const std::vector<LayoutColumn> columns = {
-      plain("tensor", "tensor_parallel", "model.tensor_parallel", &Layout::tensor, "1"),
-      plain("context", "context_parallel", "model.context_parallel", &Layout::context, "1"),
-      plain("expert", "expert_parallel", "model.expert_parallel", &Layout::expert, "1"),
-      {"pipeline", "pipeline_parallel", "",
-       [](const Layout& layout) { return std::to_string(layout.stages / layout.chunks); }, ""},
-      plain("chunks", "chunks", "schedule.chunks", &Layout::chunks, "1"),
-      plain("copies", "data_parallel", "plan.data_parallel", &Layout::copies),
-      plain("schedule", "schedule", "schedule.name", &Layout::schedule),
-      {"micro-batch", "micro_batch_size", "training.micro_batch_size",
-       [](const Layout& layout) {
-         return layout.batches > 1 ? fmt::format("{} x {}", layout.batches,
-                                                 layout.micro_batch_size / layout.batches)
-                                   : std::to_string(layout.micro_batch_size);
-       },
-       ""},
-      plain("micro-batches", "micro_batches", "schedule.micro_batches", &Layout::micro_batches),
-      plain("made again", "made_again", "schedule.recompute", &Layout::made_again, "none")};
-  return columns;
-}
-
-/// What conditions are on: a column by its title, key or path; null where there is none. A number
-/// is one there, whatever a table makes of it; of what is made again the kind counts.
-const LayoutColumn* find_column(std::string_view name) {
-  static const std::vector<LayoutColumn> data = {
-      plain("stages", "stages", "plan.stages", &Layout::stages),
-      plain("micro-batch", "micro_batch_size", "training.micro_batch_size",
-            &Layout::micro_batch_size),
-      {"made again", "made_again", "schedule.recompute",
-       [](const Layout& layout) {
-         return layout.made_again.substr(0, layout.made_again.find(' '));
-       },
-       ""}};
-  for (const auto* columns : {&data, &layout_columns()}) {
-    for (const LayoutColumn& column : *columns) {
-      if (name == column.title || name == column.key || name == column.path) return &column;
-    }
-  }
-  return nullptr;
-}
-
 /// The lacking bytes of a row that does not fit.
 std::int64_t shortage_of(const SearchRow& row) {
   return row.row.numbers->peak_memory_bytes - *row.row.numbers->memory_limit_bytes;
-}
-
-std::string value_of(const Layout& layout, const std::string& key) {
-  for (const std::string& text : layout.overrides) {
-    if (text.starts_with(key + '=')) return text.substr(key.size() + 1);
-  }
-  return "-";
 }
 
 std::string rate(std::optional<double> value) {
@@ -103,19 +38,8 @@ std::optional<double> tokens_per_device(const SearchRow& row) {
   return *samples * static_cast<double>(row.layout.sequence);
 }
 
-/// Equal for layouts that are alike, however they were asked for.
-std::string identity(const Layout& layout) {
-  std::string text = std::to_string(layout.combination);
-  for (const LayoutColumn& column : layout_columns()) text += '\n' + column.text(layout);
-  return text;
-}
-
-/// In samples.
-std::int64_t mini_batch_of(const Layout& layout) {
-  return layout.copies * layout.micro_batches * layout.micro_batch_size;
-}
-
-std::string rows_table(const SearchReport& report) {
+/// The rows that are told, below their header.
+Table rows_table(const SearchReport& report) {
   std::vector<LayoutColumn> columns;
   for (const LayoutColumn& column : layout_columns()) {
     const bool same =
@@ -124,7 +48,7 @@ std::string rows_table(const SearchReport& report) {
                     [&](const SearchRow& row) { return column.text(row.layout) == column.usual; });
     if (!same) columns.push_back(column);
   }
-  const std::vector<std::string>& axes = report.varied_keys;
+  const std::vector<std::string>& axes = report.facts.varied_keys;
   const bool utilized = std::any_of(
       report.rows.begin(), report.rows.end(),
       [](const SearchRow& row) { return row.row.numbers->model_flops_utilization.has_value(); });
@@ -162,7 +86,7 @@ std::string rows_table(const SearchReport& report) {
     cells.push_back(to_text(Bytes{n.peak_memory_bytes}));
     table.row(std::move(cells));
   }
-  return table.print();
+  return table;
 }
 
 std::vector<std::string> estimates_of(const SearchReport& report) {
@@ -174,19 +98,6 @@ std::vector<std::string> estimates_of(const SearchReport& report) {
     }
   }
   return estimates;
-}
-
-/// "tensor 4, 8 stages on ...": a layout in a few words.
-std::string in_words(const Layout& layout) {
-  std::vector<std::string> words;
-  for (const LayoutColumn& column : layout_columns()) {
-    const std::string text = column.text(layout);
-    if (text == column.usual) continue;
-    words.push_back(column.key == std::string_view("schedule")
-                        ? text
-                        : fmt::format("{} {}", column.title, text));
-  }
-  return fmt::format("{}", fmt::join(words, ", "));
 }
 
 /// What most of is best, where that is a throughput.
@@ -210,21 +121,31 @@ std::optional<Diagnostic> refuse_value(const ConditionText& condition, bool of_s
   };
   if (value.empty() || (!equality && !is_comparable(value)))
     return wrong("is no number, size, time or rate", "only == and != take words");
-  if (of_schedules && !find_schedule_rule(value))
-    return wrong("is no schedule", "plumbline list schedules");
+  if (of_schedules && !find_schedule_rule(value)) {
+    std::vector<std::string> names;
+    for (const ScheduleRule& rule : schedule_rules()) names.emplace_back(rule.name);
+    const std::string near = did_you_mean(value, names);
+    return wrong("is no schedule",
+                 near.empty() ? "plumbline list schedules" : near + " (plumbline list schedules)");
+  }
   return std::nullopt;
 }
 
 /// The first beside the scenario as it stands.
 std::string comparison(const SearchReport& report) {
-  const SweepNumbers& own = *report.as_it_stands;
+  const StandingScenario& standing = *report.facts.as_it_stands;
+  if (!standing.numbers)
+    return fmt::format("the scenario as it stands cannot run: {}", standing.reason);
+  const SweepNumbers& own = *standing.numbers;
   const bool each = !report.rows.empty() && report.rows.front().row.numbers->devices != own.devices;
   const auto of = [&](const SweepNumbers& numbers) {
     return each ? numbers.throughput_per_device() : numbers.throughput_samples_per_s;
   };
-  std::string text = fmt::format("the scenario as it stands: {} samples/s{}{}", rate(of(own)),
-                                 each ? fmt::format(" on each of {} devices", own.devices) : "",
-                                 own.fits == false ? ", and it does not fit" : "");
+  std::string text = fmt::format(
+      "the scenario as it stands: {} samples/s{}{}{}", rate(of(own)),
+      each ? fmt::format(" on each of {} devices", own.devices) : "",
+      standing.chosen.empty() ? "" : fmt::format(" with {}", fmt::join(standing.chosen, ", ")),
+      own.fits == false ? ", and it does not fit" : "");
   if (report.rows.empty()) return text;
   const auto now = of(*report.rows.front().row.numbers);
   if (now && of(own).value_or(0) > 0)
@@ -232,36 +153,13 @@ std::string comparison(const SearchReport& report) {
   return text;
 }
 
-std::vector<std::string> remarks(const SearchReport& report) {
-  std::vector<std::string> lines;
-  const std::string of_all = fmt::format("of {}", plural(report.layouts, "layout"));
-  if (report.done < report.layouts)
-    lines.push_back(fmt::format("done: {} {}", report.done, of_all));
-  if (report.misfits > 0)
-    lines.push_back(fmt::format(
-        "do not fit: {} {}{}", report.misfits, of_all,
-        report.nearest && report.feasible == 0
-            ? fmt::format("; the nearest ({}) lacks {}", in_words(report.nearest->layout),
-                          to_text(Bytes{shortage_of(*report.nearest)}))
-            : ""));
-  if (report.cannot_run > 0)
+/// Which keys are searched and which kept, a line each.
+std::vector<std::string> keys_text(const SearchFacts& facts) {
+  std::vector<std::string> lines = {fmt::format("searched: {}", fmt::join(facts.open_keys, ", "))};
+  if (!facts.kept_keys.empty())
     lines.push_back(
-        fmt::format("cannot run: {} {}; the first: {}", report.cannot_run, of_all, report.why_not));
-  if (report.rows.size() < report.feasible)
-    lines.push_back(fmt::format("shown: {} of {} that fit", report.rows.size(), report.feasible));
-  if (report.as_it_stands) lines.push_back(comparison(report));
-  for (const OtherEfficiency& other : report.others) {
-    const std::string at = fmt::format("at {:g} % of the peaks instead of {:g} %",
-                                       100 * other.efficiency, 100 * report.efficiency);
-    lines.push_back(
-        other.first == 0
-            ? fmt::format("{} the first stays first of the best {}", at, report.best.size())
-            : fmt::format("{} number {} is first of the best {}, {} faster", at, other.first + 1,
-                          report.best.size(), percent(other.gain)));
-  }
-  for (const std::string& note : report.notes) lines.push_back("note: " + note);
-  for (const std::string& estimate : estimates_of(report))
-    lines.push_back("estimated: " + estimate);
+        fmt::format("kept as given: {}{}", fmt::join(facts.kept_keys, ", "),
+                    facts.free ? "" : "; --free searches what the scenario gives, too"));
   return lines;
 }
 
@@ -294,6 +192,47 @@ Json row_json(const SearchRow& row, const std::vector<std::string>& varied_keys)
 
 }  // namespace
 
+std::vector<std::string> remarks(const SearchReport& report) {
+  std::vector<std::string> lines;
+  const std::string of_all = fmt::format("of {}", plural(report.layouts, "layout"));
+  if (report.done < report.layouts)
+    lines.push_back(fmt::format("done: {} {}", report.done, of_all));
+  if (report.misfits > 0)
+    lines.push_back(fmt::format(
+        "do not fit: {} {}{}", report.misfits, of_all,
+        report.nearest && report.feasible == 0
+            ? fmt::format("; the nearest ({}) lacks {}", in_words(report.nearest->layout),
+                          to_text(Bytes{shortage_of(*report.nearest)}))
+            : ""));
+  if (report.cannot_run > 0)
+    lines.push_back(
+        fmt::format("cannot run: {} {}; the first: {}", report.cannot_run, of_all, report.why_not));
+  if (report.rows.size() < report.feasible)
+    lines.push_back(fmt::format("shown: {} of {} that fit{}", report.rows.size(), report.feasible,
+                                report.selection.distinct
+                                    ? ": the best of each tensor, context, expert and pipeline size"
+                                    : ""));
+  if (report.facts.as_it_stands) lines.push_back(comparison(report));
+  for (const OtherEfficiency& other : report.others) {
+    const std::string at = fmt::format("at {:g} % of the peaks instead of {:g} %",
+                                       100 * other.efficiency, 100 * report.efficiency);
+    lines.push_back(
+        other.first == 0
+            ? fmt::format("{} the first stays first of the best {}", at, report.best.size())
+            : fmt::format("{} number {} is first of the best {}, {} faster", at, other.first + 1,
+                          report.best.size(), percent(other.gain)));
+  }
+  if (report.others_untried)
+    lines.push_back(
+        fmt::format("the scenario ({}) is not here as it was searched: who would be "
+                    "first at other shares of the peaks was not tried",
+                    report.facts.file));
+  for (const std::string& note : report.facts.notes) lines.push_back("note: " + note);
+  for (const std::string& estimate : estimates_of(report))
+    lines.push_back("estimated: " + estimate);
+  return lines;
+}
+
 void SearchTally::add(FamilyResult result) {
   done_ += result.rows.size() + result.passed_over;
   misfits_ += result.passed_over;
@@ -315,7 +254,7 @@ void SearchTally::add(FamilyResult result) {
 
 Result<SearchSelection> select_layouts(SweepSelection rows, const std::vector<std::string>& where,
                                        const std::vector<std::string>& varied_keys) {
-  SearchSelection selection{std::move(rows), {}};
+  SearchSelection selection{std::move(rows), {}, false};
   Diagnostics problems;
   for (const std::string& text : where) {
     auto parts = split_condition(text);
@@ -336,28 +275,26 @@ Result<SearchSelection> select_layouts(SweepSelection rows, const std::vector<st
       std::vector<std::string> titles = varied_keys;
       for (const LayoutColumn& one : layout_columns()) titles.emplace_back(one.title);
       const std::string near = did_you_mean(parts->key, titles);
-      problem.help = near.empty() ? fmt::format("{}; or of the layout {}", problem.help,
-                                                fmt::join(titles, ", "))
-                                  : near;
+      if (!near.empty()) {
+        problem.help = near;
+      } else if (problem.help.starts_with("one of ")) {
+        problem.help += fmt::format("; or of the layout {}", fmt::join(titles, ", "));
+      }
     }
   }
   if (!problems.empty()) return problems;
   return selection;
 }
 
-SearchReport SearchTally::report(const Search& search, SearchSelection selection) && {
+SearchReport SearchTally::report(SearchSelection selection) && {
   SearchReport report;
-  report.scenario = search.name();
-  report.open_keys = search.open_keys();
-  report.layouts = layouts_;
+  report.facts = std::move(facts_);
+  report.layouts = report.facts.layouts;
   report.done = done_;
   report.misfits = misfits_;
   report.cannot_run = cannot_run_;
   report.nearest = std::move(nearest_);
   if (refused_) report.why_not = refused_->row.reason;
-
-  report.varied_keys = search.varied_keys();
-  report.notes = search.notes();
 
   // What does not need to make anything again was found once for each kind of it.
   std::set<std::string> different;
@@ -383,7 +320,8 @@ SearchReport SearchTally::report(const Search& search, SearchSelection selection
   std::set<std::string> told;
   for (const SweepRow& row : select(std::move(rows), all)) {
     const SearchRow& found = *by_point.at(row.point);
-    if (!told.insert(identity(found.layout)).second) continue;
+    const std::string alike = selection.distinct ? sizes(found.layout) : identity(found.layout);
+    if (!told.insert(alike).second) continue;
     constexpr std::size_t most_tried = 10;
     if (report.best.size() < most_tried) report.best.push_back(found);
     const std::size_t top = selection.rows.top;
@@ -398,15 +336,9 @@ SearchReport SearchTally::report(const Search& search, SearchSelection selection
   return report;
 }
 
-void add_as_it_stands(const Search& search, SearchReport& report) {
-  if (!search.as_it_stands()) return;
-  const auto outcome = predict(*search.as_it_stands(), Evaluation::fastest);
-  if (outcome) report.as_it_stands = numbers_of(*outcome);
-}
-
 void try_other_efficiencies(const Search& search, SearchReport& report) {
   const Objective objective = report.selection.rows.objective;
-  const auto& varied = report.varied_keys;
+  const auto& varied = report.facts.varied_keys;
   const bool by_speed = objective == Objective::throughput || objective == Objective::per_device;
   const bool is_varied = std::any_of(varied.begin(), varied.end(), [](const std::string& key) {
     return key == "cluster" || key.starts_with("cluster.device");
@@ -434,30 +366,45 @@ void try_other_efficiencies(const Search& search, SearchReport& report) {
   }
 }
 
+std::string question(const SearchReport& report) {
+  return fmt::format(
+      "{}{}, best first by {}", plural(report.layouts, "layout"),
+      report.mini_batch > 0
+          ? fmt::format(" for mini-batches of {}",
+                        plural(static_cast<std::uint64_t>(report.mini_batch), "sample"))
+          : "",
+      name(report.selection.rows.objective));
+}
+
 std::string to_table(const SearchReport& report) {
-  std::string text =
-      fmt::format("{}\n  {}{}, best first by {}\n  searched: {}\n\n", printable(report.scenario),
-                  plural(report.layouts, "layout"),
-                  report.mini_batch > 0
-                      ? fmt::format(" for mini-batches of {}",
-                                    plural(static_cast<std::uint64_t>(report.mini_batch), "sample"))
-                      : "",
-                  name(report.selection.rows.objective), fmt::join(report.open_keys, ", "));
-  text += report.rows.empty() ? "  no layout is left\n" : rows_table(report);
+  std::string text = fmt::format("{}\n  {}\n  {}\n\n", printable(report.facts.scenario),
+                                 question(report), fmt::join(keys_text(report.facts), "\n  "));
+  text += report.rows.empty() ? "  no layout is left\n" : rows_table(report).print();
   const std::vector<std::string> lines = remarks(report);
   if (!lines.empty()) text += fmt::format("\n{}\n", fmt::join(lines, "\n"));
   if (!report.command.empty()) text += fmt::format("\nthe first:\n  {}\n", report.command);
   return text;
 }
 
+std::string to_markdown(const SearchReport& report) {
+  std::string text =
+      fmt::format("{}: {}\n\n{}", printable(report.facts.scenario), question(report),
+                  report.rows.empty() ? "no layout is left\n" : rows_table(report).markdown());
+  std::vector<std::string> lines = keys_text(report.facts);
+  for (std::string& line : remarks(report)) lines.push_back(std::move(line));
+  text += "\n- " + escaped_markdown(fmt::format("{}\n", fmt::join(lines, "\n- ")));
+  if (!report.command.empty()) text += fmt::format("\nThe first:\n\n    {}\n", report.command);
+  return text;
+}
+
 std::string to_csv(const SearchReport& report) {
   std::vector<std::string> header;
-  const Json keys = row_json(SearchRow{}, report.varied_keys);
+  const Json keys = row_json(SearchRow{}, report.facts.varied_keys);
   for (const auto& [key, value] : keys.items()) header.push_back(csv_cell(key));
   std::string text = fmt::format("{}\n", fmt::join(header, ","));
   for (const SearchRow& row : report.rows) {
     std::vector<std::string> line;
-    const Json json = row_json(row, report.varied_keys);
+    const Json json = row_json(row, report.facts.varied_keys);
     for (const auto& [key, value] : json.items()) line.push_back(csv_cell(text_of(value)));
     text += fmt::format("{}\n", fmt::join(line, ","));
   }
@@ -466,19 +413,18 @@ std::string to_csv(const SearchReport& report) {
 
 std::string to_json(const SearchReport& report, const std::string& version) {
   std::string text = "{\n";
-  const auto dump = [](const Json& json) {
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  };
   const auto line = [&](std::string_view key, const Json& json) {
-    text += fmt::format(" \"{}\": {},\n", key, dump(json));
+    text += fmt::format(" \"{}\": {},\n", key, in_a_line(json));
   };
   line("schema_version", 1);
   line("kind", "search");
   line("tool", {{"name", "plumbline"}, {"version", version}});
-  line("scenario", report.scenario);
-  line("scenario_file", report.file);
-  line("open_keys", report.open_keys);
+  line("scenario", report.facts.scenario);
+  line("scenario_file", report.facts.file);
+  line("open_keys", report.facts.open_keys);
+  line("kept_keys", report.facts.kept_keys);
   line("objective", name(report.selection.rows.objective));
+  line("distinct", report.selection.distinct);
   line("layouts", report.layouts);
   line("evaluated", report.done);
   line("feasible", report.feasible);
@@ -492,17 +438,19 @@ std::string to_json(const SearchReport& report, const std::string& version) {
                       {"faster_than_first", other.gain}});
   line("other_efficiencies", others);
   Json own = nullptr;
-  if (report.as_it_stands) {
+  if (const auto& standing = report.facts.as_it_stands) {
     own = Json::object();
-    add_numbers(report.as_it_stands, own);
+    add_numbers(standing->numbers, own);
+    own["reason"] = standing->reason.empty() ? Json(nullptr) : Json(standing->reason);
+    own["chosen"] = standing->chosen;
   }
   line("as_it_stands", own);
   line("estimated", estimates_of(report));
-  line("notes", report.notes);
+  line("notes", report.facts.notes);
   text += " \"rows\": [";
   for (const SearchRow& row : report.rows)
-    text +=
-        (&row == &report.rows.front() ? "\n  " : ",\n  ") + dump(row_json(row, report.varied_keys));
+    text += (&row == &report.rows.front() ? "\n  " : ",\n  ") +
+            in_a_line(row_json(row, report.facts.varied_keys));
   return text + (report.rows.empty() ? "]\n}\n" : "\n ]\n}\n");
 }
 

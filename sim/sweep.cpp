@@ -8,7 +8,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "sim/named_files.h"
+#include "sim/fingerprint.h"
 #include "sim/planning.h"
 #include "sim/predict.h"
 #include "sim/report.h"
@@ -45,28 +45,6 @@ std::optional<Diagnostic> refuse_overlap(const std::vector<Axis>& axes) {
     }
   }
   return std::nullopt;
-}
-
-/// FNV-1a, 64 bits (Fowler, Noll, Vo): tells texts apart, and is no protection against anybody.
-class Hash {
- public:
-  void add(std::string_view text) {
-    for (const char c : text) add_byte(static_cast<unsigned char>(c));
-    add_byte(0);  // "ab" and "c" are not "a" and "bc"
-  }
-  std::string hex() const { return fmt::format("{:016x}", value_); }
-
- private:
-  void add_byte(unsigned char byte) { value_ = (value_ ^ byte) * 0x100000001b3ULL; }
-
-  std::uint64_t value_ = 0xcbf29ce484222325ULL;
-};
-
-/// The texts of files that a scenario names; one that cannot be read is told by its reader.
-void add_files(const std::vector<NamedFile>& files, Hash& hash) {
-  for (const NamedFile& named : files) {
-    if (const auto file = read_file(named.path, kLargestYaml)) hash.add((*file)->text);
-  }
 }
 
 bool contains(const Diagnostics& problems, const Diagnostic& wanted) {
@@ -211,17 +189,17 @@ std::string Sweep::name() const {
 }
 
 std::string Sweep::fingerprint() const {
-  Hash hash;
-  hash.add(text_.root().mark.source->text);
-  add_files(named_files(text_.root()), hash);
+  Fingerprint print;
+  print.add(text_.root().mark.source->text);
+  print.add(named_files(text_.root()));
   for (const Axis& axis : axes_) {
-    hash.add(axis.key);
+    print.add(axis.key);
     for (std::size_t i = 0; i < axis.values.size(); ++i) {
-      hash.add(axis.values[i]);
-      add_files(named_files(axis.key, axis.changes[i].value), hash);
+      print.add(axis.values[i]);
+      print.add(named_files(axis.key, axis.changes[i].value));
     }
   }
-  return hash.hex();
+  return print.hex();
 }
 
 Result<Scenario> Sweep::scenario(std::uint64_t point) const {

@@ -11,6 +11,7 @@
 #include "sim/metrics.h"
 #include "sim/outcome.h"
 #include "sim/scenario_text.h"
+#include "sim/shards.h"
 
 namespace plumbline {
 
@@ -70,18 +71,6 @@ struct SweepAxis {
   std::vector<std::string> values;
 
   friend bool operator==(const SweepAxis&, const SweepAxis&) = default;
-};
-
-/// One of `count` parts of a sweep, which are alike: index is from 1 to count.
-struct Shard {
-  std::uint64_t index = 1;
-  std::uint64_t count = 1;
-
-  /// Points go round the shards, one further on in each round, so that an axis with as many values
-  /// as there are shards is spread over all of them.
-  bool holds(std::uint64_t point) const { return (point + point / count) % count == index - 1; }
-
-  friend bool operator==(const Shard&, const Shard&) = default;
 };
 
 /// All that a report of a sweep needs.

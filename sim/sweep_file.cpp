@@ -3,6 +3,7 @@
 #include "sim/sweep_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -41,71 +42,22 @@ std::optional<Diagnostic> refuse_rows(SweepFile& file) {
                      "them, and give them to merge");
 }
 
-/// Errors: files that are not of one sweep in equally many parts.
-std::optional<Diagnostic> refuse_strangers(const std::vector<SweepFile>& files) {
-  const SweepFile& first = files.front();
-  for (const SweepFile& file : files) {
-    const SweepResult& result = file.result;
-    if (result.fingerprint != first.result.fingerprint || result.axes != first.result.axes) {
-      return input_error({file.source},
-                         fmt::format("is of another sweep than {}", first.source->name),
-                         "the scenario, a file that it names, or an axis differs");
-    }
-    if (!result.shard && files.size() > 1) {
-      return input_error({file.source}, "is a whole sweep, and no shard",
-                         "it needs nothing beside it");
-    }
-    if (result.shard && result.shard->count != first.result.shard->count) {
-      return input_error({file.source},
-                         fmt::format("is of {} shards, and {} of {}", result.shard->count,
-                                     first.source->name, first.result.shard->count));
-    }
-  }
-  return std::nullopt;
-}
-
-/// Errors: shards that are there twice, or not at all.
-Diagnostics refuse_gaps(const std::vector<SweepFile>& files) {
-  Diagnostics problems;
-  std::vector<const SweepFile*> of_shard(files.front().result.shard->count, nullptr);
-  for (const SweepFile& file : files) {
-    const Shard& shard = *file.result.shard;
-    const SweepFile*& place = of_shard[shard.index - 1];
-    if (place) {
-      problems.push_back(input_error(
-          {file.source},
-          fmt::format("is shard {} of {}, as {} is", shard.index, shard.count, place->source->name),
-          "give each shard once"));
-    }
-    place = &file;
-  }
-  std::vector<std::string> missing;
-  for (std::size_t i = 0; i < of_shard.size(); ++i) {
-    if (!of_shard[i]) missing.push_back(std::to_string(i + 1));
-  }
-  if (!missing.empty()) {
-    std::string list = missing.front();
-    for (std::size_t i = 1; i < std::min<std::size_t>(missing.size(), 10); ++i)
-      list += ", " + missing[i];
-    if (missing.size() > 10) list += fmt::format(" and {} more", missing.size() - 10);
-    Diagnostic wrong;
-    wrong.message = fmt::format("of {} shards {} {} missing", of_shard.size(), list,
-                                missing.size() == 1 ? "is" : "are");
-    wrong.help = "plumbline sweep ... --shard i/n --json -o FILE writes one";
-    problems.push_back(std::move(wrong));
-  }
-  return problems;
+/// As its parts are told apart.
+ShardFile shard_file(const SweepFile& file) {
+  std::string fingerprint = file.result.fingerprint;
+  for (const SweepAxis& axis : file.result.axes)
+    fingerprint += fmt::format("\n{}={}", axis.key, fmt::join(axis.values, ","));
+  return {file.source, std::move(fingerprint), file.result.shard};
 }
 
 }  // namespace
 
 Result<SweepResult> merge(std::vector<SweepFile> files) {
-  if (auto refused = refuse_strangers(files)) return *refused;
+  std::vector<ShardFile> parts;
+  parts.reserve(files.size());
+  for (const SweepFile& file : files) parts.push_back(shard_file(file));
+  if (Diagnostics refused = refuse_parts(parts, "sweep"); !refused.empty()) return refused;
   SweepResult whole = files.front().result;
-  if (whole.shard) {
-    Diagnostics gaps = refuse_gaps(files);
-    if (!gaps.empty()) return gaps;
-  }
   whole.rows.clear();
   whole.rows.reserve(whole.points);
   for (SweepFile& file : files) {

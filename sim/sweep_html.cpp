@@ -72,18 +72,24 @@ std::string axes_json(const SweepResult& result) {
 
 }  // namespace
 
-std::string html_report(const SweepReport& report, const std::string& command,
-                        const std::string& version) {
-  const SweepResult& result = report.result;
+std::string rows_page(const RowsPage& page) {
+  const SweepResult& result = page.result;
   const std::size_t told = std::min(result.rows.size(), kMostPageRows);
   Texts reasons;
   Texts estimates;
   std::string rows = "{\"rows\":[";
   for (std::size_t i = 0; i < told; ++i)
     rows += (i == 0 ? "\n" : ",\n") + row_array(result.rows[i], reasons, estimates);
-  rows += fmt::format("],\n\"reasons\":{},\"estimates\":{}}}", texts_json(reasons.all()),
+  rows += fmt::format("],\n\"reasons\":{},\"estimates\":{}", texts_json(reasons.all()),
                       texts_json(estimates.all()));
-  std::vector<std::string> said = remarks(report);
+  if (!page.overrides.empty()) {
+    rows += ",\n\"overrides\":[";
+    for (std::size_t i = 0; i < told; ++i)
+      rows += (i == 0 ? "\n" : ",\n") + texts_json(page.overrides[i]);
+    rows += ']';
+  }
+  rows += '}';
+  std::vector<std::string> said = page.remarks;
   if (told < result.rows.size()) {
     said.push_back(fmt::format("this page holds the first {} of {} rows; --csv and --json have all",
                                told, result.rows.size()));
@@ -91,10 +97,15 @@ std::string html_report(const SweepReport& report, const std::string& command,
   std::string facts = fmt::format(
       "{{\"name\":{},\"version\":{},\"command\":{},\"file\":{},\"question\":{},\"points\":{},"
       "\"remarks\":{},\"axes\":{}}}",
-      script_text(result.scenario), script_text(version), script_text(command),
-      script_text(result.file), script_text(question(report)), result.points, texts_json(said),
+      script_text(result.scenario), script_text(page.version), script_text(page.command),
+      script_text(result.file), script_text(page.question), result.points, texts_json(said),
       axes_json(result));
   return page_file({"sweep.html", kSweepModules, std::move(facts), std::move(rows)});
+}
+
+std::string html_report(const SweepReport& report, const std::string& command,
+                        const std::string& version) {
+  return rows_page({report.result, question(report), remarks(report), {}, command, version});
 }
 
 }  // namespace plumbline

@@ -7,6 +7,7 @@
 
 #include "models/quantity.h"
 #include "sim/json_value.h"
+#include "sim/kept_lines.h"
 #include "sim/sweep_file.h"
 #include "sim/sweep_numbers.h"
 #include "sim/sweep_report.h"
@@ -16,16 +17,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kResultKind = "sweep";
-constexpr std::string_view kPartialKind = "interrupted sweep";
+const std::string kResultKind = "sweep";
 
 template <class T>
 std::optional<T> optional_of(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional<T>(json.get<T>());
-}
-
-std::string in_a_line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 /// A value as it was written: whole numbers as numbers, all else as text.
@@ -36,48 +32,6 @@ Json value_json(const std::string& value) {
 
 std::string value_text(const Json& json) {
   return json.is_number() ? std::to_string(json.get<std::int64_t>()) : json.get<std::string>();
-}
-
-Json shard_json(const std::optional<Shard>& shard) {
-  if (!shard) return nullptr;
-  return {{"index", shard->index}, {"count", shard->count}};
-}
-
-std::optional<Shard> shard_of(const Json& json) {
-  if (json.is_null()) return std::nullopt;
-  return Shard{json.at("index").get<std::uint64_t>(), json.at("count").get<std::uint64_t>()};
-}
-
-SweepRow row_of(const Json& json) {
-  SweepRow row;
-  row.point = json.at("point").get<std::uint64_t>();
-  row.reason = optional_of<std::string>(json.at("reason")).value_or("");
-  row.estimated = json.at("estimated").get<std::vector<std::string>>();
-  if (json.at("iteration_time_s").is_null()) return row;
-  SweepNumbers& n = row.numbers.emplace();
-  n.iteration_time_s = json.at("iteration_time_s").get<double>();
-  n.throughput_samples_per_s = optional_of<double>(json.at("throughput_samples_per_s"));
-  n.devices = json.at("devices_used").get<std::int64_t>();
-  n.stages = json.value("stages", n.stages);
-  if (json.contains("stages_raised_from"))
-    n.stages_raised_from = optional_of<std::int64_t>(json["stages_raised_from"]);
-  n.model_flops_per_device_per_s = optional_of<double>(json.at("model_flops_per_device_per_s"));
-  n.model_flops_utilization = optional_of<double>(json.at("model_flops_utilization"));
-  n.iteration_time_p5_s = optional_of<double>(json.at("iteration_time_p5_s"));
-  n.iteration_time_p50_s = optional_of<double>(json.at("iteration_time_p50_s"));
-  n.iteration_time_p95_s = optional_of<double>(json.at("iteration_time_p95_s"));
-  n.bubble_fraction = json.at("bubble_fraction").get<double>();
-  n.bubble_overhead = json.at("bubble_overhead").get<double>();
-  n.steady_bubble_fraction = optional_of<double>(json.at("steady_bubble_fraction"));
-  n.formula_bubble_fraction = optional_of<double>(json.at("formula_bubble_fraction"));
-  n.communication_stall_fraction = json.at("communication_stall_fraction").get<double>();
-  n.sent_in_groups_fraction = optional_of<double>(json.at("sent_in_groups_fraction"));
-  n.peak_memory_bytes = json.at("peak_memory_bytes").get<std::int64_t>();
-  n.peak_memory_device = json.at("peak_memory_device").get<std::uint32_t>();
-  n.fits = optional_of<bool>(json.at("fits"));
-  n.memory_limit_bytes = optional_of<std::int64_t>(json.at("memory_limit_bytes"));
-  n.devices_without_stage = json.at("devices_without_stage").get<std::uint32_t>();
-  return row;
 }
 
 SweepResult result_of(const Json& json) {
@@ -91,7 +45,7 @@ SweepResult result_of(const Json& json) {
     SweepAxis& axis = result.axes.emplace_back(SweepAxis{key, {}});
     for (const Json& value : values) axis.values.push_back(value_text(value));
   }
-  for (const Json& row : json.at("rows")) result.rows.push_back(row_of(row));
+  for (const Json& row : json.at("rows")) result.rows.push_back(read_row(row));
   return result;
 }
 
@@ -106,71 +60,8 @@ bool is_sound(const SweepResult& result) {
       (shard->index < 1 || shard->index > shard->count || shard->count > kMostCombinations))
     return false;
   return std::all_of(result.rows.begin(), result.rows.end(), [&](const SweepRow& row) {
-    return row.point < result.points && (row.numbers || !row.feasible()) &&
-           (!row.numbers || row.numbers->devices >= 1);
+    return row.point < result.points && is_sound(row);
   });
-}
-
-/// The place of a byte, for a message.
-Mark mark_at(const std::shared_ptr<const Source>& source, std::size_t byte) {
-  const std::string& text = source->text;
-  const std::size_t at = std::min(byte > 0 ? byte - 1 : 0, text.size());
-  const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-  const std::size_t start = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
-  const std::size_t column = start == std::string::npos ? at + 1 : at - start;
-  return {source, static_cast<int>(line) + 1, static_cast<int>(column), 1};
-}
-
-Diagnostic other_version(const Mark& mark, const Json& json, const std::string& version) {
-  const std::string theirs = json.at("tool").at("version").get<std::string>();
-  return input_error(mark,
-                     fmt::format("was written by plumbline {}, and this is plumbline {}",
-                                 clipped(theirs), version),
-                     "run the whole sweep with one of them");
-}
-
-bool is_of(const Json& json, std::string_view kind) {
-  return json.is_object() && json.value("kind", "") == kind && json.contains("tool");
-}
-
-/// A line of a text, and where it ends.
-struct Line {
-  std::string_view text;
-  std::size_t end = 0;  ///< Past its newline.
-  int number = 1;
-};
-
-/// The whole lines; what follows the last newline is none.
-std::vector<Line> whole_lines(const std::string& text) {
-  std::vector<Line> lines;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t newline = text.find('\n', at);
-    if (newline == std::string::npos) break;
-    lines.push_back({std::string_view(text).substr(at, newline - at), newline + 1,
-                     static_cast<int>(lines.size()) + 1});
-    at = newline + 1;
-  }
-  return lines;
-}
-
-/// Errors: rows of something else than what is swept now.
-std::optional<Diagnostic> refuse_partial(const Json& json, const Mark& mark,
-                                         const SweepResult& header, const std::string& version) {
-  if (!is_of(json, kPartialKind))
-    return input_error(mark, "holds no rows of an interrupted sweep", "name another -o FILE");
-  if (json.at("tool").at("version") != version) return other_version(mark, json, version);
-  if (json.at("fingerprint") != header.fingerprint) {
-    return input_error(
-        mark,
-        "holds rows of another sweep: the scenario, a file that it names, or an axis "
-        "is not as it was",
-        "remove it to begin anew, or name another -o FILE");
-  }
-  if (shard_of(json.at("shard")) != header.shard) {
-    return input_error(mark, "holds rows of another shard of this sweep",
-                       "a shard has its own -o FILE");
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -214,15 +105,56 @@ void add_numbers(const std::optional<SweepNumbers>& numbers, Json& json) {
   number("devices_without_stage", [](const SweepNumbers& n) { return n.devices_without_stage; });
 }
 
+void add_row(const SweepRow& row, Json& json) {
+  json["point"] = row.point;
+  add_numbers(row.numbers, json);
+  json["estimated"] = row.estimated;
+  json["reason"] = row.reason.empty() ? Json(nullptr) : Json(row.reason);
+}
+
+SweepRow read_row(const Json& json) {
+  SweepRow row;
+  row.point = json.at("point").get<std::uint64_t>();
+  row.reason = optional_of<std::string>(json.at("reason")).value_or("");
+  row.estimated = json.at("estimated").get<std::vector<std::string>>();
+  if (json.at("iteration_time_s").is_null()) return row;
+  SweepNumbers& n = row.numbers.emplace();
+  n.iteration_time_s = json.at("iteration_time_s").get<double>();
+  n.throughput_samples_per_s = optional_of<double>(json.at("throughput_samples_per_s"));
+  n.devices = json.at("devices_used").get<std::int64_t>();
+  n.stages = json.value("stages", n.stages);
+  if (json.contains("stages_raised_from"))
+    n.stages_raised_from = optional_of<std::int64_t>(json["stages_raised_from"]);
+  n.model_flops_per_device_per_s = optional_of<double>(json.at("model_flops_per_device_per_s"));
+  n.model_flops_utilization = optional_of<double>(json.at("model_flops_utilization"));
+  n.iteration_time_p5_s = optional_of<double>(json.at("iteration_time_p5_s"));
+  n.iteration_time_p50_s = optional_of<double>(json.at("iteration_time_p50_s"));
+  n.iteration_time_p95_s = optional_of<double>(json.at("iteration_time_p95_s"));
+  n.bubble_fraction = json.at("bubble_fraction").get<double>();
+  n.bubble_overhead = json.at("bubble_overhead").get<double>();
+  n.steady_bubble_fraction = optional_of<double>(json.at("steady_bubble_fraction"));
+  n.formula_bubble_fraction = optional_of<double>(json.at("formula_bubble_fraction"));
+  n.communication_stall_fraction = json.at("communication_stall_fraction").get<double>();
+  n.sent_in_groups_fraction = optional_of<double>(json.at("sent_in_groups_fraction"));
+  n.peak_memory_bytes = json.at("peak_memory_bytes").get<std::int64_t>();
+  n.peak_memory_device = json.at("peak_memory_device").get<std::uint32_t>();
+  n.fits = optional_of<bool>(json.at("fits"));
+  n.memory_limit_bytes = optional_of<std::int64_t>(json.at("memory_limit_bytes"));
+  n.devices_without_stage = json.at("devices_without_stage").get<std::uint32_t>();
+  return row;
+}
+
+bool is_sound(const SweepRow& row) {
+  return (row.numbers || !row.feasible()) && (!row.numbers || row.numbers->devices >= 1);
+}
+
 std::string row_json(const SweepResult& header, const SweepRow& row) {
   const std::vector<std::size_t> indices = header.values_at(row.point);
   Json overrides = Json::object();
   for (std::size_t i = 0; i < header.axes.size(); ++i)
     overrides[header.axes[i].key] = value_json(header.axes[i].values[indices[i]]);
   Json json = {{"point", row.point}, {"overrides", std::move(overrides)}};
-  add_numbers(row.numbers, json);
-  json["estimated"] = row.estimated;
-  json["reason"] = row.reason.empty() ? Json(nullptr) : Json(row.reason);
+  add_row(row, json);
   return in_a_line(json);
 }
 
@@ -268,11 +200,12 @@ Result<SweepFile> parse_sweep_file(const std::shared_ptr<const Source>& source,
                                    const std::string& version) {
   try {
     const Json json = Json::parse(source->text);
-    if (!is_of(json, kResultKind)) {
+    if (!is_of_kind(json, kResultKind)) {
       return input_error({source}, "is no result of a sweep",
                          "plumbline sweep SCENARIO key=1,2 --json -o FILE writes one");
     }
-    if (json.at("tool").at("version") != version) return other_version({source}, json, version);
+    if (json.at("tool").at("version") != version)
+      return other_version({source}, json, version, kResultKind);
     SweepFile file{source, result_of(json)};
     if (is_sound(file.result)) return file;
   } catch (const Json::parse_error& error) {
@@ -287,45 +220,28 @@ Result<SweepFile> parse_sweep_file(const std::shared_ptr<const Source>& source,
 }
 
 std::string partial_header(const SweepResult& header, const std::string& version) {
-  return in_a_line({{"kind", kPartialKind},
-                    {"tool", {{"name", "plumbline"}, {"version", version}}},
-                    {"fingerprint", header.fingerprint},
-                    {"shard", shard_json(header.shard)},
-                    {"points", header.points}}) +
-         '\n';
+  return kept_header({kResultKind, header.fingerprint, header.shard}, version);
 }
 
 Result<PartialSweep> parse_partial(const std::shared_ptr<const Source>& source,
                                    const SweepResult& header, const std::string& version) {
   PartialSweep partial;
   std::vector<bool> seen(header.points, false);
-  for (const Line& line : whole_lines(source->text)) {
-    const Mark mark{source, line.number, 1, 1};
-    try {
-      const Json json = Json::parse(line.text);
-      if (line.number == 1) {
-        if (auto refused = refuse_partial(json, {source}, header, version)) return *refused;
-      } else {
-        SweepRow row = row_of(json);
-        const bool foreign =
-            row.point >= header.points || !header.shard.value_or(Shard{}).holds(row.point);
-        if (foreign || seen[row.point]) {
-          return input_error(mark, fmt::format("the row of point {} {}", row.point,
-                                               foreign ? "is not of this sweep" : "stands twice"));
-        }
-        seen[row.point] = true;
-        partial.rows.push_back(std::move(row));
-      }
-    } catch (const Json::exception&) {
-      if (line.number == 1)
-        return input_error({source}, "holds no rows of an interrupted sweep",
-                           "name another -o FILE");
-      return input_error(mark, "a damaged row of an interrupted sweep",
-                         "one that an earlier build wrote may lack what is new: remove the file to "
-                         "begin anew");
-    }
-    partial.kept_bytes = line.end;
-  }
+  const auto kept =
+      read_kept(source, {kResultKind, header.fingerprint, header.shard}, version,
+                [&](const Json& json) -> std::string {
+                  SweepRow row = read_row(json);
+                  const bool foreign = row.point >= header.points ||
+                                       !header.shard.value_or(Shard{}).holds(row.point);
+                  if (foreign || seen[row.point])
+                    return fmt::format("the row of point {} {}", row.point,
+                                       foreign ? "is not of this sweep" : "stands twice");
+                  seen[row.point] = true;
+                  partial.rows.push_back(std::move(row));
+                  return "";
+                });
+  if (!kept) return kept.problems();
+  partial.kept_bytes = *kept;
   return partial;
 }
 

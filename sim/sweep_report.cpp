@@ -111,17 +111,8 @@ std::string rate_cell(std::optional<double> rate) {
   return rate ? fmt::format("{:.5g}", *rate) : "-";
 }
 
-/// A table for people: a header and, for each row, its cells and what is to be said of it.
-struct Cells {
-  struct Line {
-    std::vector<std::string> cells;
-    std::string remark;
-  };
-  std::vector<std::string> header;
-  std::vector<Line> lines;
-};
-
-Cells cells_of(const SweepReport& report) {
+/// The rows for people, below their header; what is to be said of one is its remark.
+Table table_of(const SweepReport& report) {
   const SweepResult& result = report.result;
   const std::vector<std::size_t> axes = varying(result);
   const bool formula =
@@ -136,79 +127,70 @@ Cells cells_of(const SweepReport& report) {
       any_row(report, [](const SweepNumbers& n) { return n.stages_raised_from.has_value(); });
   const bool counted = apart && !axis_tells(report.result, "cluster.devices", devices_of);
   const bool batched = has_mini_batches(report);
-  Cells table;
-  for (const std::size_t axis : axes) table.header.push_back(printable(result.axes[axis].key));
-  if (axes.empty()) table.header.emplace_back("point");
-  if (raised) table.header.emplace_back("stages");
-  if (counted) table.header.emplace_back("devices");
-  if (batched) table.header.emplace_back("mini-batch");
-  table.header.emplace_back("iteration time");
+  std::vector<std::string> header;
+  for (const std::size_t axis : axes) header.push_back(printable(result.axes[axis].key));
+  if (axes.empty()) header.emplace_back("point");
+  if (raised) header.emplace_back("stages");
+  if (counted) header.emplace_back("devices");
+  if (batched) header.emplace_back("mini-batch");
+  header.emplace_back("iteration time");
   for (const char* column : {"p5", "p50", "p95"}) {
-    if (noisy) table.header.emplace_back(column);
+    if (noisy) header.emplace_back(column);
   }
-  table.header.emplace_back("samples/s");
+  header.emplace_back("samples/s");
   const bool grouped =
       any_row(report, [](const SweepNumbers& n) { return n.sent_in_groups_fraction.has_value(); });
-  if (apart) table.header.emplace_back("per device");
-  if (utilized) table.header.emplace_back("MFU");
-  table.header.emplace_back("bubble");
-  if (formula) table.header.emplace_back("by formula");
-  table.header.emplace_back("stalled");
-  if (grouped) table.header.emplace_back("in groups");
-  for (const char* column : {"peak memory", "on device"}) table.header.emplace_back(column);
-  if (limited) table.header.emplace_back("fits");
+  if (apart) header.emplace_back("per device");
+  if (utilized) header.emplace_back("MFU");
+  header.emplace_back("bubble");
+  if (formula) header.emplace_back("by formula");
+  header.emplace_back("stalled");
+  if (grouped) header.emplace_back("in groups");
+  for (const char* column : {"peak memory", "on device"}) header.emplace_back(column);
+  if (limited) header.emplace_back("fits");
+  Table table;
+  table.row(header);
   for (const SweepRow& row : result.rows) {
-    Cells::Line line{values(result, row, axes), row.reason};
-    for (std::string& value : line.cells) value = printable(value);
-    if (axes.empty()) line.cells.push_back(std::to_string(row.point));
+    std::vector<std::string> cells = values(result, row, axes);
+    std::string remark = row.reason;
+    for (std::string& value : cells) value = printable(value);
+    if (axes.empty()) cells.push_back(std::to_string(row.point));
     if (const auto& n = row.numbers) {
-      if (raised) line.cells.push_back(std::to_string(n->stages));
-      if (counted) line.cells.push_back(std::to_string(n->devices));
-      if (batched) line.cells.push_back(n->samples() ? std::to_string(*n->samples()) : "-");
-      line.cells.push_back(to_text(round_up(n->iteration_time_s * 1e9)));
+      if (raised) cells.push_back(std::to_string(n->stages));
+      if (counted) cells.push_back(std::to_string(n->devices));
+      if (batched) cells.push_back(n->samples() ? std::to_string(*n->samples()) : "-");
+      cells.push_back(to_text(round_up(n->iteration_time_s * 1e9)));
       for (const auto& time :
            {n->iteration_time_p5_s, n->iteration_time_p50_s, n->iteration_time_p95_s}) {
-        if (noisy) line.cells.push_back(time ? to_text(round_up(*time * 1e9)) : "-");
+        if (noisy) cells.push_back(time ? to_text(round_up(*time * 1e9)) : "-");
       }
-      line.cells.push_back(rate_cell(n->throughput_samples_per_s));
-      if (apart) line.cells.push_back(rate_cell(n->throughput_per_device()));
+      cells.push_back(rate_cell(n->throughput_samples_per_s));
+      if (apart) cells.push_back(rate_cell(n->throughput_per_device()));
       if (utilized)
-        line.cells.push_back(n->model_flops_utilization ? percent(*n->model_flops_utilization)
-                                                        : "-");
-      line.cells.push_back(percent(n->bubble()));
+        cells.push_back(n->model_flops_utilization ? percent(*n->model_flops_utilization) : "-");
+      cells.push_back(percent(n->bubble()));
       if (formula)
-        line.cells.push_back(n->formula_bubble_fraction ? percent(*n->formula_bubble_fraction)
-                                                        : "-");
-      line.cells.push_back(percent(n->communication_stall_fraction));
+        cells.push_back(n->formula_bubble_fraction ? percent(*n->formula_bubble_fraction) : "-");
+      cells.push_back(percent(n->communication_stall_fraction));
       if (grouped)
-        line.cells.push_back(n->sent_in_groups_fraction ? percent(*n->sent_in_groups_fraction)
-                                                        : "-");
-      line.cells.push_back(to_text(Bytes{n->peak_memory_bytes}));
-      line.cells.push_back(std::to_string(n->peak_memory_device));
-      if (limited) line.cells.emplace_back(!n->fits ? "-" : *n->fits ? "yes" : "NO");
+        cells.push_back(n->sent_in_groups_fraction ? percent(*n->sent_in_groups_fraction) : "-");
+      cells.push_back(to_text(Bytes{n->peak_memory_bytes}));
+      cells.push_back(std::to_string(n->peak_memory_device));
+      if (limited) cells.emplace_back(!n->fits ? "-" : *n->fits ? "yes" : "NO");
     } else {
-      line.cells.resize(table.header.size(), "-");
+      cells.resize(header.size(), "-");
     }
-    const auto remark = [&](const std::string& more) {
-      line.remark += line.remark.empty() ? more : "; " + more;
+    const auto add = [&](const std::string& more) {
+      remark += remark.empty() ? more : "; " + more;
     };
     if (row.numbers && row.numbers->stages_raised_from)
-      remark(fmt::format("plan.stages {} raised", *row.numbers->stages_raised_from));
+      add(fmt::format("plan.stages {} raised", *row.numbers->stages_raised_from));
     if (const std::uint32_t spare = row.numbers ? row.numbers->devices_without_stage : 0; spare > 0)
-      remark(plural(spare, "device") + " without a stage");
-    if (!row.estimated.empty()) remark("estimated");
-    table.lines.push_back(std::move(line));
+      add(plural(spare, "device") + " without a stage");
+    if (!row.estimated.empty()) add("estimated");
+    table.row(std::move(cells), std::move(remark));
   }
   return table;
-}
-
-std::string escaped_markdown(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '|') escaped += '\\';
-    escaped += c;
-  }
-  return escaped;
 }
 
 template <class T>
@@ -306,35 +288,17 @@ SweepReport report(SweepResult result, SweepSelection selection) {
 }
 
 std::string to_table(const SweepReport& report) {
-  const Cells cells = cells_of(report);
   std::string text =
       fmt::format("{}\n  {}\n\n", printable(report.result.scenario), question(report));
-  if (cells.lines.empty()) {
-    text += "  no row is left\n";
-  } else {
-    Table table;
-    table.row(cells.header);
-    for (const Cells::Line& line : cells.lines) table.row(line.cells, line.remark);
-    text += table.print();
-  }
+  text += report.result.rows.empty() ? "  no row is left\n" : table_of(report).print();
   const std::vector<std::string> lines = remarks(report);
   if (!lines.empty()) text += fmt::format("\n{}\n", fmt::join(lines, "\n"));
   return text;
 }
 
 std::string to_markdown(const SweepReport& report) {
-  const Cells cells = cells_of(report);
-  const bool remarked = std::any_of(cells.lines.begin(), cells.lines.end(),
-                                    [](const Cells::Line& line) { return !line.remark.empty(); });
-  std::string text = fmt::format("{}: {}\n\n", printable(report.result.scenario), question(report));
-  const auto row = [&](const std::vector<std::string>& of_row, const std::string& remark) {
-    for (const std::string& cell : of_row) text += fmt::format("| {} ", escaped_markdown(cell));
-    text += remarked ? fmt::format("| {} |\n", escaped_markdown(remark)) : "|\n";
-  };
-  row(cells.header, "remark");
-  for (std::size_t i = 0; i < cells.header.size(); ++i) text += i == 0 ? "|---" : "|---:";
-  text += remarked ? "|---|\n" : "|\n";
-  for (const Cells::Line& line : cells.lines) row(line.cells, line.remark);
+  std::string text = fmt::format("{}: {}\n\n{}", printable(report.result.scenario),
+                                 question(report), table_of(report).markdown());
   const std::vector<std::string> lines = remarks(report);
   if (!lines.empty())
     text += "\n- " + escaped_markdown(fmt::format("{}\n", fmt::join(lines, "\n- ")));

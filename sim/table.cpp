@@ -56,6 +56,31 @@ std::string Table::print() const {
   return text;
 }
 
+std::string Table::markdown() const {
+  const bool remarked = std::any_of(remarks_.begin(), remarks_.end(),
+                                    [](const std::string& remark) { return !remark.empty(); });
+  std::string text;
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    for (const std::string& cell : rows_[i]) text += fmt::format("| {} ", escaped_markdown(cell));
+    const std::string& remark = i == 0 ? "remark" : remarks_[i];
+    text += remarked ? fmt::format("| {} |\n", escaped_markdown(remark)) : "|\n";
+    if (i > 0) continue;
+    for (std::size_t column = 0; column < rows_[0].size(); ++column)
+      text += column == 0 ? "|---" : "|---:";
+    text += remarked ? "|---|\n" : "|\n";
+  }
+  return text;
+}
+
+std::string escaped_markdown(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '|') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
 std::string plural(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : noun.ends_with("ch") ? "es" : "s");
 }

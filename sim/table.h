@@ -25,11 +25,17 @@ class Table {
   /// one, with `4-7` in its first.
   void join_alike();
   std::string print() const;
+  /// The same as a table of GitHub's Markdown: the first row is its header, and remarks, where
+  /// there are any, are a column.
+  std::string markdown() const;
 
  private:
   std::vector<std::vector<std::string>> rows_;
   std::vector<std::string> remarks_;  ///< Parallel to rows_.
 };
+
+/// `text` as a cell or an item of Markdown.
+std::string escaped_markdown(const std::string& text);
 
 /// Tables and pictures of more devices than that join what is alike.
 inline constexpr std::size_t kMostSeparate = 16;

@@ -41,6 +41,14 @@ expect "subcommands by their beginning" "schedule schema" "$(offered sche)"
 listed=$(sed -n '/^Subcommands:/,$p' "$work/help" | awk '/^  [a-z]/ { print $1 }' | sort | tr '\n' ' ' | sed 's/ $//')
 expect "all subcommands" "$listed" "$(offered '')"
 expect "subcommands of import" "csv huggingface pipedream torch-trace" "$(offered import '')"
+has --distinct search x.yaml --
+has --markdown search x.yaml --
+has --report search x.yaml --
+has --resume search x.yaml --
+has --shard search x.yaml --
+has --distinct merge x.json --
+has help ''
+has version ''
 expect "a choice" "backends presets schedules" "$(offered list '')"
 expect "no second choice" "" "$(offered list presets '')"
 expect "the kinds of schemas" "network profile scenario" "$(offered schema '')"

@@ -126,7 +126,7 @@ mask() {  # of stdin: what is measured becomes <word>, what may be there or not 
     -e "s/$number $unit/<number>/g" \
     -e "s/^( *\"[a-z0-9_]+\": )($number([eE]$number)?|true|false)/\1<number>/" \
     -e 's/<number>( +<number>)+/<number>/g' `# a row of them, as long as it may be` \
-    -e 's/exit code [01]$/exit code <0 or 1>/' \
+    -e 's/exit code [016]$/exit code <0, 1 or 6>/' \
     -e 's/ +/ /g; s/ $//'
 }
 

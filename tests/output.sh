@@ -133,14 +133,54 @@ if [ -e /dev/full ]; then
   "$plumbline" simulate $example > /dev/full 2> /dev/null
   expect "a full disk is exit 3" 3 $?
 fi
-"$plumbline" > /dev/null 2>&1
-expect "no subcommand is exit 2" 2 $?
-"$plumbline" --help > /dev/null
+"$plumbline" > "$work/overview"
+expect "no subcommand is exit 0" 0 $?
+expect "and shows what to try" 1 "$(grep -c '^  plumbline simulate scenario.yaml ' "$work/overview")"
+"$plumbline" --help > "$work/help"
 expect "--help is exit 0" 0 $?
+for words in help "help --help" "-h"; do
+  # shellcheck disable=SC2086  # words
+  "$plumbline" $words > "$work/told"
+  expect "'$words' is exit 0" 0 $?
+done
+expect "plumbline help is --help" "$(cat "$work/help")" "$("$plumbline" help)"
+"$plumbline" simulate --help > "$work/help"
+for words in "help simulate" "--help simulate" "simulate $example --help" "simulate -h --width x" "-h simulate"; do
+  # shellcheck disable=SC2086  # words
+  expect "'$words' is simulate --help" "$(cat "$work/help")" "$("$plumbline" $words)"
+done
+expect "help of a subcommand below" "$("$plumbline" import csv --help)" "$("$plumbline" help import csv)"
+for words in version --version "simulate --version"; do
+  # shellcheck disable=SC2086  # words
+  expect "'$words'" "$("$plumbline" --version)" "$("$plumbline" $words)"
+done
+expect "the first word of --version" plumbline "$("$plumbline" --version | cut -d ' ' -f 1)"
+# No help has words of the parser's own.
+for words in '' import "import csv" "import torch-trace" $("$plumbline" help | sed -n '/^Subcommands:/,$p' | awk '/^  [a-z]/ { print $1 }'); do
+  # shellcheck disable=SC2086  # words
+  expect "--help of '$words'" 0 "$("$plumbline" $words --help | grep -cE 'Print this help|Display program version')"
+done
+# What does not fit is told with all that is known of it.
+"$plumbline" check examples/out-of-memory.yaml --stages > "$work/told" 2> "$work/err"
+expect "check of what does not fit is exit 4" 4 $?
+expect "says so" 1 "$(grep -c '^examples/out-of-memory.yaml: does not fit: layers ' "$work/told")"
+expect "and prints the table" 1 "$(grep -c '^  stage  layers ' "$work/told")"
+expect "with a row for each stage" 4 "$(grep -cE '^  [0-3] ' "$work/told")"
+expect "why" 1 "$(grep -c '^error: does not fit: device 1 needs ' "$work/err")"
+"$plumbline" check examples/out-of-memory.yaml --graph 2> /dev/null > "$work/told"
+expect "its graph as well" 4 $?
+expect "is drawn" 1 "$(grep -c '^digraph' "$work/told")"
+for words in simulate explain "check -o $work/told"; do
+  # shellcheck disable=SC2086  # words
+  "$plumbline" $words examples/out-of-memory.yaml > "$work/out" 2> /dev/null
+  expect "$words of it is exit 4" 4 $?
+  [ -s "$work/out" ] || [ "$words" = "check -o $work/told" ]
+  expect "and prints what is known" 0 $?
+done
 told=$("$plumbline" bubble --stages 4 --micro-batches 8 --chunks 2 2>&1)
 expect "an option that is none is exit 2" 2 $?
 [ "$told" = "error: '--chunks' is nothing that plumbline bubble takes
-  help: plumbline bubble --help tells what it takes" ]
+  help: such as: plumbline bubble --stages 4 --micro-batches 16; plumbline bubble --help tells what it takes" ]
 expect "and is told by its name" 0 $?
 told=$("$plumbline" --jsn simulate $example 2>&1)
 [ "$told" = "error: '--jsn' is nothing that plumbline takes

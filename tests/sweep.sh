@@ -134,7 +134,7 @@ same "an array's shards merge to the whole" "$work/one" "$work/merged"
 
 # ---- Searches ----
 search=(examples/layouts.yaml --free model.context_parallel=1)
-for format in "" --json --csv; do
+for format in "" --json --csv --markdown; do
   "$plumbline" search "${search[@]}" $format --jobs 1 > "$work/search-one$format"
   expect "a search $format" 0 $?
   "$plumbline" search "${search[@]}" $format --jobs 3 > "$work/search-three$format"
@@ -145,13 +145,96 @@ best=$(sed -n 's/^  plumbline simulate \(.*\)/\1/p' "$work/search-one")
 expect "the first, as it tells it, has the time that it tells" \
   "$(sed -n 's/.*"iteration_time_s": *\([0-9.]*\).*/\1/p' "$work/search-one--json" | sed -n 2p)" \
   "$(eval "'$plumbline' simulate $best --json" | sed -n 's/.*"iteration_time_s": *\([0-9.]*\).*/\1/p')"
+# What its JSON tells of each row is what simulate says of the row's overrides.
+again() {  # again NAME ARGUMENT...: a search, and the best of it simulated
+  local name=$1 line
+  shift
+  line=$("$plumbline" search "$@" --top 1 | sed -n 's/^  plumbline simulate //p')
+  expect "$name: the same number" \
+    "$("$plumbline" search "$@" --top 1 --json | sed -n 's/^  {.*"throughput_samples_per_s":\([0-9.e+]*\).*/\1/p')" \
+    "$(eval "'$plumbline' simulate $line --json" | sed -n 's/^ "throughput_samples_per_s": \([0-9.e+]*\),*/\1/p')"
+}
+standing() {  # standing NAME ARGUMENT...: the scenario as it stands, and simulate of the same command line
+  local name=$1
+  shift
+  expect "$name: as it stands" \
+    "$("$plumbline" simulate "$@" --json | sed -n 's/^ "throughput_samples_per_s": \([0-9.e+]*\),*/\1/p')" \
+    "$("$plumbline" search "$@" --free --top 1 --json | sed -n 's/^ "as_it_stands": {.*"throughput_samples_per_s":\([0-9.e+]*\),"dev.*/\1/p')"
+}
+again "another mini-batch" "${search[@]}" schedule.name=1f1b cluster.gpus=256 training.mini_batch_size=1024
+again "a schedule" "${search[@]}" schedule.name=zb-h1 cluster.gpus=64
+again "kept" examples/layouts.yaml training.micro_batch_size=null schedule.recompute=null schedule.recompute_layers=null
+again "a whole section" "${search[@]}" 'plan={stages: 4, partition: balanced, data_parallel: fill}'
+quick=(examples/layouts.yaml model.context_parallel=1 model.tensor_parallel=8 model.sequence_parallel=true)
+standing "the file" "${quick[@]}" schedule.name=1f1b
+standing "more GPUs" "${quick[@]}" schedule.name=1f1b cluster.gpus=256 training.mini_batch_size=1024
+standing "another plan" "${quick[@]}" schedule.name=1f1b plan.stages=8 training.mini_batch_size=256
+standing "another schedule" "${quick[@]}" schedule.name=gpipe schedule.recompute_layers=null schedule.recompute=full
+
+small=("${search[@]}" schedule.name=1f1b cluster.gpus=64,128 --distinct)
+for format in "" --json --csv --markdown; do
+  "$plumbline" search "${small[@]}" --top 3 $format --report "$work/one.html" > "$work/search$format"
+  expect "the best of each size $format" 0 $?
+done
+expect "the page is one" 1 "$(grep -c '<!DOCTYPE html>' "$work/one.html")"
+for shards in 1 3; do
+  files=()
+  for i in $(seq "$shards"); do
+    "$plumbline" search "${search[@]}" schedule.name=1f1b cluster.gpus=64,128 --shard "$i/$shards" --json -o "$work/search-$i.json"
+    expect "shard $i of $shards of a search" 0 $?
+    files=("$work/search-$i.json" "${files[@]}")
+  done
+  for format in "" --json --csv --markdown; do
+    "$plumbline" merge "${files[@]}" --distinct --top 3 $format > "$work/merged"
+    expect "merge of $shards parts of a search $format" 0 $?
+    same "is the search $format" "$work/search$format" "$work/merged"
+  done
+done
+(cd "$work" && "$plumbline" merge search-[123].json --distinct --top 3) > "$work/merged"
+expect "merge elsewhere" 0 $?
+expect "says what it could not try" 1 "$(grep -c '^the scenario (examples/layouts.yaml) is not here as it was searched' "$work/merged")"
+grep -vE '^(at [0-9]+ % of the peaks|the scenario \()' "$work/search" > "$work/without"
+expect "and has all else" "$(cat "$work/without")" "$(grep -vE '^(at [0-9]+ % of the peaks|the scenario \()' "$work/merged")"
+"$plumbline" merge "$work/search-1.json" "$work/1-2.json" 2> "$work/err"
+expect "a part of a search and one of a sweep are exit 2" 2 $?
+expect "which is told" 1 "$(grep -c 'is no part of a search$' "$work/err")"
+"$plumbline" merge "$work/search-1.json" 2> "$work/err"
+expect "a missing part is exit 2" 2 $?
+expect "and is named" 1 "$(grep -c '^error: of 3 shards 2, 3 are missing$' "$work/err")"
+
+slow_search=("${search[@]}" cluster.gpus=1024,2048 training.mini_batch_size=8192 schedule.name=1f1b --jobs 2)
+"$plumbline" search "${slow_search[@]}" > "$work/search-whole.txt"
+"$plumbline" search "${slow_search[@]}" -o "$work/search.txt" &
+pid=$!
+wait_for_rows "$work/search.txt.partial" 5
+kill -9 "$pid"
+wait "$pid" 2> /dev/null
+expect "killed, there is no result of the search" 1 "$([ -e "$work/search.txt" ]; echo $?)"
+"$plumbline" search "${slow_search[@]}" -o "$work/search.txt" 2> "$work/err"
+expect "without --resume it does not begin anew" 2 $?
+expect "and says so" 1 "$(grep -c 'holds the rows of an interrupted search$' "$work/err")"
+"$plumbline" search "${slow_search[@]}" --resume 2> "$work/err"
+expect "--resume without -o is exit 2" 2 $?
+kept=$(rows "$work/search.txt.partial")
+"$plumbline" search "${slow_search[@]}" -o "$work/search.txt" --resume 2> "$work/err" &
+pid=$!
+wait_for_rows "$work/search.txt.partial" $((kept + 3))
+kill -TERM "$pid"
+wait "$pid"
+expect "interrupted is exit 130" 130 $?
+expect "it says how to go on" 1 "$(grep -c '^interrupted: [0-9]* of [0-9]* layouts are in .*/search.txt.partial; the same command with --resume goes on$' "$work/err")"
+"$plumbline" search "${slow_search[@]}" -o "$work/search.txt" --resume
+expect "at last, it ends" 0 $?
+same "as a search in one go" "$work/search-whole.txt" "$work/search.txt"
+expect "and keeps nothing else" search.txt "$(cd "$work" && echo search.txt*)"
+
 "$plumbline" search "${search[@]}" cluster.gpus=2048,4096,8192 training.mini_batch_size=16384 --jobs 1 --csv > "$work/half" 2> "$work/err" &
 pid=$!
 sleep 1.5
 kill -TERM "$pid"
 wait "$pid"
 expect "an interrupted search is exit 130" 130 $?
-expect "and says so" 1 "$(grep -c '^interrupted: [0-9]* of [0-9]* layouts are done and told$' "$work/err")"
+expect "and says so" 1 "$(grep -c '^interrupted: [0-9]* of [0-9]* layouts are done and told; with -o FILE an interrupted search can go on$' "$work/err")"
 
 echo "$passed passed, $failed failed"
 ((failed == 0 && passed > 0))

@@ -56,6 +56,7 @@ case " $* " in
   *' calibrate '*)
     printf 'links:\noverheads: {per_op: 1.9 us, hand_over: 5.25 us, per_iteration: 0 s}\n' >"$out" ;;
   *' validate '*vgg-small-1.yaml*) echo 'error: the device is lost' >&2; exit 5 ;;
+  *' validate '*mlp-8.yaml*) echo '{}' >"$out"; exit 6 ;;  # inconclusive
   *' validate '*) echo '{}' >"$out"; exit 1 ;;
 esac
 END

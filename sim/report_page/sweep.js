@@ -12,8 +12,11 @@ export function valuesAt(axes, point) {
   return at;
 }
 
-/** A row of the file, by name. What has no numbers has null in their place. */
-function readRow(array, axes, {reasons, estimates}) {
+/**
+ * A row of the file, by name. What has no numbers has null in their place; `overrides` are null
+ * where the values on the axes predict the row.
+ */
+function readRow(array, index, axes, {reasons, estimates, overrides}) {
   const [point, reason, estimated] = array;
   const hasNumbers = array.length > 3;
   const number = (i) => (hasNumbers ? array[i] : null);
@@ -22,6 +25,7 @@ function readRow(array, axes, {reasons, estimates}) {
     at: valuesAt(axes, point),
     reason: reason === null ? null : reasons[reason],
     estimated: estimated.map((i) => estimates[i]),
+    overrides: overrides ? overrides[index] : null,
     hasNumbers,
     time: number(3),
     throughput: number(4),
@@ -44,7 +48,7 @@ function readRow(array, axes, {reasons, estimates}) {
 /** The sweep of a file: its axes, which of them vary, and its rows in their order. */
 export function readSweep(facts, data) {
   const {axes} = facts;
-  const rows = data.rows.map((row) => readRow(row, axes, data));
+  const rows = data.rows.map((row, index) => readRow(row, index, axes, data));
   return {
     facts,
     axes,
@@ -140,6 +144,6 @@ export function shellWord(text) {
 
 /** What a shell would be told to predict this point. */
 export function commandOf({facts, axes}, row) {
-  const words = axes.map(({key, values}, i) => `${key}=${values[row.at[i]]}`);
+  const words = row.overrides ?? axes.map(({key, values}, i) => `${key}=${values[row.at[i]]}`);
   return ['plumbline simulate', ...[facts.file, ...words].map(shellWord)].join(' ');
 }

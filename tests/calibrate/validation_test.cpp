@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "calibrate/run_report.h"
+#include "cli/exit_code.h"
 #include "models/quantity.h"
 #include "sim/predict.h"
 #include "sim/release.h"
@@ -468,7 +469,8 @@ TEST_CASE("a run without a clean iteration is told as one, and nothing in it as 
   CHECK(!has(measured, "nothing clean"));
   const auto figures = report_figures(none.validation);
   REQUIRE(figures.size() == 2);
-  CHECK(figures[1].value == "-");
+  CHECK(figures[1].label == "Disturbed");
+  CHECK(figures[1].value == time_text(none.validation.measured_s()) + "*");
   CHECK(figures[1].remark == why);
 }
 
@@ -480,7 +482,12 @@ TEST_CASE("among several runs one without a clean iteration counts in no number"
   CHECK(has(text, "-16."));  // the error of the first
   CHECK(text.find("-16.") == text.rfind("-16."));
   CHECK(has(text, "\nnothing clean was measured in 2 of 3 runs: other work kept"));
-  CHECK(has(text, "running\nerror 16."));
+  CHECK(has(text,
+            "running\n* disturbed: the median of iterations in which it did, and no measurement\n"
+            "error 16."));
+  const std::string median = time_text(points[1].validation.measured_s());
+  CHECK(has(text, " " + median + "*         -          -       -   0 of 10  INCONCLUSIVE\n"));
+  CHECK(has(text, "\nOFF: beyond the tolerance of 5.00 %: 1 of 3 runs; inconclusive: 2\n"));
   CHECK(has(text, "\nranking: 0 pairs"));
   const std::string none = to_table({point_with(0), point_with(0)});
   CAPTURE(none);
@@ -504,6 +511,11 @@ TEST_CASE("the JSON of a run without a clean iteration has null for what was not
     CHECK(!has(to_json({point_with(1)}, "0"), std::string(key) + "null"));
   }
   CHECK(has(none, "\"measured\": null"));
+  CHECK(has(none, "\"disturbed_iteration_time_s\": 0."));
+  CHECK(has(to_json({point_with(1)}, "0"), "\"disturbed_iteration_time_s\": null"));
+  CHECK(has(none,
+            "\"verdicts\": {\n  \"SAME\": 0,\n  \"CLOSE\": 0,\n  \"OFF\": 0,\n  "
+            "\"INCONCLUSIVE\": 1\n }"));
   CHECK(has(none, "\"clean_iterations\": 0"));
 }
 
@@ -521,6 +533,52 @@ TEST_CASE("the verdict on several points is the worst, and off is worse than inc
   CHECK(with({Verdict::same, Verdict::close}) == Verdict::close);
   CHECK(with({Verdict::inconclusive, Verdict::close}) == Verdict::inconclusive);
   CHECK(with({Verdict::inconclusive, Verdict::off, Verdict::same}) == Verdict::off);
+}
+
+/// One run as long as predicted but for a part of it, all clean.
+ValidationPoint point_longer_by(std::int64_t percent) {
+  const Scenario scenario = scenario_of("name: gpipe");
+  const auto predicted = predict(scenario);
+  REQUIRE(predicted);
+  const auto longer = [&](std::uint32_t node) {
+    return Duration{predicted->graph.cost(node).hold.count() * (100 + percent) / 100};
+  };
+  return {{}, validate(*predicted, run_with(scenario, *predicted, longer, no_gap), 0.05)};
+}
+
+TEST_CASE("each verdict has its exit code, and that of several runs is the worst of them") {
+  CHECK(exit_code_of(Verdict::same) == 0);
+  CHECK(exit_code_of(Verdict::close) == 0);
+  CHECK(exit_code_of(Verdict::off) == 1);
+  CHECK(exit_code_of(Verdict::inconclusive) == 6);
+  const ValidationPoint same = point_longer_by(0);
+  const ValidationPoint close = point_longer_by(3);
+  const ValidationPoint off = point_longer_by(20);
+  const ValidationPoint open = point_with(0);
+  const auto code = [](const std::vector<ValidationPoint>& points) {
+    return exit_code_of(verdict_on(points));
+  };
+  CHECK(code({same}) == 0);
+  CHECK(code({same, close}) == 0);
+  CHECK(code({same, open, close}) == 6);
+  CHECK(code({open, open}) == 6);
+  CHECK(code({open, off}) == 1);
+}
+
+TEST_CASE("several runs end with what their verdicts come to") {
+  const ValidationPoint same = point_longer_by(0);
+  const ValidationPoint close = point_longer_by(3);
+  const ValidationPoint off = point_longer_by(20);
+  const ValidationPoint open = point_with(0);
+  CHECK(has(to_table({same, same}), "\nSAME: within the tolerance of 5.00 %: all 2 runs\n"));
+  CHECK(has(to_table({same, close}), "\nCLOSE: within the tolerance of 5.00 %: all 2 runs\n"));
+  CHECK(has(
+      to_table({same, open, close}),
+      "\nINCONCLUSIVE: nothing can be said of 1 of 3 runs; within the tolerance of 5.00 %: 2\n"));
+  CHECK(has(to_table({open, open}), "\nINCONCLUSIVE: nothing can be said of all 2 runs\n"));
+  CHECK(has(to_table({off, same}), "\nOFF: beyond the tolerance of 5.00 %: 1 of 2 runs\n"));
+  CHECK(has(to_table({off, open}),
+            "\nOFF: beyond the tolerance of 5.00 %: 1 of 2 runs; inconclusive: 1\n"));
 }
 
 }  // namespace

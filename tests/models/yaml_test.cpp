@@ -83,6 +83,39 @@ TEST_CASE("a word is suggested when it is near, and not when it is far") {
   CHECK(did_you_mean("colour", {"name", "file"}) == "");
 }
 
+TEST_CASE("the beginning or a part of a name suggests all names that it may be of") {
+  const std::vector<std::string> schedules = {
+      "gpipe", "1f1b",  "pipedream", "interleaved-1f1b", "looped-bfs", "interleaved-zb",
+      "zb-h1", "zb-h2", "zb-v",      "dualpipev",        "dualpipe"};
+  const auto meant = [&](const char* word) { return did_you_mean(word, schedules); };
+  CHECK(meant("interleaved") == "did you mean 'interleaved-1f1b' or 'interleaved-zb'?");
+  CHECK(meant("zb") == "did you mean 'zb-h1', 'zb-h2' or 'zb-v'?");
+  CHECK(meant("zero-bubble") == meant("zb"));
+  CHECK(meant("ZeroBubble") == meant("zb"));
+  CHECK(meant("dual-pipe") == "did you mean 'dualpipe'?");
+  CHECK(meant("pipedream-2bw") == "did you mean 'pipedream'?");
+  CHECK(meant("gpipe-flush") == "did you mean 'gpipe'?");
+  CHECK(meant("1f1b-interleaved") == "did you mean 'interleaved-1f1b'?");
+  CHECK(meant("bfs") == "did you mean 'looped-bfs'?");
+  CHECK(meant("breadth-first") == "did you mean 'looped-bfs'?");
+  CHECK(meant("zbh1") == "did you mean 'zb-h1'?");
+  CHECK(meant("z") == "");
+  CHECK(meant("-") == "");
+  CHECK(meant("wavefront") == "");
+
+  const std::vector<std::string> presets = {"a100-sxm-40gb", "a100-sxm-80gb", "h100-pcie",
+                                            "h100-sxm",      "h200-sxm",      "gb200"};
+  CHECK(did_you_mean("h100", presets) == "did you mean 'h100-pcie' or 'h100-sxm'?");
+  CHECK(did_you_mean("H100-SXM5", presets) == "did you mean 'h100-sxm'?");
+  CHECK(did_you_mean("a100", presets) == "did you mean 'a100-sxm-40gb' or 'a100-sxm-80gb'?");
+  CHECK(did_you_mean("A100-80GB", presets) == "did you mean 'a100-sxm-80gb'?");
+  CHECK(did_you_mean("h200", presets) == "did you mean 'h200-sxm'?");
+  CHECK(did_you_mean("nvidia-h100", presets) == "did you mean 'h100-pcie' or 'h100-sxm'?");
+  CHECK(did_you_mean("v100", presets) == "");
+  CHECK(did_you_mean("key", {"key_a", "key_b", "key_c", "key_d", "key_e"}) ==
+        "did you mean 'key_a', 'key_b', 'key_c' or 'key_d'?");
+}
+
 TEST_CASE("indices in brackets are keys of a path") {
   using Parts = std::vector<std::string>;
   CHECK(without_brackets("devices[0][12]") == Parts{"devices", "0", "12"});

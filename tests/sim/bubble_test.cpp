@@ -48,5 +48,23 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("several questions are a row each: the formulas, and what is simulated") {
+  std::vector<AnsweredBubble> rows;
+  for (const std::uint32_t m : {4U, 8U}) {
+    BubbleQuestion question;
+    question.forward.assign(2, Duration{1'000'000});
+    question.backward.assign(2, Duration{2'000'000});
+    question.micro_batches = m;
+    rows.push_back({question, compare_bubbles(question)});
+  }
+  const std::string text = to_text(rows);
+  CAPTURE(text);
+  // m = 4: 1/4 and 1/5 of the time; of naive half of it, of delayed-backward (m-1)(p-1)/((m-1)p+1).
+  CHECK(text.find("  2                   4  25.00 %        20.00 %    80.00 %  50.00 %  20.00 %  "
+                  "20.00 %     20.00 %           42.86 %\n") != std::string::npos);
+  CHECK(text.find("  2                   8  12.50 %        11.11 %    88.89 %  50.00 %  11.11 %  "
+                  "11.11 %     11.11 %           46.67 %\n") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace plumbline::test

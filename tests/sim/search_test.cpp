@@ -10,9 +10,11 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "sim/planning.h"
 #include "sim/predict.h"
+#include "sim/search_file.h"
 #include "sim/search_report.h"
 #include "tests/support/builders.h"
 #include "tests/support/close_to.h"
@@ -52,11 +54,11 @@ std::string refusal(const std::string& text, const std::vector<std::string>& arg
 }
 
 SearchReport report_of(const Search& search, SearchSelection selection = {}) {
-  SearchTally tally(search);
+  SearchTally tally(search.facts());
   // In the other order: what is told does not depend on it.
   for (auto family = search.families().rbegin(); family != search.families().rend(); ++family)
     tally.add(search.evaluate(*family));
-  return std::move(tally).report(search, std::move(selection));
+  return std::move(tally).report(std::move(selection));
 }
 
 SearchSelection best(std::size_t count) {
@@ -191,7 +193,7 @@ TEST_CASE("what the scenario or the arguments give is kept") {
   const std::string text =
       scenario_text(folder, "plan: {stages: 2}\nschedule: {name: gpipe, recompute: full}\n");
   const Search search = search_of(text, {"model.tensor_parallel=1,2", "model.context_parallel=1"});
-  CHECK(search.open_keys() == std::vector<std::string>{"training.micro_batch_size"});
+  CHECK(search.facts().open_keys == std::vector<std::string>{"training.micro_batch_size"});
   std::set<std::int64_t> tensors;
   const SearchReport all = report_of(search);
   REQUIRE_FALSE(all.rows.empty());
@@ -219,7 +221,7 @@ TEST_CASE("a model that is known by its costs is searched over stages, copies an
       "cluster: {devices: 8, memory: 400 MiB, link: {bandwidth: 10 GB/s}}\n"
       "training: {mini_batch_size: 32}\n";
   const Search search = search_of(text);
-  CHECK(search.open_keys() ==
+  CHECK(search.facts().open_keys ==
         std::vector<std::string>{"schedule.name", "plan.stages", "schedule.recompute",
                                  "training.micro_batch_size", "schedule.chunks"});
   const SearchReport report = report_of(search);
@@ -243,16 +245,16 @@ TEST_CASE("--free takes the layout out, keeps the mini-batch and compares") {
       folder.file("llama.json", kLlama));
   const Search kept = search_of(
       text, {"plan.stages=4", "training.mini_batch_size=16", "schedule.micro_batches=null"});
-  CHECK(std::find(kept.open_keys().begin(), kept.open_keys().end(), "schedule.name") ==
-        kept.open_keys().end());
+  CHECK(std::find(kept.facts().open_keys.begin(), kept.facts().open_keys.end(), "schedule.name") ==
+        kept.facts().open_keys.end());
   const Search free = search_of(text, {}, true);
-  SearchReport report = report_of(free);
-  add_as_it_stands(free, report);
-  REQUIRE(report.as_it_stands);
+  const SearchReport report = report_of(free);
+  REQUIRE(report.facts.as_it_stands);
+  REQUIRE(report.facts.as_it_stands->numbers);
   REQUIRE_FALSE(report.rows.empty());
   CHECK(report.mini_batch == 16);
   CHECK(*report.rows.front().row.numbers->throughput_samples_per_s >=
-        *report.as_it_stands->throughput_samples_per_s);
+        *report.facts.as_it_stands->numbers->throughput_samples_per_s);
   CHECK(to_table(report).find("the scenario as it stands: ") != std::string::npos);
   for (const SearchRow& row : report.rows) {
     if (row.layout.schedule != "1f1b") continue;
@@ -326,8 +328,8 @@ TEST_CASE("costs that know no batch are tried with one sample, those of a group 
       "version: 1\nmodel: {uniform: {layers: 8, forward: 1 ms, backward: 2 ms}}\n"
       "cluster: {devices: 4}\ntraining: {mini_batch_size: 64}\n";
   const Search unknown = search_of(text);
-  CHECK(std::find(unknown.open_keys().begin(), unknown.open_keys().end(),
-                  "training.micro_batch_size") == unknown.open_keys().end());
+  CHECK(std::find(unknown.facts().open_keys.begin(), unknown.facts().open_keys.end(),
+                  "training.micro_batch_size") == unknown.facts().open_keys.end());
   for (const SearchRow& row : report_of(unknown).rows) CHECK(row.layout.micro_batch_size == 1);
   for (const SearchRow& row :
        report_of(search_of(text, {"model.batch=8", "model.group={devices: 4}"})).rows)
@@ -363,8 +365,8 @@ TEST_CASE("keys beside the layout that are varied are columns, data and conditio
   const Search search =
       search_of(scenario_text(folder),
                 {"cluster.gpus=4,8", "model.context_parallel=1", "schedule.name=1f1b"});
-  CHECK(search.varied_keys() == std::vector<std::string>{"cluster.gpus"});
-  auto selection = select_layouts({}, {"cluster.gpus == 4"}, search.varied_keys());
+  CHECK(search.facts().varied_keys == std::vector<std::string>{"cluster.gpus"});
+  auto selection = select_layouts({}, {"cluster.gpus == 4"}, search.facts().varied_keys);
   REQUIRE(selection);
   const SearchReport report = report_of(search, *std::move(selection));
   REQUIRE_FALSE(report.rows.empty());
@@ -379,7 +381,7 @@ TEST_CASE("rows may be asked for by what the layouts are") {
   const TemporaryFolder folder;
   const Search search = search_of(scenario_text(folder));
   const auto picked = [&](const std::vector<std::string>& where) {
-    auto selection = select_layouts({}, where, search.varied_keys());
+    auto selection = select_layouts({}, where, search.facts().varied_keys);
     REQUIRE_MESSAGE(selection, (selection ? "" : to_text(selection.problems())));
     return report_of(search, *std::move(selection));
   };
@@ -430,6 +432,279 @@ TEST_CASE("a search of plans that are not copied, or fixed, offers none that can
     CAPTURE(report.why_not);
     CHECK(report.cannot_run == 0);
   }
+}
+
+/// A scenario that gives a layout of its own.
+std::string laid_out(const TemporaryFolder& folder) {
+  return scenario_text(folder,
+                       "plan: {stages: 2, data_parallel: fill, partition: balanced}\n"
+                       "schedule: {name: 1f1b, micro_batches: 2, recompute: none}\n");
+}
+
+TEST_CASE("the scenario as it stands is what simulate says of the same command line") {
+  const TemporaryFolder folder;
+  const std::string text = laid_out(folder);
+  const std::vector<std::vector<std::string>> lines = {
+      {},
+      {"training.mini_batch_size=32"},
+      {"cluster.gpus=4", "training.mini_batch_size=64"},
+      {"plan.stages=4"},
+      {"plan={stages: 1, data_parallel: fill}", "schedule.recompute=selective"},
+      {"training={mini_batch_size: 8}", "schedule.name=gpipe"},
+      {"model.tensor_parallel=2", "cluster.memory=8 GiB"}};
+  for (std::vector<std::string> overrides : lines) {
+    overrides.emplace_back("model.context_parallel=1");  // fewer layouts
+    CAPTURE(fmt::format("{}", fmt::join(overrides, " ")));
+    const Search search = search_of(text, overrides, true);
+    const auto& standing = search.facts().as_it_stands;
+    REQUIRE(standing);
+    REQUIRE(standing->numbers);
+    CHECK(standing->chosen.empty());
+    auto scenario = parse_scenario(text_source("s.yaml", text), overrides);
+    REQUIRE(scenario);
+    const auto settled = settle_plan(*std::move(scenario));
+    REQUIRE(settled);
+    const auto outcome = predict(*settled);
+    REQUIRE(outcome);
+    CHECK(standing->numbers->throughput_samples_per_s == outcome->throughput_samples_per_s);
+    CHECK(standing->numbers->peak_memory_bytes == numbers_of(*outcome).peak_memory_bytes);
+    // And so is what comes of the rows.
+    const SearchReport report = report_of(search, best(3));
+    for (const SearchRow& row : report.rows)
+      CHECK(alone(text, row.layout.overrides) == row.row.numbers->throughput_samples_per_s);
+  }
+}
+
+TEST_CASE("of a key with several values the file's stands, else the first, and is told") {
+  const TemporaryFolder folder;
+  const std::string text = laid_out(folder);
+  const auto standing = [&](const std::vector<std::string>& arguments) {
+    const Search search = search_of(text, arguments, true);
+    REQUIRE(search.facts().as_it_stands->numbers);
+    return *search.facts().as_it_stands;
+  };
+  const auto own = standing({});
+  const auto gpus = standing({"cluster.gpus=4,8", "schedule.name=1f1b"});
+  CHECK(gpus.numbers == own.numbers);
+  CHECK(gpus.chosen == std::vector<std::string>{"cluster.gpus=8"});
+  CHECK(standing({"schedule.name=gpipe,1f1b", "cluster.gpus=4"}).chosen ==
+        std::vector<std::string>{"schedule.name=1f1b"});
+  const auto first = standing({"schedule.bucket=1 MB,100 MB"});
+  CHECK(first.chosen == std::vector<std::string>{"schedule.bucket=1 MB"});
+  CHECK(first.numbers == standing({"schedule.bucket=1 MB"}).numbers);
+  const std::string table =
+      to_table(report_of(search_of(text, {"cluster.gpus=4,8", "schedule.name=1f1b"}, true)));
+  CAPTURE(table);
+  CHECK(table.find("the scenario as it stands: ") != std::string::npos);
+  CHECK(table.find(" samples/s with cluster.gpus=8") != std::string::npos);
+}
+
+TEST_CASE("a scenario that cannot run as it stands says why") {
+  const TemporaryFolder folder;
+  CHECK_FALSE(search_of(laid_out(folder)).facts().as_it_stands);
+  const std::string text =
+      scenario_text(folder, "plan: {stages: 16}\nschedule: {name: 1f1b, micro_batches: 2}\n");
+  const std::string table =
+      to_table(report_of(search_of(text, {"model.context_parallel=1"}, true), best(1)));
+  CAPTURE(table);
+  CHECK(
+      table.find("\nthe scenario as it stands cannot run: the number of stages is 16, but that of "
+                 "layers is 8\n") != std::string::npos);
+}
+
+TEST_CASE("what is kept is told, and that --free searches it") {
+  const TemporaryFolder folder;
+  const std::string text = laid_out(folder);
+  using Keys = std::vector<std::string>;
+  const Search kept = search_of(text);
+  CHECK(kept.facts().kept_keys == Keys{"plan.stages", "plan.partition", "plan.data_parallel",
+                                       "schedule.name", "schedule.micro_batches",
+                                       "schedule.recompute"});
+  CHECK(to_table(report_of(kept))
+            .find("\n  kept as given: plan.stages, plan.partition, "
+                  "plan.data_parallel, schedule.name, schedule.micro_batches, "
+                  "schedule.recompute; "
+                  "--free searches what the scenario gives, too\n") != std::string::npos);
+  CHECK(search_of(text, {"plan.stages=2"}, true).facts().kept_keys == Keys{"plan.stages"});
+  CHECK(search_of(text, {}, true).facts().kept_keys.empty());
+  CHECK(to_table(report_of(search_of(text, {}, true))).find("kept as given") == std::string::npos);
+  CHECK(refusal(text, {"plan.stages=2", "plan={stages: 4}"}) ==
+        "'plan' replaces what 'plan.stages' sets");
+}
+
+TEST_CASE("distinct rows are the best of each tensor, context, expert and pipeline size") {
+  const TemporaryFolder folder;
+  const Search search = search_of(scenario_text(folder), {"model.context_parallel=1"});
+  const SearchReport all = report_of(search);
+  SearchSelection selection;
+  selection.distinct = true;
+  const SearchReport told = report_of(search, selection);
+  using Sizes = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+  const auto sizes_of = [](const Layout& layout) {
+    return Sizes{layout.tensor, layout.context, layout.expert, layout.stages / layout.chunks};
+  };
+  std::vector<SearchRow> first;  // rows are best first
+  std::set<Sizes> seen;
+  for (const SearchRow& row : all.rows) {
+    if (seen.insert(sizes_of(row.layout)).second) first.push_back(row);
+  }
+  REQUIRE(first.size() < all.rows.size());
+  REQUIRE(told.rows.size() == first.size());
+  for (std::size_t i = 0; i < first.size(); ++i) CHECK(told.rows[i].layout == first[i].layout);
+  selection.rows.top = 2;
+  const SearchReport two = report_of(search, selection);
+  REQUIRE(two.rows.size() == 2);
+  CHECK(two.rows[1].layout == first[1].layout);
+  CHECK(two.best.size() == std::min<std::size_t>(first.size(), 10));
+  CHECK(to_table(two).find(" that fit: the best of each tensor, context, expert and pipeline "
+                           "size\n") != std::string::npos);
+}
+
+TEST_CASE("Markdown and the page have the rows of the table") {
+  const TemporaryFolder folder;
+  SearchReport report = report_of(search_of(scenario_text(folder)), best(3));
+  report.command = "plumbline simulate s.yaml";
+  const std::string markdown = to_markdown(report);
+  CAPTURE(markdown);
+  CHECK(markdown.starts_with("small: "));
+  CHECK(markdown.find("\n|  | tensor |") != std::string::npos);
+  CHECK(markdown.find("\n|---|---:|") != std::string::npos);
+  for (const char* row : {"\n| 1 |", "\n| 2 |", "\n| 3 |"})
+    CHECK(markdown.find(row) != std::string::npos);
+  CHECK(markdown.find("\n- searched: ") != std::string::npos);
+  CHECK(markdown.find("\n    plumbline simulate s.yaml\n") != std::string::npos);
+  const std::string page = html_report(report, "plumbline search s.yaml", "1");
+  CHECK(page.starts_with("<!"));
+  CHECK(page.find("plumbline search s.yaml") != std::string::npos);
+  CHECK(page.find("\"key\":\"micro-batches\"") != std::string::npos);
+  CHECK(page == html_report(report, "plumbline search s.yaml", "1"));
+}
+
+/// All families of a search, or those of a shard, in no order.
+SearchPart part_of(const Search& search, std::optional<Shard> shard = std::nullopt) {
+  SearchPart part{nullptr, search.facts(), shard, {}};
+  for (auto family = search.families().rbegin(); family != search.families().rend(); ++family) {
+    if (shard.value_or(Shard{}).holds(family->number))
+      part.families.push_back(search.evaluate(*family));
+  }
+  return part;
+}
+
+std::vector<std::string> told_of(const SearchPart& part) {
+  SearchTally tally(part.facts);
+  for (const FamilyResult& result : part.families) tally.add(result);
+  SearchSelection selection = best(7);
+  selection.distinct = true;
+  const SearchReport report = std::move(tally).report(std::move(selection));
+  return {to_table(report), to_csv(report), to_markdown(report), to_json(report, "1"),
+          html_report(report, "", "1")};
+}
+
+SearchPart written(const std::string& name, const SearchPart& part) {
+  const auto source = text_source(name, to_json(part, "1"));
+  CHECK(is_search_part(*source));
+  auto read = parse_search_part(source, "1");
+  REQUIRE_MESSAGE(read, (read ? "" : to_text(read.problems())));
+  return *std::move(read);
+}
+
+TEST_CASE("parts of a search put together are the whole, byte for byte in every format") {
+  const TemporaryFolder folder;
+  const Search search =
+      search_of(laid_out(folder),
+                {"cluster.gpus=4,8", "model.context_parallel=1", "schedule.name=1f1b"}, true);
+  const std::vector<std::string> whole = told_of(part_of(search));
+  for (const std::uint64_t count : {1U, 2U, 5U}) {
+    std::vector<SearchPart> parts;
+    for (std::uint64_t i = count; i >= 1; --i)
+      parts.push_back(written(fmt::format("{}.json", i), part_of(search, Shard{i, count})));
+    const auto merged = merge(parts);
+    REQUIRE(merged);
+    CHECK(merged->facts == search.facts());
+    CHECK(told_of(*merged) == whole);
+    if (count == 1) continue;
+    std::vector<SearchPart> twice = parts;
+    twice.push_back(parts.front());
+    auto refused = merge(twice);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.problems().front().message ==
+          fmt::format("is shard {0} of {0}, as {0}.json is", count));
+    parts.pop_back();
+    refused = merge(parts);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.problems().front().message == fmt::format("of {} shards 1 is missing", count));
+  }
+}
+
+TEST_CASE("parts of different searches, and damaged ones, are refused") {
+  const TemporaryFolder folder;
+  const std::string text = laid_out(folder);
+  const std::vector<std::string> fixed = {"model.context_parallel=1", "schedule.name=1f1b"};
+  const auto first = [&](std::vector<std::string> arguments, bool free) {
+    arguments.insert(arguments.end(), fixed.begin(), fixed.end());
+    return part_of(search_of(text, arguments, free), Shard{1, 2});
+  };
+  const SearchPart own = written("a.json", first({}, true));
+  for (const SearchPart& other : {first({"cluster.gpus=4"}, true),
+                                  first({"training.optimizer_state=4"}, true), first({}, false)}) {
+    const auto merged = merge({own, written("b.json", other)});
+    REQUIRE_FALSE(merged);
+    CHECK(merged.problems().front().message == "is of another search than a.json");
+  }
+  SearchPart lacks = own;
+  lacks.families.pop_back();
+  const SearchPart rest = written("b.json", part_of(search_of(text, fixed, true), Shard{2, 2}));
+  const auto merged = merge({lacks, rest});
+  REQUIRE_FALSE(merged);
+  CHECK(merged.problems().front().message == "lacks 1 of its families of layouts");
+  const std::string json = to_json(own, "1");
+  const auto problem = [&](const std::string& damaged) {
+    const auto part = parse_search_part(text_source("f.json", damaged), "1");
+    REQUIRE_FALSE(part);
+    return part.problems().front().message;
+  };
+  CHECK(problem(json.substr(0, json.size() / 2)) == "not valid JSON from here on");
+  CHECK(problem("{\"kind\": \"sweep\", \"tool\": {}}") == "is no part of a search");
+  std::string damaged = json;
+  damaged.replace(damaged.find("\"chunks\":"), 9, "\"chunk\":");
+  CHECK(problem(damaged).starts_with("is a damaged part of a search"));
+  damaged = json;
+  damaged.replace(damaged.find("\"family\":"), 9, "\"family\":9");
+  CHECK(problem(damaged).starts_with("is a damaged part of a search"));
+  CHECK(parse_search_part(text_source("f.json", json), "2").problems().front().message ==
+        "was written by plumbline 1, and this is plumbline 2");
+}
+
+TEST_CASE("an interrupted search goes on from whatever was written of its families") {
+  const TemporaryFolder folder;
+  const Search search =
+      search_of(laid_out(folder), {"model.context_parallel=1", "schedule.name=1f1b"}, true);
+  const SearchPart whole = part_of(search);
+  REQUIRE(whole.families.size() >= 4);
+  std::string text = partial_header(search.facts(), std::nullopt, "1");
+  for (std::size_t i = 0; i < 3; ++i) text += family_json(whole.families[i]) + '\n';
+  for (std::size_t length = 0; length <= text.size(); length += length % 7 + 1) {
+    const auto partial =
+        parse_partial(text_source("p", text.substr(0, length)), search.facts(), std::nullopt, "1");
+    REQUIRE_MESSAGE(partial, (partial ? "" : to_text(partial.problems())));
+    const auto lines =
+        std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length), '\n');
+    CHECK(partial->families.size() ==
+          static_cast<std::size_t>(std::max<std::ptrdiff_t>(lines - 1, 0)));
+    for (std::size_t i = 0; i < partial->families.size(); ++i)
+      CHECK(family_json(partial->families[i]) == family_json(whole.families[i]));
+  }
+  const auto problem = [&](const std::string& kept, std::optional<Shard> shard) {
+    const auto partial = parse_partial(text_source("p", kept), search.facts(), shard, "1");
+    REQUIRE_FALSE(partial);
+    return partial.problems().front().message;
+  };
+  CHECK(problem(text, Shard{1, 2}) == "holds rows of another shard of this search");
+  CHECK(problem(text + family_json(whole.families[0]) + '\n', std::nullopt) ==
+        fmt::format("the family {} of layouts stands twice", whole.families[0].family));
+  const Search other = search_of(laid_out(folder), {"schedule.name=1f1b"}, true);
+  CHECK(problem(partial_header(other.facts(), std::nullopt, "1"), std::nullopt)
+            .starts_with("holds rows of another search: "));
 }
 
 }  // namespace

@@ -1,0 +1,78 @@
+// The report of a search, in the format that was asked for.
+// SPDX-License-Identifier: MIT
+#include "cli/search_output.h"
+
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <cstdio>
+
+#include "cli/command.h"
+
+namespace plumbline {
+namespace {
+
+std::string simulate_command(const SearchReport& report) {
+  std::string line = "plumbline simulate " + shell_word(report.facts.file);
+  for (const std::string& text : report.rows.front().layout.overrides)
+    line += ' ' + shell_word(text);
+  return line;
+}
+
+std::string to_text(const SearchReport& report, const SearchOptions& options) {
+  if (options.json) return to_json(report, kVersion);
+  if (options.csv) return to_csv(report);
+  return options.markdown ? to_markdown(report) : to_table(report);
+}
+
+}  // namespace
+
+void add_distinct_option(CLI::App& command, bool& distinct) {
+  command.add_flag("--distinct", distinct,
+                   "of a search: only the best of each combination of tensor, context, expert and "
+                   "pipeline sizes");
+}
+
+Result<SearchSelection> read_selection(const SearchOptions& options, const SearchFacts& facts) {
+  RowOptions numbers = options;  // conditions may be on the layout, too
+  numbers.where.clear();
+  auto rows = read_selection(numbers, std::vector<SweepAxis>());
+  if (!rows) return rows.problems();
+  auto selection = select_layouts(*std::move(rows), options.where, facts.varied_keys);
+  if (selection) selection->distinct = options.distinct;
+  return selection;
+}
+
+int tell_search(SearchTally tally, SearchSelection selection, const Search* search, bool stopped,
+                const SearchOptions& options) {
+  SearchReport report = std::move(tally).report(std::move(selection));
+  if (!report.rows.empty()) {
+    report.command = simulate_command(report);
+    report.others_untried = !search;
+    if (search && !stopped) try_other_efficiencies(*search, report);
+  }
+  if (!options.report.empty()) {
+    const int written =
+        write_output(html_report(report, options.command_line, kVersion), options.report);
+    if (written != ExitCode::done) return written;
+  }
+  if (const int written = write_output(to_text(report, options), options.output);
+      written != ExitCode::done)
+    return written;
+  if (stopped) {
+    std::fputs(fmt::format("interrupted: {} of {} layouts are done and told; with -o FILE an "
+                           "interrupted search can go on\n",
+                           report.done, report.layouts)
+                   .c_str(),
+               stderr);
+    return ExitCode::interrupted;
+  }
+  if (!report.rows.empty()) return ExitCode::done;
+  std::fputs(report.feasible > 0  ? "error: no layout that fits meets the conditions\n"
+             : report.misfits > 0 ? "error: no layout fits\n"
+                                  : "error: no layout can run\n",
+             stderr);
+  return ExitCode::infeasible;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,310 @@
+// Each of CLI11's errors in a sentence that names the command, the word and what to type.
+// SPDX-License-Identifier: MIT
+#include "cli/usage.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <string_view>
+
+#include "cli/command.h"
+#include "cli/option_checks.h"
+
+namespace plumbline {
+namespace {
+
+/// How each command may be called; without `plumbline`.
+struct Example {
+  std::string_view command;
+  std::string_view arguments;
+};
+constexpr Example kExamples[] = {
+    {"simulate", "scenario.yaml schedule.micro_batches=16"},
+    {"schedule", "scenario.yaml"},
+    {"bubble", "--stages 4 --micro-batches 16"},
+    {"plan", "scenario.yaml -o plan.yaml"},
+    {"compare", "scenario.yaml schedule.name=gpipe,1f1b"},
+    {"explain", "scenario.yaml"},
+    {"sweep", "scenario.yaml schedule.micro_batches=4,8,16"},
+    {"search", "scenario.yaml --free"},
+    {"merge", "1.json 2.json"},
+    {"check", "scenario.yaml"},
+    {"calibrate", "mlp.network.yaml --backend cpu -o mlp.profile.yaml"},
+    {"run", "scenario.yaml --backend synthetic"},
+    {"validate", "scenario.yaml --backend synthetic"},
+    {"import", "huggingface config.json --sequence 2048 -o model.profile.yaml"},
+    {"import pipedream", "graph.txt -o model.profile.yaml"},
+    {"import huggingface", "config.json --sequence 2048 -o model.profile.yaml"},
+    {"import csv", "layers.csv -o model.profile.yaml"},
+    {"import torch-trace", "trace.json --forward 'layer{layer}' -o model.profile.yaml"},
+    {"list", "schedules"},
+    {"schema", "scenario"},
+    {"completion", "bash"},
+    {"help", "simulate"}};
+
+/// What is said of an empty word.
+constexpr std::string_view kUnset =
+    "a variable of the shell that is not set? give it a value, or leave it out";
+
+/// "such as: plumbline bubble --stages 4 --micro-batches 16 (plumbline bubble --help tells all)".
+std::string such_as(const CLI::App& command) {
+  const std::string name = full_name(command);
+  const std::string all = fmt::format("{} --help tells what it takes", name);
+  const auto example = std::find_if(
+      std::begin(kExamples), std::end(kExamples),
+      [&](const Example& one) { return name == fmt::format("plumbline {}", one.command); });
+  if (example == std::end(kExamples)) return all;
+  return fmt::format("such as: {} {}; {}", name, example->arguments, all);
+}
+
+std::vector<std::string> names_below(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* below : command.get_subcommands({})) names.push_back(below->get_name());
+  return names;
+}
+
+Diagnostic no_subcommand(const CLI::App& level, const std::string& word) {
+  const bool is_root = level.get_parent() == nullptr;
+  const std::vector<std::string> names = names_below(level);
+  if (word.empty())
+    return input_error({}, "the name of the subcommand is empty", std::string(kUnset));
+  std::string help = did_you_mean(word, names);
+  if (help.empty()) {
+    help = is_root ? "plumbline help lists them" : fmt::format("one of {}", fmt::join(names, ", "));
+  }
+  return input_error({},
+                     fmt::format("'{}' is no subcommand{}", clipped(word),
+                                 is_root ? "" : " of " + full_name(level)),
+                     std::move(help));
+}
+
+/// The command that was being read: the last that was reached.
+const CLI::App& reached(const CLI::App& app) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().back();
+  return *command;
+}
+
+/// The first command on the way there that was left with words that it does not take.
+const CLI::App* with_rest(const CLI::App& app) {
+  const CLI::App* command = &app;
+  while (command->remaining().empty()) {
+    if (command->get_subcommands().empty()) return nullptr;
+    command = command->get_subcommands().back();
+  }
+  return command;
+}
+
+bool is_option(const std::string& word) { return word.size() > 1 && word.front() == '-'; }
+
+std::vector<std::string> options_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+/// A word that the command does not take: an option, or else the first.
+Diagnostic unexpected(const CLI::App& app, const CLI::App& command) {
+  const std::vector<std::string> rest = command.remaining();
+  auto word = std::find_if(rest.begin(), rest.end(), is_option);
+  if (word == rest.end()) word = rest.begin();
+  const std::string said = word->substr(0, is_option(*word) ? word->find('=') : word->npos);
+  std::string help = is_option(said) ? did_you_mean(said, options_of(command)) : "";
+  if (const CLI::App& last = reached(app); help.empty() && &last != &command) {
+    const auto known = options_of(last);
+    if (std::find(known.begin(), known.end(), said) != known.end())
+      help = fmt::format("options stand behind the subcommand: {} {}", full_name(last), said);
+  }
+  if (help.empty()) help = such_as(command);
+  return input_error(
+      {}, fmt::format("'{}' is nothing that {} takes", clipped(said), full_name(command)),
+      std::move(help));
+}
+
+/// "--trace", or "SCENARIO" for what stands without a name.
+std::string word_for(const CLI::Option& option) {
+  if (!option.get_positional()) return option.get_name();
+  const std::string type = option.get_type_name();
+  if (type.empty() || type.starts_with("TEXT")) return lower_case(option.get_name());
+  return type.substr(0, type.find(':'));
+}
+
+/// What is missing, with what it is.
+Diagnostic missing(const CLI::App& command) {
+  const std::string name = full_name(command);
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->get_required() || option->count() > 0) continue;
+    return input_error(
+        {}, fmt::format("{} needs {}: {}", name, word_for(*option), option->get_description()),
+        such_as(command));
+  }
+  return input_error(
+      {}, fmt::format("{} needs a subcommand: {}", name, fmt::join(names_below(command), ", ")),
+      such_as(command));
+}
+
+/// The option that an error tells of by its name; null where it names none.
+const CLI::Option* option_in(const CLI::App& command, std::string_view text) {
+  const CLI::Option* found = nullptr;
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+      const std::size_t end = at + name.size();
+      const bool whole =
+          (at == 0 || text[at - 1] == ' ') &&
+          (end == text.size() || text[end] == ' ' || text[end] == ':' || text[end] == ',');
+      if (whole && (!found || name.size() > found->get_name().size())) found = option;
+    }
+  }
+  return found;
+}
+
+/// A value that a check refused.
+Diagnostic refused_value(const CLI::App& command, const CLI::Option& option,
+                         const RefusedValue& refused) {
+  const std::string help = refused.help.empty() ? such_as(command) : refused.help;
+  return input_error(
+      {},
+      option.get_positional()
+          ? fmt::format("'{}' {}", refused.value, refused.rule)
+          : fmt::format("{} is '{}', which {}", option.get_name(), refused.value, refused.rule),
+      help);
+}
+
+/// A value that cannot be read as what the option takes.
+Diagnostic unread_value(const CLI::App& command, const CLI::Option& option) {
+  const std::string name = option.get_name();
+  const std::string type = option.get_type_name();
+  if (option.get_items_expected_max() == 0)
+    return input_error({}, fmt::format("{} takes no value", name),
+                       fmt::format("write {} alone", name));
+  const bool whole = type.starts_with("N") || type.starts_with("INT") || type.starts_with("UINT");
+  return refused_value(command, option,
+                       {option.results().empty() ? "" : clipped(option.results().front()),
+                        whole ? "is no whole number, or one out of range" : "is no number", ""});
+}
+
+/// A number of values that the option does not take.
+Diagnostic wrong_count(const CLI::App& command, const CLI::Option& option) {
+  const std::string name = option.get_name();
+  if (option.get_items_expected_max() == 0) return unread_value(command, option);
+  if (option.results().size() > 1) {
+    return input_error({}, fmt::format("{} is given {} times", name, option.results().size()),
+                       "leave one of them out");
+  }
+  const std::string type = option.get_type_name();
+  return input_error({},
+                     fmt::format("{} stands without a value: {}", name, option.get_description()),
+                     fmt::format("write {} {}", name, type.substr(0, type.find(':'))));
+}
+
+/// Two options that do not go together.
+Diagnostic excluded(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    for (const CLI::Option* other : option->get_excludes()) {
+      if (option->count() == 0 || other->count() == 0) continue;
+      return input_error(
+          {}, fmt::format("{} and {} do not go together", option->get_name(), other->get_name()),
+          "give one of them");
+    }
+  }
+  return input_error({}, fmt::format("two options of {} do not go together", full_name(command)),
+                     such_as(command));
+}
+
+}  // namespace
+
+std::string full_name(const CLI::App& command) {
+  const CLI::App* above = command.get_parent();
+  return above ? full_name(*above) + ' ' + command.get_name() : command.get_name();
+}
+
+Result<const CLI::App*> named_command(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* level = &app;
+  for (const std::string& word : words) {
+    const std::vector<const CLI::App*> commands = level->get_subcommands({});
+    if (commands.empty()) break;
+    const auto found = std::find_if(commands.begin(), commands.end(), [&](const CLI::App* command) {
+      return command->get_name() == word;
+    });
+    if (found == commands.end()) return no_subcommand(*level, word);
+    level = *found;
+  }
+  return level;
+}
+
+Diagnostic refused_command_line(const CLI::App& app, const CLI::ParseError& error) {
+  if (const CLI::App* left = with_rest(app)) return unexpected(app, *left);
+  const CLI::App& command = reached(app);
+  if (dynamic_cast<const CLI::RequiredError*>(&error)) return missing(command);
+  if (dynamic_cast<const CLI::ExcludesError*>(&error)) return excluded(command);
+  const std::string text = error.what();
+  if (const CLI::Option* option = option_in(command, text)) {
+    if (dynamic_cast<const CLI::ValidationError*>(&error)) {
+      const std::size_t behind = text.find(": ");
+      return refused_value(command, *option,
+                           RefusedValue::of(behind == text.npos ? text : text.substr(behind + 2)));
+    }
+    if (dynamic_cast<const CLI::ConversionError*>(&error)) return unread_value(command, *option);
+    return wrong_count(command, *option);
+  }
+  return input_error({}, fmt::format("{} cannot be called like this", full_name(command)),
+                     such_as(command));
+}
+
+std::optional<Diagnostic> refuse_empty(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::vector<std::string> values = option->results();
+    const bool is_output = option->check_name("--output") || option->check_name("--report") ||
+                           option->check_name("--trace");  // empty: stdout, or none
+    if (is_output || option->count() == 0 || option->get_items_expected_max() == 0 ||
+        std::find(values.begin(), values.end(), "") == values.end())
+      continue;
+    return input_error({},
+                       option->get_positional()
+                           ? fmt::format("an argument of {} is empty", full_name(command))
+                           : fmt::format("the value of {} is empty", option->get_name()),
+                       std::string(kUnset));
+  }
+  return std::nullopt;
+}
+
+std::string overview(const CLI::App& app) {
+  std::string text = fmt::format("plumbline {}: {}\n\n", kVersion, app.get_description());
+  for (const std::string_view name :
+       {"bubble", "simulate", "explain", "compare", "sweep", "search", "check"}) {
+    const auto example = std::find_if(std::begin(kExamples), std::end(kExamples),
+                                      [&](const Example& one) { return one.command == name; });
+    text += fmt::format("  {:<60}  {}\n", fmt::format("plumbline {} {}", name, example->arguments),
+                        app.get_subcommand(std::string(name))->get_description());
+  }
+  return text +
+         "\nplumbline help lists all subcommands; plumbline help simulate tells what one takes\n";
+}
+
+void add_help(CLI::App& app, int& exit_code) {
+  auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* help = app.add_subcommand("help", "tell what there is, or what a subcommand takes");
+  help->add_option("command", *words, "a subcommand: simulate, import csv")->type_name("COMMAND");
+  help->callback([&app, words, &exit_code] {
+    const auto command = named_command(app, *words);
+    if (!command) return void(exit_code = fail(command.problems()));
+    // Not by help(), which goes on to the subcommand that was read: this one.
+    const std::string text = (*command)->get_formatter()->make_help(*command, full_name(**command),
+                                                                    CLI::AppFormatMode::Normal);
+    exit_code = write_output(text, "");
+  });
+  app.add_subcommand("version", "print the version")->callback([&exit_code] {
+    exit_code = write_output(fmt::format("plumbline {}\n", kVersion), "");
+  });
+}
+
+}  // namespace plumbline

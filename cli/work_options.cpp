@@ -1,0 +1,104 @@
+// Threads, parts, and what is kept.
+// SPDX-License-Identifier: MIT
+#include "cli/work_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+
+#include "cli/interrupt.h"
+#include "cli/option_checks.h"
+#include "models/quantity.h"
+#include "sim/axes.h"
+#include "sim/parallel.h"
+
+namespace plumbline {
+namespace {
+
+/// "2/8". Errors: no such text, an index out of range.
+Result<Shard> parse_shard(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  const std::string index = text.substr(0, slash);
+  const auto i = parse_count(index);
+  const auto n = parse_count(slash == std::string::npos ? "" : text.substr(slash + 1));
+  if (!i.value || !n.value) {
+    return input_error({},
+                       fmt::format("--shard is '{}', which is not of the form i/n", clipped(text)),
+                       "the second of eight shards: --shard 2/8");
+  }
+  if (*n.value < 1 || *n.value > static_cast<std::int64_t>(kMostCombinations) || *i.value < 1 ||
+      *i.value > *n.value) {
+    return input_error({},
+                       fmt::format("--shard is '{}', but there is no shard {} of {}", clipped(text),
+                                   *i.value, *n.value),
+                       "shards count from 1: 1/8, 2/8, ... 8/8");
+  }
+  return Shard{static_cast<std::uint64_t>(*i.value), static_cast<std::uint64_t>(*n.value)};
+}
+
+}  // namespace
+
+unsigned WorkOptions::jobs() const { return threads > 0 ? threads : available_cores(); }
+
+void add_work_options(CLI::App& command, WorkOptions& options) {
+  command.add_option("--jobs", options.threads, "threads; absent = one a core")
+      ->check(between(1, 4096))
+      ->type_name("N");
+  command
+      .add_option("--shard", options.shard,
+                  "only the i-th of n parts, for plumbline merge; with --json")
+      ->type_name("i/n");
+  command.add_flag("--resume", options.resume,
+                   "go on with the rows that an interrupted run kept in FILE.partial");
+}
+
+Result<std::optional<Shard>> read_shard(const WorkOptions& options, const SweepOptions& told,
+                                        const std::string& output, const std::string& noun) {
+  if (options.resume && output.empty())
+    return input_error({}, "--resume without -o",
+                       "only with -o FILE rows are kept, in FILE.partial");
+  if (options.shard.empty()) return std::optional<Shard>();
+  if (!told.report.empty()) {
+    return input_error({}, "--report with --shard, which has only a part of the points",
+                       "plumbline merge takes --report, when all shards are there");
+  }
+  if (told.selects() || told.csv || told.markdown || !told.json) {
+    return input_error(
+        {}, "--shard gives a part of the rows, as JSON and in full",
+        fmt::format("{} with --json; --objective, --where, --pareto, --top, {}--csv and --markdown "
+                    "go to plumbline merge",
+                    noun, noun == "search" ? "--distinct, " : ""));
+  }
+  const auto shard = parse_shard(options.shard);
+  if (!shard) return shard.problems();
+  return std::optional<Shard>(*shard);
+}
+
+std::optional<Diagnostic> work_through(std::uint64_t count, unsigned jobs, PartialFile* partial,
+                                       const std::function<void(std::uint64_t)>& progress,
+                                       const std::function<Finished(std::uint64_t)>& work) {
+  std::mutex mutex;
+  std::optional<Diagnostic> failure;
+  const InterruptGuard guard;
+  keep_freed_memory();
+  for_each_parallel(count, jobs, InterruptGuard::flag(), [&](std::uint64_t i) {
+    const Finished finished = work(i);
+    const std::lock_guard lock(mutex);
+    if (failure) return;
+    if (partial && !finished.line.empty() && !partial->append(finished.line)) {
+      failure = input_error(
+          {}, fmt::format("{} cannot be written: {}", partial->path(), std::strerror(errno)),
+          "the rows in it are whole: go on with --resume");
+      failure->fault = Fault::file;
+      InterruptGuard::flag() = true;
+      return;
+    }
+    progress(finished.take());
+  });
+  return failure;
+}
+
+}  // namespace plumbline
