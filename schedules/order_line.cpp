@@ -22,8 +22,8 @@ std::string_view unquoted(std::string_view text) {
 }
 
 bool is_idle(std::string_view word) {
-  constexpr std::array<std::string_view, 10> words = {"",    ".",    "-",   "_",    "none",
-                                                      "nan", "null", "nil", "idle", "--"};
+  constexpr std::array<std::string_view, 12> words = {"",    ".",    "-",   "--",   "_",  "none",
+                                                      "nan", "null", "nil", "idle", "->", "\u2192"};
   return word.size() <= 4 && std::find(words.begin(), words.end(), lower_case(word)) != words.end();
 }
 
@@ -90,15 +90,22 @@ std::optional<Label> take_label(std::string_view& line) {
   }
   std::string_view rest = line;
   skip(rest, " \t\"'");
-  for (const std::string_view word : kLabelWords) {
-    if (take_word(rest, word)) break;
-  }
+  const bool has_word = std::any_of(kLabelWords.begin(), kLabelWords.end(),
+                                    [&](std::string_view word) { return take_word(rest, word); });
   skip(rest, " \t_#");
   const auto number = take_number(rest);
   if (!number) return std::nullopt;
-  skip(rest, " \t\"'");
-  if (rest.empty() || rest.front() != ':') return std::nullopt;
-  line = rest.substr(1);
+  skip(rest, "\"'");
+  const std::size_t left = rest.size();
+  skip(rest, kBlank);
+  const std::string_view ends = has_word ? ":,;" : ":";
+  if (!rest.empty() && ends.find(rest.front()) != std::string_view::npos) {
+    line = rest.substr(1);
+  } else if (has_word && rest.size() < left) {
+    line = rest;  // blanks alone stand between
+  } else {
+    return std::nullopt;
+  }
   return Label{false, number};
 }
 

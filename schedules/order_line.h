@@ -20,7 +20,7 @@ std::optional<std::uint32_t> take_number(std::string_view& text);
 /// Whether `text` begins with this word of small letters, in any case, which it then loses.
 bool take_word(std::string_view& text, std::string_view word);
 
-/// What stands before the ops of a row: `Rank 0:`, `0:`, `device 0 |`.
+/// What stands before the ops of a row: `Rank 0:`, `Rank 0,`, `0:`, `device 0 |`.
 struct Label {
   bool is_heads = false;  ///< The line has the numbers of steps, and no ops.
   std::optional<std::uint32_t> number;

@@ -63,6 +63,9 @@ TEST_CASE("rows may have labels, in any order") {
   for (const char* text : {"Rank 0: 0F0,0F1,0B0,0B1\nRank 1: 1F0,1B0,1F1,1B1\n",
                            "rank1: 1F0 1B0 1F1 1B1\nrank0: 0F0 0F1 0B0 0B1\n",
                            "1: 1F0, 1B0, 1F1, 1B1\n0: 0F0, 0F1, 0B0, 0B1\n",
+                           "Rank 0,0F0,0F1,0B0,0B1\nRank 1,1F0,1B0,1F1,1B1\n",
+                           "rank0 0F0 0F1 0B0 0B1\nrank1 1F0 1B0 1F1 1B1\n",
+                           "Rank 1\t1F0\t1B0\t1F1\t1B1\nRank 0\t0F0\t0F1\t0B0\t0B1\n",
                            "step     |   0   1   2   3   4   5\n"
                            "device 0 | 0F0 0F1   . 0B0   . 0B1\n"
                            "device 1 |   . 1F0 1B0 1F1 1B1   .\n",
@@ -136,7 +139,7 @@ TEST_CASE("what one host launches is a sequence, of stages or of the whole model
   CHECK(read("0F0 1F0\n1B0 0B0\n") == "sequence 0F0 1F0 1B0 0B0\n");
   CHECK(read("# plan.devices: [[0], [1]]\n0F0 1F0 1B0 0B0\n") == "sequence 0F0 1F0 1B0 0B0\n");
   for (const char* text : {"F0 F1 B0 B1\n", "F0, F1, B0, B1\n", "['F0', 'F1', 'B0', 'B1']\n",
-                           "F0\nF1\nB0\nB1\n", "F0 F1\nB0 B1\n"}) {
+                           "F0\nF1\nB0\nB1\n", "F0 F1\nB0 B1\n", "F0 -> F1 -> B0 -> B1\n"}) {
     CAPTURE(text);
     CHECK(read(text) == "loop 0F0 0F1 0B0 0B1\n");
   }

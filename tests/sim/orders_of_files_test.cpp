@@ -68,10 +68,8 @@ TEST_CASE("what is printed of a schedule, in any form, takes as long when it is 
         REQUIRE_MESSAGE(again, (again ? "" : to_text(again.problems())));
         CHECK(again->iteration_time_s == named->iteration_time_s);
         CHECK(again->pipeline.schedule.lists() == schedule.lists());
-        CHECK(issue_sequence(again->pipeline.schedule) ==
-              (text.find(" | ") == std::string::npos && text.find(',') == std::string::npos
-                   ? issue_sequence(schedule)
-                   : issue_sequence(again->pipeline.schedule)));
+        if (text.starts_with('#'))
+          CHECK(issue_sequence(again->pipeline.schedule) == issue_sequence(schedule));
       }
     }
   }
@@ -84,7 +82,7 @@ TEST_CASE(
     REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
     return outcome->iteration_time_s * 1e3;
   };
-  // Two stages of four layers: F 4 ms, B 8 ms; 20 + 0.2 us a transfer do not count here.
+  // Two stages of four layers: F 4 ms, B 8 ms, free links.
   const std::string two = "cluster: {devices: 2}\n";
   CHECK(loop("F0 F1 B0 F2 B1 F3 B2 B3\n", two) == close_to((3 * 2 + 1) * 12));  // delayed-backward
   CHECK(loop("F0 F1 F2 F3 B0 B1 B2 B3\n", two) == close_to((4 + 1) * 12));      // gpipe
