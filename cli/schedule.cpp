@@ -31,6 +31,22 @@ std::vector<std::string> row_names(const Pipeline& pipeline) {
   return names;
 }
 
+/// `# plan.devices: [[0], [1], [0], [1]]`, for who reads a sequence back, where its stages do not
+/// stand on device 0, 1, ... in turn; else "".
+std::string devices_line(const Pipeline& pipeline) {
+  std::string stages;
+  bool in_turn = true;
+  for (std::size_t s = 0; s < pipeline.partition.stages.size(); ++s) {
+    const std::vector<DeviceId>& devices = pipeline.partition.stages[s].devices;
+    in_turn = in_turn && devices.size() == 1 && devices.front().value == s;
+    stages += s == 0 ? "[" : ", [";
+    for (std::size_t r = 0; r < devices.size(); ++r)
+      stages += (r == 0 ? "" : ", ") + std::to_string(devices[r].value);
+    stages += ']';
+  }
+  return in_turn ? "" : "# plan.devices: [" + stages + "]\n";
+}
+
 }  // namespace
 
 void add_schedule(CLI::App& app, int& exit_code) {
@@ -61,7 +77,8 @@ void add_schedule(CLI::App& app, int& exit_code) {
       if (!graph) return void(exit_code = fail(graph.problems()));
       text = op_graph_dot(*graph);
     } else {
-      text = arguments->format == "torch-csv" ? torch_csv(schedule) : issue_sequence(schedule);
+      text = arguments->format == "torch-csv" ? torch_csv(schedule)
+                                              : devices_line(*pipeline) + issue_sequence(schedule);
     }
     if (!text) return void(exit_code = fail(text.problems()));
     if (const auto from = pipeline->stages_raised_from) {

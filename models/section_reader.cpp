@@ -45,6 +45,13 @@ Parsed<bool> parse_boolean(std::string_view text) {
   return {std::nullopt, "is neither true nor false"};
 }
 
+/// A word in small letters, with `-` for `_`.
+std::string plain(std::string_view word) {
+  std::string text = lower_case(word);
+  std::replace(text.begin(), text.end(), '_', '-');
+  return text;
+}
+
 template <class T>
 std::optional<Marked<T>> marked(const YamlNode* node, std::optional<T> value) {
   if (!node || !value) return std::nullopt;
@@ -225,7 +232,12 @@ std::optional<Marked<std::string>> SectionReader::word_of(std::string_view key,
                                                           std::string_view more_help) {
   auto given = word(key);
   if (!given) return std::nullopt;
-  if (std::find(offered.begin(), offered.end(), given->value) == offered.end()) {
+  const auto same = [&](const std::string& one) { return plain(one) == plain(given->value); };
+  auto found = std::find(offered.begin(), offered.end(), given->value);
+  if (found == offered.end()) found = std::find_if(offered.begin(), offered.end(), same);
+  if (found != offered.end()) {
+    given->value = *found;
+  } else {
     std::string help = did_you_mean(given->value, offered);
     if (help.empty()) help = fmt::format("one of {}", fmt::join(offered, ", "));
     if (!more_help.empty()) help += fmt::format(" ({})", more_help);

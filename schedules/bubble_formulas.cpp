@@ -126,11 +126,16 @@ std::optional<ClosedForm> chunk_closed_form(std::string_view schedule, const Chu
   const Duration work = rounds * (f + i + w);  // of a device
   const bool alike = f == i && i == w;
   std::optional<Found> found;
-  if (schedule == "interleaved-1f1b" || (schedule == "looped-bfs" && m >= p))
+  const std::int64_t group = times.shape.group_size();
+  const std::int64_t last = m % group;
+  const bool whole_groups = group >= p && (last == 0 || last >= p);
+  if ((schedule == "interleaved-1f1b" && whole_groups) || (schedule == "looped-bfs" && m >= p))
     found = Found{work + (p - 1) * (f + i + w), "(p-1)/(vm+p-1)"};
+  if (schedule == "interleaved-1f1b" && group == m && m < p)
+    found = Found{(m + p * times.shape.chunks - 1) * (f + i + w), "makespan = (m+vp-1)(f+b)"};
   if (schedule == "zb-h1" && f >= w && i >= w && m >= p)
     found = Found{work + (p - 1) * (f + i - w), "makespan = m(f+b) + (p-1)(f+i-w)"};
-  if (schedule == "interleaved-zb" && f >= w && i >= w)
+  if (schedule == "interleaved-zb" && whole_groups && f >= w && i >= w)
     found = Found{work + (p - 1) * (f + i - w), "makespan = vm(f+b) + (p-1)(f+i-w)"};
   if (schedule == "zb-h2" && alike && m >= 2 * p - 1)
     found = Found{work + (p - 1) * f, "makespan = m(f+b) + (p-1)f"};

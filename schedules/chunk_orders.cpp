@@ -9,30 +9,48 @@ namespace plumbline {
 namespace {
 
 /// The k-th op of this kind of an interleaved pipeline's device: F go round chunk by chunk in
-/// groups of p micro-batches, B, I and W from the last chunk.
-Op interleaved(const ChunkShape& shape, std::uint32_t device, OpKind kind, std::uint32_t k) {
-  const std::uint32_t p = shape.devices;
+/// groups of g micro-batches, B, I and W from the last chunk.
+Op interleaved(const ChunkShape& shape, std::uint32_t g, std::uint32_t device, OpKind kind,
+               std::uint32_t k) {
   const std::uint32_t v = shape.chunks;
-  const std::uint32_t turn = k / p % v;
+  const std::uint32_t first = k / (g * v) * g;  // micro-batch of the group
+  const std::uint32_t size = std::min(g, shape.micro_batches - first);
+  const std::uint32_t within = k - first * v;
+  const std::uint32_t turn = within / size;
   const std::uint32_t chunk = kind == OpKind::forward ? turn : v - 1 - turn;
-  return {kind, {chunk * p + device}, {k / (p * v) * p + k % p}};
+  return {kind, {chunk * shape.devices + device}, {first + within % size}};
 }
 
 /// Of each device what `fill` adds, with add(kind, k) for its k-th op of a kind, if there is one.
 template <class Fill>
 OpLists interleaved_lists(const ChunkShape& shape, Fill&& fill) {
   OpLists lists(shape.devices);
+  const std::uint32_t g = shape.group_size();
   for (std::uint32_t device = 0; device < shape.devices; ++device) {
     lists[device].reserve(std::size_t{3} * shape.chunks * shape.micro_batches);
     fill(device, [&](OpKind kind, std::uint32_t k) {
       if (k < shape.chunks * shape.micro_batches)
-        lists[device].push_back(interleaved(shape, device, kind, k));
+        lists[device].push_back(interleaved(shape, g, device, kind, k));
     });
   }
   return lists;
 }
 
 }  // namespace
+
+std::uint32_t usual_group(const ChunkShape& shape) {
+  const std::uint32_t p = shape.devices;
+  const std::uint32_t m = shape.micro_batches;
+  const std::uint32_t rounds = std::max(1U, m / p);
+  if (m % rounds == 0) return m / rounds;
+  std::uint32_t group = p;
+  while (m % group != 0 && m % group < p) ++group;
+  return group;
+}
+
+std::uint32_t ChunkShape::group_size() const {
+  return group > 0 ? std::min(group, micro_batches) : usual_group(*this);
+}
 
 std::vector<std::vector<std::uint32_t>> placed_stages(StagePlacement placement,
                                                       const ChunkShape& shape) {
@@ -49,10 +67,10 @@ std::vector<std::vector<std::uint32_t>> placed_stages(StagePlacement placement,
 OpLists interleaved_1f1b(const ChunkShape& shape) {
   const std::uint32_t p = shape.devices;
   const std::uint32_t v = shape.chunks;
-  PLUMBLINE_CHECK(shape.micro_batches % p == 0, shape.micro_batches, p);
   const std::uint32_t all = v * shape.micro_batches;
   return interleaved_lists(shape, [&](std::uint32_t device, auto&& add) {
-    const std::uint32_t warm_up = std::min(all, (v - 1) * p + 2 * (p - 1 - device));
+    const std::uint32_t warm_up =
+        std::min(all, (v - 1) * shape.group_size() + 2 * (p - 1 - device));
     for (std::uint32_t k = 0; k < warm_up; ++k) add(OpKind::forward, k);
     for (std::uint32_t k = 0; k < all; ++k) {
       add(OpKind::forward, warm_up + k);
@@ -64,10 +82,9 @@ OpLists interleaved_1f1b(const ChunkShape& shape) {
 OpLists interleaved_zero_bubble(const ChunkShape& shape) {
   const std::uint32_t p = shape.devices;
   const std::uint32_t v = shape.chunks;
-  PLUMBLINE_CHECK(v == 1 || shape.micro_batches % p == 0, shape.micro_batches, p);
   const std::uint32_t all = v * shape.micro_batches;
   return interleaved_lists(shape, [&](std::uint32_t device, auto&& add) {
-    const std::uint32_t warm_up = std::min(all, v * p - 1 - device);
+    const std::uint32_t warm_up = std::min(all, (v - 1) * shape.group_size() + p - 1 - device);
     for (std::uint32_t k = 0; k < warm_up; ++k) add(OpKind::forward, k);
     for (std::uint32_t k = 0; k < all + device; ++k) {
       add(OpKind::forward, warm_up + k);

@@ -14,9 +14,17 @@ struct ChunkShape {
   std::uint32_t devices = 1;
   std::uint32_t chunks = 1;  ///< Stages of each device.
   std::uint32_t micro_batches = 1;
+  std::uint32_t group = 0;  ///< Micro-batches that go round together; 0: usual_group().
 
   std::uint32_t stages() const { return devices * chunks; }
+  /// The micro-batches that go round together, in all groups but perhaps the last.
+  std::uint32_t group_size() const;
 };
+
+/// How many micro-batches go round together where nobody says it. PyTorch's rule where it holds:
+/// rounds = max(1, m / p), and m / rounds in each, if that is whole; p where m is a multiple of p.
+/// Else the least size from p on that Megatron-LM takes: p or more are left for the last group.
+std::uint32_t usual_group(const ChunkShape& shape);
 
 /// Where stages stand.
 enum class StagePlacement : std::uint8_t {
@@ -35,9 +43,9 @@ std::vector<std::vector<std::uint32_t>> placed_stages(StagePlacement placement,
                                                       const ChunkShape& shape);
 
 /// Interleaved 1F1B (Narayanan et al. 2021, Megatron-LM, section 2.2): forwards go round chunk by
-/// chunk in groups of p micro-batches, backwards from the last chunk; min(vm, (v-1)p + 2(p-1-r))
-/// forwards on device r, then one forward, one backward. Placed in a loop. Requires: m is a
-/// multiple of p.
+/// chunk in groups of g micro-batches (shape.group; the last group may be smaller), backwards from
+/// the last chunk; min(vm, (v-1)g + 2(p-1-r)) forwards on device r, then one forward, one backward.
+/// Placed in a loop. It deadlocks where a group is much smaller than p beside others.
 OpLists interleaved_1f1b(const ChunkShape& shape);
 
 /// Looped breadth-first (Lamy-Poirier 2023): chunk by chunk all forwards, then from the last chunk
@@ -48,7 +56,7 @@ OpLists looped_breadth_first(const ChunkShape& shape);
 /// backwards later on device s: as many micro-batches are kept as 1F1B keeps on device 0. With more
 /// chunks, placed in a loop, interleaved in the same way, as PyTorch's
 /// ScheduleInterleavedZeroBubble: forwards and backwards go round as in interleaved 1F1B, after
-/// min(vm, vp-1-s) forwards. Requires: m is a multiple of p, unless there is one chunk.
+/// min(vm, (v-1)g + p-1-s) forwards.
 OpLists interleaved_zero_bubble(const ChunkShape& shape);
 
 /// ZB-H2 (Qi et al. 2024): up to 2p-1 micro-batches are kept, so that devices work without a gap.

@@ -1,4 +1,4 @@
-// Reading PyTorch's cells: the grammar, the bounds and the two sets of letters.
+// Reading cells: the grammar, the bounds and the two sets of letters.
 // SPDX-License-Identifier: MIT
 #include "schedules/csv_cells.h"
 
@@ -6,8 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <optional>
 #include <string_view>
+#include <utility>
+
+#include "schedules/order_line.h"
 
 namespace plumbline {
 namespace {
@@ -21,28 +25,6 @@ constexpr std::string_view kGrammar =
 constexpr std::array<std::string_view, 12> kWords = {"F",       "B",       "I",           "W",
                                                      "SEND_F",  "RECV_F",  "SEND_B",      "RECV_B",
                                                      "UNSHARD", "RESHARD", "REDUCE_GRAD", "BW"};
-
-/// A piece of a row and where it begins, from 0.
-struct Piece {
-  std::string_view text;
-  std::size_t column = 0;
-};
-
-Piece trimmed(Piece piece) {
-  const std::size_t first = piece.text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {{}, piece.column};
-  const std::size_t last = piece.text.find_last_not_of(" \t");
-  return {piece.text.substr(first, last - first + 1), piece.column + first};
-}
-
-/// Cuts `rest` behind the next `separator` and gives what stood before it.
-Piece take(Piece& rest, char separator) {
-  const std::size_t end = std::min(rest.text.find(separator), rest.text.size());
-  const Piece piece{rest.text.substr(0, end), rest.column};
-  const std::size_t next = std::min(end + 1, rest.text.size());
-  rest = {rest.text.substr(next), rest.column + next};
-  return piece;
-}
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_'; }
@@ -64,72 +46,112 @@ std::optional<std::uint32_t> number_below(std::string_view digits, std::uint32_t
   return static_cast<std::uint32_t>(number);
 }
 
-CsvCell cell_at(Piece piece, std::uint32_t number) {
+CsvCell cell_at(const OrderWord& word) {
   return {.kind = CellKind::forward,
           .stage = 0,
           .micro_batch = 0,
-          .number = number,
-          .column = static_cast<std::uint32_t>(piece.column + 1),
-          .length = static_cast<std::uint32_t>(std::min<std::size_t>(piece.text.size(), 200))};
+          .number = word.number,
+          .line = word.line,
+          .column = word.column,
+          .length = static_cast<std::uint32_t>(std::min<std::size_t>(word.text.size(), 200))};
 }
 
-/// Reads row after row into `cells`, and what is wrong into `problems`.
+/// A part of a word, with its place.
+OrderWord part_of(const OrderWord& word, std::string_view part) {
+  OrderWord result = word;
+  result.text = trimmed(part);
+  result.column += static_cast<std::uint32_t>(result.text.data() - word.text.data());
+  return result;
+}
+
+/// Reads word after word into `cells`, and what is wrong into `problems`.
 class CellReader {
  public:
-  CellReader(CsvCells& cells, Diagnostics& problems) : cells_(cells), problems_(problems) {}
+  CellReader(CsvCells& cells, bool stageless, Diagnostics& problems)
+      : cells_(cells), stageless_(stageless), problems_(problems) {}
 
-  void read_row(std::size_t row, std::string_view text) {
-    row_ = row;
-    const std::size_t ops_before = cells_.ops;
-    const std::size_t problems_before = problems_.size();
-    cells_.rows.emplace_back();
-    number_ = 0;
-    for (Piece rest{text, 0}; !rest.text.empty() && problems_.size() < kMostCsvProblems;) {
-      ++number_;
-      const Piece piece = trimmed(take(rest, ','));
-      if (piece.text.empty()) continue;
-      if (piece.text.front() == '(') {
-        read_overlap(piece);
-      } else if (const auto cell = read_cell(piece)) {
-        keep_cell(*cell);
-      }
+  /// Whether more is read.
+  bool read(const OrderWord& word) {
+    if (word.row >= kMostCsvStages) {
+      problems_.push_back(input_error(
+          mark_of(word),
+          fmt::format("this is one row more than the {} that are read", kMostCsvStages)));
+      return false;
     }
-    if (cells_.ops == ops_before && problems_.size() == problems_before) {
-      const auto length = static_cast<int>(std::clamp<std::size_t>(text.size(), 1, 200));
-      problems_.push_back(input_error({cells_.source, static_cast<int>(row) + 1, 1, length},
-                                      fmt::format("row {} has no op", row + 1),
+    const std::size_t problems_before = problems_.size();
+    if (word.row >= cells_.rows.size()) cells_.rows.resize(word.row + 1);
+    if (word.row >= wrong_.size()) wrong_.resize(word.row + 1, false);
+    if (word.text.front() == '(') {
+      read_overlap(word);
+    } else if (const auto cell = read_cell(word)) {
+      keep_cell(word.row, *cell);
+    }
+    if (problems_.size() > problems_before) wrong_[word.row] = true;
+    if (cells_.ops + cells_.communications > kMostCsvCells) {
+      problems_.push_back(input_error(
+          mark_of(word),
+          fmt::format("with this cell there are more than the {} that are read", kMostCsvCells)));
+      return false;
+    }
+    return problems_.size() < kMostCsvProblems;
+  }
+
+  /// Rows that have no op, and nothing that is wrong with one.
+  void tell_empty(const std::vector<OrderRow>& rows) {
+    cells_.rows.resize(rows.size());
+    wrong_.resize(rows.size(), false);
+    for (std::size_t row = 0; row < rows.size() && problems_.size() < kMostCsvProblems; ++row) {
+      const std::vector<CsvCell>& cells = cells_.rows[row];
+      const bool has_op = std::any_of(cells.begin(), cells.end(), [](const CsvCell& cell) {
+        return is_compute(cell.kind) || cell.kind == CellKind::old_backward;
+      });
+      if (has_op || wrong_[row]) continue;
+      const int line = static_cast<int>(rows[row].line);
+      const auto length =
+          static_cast<int>(std::clamp<std::size_t>(cells_.source->line(line).size(), 1, 200));
+      problems_.push_back(input_error({cells_.source, line, 1, length},
+                                      cells_.form == OrderForm::grid
+                                          ? fmt::format("rank {} has no op", row)
+                                          : fmt::format("row {} has no op", row + 1),
                                       "each row is a device, and each device runs ops"));
     }
   }
 
  private:
-  void refuse(Piece piece, const std::string& message, std::string help = "") {
-    if (problems_.size() == kMostCsvProblems) return;
-    problems_.push_back(
-        cell_error(cells_, row_, cell_at(piece, number_), message, std::move(help)));
+  Mark mark_of(const OrderWord& word) const {
+    return {cells_.source, static_cast<int>(word.line), static_cast<int>(word.column),
+            static_cast<int>(std::clamp<std::size_t>(word.text.size(), 1, 200))};
   }
 
-  void keep_cell(const CsvCell& cell) {
+  void refuse(const OrderWord& word, const std::string& message, std::string help = "") {
+    if (problems_.size() == kMostCsvProblems) return;
+    problems_.push_back(cell_error(cells_, word.row, cell_at(word), message, std::move(help)));
+  }
+
+  void keep_cell(std::size_t row, const CsvCell& cell) {
     const bool compute = is_compute(cell.kind) || cell.kind == CellKind::old_backward;
     ++(compute ? cells_.ops : cells_.communications);
-    cells_.rows.back().push_back(cell);
+    cells_.rows[row].push_back(cell);
   }
 
-  std::optional<CsvCell> read_cell(Piece piece) {
-    const std::string_view text = piece.text;
+  std::optional<CsvCell> read_cell(const OrderWord& read) {
+    const std::string_view text = read.text;
     const std::string_view stage = run_of(text, 0, is_digit);
     const std::string_view word = run_of(text, stage.size(), is_letter);
     const std::string_view micro_batch = run_of(text, stage.size() + word.size(), is_digit);
     const std::string_view rest = text.substr(stage.size() + word.size() + micro_batch.size());
     const auto found = std::find(kWords.begin(), kWords.end(), word);
-    CsvCell cell = cell_at(piece, number_);
+    CsvCell cell = cell_at(read);
     cell.kind = static_cast<CellKind>(found - kWords.begin());
     const auto wrong = [&](const std::string& why, std::string_view help) {
-      refuse(piece, fmt::format("'{}' {}", clipped(text), why), std::string(help));
+      refuse(read, fmt::format("'{}' {}", clipped(text), why), std::string(help));
       return std::nullopt;
     };
-    if (stage.empty()) return wrong("begins with no stage", kGrammar);
-    if (word.empty()) return wrong("names no op behind its stage", kGrammar);
+    if (stage.empty() && !stageless_) return wrong("begins with no stage", kGrammar);
+    if (!stage.empty() && stageless_)
+      return wrong("names a stage, though the first op of the file names none", kGrammar);
+    if (word.empty())
+      return wrong(stageless_ ? "names no op" : "names no op behind its stage", kGrammar);
     if (found == kWords.end()) {
       return wrong(fmt::format("names '{}', which is no op", clipped(word)), kGrammar);
     }
@@ -147,71 +169,103 @@ class CellReader {
     if (!s) return wrong(fmt::format("names a stage above {}", kMostCsvStages - 1), "");
     const auto m = number_below(micro_batch, kMostCsvMicroBatches);
     if (!m) return wrong(fmt::format("names a micro-batch above {}", kMostCsvMicroBatches - 1), "");
-    cell.stage = *s;
+    const bool is_rank = stageless_ && cells_.form != OrderForm::host_loop;
+    cell.stage = is_rank ? read.row : *s;
     cell.micro_batch = *m;
     return cell;
   }
 
   /// `(2F3;5B1)OVERLAP_F_B`: its two ops in order.
-  void read_overlap(Piece piece) {
-    const std::size_t close = piece.text.find(')');
-    if (close == std::string_view::npos || piece.text.substr(close + 1) != kOverlap) {
-      return refuse(piece, fmt::format("'{}' is no pair of ops", clipped(piece.text)),
+  void read_overlap(const OrderWord& word) {
+    const std::size_t close = word.text.find(')');
+    if (close == std::string_view::npos || word.text.substr(close + 1) != kOverlap) {
+      return refuse(word, fmt::format("'{}' is no pair of ops", clipped(word.text)),
                     "an overlapped pair reads (2F3;5B1)OVERLAP_F_B");
     }
-    Piece rest{piece.text.substr(1, close - 1), piece.column + 1};
-    if (std::count(rest.text.begin(), rest.text.end(), ';') != 1) {
-      return refuse(piece,
-                    fmt::format("'{}' does not join two ops with one ';'", clipped(piece.text)),
+    const std::string_view inside = word.text.substr(1, close - 1);
+    const std::size_t middle = inside.find(';');
+    if (std::count(inside.begin(), inside.end(), ';') != 1) {
+      return refuse(word,
+                    fmt::format("'{}' does not join two ops with one ';'", clipped(word.text)),
                     "an overlapped pair reads (2F3;5B1)OVERLAP_F_B");
     }
-    const Piece first = trimmed(take(rest, ';'));
-    for (const Piece part : {first, trimmed(rest)}) {
+    bool is_first = true;
+    for (const std::string_view text : {inside.substr(0, middle), inside.substr(middle + 1)}) {
+      const OrderWord part = part_of(word, text);
       auto cell = read_cell(part);
       if (!cell) continue;
-      cell->begins_pair = part.column == first.column;
+      cell->begins_pair = std::exchange(is_first, false);
       if (!is_compute(cell->kind) && cell->kind != CellKind::old_backward) {
         refuse(part, fmt::format("'{}' is no op of compute, which an overlapped pair is made of",
                                  clipped(part.text)));
       } else {
-        keep_cell(*cell);
+        keep_cell(word.row, *cell);
       }
     }
     ++cells_.overlapped;
   }
 
   CsvCells& cells_;
+  bool stageless_;
   Diagnostics& problems_;
-  std::size_t row_ = 0;
-  std::uint32_t number_ = 0;
+  std::vector<bool> wrong_;  ///< Of each row, whether a word of it is.
 };
 
-void read_rows(CsvCells& cells, Diagnostics& problems) {
-  std::string_view rest = cells.source->text;
-  rest = rest.substr(0, rest.find_last_not_of(" \t\r\n") + 1);  // npos + 1 = 0
-  if (rest.empty()) {
+/// Puts labelled rows into the order of their labels. Errors: a label twice, or on a part of the
+/// rows.
+void order_rows(CsvCells& cells, const std::vector<OrderRow>& rows, Diagnostics& problems) {
+  const auto labelled =
+      std::count_if(rows.begin(), rows.end(), [](const OrderRow& row) { return row.label; });
+  if (labelled == 0 || rows.size() != cells.rows.size()) return;
+  std::vector<std::size_t> order(rows.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return rows[a].label.value_or(0) < rows[b].label.value_or(0);
+  });
+  bool is_counted = true;  // 0, 1, ...
+  std::vector<std::vector<CsvCell>> sorted;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const OrderRow& row = rows[order[i]];
+    const Mark mark{cells.source, static_cast<int>(row.line), 1, 1};
+    if (!row.label) {
+      problems.push_back(input_error(mark, "this row has no rank, though others have",
+                                     "a row reads Rank 0: 0F0, 0F1, ..., or has its ops alone"));
+      return;
+    }
+    if (i > 0 && row.label == rows[order[i - 1]].label) {
+      problems.push_back(input_error(mark, fmt::format("rank {} has two rows", *row.label),
+                                     "each row is the order of one device"));
+      return;
+    }
+    is_counted = is_counted && *row.label == i;
+    sorted.push_back(std::move(cells.rows[order[i]]));
+  }
+  cells.rows = std::move(sorted);
+  if (is_counted) return;
+  std::vector<std::uint32_t> labels;
+  for (std::size_t i = 0; i < std::min<std::size_t>(order.size(), 8); ++i)
+    labels.push_back(*rows[order[i]].label);
+  cells.order_of_rows =
+      fmt::format("rows: those of {}{}, as devices 0 to {}", fmt::join(labels, ", "),
+                  order.size() > 8 ? ", ..." : "", order.size() - 1);
+}
+
+/// Reads the words of the text.
+void read_words(CsvCells& cells, Diagnostics& problems) {
+  OrderText text(cells.source);
+  cells.form = text.form();
+  cells.devices = text.devices();
+  CellReader reader(cells, text.stageless(), problems);
+  const Diagnostics wrong =
+      text.each_word([&](const OrderWord& word) { return reader.read(word); });
+  problems.insert(problems.end(), wrong.begin(), wrong.end());
+  if (!wrong.empty() || problems.size() >= kMostCsvProblems) return;
+  if (text.rows().empty()) {
     problems.push_back(input_error({cells.source}, "has no row", std::string(kGrammar)));
+    return;
   }
-  CellReader reader(cells, problems);
-  for (std::size_t row = 0; !rest.empty() && problems.size() < kMostCsvProblems; ++row) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view text = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (!text.empty() && text.back() == '\r') text.remove_suffix(1);
-    const Mark mark{cells.source, static_cast<int>(row) + 1, 1, 1};
-    if (row == kMostCsvStages) {
-      problems.push_back(input_error(
-          mark, fmt::format("this is one row more than the {} that are read", kMostCsvStages)));
-      return;
-    }
-    reader.read_row(row, text);
-    if (cells.ops + cells.communications > kMostCsvCells) {
-      problems.push_back(input_error(
-          mark, fmt::format("with this row there are more cells than the {} that are read",
-                            kMostCsvCells)));
-      return;
-    }
-  }
+  if (text.rows().size() <= kMostCsvStages) reader.tell_empty(text.rows());
+  if (problems.empty()) order_rows(cells, text.rows(), problems);
 }
 
 /// Tells the old letters (B, W, BW) from the present ones (I, W, B) and turns them into those.
@@ -255,18 +309,10 @@ Result<CsvCells> read_csv_cells(std::shared_ptr<const Source> source) {
   CsvCells cells;
   cells.source = std::move(source);
   Diagnostics problems;
-  read_rows(cells, problems);
+  read_words(cells, problems);
   if (problems.empty()) settle_letters(cells, problems);
   if (!problems.empty()) return problems;
   return cells;
-}
-
-std::vector<CsvCell> read_csv_row(const std::shared_ptr<const Source>& source, std::uint32_t row) {
-  CsvCells cells;
-  cells.source = source;
-  Diagnostics problems;
-  CellReader(cells, problems).read_row(row, source->line(static_cast<int>(row) + 1));
-  return std::move(cells.rows.front());
 }
 
 std::string cell_name(const CsvCells& cells, CellKind kind, std::uint32_t stage,
@@ -277,15 +323,23 @@ std::string cell_name(const CsvCells& cells, CellKind kind, std::uint32_t stage,
     kind = CellKind::backward;
   }
   const bool takes_micro_batch = kind < CellKind::unshard || kind == CellKind::old_backward;
-  return fmt::format("{}{}{}", stage, kWords[static_cast<std::size_t>(kind)],
+  const bool names_stage = cells.form != OrderForm::host_loop;
+  return fmt::format("{}{}{}", names_stage ? std::to_string(stage) : "",
+                     kWords[static_cast<std::size_t>(kind)],
                      takes_micro_batch ? std::to_string(micro_batch) : "");
+}
+
+std::string place_name(const CsvCells& cells, std::size_t row, std::uint32_t number) {
+  if (cells.is_sequence()) return fmt::format("op {}", number);
+  if (cells.form == OrderForm::grid) return fmt::format("rank {}, step {}", row, number - 1);
+  return fmt::format("row {}, cell {}", row + 1, number);
 }
 
 Diagnostic cell_error(const CsvCells& cells, std::size_t row, const CsvCell& cell,
                       const std::string& message, std::string help) {
-  return input_error({cells.source, static_cast<int>(row) + 1, static_cast<int>(cell.column),
+  return input_error({cells.source, static_cast<int>(cell.line), static_cast<int>(cell.column),
                       static_cast<int>(cell.length)},
-                     fmt::format("row {}, cell {}: {}", row + 1, cell.number, message),
+                     fmt::format("{}: {}", place_name(cells, row, cell.number), message),
                      std::move(help));
 }
 

@@ -1,4 +1,4 @@
-// The cells of a schedule in PyTorch's CSV: one row a device, `<stage><op><micro-batch>` each.
+// The cells of an order of ops as PyTorch writes them: `<stage><op><micro-batch>` each.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/diagnostic.h"
+#include "schedules/order_text.h"
 
 namespace plumbline {
 
@@ -40,20 +41,27 @@ struct CsvCell {
   std::uint32_t stage = 0;
   std::uint32_t micro_batch = 0;  ///< 0 for UNSHARD, RESHARD and REDUCE_GRAD.
   std::uint32_t number = 0;       ///< Of the cell in its row, from 1; idle cells count.
-  std::uint32_t column = 0;       ///< From 1.
+  std::uint32_t line = 0;         ///< From 1, as the column.
+  std::uint32_t column = 0;
   std::uint32_t length = 0;
   bool begins_pair = false;  ///< It and the next one stand in one OVERLAP_F_B.
 };
 
-/// All cells that are not idle. Row r is line r+1 of the source and device r.
+/// All cells that are not idle. Row r is device r; of a sequence there is one row, with all ops.
 struct CsvCells {
   std::shared_ptr<const Source> source;
+  OrderForm form = OrderForm::rows;
   std::vector<std::vector<CsvCell>> rows;
+  /// The devices of each stage that the text itself gives; empty: it gives none.
+  std::vector<std::vector<std::uint32_t>> devices;
   std::size_t ops = 0;             ///< Cells of compute.
   std::size_t communications = 0;  ///< All other cells.
   std::size_t overlapped = 0;      ///< Pairs that stood in one OVERLAP_F_B.
   bool split_backward = false;  ///< There is an I, a W or a BW: the letters had to be told apart.
   bool old_letters = false;     ///< B stood for I, and BW for B.
+  std::string order_of_rows;    ///< A note where the labels of the rows are not 0, 1, ...; "" else.
+
+  bool is_sequence() const { return form == OrderForm::sequence || form == OrderForm::host_loop; }
 };
 
 /// The rows of each stage, replica by replica: with r of them micro-batch m stands in row m mod r.
@@ -84,16 +92,17 @@ inline constexpr std::size_t kMostCsvCells = 20'000'000;
 /// The most faults of one file that are told.
 inline constexpr std::size_t kMostCsvProblems = 20;
 
-/// Splits the text into rows and cells and reads them; settles the letters. Errors: no row; a row
-/// without an op; a cell outside the grammar, or beyond the bounds; both sets of letters in a file.
+/// Reads the cells of a text in any of its printed forms; settles the letters. Rows that are
+/// labelled stand in the order of their labels. Errors: no row; a row without an op; a cell outside
+/// the grammar, or beyond the bounds; both sets of letters in a file; one label for two rows.
 Result<CsvCells> read_csv_cells(std::shared_ptr<const Source> source);
-
-/// The cells of one row, read again: for the place of an op. Row and cells count from 0.
-std::vector<CsvCell> read_csv_row(const std::shared_ptr<const Source>& source, std::uint32_t row);
 
 /// `2SEND_F0`, in the letters of the file.
 std::string cell_name(const CsvCells& cells, CellKind kind, std::uint32_t stage,
                       std::uint32_t micro_batch);
+
+/// What stands before a message about a cell: `row 1, cell 3`, `rank 0, step 3` or `op 3`.
+std::string place_name(const CsvCells& cells, std::size_t row, std::uint32_t number);
 
 /// The fault of a cell: `row 1, cell 3: ` stands before the message.
 Diagnostic cell_error(const CsvCells& cells, std::size_t row, const CsvCell& cell,

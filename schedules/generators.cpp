@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "models/bug.h"
 #include "schedules/building_blocks.h"
@@ -105,16 +107,16 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .chunks = ChunkRule{.lists = interleaved_1f1b,
                            .least_chunks = 2,
                            .most_chunks = kMostChunks,
-                           .whole_rounds = true},
+                           .takes_group = true},
        .summary = "1F1B over v stages on each device, each 1/v as long",
-       .order = "groups of p micro-batches go round chunk by chunk; then one F, one B",
-       .bubble = "fraction (p-1)/(vm+p-1), overhead (p-1)/(vm)",
-       .in_flight = "min(vm, (v-1)p + 2(p-1-d) + 1) chunks on device d",
-       .makespan = "(vm+p-1)(f+b)",
+       .order = "groups of g micro-batches go round chunk by chunk; then one F, one B",
+       .bubble = "fraction (p-1)/(vm+p-1), overhead (p-1)/(vm), where every group has p or more",
+       .in_flight = "min(vm, (v-1)g + 2(p-1-d) + 1) chunks on device d",
+       .makespan = "(vm+p-1)(f+b) where every group has p or more",
        .source = "Narayanan et al. 2021 (Megatron-LM), section 2.2"},
       {.name = "looped-bfs",
        .chunks =
-           ChunkRule{.lists = looped_breadth_first, .least_chunks = 2, .most_chunks = kMostChunks},
+           ChunkRule{.lists = looped_breadth_first, .least_chunks = 1, .most_chunks = kMostChunks},
        .summary = "breadth-first: chunk by chunk all forwards, then all backwards",
        .order = "all F of the first chunk, of the next, ...; all B of the last, newest first, ...",
        .bubble = "fraction (p-1)/(vm+p-1), overhead (p-1)/(vm), for m >= p",
@@ -125,12 +127,12 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .chunks = ChunkRule{.lists = interleaved_zero_bubble,
                            .least_chunks = 2,
                            .most_chunks = kMostChunks,
-                           .whole_rounds = true},
+                           .takes_group = true},
        .summary = "zb-h1 over v stages on each device, each 1/v as long",
-       .order = "vp-1-d forwards; then F I in turn, and W from the d-th backward on",
-       .bubble = "overhead (p-1)(f+i-w) / (vm(f+b)) for f, i >= w",
-       .in_flight = "vp chunks, until W",
-       .makespan = "vm(f+b) + (p-1)(f+i-w) for f, i >= w",
+       .order = "(v-1)g+p-1-d forwards; then F I in turn, and W from the d-th backward on",
+       .bubble = "overhead (p-1)(f+i-w) / (vm(f+b)) for f, i >= w, where every group has p or more",
+       .in_flight = "min(vm, (v-1)g + p) chunks, until W",
+       .makespan = "vm(f+b) + (p-1)(f+i-w) for f, i >= w, where every group has p or more",
        .source = "Qi et al. 2024 (zero bubble), as PyTorch's ScheduleInterleavedZeroBubble"},
       {.name = "zb-h1",
        .chunks = ChunkRule{.lists = interleaved_zero_bubble},
@@ -221,15 +223,6 @@ std::optional<Diagnostic> ChunkRule::refuse(const ChunkShape& shape, const Mark&
                                             const Mark& name) const {
   const std::uint32_t m = shape.micro_batches;
   const std::uint32_t p = shape.devices;
-  if (whole_rounds && m % p != 0) {
-    const std::uint32_t below = m / p * p;
-    return input_error(mark,
-                       fmt::format("schedule.micro_batches is {}, which the {} devices do not "
-                                   "divide evenly",
-                                   m, p),
-                       fmt::format("{}{} would do: groups of {} go round",
-                                   below > 0 ? fmt::format("{} or ", below) : "", below + p, p));
-  }
   if (even_devices && p % 2 != 0) {
     return input_error(name, fmt::format("the schedule needs an even number of devices, not {}", p),
                        p == 1 ? "take 2 stages, or fewer copies"
@@ -261,7 +254,11 @@ std::vector<std::string> limits_of(const ScheduleRule& rule) {
                                        : "2 where it is not given"));
     }
     if (chunks.even_devices) limits.emplace_back("an even number of devices");
-    if (chunks.whole_rounds) limits.emplace_back("devices divide schedule.micro_batches");
+    if (chunks.takes_group) {
+      limits.emplace_back(
+          "schedule.group micro-batches go round together; without it as many as PyTorch takes, "
+          "then Megatron-LM");
+    }
     if (chunks.least_rounds > 0) {
       limits.push_back(fmt::format("schedule.micro_batches: {} times the devices, or more",
                                    chunks.least_rounds));
@@ -284,10 +281,51 @@ std::vector<std::string> limits_of(const ScheduleRule& rule) {
   return limits;
 }
 
+namespace {
+
+/// Names of others for schedules that are listed, by plain_name(): PyTorch's classes and what
+/// papers and other programs call them.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kOtherNames = {{
+    {"interleavedzerobubble", "interleaved-zb"},
+    {"zbvzerobubble", "zb-v"},
+    {"zerobubblev", "zb-v"},
+    {"zerobubbleh1", "zb-h1"},
+    {"zb1p", "zb-h1"},
+    {"zerobubbleh2", "zb-h2"},
+    {"zb2p", "zb-h2"},
+    {"loopedbreadthfirst", "looped-bfs"},
+    {"breadthfirst", "looped-bfs"},
+    {"bfs", "looped-bfs"},
+    {"1f1binterleaved", "interleaved-1f1b"},
+    {"1f1bflush", "1f1b"},
+    {"pipedreamflush", "1f1b"},
+    {"dapple", "1f1b"},
+    {"fthenb", "gpipe"},
+    {"afab", "gpipe"},
+    {"dataparallelism", "data-parallel"},
+}};
+
+/// A name in small letters and digits alone, without PyTorch's `Schedule` in front.
+std::string plain_name(std::string_view name) {
+  std::string plain;
+  for (const char c : lower_case(name)) {
+    if (c != '-' && c != '_' && c != ' ') plain += c;
+  }
+  constexpr std::string_view prefix = "schedule";
+  return plain.starts_with(prefix) ? plain.substr(prefix.size()) : plain;
+}
+
+}  // namespace
+
 const ScheduleRule* find_schedule_rule(std::string_view name) {
+  std::string plain = plain_name(name);
+  for (const auto& [other, ours] : kOtherNames) {
+    if (plain == other) plain = plain_name(ours);
+  }
   const auto& rules = schedule_rules();
-  const auto found = std::find_if(rules.begin(), rules.end(),
-                                  [&](const ScheduleRule& r) { return r.name == name; });
+  const auto found = std::find_if(rules.begin(), rules.end(), [&](const ScheduleRule& r) {
+    return r.name == name || plain_name(r.name) == plain;
+  });
   return found == rules.end() ? nullptr : &*found;
 }
 

@@ -24,7 +24,7 @@ struct ChunkRule {
   StagePlacement placement = StagePlacement::loop;
   std::uint32_t least_chunks = 1;
   std::uint32_t most_chunks = 1;
-  bool whole_rounds = false;       ///< m is a multiple of p.
+  bool takes_group = false;        ///< Micro-batches go round in groups, of any size.
   bool even_devices = false;       ///< p is even.
   std::uint32_t least_rounds = 0;  ///< m is so many times p at least.
 
@@ -71,7 +71,8 @@ std::vector<std::string> limits_of(const ScheduleRule& rule);
 /// All rules, in the order in which they are listed.
 const std::vector<ScheduleRule>& schedule_rules();
 
-/// The rule of this name, or nullptr.
+/// The rule of this name, in any case, with `_` for `-` or neither, or under another name that is
+/// known: PyTorch's classes (`ScheduleGPipe`, `Interleaved1F1B`), `zb1p`. Else nullptr.
 const ScheduleRule* find_schedule_rule(std::string_view name);
 
 /// The window of each position, in micro-batches of one replica: by the rule (which has one), or

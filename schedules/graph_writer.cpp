@@ -6,8 +6,11 @@ namespace plumbline {
 
 GraphWriter::GraphWriter(const PipelineShape& shape, const StageCosts& costs,
                          const std::vector<DeviceId>& devices, const Cluster& cluster,
-                         const LoweringOptions& options)
-    : shape_(shape), options_(options), wiring_(shape, costs, devices, cluster, options, graph_) {
+                         const LoweringOptions& options, bool sends_at_once)
+    : shape_(shape),
+      options_(options),
+      sends_at_once_(sends_at_once),
+      wiring_(shape, costs, devices, cluster, options, graph_) {
   graph_.blocking = options.blocking;
   graph_.micro_batches = shape.micro_batches * options.mini_batches;
 }
@@ -67,11 +70,12 @@ std::uint32_t GraphWriter::add_transfer(const DataEdge& edge, StageId consumer,
              consumer, micro_batch, way.cost, way.first, way.second, after);
 }
 
-void GraphWriter::add_blocking_transfer(const Op& op, std::uint32_t copy) {
+std::uint32_t GraphWriter::add_transfer_to(const Op& op, std::uint32_t copy) {
   const auto source = source_of(op);
-  if (!source) return;
+  if (!source) return kNone;
   std::uint32_t& data = produced_[place(*source, op.micro_batch.value, copy)];
   data = add_transfer(*source, op.stage, op.micro_batch.value, copy, data);
+  return data;
 }
 
 std::uint32_t GraphWriter::add_op(const Op& op, std::uint32_t copy, std::uint32_t after) {
@@ -139,7 +143,7 @@ void GraphWriter::send_result(const Op& op, std::uint32_t copy, std::uint32_t no
   }
   if (!edge) return;
   produced_[place(*edge, m, copy)] =
-      options_.blocking ? node : add_transfer(*edge, consumer, m, copy, node);
+      sends_at_once_ ? add_transfer(*edge, consumer, m, copy, node) : node;
 }
 
 std::uint32_t GraphWriter::add_update(StageId stage, std::uint32_t micro_batch, std::uint32_t slot,

@@ -18,10 +18,11 @@ class GraphWriter {
  public:
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-  /// All of them must outlive the writer.
+  /// All of them must outlive the writer. With `sends_at_once` what an op makes is sent when it is
+  /// made, else where add_transfer_to says so.
   GraphWriter(const PipelineShape& shape, const StageCosts& costs,
               const std::vector<DeviceId>& devices, const Cluster& cluster,
-              const LoweringOptions& options);
+              const LoweringOptions& options, bool sends_at_once);
 
   const OpGraph& graph() const { return graph_; }
   const Wiring& wiring() const { return wiring_; }
@@ -35,10 +36,11 @@ class GraphWriter {
   /// The node that brings it; kNone where the input is at hand. Requires: has_input.
   std::uint32_t input_of(const Op& op, std::uint32_t copy) const;
 
-  /// The blocking transfer that brings the input of `op`, if there is one. Requires: has_input.
-  void add_blocking_transfer(const Op& op, std::uint32_t copy);
+  /// The transfer that brings the input of `op`, if there is one, where it has a place in the
+  /// order. Requires: has_input; not `sends_at_once`. Returns its node, kNone where there is none.
+  std::uint32_t add_transfer_to(const Op& op, std::uint32_t copy);
 
-  /// The op and, where transfers overlap, what it sends. Returns the op's node.
+  /// The op and, where it is sent at once, what it makes. Returns the op's node.
   std::uint32_t add_op(const Op& op, std::uint32_t copy, std::uint32_t after);
 
   /// The same for the first or the second of a pair. What both send begins when the second has
@@ -93,11 +95,11 @@ class GraphWriter {
 
   const PipelineShape& shape_;
   const LoweringOptions& options_;
+  bool sends_at_once_;
   OpGraph graph_;
   Wiring wiring_;
   /// The node that brings the output of F (up) or the gradient of B or I (down) of a stage to where
-  /// it is consumed: overlapped the transfer, blocking the producer until its transfer stands in
-  /// the order.
+  /// it is consumed: the transfer, or the producer until its transfer stands in the order.
   std::vector<std::uint32_t> produced_;
   std::uint32_t first_micro_batch_ = 0;
 };

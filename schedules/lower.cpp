@@ -80,7 +80,7 @@ class AsynchronousRun {
 
   void write_blocking_transfer(const Op& op) {
     if (writer_.has_input(op, 0)) {
-      writer_.add_blocking_transfer(op, 0);
+      writer_.add_transfer_to(op, 0);
     } else {
       late_transfers_.push_back(op);
     }
@@ -95,7 +95,7 @@ class AsynchronousRun {
     due_[slot].clear();
     if (const auto late = std::find(late_transfers_.begin(), late_transfers_.end(), op);
         late != late_transfers_.end()) {
-      writer_.add_blocking_transfer(op, 0);
+      writer_.add_transfer_to(op, 0);
       late_transfers_.erase(late);
     }
     const std::uint32_t node = writer_.add_op(op, 0, writer_.input_of(op, 0));
@@ -269,7 +269,8 @@ Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs,
             most_nodes, OpGraph::kMostNodes),
         "make micro_batches, mini_batches or the number of stages smaller");
   }
-  GraphWriter writer(schedule.shape, costs, devices, cluster, options);
+  const bool sends_at_once = !options.blocking && schedule.transfers.empty();
+  GraphWriter writer(schedule.shape, costs, devices, cluster, options, sends_at_once);
   writer.reserve(static_cast<std::size_t>(most_nodes));
   if (!schedule.asynchronous) {
     SynchronousRun(schedule, costs, options, writer).write();

@@ -61,6 +61,18 @@ struct Schedule {
   /// itself; empty: all run by themselves.
   std::vector<std::uint32_t> partners{};
 
+  /// A transfer with a place of its own.
+  struct Transfer {
+    Op feeds;                  ///< The F, or the B (or I), that needs what it brings.
+    std::uint32_t before = 0;  ///< The entry of the issue order that it stands before.
+
+    friend bool operator==(const Transfer&, const Transfer&) = default;
+  };
+  /// All transfers in the order in which their two ends come to them: each device does its own one
+  /// after the other. Ascending by place; empty: each stands where what it brings is made, or,
+  /// blocking, needed.
+  std::vector<Transfer> transfers{};
+
   /// The list of each slot.
   OpLists lists() const;
 };

@@ -6,40 +6,19 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
-#include <map>
 #include <optional>
 #include <utility>
 
 #include "models/bug.h"
 #include "schedules/communication_check.h"
 #include "schedules/csv_cells.h"
+#include "schedules/stage_rows.h"
 
 namespace plumbline {
 namespace {
 
 /// A run of fewer ops than this is held whatever the file is like: check.h tells what is missing.
 constexpr std::uint64_t kFewOps = 1'000'000;
-
-/// A cell and its row.
-struct PlacedCell {
-  std::size_t row = 0;
-  const CsvCell* cell = nullptr;
-};
-
-/// The first op for which `value` is highest. Requires: there is an op.
-template <class Value>
-PlacedCell highest(const CsvCells& cells, Value value) {
-  PlacedCell best;
-  for (std::size_t row = 0; row < cells.rows.size(); ++row) {
-    for (const CsvCell& cell : cells.rows[row]) {
-      if (!is_compute(cell.kind)) continue;
-      if (best.cell == nullptr || value(cell) > value(*best.cell)) best = {row, &cell};
-    }
-  }
-  PLUMBLINE_CHECK(best.cell != nullptr, cells.rows.size());
-  return best;
-}
 
 OpLists lists_of(const CsvCells& cells) {
   OpLists lists(cells.rows.size());
@@ -66,137 +45,6 @@ PairStarts pairs_of(const CsvCells& cells) {
 
 static_assert(static_cast<int>(CellKind::backward_weight) ==
               static_cast<int>(OpKind::backward_weight));
-
-/// How many rows each stage stands in; 0 for one without ops.
-std::vector<std::uint32_t> row_counts(const CsvCells& cells, std::uint32_t stages) {
-  constexpr std::size_t nowhere = std::numeric_limits<std::size_t>::max();
-  std::vector<std::uint32_t> counts(stages, 0);
-  std::vector<std::size_t> seen(stages, nowhere);
-  for (std::size_t row = 0; row < cells.rows.size(); ++row) {
-    for (const CsvCell& cell : cells.rows[row]) {
-      if (!is_compute(cell.kind) || seen[cell.stage] == row) continue;
-      seen[cell.stage] = row;
-      ++counts[cell.stage];
-    }
-  }
-  return counts;
-}
-
-/// The rows of stages, and the stages whose rows are not those of replicas.
-struct PlacedStages {
-  StageRows rows;
-  std::vector<bool> torn;
-};
-
-/// Each replica is where its first micro-batch is.
-PlacedStages find_rows(const CsvCells& cells, const std::vector<std::uint32_t>& counts,
-                       std::uint32_t micro_batches) {
-  constexpr std::uint32_t nowhere = std::numeric_limits<std::uint32_t>::max();
-  const auto stages = static_cast<std::uint32_t>(counts.size());
-  PlacedStages placed{StageRows(stages), std::vector<bool>(stages)};
-  for (std::uint32_t s = 0; s < stages; ++s) {
-    placed.rows.of(s).assign(counts[s], nowhere);
-    placed.torn[s] = counts[s] > 1 && micro_batches % counts[s] != 0;
-  }
-  for (std::uint32_t row = 0; row < cells.rows.size(); ++row) {
-    for (const CsvCell& cell : cells.rows[row]) {
-      if (!is_compute(cell.kind)) continue;
-      std::uint32_t& home = placed.rows.of(cell.stage)[cell.micro_batch % counts[cell.stage]];
-      if (home == nowhere) home = row;
-      if (home != row) placed.torn[cell.stage] = true;
-    }
-  }
-  return placed;
-}
-
-/// Where a stage is that stands in several rows which are not replicas.
-struct TornStage {
-  std::map<std::uint32_t, std::size_t> ops;  ///< By row.
-  std::size_t all = 0;
-  std::pair<std::uint32_t, std::size_t> home{0, 0};  ///< The row with most of them, and how many.
-  std::uint32_t told = 0;                            ///< Row and one: the last that was told.
-};
-
-std::map<std::uint32_t, TornStage> torn_stages(const CsvCells& cells,
-                                               const std::vector<bool>& torn) {
-  std::map<std::uint32_t, TornStage> stages;
-  for (std::uint32_t row = 0; row < cells.rows.size(); ++row) {
-    for (const CsvCell& cell : cells.rows[row]) {
-      if (is_compute(cell.kind) && torn[cell.stage]) ++stages[cell.stage].ops[row];
-    }
-  }
-  for (auto& [number, stage] : stages) {
-    for (const auto& row : stage.ops) {
-      stage.all += row.second;
-      if (row.second > stage.home.second) stage.home = row;
-    }
-  }
-  return stages;
-}
-
-/// Each stage that is torn, in all rows but that with most of its ops.
-void tell_torn(const CsvCells& cells, const std::vector<bool>& torn, std::uint32_t micro_batches,
-               Diagnostics& problems) {
-  std::map<std::uint32_t, TornStage> stages = torn_stages(cells, torn);
-  if (stages.empty()) return;
-  for (std::uint32_t row = 0; row < cells.rows.size(); ++row) {
-    for (const CsvCell& cell : cells.rows[row]) {
-      if (!is_compute(cell.kind) || !torn[cell.stage]) continue;
-      TornStage& stage = stages.at(cell.stage);
-      if (stage.home.first == row || stage.told == row + 1) continue;
-      if (problems.size() == kMostCsvProblems) return;
-      stage.told = row + 1;
-      problems.push_back(
-          cell_error(cells, row, cell,
-                     fmt::format("stage {} is in row {}, with {} of its {} ops", cell.stage,
-                                 stage.home.first + 1, stage.home.second, stage.all),
-                     fmt::format("{0} rows of a stage are its replicas if {0} divides the number "
-                                 "of micro-batches, {1}, and those with the same remainder stand "
-                                 "in one row",
-                                 stage.ops.size(), micro_batches)));
-    }
-  }
-}
-
-/// A stage that shares its row with the next one for some micro-batches, and not for others. Errors
-/// where it is so: what crosses there would be sent for a part of them.
-void tell_half_shared(const CsvCells& cells, const StageRows& rows, Diagnostics& problems) {
-  for (std::uint32_t row = 0; row < cells.rows.size(); ++row) {
-    for (const CsvCell& cell : cells.rows[row]) {
-      if (cell.kind != CellKind::forward || cell.stage == 0) continue;
-      if (rows.row(cell.stage - 1, cell.micro_batch) != row) continue;
-      if (rows.of(cell.stage - 1) == rows.of(cell.stage)) continue;
-      if (problems.size() == kMostCsvProblems) return;
-      problems.push_back(
-          cell_error(cells, row, cell,
-                     fmt::format("micro-batch {} of stages {} and {} is in one row, others are not",
-                                 cell.micro_batch, cell.stage - 1, cell.stage),
-                     "neighbouring stages share the rows of all micro-batches, or of none"));
-    }
-  }
-}
-
-/// The rows of each stage. Errors: a stage in several rows that are not replicas, one without ops,
-/// neighbours that share a part of their rows.
-Result<StageRows> rows_of_stages(const CsvCells& cells, std::uint32_t micro_batches) {
-  const PlacedCell last = highest(cells, [](const CsvCell& cell) { return cell.stage; });
-  const std::uint32_t stages = last.cell->stage + 1;
-  const std::vector<std::uint32_t> counts = row_counts(cells, stages);
-  PlacedStages placed = find_rows(cells, counts, micro_batches);
-  Diagnostics problems;
-  tell_torn(cells, placed.torn, micro_batches, problems);
-  const auto missing = std::count(counts.begin(), counts.end(), 0);
-  if (missing > 0 && problems.size() < kMostCsvProblems) {
-    const auto without = std::find(counts.begin(), counts.end(), 0) - counts.begin();
-    const std::string more = missing > 1 ? fmt::format(" (and {} more)", missing - 1) : "";
-    problems.push_back(cell_error(cells, last.row, *last.cell,
-                                  fmt::format("the stages run up to {}, but stage {}{} has no op",
-                                              last.cell->stage, without, more)));
-  }
-  if (problems.empty()) tell_half_shared(cells, placed.rows, problems);
-  if (!problems.empty()) return problems;
-  return std::move(placed.rows);
-}
 
 /// Whether the ops of a row are F1..F(M) and B0..B(M-1) of this stage, both in order: gives M.
 std::optional<std::uint32_t> shifted_by_one(const std::vector<Op>& list, std::uint32_t stage) {
@@ -244,7 +92,7 @@ std::optional<Diagnostic> shifted_last_row(const CsvCells& cells, const OpLists&
   const auto cell = std::find_if(row_cells.begin(), row_cells.end(),
                                  [](const CsvCell& c) { return c.kind == CellKind::backward; });
   return Diagnostic{
-      .mark = {cells.source, static_cast<int>(row) + 1, static_cast<int>(cell->column),
+      .mark = {cells.source, static_cast<int>(cell->line), static_cast<int>(cell->column),
                static_cast<int>(cell->length)},
       .message = fmt::format("B0 before F0 on stage {}; micro-batch {} is out of range (0 to {})",
                              stage, *micro_batches, *micro_batches - 1),
@@ -268,8 +116,26 @@ std::optional<Diagnostic> absurd_size(const CsvCells& cells, std::uint32_t stage
                                 last.cell->micro_batch, needed, cells.ops));
 }
 
+/// Of each kind that is there, how many cells: `2 UNSHARD, 1 RESHARD`.
+std::string counted(const CsvCells& cells, const std::vector<std::pair<CellKind, const char*>>& of,
+                    std::size_t& all) {
+  std::string text;
+  all = 0;
+  for (const auto& [kind, name] : of) {
+    std::size_t count = 0;
+    for (const auto& row : cells.rows) {
+      count += static_cast<std::size_t>(std::count_if(
+          row.begin(), row.end(), [&](const CsvCell& cell) { return cell.kind == kind; }));
+    }
+    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name);
+    all += count;
+  }
+  return text;
+}
+
 std::vector<std::string> notes_of(const CsvCells& cells) {
   std::vector<std::string> notes;
+  if (!cells.order_of_rows.empty()) notes.push_back(cells.order_of_rows);
   if (cells.old_letters) {
     notes.emplace_back(
         "letters: PyTorch's old ones, B for the backward for the input (I here), W for the "
@@ -281,22 +147,124 @@ std::vector<std::string> notes_of(const CsvCells& cells) {
         "is overlapped",
         cells.overlapped));
   }
-  if (cells.communications > 0) {
+  std::size_t all = 0;
+  const std::string unused = counted(cells,
+                                     {{CellKind::unshard, "UNSHARD"},
+                                      {CellKind::reshard, "RESHARD"},
+                                      {CellKind::reduce_gradients, "REDUCE_GRAD"}},
+                                     all);
+  if (all > 0) {
     notes.push_back(
-        fmt::format("communication cells: {}, checked and dropped, as they are "
-                    "derived anew",
-                    cells.communications));
+        fmt::format("cells that are not used: {} ({}); training.zero_stage and "
+                    "plan.data_parallel say what is gathered and reduced",
+                    all, unused));
   }
   return notes;
 }
 
+/// The SEND and RECV cells of each row; empty where there are none.
+std::vector<std::vector<CommunicationCell>> communication_of(const CsvCells& cells) {
+  std::vector<std::vector<CommunicationCell>> rows(cells.rows.size());
+  bool any = false;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    std::uint32_t before = 0;
+    for (const CsvCell& cell : cells.rows[row]) {
+      if (is_compute(cell.kind)) ++before;
+      if (!is_transfer(cell.kind)) continue;
+      any = true;
+      const bool forward =
+          cell.kind == CellKind::send_forward || cell.kind == CellKind::receive_forward;
+      const bool sends =
+          cell.kind == CellKind::send_forward || cell.kind == CellKind::send_backward;
+      const std::uint32_t fed = !sends ? cell.stage : forward ? cell.stage + 1 : cell.stage - 1;
+      rows[row].push_back(
+          {before,
+           sends,
+           {forward ? OpKind::forward : OpKind::backward, {fed}, {cell.micro_batch}}});
+    }
+  }
+  if (!any) rows.clear();
+  return rows;
+}
+
+/// Errors: cells of communication in a sequence.
+std::optional<Diagnostic> refuse_communication(const CsvCells& cells) {
+  for (const CsvCell& cell : cells.rows.front()) {
+    if (!is_transfer(cell.kind)) continue;
+    return cell_error(cells, 0, cell, "a SEND or RECV stands in a sequence of one host",
+                      "leave them out: each op brings its own transfers; or one row a device");
+  }
+  return std::nullopt;
+}
+
+/// A sequence, whose rows are given later.
+Result<ScheduleFile> sequence_of(const CsvCells& cells, std::uint32_t micro_batches) {
+  if (auto fault = refuse_communication(cells)) return *std::move(fault);
+  if (auto fault = refuse_missing_stages(cells)) return *std::move(fault);
+  const bool is_loop = cells.form == OrderForm::host_loop;
+  const std::uint32_t stages =
+      highest(cells, [](const CsvCell& cell) { return cell.stage; }).cell->stage + 1;
+  if (auto fault = absurd_size(cells, stages)) return *std::move(fault);
+  ScheduleFile file{.name = std::filesystem::path(cells.source->name).stem().string(),
+                    .source = cells.source,
+                    .form = cells.form,
+                    .stages = is_loop ? 0 : stages,
+                    .micro_batches = micro_batches,
+                    .rows = StageRows{},
+                    .lists = {},
+                    .pairs = {},
+                    .communication = {},
+                    .sequence = std::move(lists_of(cells).front()),
+                    .devices = cells.devices,
+                    .notes = notes_of(cells)};
+  if (file.devices.size() != stages && !is_loop) file.devices.clear();
+  return file;
+}
+
+/// The cells of compute of a row, or of a sequence that its host launches on a device.
+std::vector<CsvCell> cells_of_device(const ScheduleFile& file, std::uint32_t device) {
+  const auto read = read_csv_cells(file.source);
+  PLUMBLINE_CHECK(read, file.source->name);
+  std::vector<CsvCell> cells;
+  const std::vector<CsvCell>& row = read->rows[file.is_sequence() ? 0 : device];
+  for (const CsvCell& cell : row) {
+    if (!is_compute(cell.kind)) continue;
+    if (!file.is_sequence()) {
+      cells.push_back(cell);
+      continue;
+    }
+    const bool is_loop = file.form == OrderForm::host_loop;
+    for (std::uint32_t s = 0; s < (is_loop ? file.stages : 1); ++s) {
+      if (file.rows.row(is_loop ? s : cell.stage, cell.micro_batch) == device)
+        cells.push_back(cell);
+    }
+  }
+  return cells;
+}
+
+Mark mark_at(const ScheduleFile& file, const CsvCell& cell) {
+  return {file.source, static_cast<int>(cell.line), static_cast<int>(cell.column),
+          static_cast<int>(cell.length)};
+}
+
 }  // namespace
+
+std::string to_text(const CommunicationCell& cell) {
+  const bool forward = cell.feeds.kind == OpKind::forward;
+  const std::uint32_t fed = cell.feeds.stage.value;
+  const std::uint32_t stage = !cell.sends ? fed : forward ? fed - 1 : fed + 1;
+  return fmt::format("{}{}_{}{}", stage, cell.sends ? "SEND" : "RECV", forward ? 'F' : 'B',
+                     cell.feeds.micro_batch.value);
+}
 
 Result<ScheduleFile> parse_schedule_file(std::shared_ptr<const Source> source) {
   auto cells = read_csv_cells(std::move(source));
   if (!cells) return cells.problems();
   const PlacedCell last = highest(*cells, [](const CsvCell& cell) { return cell.micro_batch; });
   const std::uint32_t micro_batches = last.cell->micro_batch + 1;
+  if (cells->is_sequence()) return sequence_of(*cells, micro_batches);
+  std::vector<std::string> notes = notes_of(*cells);
+  if (auto note = number_in_turn(*cells, micro_batches)) notes.push_back(*std::move(note));
   auto rows = rows_of_stages(*cells, micro_batches);
   if (!rows) return rows.problems();
   // From here on each stage has its rows.
@@ -311,12 +279,16 @@ Result<ScheduleFile> parse_schedule_file(std::shared_ptr<const Source> source) {
   if (!problems.empty()) return problems;
   return ScheduleFile{.name = std::filesystem::path(cells->source->name).stem().string(),
                       .source = cells->source,
+                      .form = cells->form,
                       .stages = rows->stages(),
                       .micro_batches = micro_batches,
                       .rows = *rows,
                       .lists = std::move(lists),
                       .pairs = std::move(pairs),
-                      .notes = notes_of(*cells)};
+                      .communication = communication_of(*cells),
+                      .sequence = {},
+                      .devices = {},
+                      .notes = std::move(notes)};
 }
 
 Result<ScheduleFile> read_schedule_file(const std::string& path) {
@@ -325,14 +297,52 @@ Result<ScheduleFile> read_schedule_file(const std::string& path) {
   return parse_schedule_file(*source);
 }
 
-Mark mark_of(const ScheduleFile& file, std::uint32_t device, std::size_t position) {
-  const int line = static_cast<int>(device) + 1;
-  for (const CsvCell& cell : read_csv_row(file.source, device)) {
-    if (!is_compute(cell.kind) && cell.kind != CellKind::old_backward) continue;
-    if (position-- > 0) continue;
-    return {file.source, line, static_cast<int>(cell.column), static_cast<int>(cell.length)};
+std::optional<Diagnostic> place_sequence(ScheduleFile& file, StageRows rows) {
+  PLUMBLINE_CHECK(file.is_sequence() && rows.stages() > 0, rows.stages());
+  PLUMBLINE_CHECK(file.form == OrderForm::host_loop || rows.stages() == file.stages, rows.stages(),
+                  file.stages);
+  if (file.form == OrderForm::host_loop) {
+    const std::uint32_t stages = rows.stages();
+    if (file.sequence.size() * stages > kMostCsvCells) {
+      return input_error({file.source},
+                         fmt::format("is a loop of {} ops over {} stages, more ops than the {} "
+                                     "that are read",
+                                     file.sequence.size(), stages, kMostCsvCells));
+    }
+    std::vector<Op> all;
+    all.reserve(file.sequence.size() * stages);
+    for (const Op& op : file.sequence) {
+      for (std::uint32_t i = 0; i < stages; ++i)
+        all.push_back({op.kind, {op.kind == OpKind::forward ? i : stages - 1 - i}, op.micro_batch});
+    }
+    file.sequence = std::move(all);
   }
+  std::uint32_t devices = 0;
+  for (std::uint32_t s = 0; s < rows.stages(); ++s) {
+    for (const std::uint32_t row : rows.of(s)) devices = std::max(devices, row + 1);
+  }
+  file.stages = rows.stages();
+  file.rows = std::move(rows);
+  file.lists.assign(devices, {});
+  for (const Op& op : file.sequence)
+    file.lists[file.rows.row(op.stage.value, op.micro_batch.value)].push_back(op);
+  return std::nullopt;
+}
+
+Mark mark_of(const ScheduleFile& file, std::uint32_t device, std::size_t position) {
+  const std::vector<CsvCell> cells = cells_of_device(file, device);
+  if (position < cells.size()) return mark_at(file, cells[position]);
+  const int line = cells.empty() ? 1 : static_cast<int>(cells.back().line);
   return {file.source, line, static_cast<int>(file.source->line(line).size()) + 1, 1};
+}
+
+Mark mark_of_communication(const ScheduleFile& file, std::uint32_t device, std::size_t index) {
+  const auto read = read_csv_cells(file.source);
+  PLUMBLINE_CHECK(read, file.source->name);
+  for (const CsvCell& cell : read->rows[device]) {
+    if (is_transfer(cell.kind) && index-- == 0) return mark_at(file, cell);
+  }
+  return {file.source};
 }
 
 }  // namespace plumbline

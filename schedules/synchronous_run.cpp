@@ -76,15 +76,40 @@ void SynchronousRun::write() {
 
 void SynchronousRun::write_ops(std::uint32_t gate) {
   const std::vector<Op>& order = schedule_.issue_order;
+  if (!schedule_.transfers.empty()) return write_ops_and_transfers(gate);
   each_wave(schedule_, [&](std::size_t begin, std::size_t end) {
     if (options_.blocking) {
       for (std::size_t i = begin; i < end; ++i) {
         for (std::uint32_t copy = 0; copy < options_.written_copies(); ++copy)
-          writer_.add_blocking_transfer(order[i], copy);
+          writer_.add_transfer_to(order[i], copy);
       }
     }
     for (std::size_t i = begin; i < end; ++i) write_op(i, gate);
   });
+}
+
+/// Each transfer in its own place.
+void SynchronousRun::write_ops_and_transfers(std::uint32_t gate) {
+  auto transfer = schedule_.transfers.begin();
+  for (std::size_t i = 0; i <= schedule_.issue_order.size(); ++i) {
+    for (; transfer != schedule_.transfers.end() && transfer->before == i; ++transfer) {
+      for (std::uint32_t copy = 0; copy < options_.written_copies(); ++copy)
+        write_transfer(transfer->feeds, copy);
+    }
+    if (i < schedule_.issue_order.size()) write_op(i, gate);
+  }
+}
+
+/// Behind the transfer before it of either end. One that blocks holds both streams anyway.
+void SynchronousRun::write_transfer(const Op& feeds, std::uint32_t copy) {
+  const std::uint32_t node = writer_.add_transfer_to(feeds, copy);
+  if (node == kNone || options_.blocking) return;
+  const OpGraph& graph = writer_.graph();
+  last_transfer_.resize(graph.slots(), kNone);
+  std::uint32_t& sent = last_transfer_[graph.sender(node)];
+  std::uint32_t& received = last_transfer_[graph.receiver(node)];
+  writer_.add_waits(node, {sent, received == sent ? kNone : received});
+  sent = received = node;
 }
 
 /// What an op waits for that needs its stage's weights first; null where they are there.

@@ -49,6 +49,8 @@ class SynchronousRun {
 
   std::size_t buckets(StageId stage) const { return costs_.stages[stage.value].buckets.size(); }
   void write_ops(std::uint32_t gate);
+  void write_ops_and_transfers(std::uint32_t gate);
+  void write_transfer(const Op& feeds, std::uint32_t copy);
   void write_op(std::size_t index, std::uint32_t gate);
   bool is_cut(std::size_t index) const;
   const Nodes* weights_for(std::size_t index) const;
@@ -72,6 +74,7 @@ class SynchronousRun {
   GraphWriter& writer_;
   std::unique_ptr<const StageEnds> ends_;  ///< Where first forwards or last gradients matter.
   std::vector<Stream> streams_;            ///< By slot of the schedule.
+  Nodes last_transfer_;  ///< By slot of the run, where transfers have places of their own.
   /// Of each stage and bucket, the nodes that have made its gradients; one bucket where none are
   /// given.
   std::vector<std::vector<Nodes>> gradients_;

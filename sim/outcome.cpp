@@ -32,7 +32,7 @@ std::optional<ClosedForm> formula_of_chunks(const Scenario& scenario, const Pipe
                                      [](const Op& op) { return op.kind == OpKind::backward; });
   ChunkTimes times;
   times.shape = {stages / scenario.schedule.chunks, scenario.schedule.chunks,
-                 pipeline.schedule.shape.micro_batches};
+                 pipeline.schedule.shape.micro_batches, scenario.schedule.group};
   for (std::uint32_t s = 0; s < stages; ++s) {
     const Duration backward = time_of(graph, s, ActivityKind::backward);
     const ChunkTimes own{times.shape, time_of(graph, s, ActivityKind::forward),

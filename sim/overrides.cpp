@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "sim/device_section.h"
+#include "sim/rival_keys.h"
 
 namespace plumbline {
 namespace {
@@ -39,12 +40,18 @@ std::optional<Diagnostic> refuse_overlap(const std::vector<YamlOverride>& earlie
 
 }  // namespace
 
-std::optional<Diagnostics> override_scenario(YamlNode& root, const YamlOverride& change) {
+std::optional<Diagnostics> override_scenario(YamlNode& root, const YamlOverride& change,
+                                             OverrideLog& log) {
   keep_preset(root, change);
-  return apply_override(root, change);
+  if (auto wrong = apply_override(root, change)) return wrong;
+  if (auto note = take_out_rivals(root, change, log.set)) log.notes.push_back(*std::move(note));
+  const std::string& section = change.path.front().text;
+  log.set.push_back(change.path.size() == 1 ? section : section + '.' + change.path[1].text);
+  return std::nullopt;
 }
 
-Diagnostics override_by_arguments(YamlNode& root, const std::vector<std::string>& arguments) {
+Diagnostics override_by_arguments(YamlNode& root, const std::vector<std::string>& arguments,
+                                  OverrideLog& log) {
   Diagnostics problems;
   std::vector<YamlOverride> earlier;
   for (const std::string& argument : arguments) {
@@ -55,7 +62,7 @@ Diagnostics override_by_arguments(YamlNode& root, const std::vector<std::string>
     }
     if (auto lost = refuse_overlap(earlier, *change)) problems.push_back(*std::move(lost));
     earlier.push_back(*change);
-    if (auto wrong = override_scenario(root, *change))
+    if (auto wrong = override_scenario(root, *change, log))
       problems.insert(problems.end(), wrong->begin(), wrong->end());
   }
   return problems;

@@ -13,6 +13,7 @@
 #include "schedules/pairs.h"
 #include "schedules/weight_versions.h"
 #include "sim/buckets.h"
+#include "sim/file_order.h"
 #include "sim/placement.h"
 
 namespace plumbline {
@@ -238,40 +239,62 @@ void tell(const AssumedSplit& split, Pipeline& pipeline) {
     pipeline.estimated.push_back(std::move(estimate));
 }
 
+/// What goes round together, where it is not what the devices say.
+void note_group(const Scenario& scenario, const ChunkShape& chunks, Pipeline& pipeline) {
+  const std::uint32_t group = chunks.group_size();
+  if (scenario.schedule.group > 0 || group == chunks.devices) return;
+  const std::uint32_t last = chunks.micro_batches % group;
+  pipeline.notes.push_back(fmt::format(
+      "{} micro-batches are no multiple of {} devices: groups of {} go round{} (schedule.group)",
+      chunks.micro_batches, chunks.devices, group,
+      last > 0 ? fmt::format(", the last of {}", last) : ""));
+}
+
+/// The order of a schedule with chunks.
+std::optional<Diagnostics> add_order_of_chunks(const Scenario& scenario, const PipelineShape& shape,
+                                               const ChunkRule& rule, Pipeline& pipeline) {
+  const ScheduleChoice& choice = scenario.schedule;
+  const ChunkShape chunks = chunk_shape(scenario, shape.stages());
+  if (auto refused = rule.refuse(chunks, choice.micro_batches_mark, choice.name_mark))
+    return Diagnostics{*refused};
+  if (choice.group > choice.micro_batches) {
+    return Diagnostics{
+        input_error(choice.group_mark,
+                    fmt::format("schedule.group is {}, but there are {} micro-batches",
+                                choice.group, choice.micro_batches),
+                    fmt::format("{} or fewer go round together", choice.micro_batches))};
+  }
+  if (scenario.plan.warm_up) {
+    return Diagnostics{input_error(
+        scenario.plan.warm_up->mark,
+        fmt::format("plan.warm_up does not apply to the schedule '{}'", choice.rule->name),
+        "it is for 1f1b, eager-1f1b and pipedream")};
+  }
+  const std::vector<std::uint32_t> slots = slots_of(placed_stages(rule.placement, chunks), shape);
+  auto schedule = checked_schedule(std::string(choice.rule->name), false, shape,
+                                   by_slot(rule.lists(chunks), slots),
+                                   choice.group > 0 ? choice.group_mark : choice.name_mark);
+  if (!schedule) {
+    Diagnostics problems = schedule.problems();
+    if (choice.group > 0) {
+      problems.front().help = fmt::format(
+          "schedule.group: {} or more, and with a last group of as many: without it {} go round",
+          chunks.devices, usual_group({chunks.devices, chunks.chunks, chunks.micro_batches}));
+    }
+    return problems;
+  }
+  pipeline.schedule = *std::move(schedule);
+  if (rule.takes_group) note_group(scenario, chunks, pipeline);
+  return std::nullopt;
+}
+
 /// The order of the ops: by the schedule's rule, or as the file gives it.
 std::optional<Diagnostics> add_schedule(const Scenario& scenario, const PipelineShape& shape,
                                         Pipeline& pipeline) {
   const ScheduleChoice& choice = scenario.schedule;
-  if (choice.file) {
-    if (scenario.plan.warm_up) {
-      return Diagnostics{input_error(scenario.plan.warm_up->mark,
-                                     "plan.warm_up does not apply to an order from schedule.file")};
-    }
-    if (auto refused = refuse_slices_in(choice.slices, *choice.file))
-      return Diagnostics{*std::move(refused)};
-    auto schedule = checked_schedule(
-        choice.file->name, false, shape, choice.file->lists,
-        [&](std::uint32_t slot, std::size_t index) { return mark_of(*choice.file, slot, index); });
-    if (!schedule) return schedule.problems();
-    pipeline.schedule = *std::move(schedule);
-    return std::nullopt;
-  }
-  if (const ChunkRule* const rule = choice.chunk_rule()) {
-    const ChunkShape chunks = chunk_shape(scenario, shape.stages());
-    if (auto refused = rule->refuse(chunks, choice.micro_batches_mark, choice.name_mark))
-      return Diagnostics{*refused};
-    if (scenario.plan.warm_up) {
-      return Diagnostics{input_error(
-          scenario.plan.warm_up->mark,
-          fmt::format("plan.warm_up does not apply to the schedule '{}'", choice.rule->name),
-          "it is for 1f1b, eager-1f1b and pipedream")};
-    }
-    auto schedule = checked_schedule(std::string(choice.rule->name), false, shape,
-                                     rule->lists(chunks), choice.name_mark);
-    if (!schedule) return schedule.problems();
-    pipeline.schedule = *std::move(schedule);
-    return std::nullopt;
-  }
+  if (choice.file) return add_order_of_file(scenario, shape, pipeline);
+  if (const ChunkRule* const rule = choice.chunk_rule())
+    return add_order_of_chunks(scenario, shape, *rule, pipeline);
   if (auto refused = refuse_shared_slots(scenario, shape, pipeline.devices))
     return Diagnostics{*refused};
   auto windows = position_windows(scenario, shape, pipeline.partition);
@@ -457,6 +480,7 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
                      scenario.schedule.slices.count);
   if (auto problems_of_order = add_schedule(scenario, shape, pipeline)) return *problems_of_order;
   if (auto problems_of_pairs = overlap_pairs(scenario, pipeline)) return *problems_of_pairs;
+  if (auto hang = order_communication(scenario, pipeline)) return *hang;
   if (auto refused = refuse_sharing(scenario, pipeline)) return *refused;
 
   // What each stage costs, with as many micro-batches in flight as the order leaves it.

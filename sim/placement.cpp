@@ -39,6 +39,18 @@ std::uint32_t stage_count(const Scenario& scenario) {
 
 using StageDevices = std::vector<std::vector<DeviceId>>;
 
+/// `[[0], [1], [0], [1]]`, cut where it is long.
+std::string to_text_of(const StageDevices& devices) {
+  constexpr std::size_t most = 8;
+  std::vector<std::string> stages;
+  for (std::size_t s = 0; s < std::min(devices.size(), most); ++s) {
+    std::vector<std::uint32_t> numbers;
+    for (const DeviceId device : devices[s]) numbers.push_back(device.value);
+    stages.push_back(fmt::format("[{}]", fmt::join(numbers, ", ")));
+  }
+  return fmt::format("[{}{}]", fmt::join(stages, ", "), devices.size() > most ? ", ..." : "");
+}
+
 /// The devices of each stage of one copy, as they are numbered where the plan does not say: 0, 1,
 /// ... stage by stage, replica by replica; for an order from a file its rows, for a schedule with
 /// chunks as it places them.
@@ -168,6 +180,22 @@ Result<std::vector<std::uint32_t>> stage_replicas(const Scenario& scenario, std:
   return replicas;
 }
 
+/// Whether `devices` are those of `numbered` under other numbers.
+bool renumbers(const StageDevices& numbered, const StageDevices& devices) {
+  std::map<DeviceId, DeviceId> renamed;
+  std::map<DeviceId, DeviceId> back;
+  for (std::size_t s = 0; s < numbered.size(); ++s) {
+    if (numbered[s].size() != devices[s].size()) return false;
+    for (std::size_t r = 0; r < numbered[s].size(); ++r) {
+      const DeviceId from = numbered[s][r];
+      const DeviceId to = devices[s][r];
+      if (renamed.emplace(from, to).first->second != to) return false;
+      if (back.emplace(to, from).first->second != from) return false;
+    }
+  }
+  return true;
+}
+
 /// The devices of each stage of the first copy.
 Result<StageDevices> stage_devices(const Scenario& scenario, std::uint32_t stages) {
   const Plan& plan = scenario.plan;
@@ -194,16 +222,20 @@ Result<StageDevices> stage_devices(const Scenario& scenario, std::uint32_t stage
   const StageDevices numbered = numbered_devices(scenario, *replicas);
   if (plan.devices) {
     auto devices = given_devices(*plan.devices, *replicas, available, scenario.copies);
-    if (devices && scenario.schedule.file && *devices != numbered) {
+    const auto& file = scenario.schedule.file;
+    const bool fits = !devices || (file && file->is_sequence() ? renumbers(numbered, *devices)
+                                                               : *devices == numbered);
+    if (file && !fits) {
       return input_error(plan.devices->mark, "plan.devices differs from the rows of schedule.file",
                          "row i of the file is device i: leave plan.devices out");
     }
-    if (devices && scenario.schedule.chunk_rule() && *devices != numbered) {
+    if (devices && scenario.schedule.chunk_rule() && !renumbers(numbered, *devices)) {
       return input_error(
           plan.devices->mark,
           fmt::format("plan.devices differs from how the schedule '{}' places stages",
                       scenario.schedule.rule->name),
-          "leave plan.devices out");
+          fmt::format("leave plan.devices out, or give the devices of {} other numbers",
+                      to_text_of(numbered)));
     }
     return devices;
   }
@@ -401,7 +433,8 @@ Result<std::int64_t> copies_that_fill(const Scenario& scenario) {
 
 ChunkShape chunk_shape(const Scenario& scenario, std::size_t stages) {
   const std::uint32_t chunks = scenario.schedule.chunks;
-  return {static_cast<std::uint32_t>(stages) / chunks, chunks, scenario.schedule.micro_batches};
+  return {static_cast<std::uint32_t>(stages) / chunks, chunks, scenario.schedule.micro_batches,
+          scenario.schedule.group};
 }
 
 Result<Partition> place(const Scenario& scenario, const std::vector<LayerCosts>& costs) {

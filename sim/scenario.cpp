@@ -18,6 +18,7 @@
 #include "sim/overrides.h"
 #include "sim/placement.h"
 #include "sim/scenario_format.h"
+#include "sim/sequence_order.h"
 #include "sim/stage_number.h"
 
 namespace plumbline {
@@ -30,6 +31,7 @@ class ScenarioReader {
 
   Result<Scenario> read(const YamlNode& root) {
     if (const YamlNode* kind = kind_of(root)) return other_kind(*kind);
+    source_ = root.mark.source.get();
     SectionReader file(root, "", scenario_format(), problems_);
     file.require("version", "this is version: 1");
     file.require("model");
@@ -48,6 +50,7 @@ class ScenarioReader {
     if (const YamlNode* sweep = file.child("sweep")) read_axes(*sweep, problems_);
     file.finish();
     if (problems_.empty()) settle_cluster();
+    if (problems_.empty()) settle_sequence();
     if (problems_.empty()) settle_copies();
     if (problems_.empty()) settle_batches();
     if (problems_.empty()) derive_layers();
@@ -129,15 +132,15 @@ class ScenarioReader {
       if (!sizes_given(file)) section->require("micro_batches");
     }
     micro_batches_given_ = section->has("micro_batches") || section->has("file");
-    if (auto name = section->choice("name", "schedule", "plumbline list schedules")) {
-      choice.rule = find_schedule_rule(name->value);
-      choice.name_mark = name->mark;
-    }
+    read_name(*section);
     choice.slices = read_slices(*section, choice.rule, choice.file ? &*choice.file : nullptr);
     choice.micro_batches_mark = section->mark_of("micro_batches");
     if (choice.file) choice.micro_batches = choice.file->micro_batches / choice.slices.count;
     if (auto count = section->count("micro_batches")) {
-      if (choice.file && count->value != choice.micro_batches) {
+      if (choice.file && count->value != choice.micro_batches && gives_way(count->mark)) {
+        note_left_out("schedule.micro_batches");
+        count->value = choice.micro_batches;
+      } else if (choice.file && count->value != choice.micro_batches) {
         section->error(count->mark,
                        fmt::format("schedule.micro_batches is {}, but schedule.file has {}",
                                    count->value, choice.micro_batches),
@@ -149,9 +152,11 @@ class ScenarioReader {
       choice.mini_batches = static_cast<std::uint32_t>(count->value);
     }
     read_chunks(*section);
+    read_group(*section);
     if (auto kind = section->choice("transfers", "kind of transfer")) {
       choice.blocking = kind->value == "blocking";
     }
+    read_communication(*section);
     if (auto kind = section->choice("pairs", "kind of pair")) {
       choice.overlaps_pairs = kind->value == "overlapped";
       choice.pairs_mark = kind->mark;
@@ -185,12 +190,97 @@ class ScenarioReader {
     section->finish();
   }
 
+  void read_name(SectionReader& section) {
+    ScheduleChoice& choice = scenario_.schedule;
+    const auto name = section.text("name");
+    if (!name) return;
+    choice.rule = find_schedule_rule(name->value);
+    choice.name_mark = name->mark;
+    if (!choice.rule) section.choice("name", "schedule", "plumbline list schedules");
+  }
+
+  /// Whether what stands at `mark` was written for the order that schedule.file, given by an
+  /// override, replaces.
+  bool gives_way(const Mark& mark) const {
+    const ScheduleChoice& choice = scenario_.schedule;
+    return choice.file && mark.source.get() == source_ && choice.name_mark.source.get() != source_;
+  }
+  void note_left_out(std::string_view key) {
+    scenario_.notes.push_back(
+        fmt::format("{} of the scenario is left out: schedule.file says it in its place", key));
+  }
+
+  /// What the plan says for the order that a file replaces.
+  void leave_out_of_plan() {
+    Plan& plan = scenario_.plan;
+    const ScheduleFile& file = *scenario_.schedule.file;
+    if (plan.warm_up && gives_way(plan.warm_up->mark)) {
+      note_left_out("plan.warm_up");
+      plan.warm_up.reset();
+    }
+    const bool says_stages = file.form != OrderForm::host_loop;
+    if (says_stages && plan.stages && plan.stages->value != file.stages &&
+        gives_way(plan.stages->mark)) {
+      note_left_out("plan.stages");
+      plan.stages.reset();
+    }
+  }
+
+  void read_group(SectionReader& section) {
+    ScheduleChoice& choice = scenario_.schedule;
+    const auto group = section.count("group");
+    if (!group) return;
+    choice.group_mark = group->mark;
+    const ChunkRule* const rule = choice.chunk_rule();
+    if (rule && rule->takes_group) {
+      choice.group = static_cast<std::uint32_t>(group->value);
+    } else if (gives_way(group->mark)) {
+      note_left_out("schedule.group");
+    } else if (choice.rule || choice.file) {
+      section.error(group->mark,
+                    fmt::format("schedule.group does not apply to {}",
+                                choice.rule ? fmt::format("the schedule '{}'", choice.rule->name)
+                                            : "an order from schedule.file"),
+                    "it is for interleaved-1f1b and interleaved-zb, whose micro-batches go round "
+                    "in groups");
+    }
+  }
+
+  /// Whether communication goes in the order of the file's cells.
+  void read_communication(SectionReader& section) {
+    ScheduleChoice& choice = scenario_.schedule;
+    const auto kind = section.choice("communication", "order of communication");
+    const bool has_cells = choice.file && !choice.file->communication.empty();
+    choice.in_order = has_cells && (kind ? kind->value == "in-order" : choice.blocking);
+    if (kind && kind->value == "in-order" && !has_cells && problems_.empty()) {
+      section.error(kind->mark,
+                    choice.file ? "schedule.communication is in-order, but schedule.file has no "
+                                  "SEND and RECV cells"
+                                : "schedule.communication is in-order, but there is no "
+                                  "schedule.file whose SEND and RECV cells give an order",
+                    "such cells stand in a row as 0SEND_F0, and 1RECV_F0 in that of stage 1; "
+                    "without them schedule.communication: free");
+    }
+    if (!has_cells) return;
+    std::size_t cells = 0;
+    for (const auto& row : choice.file->communication) cells += row.size();
+    scenario_.notes.push_back(
+        choice.in_order
+            ? fmt::format("SEND and RECV cells: {}, in whose order devices communicate; a send "
+                          "waits for its receive",
+                          cells)
+            : fmt::format("SEND and RECV cells: {}, checked, but each transfer begins when its "
+                          "data is there (schedule.communication: in-order keeps their order)",
+                          cells));
+  }
+
   void read_chunks(SectionReader& section) {
     ScheduleChoice& choice = scenario_.schedule;
     const ChunkRule* const rule = choice.chunk_rule();
     if (rule) choice.chunks = rule->usual_chunks();
     const auto chunks = section.count("chunks");
     if (!chunks) return;
+    if (gives_way(chunks->mark)) return note_left_out("schedule.chunks");
     const std::int64_t least = rule ? rule->least_chunks : 1;
     const std::int64_t most = rule ? rule->most_chunks : 1;
     choice.chunks = static_cast<std::uint32_t>(std::clamp(chunks->value, least, most));
@@ -203,7 +293,8 @@ class ScenarioReader {
                     chunks->value < least && least != most
                         ? fmt::format("{} or more stages on each device", least)
                         : fmt::format("{} stage{} on each device", most, most == 1 ? "" : "s")),
-        rule ? "" : "interleaved-1f1b, interleaved-zb and looped-bfs take any number from 2");
+        rule ? ""
+             : "interleaved-1f1b and interleaved-zb take any number from 2, looped-bfs from 1");
   }
 
   void read_order(SectionReader& section) {
@@ -219,6 +310,7 @@ class ScenarioReader {
     if (!file) return section.add_file_problems("file", path->mark, file.problems());
     choice.file = *std::move(file);
     for (const std::string& note : choice.file->notes) scenario_.notes.push_back(note);
+    leave_out_of_plan();
   }
 
   // ---- training and overhead ----
@@ -297,6 +389,11 @@ class ScenarioReader {
     scenario_.cluster = cluster_.cluster;
     scenario_.cluster_given = cluster_.given;
     scenario_.neighbours_slow = cluster_.neighbours_slow;
+  }
+
+  /// Where the stages of a sequence stand.
+  void settle_sequence() {
+    if (auto refused = place_sequence(scenario_)) problems_.push_back(*std::move(refused));
   }
 
   /// What the group that a device stands for holds of each layer more than once.
@@ -611,6 +708,7 @@ class ScenarioReader {
   }
 
   std::string path_;
+  const Source* source_ = nullptr;  ///< What was written, beside what overrides set.
   const ModelSection* known_model_;
   Scenario scenario_;
   Diagnostics problems_;
@@ -625,9 +723,12 @@ class ScenarioReader {
 };
 
 Result<Scenario> read_tree(YamlNode root, const std::vector<std::string>& overrides) {
-  if (Diagnostics problems = override_by_arguments(root, overrides); !problems.empty())
+  OverrideLog log;
+  if (Diagnostics problems = override_by_arguments(root, overrides, log); !problems.empty())
     return problems;
-  return read_scenario_tree(root);
+  auto scenario = read_scenario_tree(root);
+  if (scenario) scenario->notes.insert(scenario->notes.begin(), log.notes.begin(), log.notes.end());
+  return scenario;
 }
 
 }  // namespace

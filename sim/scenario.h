@@ -33,8 +33,12 @@ struct ScheduleChoice {
   std::uint32_t mini_batches = 1;
   Mark micro_batches_mark;
   std::uint32_t chunks = 1;  ///< Stages of each device, where the rule has chunks.
+  std::uint32_t group = 0;   ///< Micro-batches that go round them together; 0 = by the rule.
+  Mark group_mark;
   SliceChoice slices;
   bool blocking = false;
+  /// Each device communicates in the order of its SEND and RECV cells, which the file has.
+  bool in_order = false;
   bool overlaps_pairs = false;  ///< Neighbours F and B run at the same time.
   Mark pairs_mark;
   RecomputeChoice recompute;

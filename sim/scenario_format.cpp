@@ -144,8 +144,8 @@ const SectionFormat& schedule_format() {
           {{"name", {words(schedule_names())}, "The schedule (plumbline list schedules)."},
            {"file",
             {file()},
-            "In the place of a name: the order of every device, as PyTorch's pipelining "
-            "writes it in CSV."},
+            "In the place of a name: the order of every device, as PyTorch's pipelining writes or "
+            "prints it, or of the whole as one host launches it."},
            {"micro_batches",
             {count(1, kMostMicroBatches)},
             "How many parts a mini-batch is split into; each runs by itself; absent: as the sizes "
@@ -161,6 +161,11 @@ const SectionFormat& schedule_format() {
             "looped-bfs, "
             "zb-v, v-half, v-min and dualpipev.",
             "2"},
+           {"group",
+            {count(1, kMostMicroBatches)},
+            "How many micro-batches go round the chunks together; the last group may be smaller; "
+            "only for interleaved-1f1b and interleaved-zb. Absent: as PyTorch rounds them, else as "
+            "Megatron-LM takes them."},
            {"slices",
             {count(1, kMostSlices), list({real(1000)}, 1)},
             "How many slices each micro-batch is cut into along its sequence, each an op of its "
@@ -172,6 +177,12 @@ const SectionFormat& schedule_format() {
             {words({"overlapped", "blocking"})},
             "Whether a transfer runs beside compute, or holds the streams of both devices.",
             "overlapped"},
+           {"communication",
+            {words({"free", "in-order"})},
+            "in-order: each device does the SEND and RECV cells of its row in a schedule.file one "
+            "after the other, and a send waits for its receive; free: each transfer begins when "
+            "its data is there. Absent: in-order where the file has such cells and transfers "
+            "block."},
            {"pairs",
             {words({"apart", "overlapped"})},
             "Whether a forward and the backward of another micro-batch that stand side by side on "

@@ -52,12 +52,15 @@ Result<Scenario> ScenarioText::read(const std::vector<const YamlOverride*>& chan
   const bool model_is_known = model_ && std::none_of(changes.begin(), changes.end(), touches_model);
   YamlNode root = model_is_known ? without_model_ : root_;
   Diagnostics problems;
+  OverrideLog log;
   for (const YamlOverride* change : changes) {
-    if (auto wrong = override_scenario(root, *change))
+    if (auto wrong = override_scenario(root, *change, log))
       problems.insert(problems.end(), wrong->begin(), wrong->end());
   }
   if (!problems.empty()) return problems;
-  return read_scenario_tree(root, model_is_known ? model_.get() : nullptr);
+  auto scenario = read_scenario_tree(root, model_is_known ? model_.get() : nullptr);
+  if (scenario) scenario->notes.insert(scenario->notes.begin(), log.notes.begin(), log.notes.end());
+  return scenario;
 }
 
 }  // namespace plumbline

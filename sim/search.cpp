@@ -21,10 +21,11 @@ namespace {
 
 /// Errors: an override that cannot be put into the tree.
 std::optional<Diagnostics> override_all(YamlNode& root, const std::vector<std::string>& overrides) {
+  OverrideLog log;  // its notes are told with the scenario that is read of the same overrides
   for (const std::string& text : overrides) {
     const auto change = parse_override(text);
     if (!change) return change.problems();
-    if (auto wrong = override_scenario(root, *change)) return wrong;
+    if (auto wrong = override_scenario(root, *change, log)) return wrong;
   }
   return std::nullopt;
 }

@@ -1,15 +1,22 @@
 // Any bytes as a schedule file; what can run is checked against a second reading of its own print.
 // SPDX-License-Identifier: MIT
+#include <algorithm>
+
 #include "schedules/check.h"
 #include "schedules/schedule_file.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace plumbline;
-  const auto file = parse_schedule_file(fuzz::source(fuzz::text(data, size)));
+  auto file = parse_schedule_file(fuzz::source(fuzz::text(data, size)));
   if (!file) {
     fuzz::use(to_text(file.problems()));
     return 0;
+  }
+  if (file->is_sequence()) {
+    StageRows rows(std::max(file->stages, 1U));
+    for (std::uint32_t s = 0; s < rows.stages(); ++s) rows.of(s) = {s};
+    if (place_sequence(*file, rows)) return 0;
   }
   Partition partition;
   for (std::uint32_t s = 0; s < file->stages; ++s) {

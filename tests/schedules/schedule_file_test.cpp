@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "schedules/check.h"
 #include "schedules/csv_cells.h"
 #include "tests/support/builders.h"
@@ -105,7 +107,10 @@ TEST_CASE("idle cells, spaces, CRLF, blank lines at the end and leading zeros ch
   const std::string plain = lists_text(read("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"));
   for (const char* text :
        {"0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1", "0F0,0F1,0B0,0B1\r\n1F0,1B0,1F1,1B1\r\n",
-        "0F0,0F1,,,0B0,,0B1\n,1F0,1B0,1F1,1B1,,\n\n", " 0F0 , 0F1,0B0 ,\t0B1\n 1F0,1B0,1F1,1B1 \n",
+        "0F0,0F1,,,0B0,,0B1\n,1F0,1B0,1F1,1B1,,\n\n",
+        "\xEF\xBB\xBF"
+        "0F0,0F1,0B0,0B1\n\n1F0,1B0,1F1,1B1\n",
+        " 0F0 , 0F1,0B0 ,\t0B1\n 1F0,1B0,1F1,1B1 \n",
         "0F0,0F1,0B0,0B1\r\n1F0,1B0,1F1,1B1\r\n\r\n \n", "0F0,0F01,00B0,0B1\n1F0,1B0,1F1,1B1\n"}) {
     CAPTURE(text);
     CHECK(lists_text(read(text)) == plain);
@@ -215,12 +220,12 @@ TEST_CASE("a cell outside the grammar is told with row, cell and place") {
         "    2 | 1F0,,1B0x\n"
         "      |      ^~~~\n"
         "  help: PyTorch passes over this without a word; the cell must end there\n");
-  CHECK(faults("F0\n") ==
-        "s.csv:1:1: error: row 1, cell 1: 'F0' begins with no stage\n"
-        "    1 | F0\n"
-        "      | ^~\n" +
+  CHECK(faults("0F0,F0\n") ==
+        "s.csv:1:5: error: row 1, cell 2: 'F0' begins with no stage\n"
+        "    1 | 0F0,F0\n"
+        "      |     ^~\n" +
             kGrammarHelp);
-  CHECK(messages("0,0X1,0f0,0F,0SEND_F,0UNSHARD3,0F-1,0F1.5,\"0F0\",0OVERLAP_F_B,0 F0\n") ==
+  CHECK(messages("0,0X1,0f0,0F,0SEND_F,0UNSHARD3,0F-1,0F1.5,\"0F0,0OVERLAP_F_B,0 F0\n") ==
         "row 1, cell 1: '0' names no op behind its stage\n"
         "row 1, cell 2: '0X1' names 'X', which is no op\n"
         "row 1, cell 3: '0f0' names 'f', which is no op\n"
@@ -229,7 +234,7 @@ TEST_CASE("a cell outside the grammar is told with row, cell and place") {
         "row 1, cell 6: '0UNSHARD3' names a micro-batch, but UNSHARD takes none\n"
         "row 1, cell 7: '0F-1' has '-1' behind its end\n"
         "row 1, cell 8: '0F1.5' has '.5' behind its end\n"
-        "row 1, cell 9: '\"0F0\"' begins with no stage\n"
+        "row 1, cell 9: '\"0F0' begins with no stage\n"
         "row 1, cell 10: '0OVERLAP_F_B' names 'OVERLAP_F_B', which is no op\n"
         "row 1, cell 11: '0 F0' names no op behind its stage\n");
   CHECK(messages("0F0\xFF\x01,0B0\n") == "row 1, cell 1: '0F0\?\?' has '\?\?' behind its end\n");
@@ -252,20 +257,16 @@ TEST_CASE("numbers beyond the bounds are told, and cost no memory") {
   CHECK(small.micro_batches == 8);
   CHECK(check_faults(small).find("0F1 is missing\n") != std::string::npos);
   std::string rows;
-  for (int i = 0; i <= 10'000; ++i) rows += std::to_string(i % 10'000) + "F0\n";
+  for (int i = 0; i <= 10'000; ++i) rows += std::to_string(i % 10'000) + "F0,\n";
   CHECK(messages(rows) == "this is one row more than the 10000 that are read\n");
 }
 
 TEST_CASE("a file, and each row of it, has an op") {
-  for (const char* text : {"", "\n", " \r\n\r\n"}) {
+  for (const char* text : {"", "\n", " \r\n\r\n", "# no op\n"}) {
     CHECK(faults(text) == "s.csv: error: has no row\n" + kGrammarHelp);
   }
   CHECK(faults("0F0,0B0\n\n1F0,1B0\n,,\n") ==
-        "s.csv:2:1: error: row 2 has no op\n"
-        "    2 | \n"
-        "      | ^\n"
-        "  help: each row is a device, and each device runs ops\n"
-        "s.csv:4:1: error: row 4 has no op\n"
+        "s.csv:4:1: error: row 3 has no op\n"
         "    4 | ,,\n"
         "      | ^~\n"
         "  help: each row is a device, and each device runs ops\n");
@@ -280,9 +281,9 @@ TEST_CASE("a stage in several rows has replicas, micro-batch m in that of m mod 
   CHECK(check_faults(file) == "");
   CHECK(rows_text(read("0F0,0F2,0B0,0B2\n0F1,0F3,0B1,0B3\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n")) ==
         "0+1 2");
-  // Half of the micro-batches each is another way to share them; three are none.
-  CHECK(messages("0F0,0F1,0B0,0B1\n0F2,0F3,0B2,0B3\n") ==
-        "row 2, cell 1: stage 0 is in row 1, with 4 of its 8 ops\n");
+  // Three of four and one are no way to share them.
+  CHECK(messages("0F0,0F1,0F2,0B0,0B1,0B2\n0F3,0B3\n") ==
+        "row 2, cell 1: stage 0 is in row 1, with 6 of its 8 ops\n");
   CHECK(messages("0F0,0B0,0F2,0B2\n0F1,0B1\n") ==
         "row 2, cell 1: stage 0 is in row 1, with 4 of its 6 ops\n");
   CHECK(messages("0F0,0B0\n0F1,0B0,0B1\n") ==
@@ -318,7 +319,7 @@ TEST_CASE("a stage that is no replica stands in one row, and none is left out") 
         "    1 | 0F0,1F0,0B0\n"
         "      |     ^~~\n"
         "  help: 2 rows of a stage are its replicas if 2 divides the number of micro-batches, 1, "
-        "and those with the same remainder stand in one row\n");
+        "and those with the same remainder, or a run of them, stand in one row\n");
   CHECK(faults("0F0,0B0\n2F0,2B0\n") ==
         "s.csv:2:1: error: row 2, cell 1: the stages run up to 2, but stage 1 has no op\n"
         "    2 | 2F0,2B0\n"
@@ -332,16 +333,27 @@ TEST_CASE("a stage that is no replica stands in one row, and none is left out") 
         "row 1, cell 2: the stages run up to 2, but stage 1 has no op\n");
 }
 
-TEST_CASE("communication that fits is dropped with a note") {
+TEST_CASE("communication that fits is kept, and cells that are not used are counted in a note") {
   const ScheduleFile file = read(kLoweredFirst + kLoweredSecond);
   CHECK(lists_text(file) == "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n");
-  CHECK(file.notes == std::vector<std::string>{
-                          "communication cells: 14, checked and dropped, as they are derived "
-                          "anew"});
+  CHECK(file.notes ==
+        std::vector<std::string>{
+            "cells that are not used: 6 (2 UNSHARD, 2 RESHARD, 2 REDUCE_GRAD); training.zero_stage "
+            "and plan.data_parallel say what is gathered and reduced"});
+  std::string cells;
+  for (const auto& row : file.communication) {
+    for (const CommunicationCell& cell : row)
+      cells += std::to_string(cell.before) + ':' + to_text(cell) + ' ';
+    cells += '\n';
+  }
+  CHECK(cells ==
+        "1:0SEND_F0 2:0SEND_F1 2:0RECV_B0 3:0RECV_B1 \n"
+        "0:1RECV_F0 2:1SEND_B0 2:1RECV_F1 4:1SEND_B1 \n");
   CHECK(check_faults(file) == "");
   // Only the reductions, as PyTorch's GPipe has them; only UNSHARD; old letters.
   CHECK(read("0F0,0B0,0REDUCE_GRAD\n1F0,1B0,1REDUCE_GRAD\n").notes.size() == 1);
   CHECK(read("0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0\n1F0,1B0\n").notes.size() == 1);
+  CHECK(read("0F0,0B0\n1F0,1B0\n").communication.empty());
   CHECK(lists_text(read("0F0,0SEND_F0,0RECV_B0,0BW0\n1RECV_F0,1F0,1B0,1SEND_B0,1W0\n")) ==
         "0F0 0B0\n1F0 1I0 1W0\n");
   // Between the stages of one device nothing is sent.
@@ -437,8 +449,8 @@ TEST_CASE("at most twenty faults are told") {
   many = "0F0";
   for (int i = 0; i < 50; ++i) many += ",(0X0;0X0)OVERLAP_F_B,x";
   CHECK(parse(many).problems().size() == 20);
-  many = "0F0\n";
-  for (int i = 0; i < 50; ++i) many += "0F0\n";
+  many = "0F0,\n";
+  for (int i = 0; i < 50; ++i) many += "0F0,\n";
   CHECK(parse(many).problems().size() == 20);
 }
 
@@ -524,13 +536,18 @@ TEST_CASE("random bytes and broken files neither crash nor hang") {
       }
       if (dice.roll(0, 3) == 0) text.resize(static_cast<std::size_t>(dice.roll(0, 100)));
     }
-    const auto file = parse(text);
+    auto file = parse(text);
     if (!file) {
       CHECK(!to_text(file.problems()).empty());
       CHECK(file.problems().size() <= kMostCsvProblems);
       continue;
     }
     ++accepted;
+    if (file->is_sequence()) {
+      StageRows rows(std::max(file->stages, 1U));
+      for (std::uint32_t s = 0; s < rows.stages(); ++s) rows.of(s) = {s};
+      CHECK(!place_sequence(*file, rows));
+    }
     CHECK(file->rows.stages() == file->stages);
     for (std::uint32_t device = 0; device < file->lists.size(); ++device) {
       CHECK(!file->lists[device].empty());

@@ -243,9 +243,12 @@ TEST_CASE("what a schedule with chunks cannot have is told with what would do") 
     CHECK(text.find(message) != std::string::npos);
   };
   const std::string four = "cluster: {devices: 4}\n";
-  says(four + "schedule: {name: interleaved-1f1b, micro_batches: 10}\n",
-       "4:36: error: schedule.micro_batches is 10, which the 4 devices do not divide evenly");
-  says(four + "schedule: {name: interleaved-1f1b, micro_batches: 10}\n", "help: 8 or 12 would do");
+  says(four + "schedule: {name: interleaved-1f1b, micro_batches: 10, group: 12}\n",
+       "4:62: error: schedule.group is 12, but there are 10 micro-batches");
+  says(four + "schedule: {name: interleaved-1f1b, micro_batches: 12, group: 2}\n",
+       "help: schedule.group: 4 or more, and with a last group of as many: without it 4 go round");
+  says(four + "schedule: {name: looped-bfs, micro_batches: 12, group: 4}\n",
+       "4:56: error: schedule.group does not apply to the schedule 'looped-bfs'");
   says(four + "schedule: {name: dualpipev, micro_batches: 6}\n",
        "schedule.micro_batches is 6, too few for 4 devices");
   says(four + "schedule: {name: chimera, micro_batches: 5}\n",
@@ -271,6 +274,159 @@ TEST_CASE("what a schedule with chunks cannot have is told with what would do") 
   says(four +
            "plan: {devices: [0, 1, 2, 3, 0, 1, 2, 3]}\nschedule: {name: zb-v, micro_batches: 8}\n",
        "plan.devices differs from how the schedule 'zb-v' places stages");
+}
+
+/// Interleaved 1F1B as Megatron-LM's table of (micro-batch, chunk) gives it, written down anew: one
+/// row a device, forwards by the table, backwards with the chunks turned round.
+std::vector<std::string> megatron_rows(std::uint32_t p, std::uint32_t v, std::uint32_t m,
+                                       std::uint32_t group) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> table;
+  for (std::uint32_t first = 0; first < m; first += group) {
+    for (std::uint32_t chunk = 0; chunk < v; ++chunk) {
+      for (std::uint32_t j = first; j < std::min(m, first + group); ++j)
+        table.emplace_back(j, chunk);
+    }
+  }
+  std::vector<std::string> rows;
+  for (std::uint32_t rank = 0; rank < p; ++rank) {
+    std::string row;
+    const auto add = [&](char letter, std::size_t k) {
+      const auto& [j, turn] = table[k];
+      const std::uint32_t chunk = letter == 'F' ? turn : v - 1 - turn;
+      row += fmt::format("{}{}{}{}", row.empty() ? "" : ",", chunk * p + rank, letter, j);
+    };
+    const std::size_t warm_up =
+        std::min<std::size_t>(table.size(), (p - rank - 1) * 2 + (v - 1) * group);
+    std::size_t next = 0;
+    while (next < warm_up) add('F', next++);
+    for (std::size_t k = 0; k < table.size(); ++k) {
+      if (next < table.size()) add('F', next++);
+      add('B', k);
+    }
+    rows.push_back(row + '\n');
+  }
+  return rows;
+}
+
+TEST_CASE("interleaved 1F1B with a group of any size is Megatron's table") {
+  for (std::uint32_t p = 1; p <= 5; ++p) {
+    for (std::uint32_t v = 2; v <= 4; ++v) {
+      for (std::uint32_t m = 1; m <= 13; ++m) {
+        for (std::uint32_t group = 1; group <= m; ++group) {
+          CAPTURE(p);
+          CAPTURE(v);
+          CAPTURE(m);
+          CAPTURE(group);
+          const OpLists lists = interleaved_1f1b({p, v, m, group});
+          std::string csv;
+          for (const auto& list : lists) {
+            for (std::size_t i = 0; i < list.size(); ++i)
+              csv += (i == 0 ? "" : ",") + to_text(list[i]);
+            csv += '\n';
+          }
+          CHECK(csv == fmt::format("{}", fmt::join(megatron_rows(p, v, m, group), "")));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the group is PyTorch's where that is whole, else the least that Megatron takes") {
+  for (std::uint32_t p = 1; p <= 8; ++p) {
+    for (std::uint32_t m = 1; m <= 40; ++m) {
+      CAPTURE(p);
+      CAPTURE(m);
+      const std::uint32_t group = usual_group({p, 2, m});
+      const std::uint32_t rounds = m < p ? 1 : m / p;
+      if (m % rounds == 0) {
+        CHECK(group * rounds == m);
+        continue;
+      }
+      const auto takes = [&](std::uint32_t g) { return m % g == 0 || m % g >= p; };
+      CHECK(group >= p);
+      CHECK(takes(group));
+      for (std::uint32_t less = p; less < group; ++less) CHECK(!takes(less));
+    }
+  }
+}
+
+/// The iteration time of interleaved 1F1B, F 1 ms and B 2 ms a stage, 4 devices with 2 stages each.
+double interleaved_ms(const std::string& schedule, std::vector<std::string>* notes = nullptr) {
+  const auto scenario = parse_scenario(
+      text_source("interleaved.yaml",
+                  "version: 1\nmodel: {uniform: {layers: 8, forward: 1 ms, backward: 2 ms}}\n"
+                  "cluster: {devices: 4}\nschedule: " +
+                      schedule),
+      {});
+  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+  const auto prediction = predict(*scenario);
+  REQUIRE_MESSAGE(prediction, (prediction ? "" : to_text(prediction.problems())));
+  if (notes) *notes = prediction->pipeline.notes;
+  return prediction->iteration_time_s * 1e3;
+}
+
+TEST_CASE("interleaved 1F1B takes any number of micro-batches, and says how many go round") {
+  std::vector<std::string> notes;
+  const auto says = [&](const std::string& note) {
+    return std::find(notes.begin(), notes.end(), note) != notes.end();
+  };
+  CHECK(interleaved_ms("{name: interleaved-1f1b, micro_batches: 8}", &notes) == close_to(57));
+  CHECK(notes.size() == 1);  // of the batch
+  CHECK(interleaved_ms("{name: interleaved-1f1b, micro_batches: 10}", &notes) == close_to(69));
+  CHECK(
+      says("10 micro-batches are no multiple of 4 devices: groups of 5 go round "
+           "(schedule.group)"));
+  CHECK(interleaved_ms("{name: interleaved-1f1b, micro_batches: 3}", &notes) == close_to(30));
+  CHECK(
+      says("3 micro-batches are no multiple of 4 devices: groups of 3 go round "
+           "(schedule.group)"));
+  CHECK(interleaved_ms("{name: interleaved-1f1b, micro_batches: 11}", &notes) == close_to(75));
+  CHECK(
+      says("11 micro-batches are no multiple of 4 devices: groups of 6 go round, the last of 5 "
+           "(schedule.group)"));
+  CHECK(interleaved_ms("{name: interleaved-1f1b, micro_batches: 11, group: 7}", &notes) ==
+        close_to(75));
+  CHECK(notes.size() == 1);
+}
+
+TEST_CASE("looped-bfs with one chunk is GPipe with its backwards turned round") {
+  CHECK(interleaved_ms("{name: looped-bfs, chunks: 1, micro_batches: 6}") == close_to(9 * 6));
+  const OpLists lists = looped_breadth_first({2, 1, 2});
+  CHECK(lists[1] == std::vector<Op>{{OpKind::forward, {1}, {0}},
+                                    {OpKind::forward, {1}, {1}},
+                                    {OpKind::backward, {1}, {1}},
+                                    {OpKind::backward, {1}, {0}}});
+}
+
+TEST_CASE("stages of a schedule with chunks stand on devices under any numbers") {
+  const auto time = [](const std::string& schedule, const std::string& plan) {
+    const std::string text =
+        "version: 1\nmodel: {uniform: {layers: 8, forward: 1 ms, backward_input: 1 ms, "
+        "backward_weight: 1 ms, output: 1 MB}}\ncluster: {devices: 4, link: {bandwidth: 10 "
+        "GB/s}}\n" +
+        plan + "schedule: {name: " + schedule + ", micro_batches: 8}\n";
+    const auto scenario = parse_scenario(text_source("numbers.yaml", text), {});
+    REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+    const auto prediction = predict(*scenario);
+    REQUIRE_MESSAGE(prediction, (prediction ? "" : to_text(prediction.problems())));
+    return *prediction;
+  };
+  for (const auto& [schedule, devices] :
+       std::map<std::string, std::string>{{"zb-h1", "[2, 0, 3, 1]"},
+                                          {"zb-h2", "[3, 2, 1, 0]"},
+                                          {"zb-v", "[1, 0, 3, 2, 2, 3, 0, 1]"},
+                                          {"interleaved-1f1b", "[1, 2, 3, 0, 1, 2, 3, 0]"},
+                                          {"chimera", "[[1, 2], [0, 3], [3, 0], [2, 1]]"}}) {
+    CAPTURE(schedule);
+    const Outcome in_turn = time(schedule, "");
+    const Outcome other = time(schedule, "plan: {devices: " + devices + "}\n");
+    CHECK(other.iteration_time_s == in_turn.iteration_time_s);
+    CHECK(other.pipeline.schedule.lists() != in_turn.pipeline.schedule.lists());
+  }
+  // The list of the device with the first stage is that of device 0.
+  const Outcome zero = time("zb-h1", "plan: {devices: [2, 0, 3, 1]}\n");
+  const OpLists lists = interleaved_zero_bubble({4, 1, 8});
+  CHECK(zero.pipeline.schedule.lists() == OpLists{lists[1], lists[3], lists[0], lists[2]});
 }
 
 }  // namespace

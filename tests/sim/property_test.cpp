@@ -51,7 +51,6 @@ class Author {
     replicas_.assign(static_cast<std::size_t>(stages_), 1);
     shares_device_ = false;
     micro_batches_ = std::max(micro_batches_, devices_ * rule.least_rounds);
-    if (rule.whole_rounds) micro_batches_ = devices_ * dice_.roll(1, 3);
     micro_batches_ *= replicas_in(rule.placement);
   }
 

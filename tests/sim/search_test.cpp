@@ -318,7 +318,7 @@ TEST_CASE("a search tells what it lacks") {
   // What is wrong whatever the layout is told with its place, and nothing is tried.
   CHECK(refusal(text, {"training.global_batch_size=512"}) ==
         "unknown key 'training.global_batch_size'");
-  CHECK(refusal(text, {"schedule.name=1F1B"}) == "schedule.name is '1F1B', which is no schedule");
+  CHECK(refusal(text, {"schedule.name=1F1X"}) == "schedule.name is '1F1X', which is no schedule");
   CHECK(refusal(text, {"cluster.gpus=6", "model.tensor_parallel=1"}) ==
         "cluster.gpus is 6, which servers of 4 do not divide");
 }

@@ -1,0 +1,82 @@
+// Cutting one line of an order: labels in front, what parts its cells, words.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace plumbline {
+
+inline constexpr std::string_view kBlank = " \t";
+
+/// Without blanks at both ends; a part of `text` also where nothing is left.
+std::string_view trimmed(std::string_view text);
+/// Takes these characters off the front.
+void skip(std::string_view& text, std::string_view characters);
+/// The number at the front of `text`, which loses it; nothing where there is none.
+std::optional<std::uint32_t> take_number(std::string_view& text);
+/// Whether `text` begins with this word of small letters, in any case, which it then loses.
+bool take_word(std::string_view& text, std::string_view word);
+
+/// What stands before the ops of a row: `Rank 0:`, `Rank 0,`, `0:`, `device 0 |`.
+struct Label {
+  bool is_heads = false;  ///< The line has the numbers of steps, and no ops.
+  std::optional<std::uint32_t> number;
+};
+
+/// The label of a line, which loses it; nothing where it has none.
+std::optional<Label> take_label(std::string_view& line);
+/// `Step 3:` at the front of a line of PyTorch's grid; the line loses it.
+std::optional<std::uint32_t> take_step(std::string_view& line);
+
+/// Where a pair of ops, which stands in parentheses, is not cut.
+class Depth {
+ public:
+  /// Whether `c` stands outside of all parentheses.
+  bool is_outside(char c) {
+    if (c == '(') ++depth_;
+    if (c == ')' && depth_ > 0) --depth_;
+    return depth_ == 0;
+  }
+
+ private:
+  int depth_ = 0;
+};
+
+/// What parts the cells of a line: a comma, a semicolon, a tab, or ' ' for any blanks.
+char separator_of(std::string_view line);
+
+/// Calls `each(piece, number)` for each cell of a line, idle or not, until it says false.
+template <class Each>
+bool each_piece(std::string_view line, char separator, Each&& each) {
+  std::uint32_t number = 0;
+  while (true) {
+    if (separator == ' ') {
+      skip(line, kBlank);
+      if (line.empty()) return true;
+    }
+    const auto parts = [&](char c) {
+      return separator == ' ' ? kBlank.find(c) != std::string_view::npos : c == separator;
+    };
+    Depth depth;
+    std::size_t end = 0;
+    for (; end < line.size(); ++end) {
+      const bool is_outside = depth.is_outside(line[end]) || separator == ',';
+      if (is_outside && parts(line[end])) break;
+    }
+    if (!each(line.substr(0, end), ++number)) return false;
+    if (end == line.size()) return true;
+    line.remove_prefix(end + 1);
+  }
+}
+
+/// The word in a piece of text: without blanks and quotes, "" where it is idle (`None`, `.`).
+std::string_view word_in(std::string_view piece);
+/// The first word of a line that is not idle.
+std::string_view first_word(std::string_view line);
+/// Whether a word is an op of no stage: `F0`.
+bool names_no_stage(std::string_view word);
+
+}  // namespace plumbline
