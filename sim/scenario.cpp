@@ -86,6 +86,7 @@ class ScenarioReader {
     if (!section || !section->is_map()) return;
     ModelSection read = known_model_ ? *known_model_ : read_model_section(*section, problems_);
     scenario_.model = std::move(read.model);
+    for (const std::string& note : scenario_.model.notes) scenario_.notes.push_back(note);
     scenario_.network = std::move(read.network);
     transformer_ = std::move(read.transformer);
     batch_ = read.batch;
