@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 
+#include "models/device_presets.h"
 #include "models/huggingface.h"
 #include "models/profile_writer.h"
 #include "models/transformer_profile.h"
@@ -151,7 +152,8 @@ TEST_CASE("GPUs become groups, servers levels, and each GPU has a network card o
   CHECK(path.link.bandwidth->count == 50'000'000'000);
   CHECK(scenario.copies == 4);
   CHECK(scenario.schedule.micro_batches == 12);
-  CHECK(*scenario.cluster.memory == Bytes{std::int64_t{74} << 30});
+  CHECK(*scenario.cluster.memory ==
+        find_device_preset("h100-sxm")->memory - Bytes{std::int64_t{6} << 30});
 
   // Groups that fill a server, or are several, have the network alone; a given link is kept.
   for (const char* tensor : {"8", "4"}) {
