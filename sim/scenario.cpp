@@ -49,6 +49,7 @@ class ScenarioReader {
     if (problems_.empty()) settle_cluster();
     if (problems_.empty()) settle_copies();
     if (problems_.empty()) settle_batches();
+    if (problems_.empty()) settle_optimizer();
     if (problems_.empty()) derive_layers();
     if (problems_.empty()) settle_group();
     if (problems_.empty()) settle_recomputation();
@@ -383,7 +384,9 @@ class ScenarioReader {
     if (auto problem =
             estimate_times(model, *roofline, {scenario_.optimizer_state, scenario_.gradient_width},
                            cluster_.device->mark))
-      problems_.push_back(*std::move(problem));
+      return problems_.push_back(*std::move(problem));
+    if (transformer_ && !(optimizer_.state && optimizer_.gradients))
+      model.profile.estimated += "; Adam is assumed (training.optimizer_state, training.gradients)";
   }
 
   /// How many copies of the pipeline run, and the micro-batch size where a mini-batch is split.
@@ -463,6 +466,17 @@ class ScenarioReader {
                       size - rest + parts, by_count && scenario_.copies > 1 ? ": " + what : ""));
   }
 
+  /// What the optimizer of a model that is known by its shape holds, where the file does not say.
+  void settle_optimizer() {
+    if (!transformer_) return;
+    const NumberFormat weights = transformer_->options.dtype;
+    const OptimizerBytes adam = usual_adam(weights);
+    if (!optimizer_.state) scenario_.optimizer_state = adam.state;
+    if (!optimizer_.gradients) scenario_.gradient_width = adam.gradients;
+    if (auto note = assumed_optimizer(optimizer_, weights))
+      scenario_.notes.push_back(*std::move(note));
+  }
+
   /// The layers of a model that is known by its shape, for this micro-batch on these servers.
   void derive_layers() {
     if (!transformer_) return;
@@ -472,7 +486,7 @@ class ScenarioReader {
                               micro_batch_size_->mark, scenario_.notes);
     if (keep(model, problems_)) scenario_.model = *std::move(model);
     scenario_.transformer = transformer_->options;
-    for (std::string& note : forgotten_keys(cluster_, scenario_.model.profile.group, optimizer_))
+    for (std::string& note : forgotten_keys(cluster_, scenario_.model.profile.group))
       scenario_.notes.push_back(std::move(note));
   }
 
