@@ -205,7 +205,8 @@ int import_pipedream(const ImportArguments& arguments) {
   auto model = read_pipedream_graph(arguments.file);
   if (!model) return fail(model.problems());
   model->profile.provenance["measured_by"] = model->profile.provenance["tool"];
-  return write_profile(*std::move(model), arguments, "pipedream", {});
+  const std::vector<std::string> notes = model->notes;
+  return write_profile(*std::move(model), arguments, "pipedream", notes);
 }
 
 void add_pipedream(CLI::App& command, int& exit_code) {

@@ -6,6 +6,7 @@
 #include <CLI/App.hpp>
 #include <filesystem>
 #include <memory>
+#include <tuple>
 
 #include "cli/command.h"
 #include "cli/import.h"
@@ -211,7 +212,20 @@ void add_import_huggingface(CLI::App& import, int& exit_code) {
                     "the modules that predict further tokens are trained, too");
   command->add_flag("--split-blocks", options.split_blocks,
                     "attention and MLP as layers of their own");
-  command->callback([arguments, &exit_code] { exit_code = import_huggingface(*arguments); });
+  for (const auto& [name, rate, text] :
+       {std::tuple{"--dropout", &options.dropout,
+                   "share of numbers that is dropped, of attention's probabilities and of hidden "
+                   "states; absent = as config.json says"},
+        std::tuple{"--attention-dropout", &options.attention_dropout,
+                   "the same of attention's probabilities alone"},
+        std::tuple{"--hidden-dropout", &options.hidden_dropout,
+                   "the same of residuals and the embedding alone"}}) {
+    command->add_option(name, *rate, text)->check(CLI::Range(0.0, 1.0))->type_name("SHARE");
+  }
+  command->callback([arguments, command, &exit_code] {
+    arguments->options.dtype_given = command->count("--dtype") > 0;
+    exit_code = import_huggingface(*arguments);
+  });
 }
 
 }  // namespace plumbline

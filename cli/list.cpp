@@ -26,10 +26,11 @@ std::string preset_list() {
       if (peak) peaks += fmt::format("{}{} {}", peaks.empty() ? "" : ", ", format, to_text(*peak));
     }
     text += fmt::format(
-        "{}\n  peak    {}\n  memory  {} at {}\n  link    {} each way by {}\n"
-        "  source  {}\n",
-        preset.name, peaks, to_text(preset.memory), to_text(preset.memory_bandwidth),
-        to_text(preset.link_bandwidth), preset.link, preset.source);
+        "{}\n  peak    {}\n  memory  {:.2f} GiB as a driver shows it, at {}\n"
+        "  link    {} each way by {}\n  source  {}\n          memory: {}\n",
+        preset.name, peaks, static_cast<double>(preset.memory.count) / (1 << 30),
+        to_text(preset.memory_bandwidth), to_text(preset.link_bandwidth), preset.link,
+        preset.source, preset.memory_source);
   }
   return text +
          "for cluster.device; peaks of dense matrix products, which nothing reaches: efficiency "

@@ -76,7 +76,8 @@ std::string presets_json() {
                        {"memory_bandwidth_bytes_per_s", preset.memory_bandwidth.count},
                        {"link_bandwidth_bytes_per_s", preset.link_bandwidth.count},
                        {"link", preset.link},
-                       {"source", preset.source}});
+                       {"source", preset.source},
+                       {"memory_source", preset.memory_source}});
   }
   return document("presets", std::move(entries));
 }

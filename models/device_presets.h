@@ -20,7 +20,8 @@ struct DevicePreset {
   std::string_view name;
   std::array<std::int64_t, 4> peak_gflops;  ///< By NumberFormat, in GFLOP/s; 0 = not offered.
   BytesPerSecond memory_bandwidth;
-  Bytes memory;                   ///< The published GB are GiB: memory chips come in powers of two.
+  Bytes memory;  ///< What a driver shows (cudaDeviceProp::totalGlobalMem): less than what is sold.
+  std::string_view memory_source;
   BytesPerSecond link_bandwidth;  ///< One way: half of what is published for both ways.
   std::string_view link;          ///< What carries it.
   std::string_view source;

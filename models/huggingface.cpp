@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <functional>
+#include <map>
 
+#include "models/config_facts.h"
 #include "models/json_tree.h"
 #include "models/model_checks.h"
 #include "models/section_reader.h"
@@ -102,15 +105,12 @@ std::string spelling(std::string_view name) {
 class ConfigReader {
  public:
   Result<TransformerShape> read(YamlNode root) {
-    const auto has = [&](std::string_view key) {
-      return std::any_of(root.entries.begin(), root.entries.end(),
-                         [&](const YamlNode::Entry& entry) { return entry.key == key; });
-    };
-    has_query_rank_ = has("q_lora_rank");
-    has_window_ = has("sliding_window");
-    // null stands for "as if it were not there" throughout.
-    std::erase_if(root.entries, [](const YamlNode::Entry& entry) {
-      return entry.value.kind == YamlNode::Kind::null;
+    // A key that is null is read as if it were not there, but where its default does not count
+    // then: is_null().
+    std::erase_if(root.entries, [&](const YamlNode::Entry& entry) {
+      const bool is_null = entry.value.kind == YamlNode::Kind::null;
+      if (is_null) nulls_.emplace(entry.key, entry.value.mark);
+      return is_null;
     });
     SectionReader file(root, "", problems_);
     if (!file.is_map()) return problems_;
@@ -122,6 +122,7 @@ class ConfigReader {
     } else {
       read_rotary(file, *family);
     }
+    shape_.facts = read_config_facts(file, family->name, problems_);
     if (!problems_.empty()) return problems_;
     return std::move(shape_);
   }
@@ -156,12 +157,24 @@ class ConfigReader {
     return file.count(key, 1, most);
   }
 
+  /// Whether the file has the key, and null for it.
+  bool is_null(std::string_view key) const { return nulls_.contains(key); }
+
   /// A size that must be there; told by its name where it is not.
   std::int64_t needed(SectionReader& file, std::string_view key,
                       std::int64_t most = kLargestDimension) {
+    if (const auto null = nulls_.find(key); null != nulls_.end()) {
+      file.error(null->second, fmt::format("{} is null, where a size is wanted", key));
+      return 1;
+    }
     file.require(key);
     const auto value = size(file, key, most);
     return value ? value->value : 1;
+  }
+
+  /// Null switches it off, whatever the family's default.
+  bool tied(SectionReader& file, bool otherwise) const {
+    return flag(file, "tie_word_embeddings", otherwise && !is_null("tie_word_embeddings"));
   }
 
   static bool flag(SectionReader& file, std::string_view key, bool otherwise) {
@@ -194,7 +207,7 @@ class ConfigReader {
     shape_.attention_input_bias = true;
     shape_.attention_output_bias = true;
     shape_.feed_forward_bias = true;
-    shape_.tied = flag(file, "tie_word_embeddings", true);
+    shape_.tied = tied(file, true);
   }
 
   void read_rotary(SectionReader& file, const Family& family) {
@@ -210,25 +223,35 @@ class ConfigReader {
       read_attention(file, family);
     }
     shape_.feed_forward_bias = family.takes_mlp_bias && flag(file, "mlp_bias", false);
-    shape_.tied = flag(file, "tie_word_embeddings", family.tied);
-    if (family.experts.empty()) {
+    shape_.tied = tied(file, family.tied);
+    // Of DeepSeek null experts are a dense model.
+    if (family.experts.empty() || (family.latent && is_null(family.experts))) {
       shape_.feed_forward = needed(file, "intermediate_size");
+      if (!family.experts.empty()) pass_over_experts(file);
     } else {
       read_experts(file, family);
     }
   }
 
+  /// Keys that say nothing where there are no experts.
+  static void pass_over_experts(SectionReader& file) {
+    for (const char* key : {"num_experts_per_tok", "moe_intermediate_size", "n_shared_experts",
+                            "n_group", "topk_group", "first_k_dense_replace", "moe_layer_freq"})
+      file.child(key);
+  }
+
   void read_attention(SectionReader& file, const Family& family) {
     const auto groups = size(file, "num_key_value_heads");
-    shape_.key_value_heads = groups                        ? groups->value
-                             : family.key_value_heads == 0 ? shape_.heads
-                                                           : family.key_value_heads;
+    const bool one_each = family.key_value_heads == 0 || is_null("num_key_value_heads");
+    shape_.key_value_heads = groups     ? groups->value
+                             : one_each ? shape_.heads
+                                        : family.key_value_heads;
     refuse_rest(file, "num_key_value_heads", shape_.key_value_heads, "num_attention_heads",
                 shape_.heads);
     const auto head_dim = size(file, "head_dim");
     if (head_dim) {
       shape_.head_dim = head_dim->value;
-    } else if (family.head_dim > 0) {
+    } else if (family.head_dim > 0 && !is_null("head_dim")) {
       shape_.head_dim = family.head_dim;
     } else {
       refuse_rest(file, "num_attention_heads", shape_.heads, "hidden_size", shape_.hidden);
@@ -238,16 +261,18 @@ class ConfigReader {
     shape_.attention_input_bias = family.input_bias || bias;
     shape_.attention_output_bias = bias;
     shape_.query_key_norm = family.query_key_norm;
+    if (family.query_key_norm) file.child("use_qk_norm");  // it has them either way
     const auto window = size(file, "sliding_window");
     if (family.window_switch && !flag(file, "use_sliding_window", false)) return;
     if (window) shape_.window = window->value;
-    if (!has_window_ && family.window > 0) shape_.window = family.window;
+    if (!window && !is_null("sliding_window") && family.window > 0) shape_.window = family.window;
   }
 
   void read_latent_attention(SectionReader& file, const Family& family) {
     LatentAttention latent;
     const auto rank = size(file, "q_lora_rank");
-    if (!has_query_rank_) file.require("q_lora_rank", "null where queries are not compressed");
+    if (!is_null("q_lora_rank"))
+      file.require("q_lora_rank", "null where queries are not compressed");
     latent.query_rank = rank ? rank->value : 0;
     latent.key_value_rank = needed(file, "kv_lora_rank");
     latent.plain = needed(file, "qk_nope_head_dim");
@@ -256,6 +281,7 @@ class ConfigReader {
     shape_.latent = latent;
     shape_.key_value_heads = shape_.heads;
     shape_.head_dim = latent.plain + latent.rotated;
+    for (const char* key : {"num_key_value_heads", "head_dim"}) file.child(key);  // not used there
     const bool bias = family.takes_attention_bias && flag(file, "attention_bias", false);
     shape_.attention_input_bias = bias;
     shape_.attention_output_bias = bias;
@@ -298,9 +324,14 @@ class ConfigReader {
     const auto first = file.count("first_k_dense_replace", 0, kMostLayers);
     const auto step = size(file, "moe_layer_freq");
     if (!problems_.empty()) return;
+    const auto without = [&](std::string_view key, std::int64_t otherwise) {
+      return is_null(key) ? 0 : otherwise;
+    };
     shape_.shared_feed_forward =
-        (shared ? shared->value : family.shared_experts) * shape_.expert_feed_forward;
-    const std::int64_t dense = first ? first->value : family.dense_first;
+        (shared ? shared->value : without("n_shared_experts", family.shared_experts)) *
+        shape_.expert_feed_forward;
+    const std::int64_t dense =
+        first ? first->value : without("first_k_dense_replace", family.dense_first);
     for (std::int64_t i = 0; i < shape_.blocks; ++i)
       shape_.sparse.push_back(i >= dense && i % (step ? step->value : 1) == 0);
     read_expert_groups(file, family);
@@ -312,13 +343,16 @@ class ConfigReader {
     constexpr std::int64_t most = 65'536;
     if (family.expert_groups == 0) {
       const auto method = file.text("topk_method");
-      if (!method || method->value != "group_limited_greedy") return;
+      if (!method || method->value != "group_limited_greedy") {
+        for (const char* key : {"n_group", "topk_group"}) file.child(key);
+        return;
+      }
       file.require("n_group", "topk_method is group_limited_greedy");
       file.require("topk_group", "topk_method is group_limited_greedy");
     }
     const auto groups = size(file, "n_group", most);
     const auto chosen = size(file, "topk_group", most);
-    if (!problems_.empty()) return;
+    if (!problems_.empty() || is_null("n_group") || is_null("topk_group")) return;  // no limit
     const std::int64_t all = groups ? groups->value : family.expert_groups;
     const std::int64_t some = chosen ? chosen->value : family.groups_per_token;
     const std::int64_t candidates = some * (shape_.experts / all);
@@ -356,8 +390,7 @@ class ConfigReader {
   }
 
   TransformerShape shape_;
-  bool has_query_rank_ = false;  ///< q_lora_rank stands in the file, be it null.
-  bool has_window_ = false;      ///< The same of sliding_window.
+  std::map<std::string, Mark, std::less<>> nulls_;  ///< Keys that are null, and where.
   Diagnostics problems_;
 };
 

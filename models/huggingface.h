@@ -11,7 +11,8 @@ namespace plumbline {
 /// qwen3_moe, deepseek_v2 and deepseek_v3; what a file leaves out is what the family's
 /// configuration class in Hugging Face Transformers
 /// (src/transformers/models/FAMILY/configuration_FAMILY.py) has for it, the sizes apart: those must
-/// be there. Keys that say nothing about the shape are passed over. Errors, all at once: no JSON,
+/// be there. null counts as transformers takes it: mostly as absent, as 0 where it is a number of
+/// something. What the file says beside the shape is in its facts. Errors, all at once: no JSON,
 /// another family, sizes that are missing, out of range or do not divide each other.
 Result<TransformerShape> read_huggingface(const std::string& path);
 

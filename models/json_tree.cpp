@@ -46,6 +46,29 @@ class CountingIterator {
   std::size_t* read_;
 };
 
+/// The same text with numbers in the place of Infinity and NaN, which Python's json writes beside
+/// what JSON has: those are numbers of as many digits.
+std::string with_numbers(std::string text) {
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (in_string && text[i] == '\\') {
+      ++i;
+      continue;
+    }
+    if (text[i] == '"') in_string = !in_string;
+    if (in_string) continue;
+    for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
+      const std::string_view rest = std::string_view(text).substr(i);
+      if (!rest.starts_with(word) || rest.find_first_of(" \t\r\n,]}", word.size()) > word.size() ||
+          (i > 0 && std::string_view(" \t\r\n:,[").find(text[i - 1]) == std::string_view::npos))
+        continue;
+      text.replace(i, word.size(),
+                   word.front() == '-' ? "-11111111" : std::string(word.size(), '1'));
+    }
+  }
+  return text;
+}
+
 /// Builds the tree; each handler says whether parsing goes on.
 class JsonTreeBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
@@ -178,10 +201,11 @@ Result<YamlNode> parse_json(const std::shared_ptr<const Source>& source) {
     return input_error({source}, "is empty");
   std::size_t read = 0;
   JsonTreeBuilder builder(source, read);
-  const char* begin = text.data();
+  const std::string numbers = with_numbers(text);
+  const char* begin = numbers.data();
   const bool done =
       nlohmann::json::sax_parse(CountingIterator(begin, begin, &read),
-                                CountingIterator(begin + text.size(), begin, &read), &builder);
+                                CountingIterator(begin + numbers.size(), begin, &read), &builder);
   if (builder.problem()) return *builder.problem();
   PLUMBLINE_CHECK(done, "the JSON parser stopped without a word", read);
   return builder.take();

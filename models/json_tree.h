@@ -6,8 +6,9 @@
 
 namespace plumbline {
 
-/// Parses one JSON document. Numbers keep their text as written; strings, true and false are
-/// scalars too. Errors: what is not JSON, a repeated key, nesting beyond 100 levels, no text.
+/// Parses one JSON document, in which Infinity, -Infinity and NaN are numbers, as Python writes and
+/// reads them. Numbers keep their text as written; strings, true and false are scalars too. Errors:
+/// what is not JSON, a repeated key, nesting beyond 100 levels, no text.
 Result<YamlNode> parse_json(const std::shared_ptr<const Source>& source);
 
 /// read_file and parse_json.

@@ -3,7 +3,9 @@
 #include "models/pipedream_graph.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -89,6 +91,7 @@ class GraphParser {
           model_.graph, [this](const LayerEdge& edge) { return edge_marks_.at(edge); }, problems_);
     }
     if (!problems_.empty()) return problems_;
+    add_notes();
     return std::move(model_);
   }
 
@@ -120,8 +123,19 @@ class GraphParser {
     }
     Fields fields;
     if (!read_fields(parts[2], fields)) return;
+    std::optional<std::int64_t> stage;
+    if (parts.size() == 4) {
+      stage = read_stage(parts[3]);
+      if (!stage) return;
+    }
     if (description.substr(0, 5) == "Input") {
       nodes_[id] = {std::nullopt, line_};
+      const auto add = [](std::int64_t& sum, std::int64_t more) {
+        sum = std::min(sum + more, kLargestQuantity);
+      };
+      add(inputs_.forward, fields.forward);
+      add(inputs_.backward, fields.backward);
+      add(inputs_.parameters, fields.parameters);
       return;
     }
     if (model_.graph.size() == static_cast<std::size_t>(kMostLayers)) {
@@ -139,6 +153,53 @@ class GraphParser {
     costs.output = {fields.activation};
     if (!keeps_no_activation(description)) costs.activation = {fields.activation};
     measurement_.layers.push_back(costs);
+    stages_.push_back(stage);
+  }
+
+  /// "stage_id=3": where an optimizer of PipeDream's put the node.
+  std::optional<std::int64_t> read_stage(Piece part) {
+    constexpr std::string_view name = "stage_id=";
+    const std::string_view text = without_blanks(part.text);
+    const auto number = text.starts_with(name) ? parse_count(text.substr(name.size()))
+                                               : Parsed<std::int64_t>{std::nullopt, ""};
+    if (number.value) return number.value;
+    error(part,
+          text.starts_with(name) ? fmt::format("stage_id is '{}', which {}",
+                                               clipped(text.substr(name.size())), number.problem)
+                                 : fmt::format("'{}' is no stage of a node", clipped(text)),
+          "the fourth part of a node line reads: stage_id=0");
+    return std::nullopt;
+  }
+
+  /// What of the file the layers do not hold.
+  void add_notes() {
+    if (inputs_.forward > 0 || inputs_.backward > 0 || inputs_.parameters > 0) {
+      std::string what =
+          fmt::format("{} in the forward and {} in the backward",
+                      to_text(Duration(inputs_.forward)), to_text(Duration(inputs_.backward)));
+      if (inputs_.parameters > 0)
+        what += fmt::format(", and {} of parameters", to_text(Bytes{inputs_.parameters}));
+      model_.notes.push_back(fmt::format("Input nodes (data loading) are not counted: {}", what));
+    }
+    if (std::any_of(stages_.begin(), stages_.end(), [](const auto& s) { return s.has_value(); }))
+      model_.notes.push_back("stage_id is not used: plan.partition says what a stage is" +
+                             partition_text());
+  }
+
+  /// ", [2, 3] as in the file"; "" where its stages are no consecutive layers.
+  std::string partition_text() const {
+    std::vector<std::int64_t> counts;
+    std::optional<std::int64_t> before;
+    for (const LayerId layer : model_.graph.topological_order()) {
+      const std::optional<std::int64_t> stage = stages_[layer.value];
+      if (!stage || (before && *stage < *before)) return "";
+      if (stage != before) counts.push_back(0);
+      ++counts.back();
+      before = stage;
+    }
+    constexpr std::size_t most = 64;
+    if (counts.size() > most) return "";
+    return fmt::format("; [{}] is that of the file", fmt::join(counts, ", "));
   }
 
   struct Fields {
@@ -224,6 +285,11 @@ class GraphParser {
   int line_ = 0;
   Model model_;
   Measurement measurement_;
+  /// Of all Input nodes together.
+  struct {
+    std::int64_t forward = 0, backward = 0, parameters = 0;
+  } inputs_;
+  std::vector<std::optional<std::int64_t>> stages_;  ///< Of each layer, where the file says so.
   std::map<std::string, Node> nodes_;
   std::vector<LayerEdge> edges_;
   std::map<LayerEdge, Mark> edge_marks_;

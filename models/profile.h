@@ -200,6 +200,7 @@ struct Model {
   std::string name;
   LayerGraph graph;
   Profile profile;
+  std::vector<std::string> notes{};  ///< What of its file is not counted, or was assumed.
 };
 
 /// The costs at one micro-batch size.

@@ -164,6 +164,12 @@ bool needs_estimate(const Profile& profile) {
                      });
 }
 
+OptimizerBytes usual_adam(NumberFormat weights) {
+  constexpr double fp32 = 4;
+  const auto width = static_cast<double>(bytes_of(weights));
+  return {(width < fp32 ? 3 : 2) * fp32 / width, fp32 / width};
+}
+
 std::optional<Diagnostic> estimate_times(Model& model, const DeviceRoofline& device,
                                          const OptimizerBytes& optimizer, const Mark& mark) {
   std::size_t estimated = 0;

@@ -54,6 +54,11 @@ struct OptimizerBytes {
   double moved() const { return 2 + gradients + 2 * state; }
 };
 
+/// Of Adam as transformers are trained with it, where nothing else is said: gradients in fp32, two
+/// moments in fp32, and beside weights in fewer bytes a copy of them in fp32 (Micikevicius et al.
+/// 2018, "Mixed Precision Training", section 3.1).
+OptimizerBytes usual_adam(NumberFormat weights);
+
 /// Gives every layer without times those that its work takes on `device`, and an update, where it
 /// has none, that of the bytes moved at memory_bandwidth x efficiency, and of what its group sends
 /// to add up the gradients of what is replicated, none of which is hidden: an all-reduce, or where

@@ -387,6 +387,16 @@ void SectionReader::finish() {
   }
 }
 
+std::vector<std::string> SectionReader::unread() const {
+  std::vector<std::string> keys;
+  if (!node_) return keys;
+  for (const YamlNode::Entry& entry : node_->entries) {
+    if (std::find(known_.begin(), known_.end(), entry.key) == known_.end())
+      keys.push_back(entry.key);
+  }
+  return keys;
+}
+
 bool SectionReader::holds(std::string_view key, std::string_view inner) const {
   const YamlNode::Entry* entry = find(key);
   return entry && std::any_of(entry->value.entries.begin(), entry->value.entries.end(),

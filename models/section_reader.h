@@ -80,6 +80,8 @@ class SectionReader {
   void require(std::string_view key, std::string_view why = "");
   /// Adds an error for every key that nobody asked for. Call it once, after the last read.
   void finish();
+  /// The keys that nobody asked for, in the order of the file.
+  std::vector<std::string> unread() const;
 
   bool is_map() const { return node_ != nullptr; }
   bool has(std::string_view key) const { return find(key) != nullptr; }

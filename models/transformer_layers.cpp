@@ -80,6 +80,7 @@ LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
   first.again_flops += second.again_flops;
   first.again_fp8_flops += second.again_fp8_flops;
   first.again_reads += second.again_reads;
+  first.dropped += second.dropped;
   first.idle_parameters += second.idle_parameters;
   first.borrowed += second.borrowed;
   first.output = second.output;
@@ -98,7 +99,10 @@ LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
 class Deriver {
  public:
   Deriver(const TransformerShape& shape, const TransformerOptions& options)
-      : shape_(shape), options_(options), n_(symbols_of(shape, options)) {}
+      : shape_(shape),
+        options_(options),
+        dropout_(dropout_of(shape, options)),
+        n_(symbols_of(shape, options)) {}
 
   LayerDerivation embedding() const {
     LayerDerivation layer;
@@ -117,6 +121,7 @@ class Deriver {
     } else if (is_shared()) {
       layer.all_reduced = whole_bytes();
     }
+    if (dropout_.embedding.value_or(0) > 0) drop_tokens(layer);
     return layer;
   }
 
@@ -224,6 +229,7 @@ class Deriver {
     keep_inner(layer, "", "T f", n_.T * n_.f);
     add_kept_tokens(layer, "output, the residual added");
     finish(layer, sum(layer.parameters), {});
+    drop_residual(layer);
     share_products(layer);
     return layer;
   }
@@ -275,6 +281,7 @@ class Deriver {
     } else {
       finish(layer, touched, {});
     }
+    drop_residual(layer);
     // Whole experts take their own tokens as they are; shared ones are products as any other.
     if (!is_exchanged() || has_shared()) share_products(layer);
     if (is_exchanged())  // there and back
@@ -406,7 +413,36 @@ class Deriver {
          (options_.fp8_linear ? n_.e + n_.l : n_.e) * n_.T * projected.value});
     add_kept_tokens(layer, "output, the residual added");
     finish(layer, sum(layer.parameters), passing);
+    if (dropout_.attention.value_or(0) > 0 && !options_.flash_attention) drop_scores(layer);
+    drop_residual(layer);
     share_products(layer);
+  }
+
+  // ---- dropout: Korthikanti et al. 2022, section 4.1; shared as their 4.2 says ----
+
+  /// Forward and backward each read and write the tensor and move its mask; to keep: the mask.
+  /// `again`: that selective recomputation makes it once more.
+  void drop(LayerDerivation& layer, const std::string& what, std::string_view formula,
+            ExactCount numbers, bool again) const {
+    layer.kept.push_back({"mask of " + what + "'s dropout", std::string(formula), numbers, false,
+                          again ? numbers : ExactCount{}});
+    layer.dropped += numbers;
+    const ExactCount moved = (2 * n_.e + 1) * numbers;
+    layer.forward_traffic += moved;
+    layer.input_traffic += moved;
+  }
+  void drop_tokens(LayerDerivation& layer) const {
+    drop(layer, "the output", by_tokens() ? "R h" : "T h", n_.R * n_.h, false);
+  }
+  void drop_residual(LayerDerivation& layer) const {
+    if (dropout_.residual.value_or(0) > 0) drop_tokens(layer);
+  }
+  /// The softmax is kept for its own backward, and what is left of it for the product.
+  void drop_scores(LayerDerivation& layer) const {
+    const ExactCount numbers = n_.T * n_.s * n_.a;
+    drop(layer, "the softmax", "T s a", numbers, true);
+    const ExactCount bytes = n_.e * numbers;
+    layer.kept.push_back({"softmax, dropped", "e T s a", bytes, false, bytes});
   }
   /// Keys and values of all tokens are written and read as they come, and in the backward their
   /// gradients as they go. Of one token: `numbers`.
@@ -489,10 +525,21 @@ class Deriver {
 
   const TransformerShape& shape_;
   const TransformerOptions& options_;
+  DropoutRates dropout_;
   Symbols n_;
 };
 
 }  // namespace
+
+DropoutRates dropout_of(const TransformerShape& shape, const TransformerOptions& options) {
+  const auto first = [&](const std::optional<double>& own, const std::optional<double>& of_file) {
+    return own ? own : options.dropout ? options.dropout : of_file;
+  };
+  const DropoutRates& file = shape.facts.dropout;
+  return {first(options.attention_dropout, file.attention),
+          first(options.hidden_dropout, file.residual),
+          first(options.hidden_dropout, file.embedding)};
+}
 
 ExactCount sum(const std::vector<Term>& terms) {
   ExactCount total;

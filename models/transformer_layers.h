@@ -18,7 +18,7 @@ namespace plumbline {
 /// What the options are called where the user gives them, for messages.
 struct TransformerOptionNames {
   std::string_view sequence, batch, dtype, tensor_parallel, sequence_parallel, context_parallel,
-      expert_parallel, devices_per_server, fp8_linear, fp8_dispatch, mtp;
+      expert_parallel, devices_per_server, fp8_linear, fp8_dispatch, mtp, dropout;
 };
 
 inline constexpr TransformerOptionNames kCommandLineNames = {
@@ -33,6 +33,7 @@ inline constexpr TransformerOptionNames kCommandLineNames = {
     .fp8_linear = "--fp8-linear",
     .fp8_dispatch = "--fp8-dispatch",
     .mtp = "--mtp",
+    .dropout = "--dropout",
 };
 
 /// How a transformer is trained, as far as the costs of its layers depend on it.
@@ -40,6 +41,10 @@ struct TransformerOptions {
   std::int64_t sequence = 1;  ///< Tokens of a sample.
   std::int64_t batch = 1;     ///< Samples of a micro-batch.
   NumberFormat dtype = NumberFormat::bf16;
+  bool dtype_given = false;  ///< Somebody asked for it.
+  /// The shares of numbers that are dropped, in the place of the file's: everywhere, and of
+  /// attention's probabilities or the hidden states (residuals and embedding) alone.
+  std::optional<double> dropout{}, attention_dropout{}, hidden_dropout{};
   /// Devices that share every layer, as Megatron-LM does it (Shoeybi et al. 2019, section 3).
   std::int64_t tensor_parallel = 1;
   /// They also share what stands between the products, by tokens.
@@ -108,11 +113,12 @@ struct WorkTerm {
 
 /// The costs of one layer on one device of a tensor-parallel group, for one micro-batch.
 /// Activations are those of Korthikanti et al. 2022 ("Reducing Activation Recomputation in Large
-/// Transformer Models"), section 4.1, without dropout: every input of a matrix product, of a norm
-/// and of a nonlinear function. The layer's own input is not among them, its output is: the next
-/// norm keeps it. Tensor parallelism divides what their section 4.2.1 divides,
-/// sequence parallelism the rest (4.2.2), but for the tokens that experts get where they are
-/// divided, too. Of latent attention every device of the group compresses all tokens.
+/// Transformer Models"), section 4.1: every input of a matrix product, of a norm and of a nonlinear
+/// function, and of dropout a mask of a byte a number, but for one within flash attention. The
+/// layer's own input is not among them, its output is: the next norm keeps it. Tensor parallelism
+/// divides what their section 4.2.1 divides, sequence parallelism the rest (4.2.2), but for the
+/// tokens that experts get where they are divided, too. Of latent attention every device of the
+/// group compresses all tokens.
 struct LayerDerivation {
   /// "embedding", "block", "moe_block", "attention", "mlp", "moe", "mtp", "head".
   std::string kind;
@@ -122,6 +128,7 @@ struct LayerDerivation {
   ExactCount again_flops;        ///< To make again what of that costs little:
   ExactCount again_fp8_flops;    ///< of these in fp8;
   ExactCount again_reads;        ///< bytes that are read for it, besides as many.
+  ExactCount dropped;            ///< Numbers that dropout passes over, forward and backward.
   ExactCount idle_parameters;    ///< Experts that a token does not use.
   ExactCount borrowed;           ///< Parameters that are another layer's: a tied head's copy.
   ExactCount output;             ///< Bytes.
@@ -138,6 +145,9 @@ struct LayerDerivation {
                                  ///< gathers them, the backward for the input again, and scatters
                                  ///< their gradients.
 };
+
+/// What is dropped: what the options say, else the file; absent where neither does.
+DropoutRates dropout_of(const TransformerShape& shape, const TransformerOptions& options);
 
 ExactCount sum(const std::vector<Term>& terms);
 /// Of kept terms, the bytes that recomputing outputs of norms and nonlinear functions, their

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "models/cluster.h"
+#include "models/config_facts.h"
 
 namespace plumbline {
 namespace {
@@ -193,6 +194,8 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer, const Exper
     lines.emplace_back(
         "memory_traffic: the rows read and written; backward: their gradients read,");
     lines.emplace_back("  those of the tables written");
+    if (layer.dropped.value() > 0)
+      lines.emplace_back("  dropout: either moves the output twice and its mask once besides");
   } else {
     lines.emplace_back("memory_traffic: weights, input (of each of its norms), and twice what is");
     lines.emplace_back("  kept; backward for the input: weights and three times what is kept; for");
@@ -206,6 +209,10 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer, const Exper
         layer.kind == "attention" || layer.kind == "mtp" || layer.kind.ends_with("block");
     if (attends && !options.flash_attention)
       lines.emplace_back("  attention: forward and backward for the input also twice e T s a");
+    if (layer.dropped.value() > 0)
+      lines.emplace_back(
+          "  dropout: forward and backward for the input each move its tensor twice, its mask "
+          "once");
     if (options.sequence_parallel)
       lines.emplace_back(
           "  behind each norm in each of the three: twice e T h, gathered or added up");
@@ -455,6 +462,7 @@ std::vector<std::string> uncounted(const TransformerShape& shape,
                     "are counted as if it looked back {}",
                     *shape.window, options.sequence));
   }
+  for (std::string& note : config_notes(shape, options)) notes.push_back(std::move(note));
   if (shape.positions > 0 && options.sequence > shape.positions) {
     notes.push_back(
         fmt::format("the sequence of {} is longer than the {} that the model was made "
@@ -502,6 +510,18 @@ DeviceGroup group_of(const TransformerShape& shape, TransformerOptions options) 
   if (forward <= static_cast<double>(kMostFlops))
     group.forward = Flops{static_cast<std::int64_t>(forward)};
   return group;
+}
+
+/// "attention 0.1, residual 0.1"; "" where nothing is dropped.
+std::string dropout_text(const DropoutRates& rates) {
+  std::string text;
+  for (const auto& [what, rate] :
+       {std::pair{"attention", rates.attention}, std::pair{"residual", rates.residual},
+        std::pair{"embedding", rates.embedding}}) {
+    if (rate.value_or(0) > 0)
+      text += fmt::format("{}{} {:g}", text.empty() ? "" : ", ", what, *rate);
+  }
+  return text;
 }
 
 std::vector<std::string> head_lines(const TransformerShape& shape,
@@ -577,6 +597,8 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
                                              std::to_string(options.expert_parallel));
   if (shape.has_experts() && options.expert_parallel > 1)
     profile.model.profile.provenance.emplace("dispatch", name_of(options.dispatch));
+  if (const std::string dropped = dropout_text(dropout_of(shape, options)); !dropped.empty())
+    profile.model.profile.provenance.emplace("dropout", dropped);
   if (options.mtp)
     profile.model.profile.provenance.emplace("mtp", std::to_string(shape.further_predictions));
   if (options.fp8_linear) profile.model.profile.provenance.emplace("linear layers", "fp8");

@@ -22,6 +22,26 @@ struct LatentAttention {
   std::int64_t value = 1;           ///< Of values.
 };
 
+/// The shares of numbers that training drops, each in [0, 1]; absent: nothing says so.
+struct DropoutRates {
+  std::optional<double> attention{};  ///< Of attention's probabilities.
+  std::optional<double> residual{};   ///< Of what attention and MLP add to the residual.
+  std::optional<double> embedding{};  ///< Of the embedding's output.
+
+  friend bool operator==(const DropoutRates&, const DropoutRates&) = default;
+};
+
+/// What a config.json says beside the shape, as far as costs may depend on it.
+struct ConfigFacts {
+  DropoutRates dropout;
+  std::vector<std::string> absent_dropout;  ///< Keys of dropout that the family has, not the file.
+  double usual_dropout = 0;         ///< What the family's configuration class has in their place.
+  std::string dtype_key;            ///< "torch_dtype" or "dtype"; "" = neither.
+  std::string dtype;                ///< "float32", as the file has it.
+  bool quantized = false;           ///< quantization_config is there.
+  std::vector<std::string> unread;  ///< Keys that nothing reads and that may change costs.
+};
+
 /// A decoder-only transformer. Invariants: all sizes >= 1; heads are a multiple of
 /// key_value_heads; experts are 0 or >= experts_per_token >= 1, and with their groups those of
 /// ExpertRouting; sparse is empty or as long as `blocks`. It knows no sequence length, no number
@@ -55,6 +75,7 @@ struct TransformerShape {
       sparse;  ///< Of each block: experts instead of a dense MLP; empty = all or none.
   std::int64_t further_predictions = 0;  ///< Modules that predict more tokens than the next one.
   std::optional<std::int64_t> window;    ///< Attention looks back this far, in some or all blocks.
+  ConfigFacts facts;                     ///< Of the file that the shape was read from.
 
   /// Of the experts of a block.
   ExpertRouting routing() const {

@@ -3,19 +3,33 @@
 
 #include <fmt/format.h>
 
+#include "models/roofline.h"
+
 namespace plumbline {
 
-std::vector<std::string> forgotten_keys(const ClusterChoice& cluster, const DeviceGroup& group,
-                                        const OptimizerKeys& optimizer) {
+std::optional<std::string> assumed_optimizer(const OptimizerKeys& given, NumberFormat weights) {
+  if (given.state && given.gradients) return std::nullopt;
+  const OptimizerBytes adam = usual_adam(weights);
+  const std::string_view numbers = name_of(weights);
+  const std::string_view precision = weights == NumberFormat::fp32 ? "fp32" : "mixed precision";
+  if (given.state)
+    return fmt::format(
+        "training.gradients is not given: gradients in fp32 are counted, {:g} bytes for each byte "
+        "of {} weights",
+        adam.gradients, numbers);
+  if (given.gradients)
+    return fmt::format(
+        "training.optimizer_state is not given: Adam in {} is counted, {:g} bytes for each byte of "
+        "{} weights",
+        precision, adam.state, numbers);
+  return fmt::format(
+      "training.optimizer_state and training.gradients are not given: Adam in {} is counted, {:g} "
+      "bytes and {:g} for each byte of {} weights",
+      precision, adam.state, adam.gradients, numbers);
+}
+
+std::vector<std::string> forgotten_keys(const ClusterChoice& cluster, const DeviceGroup& group) {
   std::vector<std::string> notes;
-  if (!optimizer.state)
-    notes.emplace_back(
-        "training.optimizer_state is not given: no optimizer state is counted (of Adam in mixed "
-        "precision 6 bytes for each byte of bf16 weights)");
-  if (!optimizer.gradients)
-    notes.emplace_back(
-        "training.gradients is not given: gradients take as much as the weights (in fp32 beside "
-        "bf16 weights 2)");
   constexpr std::int64_t usual_server = 8;
   if (cluster.gpus && cluster.gpus->value > usual_server && !cluster.gpus_per_server &&
       !cluster.link_given) {

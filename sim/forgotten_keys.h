@@ -2,6 +2,7 @@
 // MIT
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,11 @@ struct OptimizerKeys {
   bool gradients = false;
 };
 
-/// Notes on those of a model that is known by its shape, each of whose devices is such a `group`:
-/// people give them to their framework, and a prediction without them is still one.
-std::vector<std::string> forgotten_keys(const ClusterChoice& cluster, const DeviceGroup& group,
-                                        const OptimizerKeys& optimizer);
+/// A note on what usual_adam() stands in for; nothing where both keys are given.
+std::optional<std::string> assumed_optimizer(const OptimizerKeys& given, NumberFormat weights);
+
+/// Notes on other keys of a model that is known by its shape, each of whose devices is such a
+/// `group`: people give them to their framework, and a prediction without them is still one.
+std::vector<std::string> forgotten_keys(const ClusterChoice& cluster, const DeviceGroup& group);
 
 }  // namespace plumbline

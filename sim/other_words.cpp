@@ -28,6 +28,9 @@ const std::vector<std::pair<std::string, std::string>>& words_elsewhere() {
         {"gradient_accumulation_steps", "schedule.micro_batches"},
         {"num_microbatches", "schedule.micro_batches"},
         {"seq_length", "model.sequence"},
+        {"attn_pdrop", "model.attention_dropout"},
+        {"resid_pdrop", "model.hidden_dropout"},
+        {"embd_pdrop", "model.hidden_dropout"},
         {"activation_checkpointing", "schedule.recompute"}};
     for (const KeyFormat& key : scenario_format().keys) {
       for (const ValueFormat& value : key.values) {

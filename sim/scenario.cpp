@@ -53,6 +53,7 @@ class ScenarioReader {
     if (problems_.empty()) settle_sequence();
     if (problems_.empty()) settle_copies();
     if (problems_.empty()) settle_batches();
+    if (problems_.empty()) settle_optimizer();
     if (problems_.empty()) derive_layers();
     if (problems_.empty()) {
       if (auto refused = settle_stage_number(scenario_)) problems_.push_back(*std::move(refused));
@@ -93,6 +94,7 @@ class ScenarioReader {
     if (!section || !section->is_map()) return;
     ModelSection read = known_model_ ? *known_model_ : read_model_section(*section, problems_);
     scenario_.model = std::move(read.model);
+    for (const std::string& note : scenario_.model.notes) scenario_.notes.push_back(note);
     scenario_.network = std::move(read.network);
     transformer_ = std::move(read.transformer);
     batch_ = read.batch;
@@ -483,7 +485,9 @@ class ScenarioReader {
     if (auto problem =
             estimate_times(model, *roofline, {scenario_.optimizer_state, scenario_.gradient_width},
                            cluster_.device->mark))
-      problems_.push_back(*std::move(problem));
+      return problems_.push_back(*std::move(problem));
+    if (transformer_ && !(optimizer_.state && optimizer_.gradients))
+      model.profile.estimated += "; Adam is assumed (training.optimizer_state, training.gradients)";
   }
 
   /// How many copies of the pipeline run, and the micro-batch size where a mini-batch is split.
@@ -563,6 +567,17 @@ class ScenarioReader {
                       size - rest + parts, by_count && scenario_.copies > 1 ? ": " + what : ""));
   }
 
+  /// What the optimizer of a model that is known by its shape holds, where the file does not say.
+  void settle_optimizer() {
+    if (!transformer_) return;
+    const NumberFormat weights = transformer_->options.dtype;
+    const OptimizerBytes adam = usual_adam(weights);
+    if (!optimizer_.state) scenario_.optimizer_state = adam.state;
+    if (!optimizer_.gradients) scenario_.gradient_width = adam.gradients;
+    if (auto note = assumed_optimizer(optimizer_, weights))
+      scenario_.notes.push_back(*std::move(note));
+  }
+
   /// The layers of a model that is known by its shape, for this micro-batch on these servers.
   void derive_layers() {
     if (!transformer_) return;
@@ -572,7 +587,7 @@ class ScenarioReader {
                               micro_batch_size_->mark, scenario_.notes);
     if (keep(model, problems_)) scenario_.model = *std::move(model);
     scenario_.transformer = transformer_->options;
-    for (std::string& note : forgotten_keys(cluster_, scenario_.model.profile.group, optimizer_))
+    for (std::string& note : forgotten_keys(cluster_, scenario_.model.profile.group))
       scenario_.notes.push_back(std::move(note));
   }
 

@@ -234,15 +234,14 @@ const SectionFormat& training_format() {
             "schedule.micro_batches it decides their size, with micro_batch_size their number."},
            {"optimizer_state",
             {real(1000)},
-            "Bytes of optimizer state for each byte of parameters; Adam in fp32: 2.",
-            "0"},
+            "Bytes of optimizer state for each byte of parameters; Adam in fp32: 2. Absent: 0, or "
+            "with model.huggingface that of Adam: 6 beside bf16 weights."},
            {"gradients",
             {real(1000)},
             "Bytes of gradients for each byte of parameters, as they are held, cut into buckets "
             "and "
             "reduced; in fp32 of bf16 weights: 2. Networks are run with 1 only, and cost_model: "
-            "published knows no other.",
-            "1"},
+            "published knows no other. Absent: 1, or with model.huggingface those in fp32."},
            {"zero_stage",
             {count(0, 3)},
             "What replicas and copies of a stage share (ZeRO). 1: the optimizer state and the "
@@ -402,7 +401,18 @@ const SectionFormat& model_section_format() {
                {"split_blocks",
                 {boolean()},
                 "Whether attention and MLP are layers of their own.",
-                "false"}},
+                "false"},
+               {"dropout",
+                {real(1)},
+                "The share of numbers that is dropped, of attention's probabilities and of hidden "
+                "states; absent: as config.json says."},
+               {"attention_dropout",
+                {real(1)},
+                "The same of attention's probabilities alone; it goes before dropout."},
+               {"hidden_dropout",
+                {real(1)},
+                "The same of what attention and MLP add to the residual, and of the embedding; it "
+                "goes before dropout."}},
       .exactly_one = {"profile", "uniform", "layers", "pipedream", "huggingface"},
       .needs = {{"network", "profile"},
                 {"edges", "layers"},
@@ -418,7 +428,10 @@ const SectionFormat& model_section_format() {
                 {"fp8_linear", "huggingface"},
                 {"fp8_dispatch", "huggingface"},
                 {"mtp", "huggingface"},
-                {"split_blocks", "huggingface"}},
+                {"split_blocks", "huggingface"},
+                {"dropout", "huggingface"},
+                {"attention_dropout", "huggingface"},
+                {"hidden_dropout", "huggingface"}},
       .excludes = {{"dtype", "profile", "pipedream"},
                    {"group", "profile", "pipedream", "huggingface"},
                    {"batch", "huggingface"}},

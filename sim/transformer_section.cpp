@@ -25,6 +25,7 @@ constexpr TransformerOptionNames kScenarioNames = {
     .fp8_linear = "model.fp8_linear",
     .fp8_dispatch = "model.fp8_dispatch",
     .mtp = "model.mtp",
+    .dropout = "model.dropout",
 };
 
 /// The file is mostly called config.json.
@@ -37,9 +38,9 @@ std::string name_of(const std::string& path, const TransformerShape& shape) {
 
 const std::vector<std::string_view>& transformer_keys() {
   static const std::vector<std::string_view> keys = {
-      "sequence", "tensor_parallel", "sequence_parallel", "context_parallel", "expert_parallel",
-      "dispatch", "flash_attention", "fused_swiglu",      "fp8_linear",       "fp8_dispatch",
-      "mtp",      "split_blocks"};
+      "sequence", "tensor_parallel", "sequence_parallel", "context_parallel",  "expert_parallel",
+      "dispatch", "flash_attention", "fused_swiglu",      "fp8_linear",        "fp8_dispatch",
+      "mtp",      "split_blocks",    "dropout",           "attention_dropout", "hidden_dropout"};
   return keys;
 }
 
@@ -51,7 +52,10 @@ std::optional<TransformerChoice> read_transformer(SectionReader& section) {
   section.require("sequence", "tokens of a sample");
   const auto sequence = section.count("sequence");
   if (sequence) options.sequence = sequence->value;
-  if (const auto format = read_dtype(section)) options.dtype = *format;
+  if (const auto format = read_dtype(section)) {
+    options.dtype = *format;
+    options.dtype_given = true;
+  }
   const auto take = [&](std::string_view key, std::int64_t& value) {
     if (const auto count = section.count(key)) value = count->value;
   };
@@ -69,6 +73,12 @@ std::optional<TransformerChoice> read_transformer(SectionReader& section) {
   if (const auto flag = section.boolean("fp8_dispatch")) options.fp8_dispatch = flag->value;
   if (const auto flag = section.boolean("mtp")) options.mtp = flag->value;
   if (const auto flag = section.boolean("split_blocks")) options.split_blocks = flag->value;
+  const auto take_rate = [&](std::string_view key, std::optional<double>& value) {
+    if (const auto rate = section.real(key)) value = rate->value;
+  };
+  take_rate("dropout", options.dropout);
+  take_rate("attention_dropout", options.attention_dropout);
+  take_rate("hidden_dropout", options.hidden_dropout);
   const auto path = section.file("huggingface");
   if (!path || !sequence) return std::nullopt;
   const auto shape = read_huggingface(path->value);

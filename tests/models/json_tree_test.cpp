@@ -34,6 +34,26 @@ TEST_CASE("every value of JSON keeps its text and its place") {
   CHECK(inner.entries[0].value.text == "x\ny");
 }
 
+TEST_CASE("Infinity and NaN are numbers where a value stands, and letters within strings") {
+  const auto root = parse_json(test::text_source(
+      "a.json",
+      "{\"Infinity\": [Infinity, -Infinity,NaN],\n \"b\": \"NaN \\\" Infinity\", \"c\": NaN}"));
+  REQUIRE(root);
+  CHECK(root->entries[0].key == "Infinity");
+  const YamlNode& list = root->entries[0].value;
+  REQUIRE(list.items.size() == 3);
+  CHECK(list.items[0].text == "Infinity");
+  CHECK(list.items[1].text == "-Infinity");
+  CHECK(list.items[1].mark.column == 25);
+  CHECK(list.items[2].text == "NaN");
+  CHECK(root->entries[1].value.text == "NaN \" Infinity");
+  CHECK(root->entries[2].value.text == "NaN");
+  for (const char* text : {"[Infinit]", "[nan]", "[Infinity1]", "[xNaN]", "[+Infinity]", "[inf]"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_json(test::text_source("a.json", text)));
+  }
+}
+
 TEST_CASE("text that is cut anywhere is told with a place inside it") {
   const std::string whole = "{\"a\": [1, {\"b\": \"c\"}, false], \"d\": null}";
   for (std::size_t length = 0; length < whole.size(); ++length) {

@@ -281,6 +281,20 @@ TEST_CASE("traffic needs a way") {
       problem("{devices: 8, devices_per_server: 4}", replicated + ", update: 1 ms", true).empty());
 }
 
+TEST_CASE("the memory of a preset is what a driver shows, not what is sold") {
+  const auto gib = [](std::string_view name) {
+    return static_cast<double>(find_device_preset(name)->memory.count) / (1 << 30);
+  };
+  for (const auto& [name, shown] :
+       {std::pair{"a100-sxm-40gb", 39.50}, std::pair{"a100-sxm-80gb", 79.25},
+        std::pair{"b200-sxm", 178.35}, std::pair{"gb200", 184.31}, std::pair{"h100-pcie", 79.11},
+        std::pair{"h100-sxm", 79.11}, std::pair{"h200-sxm", 139.80}, std::pair{"h800-sxm", 79.11},
+        std::pair{"l40s", 44.42}}) {
+    CAPTURE(name);
+    CHECK(gib(name) == doctest::Approx(shown).epsilon(1e-6));
+  }
+}
+
 TEST_CASE("every preset has a source, sorted names and peaks that grow as numbers get shorter") {
   std::string before;
   for (const DevicePreset& preset : device_presets()) {
@@ -288,6 +302,7 @@ TEST_CASE("every preset has a source, sorted names and peaks that grow as number
     CHECK(before < preset.name);
     before = preset.name;
     CHECK_FALSE(preset.source.empty());
+    CHECK_FALSE(preset.memory_source.empty());
     CHECK(find_device_preset(preset.name) == &preset);
     CHECK(preset.peak(NumberFormat::fp32) < preset.peak(NumberFormat::bf16));
     CHECK(preset.peak(NumberFormat::bf16) == preset.peak(NumberFormat::fp16));

@@ -36,7 +36,7 @@ TEST_CASE("parameters are those that are counted by hand") {
           "tie_word_embeddings": true, "use_sliding_window": false, "sliding_window": 4})",
       tokens(8));
   CHECK(qwen2.totals.parameters.value() == 43'584);
-  CHECK(qwen2.notes.size() == 2);  // the window is switched off: tied, no state
+  CHECK(qwen2.notes.size() == 3);  // the window is switched off: tied, no dropout, no state
   // Mixtral: experts as wide as intermediate_size. 3200 + 32 + 32 x 8 x 8 + 32 x 32 + 32 + 32 x 4
   //   + 4 x 3 x 32 x 48 + 32 + 3200, with 2 of 4 experts at work
   const TransformerProfile mixtral = profile_of(

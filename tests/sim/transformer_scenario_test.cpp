@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 
+#include "models/device_presets.h"
 #include "models/huggingface.h"
 #include "models/profile_writer.h"
 #include "models/transformer_profile.h"
@@ -151,7 +152,8 @@ TEST_CASE("GPUs become groups, servers levels, and each GPU has a network card o
   CHECK(path.link.bandwidth->count == 50'000'000'000);
   CHECK(scenario.copies == 4);
   CHECK(scenario.schedule.micro_batches == 12);
-  CHECK(*scenario.cluster.memory == Bytes{std::int64_t{74} << 30});
+  CHECK(*scenario.cluster.memory ==
+        find_device_preset("h100-sxm")->memory - Bytes{std::int64_t{6} << 30});
 
   // Groups that fill a server, or are several, have the network alone; a given link is kept.
   for (const char* tensor : {"8", "4"}) {
@@ -232,7 +234,7 @@ TEST_CASE("copies add up what their groups leave each device, over all of the ca
 TEST_CASE("keys that are forgotten are told") {
   const Files files;
   const std::string text = fmt::format(
-      "version: 1\nmodel: {{huggingface: {}, sequence: 2048}}\n"
+      "version: 1\nmodel: {{huggingface: {}, sequence: 2048, dropout: 0}}\n"
       "cluster: {{gpus: 16, device: h100-sxm}}\nplan: {{stages: 8, data_parallel: fill}}\n"
       "schedule: {{name: 1f1b, micro_batches: 8}}\n",
       files.path("llama.json"));
@@ -241,13 +243,13 @@ TEST_CASE("keys that are forgotten are told") {
   };
   CHECK(read(text).notes ==
         std::vector<std::string>{
-            "training.optimizer_state is not given: no optimizer state is counted (of Adam in "
-            "mixed precision 6 bytes for each byte of bf16 weights)",
-            "training.gradients is not given: gradients take as much as the weights (in fp32 "
-            "beside bf16 weights 2)",
+            "training.optimizer_state and training.gradients are not given: Adam in mixed "
+            "precision is counted, 6 bytes and 2 for each byte of bf16 weights",
             "cluster.gpus_per_server is not given: all 16 GPUs are taken to share one server",
             "cluster.reserve is not given: what drivers, libraries and an allocator's gaps take of "
             "each device's memory is counted as free"});
+  CHECK(read(text, {"model.dropout=null"}).notes[1] ==
+        "config.json has no attention_dropout: it counts as 0 (model.dropout sets it)");
   CHECK(notes({"training.optimizer_state=0"}) == 3);
   CHECK(notes({"training.optimizer_state=6", "training.gradients=1"}) == 2);
   CHECK(notes({"training.optimizer_state=6", "training.gradients=1", "cluster.gpus=8"}) == 1);
@@ -263,6 +265,84 @@ TEST_CASE("keys that are forgotten are told") {
             "cluster.devices counts groups of 4: 16 of them are 64 GPUs (cluster.gpus counts GPUs)",
             "cluster.link is not given: transfers between devices take no time (link: device or "
             "network takes the device's own)"});
+}
+
+TEST_CASE("of a model by its config.json Adam is counted where no other optimizer is given") {
+  const Files files;
+  const std::string text = fmt::format(
+      "version: 1\nmodel: {{huggingface: {}, sequence: 512}}\ncluster: {{gpus: 4, device: "
+      "h100-sxm}}\nplan: {{stages: 2, data_parallel: fill}}\n"
+      "schedule: {{name: 1f1b, micro_batches: 4}}\n",
+      files.path("llama.json"));
+  struct Adam {
+    std::string dtype;
+    double state, gradients;
+    std::string note;
+  };
+  for (const Adam& adam : std::vector<Adam>{
+           {"bf16", 6, 2,
+            "Adam in mixed precision is counted, 6 bytes and 2 for each byte of bf16"},
+           {"fp16", 6, 2,
+            "Adam in mixed precision is counted, 6 bytes and 2 for each byte of fp16"},
+           {"fp32", 2, 1, "Adam in fp32 is counted, 2 bytes and 1 for each byte of fp32"},
+           {"fp8", 12, 4,
+            "Adam in mixed precision is counted, 12 bytes and 4 for each byte of "
+            "fp8"}}) {
+    CAPTURE(adam.dtype);
+    const std::string dtype = "model.dtype=" + adam.dtype;
+    const std::string state = fmt::format("training.optimizer_state={}", adam.state);
+    const std::string gradients = fmt::format("training.gradients={}", adam.gradients);
+    const Scenario assumed = read(text, {dtype});
+    CHECK(assumed.optimizer_state == adam.state);
+    CHECK(assumed.gradient_width == adam.gradients);
+    CHECK(assumed.notes[0].find(adam.note) != std::string::npos);
+    CHECK(predicted(assumed) == predicted(read(text, {dtype, state, gradients})));
+    CHECK(assumed.model.profile.estimated.ends_with(
+        "; Adam is assumed (training.optimizer_state, training.gradients)"));
+    CHECK(read(text, {dtype, state, gradients}).model.profile.estimated.find("Adam") ==
+          std::string::npos);
+    // Each key that is there wins by itself.
+    CHECK(predicted(read(text, {dtype, "training.gradients=1"})) ==
+          predicted(read(text, {dtype, state, "training.gradients=1"})));
+    CHECK(predicted(read(text, {dtype, "training.optimizer_state=0"})) ==
+          predicted(read(text, {dtype, "training.optimizer_state=0", gradients})));
+    CHECK(
+        read(text, {dtype, "training.optimizer_state=0", "training.gradients=1"}).optimizer_state ==
+        0);
+  }
+  CHECK(read(text, {"training.optimizer_state=0"}).notes[0] ==
+        "training.gradients is not given: gradients in fp32 are counted, 2 bytes for each byte of "
+        "bf16 weights");
+  CHECK(read(text, {"training.gradients=1"}).notes[0] ==
+        "training.optimizer_state is not given: Adam in mixed precision is counted, 6 bytes for "
+        "each byte of bf16 weights");
+  // Other models are what they say they are.
+  const Scenario uniform = read(
+      "version: 1\nmodel: {uniform: {layers: 2, forward: 1 ms, backward: 2 ms, parameters: 1 MB}}\n"
+      "schedule: {name: 1f1b, micro_batches: 4}\n");
+  CHECK(uniform.optimizer_state == 0);
+  CHECK(uniform.gradient_width == 1);
+}
+
+TEST_CASE("masks of dropout take memory and time of a device") {
+  const Files files;
+  const std::string text = fmt::format(
+      "version: 1\nmodel: {{huggingface: {}, sequence: 512, flash_attention: false}}\n"
+      "cluster: {{gpus: 1, device: h100-sxm}}\nschedule: {{name: 1f1b, micro_batches: 2}}\n",
+      files.path("llama.json"));
+  const auto of = [&](const std::string& rate) {
+    const auto outcome = predict(read(text, {"model.dropout=" + rate}));
+    REQUIRE(outcome);
+    return *outcome;
+  };
+  const Outcome without = of("0");
+  const Outcome with = of("0.1");
+  constexpr std::int64_t sbh = 512 * 1024;
+  constexpr std::int64_t scores = 512 * 16 * 512;
+  CHECK(with.memory[0].peak.activations.count - without.memory[0].peak.activations.count ==
+        6 * (3 * scores + 2 * sbh) + sbh);
+  CHECK(with.iteration_time_s > without.iteration_time_s);
+  CHECK(of("null").iteration_time_s == without.iteration_time_s);
 }
 
 TEST_CASE("a preset's peaks go together, and a bucket that reduces nothing is told") {
