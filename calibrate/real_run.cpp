@@ -113,6 +113,7 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
       assess(scenario, std::move(executed->pipeline), std::move(executed->graph), shown.trace);
   if (!outcome) return outcome.problems();
   real.outcome = *std::move(outcome);
+  real.outcome.bubble_terms = bubble_terms(scenario, real.outcome, /*measured=*/true);
   real.outcome.memory = shown.memory;
   if (shown.untold && real.times_s[real.shown] > 0) {  // the trace tells the shape, not the time
     real.told_s = real.outcome.iteration_time_s;

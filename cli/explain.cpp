@@ -30,7 +30,7 @@ Diagnostic no_such_op(const Outcome& p, const std::string& name) {
 int explain_one(const ExplainArguments& arguments) {
   const auto scenario = load_scenario(arguments);
   if (!scenario) return fail(scenario.problems());
-  const auto prediction = predict(*scenario);
+  auto prediction = predict(*scenario);
   if (!prediction) return fail(prediction.problems());
   const Outcome& p = *prediction;
   if (!arguments.op.empty()) {
@@ -51,7 +51,9 @@ int explain_one(const ExplainArguments& arguments) {
       return fail({wrong});
     }
   }
-  const Explanation explanation = explain(p);
+  prediction->bubble_terms = bubble_terms(*scenario, p);
+  Explanation explanation = explain(p);
+  if (!device) explanation.orders = other_orders(*scenario, arguments.overrides, p);
   const int written = write_output(
       arguments.json ? to_json(p, explanation, kVersion) : to_table(p, explanation, device),
       arguments.output);

@@ -24,6 +24,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
     if (!prediction) return void(exit_code = fail(prediction.problems()));
     if (auto note = lockstep_note(*scenario, *prediction))
       prediction->pipeline.notes.push_back(*std::move(note));
+    prediction->bubble_terms = bubble_terms(*scenario, *prediction);
     exit_code = write_report(
         *arguments, *prediction,
         [&] {

@@ -4,12 +4,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "models/bug.h"
 #include "models/quantity.h"
 #include "schedules/generators.h"
 #include "schedules/lower.h"
+#include "sim/bubble_words.h"
 #include "sim/metrics.h"
 #include "sim/simulate.h"
 #include "sim/table.h"
@@ -85,6 +87,24 @@ std::string formulas(std::uint64_t p, std::uint64_t m) {
          table.print();
 }
 
+/// The stage whose forward and backward take most; nothing where all take the same.
+std::optional<SlowestStage> slowest_of(const BubbleQuestion& question) {
+  Duration sum{};
+  Duration longest{};
+  SlowestStage slowest;
+  for (std::uint32_t s = 0; s < question.forward.size(); ++s) {
+    const Duration time = question.forward[s] + question.backward[s];
+    sum += time;
+    if (time <= longest) continue;
+    longest = time;
+    slowest.stage = s;
+  }
+  const auto stages = static_cast<std::int64_t>(question.forward.size());
+  if (stages * longest == sum) return std::nullopt;
+  slowest.above_mean = seconds(longest) * static_cast<double>(stages) / seconds(sum) - 1;
+  return slowest;
+}
+
 std::string differences(const BubbleQuestion& question, const std::vector<BubbleAnswer>& answers) {
   std::string text;
   for (const BubbleAnswer& a : answers) {
@@ -100,7 +120,13 @@ std::string differences(const BubbleQuestion& question, const std::vector<Bubble
     term(a.by_latency, fmt::format("links of {}", to_text(question.latency)));
     text += '\n';
   }
-  return text.empty() ? "" : "\nwhere the difference to the formula comes from\n" + text;
+  if (text.empty()) return "";
+  const bool uneven = std::any_of(answers.begin(), answers.end(), [](const BubbleAnswer& a) {
+    return a.by_uneven_stages != Duration{};
+  });
+  if (const auto slowest = slowest_of(question); uneven && slowest)
+    text += fmt::format("  {}\n", to_text(*slowest));
+  return "\nwhere the difference to the formula comes from\n" + text;
 }
 
 }  // namespace

@@ -77,7 +77,8 @@ std::vector<StageRoom> rooms(const Outcome& outcome) {
 }  // namespace
 
 Explanation explain(const Outcome& outcome) {
-  return {segments(outcome), levers(outcome), rooms(outcome), waits(outcome.graph, outcome.trace)};
+  return {
+      segments(outcome), levers(outcome), rooms(outcome), waits(outcome.graph, outcome.trace), {}};
 }
 
 std::optional<std::uint32_t> find_op(const OpGraph& graph, const std::string& name) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/levers.h"
+#include "sim/other_orders.h"
 #include "sim/outcome.h"
 #include "sim/waits.h"
 
@@ -43,6 +44,7 @@ struct Explanation {
   Levers levers;
   std::vector<StageRoom> stages;
   std::vector<Wait> waits;
+  std::vector<OtherOrder> orders;  ///< Where they were asked for: other_orders().
 
   SimTime path_begin() const { return path.empty() ? SimTime{} : path.front().begin; }
   Duration path_length() const {

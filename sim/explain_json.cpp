@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include <nlohmann/json.hpp>
 
+#include "sim/bubble_json.h"
 #include "sim/explain_report.h"
 #include "sim/json_value.h"
 
@@ -66,6 +67,18 @@ Json wait(const Outcome& p, const Wait& w) {
           {"causes", std::move(parts)}, {"text", to_text(p.graph, w)}};
 }
 
+Json other_order(const Outcome& p, const OtherOrder& order) {
+  const auto& time = order.iteration_time_s;
+  return {{"schedule", order.schedule},
+          {"iteration_time_s", or_null(time)},
+          {"change",
+           time && p.iteration_time_s > 0 ? Json(*time / p.iteration_time_s - 1) : Json(nullptr)},
+          {"peak_memory_bytes", time ? Json(order.peak_memory.count) : Json(nullptr)},
+          {"fits", or_null(order.fits)},
+          {"assumes_split", order.assumes_split},
+          {"why_not", order.why_not.empty() ? Json(nullptr) : Json(order.why_not)}};
+}
+
 }  // namespace
 
 std::string to_json(const Outcome& p, const Explanation& e, const std::string& version) {
@@ -84,6 +97,8 @@ std::string to_json(const Outcome& p, const Explanation& e, const std::string& v
   }
   Json waits = Json::array();
   for (const Wait& w : e.waits) waits.push_back(wait(p, w));
+  Json orders = Json::array();
+  for (const OtherOrder& order : e.orders) orders.push_back(other_order(p, order));
   const Json json = {
       {"schema_version", 1},
       {"tool", {{"name", "plumbline"}, {"version", version}}},
@@ -96,6 +111,8 @@ std::string to_json(const Outcome& p, const Explanation& e, const std::string& v
       {"levers", std::move(levers)},
       {"stages", std::move(stages)},
       {"waits", std::move(waits)},
+      {"bubble_terms", p.bubble_terms ? bubble_json(*p.bubble_terms) : Json(nullptr)},
+      {"other_schedules", std::move(orders)},
       {"estimated", p.pipeline.estimated},
       {"notes", p.pipeline.notes}};
   return json.dump(1) + '\n';

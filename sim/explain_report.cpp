@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/quantity.h"
+#include "sim/bubble_words.h"
 #include "sim/critical.h"
 #include "sim/report.h"
 #include "sim/table.h"
@@ -281,8 +282,9 @@ std::string to_table(const Outcome& p, const Explanation& e, std::optional<Devic
   const std::string head = fmt::format("{}\n\n  iteration time {}\n{}", headline(p),
                                        time_text(p.iteration_time_s), remarks(p));
   if (device) return head + wait_table(p, e, device);
-  return head + path_table(p, e) + lever_table(p, e) + room_table(e) + wait_table(p, e, device) +
-         advice(p, e);
+  const std::string bubble = p.bubble_terms ? bubble_or_base(p, *p.bubble_terms) : "";
+  return head + bubble + path_table(p, e) + lever_table(p, e) + room_table(e) +
+         wait_table(p, e, device) + other_orders_text(p, e.orders) + advice(p, e);
 }
 
 std::string op_table(const Outcome& p, std::uint32_t node) {

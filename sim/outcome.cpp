@@ -53,13 +53,12 @@ std::optional<ClosedForm> formula_of_chunks(const Scenario& scenario, const Pipe
   return chunk_closed_form(scenario.schedule.rule->name, times);
 }
 
-/// The closed form for this run, where its conditions hold: overlapped transfers without bandwidth,
-/// neighbours that do not matter, nothing but F and B that takes time, one mini-batch like the
-/// other.
+}  // namespace
+
 std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& pipeline,
                                      const OpGraph& graph) {
-  if (graph.blocking || graph.asynchronous() || scenario.overheads.per_iteration.count() > 0)
-    return std::nullopt;
+  if (graph.blocking || graph.asynchronous()) return std::nullopt;
+  if (graph.cost(graph.mini_batches.front().gate).hold.count() > 0) return std::nullopt;
   if (graph.has_slowdowns() || !pipeline.schedule.partners.empty()) return std::nullopt;
   const PipelineShape& shape = pipeline.schedule.shape;
   if (!scenario.schedule.rule || scenario.schedule.whole_model()) return std::nullopt;
@@ -100,6 +99,8 @@ std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& p
   }
   return closed_form(scenario.schedule.rule->name, times);
 }
+
+namespace {
 
 Duration longest_end(const Trace& trace) {
   SimTime end;

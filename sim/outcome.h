@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "schedules/bubble_formulas.h"
+#include "sim/bubble_terms.h"
 #include "sim/memory.h"
 #include "sim/metrics.h"
 #include "sim/pipeline.h"
@@ -47,6 +48,8 @@ struct Outcome {
   std::optional<FlopsPerSecond> peak;      ///< Of a device, where it is known.
   std::int64_t group = 1;                  ///< Devices that each of the scenario's stands for.
   std::optional<Uncertainty> uncertainty;  ///< Of a prediction with noise.
+  /// What the bubble is made of, where it was asked for: bubble_terms().
+  std::optional<BubbleTerms> bubble_terms;
 
   /// The time of one mini-batch in a run with these metrics.
   double iteration_time_of(const Metrics& run) const;
@@ -77,6 +80,12 @@ struct Outcome {
 
 /// What decides how many bytes the devices of a pipeline hold.
 MemoryRules memory_rules(const Scenario& scenario, const Pipeline& pipeline);
+
+/// The closed form for a run of `graph`, where its conditions hold: overlapped transfers without
+/// bandwidth, neighbours that do not matter, nothing but F and B that takes time, one mini-batch
+/// like the other.
+std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& pipeline,
+                                     const OpGraph& graph);
 
 /// Reads off a trace of `graph` what it means. Errors: sizes or device times that 64 bits do not
 /// hold.

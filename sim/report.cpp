@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "models/quantity.h"
+#include "sim/bubble_words.h"
 #include "sim/table.h"
 
 namespace plumbline {
@@ -234,8 +235,9 @@ std::string shortage(const Outcome& p) {
 
 std::string to_table(const Outcome& p, const std::optional<TimelineStyle>& style) {
   const std::string picture = style ? timeline(p, *style) : "";
+  const std::string bubble = p.bubble_terms ? bubble_table(p, *p.bubble_terms) : "";
   return headline(p) + "\n\n" + summary(p) + '\n' + device_table(p) +
-         (picture.empty() ? "" : "\n") + picture + cause_table(p) + memory_table(p) +
+         (picture.empty() ? "" : "\n") + picture + bubble + cause_table(p) + memory_table(p) +
          version_table(p) + remarks(p);
 }
 

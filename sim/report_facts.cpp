@@ -6,19 +6,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "models/quantity.h"
 #include "schedules/in_flight.h"
 #include "schedules/wiring.h"
+#include "sim/bubble_words.h"
 #include "sim/report.h"
 #include "sim/stage_memory.h"
 #include "sim/table.h"
 
 namespace plumbline {
 namespace {
-
-constexpr double kPrinted = 5e-5;  ///< Fractions that differ by less print alike.
 
 /// A JSON array of what `text` makes of each value.
 template <class Values, class Text>
@@ -34,42 +32,6 @@ std::string array(const Values& values, const Text& text) {
 template <class Values>
 std::string numbers(const Values& values) {
   return fmt::format("[{}]", fmt::join(values, ","));
-}
-
-std::string points(double fraction) { return fmt::format("{:.2f} points", 100 * fraction); }
-
-/// What a run has that the formula does not know: the idle time that it does not count, largest
-/// first, and work that it does not count either.
-std::string beyond_formula(const Outcome& p) {
-  const Metrics& m = p.metrics;
-  const double all = seconds(m.makespan) * static_cast<double>(m.devices.size());
-  struct Part {
-    std::string_view what;
-    Duration time;
-  };
-  std::vector<Part> parts = {{"waiting for transfers and their partners",
-                              m.idle_for(IdleCause::transfer) + m.idle_for(IdleCause::rendezvous)},
-                             {"waiting for all-reduces", m.idle_for(IdleCause::all_reduce)},
-                             {"waiting for updates", m.idle_for(IdleCause::update)},
-                             {"overhead", m.idle_for(IdleCause::overhead)}};
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const Part& a, const Part& b) { return a.time > b.time; });
-  std::string idle;
-  for (const Part& part : parts) {
-    const double share = all > 0 ? seconds(part.time) / all : 0;
-    if (share < kPrinted) continue;
-    idle += fmt::format("{}{} is {}", idle.empty() ? "" : ", ", part.what, points(share));
-  }
-  std::string text;
-  if (!idle.empty()) text += " Of the idle time, " + idle + "; the formula has none of these.";
-  if (p.graph.blocking)
-    text += " Blocking transfers hold their devices, which counts as busy time.";
-  const auto& activities = p.graph.activities;
-  const bool split = std::any_of(activities.begin(), activities.end(), [](const Activity& a) {
-    return a.kind == ActivityKind::backward_weight;
-  });
-  if (split) text += " The backward is split: its weight part fills gaps that the formula counts.";
-  return text;
 }
 
 std::vector<ReportFigure> figures_of(const Outcome& p) {
@@ -193,56 +155,6 @@ std::string texts_json(const std::vector<std::string>& texts) {
   return array(texts, [](const std::string& text) { return script_text(text); });
 }
 
-std::string formula_words(const Outcome& p, bool measured) {
-  const double fraction = p.metrics.bubble_fraction();
-  const std::string run = measured ? "the measured run" : "the simulation";
-  const auto beside = [&](double by_formula) {
-    const double difference = fraction - by_formula;
-    if (std::abs(difference) < kPrinted) return fmt::format("{} says the same.", run);
-    return fmt::format("{} has {}: {} {}.{}", run, percent(fraction), points(std::abs(difference)),
-                       difference > 0 ? "more" : "less", beyond_formula(p));
-  };
-  if (p.graph.asynchronous()) {
-    return "No closed form holds for an asynchronous schedule: in its steady state the bubble is "
-           "what the slowest device leaves of the others, and the warm-up and the drain are paid "
-           "once.";
-  }
-  if (p.metrics.makespan.count() == 0) return "The run takes no time, so there is no bubble.";
-  // Where a device has several places in the pipeline, each round of the devices is one.
-  const PipelineShape& shape = p.pipeline.schedule.shape;
-  const double chunks = p.pipeline.rounds();
-  const bool loops = chunks > 1;
-  const double positions = loops ? shape.slots : static_cast<double>(shape.positions.size());
-  const double all = chunks * p.slices * p.micro_batches;
-  const double textbook = (positions - 1) / (all + positions - 1);
-  const std::string_view textbook_text = loops          ? "(p-1)/(vm+p-1)"
-                                         : p.slices > 1 ? "(p-1)/(km+p-1)"
-                                                        : "(p-1)/(m+p-1)";
-  const std::string where =
-      loops ? fmt::format("p = {}, v = {:.3g} and m = {}", positions, chunks, p.micro_batches)
-      : p.slices > 1
-          ? fmt::format("p = {}, k = {} and m = {}", positions, p.slices, p.micro_batches)
-          : fmt::format("p = {} and m = {}", positions, p.micro_batches);
-  if (!p.formula) {
-    return fmt::format(
-        "No closed form is known to hold here. The textbook's {}, for equal stages and free links, "
-        "gives {} with {}; {}",
-        textbook_text, percent(textbook), where, beside(textbook));
-  }
-  const double by_formula = p.formula->bubble_fraction;
-  std::string text = fmt::format("By the formula, {}, with {}, the bubble fraction is {}; {}",
-                                 p.formula->text, where, percent(by_formula), beside(by_formula));
-  const std::string& schedule = p.pipeline.schedule.name;
-  const bool flushes = schedule == "gpipe" || schedule == "1f1b" || schedule == "eager-1f1b";
-  if (flushes && std::abs(by_formula - textbook) >= kPrinted) {
-    text += fmt::format(
-        " Equal stages on free links would have {}, {}: the stages' different times and the links' "
-        "latency cost {}.",
-        textbook_text, percent(textbook), points(by_formula - textbook));
-  }
-  return text;
-}
-
 std::string layout_json(const Outcome& p, const ColumnLayout& layout) {
   const auto costs = array(p.graph.costs, [&](const Cost& cost) {
     return fmt::format("[{},{}]", cost.latency.count() / layout.tick_ns, cost.bytes.count);
@@ -272,6 +184,8 @@ std::string run_facts(const Scenario& scenario, const TracedRun& run, const Colu
   const std::vector<StageMemory> memory = memory_of_stages(p);
   std::string headline_text = headline(p);
   headline_text.erase(0, std::min(p.scenario.size() + 3, headline_text.size()));
+  const bool measured = run.title == "measured";
+  const BubbleTerms bubble = p.bubble_terms ? *p.bubble_terms : bubble_terms(scenario, p, measured);
   std::vector<std::string> remarks;
   if (p.fits() == false) remarks.push_back(shortage(p));
   for (const std::string& estimate : p.pipeline.estimated)
@@ -281,7 +195,7 @@ std::string run_facts(const Scenario& scenario, const TracedRun& run, const Colu
       "{{\"title\":{},\"headline\":{},\"figures\":{},\"formula_words\":{},\"remarks\":{},"
       "\"memory_limit_bytes\":{},\"stages\":{},\"layout\":{},\"summary\":{}}}",
       script_text(run.title), script_text(headline_text), figures_json(figures_of(p)),
-      script_text(formula_words(p, run.title == "measured")), texts_json(remarks),
+      script_text(bubble_sentences(p, bubble, measured)), texts_json(remarks),
       p.memory_limit ? std::to_string(p.memory_limit->count) : "null",
       array(stages, [&](std::size_t s) { return stage_json(scenario, p, s, in_flight, memory); }),
       layout_json(p, layout), script_json(to_json(p, version)));

@@ -19,10 +19,6 @@ std::string script_text(std::string_view text);
 /// its strings only.
 std::string script_json(std::string_view json);
 
-/// The formula beside the run, and where a difference comes from, in sentences. `measured` = the
-/// run is no simulation.
-std::string formula_words(const Outcome& outcome, bool measured);
-
 /// One run as a JSON object: `summary` as `simulate --json` gives it, the stages with their layers,
 /// the figures, and the layout of its columns.
 std::string run_facts(const Scenario& scenario, const TracedRun& run, const ColumnLayout& layout,

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include <nlohmann/json.hpp>
 
+#include "sim/bubble_json.h"
 #include "sim/json_value.h"
 #include "sim/report.h"
 
@@ -105,6 +106,7 @@ std::string to_json(const Outcome& p, const std::string& version) {
                        {"bubble_overhead", p.formula->bubble_overhead},
                        {"text", p.formula->text}};
   }
+  if (p.bubble_terms) json["bubble_terms"] = bubble_json(*p.bubble_terms);
   json["transfers"] = {
       {"count", m.transfers}, {"bytes", m.transfer_bytes.count}, {"exposed_s", seconds(m.exposed)}};
   json["all_reduces"] = {{"count", m.all_reduces}, {"bytes", m.all_reduce_bytes.count}};

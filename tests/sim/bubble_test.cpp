@@ -46,6 +46,9 @@ TEST_CASE(
     CHECK(a.equal_and_free + a.by_uneven_stages == a.makespan);
     CHECK(a.by_latency == Duration{});
   }
+  // 50 ns instead of the mean of 30, 30, 50 and 30.
+  CHECK(to_text(question, compare_bubbles(question))
+            .ends_with("\n  stage 2 takes 42.9 % more than the mean\n"));
 }
 
 TEST_CASE("several questions are a row each: the formulas, and what is simulated") {

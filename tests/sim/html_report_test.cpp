@@ -292,45 +292,14 @@ TEST_CASE("a page holds the scenario, the command and the numbers of the JSON, a
   CHECK(facts["runs"][0]["stages"][3]["layers"] == nlohmann::json::array({"layer_6", "layer_7"}));
   CHECK(facts["runs"][0]["headline"] ==
         "1f1b: 4 stages on 4 devices, 4 micro-batches of 32 samples");
+  CHECK(facts["runs"][0]["formula_words"] ==
+        "By the formula for equal stages on free links, (p-1)/(m+p-1) with p = 4 and m = 4, the "
+        "bubble fraction is 42.86 %; the simulation says the same.");
   CHECK(page.find(" src=") == std::string::npos);
   CHECK(page.find("@import") == std::string::npos);
   CHECK(page.find("\nimport ") == std::string::npos);
   CHECK(page.find("\nexport ") == std::string::npos);
   CHECK(page == page_of("four-stages", {"schedule.micro_batches=4"}));
-}
-
-TEST_CASE("the formula stands beside the run in words") {
-  const auto words = [](const std::string& example, const std::vector<std::string>& overrides,
-                        bool measured = false) {
-    return formula_words(predict_example(example, overrides), measured);
-  };
-  CHECK(words("four-stages", {}) ==
-        "By the formula, (p-1)/(m+p-1), with p = 4 and m = 8, the bubble fraction is 27.27 %; the "
-        "simulation says the same.");
-  CHECK(
-      words("slow-link", {}) ==
-      "By the formula, makespan = (m+p-1)(f+b) + 2c((p-1)m/p + p-2), with p = 4 and m = 8, the "
-      "bubble fraction is 41.46 %; the simulation says the same. Equal stages on free links would "
-      "have (p-1)/(m+p-1), 27.27 %: the stages' different times and the links' latency cost "
-      "14.19 points.");
-  CHECK(words("zero-bubble", {}) ==
-        "No closed form is known to hold here. The textbook's (p-1)/(m+p-1), for equal stages and "
-        "free links, gives 27.27 % with p = 4 and m = 8; the simulation has 11.11 %: 16.16 points "
-        "less. The backward is split: its weight part fills gaps that the formula counts.");
-  CHECK(words("blocking-transfers", {}) ==
-        "No closed form is known to hold here. The textbook's (p-1)/(m+p-1), for equal stages and "
-        "free links, gives 11.11 % with p = 2 and m = 8; the simulation has 9.68 %: 1.43 points "
-        "less. Blocking transfers hold their devices, which counts as busy time.");
-  CHECK(words("pipedream-async", {}) ==
-        "No closed form holds for an asynchronous schedule: in its steady state the bubble is what "
-        "the slowest device leaves of the others, and the warm-up and the drain are paid once.");
-  CHECK(
-      words("four-stages", {"cluster.link={bandwidth: 1 GB/s}"}, true)
-          .find("; the measured run has 76.03 %: 48.75 points more. Of the idle time, waiting for "
-                "transfers and their partners is 29.72 points; the formula has none of these.") !=
-      std::string::npos);
-  CHECK(words("four-stages", {"model.uniform.forward=0 ms", "model.uniform.backward=0 ms"}) ==
-        "The run takes no time, so there is no bubble.");
 }
 
 }  // namespace plumbline

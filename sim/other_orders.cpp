@@ -1,0 +1,197 @@
+// The scenario read once more for each schedule, on the partition that the run had.
+// SPDX-License-Identifier: MIT
+#include "sim/other_orders.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "models/quantity.h"
+#include "schedules/generators.h"
+#include "sim/predict.h"
+#include "sim/table.h"
+
+namespace plumbline {
+namespace {
+
+constexpr std::size_t kMostShown = 4;
+constexpr double kMostNodes = 2e7;  ///< Of all runs together.
+constexpr double kSame = 1e-9;
+
+/// Stages of each device where the rule places these stages on these devices; 0 where it does not.
+std::uint32_t chunks_on(const PipelineShape& shape, const ScheduleRule& rule) {
+  if (rule.chunks) {
+    const std::uint32_t chunks = shape.stages() / shape.slots;
+    if (chunks < rule.chunks->least_chunks || chunks > rule.chunks->most_chunks) return 0;
+    const ChunkShape wanted{shape.slots, chunks, shape.micro_batches};
+    const bool same = wanted.stages() == shape.stages() &&
+                      placed_stages(rule.chunks->placement, wanted) == shape.stage_slots;
+    return same ? chunks : 0;
+  }
+  std::vector<std::uint32_t> positions(shape.slots, 0);
+  for (const Position& position : shape.positions) {
+    for (const std::uint32_t slot : shape.stage_slots[position.first_stage]) ++positions[slot];
+  }
+  const bool one_each = std::all_of(positions.begin(), positions.end(),
+                                    [](std::uint32_t count) { return count == 1; });
+  return one_each ? 1 : 0;
+}
+
+/// The overrides with another schedule instead of what they, or the file, say.
+std::vector<std::string> renamed(const Scenario& scenario, const std::vector<std::string>& all,
+                                 std::string_view schedule) {
+  const bool from_file = scenario.schedule.file.has_value();
+  std::vector<std::string> kept;
+  for (const std::string& one : all) {
+    const std::string key = one.substr(0, one.find('='));
+    const bool is_order = key == "schedule.name" || key == "schedule.file" ||
+                          (from_file && key == "schedule.micro_batches");
+    if (!is_order) kept.push_back(one);
+  }
+  kept.push_back(fmt::format("schedule.name={}", schedule));
+  if (from_file) {
+    kept.emplace_back("schedule.file=");
+    kept.push_back(fmt::format("schedule.micro_batches={}", scenario.schedule.micro_batches));
+  }
+  return kept;
+}
+
+bool splits_backwards(const Schedule& schedule) {
+  return std::any_of(schedule.issue_order.begin(), schedule.issue_order.end(),
+                     [](const Op& op) { return op.kind == OpKind::backward_weight; });
+}
+
+/// Whether any layer says how its backward is split.
+bool gives_split(const Scenario& scenario) {
+  const std::vector<LayerCosts>& layers = scenario.model.profile.measurements.front().layers;
+  return std::any_of(layers.begin(), layers.end(),
+                     [](const LayerCosts& layer) { return layer.split.has_value(); });
+}
+
+Bytes highest_peak(const Outcome& outcome) {
+  Bytes highest{};
+  for (const DeviceMemory& device : outcome.memory) highest = std::max(highest, device.peak.sum());
+  return highest;
+}
+
+/// The run under one schedule, or why there is none.
+OtherOrder run_under(const Scenario& scenario, const std::vector<std::string>& overrides,
+                     const Outcome& p, const ScheduleRule& rule) {
+  OtherOrder order;
+  order.schedule = rule.name;
+  const auto cannot = [&](std::string why) {
+    order.why_not = std::move(why);
+    return order;
+  };
+  const std::uint32_t chunks = chunks_on(p.pipeline.schedule.shape, rule);
+  if (rule.whole_model || chunks == 0) return cannot("it places stages otherwise");
+  if (rule.asynchronous && !p.graph.asynchronous())
+    return cannot("it updates after every backward");
+  auto other = parse_scenario(scenario.source, renamed(scenario, overrides, rule.name));
+  if (!other) return cannot(other.problems().front().message);
+  if (other->copies != scenario.copies ||
+      other->schedule.micro_batches != scenario.schedule.micro_batches)
+    return cannot("it has other copies or micro-batches");
+  if (other->schedule.recompute.as_few_as_fit()) {
+    other->schedule.recompute.layers =
+        std::vector<std::int64_t>(p.pipeline.recomputed.begin(), p.pipeline.recomputed.end());
+  }
+  if (rule.chunks) other->schedule.chunks = chunks;
+  other->noise.reset();
+  const auto outcome = predict(*other, Evaluation::fastest, &p.pipeline.partition);
+  if (!outcome) return cannot(outcome.problems().front().message);
+  if (splits_backwards(outcome->pipeline.schedule) && !gives_split(scenario)) {
+    const auto& stages = outcome->pipeline.costs.stages;
+    order.assumes_split = std::any_of(stages.begin(), stages.end(), [](const StageCost& stage) {
+      return stage.backward_weight.count() > 0;
+    });
+    if (!order.assumes_split) return cannot("no layer gives backward_input and backward_weight");
+  }
+  order.iteration_time_s = outcome->iteration_time_s;
+  order.peak_memory = highest_peak(*outcome);
+  order.fits = outcome->fits();
+  return order;
+}
+
+/// "4.1 % less", "the same".
+std::string change_text(double time_s, double now_s) {
+  const double change = time_s / now_s - 1;
+  if (std::abs(change) < 5e-5) return "the same";
+  return fmt::format("{:.{}f} % {}", 100 * std::abs(change), std::abs(change) < 5e-4 ? 2 : 1,
+                     change < 0 ? "less" : "more");
+}
+
+std::string line_of(const Outcome& p, const OtherOrder& order) {
+  const Bytes now = highest_peak(p);
+  std::string text = fmt::format("under {} the same costs take {} ({})", order.schedule,
+                                 time_text(*order.iteration_time_s),
+                                 change_text(*order.iteration_time_s, p.iteration_time_s));
+  if (order.peak_memory != now)
+    text += fmt::format(", with a peak memory of {} instead of {}", to_text(order.peak_memory),
+                        to_text(now));
+  if (order.assumes_split) text += "; how its backwards split is assumed";
+  return text;
+}
+
+}  // namespace
+
+std::vector<OtherOrder> other_orders(const Scenario& scenario,
+                                     const std::vector<std::string>& overrides, const Outcome& p) {
+  if (scenario.schedule.whole_model()) return {};
+  std::vector<OtherOrder> orders;
+  double nodes = 0;
+  for (const ScheduleRule& rule : schedule_rules()) {
+    if (&rule == scenario.schedule.rule) continue;
+    OtherOrder order{std::string(rule.name), {}, {}, {}, false, "the run is too long"};
+    if (nodes + p.graph.size() <= kMostNodes) order = run_under(scenario, overrides, p, rule);
+    if (order.iteration_time_s) nodes += p.graph.size();
+    orders.push_back(std::move(order));
+  }
+  std::stable_sort(orders.begin(), orders.end(), [](const OtherOrder& a, const OtherOrder& b) {
+    if (a.iteration_time_s.has_value() != b.iteration_time_s.has_value())
+      return a.iteration_time_s.has_value();
+    if (!a.iteration_time_s) return false;
+    return std::pair(*a.iteration_time_s, a.peak_memory) <
+           std::pair(*b.iteration_time_s, b.peak_memory);
+  });
+  return orders;
+}
+
+std::string other_orders_text(const Outcome& p, const std::vector<OtherOrder>& orders) {
+  std::vector<const OtherOrder*> fitting;
+  std::vector<std::string> too_large;
+  for (const OtherOrder& order : orders) {
+    if (!order.iteration_time_s) continue;
+    if (order.is_too_large()) {
+      too_large.push_back(order.schedule);
+    } else {
+      fitting.push_back(&order);
+    }
+  }
+  if (p.iteration_time_s <= 0 || (fitting.empty() && too_large.empty())) return "";
+  const auto is_faster = [&](const OtherOrder* order) {
+    return *order->iteration_time_s < p.iteration_time_s * (1 - kSame);
+  };
+  const auto faster = std::count_if(fitting.begin(), fitting.end(), is_faster);
+  std::string text = "\nother schedules on the same stages and devices\n";
+  if (faster == 0) {
+    text += fitting.empty() ? "  none fits the memory\n"
+                            : "  none of the named schedules that fit is faster\n";
+  }
+  const std::size_t shown =
+      faster > 0 ? std::min<std::size_t>(static_cast<std::size_t>(faster), kMostShown)
+                 : std::min<std::size_t>(fitting.size(), 1);
+  for (std::size_t i = 0; i < shown; ++i) text += "  " + line_of(p, *fitting[i]) + '\n';
+  if (static_cast<std::size_t>(faster) > shown)
+    text +=
+        fmt::format("  and {} more that {} faster\n", faster - static_cast<std::ptrdiff_t>(shown),
+                    faster - static_cast<std::ptrdiff_t>(shown) == 1 ? "is" : "are");
+  if (!too_large.empty())
+    text += fmt::format("  too little memory for {}\n", fmt::join(too_large, ", "));
+  return text;
+}
+
+}  // namespace plumbline

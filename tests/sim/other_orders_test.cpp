@@ -1,0 +1,148 @@
+// What other schedules make of the same stages: as a run of the scenario with their name.
+// SPDX-License-Identifier: MIT
+#include "sim/other_orders.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "tests/support/builders.h"
+#include "tests/support/examples.h"
+
+namespace plumbline::test {
+namespace {
+
+struct Asked {
+  Outcome outcome;
+  std::vector<OtherOrder> orders;
+
+  const OtherOrder& of(const std::string& schedule) const {
+    const auto found = std::find_if(orders.begin(), orders.end(), [&](const OtherOrder& order) {
+      return order.schedule == schedule;
+    });
+    REQUIRE(found != orders.end());
+    return *found;
+  }
+  std::string text() const { return other_orders_text(outcome, orders); }
+};
+
+Asked asked(const std::string& example, const std::vector<std::string>& overrides = {}) {
+  const auto scenario = read_scenario("examples/" + example + ".yaml", overrides);
+  REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
+  const auto settled = settle_plan(*scenario);
+  REQUIRE(settled);
+  auto outcome = predict(*settled);
+  REQUIRE(outcome);
+  std::vector<OtherOrder> orders = other_orders(*settled, overrides, *outcome);
+  return {*std::move(outcome), std::move(orders)};
+}
+
+const std::vector<std::string> kSplit = {
+    "model={layers: [{name: a, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms, output: "
+    "1 MiB}, {name: b, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms, output: 1 MiB}, "
+    "{name: c, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms, output: 1 MiB}, {name: "
+    "d, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms, output: 1 MiB}]}"};
+
+TEST_CASE("each takes what a run of the scenario with its name takes, best first") {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
+      {"four-stages", {}},
+      {"four-stages", {"schedule.name=gpipe", "cluster.link={latency: 200 us}"}},
+      {"four-stages", kSplit},
+      {"slow-link", {}},
+      {"sharded-optimizer", {}},
+      {"uneven-stages", {}},
+      {"pipedream-async", {}},
+      {"four-stages",
+       {"schedule.name=zb-v", "plan.stages=8",
+        "model.uniform={layers: 8, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}"}},
+  };
+  for (const auto& [example, overrides] : cases) {
+    CAPTURE(example);
+    const Asked all = asked(example, overrides);
+    double before = 0;
+    std::size_t ran = 0;
+    for (const OtherOrder& order : all.orders) {
+      CAPTURE(order.schedule);
+      CHECK(order.iteration_time_s.has_value() == order.why_not.empty());
+      if (!order.iteration_time_s) continue;
+      CHECK(ran++ == static_cast<std::size_t>(&order - all.orders.data()));
+      CHECK(*order.iteration_time_s >= before);
+      before = *order.iteration_time_s;
+      std::vector<std::string> named = overrides;
+      std::erase_if(named,
+                    [](const std::string& one) { return one.starts_with("schedule.name="); });
+      named.push_back("schedule.name=" + order.schedule);
+      const Outcome other = predict_example(example, named);
+      CHECK(other.iteration_time_s == *order.iteration_time_s);
+      CHECK(other.pipeline.partition == all.outcome.pipeline.partition);
+      CHECK(other.fits() == order.fits);
+    }
+    CHECK(ran > 0);
+  }
+}
+
+TEST_CASE("where the order is what costs, those that are faster are named, with what they need") {
+  const Asked all = asked("four-stages", kSplit);
+  // 8 x 3 + 3 x 3 ms; (p-1)(f+i-w) instead of the last; (p-1)f.
+  CHECK(all.outcome.iteration_time_s == doctest::Approx(0.033).epsilon(1e-12));
+  CHECK(*all.of("zb-h1").iteration_time_s == doctest::Approx(0.027).epsilon(1e-12));
+  CHECK(*all.of("zb-h2").iteration_time_s == doctest::Approx(0.027).epsilon(1e-12));
+  CHECK(all.text().find("  under zb-h1 the same costs take 27 ms (18.2 % less)") !=
+        std::string::npos);
+  const Asked late = asked("slow-link");
+  CHECK(late.text().find("  under eager-1f1b the same costs take ") != std::string::npos);
+  const Asked naive = asked("four-stages", {"schedule.name=naive"});
+  CHECK(naive.text().find("  under 1f1b the same costs take 33 ms (65.6 % less), with a peak "
+                          "memory of 228 MiB instead of ") != std::string::npos);
+}
+
+TEST_CASE("that none of those which fit is faster is said, and which do not fit") {
+  CHECK(asked("four-stages").text() ==
+        "\nother schedules on the same stages and devices\n"
+        "  none of the named schedules that fit is faster\n"
+        "  under eager-1f1b the same costs take 33 ms (the same), with a peak memory of 300 MiB "
+        "instead of 228 MiB\n");
+  CHECK(asked("four-stages", {"model.uniform.forward=0 ms", "model.uniform.backward=0 ms"})
+            .text()
+            .empty());
+  const std::string tight = asked("four-stages", {"cluster.memory=310 MiB"}).text();
+  CHECK(tight.find("under gpipe") == std::string::npos);
+  CHECK(tight.find("  too little memory for gpipe\n") != std::string::npos);
+  const Asked naive = asked("four-stages", {"schedule.name=naive", "cluster.memory=240 MiB"});
+  CHECK(naive.of("gpipe").is_too_large());
+  CHECK(naive.text().find("under gpipe") == std::string::npos);
+  CHECK(naive.text().find("under 1f1b") != std::string::npos);
+}
+
+TEST_CASE(
+    "schedules that place stages otherwise, or update otherwise, are left out with the reason") {
+  const Asked straight = asked("four-stages");
+  CHECK(straight.of("interleaved-1f1b").why_not == "it places stages otherwise");
+  CHECK(straight.of("chimera").why_not == "it places stages otherwise");
+  CHECK(straight.of("pipedream").why_not == "it updates after every backward");
+  CHECK(asked("pipedream-async").of("gpipe").why_not.empty());
+  const Asked looped = asked("interleaved");  // an order from a file
+  CHECK(looped.of("interleaved-1f1b").iteration_time_s == looped.outcome.iteration_time_s);
+  CHECK(looped.of("looped-bfs").iteration_time_s.has_value());
+  CHECK(looped.of("1f1b").why_not == "it places stages otherwise");
+  CHECK(asked("data-parallel").orders.empty());
+  CHECK(asked("data-parallel").text().empty());
+}
+
+TEST_CASE("as many layers are recomputed under each schedule, and a plan is kept") {
+  const Asked fitted = asked("fewest-recomputed");
+  const std::vector<std::string> fixed = {
+      "schedule.recompute_layers=[" +
+          fmt::format("{}", fmt::join(fitted.outcome.pipeline.recomputed, ", ")) + "]",
+      "schedule.name=eager-1f1b"};
+  CHECK(*fitted.of("eager-1f1b").iteration_time_s ==
+        predict_example("fewest-recomputed", fixed).iteration_time_s);
+  const Asked planned = asked("planned");
+  for (const OtherOrder& order : planned.orders) {
+    if (order.iteration_time_s) CHECK(*order.iteration_time_s > 0);
+  }
+}
+
+}  // namespace
+}  // namespace plumbline::test
