@@ -76,8 +76,7 @@ Result<ComparedRun> predict_run(const std::string& path, const std::vector<std::
                                 std::string title) {
   auto root = read_yaml(path);
   if (!root) return root.problems();
-  if (Diagnostics wrong = override_by_arguments(*root, overrides); !wrong.empty()) return wrong;
-  auto scenario = read_scenario_tree(*root);
+  auto scenario = read_overridden(*root, overrides);
   if (!scenario) return scenario.problems();
   const auto settled = settle_plan(*std::move(scenario));
   if (!settled) return settled.problems();

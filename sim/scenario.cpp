@@ -737,15 +737,6 @@ class ScenarioReader {
   std::optional<Mark> measured_overhead_;
 };
 
-Result<Scenario> read_tree(YamlNode root, const std::vector<std::string>& overrides) {
-  OverrideLog log;
-  if (Diagnostics problems = override_by_arguments(root, overrides, log); !problems.empty())
-    return problems;
-  auto scenario = read_scenario_tree(root);
-  if (scenario) scenario->notes.insert(scenario->notes.begin(), log.notes.begin(), log.notes.end());
-  return scenario;
-}
-
 }  // namespace
 
 Result<Scenario> read_scenario_tree(const YamlNode& root, const ModelSection* model) {
@@ -754,17 +745,26 @@ Result<Scenario> read_scenario_tree(const YamlNode& root, const ModelSection* mo
   return scenario;
 }
 
+Result<Scenario> read_overridden(YamlNode& root, const std::vector<std::string>& overrides) {
+  OverrideLog log;
+  if (Diagnostics problems = override_by_arguments(root, overrides, log); !problems.empty())
+    return problems;
+  auto scenario = read_scenario_tree(root);
+  if (scenario) scenario->notes.insert(scenario->notes.begin(), log.notes.begin(), log.notes.end());
+  return scenario;
+}
+
 Result<Scenario> read_scenario(const std::string& path, const std::vector<std::string>& overrides) {
   auto root = read_yaml(path);
   if (!root) return root.problems();
-  return read_tree(*std::move(root), overrides);
+  return read_overridden(*root, overrides);
 }
 
 Result<Scenario> parse_scenario(const std::shared_ptr<const Source>& source,
                                 const std::vector<std::string>& overrides) {
   auto root = parse_yaml(source);
   if (!root) return root.problems();
-  return read_tree(*std::move(root), overrides);
+  return read_overridden(*root, overrides);
 }
 
 }  // namespace plumbline

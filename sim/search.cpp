@@ -152,7 +152,8 @@ Result<Search> Search::make(YamlNode root, const std::vector<std::string>& argum
     Combination combination{taken_out, search.root_, nullptr};
     combination.overrides.insert(combination.overrides.end(), overrides.begin(), overrides.end());
     if (auto wrong = override_all(combination.root, taken_out)) return *wrong;
-    Diagnostics wrong = override_by_arguments(combination.root, overrides);
+    OverrideLog log;
+    Diagnostics wrong = override_by_arguments(combination.root, overrides, log);
     if (!wrong.empty()) return wrong;
     search.combinations_.push_back(std::move(combination));
     if (auto refused = search.add_families(search.combinations_.size() - 1)) return *refused;
@@ -217,8 +218,7 @@ Result<Scenario> Search::read_as_it_stands(const std::vector<std::vector<std::st
     }
   }
   YamlNode root = root_;
-  if (Diagnostics wrong = override_by_arguments(root, standing); !wrong.empty()) return wrong;
-  auto scenario = read_scenario_tree(root);
+  auto scenario = read_overridden(root, standing);
   if (!scenario) return scenario;
   return settle_plan(*std::move(scenario));
 }
