@@ -36,6 +36,11 @@ Ledger::Ledger(const RunPlan& plan, std::uint32_t slot) : plan_(plan), slot_(slo
     if (op.kind != OpKind::backward_input) continue;
     for (Stage& stage : stages_) stage.splits = stage.splits || stage.stage == op.stage.value;
   }
+  for (const auto& [first, second] : plan.graph.pairs) {
+    if (plan.graph.nodes[first].resource != slot) continue;
+    second_of_[first] = second;
+    first_of_[second] = first;
+  }
   restart();
 }
 
@@ -137,6 +142,19 @@ void Ledger::drop_versions(Stage& stage) {
 }
 
 void Ledger::begin(std::uint32_t node, RealTime at) {
+  if (first_of_.count(node) > 0) return;
+  begin_one(node, at);
+  if (const auto second = second_of_.find(node); second != second_of_.end())
+    begin_one(second->second, at);
+}
+
+void Ledger::end(std::uint32_t node, RealTime at) {
+  if (second_of_.count(node) > 0) return;
+  if (const auto first = first_of_.find(node); first != first_of_.end()) end_one(first->second, at);
+  end_one(node, at);
+}
+
+void Ledger::begin_one(std::uint32_t node, RealTime at) {
   const Activity& activity = plan_.graph.activities[node];
   const ActivityKind kind = activity.kind;
   Stage& stage = stage_of(node);
@@ -171,7 +189,7 @@ void Ledger::begin(std::uint32_t node, RealTime at) {
   }
 }
 
-void Ledger::end(std::uint32_t node, RealTime at) {
+void Ledger::end_one(std::uint32_t node, RealTime at) {
   const Activity& activity = plan_.graph.activities[node];
   Stage& stage = stage_of(node);
   std::uint8_t& done = stage.done[activity.micro_batch.value];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "calibrate/clock.h"
@@ -29,7 +30,8 @@ class Ledger {
   std::uint32_t version_of(std::uint32_t node);
   /// The oldest version of those weights that this device needs from here on, after version_of.
   std::uint32_t oldest_needed(std::uint32_t node);
-  /// An op of this device; calls come from the thread that drives it, begin before end.
+  /// An op of this device; calls come from the thread that drives it, begin before end. Of a pair
+  /// both count from the begin of the first to the end of the second.
   void begin(std::uint32_t node, RealTime at);
   void end(std::uint32_t node, RealTime at);
 
@@ -64,6 +66,8 @@ class Ledger {
     std::uint32_t most_kept = 1;
   };
 
+  void begin_one(std::uint32_t node, RealTime at);
+  void end_one(std::uint32_t node, RealTime at);
   Stage& stage_of(std::uint32_t node);
   void require(const Stage& stage, std::uint32_t node, std::uint8_t pass) const;
   void use_version(Stage& stage, std::uint32_t node, std::uint32_t version);
@@ -75,8 +79,9 @@ class Ledger {
   const RunPlan& plan_;
   std::uint32_t slot_;
   std::vector<Stage> stages_;
-  std::vector<Change> own_;     ///< By the device's thread.
-  std::vector<Change> posted_;  ///< By others.
+  std::map<std::uint32_t, std::uint32_t> second_of_, first_of_;  ///< Of this device's pairs.
+  std::vector<Change> own_;                                      ///< By the device's thread.
+  std::vector<Change> posted_;                                   ///< By others.
 };
 
 }  // namespace plumbline

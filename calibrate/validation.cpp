@@ -72,8 +72,8 @@ ErrorShares shares_of(const Outcome& predicted, const Outcome& measured, double 
   // the op that waits for that where it is measured: it counts with the ops'.
   const Duration own = graph.hand_over - measured.graph.hand_over;
   const auto lengthen = [&](std::uint32_t node, Duration by) {
-    if (!graph.hands_over(node)) return;
-    (graph.holds_channel(node) ? lengths[node].latency : lengths[node].hold) += by;
+    (graph.holds_channel(node) ? lengths[node].latency : lengths[node].hold) +=
+        graph.hand_overs(node) * by;
   };
   const double with_transfers = time_with([&](std::uint32_t node, bool compute) {
     if (compute) return;

@@ -209,7 +209,11 @@ const SectionFormat& overheads_format() {
                 "Added to every compute op, and to each part of one that is cut into buckets; busy "
                 "time.",
                 "0 us"},
-               {"hand_over", {duration()}, "Added to the latency of every transfer.", "0 us"},
+               {"hand_over",
+                {duration()},
+                "Added to the latency of every transfer, and of each send of a ring: the 2 (r - 1) "
+                "of an all-reduce over r devices follow each other.",
+                "0 us"},
                {"per_iteration",
                 {duration()},
                 "Added once for each mini-batch, after the flush.",

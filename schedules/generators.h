@@ -27,6 +27,7 @@ struct ChunkRule {
   bool takes_group = false;        ///< Micro-batches go round in groups, of any size.
   bool even_devices = false;       ///< p is even.
   std::uint32_t least_rounds = 0;  ///< m is so many times p at least.
+  bool has_own_pairs = false;      ///< That overlap: see dual_pairs().
 
   /// Two where there may be several.
   std::uint32_t usual_chunks() const { return std::min(2U, most_chunks); }

@@ -89,6 +89,7 @@ struct Cost {
   Bytes bytes;
   std::uint32_t slowdown = 0;  ///< Of `hold` while neighbours compute: OpGraph::slowdowns[it].
   Duration hidden{};  ///< Of an op's sending, what the other one of its pair hides; not in `hold`.
+  std::uint32_t sends = 1;  ///< Of a hop, one after the other: each is handed over.
 
   friend bool operator==(const Cost&, const Cost&) = default;
 };
@@ -156,7 +157,7 @@ struct OpGraph {
   /// The nodes of two ops that their device runs at the same time, one behind the other here: the
   /// first waits for what both need, and what needs either waits for the second. Ascending.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
-  Duration hand_over{};  ///< In what each transfer, and each hop that sends anything, costs.
+  Duration hand_over{};  ///< In what each send of a transfer or a hop costs.
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(nodes.size()); }
   std::uint32_t slots() const { return static_cast<std::uint32_t>(devices.size()); }
@@ -180,10 +181,12 @@ struct OpGraph {
   const Channel& channel(std::uint32_t node) const {
     return channels[nodes[node].resource - slots()];
   }
-  /// Whether what it costs has `hand_over` in it.
-  bool hands_over(std::uint32_t node) const {
+  /// How often what it costs has `hand_over` in it: once a transfer, and once for each send of a
+  /// hop that sends anything.
+  std::int64_t hand_overs(std::uint32_t node) const {
     const ActivityKind kind = activities[node].kind;
-    return is_transfer(kind) || (is_collective(kind) && cost(node).bytes.count > 0);
+    if (is_collective(kind) && cost(node).bytes.count > 0) return cost(node).sends;
+    return is_transfer(kind) ? 1 : 0;
   }
   /// The slots between which a transfer or a hop goes.
   std::uint32_t sender(std::uint32_t node) const {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -59,14 +60,6 @@ std::optional<Diagnostic> refuse_marked(const OpLists& lists, const PairStarts& 
   return std::nullopt;
 }
 
-std::uint32_t steps_of(const ReplayTimes& start) {
-  std::uint32_t steps = 0;
-  for (const auto& of_slot : start) {
-    if (!of_slot.empty()) steps = std::max(steps, of_slot.back() + 1);
-  }
-  return steps;
-}
-
 /// By the order of the schedule: the other op of each one's pair, itself where there is none.
 std::vector<std::uint32_t> partners(const Schedule& schedule, const PairStarts& starts) {
   std::vector<std::uint32_t> result(schedule.issue_order.size());
@@ -88,7 +81,8 @@ std::vector<std::uint32_t> partners(const Schedule& schedule, const PairStarts& 
 
 }  // namespace
 
-Result<Schedule> pair_up(const Schedule& schedule, const PairStarts& marked, const Mark& mark) {
+Result<std::vector<Schedule>> pair_up(const Schedule& schedule, const PairStarts& marked,
+                                      const Mark& mark) {
   const OpLists lists = schedule.lists();
   std::vector<PairStarts> ways;
   if (has_any(marked)) {
@@ -108,26 +102,38 @@ Result<Schedule> pair_up(const Schedule& schedule, const PairStarts& marked, con
                        "1f1b, eager-1f1b, interleaved-1f1b, chimera, dualpipe and dualpipev have, "
                        "with micro-batches enough");
   }
-  std::optional<Schedule> best;
-  std::uint32_t fewest = 0;
+  std::vector<Schedule> paired;
   for (const PairStarts& starts : ways) {
     const Replay replayed = replay(schedule.shape, lists, starts);
     if (!replayed.complete) continue;
-    const std::uint32_t steps = steps_of(replayed.start);
-    if (best && steps >= fewest) continue;
-    fewest = steps;
-    best = schedule;
-    best->host_loop = false;
-    order_by_replay(lists, replayed.start, best->issue_order, best->waves);
-    best->partners = partners(*best, starts);
+    Schedule& one = paired.emplace_back(schedule);
+    one.host_loop = false;
+    order_by_replay(lists, replayed.start, one.issue_order, one.waves);
+    one.partners = partners(one, starts);
   }
-  if (best) return *std::move(best);
+  if (!paired.empty()) return paired;
   Diagnostic stuck = input_error(
       mark,
       fmt::format("in pairs, the ops of the schedule '{}' wait for each other", schedule.name),
       "another schedule or plan.warm_up, or schedule.pairs: apart");
   stuck.fault = Fault::infeasible;
   return stuck;
+}
+
+PairStarts dual_pairs(const Schedule& schedule) {
+  const OpLists lists = schedule.lists();
+  PairStarts starts = pairs_in(lists, OpKind::forward);
+  for (std::size_t slot = 0; slot < lists.size(); ++slot) {
+    std::uint32_t first = std::numeric_limits<std::uint32_t>::max();
+    std::uint32_t last = 0;
+    for (const Op& op : lists[slot]) {
+      first = std::min(first, op.stage.value);
+      last = std::max(last, op.stage.value);
+    }
+    const auto pair = std::find(starts[slot].begin(), starts[slot].end(), true);
+    if (last == first + 1 && pair != starts[slot].end()) *pair = false;
+  }
+  return starts;
 }
 
 }  // namespace plumbline

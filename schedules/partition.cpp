@@ -157,6 +157,15 @@ std::vector<Position> positions(const Partition& partition) {
   return found;
 }
 
+std::vector<Position> stage_by_stage(const std::vector<Position>& positions) {
+  std::vector<Position> found;
+  for (const Position& position : positions) {
+    for (std::uint32_t i = 0; i < position.stages; ++i)
+      found.push_back({position.first_stage + i, 1, position.same_devices || i > 0});
+  }
+  return found;
+}
+
 std::vector<DeviceId> devices_in_use(const Partition& partition) {
   std::vector<DeviceId> devices;
   for (const Stage& stage : partition.stages) {

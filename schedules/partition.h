@@ -30,6 +30,11 @@ struct Partition {
 struct Position {
   std::uint32_t first_stage = 0;
   std::uint32_t stages = 1;
+  /// The position in front of it is on the same devices, but runs by itself: nothing is sent
+  /// between them.
+  bool same_devices = false;
+
+  std::uint32_t last_stage() const { return first_stage + stages - 1; }
 };
 
 /// Layers per stage, as equal as can be; the first (layers mod stages) stages get one more.
@@ -53,6 +58,9 @@ Partition make_partition(const std::vector<LayerId>& order,
 
 /// The positions of a partition, in the order of the pipeline.
 std::vector<Position> positions(const Partition& partition);
+
+/// The same with each stage a position of its own.
+std::vector<Position> stage_by_stage(const std::vector<Position>& positions);
 
 /// The devices that hold a stage, ascending, each once.
 std::vector<DeviceId> devices_in_use(const Partition& partition);

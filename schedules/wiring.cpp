@@ -471,8 +471,10 @@ Wiring::Crossing Wiring::hop(std::uint32_t channel, const Link& link, Bytes sent
   const std::uint32_t resource = graph_.slots() + channel;
   if (sent.count == 0) return {resource, resource, cost_class({})};  // nothing to add up
   const Duration flow = link.bandwidth ? transfer_time(sent, *link.bandwidth) : Duration{};
-  const Duration latency = steps * link.latency + options_.overheads.hand_over;
-  return {resource, resource, cost_class({flow, latency, {}, sent, 0})};
+  const Duration latency = steps * (link.latency + options_.overheads.hand_over);
+  Cost cost{flow, latency, {}, sent, 0};
+  cost.sends = static_cast<std::uint32_t>(steps);
+  return {resource, resource, cost_class(cost)};
 }
 
 std::uint32_t Wiring::channel(std::uint32_t from, std::uint32_t to) {

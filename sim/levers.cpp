@@ -204,11 +204,20 @@ class Handles {
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> own_entries_[2];
 };
 
-/// What one evaluation tells at a point x: T, and how fast T grows as x goes down from there (or
-/// falls as x goes up), both in nanoseconds of what the clock times.
+/// What one evaluation tells at a point x of an end: when it is, and by how much later as x goes
+/// down from there (or earlier as x goes up), both in nanoseconds.
 struct Point {
   double length = 0;
   double slope = 0;
+};
+
+/// The ends between which the clock times: each is a convex function of x, being the longest of
+/// many paths; what lies between them need not be.
+struct Ends {
+  Point first;  ///< The begin of the run, which nothing moves, or that of the steady state.
+  Point last;
+
+  Point between() const { return {last.length - first.length, last.slope - first.slope}; }
 };
 
 /// Which way the times are moved by an infinitely small step.
@@ -283,8 +292,8 @@ class Evaluator {
   }
 
   /// `handles[i]` made shorter by the share `x[i]`, for each i; at most 16 of them.
-  std::vector<Point> at(const std::vector<const Handle*>& handles, const std::vector<double>& x,
-                        Side side) {
+  std::vector<Ends> at(const std::vector<const Handle*>& handles, const std::vector<double>& x,
+                       Side side) {
     CompiledGraph::Tables tables = plain_;
     for (std::int64_t& time : tables.hold) time *= scale_;
     for (std::int64_t& time : tables.latency) time *= scale_;
@@ -303,19 +312,19 @@ class Evaluator {
       }
     }
     compiled_.evaluate(tables, workspace_, rows_);
-    std::vector<Point> points;
-    points.reserve(handles.size());
+    std::vector<Ends> ends;
+    ends.reserve(handles.size());
+    const auto row = [&](std::size_t index, std::size_t lane) {
+      return read(rows_[index * CompiledGraph::kLanes + lane], side, steps[lane]);
+    };
     for (std::size_t lane = 0; lane < handles.size(); ++lane) {
-      const Point end = read(rows_[lane], side, steps[lane]);
       if (clock_.watched().empty()) {
-        points.push_back(end);
+        ends.push_back({{}, row(0, lane)});
       } else {
-        const Point first = read(rows_[CompiledGraph::kLanes + lane], side, steps[lane]);
-        const Point last = read(rows_[2 * CompiledGraph::kLanes + lane], side, steps[lane]);
-        points.push_back({last.length - first.length, last.slope - first.slope});
+        ends.push_back({row(1, lane), row(2, lane)});
       }
     }
-    return points;
+    return ends;
   }
 
   /// How much of an op's part of a slope the steps may miss.
@@ -375,40 +384,49 @@ void settle(Lever& lever, double slope, const IterationClock& clock) {
   lever.derivative = lever.gain_s / seconds(lever.now);
 }
 
-/// T(x) = T(0) - slope x until another path takes over. Newton's method from x = 1 towards 0: the
-/// next x is where the line through the current point meets that line.
-void follow(Evaluator& evaluator, const IterationClock& clock, const std::vector<Handle*>& followed,
-            const std::vector<double>& slopes, double length) {
+/// An end is at T(x) = T(0) - slope x until another path takes over; how far that is, for each
+/// handle. Newton's method from x = 1 towards 0: the next x is where the line through the current
+/// point meets that line. `end` is one of those at `near`, which are at x = 0.
+std::vector<double> line_ends(Evaluator& evaluator, const std::vector<Handle*>& followed,
+                              const std::vector<Ends>& near, Point Ends::*end) {
   constexpr int most_rounds = 40;
   std::vector<const Handle*> handles(followed.begin(), followed.end());
   std::vector<double> x(followed.size(), 1);
   std::vector<bool> found(followed.size(), false);
   for (int round = 0; round < most_rounds; ++round) {
-    const std::vector<Point> points = evaluator.at(handles, x, Side::longer);
+    const std::vector<Ends> ends = evaluator.at(handles, x, Side::longer);
     for (std::size_t i = 0; i < followed.size(); ++i) {
       if (found[i]) continue;
-      Lever& lever = followed[i]->lever;
-      if (round == 0) lever.least_s = clock.iteration_time_s(points[i].length);
-      const double line = length - slopes[i] * x[i];
-      const double above = points[i].length - line;
+      const Point& start = near[i].*end;
+      const Point& point = ends[i].*end;
+      const double above = point.length - (start.length - start.slope * x[i]);
       // Times are whole nanoseconds: half of one for each of the ops in a row is no difference, nor
       // is what the slope has missed of it.
-      const double ops = slopes[i] / static_cast<double>(lever.now.count());
+      const double ops = start.slope / static_cast<double>(followed[i]->lever.now.count());
       const double rounding = ops * (0.5 + evaluator.missed_by_steps(*followed[i])) + 1;
-      if (above <= rounding) {
-        lever.until = x[i];
-        found[i] = true;
-        continue;
-      }
-      const double steeper = slopes[i] - points[i].slope;
-      const double next = steeper > 0 ? x[i] - above / steeper : 0;
-      if (!(next > 0) || next >= x[i]) {
-        found[i] = true;  // not convex: the steady state of an asynchronous run
-        continue;
-      }
-      x[i] = next;
+      const double steeper = start.slope - point.slope;
+      found[i] = above <= rounding;
+      if (!found[i]) x[i] = steeper > 0 ? std::clamp(x[i] - above / steeper, 0.0, x[i]) : 0;
     }
-    if (std::all_of(found.begin(), found.end(), [](bool f) { return f; })) return;
+    if (std::all_of(found.begin(), found.end(), [](bool f) { return f; })) break;
+  }
+  return x;
+}
+
+/// How far each gain holds: as far as both ends that are timed are on their lines.
+void follow(Evaluator& evaluator, const IterationClock& clock, const std::vector<Handle*>& followed,
+            const std::vector<Ends>& near) {
+  const std::vector<const Handle*> handles(followed.begin(), followed.end());
+  const std::vector<double> all(followed.size(), 1);
+  const std::vector<Ends> far = evaluator.at(handles, all, Side::longer);
+  std::vector<double> until = line_ends(evaluator, followed, near, &Ends::last);
+  if (!clock.watched().empty()) {
+    const std::vector<double> first = line_ends(evaluator, followed, near, &Ends::first);
+    for (std::size_t i = 0; i < until.size(); ++i) until[i] = std::min(until[i], first[i]);
+  }
+  for (std::size_t i = 0; i < followed.size(); ++i) {
+    followed[i]->lever.least_s = clock.iteration_time_s(far[i].between().length);
+    followed[i]->lever.until = until[i];
   }
 }
 
@@ -419,36 +437,34 @@ void evaluate_exactly(const Outcome& outcome, const CostIndex& index,
   const bool steady = !clock.watched().empty();
   const Indexed part = steady ? Indexed{outcome.graph, index} : critical_part(outcome, index);
   Evaluator near(part.graph, part.index, clock);
-  double length = 0;
-  std::map<const Handle*, double> slopes;
+  std::map<const Handle*, Ends> near_ends;
   for (std::size_t first = 0; first < handles.size(); first += CompiledGraph::kLanes) {
     const std::size_t count = std::min(CompiledGraph::kLanes, handles.size() - first);
     const std::vector<const Handle*> some(
         handles.begin() + static_cast<std::ptrdiff_t>(first),
         handles.begin() + static_cast<std::ptrdiff_t>(first + count));
-    const std::vector<Point> points = near.at(some, std::vector<double>(count, 0), Side::shorter);
+    const std::vector<Ends> ends = near.at(some, std::vector<double>(count, 0), Side::shorter);
     for (std::size_t i = 0; i < count; ++i) {
-      length = points[i].length;
-      slopes[some[i]] = points[i].slope;
-      settle(handles[first + i]->lever, points[i].slope, clock);
+      near_ends[some[i]] = ends[i];
+      settle(handles[first + i]->lever, ends[i].between().slope, clock);
     }
   }
   std::stable_sort(handles.begin(), handles.end(), [](const Handle* a, const Handle* b) {
     return a->lever.gain_s > b->lever.gain_s;
   });
   std::vector<Handle*> followed;
-  std::vector<double> their_slopes;
+  std::vector<Ends> their_ends;
   for (const bool every : {true, false}) {
     for (Handle* handle : handles) {
       if (followed.size() == kLeversFollowed || handle->lever.gain_s <= 0) break;
       if (handle->lever.every != every) continue;
       followed.push_back(handle);
-      their_slopes.push_back(slopes[handle]);
+      their_ends.push_back(near_ends[handle]);
     }
   }
   if (followed.empty()) return;
   Evaluator far(outcome.graph, index, clock);
-  follow(far, clock, followed, their_slopes, length);
+  follow(far, clock, followed, their_ends);
 }
 
 /// Simulations of a graph with something made shorter.

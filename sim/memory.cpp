@@ -28,8 +28,10 @@ class Collector {
       : graph_(graph),
         spans_(trace.spans),
         stages_(stages),
-        first_parts_(first_parts(graph)),
-        ends_(ends_of_pairs(graph)) {}
+        begins_(first_parts(graph)),
+        ends_(ends_of_pairs(graph)) {
+    for (const auto& [first, second] : graph.pairs) begins_[second] = first;
+  }
 
   /// Tells `add(slot, change)` of everything that node does.
   template <class Add>
@@ -83,13 +85,13 @@ class Collector {
             memory.first_of_position ? -1 : 0};
   }
 
-  /// Of an op that is cut, that of its first part.
-  SimTime begin_of(std::uint32_t node) const { return spans_[first_parts_[node]].begin; }
+  /// Of an op that is cut, that of its first part; of one of a pair, that of both.
+  SimTime begin_of(std::uint32_t node) const { return spans_[begins_[node]].begin; }
 
   const OpGraph& graph_;
   const std::vector<Span>& spans_;
   const std::vector<StageMemory>& stages_;
-  std::vector<std::uint32_t> first_parts_;
+  std::vector<std::uint32_t> begins_;
   std::vector<std::uint32_t> ends_;
 };
 

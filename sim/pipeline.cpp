@@ -15,6 +15,8 @@
 #include "sim/buckets.h"
 #include "sim/file_order.h"
 #include "sim/placement.h"
+#include "sim/predict.h"
+#include "sim/simulate.h"
 
 namespace plumbline {
 namespace {
@@ -288,6 +290,39 @@ std::optional<Diagnostics> add_order_of_chunks(const Scenario& scenario, const P
   return std::nullopt;
 }
 
+/// Whether a device runs the stages of a position one right behind the other: their F upwards,
+/// their B (or I) downwards.
+bool runs_as_one(const Position& position, const std::vector<Op>& list) {
+  const std::uint32_t last = position.last_stage();
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Op& op = list[i];
+    if (op.stage.value < position.first_stage || op.stage.value > last ||
+        op.kind == OpKind::backward_weight)
+      continue;
+    const bool up = op.kind == OpKind::forward;
+    if (op.stage.value != (up ? position.first_stage : last)) return false;
+    for (std::uint32_t k = 1; k < position.stages; ++k) {
+      const Op next{op.kind, {up ? op.stage.value + k : op.stage.value - k}, op.micro_batch};
+      if (++i == list.size() || list[i] != next) return false;
+    }
+  }
+  return true;
+}
+
+/// Neighbouring stages of a device are one position unless the schedule has chunks, each of which
+/// is one, or a file's order runs them otherwise.
+void part_positions(const ScheduleChoice& choice, PipelineShape& shape) {
+  const auto is_one = [&](const Position& position) {
+    return position.stages == 1 ||
+           std::all_of(choice.file->lists.begin(), choice.file->lists.end(),
+                       [&](const std::vector<Op>& list) { return runs_as_one(position, list); });
+  };
+  const bool parts = choice.file
+                         ? !std::all_of(shape.positions.begin(), shape.positions.end(), is_one)
+                         : choice.chunk_rule() != nullptr;
+  if (parts) shape.positions = stage_by_stage(shape.positions);
+}
+
 /// The order of the ops: by the schedule's rule, or as the file gives it.
 std::optional<Diagnostics> add_schedule(const Scenario& scenario, const PipelineShape& shape,
                                         Pipeline& pipeline) {
@@ -307,10 +342,11 @@ std::optional<Diagnostics> add_schedule(const Scenario& scenario, const Pipeline
   return std::nullopt;
 }
 
-/// Makes pairs of neighbours that overlap. Errors: what such a pair cannot be simulated with.
-std::optional<Diagnostics> overlap_pairs(const Scenario& scenario, Pipeline& pipeline) {
+/// The schedule, or all ways to make pairs of its neighbours that overlap. Errors: what such a pair
+/// cannot be simulated with.
+Result<std::vector<Schedule>> ways_to_run(const Scenario& scenario, const Schedule& schedule) {
   const ScheduleChoice& choice = scenario.schedule;
-  if (!choice.overlaps_pairs) return std::nullopt;
+  if (!choice.overlaps_pairs) return std::vector<Schedule>{schedule};
   const auto refused = [&](const std::string& with, std::string help) {
     return Diagnostics{
         input_error(choice.pairs_mark, "schedule.pairs is overlapped, " + with, std::move(help))};
@@ -326,12 +362,10 @@ std::optional<Diagnostics> overlap_pairs(const Scenario& scenario, Pipeline& pip
                                static_cast<int>(scenario.sharded)),
                    "training.zero_stage: 1 or 0");
   }
-  const PairStarts none;
-  auto paired =
-      pair_up(pipeline.schedule, choice.file ? choice.file->pairs : none, choice.pairs_mark);
-  if (!paired) return paired.problems();
-  pipeline.schedule = *std::move(paired);
-  return std::nullopt;
+  PairStarts marked;
+  if (choice.file) marked = choice.file->pairs;
+  if (choice.chunk_rule() && choice.chunk_rule()->has_own_pairs) marked = dual_pairs(schedule);
+  return pair_up(schedule, marked, choice.pairs_mark);
 }
 
 /// Of each stage, the other devices in use on the server of its first device.
@@ -427,6 +461,47 @@ void note_unreduced(const Scenario& scenario, Pipeline& pipeline) {
       "schedule.bucket does nothing here: each stage is on one device, and nothing is reduced");
 }
 
+/// What depends on the order of the ops: the costs of stages, buckets, versions of weights.
+std::optional<Diagnostics> complete(const Scenario& scenario, std::vector<LayerCosts> layers,
+                                    Pipeline& pipeline) {
+  if (auto hang = order_communication(scenario, pipeline)) return Diagnostics{*hang};
+  if (auto refused = refuse_sharing(scenario, pipeline)) return Diagnostics{*refused};
+  // What each stage costs, with as many micro-batches in flight as the order leaves it.
+  tell(split_backwards(scenario, pipeline.schedule, layers), pipeline);
+  if (auto refused = add_costs(scenario, layers, pipeline)) return refused;
+  add_buckets(scenario, layers, pipeline);
+  pipeline.weights = weight_versions(pipeline.schedule, scenario.schedule.updates);
+  if (auto refused = refuse_versions(scenario, pipeline)) return Diagnostics{*refused};
+  return std::nullopt;
+}
+
+SimTime end_of_run(const OpGraph& graph) {
+  if (!graph.rates_change()) return longest_path_end(graph);
+  SimTime end;
+  for (const Span& span : simulate(graph).spans) end = std::max(end, span.end);
+  return end;
+}
+
+/// The pipeline with the first of the ways to run by which it has ended first.
+Result<Pipeline> fastest_way(const Scenario& scenario, const std::vector<LayerCosts>& layers,
+                             const Pipeline& pipeline, const std::vector<Schedule>& ways) {
+  std::optional<Pipeline> best;
+  SimTime earliest;
+  for (const Schedule& way : ways) {
+    Pipeline one = pipeline;
+    one.schedule = way;
+    if (auto problems = complete(scenario, layers, one)) return *problems;
+    if (ways.size() == 1) return one;
+    const auto graph = lower_pipeline(scenario, one);
+    if (!graph) return graph.problems();
+    const SimTime end = end_of_run(*graph);
+    if (best && end >= earliest) continue;
+    earliest = end;
+    best = std::move(one);
+  }
+  return *std::move(best);
+}
+
 }  // namespace
 
 Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Partition* as) {
@@ -475,21 +550,14 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
   const std::int64_t micro_batches = micro_batches_to_run(scenario, for_run, pipeline);
   if (auto refused = refuse_many_ops(scenario, stages, micro_batches, pipeline.mini_batches))
     return *refused;
-  const PipelineShape shape =
+  PipelineShape shape =
       pipeline_shape(pipeline.partition, static_cast<std::uint32_t>(micro_batches),
                      scenario.schedule.slices.count);
+  part_positions(scenario.schedule, shape);
   if (auto problems_of_order = add_schedule(scenario, shape, pipeline)) return *problems_of_order;
-  if (auto problems_of_pairs = overlap_pairs(scenario, pipeline)) return *problems_of_pairs;
-  if (auto hang = order_communication(scenario, pipeline)) return *hang;
-  if (auto refused = refuse_sharing(scenario, pipeline)) return *refused;
-
-  // What each stage costs, with as many micro-batches in flight as the order leaves it.
-  tell(split_backwards(scenario, pipeline.schedule, sized.layers), pipeline);
-  if (auto refused = add_costs(scenario, sized.layers, pipeline)) return *refused;
-  add_buckets(scenario, sized.layers, pipeline);
-  pipeline.weights = weight_versions(pipeline.schedule, scenario.schedule.updates);
-  if (auto refused = refuse_versions(scenario, pipeline)) return *refused;
-  return pipeline;
+  const auto ways = ways_to_run(scenario, pipeline.schedule);
+  if (!ways) return ways.problems();
+  return fastest_way(scenario, sized.layers, pipeline, *ways);
 }
 
 }  // namespace plumbline

@@ -11,7 +11,8 @@
 namespace plumbline {
 namespace {
 
-std::string stage_table(const Scenario& scenario, const PlanCandidate& plan) {
+std::string stage_table(const Scenario& scenario, const SimulatedPlan& simulated) {
+  const PlanCandidate& plan = simulated.candidate;
   Table table;
   table.row({"stage", "layers", "from", "to", "devices", "replicas", "compute", "all-reduce",
              "warm-up", "versions", "peak memory"});
@@ -23,7 +24,7 @@ std::string stage_table(const Scenario& scenario, const PlanCandidate& plan) {
                clipped(graph.layer(stage.layers.back()).name), ranges(plan.devices[s]),
                std::to_string(stage.replicas), to_text(stage.compute),
                to_text(stage.synchronization), std::to_string(stage.warm_up),
-               std::to_string(stage.weight_versions), to_text(stage.peak_memory)});
+               std::to_string(stage.weight_versions), to_text(simulated.peak_memory[s])});
   }
   return table.print();
 }
@@ -109,7 +110,7 @@ std::string candidate_table(const Planning& planning) {
 }
 
 /// The plan beside what one would do without a planner.
-std::string comparison(const Planning& planning) {
+std::string comparison(const Scenario& scenario, const Planning& planning) {
   const SimulatedPlan& ours = planning.winner();
   const Plans& plans = planning.plans;
   const auto faster = [](double other_s, double ours_s) {
@@ -124,20 +125,23 @@ std::string comparison(const Planning& planning) {
                simulated_s ? time_text(*simulated_s) : "",
                simulated_s ? faster(*simulated_s, ours.time_s) : "", memory});
   };
-  const auto peak_text = [](Bytes peak, bool fits) {
-    return to_text(peak) + (fits ? "" : ", does not fit");
-  };
+  const auto fits_text = [](bool fits) { return fits ? "" : ", does not fit"; };
+  // The formula's are upper bounds.
+  const auto at_most = [](Bytes peak) { return "at most " + to_text(peak); };
   row("one device", plans.one_device_s, std::nullopt,
-      peak_text(plans.one_device_memory, plans.one_device_fits));
+      at_most(plans.one_device_memory) + fits_text(plans.one_device_fits));
+  const auto& simulated = planning.data_parallel_peak;
+  const auto& limit = scenario.cluster.memory;
   row(fmt::format("data parallelism on {}", plans.data_parallel.devices),
       plans.data_parallel.period_s, planning.data_parallel_s,
-      peak_text(plans.data_parallel.peak_memory, plans.data_parallel.fits));
+      simulated ? to_text(*simulated) + fits_text(!limit || *simulated <= *limit)
+                : at_most(plans.data_parallel.peak_memory) + fits_text(plans.data_parallel.fits));
   if (plans.straight) {
     Bytes peak;
     for (const PlannedStage& stage : plans.straight->stages)
       peak = std::max(peak, stage.peak_memory);
     row(fmt::format("straight pipeline of {}", plans.straight->stages.size()),
-        plans.straight->period_s, std::nullopt, to_text(peak));
+        plans.straight->period_s, std::nullopt, at_most(peak));
   }
   return table.print();
 }
@@ -156,8 +160,8 @@ std::string to_table(const Scenario& scenario, const Planning& planning) {
       to_text(winner.candidate.bottleneck));
   if (winner.candidate.flush)
     text += "  an iteration by the formula: " + flush_text(*winner.candidate.flush) + '\n';
-  text += '\n' + stage_table(scenario, winner.candidate) + '\n' + candidate_table(planning) + '\n' +
-          comparison(planning);
+  text += '\n' + stage_table(scenario, winner) + '\n' + candidate_table(planning) + '\n' +
+          comparison(scenario, planning);
   for (const std::string& estimate : planning.estimated) text += "\nestimated: " + estimate + '\n';
   if (planning.plans.restricted) {
     text += fmt::format(
@@ -178,8 +182,7 @@ std::string to_table(const Scenario& scenario, const Planning& planning) {
         100 * planning.plans.slack);
   }
   if (!planning.not_found.empty()) {
-    text +=
-        fmt::format("\nnote: {}; the peaks above are its upper bounds\n", not_found_note(planning));
+    text += fmt::format("\nnote: {}\n", not_found_note(planning));
   }
   if (scenario.plan.stages && !scenario.plan.is_planned()) {
     text +=

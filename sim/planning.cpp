@@ -121,12 +121,17 @@ Result<SimulatedPlan> simulate_candidate(const Scenario& scenario, const PlanCan
   plan.candidate = candidate;
   plan.time_s = prediction->iteration_time_s / prediction->micro_batches;
   plan.fits = prediction->fits().value_or(true);
+  for (const auto& slots : prediction->graph.stage_slots) {
+    Bytes& peak = plan.peak_memory.emplace_back();
+    for (const std::uint32_t slot : slots)
+      peak = std::max(peak, prediction->memory[slot].peak.sum());
+  }
   return plan;
 }
 
 /// The whole model on every device, each with its share of the micro-batches of a flush, or one:
 /// what a plan has to beat.
-std::optional<double> simulate_data_parallel(Scenario scenario) {
+void simulate_data_parallel(Scenario scenario, Planning& planning) {
   const RecomputeChoice recompute = scenario.schedule.recompute;
   const std::optional<Bytes> bucket = scenario.schedule.bucket;
   const std::uint32_t own =
@@ -140,10 +145,13 @@ std::optional<double> simulate_data_parallel(Scenario scenario) {
   scenario.schedule.rule = find_schedule_rule("data-parallel");
   scenario.copies = scenario.cluster.device_count();
   const auto settled = fit_recomputation(std::move(scenario));
-  if (!settled) return std::nullopt;
+  if (!settled) return;
   const auto prediction = predict(*settled);
-  if (!prediction) return std::nullopt;
-  return prediction->iteration_time_s / own / static_cast<double>(settled->copies);
+  if (!prediction) return;
+  planning.data_parallel_s =
+      prediction->iteration_time_s / own / static_cast<double>(settled->copies);
+  Bytes& peak = planning.data_parallel_peak.emplace();
+  for (const DeviceMemory& device : prediction->memory) peak = std::max(peak, device.peak.sum());
 }
 
 template <class T>
@@ -321,10 +329,10 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
   if (!plans && (is_cancelled || !is_flushed)) return none_found;
   // The formula's memory is an upper bound, and its search has an end: equal stages may do.
   if (!plans) plans = plans_by_hand(input);
-  Planning planning{*std::move(plans), {}, plan.cost_model, {}, {}, {}};
+  Planning planning{*std::move(plans), {}, plan.cost_model, {}, {}, {}, {}};
   if (!none_found.empty()) planning.not_found = none_found.front().message;
   if (!costs.estimated.empty()) planning.estimated.push_back(costs.estimated);
-  if (!options.devices_at_most) planning.data_parallel_s = simulate_data_parallel(scenario);
+  if (!options.devices_at_most) simulate_data_parallel(scenario, planning);
 
   if (is_flushed) {
     add_even(scenario, input, planning.plans.best);

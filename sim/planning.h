@@ -24,6 +24,7 @@ struct SimulatedPlan {
   PlanCandidate candidate;
   double time_s = 0;  ///< Per micro-batch: the steady period, or the iteration's share.
   bool fits = true;   ///< Into the memory, by the simulated peaks.
+  std::vector<Bytes> peak_memory;  ///< Of each stage: what the fullest of its devices holds.
 };
 
 /// What planning came to.
@@ -35,7 +36,8 @@ struct Planning {
   /// Data parallelism over the whole cluster in a simulation, one micro-batch a device and update:
   /// its time per micro-batch. Nothing where the plan may not use all devices.
   std::optional<double> data_parallel_s;
-  std::vector<std::string> estimated;  ///< What it rests on that was not measured.
+  std::optional<Bytes> data_parallel_peak;  ///< Of that simulation: the most that a device holds.
+  std::vector<std::string> estimated;       ///< What it rests on that was not measured.
 
   const SimulatedPlan& winner() const { return ranked.front(); }
 };

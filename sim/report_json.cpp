@@ -145,7 +145,8 @@ std::string to_json(const Outcome& p, const std::string& version) {
 
 namespace {
 
-Json planned_stage(const Scenario& scenario, const PlanCandidate& plan, std::size_t s) {
+Json planned_stage(const Scenario& scenario, const SimulatedPlan& simulated, std::size_t s) {
+  const PlanCandidate& plan = simulated.candidate;
   const PlannedStage& stage = plan.stages[s];
   const LayerGraph& graph = scenario.model.graph;
   Json names = Json::array();
@@ -163,7 +164,8 @@ Json planned_stage(const Scenario& scenario, const PlanCandidate& plan, std::siz
           {"synchronization_s", seconds(stage.synchronization)},
           {"warm_up", stage.warm_up},
           {"weight_versions", stage.weight_versions},
-          {"peak_memory_bytes", stage.peak_memory.count}};
+          {"peak_memory_bytes", simulated.peak_memory[s].count},
+          {"peak_memory_bound_bytes", stage.peak_memory.count}};
 }
 
 /// What the formula finds in an iteration.
@@ -203,7 +205,7 @@ std::string to_json(const Scenario& scenario, const Planning& planning, double p
   };
   Json stages = Json::array();
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
-    stages.push_back(planned_stage(scenario, plan, s));
+    stages.push_back(planned_stage(scenario, winner, s));
   Json candidates = Json::array();
   for (const SimulatedPlan& one : planning.ranked) candidates.push_back(candidate(one));
   const auto replicas = plan.stages.front().replicas;
@@ -220,7 +222,8 @@ std::string to_json(const Scenario& scenario, const Planning& planning, double p
       {"simulated_time_per_mini_batch_s", winner.time_s},
       {"one_device_time_s", plans.one_device_s},
       {"data_parallel_time_per_mini_batch_s", plans.data_parallel.period_s},
-      {"data_parallel_peak_memory_bytes", plans.data_parallel.peak_memory.count},
+      {"data_parallel_peak_memory_bytes",
+       planning.data_parallel_peak.value_or(plans.data_parallel.peak_memory).count},
       {"speedup_over_one_device", faster(plans.one_device_s)},
       {"speedup_over_data_parallel", faster(plans.data_parallel.period_s)},
       {"noam", (plan.devices_used() + replicas - 1) / replicas},

@@ -198,7 +198,7 @@ const SectionFormat& schedule_format() {
             {words({"all", "fit"}), count(0, kMostLayers), list({count(0, kMostLayers)}, 1)},
             "With recompute: layers or selective, how many layers of each stage make activations "
             "again, from its first one on in the model's order; a list: of each stage by itself; "
-            "fit: as few as the memory needs.",
+            "fit: as few in all as the memory needs.",
             "all"},
            {"weights",
             {words({"stash", "vertical-sync", "none", "two"})},
@@ -211,8 +211,8 @@ const SectionFormat& schedule_format() {
            {"bucket",
             {bytes()},
             "At least so many bytes of gradients are all-reduced at once, as soon as the last "
-            "backward has made them; not for pipedream. Absent: with data-parallel 25 MiB, else "
-            "all of a stage, behind its last backward."}},
+            "backward has made them; not for pipedream. Absent: with data-parallel, and with "
+            "zero_stage 2 and 3, 25 MiB, else all of a stage, behind its last backward."}},
       .exactly_one = {"name", "file"},
       .elsewhere = words_elsewhere};
   return schedule;

@@ -25,36 +25,67 @@ void keep_some(const StageCost& cost, const Checkpoints& checkpoints, StageMemor
   stage.done_by_weight = stage.kept + stage.again_by_input;
 }
 
+using Positions = std::vector<Position>::const_iterator;
+
+void keep(const StageCosts& costs, const Position& position, std::uint32_t last_of_device,
+          Recompute recompute, std::vector<StageMemory>& stages) {
+  const std::uint32_t last = position.last_stage();
+  stages[position.first_stage].first_of_position = true;
+  stages[last].last_of_position = true;
+  Bytes all;
+  for (std::uint32_t s = position.first_stage; s <= last; ++s) all += costs.stages[s].activation;
+  for (std::uint32_t s = position.first_stage; s <= last; ++s) {
+    switch (recompute) {
+      case Recompute::none:
+        keep_all(costs.stages[s], stages[s]);
+        break;
+      case Recompute::full:
+        keep_nothing(costs.stages[s], all, stages[s]);
+        break;
+      case Recompute::layers:
+      case Recompute::selective:
+        keep_some(costs.stages[s], costs.checkpoints(s, last_of_device), stages[s]);
+        break;
+    }
+  }
+}
+
+/// What neighbouring positions of one device make where they keep nothing: each is sent what it
+/// runs again from, or, where nothing is sent, the one in front keeps it until it is used.
+void keep_inputs(const StageCosts& costs, Positions from, Positions to,
+                 std::vector<StageMemory>& stages) {
+  for (; from != to; ++from) {
+    const std::uint32_t last = from->last_stage();
+    const Bytes made = costs.crossing_made_in(from->first_stage, last);
+    if (from + 1 == to) {
+      stages[last].sent = made;
+      continue;
+    }
+    stages[last].kept += made;
+    StageMemory& next = stages[last + 1];
+    next.done += made;
+    next.done_by_weight += made;
+  }
+}
+
 }  // namespace
 
 std::vector<StageMemory> stage_memory(const StageCosts& costs,
                                       const std::vector<Position>& positions, Recompute recompute) {
   std::vector<StageMemory> stages(costs.stages.size());
-  for (const Position& position : positions) {
-    const std::uint32_t first = position.first_stage;
-    const std::uint32_t last = first + position.stages - 1;
-    stages[first].first_of_position = true;
-    stages[last].last_of_position = true;
+  for (auto from = positions.begin(); from != positions.end();) {
+    // All neighbouring positions on the same devices.
+    const auto to = std::find_if(from + 1, positions.end(),
+                                 [](const Position& position) { return !position.same_devices; });
+    const std::uint32_t first = from->first_stage;
+    const std::uint32_t last = (to - 1)->last_stage();
     if (first > 0) stages[first].received_input = costs.crossing(first - 1);
     stages[last].received_gradient = costs.crossing(last);
-    if (recompute == Recompute::full) stages[last].sent = costs.crossing_made_in(first, last);
+    for (auto position = from; position != to; ++position)
+      keep(costs, *position, last, recompute, stages);
+    if (recompute == Recompute::full) keep_inputs(costs, from, to, stages);
     if (by_layer(recompute)) stages[last].sent = costs.only_crossing_made_in(first, last);
-    Bytes all;
-    for (std::uint32_t s = first; s <= last; ++s) all += costs.stages[s].activation;
-    for (std::uint32_t s = first; s <= last; ++s) {
-      switch (recompute) {
-        case Recompute::none:
-          keep_all(costs.stages[s], stages[s]);
-          break;
-        case Recompute::full:
-          keep_nothing(costs.stages[s], all, stages[s]);
-          break;
-        case Recompute::layers:
-        case Recompute::selective:
-          keep_some(costs.stages[s], costs.checkpoints(s, last), stages[s]);
-          break;
-      }
-    }
+    from = to;
   }
   return stages;
 }

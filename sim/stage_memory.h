@@ -29,9 +29,10 @@ struct StageMemory {
 
 /// Of all stages. A position is what one device runs of neighbouring stages.
 ///  - none: all activations are kept.
-///  - full: nothing is; the first backward of a position makes the activations of all its stages
-///    again. Its outputs are sent from a buffer, since nobody keeps them.
-///  - layers: what a layer of the position consumes of its other layers is kept; outputs that only
+///  - full: nothing is but what a position makes for the next one on the same device; the first
+///    backward of a position makes the activations of all its stages again. Its outputs are sent
+///    from a buffer, since nobody keeps them.
+///  - layers: what a layer consumes of others on its device is kept; outputs that only
 ///    others consume are sent from a buffer. B makes again the most that a layer needs, I all.
 ///    Layers that are not run again keep all, their output too.
 ///  - selective: the same, but what is kept is what each layer's `selective` leaves, its output

@@ -20,9 +20,10 @@ namespace plumbline {
 Result<Outcome> with_uncertainty(const Scenario& scenario, Outcome outcome);
 
 /// Where transfers share cards, what arrives at the very same instant shares them for ever; a run
-/// whose ops differ by a millionth may fall into another step, and be faster. Says so, with the
-/// median time of up to eleven such runs, where they differ by 1 % or more; nothing for a
-/// prediction with noise, without transfers that share, or of more than two million activities.
+/// whose ops differ by a millionth, or a nanosecond, may fall into another step, and be faster; and
+/// each of several such runs into one of its own. Says so where up to eleven such runs are 1 % or
+/// more apart, from the prediction or from each other; nothing for a prediction with noise, without
+/// transfers that share, or of more than two million activities.
 std::optional<std::string> lockstep_note(const Scenario& scenario, const Outcome& outcome);
 
 /// The probability that a run of `a` takes less time per sample than one of `b`, over all pairs of

@@ -174,6 +174,22 @@ std::string uneven(std::string_view schedule, std::string_view cluster, std::str
       cluster, plan, schedule, more, training);
 }
 
+TEST_CASE("in pairs a run holds both ops from the begin to the end of each, as predicted") {
+  const Subject subject(
+      parse_scenario(
+          text_source("pairs.yaml",
+                      "version: 1\nmodel: {uniform: {layers: 2, forward: 200 us, backward: 400 us, "
+                      "activation: 10 MB}}\ncluster: {devices: 2}\n"
+                      "schedule: {name: 1f1b, micro_batches: 3, pairs: overlapped}\n"),
+          {}),
+      true);
+  for (const MeasuredIteration& iteration : record_of(subject, {}, few(2)).iterations) {
+    CHECK(iteration.memory[0].peak_in_flight == 3);
+    CHECK(iteration.memory[0].peak.sum() == Bytes{30'000'000});
+    CHECK(iteration.memory[1].peak_in_flight == 2);
+  }
+}
+
 TEST_CASE("every law holds on real runs of every schedule, overlapped and blocking") {
   for (const ScheduleRule& rule : window_rules()) {
     const std::string schedule(rule.name);

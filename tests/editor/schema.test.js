@@ -94,7 +94,7 @@ test('hovering over a key tells what it says, its units and what it is when abse
   const bucket = await hover(SCENARIO + '  buc|ket: 1 MiB\n');
   assert.match(bucket, /all-reduced at once/);
   assert.match(bucket, /units: .*MiB/);
-  assert.match(bucket, /Absent: with data-parallel 25 MiB/);
+  assert.match(bucket, /Absent: with data-parallel, and with zero_stage 2 and 3, 25 MiB/);
   assert.match(
       await hover(SCENARIO.replace('cluster', 'clu|ster')), /The devices and what links them/);
 });

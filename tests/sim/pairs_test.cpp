@@ -1,7 +1,10 @@
 // A forward and a backward that run at the same time, against sums made by hand, the published
 // bubble, and what a pair means.
 // SPDX-License-Identifier: MIT
+#include "schedules/pairs.h"
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -116,7 +119,7 @@ TEST_CASE("a pair holds what both need until it ends") {
   CHECK(most_in_flight(paired.pipeline.schedule) == std::vector<std::uint32_t>{2});
 }
 
-TEST_CASE("of the two ways to pair a list the one with fewer steps is taken") {
+TEST_CASE("of the two ways to pair a list the faster one is taken") {
   // F first: in 1F1B the last stage has the F and B of one micro-batch side by side.
   const Outcome outcome = outcome_of("name: 1f1b, micro_batches: 16", 4, 1, Work{});
   const auto& partners = outcome.pipeline.schedule.partners;
@@ -128,7 +131,66 @@ TEST_CASE("of the two ways to pair a list the one with fewer steps is taken") {
   CHECK(outcome.graph.pairs.size() == 12 + 13 + 14 + 15);
 }
 
-TEST_CASE("the bubble of DualPipe in pairs is the published one") {
+TEST_CASE("pairs of eager 1F1B hide as much with as many micro-batches as the pipeline takes") {
+  // From 2p - 1 micro-batches on the first way leaves the last device without pairs.
+  const Work work{10, 10, 10, 18, 18};
+  for (const auto& [micro_batches, time] :
+       {std::pair{5, 328}, {6, 364}, {7, 400}, {8, 436}, {16, 724}}) {
+    const Outcome outcome =
+        outcome_of(fmt::format("name: eager-1f1b, micro_batches: {}", micro_batches), 4, 1, work);
+    CHECK(ms(outcome.metrics.makespan) == doctest::Approx(time).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("in pairs more micro-batches take longer, and where much is sent not longer than apart") {
+  for (const Work& work : {Work{}, Work{10, 10, 10, 18, 18}, Work{10, 12, 9, 30, 5}}) {
+    for (const auto& [name, chunks] : {std::pair<std::string, int>{"1f1b", 1},
+                                       {"eager-1f1b", 1},
+                                       {"interleaved-1f1b", 2},
+                                       {"chimera", 1},
+                                       {"dualpipe", 1},
+                                       {"dualpipev", 2}}) {
+      for (const int devices : {2, 3, 4}) {
+        CAPTURE(name);
+        CAPTURE(devices);
+        Duration before{};
+        for (int m = 1; m <= 16; ++m) {
+          CAPTURE(m);
+          const std::string schedule = fmt::format("name: {}, micro_batches: {}", name, m);
+          const auto scenario = scenario_of(schedule, devices, chunks, work);
+          if (!scenario) continue;
+          const auto paired = predict(*scenario, Evaluation::fastest);
+          if (!paired) continue;  // not with so few
+          CHECK(paired->metrics.makespan >= before);
+          before = paired->metrics.makespan;
+          if (work.forward_sent == 0 || name == "1f1b" || name == "chimera") continue;
+          const Outcome apart =
+              outcome_of(schedule, devices, chunks, work, {"schedule.pairs=apart"});
+          CHECK(paired->metrics.makespan <= apart.metrics.makespan);
+        }
+        CHECK((before.count() > 0 || devices == 3));
+      }
+    }
+  }
+}
+
+/// The same with every F in a pair with the B behind it, by a file.
+Outcome all_paired(const std::string& schedule, int devices, int chunks, const Work& work) {
+  const Outcome apart = outcome_of(schedule, devices, chunks, work, {"schedule.pairs=apart"});
+  const auto ways = pair_up(apart.pipeline.schedule, {}, {});
+  REQUIRE(ways);
+  const TemporaryFolder folder;
+  const std::string file = folder.file("order.csv", torch_csv(ways->front()));
+  std::vector<std::string> of_stages;
+  for (int s = 0; s < devices * chunks; ++s) {
+    of_stages.push_back(chunks == 1 ? fmt::format("[{}, {}]", s, devices - 1 - s)
+                                    : fmt::format("[{}]", std::min(s, 2 * devices - 1 - s)));
+  }
+  return outcome_of("file: " + file, devices, chunks, work,
+                    {fmt::format("plan.devices=[{}]", fmt::join(of_stages, ", "))});
+}
+
+TEST_CASE("the bubble of DualPipe with each pair at once is the published one") {
   // (p/2 - 1)(F&B + B - 3 W) (DeepSeek-AI 2024, "DeepSeek-V3", table 2), on the device with the
   // most pairs, for I no shorter than F; else F in the place of I, which B - W is.
   for (const Work& work : {Work{}, Work{12, 11, 9}, Work{10, 10, 10, 18, 18},
@@ -138,7 +200,7 @@ TEST_CASE("the bubble of DualPipe in pairs is the published one") {
       const int longer = std::max(work.forward(), work.input());
       const int each = work.pair() + longer + work.w - 3 * work.w;
       const auto most_idle = [&](const std::string& schedule, int chunks) {
-        const Outcome outcome = outcome_of(schedule, p, chunks, work);
+        const Outcome outcome = all_paired(schedule, p, chunks, work);
         Duration most{};
         for (const DeviceMetrics& device : outcome.metrics.devices)
           most = std::max(most, device.idle);
@@ -148,6 +210,40 @@ TEST_CASE("the bubble of DualPipe in pairs is the published one") {
                      (p / 2 - 1) * each) < 20 * kUpdate);
       CHECK(std::abs(most_idle(fmt::format("name: dualpipev, micro_batches: {}", 3 * p), 2) -
                      (p - 1) * each) < 20 * kUpdate);
+    }
+  }
+}
+
+TEST_CASE(
+    "DualPipe by name leaves the first pair of its middle apart, as DeepSeek's program does") {
+  const Work work{10, 10, 10, 18, 18};
+  const auto run = [&](const std::string& schedule, int devices, int chunks) {
+    return outcome_of(schedule, devices, chunks, work);
+  };
+  CHECK(ms(run("name: dualpipe, micro_batches: 8", 4, 1).metrics.makespan) ==
+        doctest::Approx(372).epsilon(1e-6));
+  CHECK(ms(all_paired("name: dualpipe, micro_batches: 8", 4, 1, work).metrics.makespan) ==
+        doctest::Approx(362).epsilon(1e-6));
+  for (const auto& [schedule, devices, chunks, apart] :
+       {std::tuple{"name: dualpipe, micro_batches: 12", 6, 1, 2},
+        {"name: dualpipe, micro_batches: 4", 2, 1, 2},
+        {"name: dualpipev, micro_batches: 9", 4, 2, 1}}) {
+    const Outcome named = run(schedule, devices, chunks);
+    const Outcome all = all_paired(schedule, devices, chunks, work);
+    CHECK(all.graph.pairs.size() - named.graph.pairs.size() == static_cast<std::size_t>(apart));
+    // On the devices whose stages are neighbours the first F before a B is alone.
+    const Schedule& order = named.pipeline.schedule;
+    const OpLists lists = order.lists();
+    const PairStarts starts = pair_starts(order);
+    for (std::size_t slot = 0; slot < lists.size(); ++slot) {
+      const bool is_middle = chunks == 2 ? static_cast<int>(slot) == devices - 1
+                                         : static_cast<int>(slot) == devices / 2 - 1 ||
+                                               static_cast<int>(slot) == devices / 2;
+      std::size_t i = 0;
+      while (lists[slot][i + 1].kind != OpKind::backward) ++i;
+      CHECK(lists[slot][i].kind == OpKind::forward);
+      CHECK(starts[slot][i] == !is_middle);
+      CHECK((starts[slot][i + 2] || !is_middle));
     }
   }
 }
