@@ -220,7 +220,7 @@ void add_import_huggingface(CLI::App& import, int& exit_code) {
                    "the same of attention's probabilities alone"},
         std::tuple{"--hidden-dropout", &options.hidden_dropout,
                    "the same of residuals and the embedding alone"}}) {
-    command->add_option(name, *rate, text)->check(CLI::Range(0.0, 1.0))->type_name("SHARE");
+    command->add_option(name, *rate, text)->check(between_reals(0.0, 1.0))->type_name("SHARE");
   }
   command->callback([arguments, command, &exit_code] {
     arguments->options.dtype_given = command->count("--dtype") > 0;

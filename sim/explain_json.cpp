@@ -75,6 +75,7 @@ Json other_order(const Outcome& p, const OtherOrder& order) {
            time && p.iteration_time_s > 0 ? Json(*time / p.iteration_time_s - 1) : Json(nullptr)},
           {"peak_memory_bytes", time ? Json(order.peak_memory.count) : Json(nullptr)},
           {"fits", or_null(order.fits)},
+          {"stages", order.iteration_time_s ? Json(order.stages) : Json(nullptr)},
           {"assumes_split", order.assumes_split},
           {"why_not", order.why_not.empty() ? Json(nullptr) : Json(order.why_not)}};
 }

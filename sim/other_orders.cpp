@@ -11,6 +11,7 @@
 
 #include "models/quantity.h"
 #include "schedules/generators.h"
+#include "sim/planning.h"
 #include "sim/predict.h"
 #include "sim/table.h"
 
@@ -59,18 +60,6 @@ std::vector<std::string> renamed(const Scenario& scenario, const std::vector<std
   return kept;
 }
 
-bool splits_backwards(const Schedule& schedule) {
-  return std::any_of(schedule.issue_order.begin(), schedule.issue_order.end(),
-                     [](const Op& op) { return op.kind == OpKind::backward_weight; });
-}
-
-/// Whether any layer says how its backward is split.
-bool gives_split(const Scenario& scenario) {
-  const std::vector<LayerCosts>& layers = scenario.model.profile.measurements.front().layers;
-  return std::any_of(layers.begin(), layers.end(),
-                     [](const LayerCosts& layer) { return layer.split.has_value(); });
-}
-
 Bytes highest_peak(const Outcome& outcome) {
   Bytes highest{};
   for (const DeviceMemory& device : outcome.memory) highest = std::max(highest, device.peak.sum());
@@ -87,7 +76,8 @@ OtherOrder run_under(const Scenario& scenario, const std::vector<std::string>& o
     return order;
   };
   const std::uint32_t chunks = chunks_on(p.pipeline.schedule.shape, rule);
-  if (rule.whole_model || chunks == 0) return cannot("it places stages otherwise");
+  if (rule.whole_model || (chunks == 0 && scenario.plan.is_planned()))
+    return cannot("it places stages otherwise");
   if (rule.asynchronous && !p.graph.asynchronous())
     return cannot("it updates after every backward");
   auto other = parse_scenario(scenario.source, renamed(scenario, overrides, rule.name));
@@ -95,21 +85,23 @@ OtherOrder run_under(const Scenario& scenario, const std::vector<std::string>& o
   if (other->copies != scenario.copies ||
       other->schedule.micro_batches != scenario.schedule.micro_batches)
     return cannot("it has other copies or micro-batches");
-  if (other->schedule.recompute.as_few_as_fit()) {
+  // Where each device has one stage, a schedule of several takes those that it has by its name.
+  const bool keeps_stages =
+      chunks > 0 && !(rule.chunks && chunks == 1 && other->schedule.chunks > 1);
+  if (keeps_stages && other->schedule.recompute.as_few_as_fit()) {
     other->schedule.recompute.layers =
         std::vector<std::int64_t>(p.pipeline.recomputed.begin(), p.pipeline.recomputed.end());
   }
-  if (rule.chunks) other->schedule.chunks = chunks;
+  if (rule.chunks && keeps_stages) other->schedule.chunks = chunks;
   other->noise.reset();
-  const auto outcome = predict(*other, Evaluation::fastest, &p.pipeline.partition);
+  if (!keeps_stages) other = settle_plan(*std::move(other));
+  if (!other) return cannot(other.problems().front().message);
+  const auto outcome =
+      predict(*other, Evaluation::fastest, keeps_stages ? &p.pipeline.partition : nullptr);
   if (!outcome) return cannot(outcome.problems().front().message);
-  if (splits_backwards(outcome->pipeline.schedule) && !gives_split(scenario)) {
-    const auto& stages = outcome->pipeline.costs.stages;
-    order.assumes_split = std::any_of(stages.begin(), stages.end(), [](const StageCost& stage) {
-      return stage.backward_weight.count() > 0;
-    });
-    if (!order.assumes_split) return cannot("no layer gives backward_input and backward_weight");
-  }
+  if (outcome->pipeline.devices != p.pipeline.devices) return cannot("it uses other devices");
+  order.assumes_split = outcome->pipeline.split.halved > 0;
+  order.stages = static_cast<std::uint32_t>(outcome->pipeline.partition.stages.size());
   order.iteration_time_s = outcome->iteration_time_s;
   order.peak_memory = highest_peak(*outcome);
   order.fits = outcome->fits();
@@ -129,10 +121,14 @@ std::string line_of(const Outcome& p, const OtherOrder& order) {
   std::string text = fmt::format("under {} the same costs take {} ({})", order.schedule,
                                  time_text(*order.iteration_time_s),
                                  change_text(*order.iteration_time_s, p.iteration_time_s));
+  if (order.stages != p.pipeline.partition.stages.size())
+    text += fmt::format(", with {} stages instead of {}", order.stages,
+                        p.pipeline.partition.stages.size());
   if (order.peak_memory != now)
-    text += fmt::format(", with a peak memory of {} instead of {}", to_text(order.peak_memory),
-                        to_text(now));
-  if (order.assumes_split) text += "; how its backwards split is assumed";
+    text += fmt::format(", {} a peak memory of {} instead of {}",
+                        order.stages == p.pipeline.partition.stages.size() ? "with" : "and",
+                        to_text(order.peak_memory), to_text(now));
+  if (order.assumes_split) text += "; its backwards are halved, which is assumed";
   return text;
 }
 
@@ -145,7 +141,10 @@ std::vector<OtherOrder> other_orders(const Scenario& scenario,
   double nodes = 0;
   for (const ScheduleRule& rule : schedule_rules()) {
     if (&rule == scenario.schedule.rule) continue;
-    OtherOrder order{std::string(rule.name), {}, {}, {}, false, "the run is too long"};
+    OtherOrder order{.schedule = std::string(rule.name),
+                     .iteration_time_s = {},
+                     .fits = {},
+                     .why_not = "the run is too long"};
     if (nodes + p.graph.size() <= kMostNodes) order = run_under(scenario, overrides, p, rule);
     if (order.iteration_time_s) nodes += p.graph.size();
     orders.push_back(std::move(order));
@@ -176,7 +175,7 @@ std::string other_orders_text(const Outcome& p, const std::vector<OtherOrder>& o
     return *order->iteration_time_s < p.iteration_time_s * (1 - kSame);
   };
   const auto faster = std::count_if(fitting.begin(), fitting.end(), is_faster);
-  std::string text = "\nother schedules on the same stages and devices\n";
+  std::string text = "\nother schedules on the same devices\n";
   if (faster == 0) {
     text += fitting.empty() ? "  none fits the memory\n"
                             : "  none of the named schedules that fit is faster\n";

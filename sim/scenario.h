@@ -106,8 +106,8 @@ Result<Scenario> parse_scenario(const std::shared_ptr<const Source>& source,
 /// The same for a tree, in which the overrides stand then.
 Result<Scenario> read_overridden(YamlNode& root, const std::vector<std::string>& overrides);
 
-/// The same for a tree without overrides. `model` is what its model section reads as, where that is known: the
-/// section is not looked at then.
+/// The same for a tree without overrides. `model` is what its model section reads as, where that is
+/// known: the section is not looked at then.
 Result<Scenario> read_scenario_tree(const YamlNode& root, const ModelSection* model = nullptr);
 
 }  // namespace plumbline

@@ -451,10 +451,12 @@ const SectionFormat& plan_format() {
             "schedule puts several on each device (schedule.chunks) and this says one for each, "
             "that many times as many are taken, with a note."},
            {"partition",
-            {words({"even", "balanced", "pipedream"}), list({count(1, kMostLayers)}, 1),
-             list({list({text()}, 1)}, 1)},
-            "even: equal numbers of layers; balanced: by their times; pipedream: the planner "
-            "chooses; or the number of layers of each stage, or their names: [[a, b], [c]].",
+            {words({"even", "blocks", "balanced", "pipedream"}), list({count(1, kMostLayers)}, 1),
+             list({list({text()}, 1)}, 1), text()},
+            "even: equal numbers of layers; blocks: equal numbers of a transformer's blocks, "
+            "embedding and head on top; balanced: by their times; pipedream: the planner "
+            "chooses; or the number of layers of each stage, or their names: [[a, b], [c]]; or "
+            "a layout of Megatron-LM: \"Et*3|(tt|)*29,m|L\".",
             "even"},
            {"replicas",
             {list({count(1, kMostDevices)}, 1)},

@@ -77,7 +77,7 @@ std::string layers(const std::vector<std::pair<double, double>>& times, const st
 }
 
 TEST_CASE("with one stage twice as long, formula and uneven stages are the whole bubble") {
-  for (const char* const schedule : {"gpipe", "1f1b", "eager-1f1b", "zb-h1"}) {
+  for (const char* const schedule : {"gpipe", "1f1b", "eager-1f1b"}) {
     CAPTURE(schedule);
     const Explained e =
         explained(layers({{1, 2}, {1, 2}, {1, 2}, {2, 4}},

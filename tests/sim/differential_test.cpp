@@ -149,7 +149,7 @@ TEST_CASE("a backward whose parts are given as nothing is given") {
                     backward));
     return fmt::format("{}", fmt::join(outcome.pipeline.notes, "; "));
   };
-  const std::string missing = "no layer gives backward_input and backward_weight";
+  const std::string missing = "is taken as I (backward_input)";
   CHECK(notes("backward: 2 ms").find(missing) != std::string::npos);
   CHECK(notes("backward_input: 1 ms, backward_weight: 0 ms").find(missing) == std::string::npos);
   CHECK(notes("backward_input: 0 ms, backward_weight: 0 ms").find(missing) == std::string::npos);

@@ -101,10 +101,12 @@ test('the command is one that a shell reads as it was meant', () => {
 });
 
 test('a row that has overrides of its own is predicted by these', () => {
-  const sweep = readSweep(
-      {axes, file: 's.yaml'},
-      {rows: [row(4, 1, 1), row(5, 1, 1)], reasons: [], estimates: [],
-       overrides: [['plan.stages=4', 'plan.partition=[1, 3]'], []]});
+  const sweep = readSweep({axes, file: 's.yaml'}, {
+    rows: [row(4, 1, 1), row(5, 1, 1)],
+    reasons: [],
+    estimates: [],
+    overrides: [['plan.stages=4', 'plan.partition=[1, 3]'], []]
+  });
   assert.equal(
       commandOf(sweep, sweep.rows[0]),
       'plumbline simulate s.yaml plan.stages=4 \'plan.partition=[1, 3]\'');
