@@ -25,6 +25,9 @@ struct TraceRange {
   double length = 0;
   std::int64_t thread = 0;                  ///< Or the stream, on a GPU.
   std::optional<std::int64_t> external_id;  ///< Equal for the CPU and GPU ranges of one range.
+
+  double end() const { return start + length; }
+  double middle() const { return start + length / 2; }
 };
 
 /// One training step: a range named `ProfilerStep#N` on the CPU.

@@ -13,8 +13,6 @@ namespace {
 constexpr std::uint32_t kOfNone = UINT32_MAX;
 constexpr std::uint32_t kOfSeveral = UINT32_MAX - 1;
 
-double end(const TraceRange& range) { return range.start + range.length; }
-
 /// Finds the range of launches.
 class LaunchRanges {
  public:
@@ -47,7 +45,7 @@ class LaunchRanges {
                          [&](double at, std::uint32_t range) { return at < ranges_[range].start; });
     if (after == thread->second.begin()) return std::nullopt;
     const std::uint32_t last = *(after - 1);
-    if (launch.at > end(ranges_[last])) return std::nullopt;
+    if (launch.at > ranges_[last].end()) return std::nullopt;
     return last;
   }
 
@@ -55,7 +53,7 @@ class LaunchRanges {
     for (; next_ < by_start_.size() && ranges_[by_start_[next_]].start <= at; ++next_)
       open_.push_back(by_start_[next_]);
     open_.erase(std::remove_if(open_.begin(), open_.end(),
-                               [&](std::uint32_t range) { return end(ranges_[range]) < at; }),
+                               [&](std::uint32_t range) { return ranges_[range].end() < at; }),
                 open_.end());
   }
 

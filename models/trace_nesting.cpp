@@ -9,9 +9,6 @@
 namespace plumbline {
 namespace {
 
-double middle(const TraceRange& range) { return range.start + range.length / 2; }
-double end(const TraceRange& range) { return range.start + range.length; }
-
 /// The backwards on the CPU of all threads but one, to be asked which of them holds a moment.
 class Backwards {
  public:
@@ -23,7 +20,7 @@ class Backwards {
     std::sort(by_start_.begin(), by_start_.end(),
               [](const TraceRange* a, const TraceRange* b) { return a->start < b->start; });
     for (const TraceRange* range : by_start_)
-      last_to_end_.push_back(last_to_end_.empty() || end(*range) > end(*last_to_end_.back())
+      last_to_end_.push_back(last_to_end_.empty() || range->end() > last_to_end_.back()->end()
                                  ? range
                                  : last_to_end_.back());
   }
@@ -36,7 +33,7 @@ class Backwards {
     if (after == by_start_.begin()) return nullptr;
     const TraceRange* latest =
         last_to_end_[static_cast<std::size_t>(after - by_start_.begin()) - 1];
-    return at < end(*latest) ? latest : nullptr;
+    return at < latest->end() ? latest : nullptr;
   }
 
  private:
@@ -76,7 +73,7 @@ class Nesting {
     for (const auto& [thread, ranges] : threads_) {
       const Backwards others(events_.ranges, thread);
       if (std::all_of(ranges.begin(), ranges.end(), [&](std::size_t i) {
-            return others.holding(middle(events_.ranges[i])) != nullptr;
+            return others.holding(events_.ranges[i].middle()) != nullptr;
           }))
         found_.autograd_threads.insert(thread);
     }
@@ -89,9 +86,9 @@ class Nesting {
     for (const std::size_t i : ranges) {
       const TraceRange& range = events_.ranges[i];
       // Its middle decides: rounding can make neighbours overlap by a hair.
-      while (!open.empty() && middle(range) >= end(events_.ranges[open.back()])) open.pop_back();
+      while (!open.empty() && range.middle() >= events_.ranges[open.back()].end()) open.pop_back();
       const TraceRange* outer =
-          open.empty() ? others.holding(middle(range)) : &events_.ranges[open.back()];
+          open.empty() ? others.holding(range.middle()) : &events_.ranges[open.back()];
       if (outer) within(i, *outer);
       open.push_back(i);
     }

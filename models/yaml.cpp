@@ -225,6 +225,12 @@ std::optional<Diagnostic> refuse_bytes(const std::shared_ptr<const Source>& sour
 
 }  // namespace
 
+YamlNode::Entry* entry_of(YamlNode& map, std::string_view key) {
+  const auto found = std::find_if(map.entries.begin(), map.entries.end(),
+                                  [&](const YamlNode::Entry& entry) { return entry.key == key; });
+  return found == map.entries.end() ? nullptr : &*found;
+}
+
 Result<YamlNode> parse_yaml(const std::shared_ptr<const Source>& source) {
   if (auto refused = refuse_bytes(source)) return *refused;
   YamlTreeBuilder builder(source);

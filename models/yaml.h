@@ -30,6 +30,9 @@ struct YamlNode::Entry {
   YamlNode value;
 };
 
+/// The entry of a map with this key; null where there is none.
+YamlNode::Entry* entry_of(YamlNode& map, std::string_view key);
+
 /// The largest file that is read as YAML.
 inline constexpr std::size_t kLargestYaml = std::size_t{256} << 20U;
 

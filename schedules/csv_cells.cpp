@@ -26,8 +26,7 @@ constexpr std::array<std::string_view, 12> kWords = {"F",       "B",       "I", 
                                                      "SEND_F",  "RECV_F",  "SEND_B",      "RECV_B",
                                                      "UNSHARD", "RESHARD", "REDUCE_GRAD", "BW"};
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_'; }
+bool is_of_word(char c) { return is_letter(c) || c == '_'; }
 
 /// The longest beginning of `text` from `at` whose characters all are of one kind.
 std::string_view run_of(std::string_view text, std::size_t at, bool (*is_one)(char)) {
@@ -137,7 +136,7 @@ class CellReader {
   std::optional<CsvCell> read_cell(const OrderWord& read) {
     const std::string_view text = read.text;
     const std::string_view stage = run_of(text, 0, is_digit);
-    const std::string_view word = run_of(text, stage.size(), is_letter);
+    const std::string_view word = run_of(text, stage.size(), is_of_word);
     const std::string_view micro_batch = run_of(text, stage.size() + word.size(), is_digit);
     const std::string_view rest = text.substr(stage.size() + word.size() + micro_batch.size());
     const auto found = std::find(kWords.begin(), kWords.end(), word);

@@ -11,9 +11,6 @@
 namespace plumbline {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
-
 std::string_view unquoted(std::string_view text) {
   while (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') &&
          text.back() == text.front())
@@ -31,9 +28,9 @@ constexpr std::array<std::string_view, 9> kLabelWords = {
     "rank", "device", "gpu", "stage", "worker", "process", "pp_rank", "pp", "dev"};
 
 /// What stands before the bar of a line: `device 3`, `device 0,4,8...` of copies, `step`.
-std::optional<Label> label_before_bar(std::string_view text) {
+std::optional<RowLabel> label_before_bar(std::string_view text) {
   text = trimmed(text);
-  Label label{take_word(text, "step"), {}};
+  RowLabel label{take_word(text, "step"), {}};
   for (const std::string_view word : kLabelWords) {
     if (take_word(text, word)) break;
   }
@@ -82,7 +79,7 @@ bool take_word(std::string_view& text, std::string_view word) {
   return true;
 }
 
-std::optional<Label> take_label(std::string_view& line) {
+std::optional<RowLabel> take_label(std::string_view& line) {
   if (const std::size_t bar = line.find('|'); bar != std::string_view::npos) {
     auto label = label_before_bar(line.substr(0, bar));
     if (label) line.remove_prefix(bar + 1);
@@ -106,7 +103,7 @@ std::optional<Label> take_label(std::string_view& line) {
   } else {
     return std::nullopt;
   }
-  return Label{false, number};
+  return RowLabel{false, number};
 }
 
 std::optional<std::uint32_t> take_step(std::string_view& line) {

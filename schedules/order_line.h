@@ -11,6 +11,9 @@ namespace plumbline {
 
 inline constexpr std::string_view kBlank = " \t";
 
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+inline bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
+
 /// Without blanks at both ends; a part of `text` also where nothing is left.
 std::string_view trimmed(std::string_view text);
 /// Takes these characters off the front.
@@ -21,13 +24,13 @@ std::optional<std::uint32_t> take_number(std::string_view& text);
 bool take_word(std::string_view& text, std::string_view word);
 
 /// What stands before the ops of a row: `Rank 0:`, `Rank 0,`, `0:`, `device 0 |`.
-struct Label {
+struct RowLabel {
   bool is_heads = false;  ///< The line has the numbers of steps, and no ops.
   std::optional<std::uint32_t> number;
 };
 
 /// The label of a line, which loses it; nothing where it has none.
-std::optional<Label> take_label(std::string_view& line);
+std::optional<RowLabel> take_label(std::string_view& line);
 /// `Step 3:` at the front of a line of PyTorch's grid; the line loses it.
 std::optional<std::uint32_t> take_step(std::string_view& line);
 

@@ -21,7 +21,7 @@ constexpr std::size_t kUpdate = Wiring::kUpdateClass;
 
 using StageTimes = std::array<Duration, kKinds>;
 
-std::size_t kind_of(ActivityKind kind) {
+std::size_t kind_index(ActivityKind kind) {
   return kind == ActivityKind::update ? kUpdate : static_cast<std::size_t>(op_of(kind));
 }
 
@@ -233,7 +233,7 @@ class Variant {
       if (is_part(activity.kind)) {
         parts[graph_.nodes[ops[node]].cost].push_back(n.cost);
       } else if (is_compute(activity.kind)) {
-        ops_.push_back({activity.stage.value, kind_of(activity.kind), {n.cost}});
+        ops_.push_back({activity.stage.value, kind_index(activity.kind), {n.cost}});
         if (activity.kind == ActivityKind::update) updates_.push_back(n.cost);
       } else if (is_transfer(activity.kind)) {
         transfers_.push_back(n.cost);

@@ -12,7 +12,7 @@
 namespace plumbline {
 namespace {
 
-constexpr std::string_view kLetters = "EtmL";
+constexpr std::string_view kLayoutLetters = "EtmL";
 constexpr std::size_t kMostUnrolled = 2 * static_cast<std::size_t>(kMostLayers);
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -58,7 +58,7 @@ class LayoutReader {
 
   std::string item() {
     const char c = text_[at_];
-    if (c == '|' || kLetters.find(c) != std::string_view::npos) {
+    if (c == '|' || kLayoutLetters.find(c) != std::string_view::npos) {
       ++at_;
       return {c};
     }

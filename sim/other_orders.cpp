@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kMostShown = 4;
 constexpr double kMostNodes = 2e7;  ///< Of all runs together.
-constexpr double kSame = 1e-9;
+constexpr double kNoFaster = 1e-9;
 
 /// Stages of each device where the rule places these stages on these devices; 0 where it does not.
 std::uint32_t chunks_on(const PipelineShape& shape, const ScheduleRule& rule) {
@@ -172,7 +172,7 @@ std::string other_orders_text(const Outcome& p, const std::vector<OtherOrder>& o
   }
   if (p.iteration_time_s <= 0 || (fitting.empty() && too_large.empty())) return "";
   const auto is_faster = [&](const OtherOrder* order) {
-    return *order->iteration_time_s < p.iteration_time_s * (1 - kSame);
+    return *order->iteration_time_s < p.iteration_time_s * (1 - kNoFaster);
   };
   const auto faster = std::count_if(fitting.begin(), fitting.end(), is_faster);
   std::string text = "\nother schedules on the same devices\n";

@@ -14,12 +14,6 @@
 namespace plumbline {
 namespace {
 
-YamlNode::Entry* find(YamlNode& map, std::string_view key) {
-  const auto found = std::find_if(map.entries.begin(), map.entries.end(),
-                                  [&](const YamlNode::Entry& entry) { return entry.key == key; });
-  return found == map.entries.end() ? nullptr : &*found;
-}
-
 /// The format of a section of a scenario; null where it is none.
 const SectionFormat* format_of(std::string_view section) {
   const KeyFormat* const key = scenario_format().find(section);
@@ -56,7 +50,7 @@ std::vector<std::string_view> rivals_in_table(const SectionFormat& format, std::
 std::optional<std::int64_t> devices_of(const YamlNode& levels) {
   std::int64_t product = 1;
   for (YamlNode level : levels.items) {
-    const YamlNode::Entry* const size = find(level, "size");
+    const YamlNode::Entry* const size = entry_of(level, "size");
     if (!size) return std::nullopt;
     const auto count = parse_count(size->value.text);
     if (!count.value || *count.value > 1'000'000) return std::nullopt;
@@ -68,8 +62,8 @@ std::optional<std::int64_t> devices_of(const YamlNode& levels) {
 /// Of devices and levels the one that the other excludes where their numbers differ.
 std::optional<std::string_view> other_count(YamlNode& cluster, std::string_view key) {
   if (key != "devices" && key != "levels") return std::nullopt;
-  const YamlNode::Entry* const devices = find(cluster, "devices");
-  const YamlNode::Entry* const levels = find(cluster, "levels");
+  const YamlNode::Entry* const devices = entry_of(cluster, "devices");
+  const YamlNode::Entry* const levels = entry_of(cluster, "levels");
   if (!devices || !levels) return std::nullopt;
   const auto count = parse_count(devices->value.text);
   if (count.value && devices_of(levels->value) == *count.value) return std::nullopt;
@@ -97,7 +91,7 @@ class Rivals {
     const std::string& section = change_.path[0].text;
     const std::string& key = change_.path[1].text;
     if (const SectionFormat* const format = format_of(section)) {
-      YamlNode::Entry* const entry = find(root_, section);
+      YamlNode::Entry* const entry = entry_of(root_, section);
       if (entry) take_out_of(section, entry->value, *format, key);
     }
     take_out_third({section, key});
@@ -115,7 +109,7 @@ class Rivals {
   }
 
   bool take_out(std::string_view section, YamlNode& map, std::string_view key) {
-    if (!find(map, key) || !is_written(section, key)) return false;
+    if (!entry_of(map, key) || !is_written(section, key)) return false;
     gone_.push_back(fmt::format("{}.{}", section, key));
     std::erase_if(map.entries, [&](const YamlNode::Entry& e) { return e.key == key; });
     return true;
@@ -140,9 +134,9 @@ class Rivals {
     }
   }
 
-  const YamlNode::Entry* entry_of(const BatchKey& key) const {
-    YamlNode::Entry* const section = find(root_, key.section);
-    return section ? find(section->value, key.key) : nullptr;
+  const YamlNode::Entry* written_entry(const BatchKey& key) const {
+    YamlNode::Entry* const section = entry_of(root_, key.section);
+    return section ? entry_of(section->value, key.key) : nullptr;
   }
 
   /// Of mini-batch, micro-batch and their number all three: the one that is written, if the others
@@ -150,19 +144,19 @@ class Rivals {
   void take_out_third(BatchKey set) {
     if (set.section == "schedule" && set.key == "file") set = kMicroBatches;
     const bool is_one = set == kMiniBatch || set == kMicroBatch || set == kMicroBatches;
-    YamlNode::Entry* const schedule = find(root_, "schedule");
-    const bool has_file = schedule && find(schedule->value, "file");
-    if (!is_one || !entry_of(kMiniBatch) || !entry_of(kMicroBatch)) return;
-    if (!has_file && !entry_of(kMicroBatches)) return;
+    YamlNode::Entry* const schedule = entry_of(root_, "schedule");
+    const bool has_file = schedule && entry_of(schedule->value, "file");
+    if (!is_one || !written_entry(kMiniBatch) || !written_entry(kMicroBatch)) return;
+    if (!has_file && !written_entry(kMicroBatches)) return;
     std::vector<BatchKey> written;
     for (const BatchKey& key : {kMiniBatch, kMicroBatch, kMicroBatches}) {
-      if (entry_of(key) && is_written(key.section, key.key) && !(key == set))
+      if (written_entry(key) && is_written(key.section, key.key) && !(key == set))
         written.push_back(key);
     }
     if (written.empty()) return;
     BatchKey out = written.front();
     if (written.size() > 1) out = set == kMiniBatch ? kMicroBatch : kMiniBatch;
-    take_out(out.section, find(root_, out.section)->value, out.key);
+    take_out(out.section, entry_of(root_, out.section)->value, out.key);
   }
 
   YamlNode& root_;

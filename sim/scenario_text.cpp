@@ -11,19 +11,12 @@
 namespace plumbline {
 namespace {
 
-YamlNode::Entry* find(YamlNode& map, std::string_view key) {
-  for (YamlNode::Entry& entry : map.entries) {
-    if (entry.key == key) return &entry;
-  }
-  return nullptr;
-}
-
 bool touches_model(const YamlOverride* change) { return change->path.front().text == "model"; }
 
 }  // namespace
 
 ScenarioText::ScenarioText(YamlNode root) : root_(std::move(root)) {
-  YamlNode::Entry* model = find(root_, "model");
+  YamlNode::Entry* model = entry_of(root_, "model");
   if (!model || model->value.kind != YamlNode::Kind::map) return;
   Diagnostics problems;
   SectionReader section(model->value, "model", model_section_format(), problems);
@@ -31,7 +24,7 @@ ScenarioText::ScenarioText(YamlNode root) : root_(std::move(root)) {
   if (!problems.empty()) return;
   model_ = std::make_shared<const ModelSection>(std::move(read));
   without_model_ = root_;
-  find(without_model_, "model")->value.entries.clear();
+  entry_of(without_model_, "model")->value.entries.clear();
   std::erase_if(without_model_.entries,
                 [](const YamlNode::Entry& entry) { return entry.key == "sweep"; });
 }

@@ -10,7 +10,7 @@
 namespace plumbline {
 namespace {
 
-using StageDevices = std::vector<std::vector<std::uint32_t>>;
+using DevicesOfStages = std::vector<std::vector<std::uint32_t>>;
 
 /// The devices of one copy, where they are known.
 std::optional<std::uint32_t> devices_of_copy(const Scenario& scenario) {
@@ -33,9 +33,9 @@ std::optional<std::uint32_t> stages_of_loop(const Scenario& scenario) {
   return std::nullopt;
 }
 
-StageDevices devices_of_stages(Scenario& scenario, std::uint32_t stages) {
+DevicesOfStages devices_of_stages(Scenario& scenario, std::uint32_t stages) {
   const Plan& plan = scenario.plan;
-  StageDevices devices(stages);
+  DevicesOfStages devices(stages);
   if (plan.devices && plan.devices->value.size() == stages) {
     for (std::uint32_t s = 0; s < stages; ++s) {
       for (const std::int64_t device : plan.devices->value[s])
@@ -65,7 +65,7 @@ StageDevices devices_of_stages(Scenario& scenario, std::uint32_t stages) {
 }
 
 /// Devices as rows: dense, from 0, in their order.
-StageRows rows_of(const StageDevices& devices) {
+StageRows rows_of(const DevicesOfStages& devices) {
   std::vector<std::uint32_t> used;
   for (const auto& of_stage : devices) used.insert(used.end(), of_stage.begin(), of_stage.end());
   std::sort(used.begin(), used.end());
@@ -93,7 +93,7 @@ std::optional<Diagnostic> place_sequence(Scenario& scenario) {
                        "stages it has",
                        "plan.stages, or cluster.devices");
   }
-  StageDevices devices = devices_of_stages(scenario, *stages);
+  DevicesOfStages devices = devices_of_stages(scenario, *stages);
   if (std::any_of(devices.begin(), devices.end(), [](const auto& of) { return of.empty(); }))
     return std::nullopt;  // what is wrong with plan.devices is told by its reader
   return place_sequence(*file, rows_of(devices));
