@@ -94,6 +94,7 @@ void add_check(CLI::App& app, int& exit_code) {
                          prediction->graph.slots(), pipeline.schedule.name,
                          prediction->metrics.operations);
       if (arguments->stages) text += '\n' + stage_table(*scenario, pipeline) + '\n';
+      for (const std::string& one : pipeline.estimated) text += "estimated: " + one + '\n';
       for (const std::string& note : pipeline.notes) text += "note: " + note + '\n';
     }
     exit_code = write_output(text, arguments->output);

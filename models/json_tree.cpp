@@ -57,10 +57,13 @@ std::string with_numbers(std::string text) {
     }
     if (text[i] == '"') in_string = !in_string;
     if (in_string) continue;
+    const auto is_one_of = [&](std::size_t at, std::string_view characters) {
+      return at >= text.size() || characters.find(text[at]) != std::string_view::npos;
+    };
+    if (i > 0 && !is_one_of(i - 1, " \t\r\n:,[")) continue;
     for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
-      const std::string_view rest = std::string_view(text).substr(i);
-      if (!rest.starts_with(word) || rest.find_first_of(" \t\r\n,]}", word.size()) > word.size() ||
-          (i > 0 && std::string_view(" \t\r\n:,[").find(text[i - 1]) == std::string_view::npos))
+      if (!std::string_view(text).substr(i).starts_with(word) ||
+          !is_one_of(i + word.size(), " \t\r\n,]}"))
         continue;
       text.replace(i, word.size(),
                    word.front() == '-' ? "-11111111" : std::string(word.size(), '1'));

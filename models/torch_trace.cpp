@@ -268,7 +268,8 @@ class TraceSummary {
       return lengths[static_cast<std::size_t>(clock)];
     };
     PassTimes& found = times(layer, pass);
-    if (on(Clock::kernels).empty() && on(Clock::gpu_range).empty() && work_.kernels > 0) {
+    const bool all_joined = work_.kernels > 0 && work_.ambiguous == 0 && work_.without_launch == 0;
+    if (on(Clock::kernels).empty() && on(Clock::gpu_range).empty() && all_joined) {
       found.has_no_work = true;
       std::fill(on(Clock::cpu).begin(), on(Clock::cpu).end(), 0.0);
     }
@@ -390,9 +391,21 @@ class TraceSummary {
           100 * busy / length));
     if (work_.ambiguous > 0)
       notes_.push_back(fmt::format(
-          "warning: {} left out: other threads had several ranges open when {} launched",
+          "warning: {} left out: autograd launched {} while several backwards waited",
           work_.ambiguous == 1 ? "1 kernel is" : fmt::format("{} kernels are", work_.ambiguous),
-          work_.ambiguous == 1 ? "it was" : "they were"));
+          work_.ambiguous == 1 ? "it" : "them"));
+    if (work_.of_others > 0)
+      notes_.push_back(fmt::format(
+          "{} left out: threads launched {} that are not autograd's, beside the ranges of others",
+          work_.of_others == 1 ? "1 kernel or copy is"
+                               : fmt::format("{} kernels and copies are", work_.of_others),
+          work_.of_others == 1 ? "it" : "them"));
+    if (work_.collectives > 0)
+      notes_.push_back(
+          fmt::format("{} of NCCL's collectives count{}: where they reduce gradients over copies, "
+                      "plan.data_parallel "
+                      "would count them a second time",
+                      counted(work_.collectives, "kernel"), work_.collectives == 1 ? "s" : ""));
     if (work_.sends_and_receives > 0)
       notes_.push_back(
           fmt::format("{} of NCCL {} left out: sends and receives are no part of a "

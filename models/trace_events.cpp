@@ -9,7 +9,8 @@
 //   and `External id` for each stream: from the start of the first kernel to the end of the last,
 //   made 2 ns longer so that viewers draw it around them;
 // - GPU work has the categories `kernel`, `gpu_memcpy` and `gpu_memset`; `args.correlation` is that
-//   of the call that launched it, an event of a category that ends in `_runtime` or `_driver`;
+//   of the call that launched it, an event of a category that ends in `_runtime` or `_driver` (in
+//   traces of PyTorch 1.x these are `Kernel`, `Memcpy`, `Memset` and `Runtime`);
 //   kernels of NCCL have `args["Collective name"]`: send, recv, all_to_allv, ... (since
 //   PyTorch 2.4);
 // - autograd names its events `autograd::engine::evaluate_function: ...`.
@@ -26,6 +27,7 @@
 #include <unordered_map>
 
 #include "models/model_checks.h"
+#include "models/quantity.h"
 #include "models/section_reader.h"
 #include "models/units.h"
 
@@ -91,17 +93,20 @@ struct Event {
   std::optional<std::int64_t> external_id, correlation;
 
   bool is_gpu_work() const {
-    return category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset";
+    return category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset" ||
+           category == "Kernel" || category == "Memcpy" || category == "Memset";
   }
-  bool is_launch() const { return category.ends_with("_runtime") || category.ends_with("_driver"); }
+  bool is_launch() const {
+    return category.ends_with("_runtime") || category.ends_with("_driver") || category == "Runtime";
+  }
   /// NCCL's kernel of this name serves all-to-alls, too: what it was for, newer traces say.
   PeerWork peer_work() const {
-    if (!name.starts_with("nccl") || name.find("SendRecv") == std::string::npos)
-      return PeerWork::none;
+    if (!name.starts_with("nccl")) return PeerWork::none;
+    if (name.find("SendRecv") == std::string::npos) return PeerWork::collective;
     if (collective.empty()) return PeerWork::unknown;
     const bool is_pair = collective.starts_with("send") || collective.starts_with("recv") ||
                          collective == "coalesced";
-    return is_pair ? PeerWork::send_or_receive : PeerWork::none;
+    return is_pair ? PeerWork::send_or_receive : PeerWork::collective;
   }
 };
 
@@ -128,8 +133,12 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
   }
   bool string(std::string& value) override {
     if (!in_event_) return true;
-    if (depth_ == event_depth_ + 1 && argument_ == Argument::collective)
+    if (depth_ == event_depth_ + 1 && argument_ == Argument::collective) {
       event_.collective = std::move(value);
+    } else if (depth_ == event_depth_ + 1 && argument_ != Argument::none) {
+      if (const auto whole = parse_count(value).value)
+        set_number(static_cast<double>(*whole), *whole);
+    }
     if (depth_ != event_depth_) return true;
     switch (field_) {
       case Field::phase:

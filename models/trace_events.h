@@ -45,7 +45,8 @@ struct TraceLaunch {
 
 /// Whether a kernel waits for one other device.
 enum class PeerWork : std::uint8_t {
-  none,             ///< It computes, or it is a collective operation.
+  none,             ///< It computes or copies.
+  collective,       ///< NCCL's, of a group: a layer's own, or the reduction of gradients.
   send_or_receive,  ///< NCCL's, between stages: it computes nothing.
   unknown,          ///< NCCL's, for a send, a receive or an all-to-all.
 };

@@ -3,6 +3,7 @@
 #include "models/trace_kernels.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -12,6 +13,7 @@ namespace {
 
 constexpr std::uint32_t kOfNone = UINT32_MAX;
 constexpr std::uint32_t kOfSeveral = UINT32_MAX - 1;
+constexpr std::uint32_t kOfOthers = UINT32_MAX - 2;  // of threads that are not autograd's
 
 /// Finds the range of launches.
 class LaunchRanges {
@@ -27,6 +29,15 @@ class LaunchRanges {
     };
     std::stable_sort(by_start_.begin(), by_start_.end(), starts_before);
     for (const std::uint32_t i : by_start_) threads_[ranges[i].thread].push_back(i);
+  }
+
+  /// What is open at the moment of a launch by a thread without ranges: a backward, or others
+  /// alone. Requires: launches come in the order of their times.
+  std::optional<bool> is_within_backward(const TraceLaunch& launch) {
+    open_until(launch.at);
+    if (open_.empty() || threads_.count(launch.thread) > 0) return std::nullopt;
+    return std::any_of(open_.begin(), open_.end(),
+                       [&](std::uint32_t range) { return is_backward(ranges_[range].pass); });
   }
 
   /// Requires: launches come in the order of their times.
@@ -58,18 +69,13 @@ class LaunchRanges {
   }
 
   std::uint32_t range_of_others(const TraceLaunch& launch) const {
-    const bool is_autograd = autograd_threads_.count(launch.thread) > 0;
-    std::uint32_t any = kOfNone;
+    if (open_.empty()) return kOfNone;
+    if (autograd_threads_.count(launch.thread) == 0) return kOfOthers;
     std::uint32_t backward = kOfNone;
-    const auto found = [](std::uint32_t& only, std::uint32_t range) {
-      only = only == kOfNone ? range : kOfSeveral;
-    };
     for (const std::uint32_t range : open_) {
-      found(any, range);
-      if (is_backward(ranges_[range].pass)) found(backward, range);
+      if (is_backward(ranges_[range].pass)) backward = backward == kOfNone ? range : kOfSeveral;
     }
-    if (is_autograd || (any == kOfSeveral && backward != kOfNone)) return backward;
-    return any;
+    return backward;
   }
 
   const std::vector<TraceRange>& ranges_;
@@ -79,6 +85,21 @@ class LaunchRanges {
   std::vector<std::uint32_t> open_;
   std::size_t next_ = 0;
 };
+
+/// Threads that launch within backwards, and never while other ranges alone are open.
+std::set<std::int64_t> threads_of_backwards(const TraceEvents& events) {
+  const std::set<std::int64_t> none;
+  LaunchRanges ranges(events.ranges, none);
+  std::set<std::int64_t> within, beside;
+  for (const TraceLaunch& launch : events.launches) {
+    const auto is_within = ranges.is_within_backward(launch);
+    if (is_within) (*is_within ? within : beside).insert(launch.thread);
+  }
+  std::set<std::int64_t> found;
+  std::set_difference(within.begin(), within.end(), beside.begin(), beside.end(),
+                      std::inserter(found, found.end()));
+  return found;
+}
 
 /// Takes the kernels of one range in the order of their starts.
 void add(const TraceKernel& kernel, RangeWork& work) {
@@ -95,7 +116,7 @@ void add(const TraceKernel& kernel, RangeWork& work) {
 
 }  // namespace
 
-TraceWork join_kernels(TraceEvents& events, const std::set<std::int64_t>& autograd_threads) {
+TraceWork join_kernels(TraceEvents& events, std::set<std::int64_t> autograd_threads) {
   std::vector<TraceLaunch>& launches = events.launches;
   std::vector<TraceKernel>& kernels = events.kernels;
   TraceWork work;
@@ -104,6 +125,7 @@ TraceWork join_kernels(TraceEvents& events, const std::set<std::int64_t>& autogr
   std::sort(launches.begin(), launches.end(), [](const TraceLaunch& a, const TraceLaunch& b) {
     return std::tuple(a.at, a.correlation) < std::tuple(b.at, b.correlation);
   });
+  if (events.autograd_threads.empty()) autograd_threads.merge(threads_of_backwards(events));
   LaunchRanges ranges(events.ranges, autograd_threads);
   std::vector<std::pair<std::int64_t, std::uint32_t>> range_of;
   range_of.reserve(launches.size());
@@ -123,12 +145,15 @@ TraceWork join_kernels(TraceEvents& events, const std::set<std::int64_t>& autogr
       ++work.without_launch;
     } else if (at->second == kOfSeveral) {
       ++work.ambiguous;
+    } else if (at->second == kOfOthers) {
+      ++work.of_others;
     } else if (at->second != kOfNone && kernel.peer == PeerWork::send_or_receive) {
       ++work.sends_and_receives;
     } else if (at->second != kOfNone) {
       add(kernel, work.of_range[at->second]);
       ++work.kernels;
       if (kernel.peer == PeerWork::unknown) ++work.maybe_sends;
+      if (kernel.peer == PeerWork::collective) ++work.collectives;
     }
   }
   return work;

@@ -9,41 +9,62 @@
 namespace plumbline {
 namespace {
 
-/// The backwards on the CPU of all threads but one, to be asked which of them holds a moment.
+/// The backwards on the CPU that wait for autograd, to be asked which of another thread holds a
+/// moment.
 class Backwards {
  public:
-  Backwards(const std::vector<TraceRange>& ranges, std::int64_t but_of_thread) {
+  Backwards(const std::vector<TraceRange>& ranges, const std::set<std::int64_t>& autograd_threads) {
     for (const TraceRange& range : ranges) {
-      if (!range.on_gpu && is_backward(range.pass) && range.thread != but_of_thread)
+      if (!range.on_gpu && is_backward(range.pass) && autograd_threads.count(range.thread) == 0)
         by_start_.push_back(&range);
     }
     std::sort(by_start_.begin(), by_start_.end(),
               [](const TraceRange* a, const TraceRange* b) { return a->start < b->start; });
-    for (const TraceRange* range : by_start_)
-      last_to_end_.push_back(last_to_end_.empty() || range->end() > last_to_end_.back()->end()
-                                 ? range
-                                 : last_to_end_.back());
+    latest_.reserve(by_start_.size());
+    for (const TraceRange* range : by_start_) {
+      Latest latest = latest_.empty() ? Latest{} : latest_.back();
+      latest.add(range);
+      latest_.push_back(latest);
+    }
   }
 
-  /// A backward that is open at this moment; null where there is none.
-  const TraceRange* holding(double at) const {
+  /// A backward of another thread that is open at this moment; null where there is none.
+  const TraceRange* holding(double at, std::int64_t but_of_thread) const {
     const auto after = std::upper_bound(
         by_start_.begin(), by_start_.end(), at,
         [](double moment, const TraceRange* range) { return moment < range->start; });
     if (after == by_start_.begin()) return nullptr;
-    const TraceRange* latest =
-        last_to_end_[static_cast<std::size_t>(after - by_start_.begin()) - 1];
-    return at < latest->end() ? latest : nullptr;
+    const Latest& latest = latest_[static_cast<std::size_t>(after - by_start_.begin()) - 1];
+    const TraceRange* range =
+        latest.first->thread != but_of_thread ? latest.first : latest.of_other_thread;
+    return range && at < range->end() ? range : nullptr;
   }
 
  private:
+  /// Of those that have started, the one that ends last, and the last one of another thread.
+  struct Latest {
+    const TraceRange* first = nullptr;
+    const TraceRange* of_other_thread = nullptr;
+
+    void add(const TraceRange* range) {
+      if (!first || range->end() > first->end()) {
+        if (first && first->thread != range->thread) of_other_thread = first;
+        first = range;
+      } else if (range->thread != first->thread &&
+                 (!of_other_thread || range->end() > of_other_thread->end())) {
+        of_other_thread = range;
+      }
+    }
+  };
+
   std::vector<const TraceRange*> by_start_;
-  std::vector<const TraceRange*> last_to_end_;  // of those that have started
+  std::vector<Latest> latest_;
 };
 
 class Nesting {
  public:
-  Nesting(TraceEvents& events, std::size_t most) : events_(events), most_(most) {}
+  Nesting(TraceEvents& events, std::size_t most)
+      : events_(events), most_(most), backwards_(events.ranges, events.autograd_threads) {}
 
   TraceNesting find() {
     sort_by_thread();
@@ -71,9 +92,8 @@ class Nesting {
   void find_autograd_threads() {
     found_.autograd_threads = events_.autograd_threads;
     for (const auto& [thread, ranges] : threads_) {
-      const Backwards others(events_.ranges, thread);
-      if (std::all_of(ranges.begin(), ranges.end(), [&](std::size_t i) {
-            return others.holding(events_.ranges[i].middle()) != nullptr;
+      if (std::all_of(ranges.begin(), ranges.end(), [&, of = thread](std::size_t i) {
+            return backwards_.holding(events_.ranges[i].middle(), of) != nullptr;
           }))
         found_.autograd_threads.insert(thread);
     }
@@ -81,15 +101,19 @@ class Nesting {
 
   void look_at(std::int64_t thread, const std::vector<std::size_t>& ranges) {
     const bool is_autograd = found_.autograd_threads.count(thread) > 0;
-    const Backwards others(is_autograd ? events_.ranges : std::vector<TraceRange>{}, thread);
     std::vector<std::size_t> open;
     for (const std::size_t i : ranges) {
       const TraceRange& range = events_.ranges[i];
       // Its middle decides: rounding can make neighbours overlap by a hair.
       while (!open.empty() && range.middle() >= events_.ranges[open.back()].end()) open.pop_back();
-      const TraceRange* outer =
-          open.empty() ? others.holding(range.middle()) : &events_.ranges[open.back()];
-      if (outer) within(i, *outer);
+      // Whether a thread is autograd's may be a guess: it takes recomputation out, and refuses
+      // nothing.
+      const bool is_known = events_.autograd_threads.count(thread) > 0;
+      const TraceRange* outer = !open.empty() ? &events_.ranges[open.back()]
+                                : is_autograd ? backwards_.holding(range.middle(), thread)
+                                              : nullptr;
+      const bool is_guess = open.empty() && !is_known && range.pass != RangePass::forward;
+      if (outer && !is_guess) within(i, *outer);
       open.push_back(i);
     }
   }
@@ -122,6 +146,7 @@ class Nesting {
 
   TraceEvents& events_;
   std::size_t most_;
+  Backwards backwards_;  // of the ranges as they were found
   TraceNesting found_;
   std::map<std::int64_t, std::vector<std::size_t>> threads_;
   std::set<std::size_t> left_out_;

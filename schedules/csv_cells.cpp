@@ -263,7 +263,15 @@ void read_words(CsvCells& cells, Diagnostics& problems) {
     problems.push_back(input_error({cells.source}, "has no row", std::string(kGrammar)));
     return;
   }
-  if (text.rows().size() <= kMostCsvStages) reader.tell_empty(text.rows());
+  if (text.rows().size() > kMostCsvStages) {
+    if (!problems.empty()) return;
+    problems.push_back(
+        input_error({cells.source},
+                    fmt::format("has {} rows, more than {}", text.rows().size(), kMostCsvStages),
+                    "each row is the order of one device"));
+    return;
+  }
+  reader.tell_empty(text.rows());
   if (problems.empty()) order_rows(cells, text.rows(), problems);
 }
 

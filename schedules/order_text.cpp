@@ -50,7 +50,7 @@ struct OrderText::Line {
 
 template <class Each>
 void OrderText::each_line(Each&& each) const {
-  std::string_view rest = source_->text;
+  std::string_view rest = text_;
   for (std::uint32_t number = 1; !rest.empty(); ++number) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     Line line{number, rest.data(), rest.substr(0, end)};
@@ -69,7 +69,34 @@ Mark OrderText::mark(const Line& line, std::string_view piece) const {
           static_cast<int>(length)};
 }
 
-OrderText::OrderText(const std::shared_ptr<const Source>& source) : source_(source) {
+/// `[rank12]:` becomes `Rank 12: `, or blanks in front of a line of a grid.
+void relabel(std::string& text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = std::string_view(text).substr(at, end - at);
+    std::string_view rest = line;
+    const bool is_prefix = rest.starts_with("[") && (rest.remove_prefix(1), true) &&
+                           (take_word(rest, "rank") || take_word(rest, "default"));
+    const auto rank = is_prefix ? take_number(rest) : std::nullopt;
+    if (rank && rest.starts_with("]:")) {
+      rest.remove_prefix(2);
+      const std::size_t length = line.size() - rest.size();
+      std::string_view behind = rest;
+      skip(behind, kBlank);
+      const bool of_grid =
+          take_word(behind, "step") || take_word(behind, "rank") || take_word(behind, "device");
+      std::string label = of_grid ? "" : fmt::format("Rank {}:", *rank);
+      label.resize(std::max(length, label.size()), ' ');
+      text.replace(at, length, label);
+      at += label.size() - length;
+    }
+    at = std::min(text.find('\n', at), text.size()) + 1;
+  }
+}
+
+OrderText::OrderText(const std::shared_ptr<const Source>& source)
+    : source_(source), text_(source->text) {
+  relabel(text_);
   constexpr std::string_view devices = "# plan.devices:";
   if (const std::size_t at = source->text.find(devices);
       at != std::string::npos && (at == 0 || source->text[at - 1] == '\n')) {
@@ -87,9 +114,13 @@ void OrderText::tell_form() {
     std::string_view text = line.text;
     is_grid = take_step(text).has_value();
     if (is_grid) return false;
-    for (std::size_t at = 0; (at = text.find('[', at)) != std::string_view::npos; ++at) {
-      const std::string_view word = first_word(text.substr(at + 1));
-      if (word.empty() || word.front() == '[') continue;
+    for (std::size_t at = 0; lists < 2 && (at = text.find('[', at)) != std::string_view::npos;
+         ++at) {
+      std::string_view rest = text.substr(at + 1);
+      skip(rest, kBlank);
+      if (rest.empty() || rest.front() == '[') continue;
+      const std::string_view word = first_word(rest);
+      if (word.empty()) continue;
       if (first.empty()) first = word.substr(0, word.find(']'));
       ++lists;
     }
@@ -190,6 +221,7 @@ Diagnostics OrderText::walk_lists(const Visit& visit) {
   Diagnostics problems;
   std::vector<Mark> open;    // the brackets that have not ended
   bool is_row = false;       // whether the innermost one has words
+  bool holds_list = false;   // whether a list ended within the innermost one
   bool stopped = false;      // by `visit`
   std::uint32_t number = 1;  // of the cell in its row
   std::string_view label;    // what stands before a bracket
@@ -216,6 +248,7 @@ Diagnostics OrderText::walk_lists(const Visit& visit) {
       }
       if (!is_row) rows_.push_back({line.number, {}});
       is_row = true;
+      holds_list = false;
       stopped = !visit({word, static_cast<std::uint32_t>(rows_.size() - 1), number, line.number,
                         line.column(word)});
       return !stopped;
@@ -228,10 +261,11 @@ Diagnostics OrderText::walk_lists(const Visit& visit) {
           return refuse(text.substr(at, 1), "a list stands among the ops of a row",
                         "one list holds the ops of one device: [0F0, 0F1, 0B0, 0B1]");
         }
-        end_word(at, c);
+        if (!end_word(at, c)) return false;
         open.push_back(mark(line, text.substr(at, 1)));
         if (c == '[') {
           number = 1;
+          holds_list = false;
           const std::size_t digit = label.find_first_of("0123456789");
           if (digit != std::string_view::npos) {
             std::string_view digits = label.substr(digit);
@@ -248,7 +282,9 @@ Diagnostics OrderText::walk_lists(const Visit& visit) {
         }
         if (!end_word(at, c)) return false;
         open.pop_back();
+        if (c == ']' && !is_row && !holds_list) rows_.push_back({line.number, {}});
         is_row = false;
+        holds_list = true;
       } else if (outside && (c == ',' || c == ';')) {
         if (!end_word(at, c)) return false;
         if (is_row || !open.empty()) ++number;
@@ -318,8 +354,8 @@ Diagnostics OrderText::walk_grid(const Visit& visit) {
     }
     for (const std::string_view piece : pieces) {
       const auto begin = static_cast<std::size_t>(piece.data() - line.begin);
-      const auto column = std::find(columns.begin(), columns.end(), begin);
-      if (column == columns.end()) {
+      const auto column = std::lower_bound(columns.begin(), columns.end(), begin);
+      if (column == columns.end() || *column != begin) {
         return refuse(line, trimmed(piece),
                       fmt::format("step {}: '{}' does not stand below the head of a rank", *step,
                                   clipped(trimmed(piece))));

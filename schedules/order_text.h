@@ -38,7 +38,9 @@ struct OrderRow {
 };
 
 /// A text that is cut into words. Comments (`#` to the end of a line), blank lines, quotes and idle
-/// cells (nothing, `None`, `.`) are left out. It does not know what words mean.
+/// cells (nothing, `None`, `.`) are left out. `[rank0]:` at the front of a line, which torchrun
+/// writes, is a label; in front of a grid, which one rank prints, it is left out. It does not know
+/// what words mean.
 class OrderText {
  public:
   /// Looks at the text as a whole to tell its form. Requires: the source lives as long.
@@ -71,6 +73,8 @@ class OrderText {
   Mark mark(const Line& line, std::string_view piece) const;
 
   const std::shared_ptr<const Source>& source_;
+  std::string
+      text_;  ///< The source's, with torchrun's `[rank0]:` as a label of as many characters.
   OrderForm form_ = OrderForm::rows;
   bool lists_ = false;
   bool stageless_ = false;

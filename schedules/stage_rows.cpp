@@ -141,12 +141,13 @@ std::optional<std::uint32_t> rows_with_runs(const CsvCells& cells, std::uint32_t
   const std::vector<std::uint32_t> counts = row_counts(cells, last.cell->stage + 1);
   const std::uint32_t r = *std::max_element(counts.begin(), counts.end());
   if (r < 2 || micro_batches % r != 0 || micro_batches == r) return std::nullopt;
+  if (std::any_of(counts.begin(), counts.end(), [&](std::uint32_t count) { return count != r; }))
+    return std::nullopt;
   constexpr std::uint32_t nowhere = std::numeric_limits<std::uint32_t>::max();
   std::vector<std::uint32_t> home(std::size_t{r} * counts.size(), nowhere);
   for (std::uint32_t row = 0; row < cells.rows.size(); ++row) {
     for (const CsvCell& cell : cells.rows[row]) {
       if (!is_compute(cell.kind)) continue;
-      if (counts[cell.stage] != r) return std::nullopt;
       std::uint32_t& of_run =
           home[std::size_t{cell.stage} * r + cell.micro_batch / (micro_batches / r)];
       if (of_run == nowhere) of_run = row;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "models/quantity.h"
 #include "sim/likeness.h"
@@ -162,7 +163,8 @@ std::string ranking_text(std::vector<ComparedRun> runs) {
   for (const ComparedRun& run : runs) {
     const double factor = run.samples() > 0 ? samples / run.samples() : 1;
     scaled = scaled || std::abs(factor - 1) > 1e-9;
-    const double more = run.speed() > 0 ? 100 * (speed / run.speed() - 1) : 0;
+    const bool has_share = run.speed() > 0 && std::isfinite(speed);
+    const double more = has_share ? 100 * (speed / run.speed() - 1) : 0;
     parts.push_back(fmt::format("{} {}{}", run.title, length_text(run.iteration_time_s * factor),
                                 more > 5e-3 ? fmt::format(" (+{:.2f} %)", more) : ""));
   }
@@ -180,7 +182,7 @@ std::int64_t ComparedRun::peak_memory_bytes() const {
 
 double ComparedRun::speed() const {
   if (throughput_samples_per_s) return *throughput_samples_per_s;
-  return iteration_time_s > 0 ? 1 / iteration_time_s : 0;
+  return iteration_time_s > 0 ? 1 / iteration_time_s : std::numeric_limits<double>::infinity();
 }
 
 std::optional<double> ComparedRun::throughput_per_device() const {
@@ -246,16 +248,18 @@ std::string verdict(const std::vector<ComparedRun>& runs, const std::vector<Refu
   const std::string unlike = unlike_text(runs, refused);
   const std::string end = chance_text(fast, slow) + fit_text(fast, runs) + ranking_text(runs);
   constexpr double same_within = 1e-9;
-  if (std::abs(fast.speed() - slow.speed()) <= same_within * fast.speed()) {
+  if (fast.speed() == slow.speed() ||
+      std::abs(fast.speed() - slow.speed()) <= same_within * fast.speed()) {
     return fmt::format("{}{} and {} are as fast as each other ({}){}{}", unlike, fast.title,
                        slow.title, length_text(fast.iteration_time_s),
                        memory.empty() ? "" : fmt::format(", but {} {}", fast.title, memory), end);
   }
   const double factor = fast.speed() / slow.speed();
-  std::string text = fmt::format(
-      "{}{} is {} faster than {}", unlike, fast.title,
-      factor < 1.1 ? fmt::format("{:.2f} %", 100 * (factor - 1)) : fmt::format("{:.2f}x", factor),
-      slow.title);
+  std::string text = fmt::format("{}{} is {}faster than {}", unlike, fast.title,
+                                 !std::isfinite(factor) ? std::string()
+                                 : factor < 1.1 ? fmt::format("{:.2f} % ", 100 * (factor - 1))
+                                                : fmt::format("{:.2f}x ", factor),
+                                 slow.title);
   const double samples = slow.samples() > 0 ? fast.samples() / slow.samples() : 1;
   const ComparedRun as_many = of_samples(slow, samples);
   text += fmt::format(" ({} instead of {} {})", length_text(fast.iteration_time_s),

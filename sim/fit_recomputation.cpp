@@ -49,7 +49,7 @@ void count_layers(const Partition& partition, Sharers& sharers) {
   std::sort(shares.begin(), shares.end());
   for (const auto& share : shares) sharers.evenly.push_back(share.second);
   sharers.layers = static_cast<std::int64_t>(shares.size());
-  sharers.is_small = choices <= kMostChoices;
+  sharers.is_small = sharers.stages.size() == 1 || choices <= kMostChoices;
 }
 
 std::vector<Sharers> sharers_of(const Outcome& outcome) {

@@ -15,6 +15,8 @@ namespace {
 constexpr std::string_view kLayoutLetters = "EtmL";
 constexpr std::size_t kMostUnrolled = 2 * static_cast<std::size_t>(kMostLayers);
 
+constexpr std::size_t kDeepest = 100;
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// Reads from left to right; the first fault stops it.
@@ -47,6 +49,7 @@ class LayoutReader {
       }
       const std::string one = item();
       const std::size_t times = repetitions();
+      if (one.empty()) continue;
       if (all.size() + one.size() * times > kMostUnrolled) {
         fail("too many layers");
         break;
@@ -66,8 +69,14 @@ class LayoutReader {
       fail(c == '*' ? "a * with nothing before it" : fmt::format("'{}'", c));
       return {};
     }
+    if (depth_ == kDeepest) {
+      fail("parentheses more than 100 deep");
+      return {};
+    }
     const std::size_t opened = at_++;
+    ++depth_;
     const std::string inner = sequence();
+    --depth_;
     if (!fault_.empty()) return {};
     if (at_ == text_.size()) {
       at_ = opened;
@@ -93,6 +102,7 @@ class LayoutReader {
 
   std::string_view text_;
   std::size_t at_ = 0;
+  std::size_t depth_ = 0;  // of parentheses
   std::string fault_;
 };
 

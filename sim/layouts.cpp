@@ -397,6 +397,7 @@ const std::vector<std::string>& layout_keys() {
                                                 "plan.data_parallel",
                                                 "schedule.name",
                                                 "schedule.chunks",
+                                                "schedule.group",
                                                 "schedule.micro_batches",
                                                 "training.micro_batch_size",
                                                 "schedule.recompute",

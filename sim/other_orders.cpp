@@ -41,18 +41,32 @@ std::uint32_t chunks_on(const PipelineShape& shape, const ScheduleRule& rule) {
   return one_each ? 1 : 0;
 }
 
+/// Keys that were written for the order that is replaced, and that this schedule does not take:
+/// they give way.
+std::vector<std::string> keys_of_order(const Scenario& scenario, const ScheduleRule& rule) {
+  std::vector<std::string> keys = {"plan.warm_up"};
+  const std::uint32_t chunks = scenario.schedule.chunks;
+  if (!rule.chunks || chunks < rule.chunks->least_chunks || chunks > rule.chunks->most_chunks)
+    keys.emplace_back("schedule.chunks");
+  if (!rule.chunks || !rule.chunks->takes_group) keys.emplace_back("schedule.group");
+  return keys;
+}
+
 /// The overrides with another schedule instead of what they, or the file, say.
 std::vector<std::string> renamed(const Scenario& scenario, const std::vector<std::string>& all,
-                                 std::string_view schedule) {
+                                 const ScheduleRule& rule) {
   const bool from_file = scenario.schedule.file.has_value();
+  const std::vector<std::string> gone = keys_of_order(scenario, rule);
   std::vector<std::string> kept;
   for (const std::string& one : all) {
     const std::string key = one.substr(0, one.find('='));
     const bool is_order = key == "schedule.name" || key == "schedule.file" ||
                           (from_file && key == "schedule.micro_batches");
-    if (!is_order) kept.push_back(one);
+    const bool goes = std::find(gone.begin(), gone.end(), key) != gone.end();
+    if (!is_order && !goes) kept.push_back(one);
   }
-  kept.push_back(fmt::format("schedule.name={}", schedule));
+  for (const std::string& key : gone) kept.push_back(key + "=null");
+  kept.push_back(fmt::format("schedule.name={}", rule.name));
   if (from_file) {
     kept.emplace_back("schedule.file=");
     kept.push_back(fmt::format("schedule.micro_batches={}", scenario.schedule.micro_batches));
@@ -80,7 +94,7 @@ OtherOrder run_under(const Scenario& scenario, const std::vector<std::string>& o
     return cannot("it places stages otherwise");
   if (rule.asynchronous && !p.graph.asynchronous())
     return cannot("it updates after every backward");
-  auto other = parse_scenario(scenario.source, renamed(scenario, overrides, rule.name));
+  auto other = parse_scenario(scenario.source, renamed(scenario, overrides, rule));
   if (!other) return cannot(other.problems().front().message);
   if (other->copies != scenario.copies ||
       other->schedule.micro_batches != scenario.schedule.micro_batches)
@@ -178,7 +192,7 @@ std::string other_orders_text(const Outcome& p, const std::vector<OtherOrder>& o
   std::string text = "\nother schedules on the same devices\n";
   if (faster == 0) {
     text += fitting.empty() ? "  none fits the memory\n"
-                            : "  none of the named schedules that fit is faster\n";
+                            : "  none of those that can be tried here is faster; the nearest:\n";
   }
   const std::size_t shown =
       faster > 0 ? std::min<std::size_t>(static_cast<std::size_t>(faster), kMostShown)

@@ -198,6 +198,7 @@ std::string to_table(const Scenario& scenario, const Planning& planning) {
         "pipeline (plan.data_parallel) run as many each\n",
         scenario.schedule.micro_batches);
   }
+  for (const std::string& note : scenario.notes) text += "\nnote: " + note + '\n';
   if (!winner.fits) text += "\nnote: by the simulated peaks no candidate fits the memory\n";
   return text;
 }

@@ -21,7 +21,7 @@ namespace {
 
 /// Errors: an override that cannot be put into the tree.
 std::optional<Diagnostics> override_all(YamlNode& root, const std::vector<std::string>& overrides) {
-  OverrideLog log;  // its notes are told with the scenario that is read of the same overrides
+  OverrideLog log;  // what a layout replaces is the search's own choice, and no news
   for (const std::string& text : overrides) {
     const auto change = parse_override(text);
     if (!change) return change.problems();
@@ -155,6 +155,7 @@ Result<Search> Search::make(YamlNode root, const std::vector<std::string>& argum
     OverrideLog log;
     Diagnostics wrong = override_by_arguments(combination.root, overrides, log);
     if (!wrong.empty()) return wrong;
+    if (search.combinations_.empty()) facts.notes = log.notes;
     search.combinations_.push_back(std::move(combination));
     if (auto refused = search.add_families(search.combinations_.size() - 1)) return *refused;
   }
@@ -175,7 +176,15 @@ Result<Search> Search::make(YamlNode root, const std::vector<std::string>& argum
 Result<std::vector<std::string>> Search::take_layout_out(
     const std::vector<std::vector<std::string>>& all) {
   std::vector<std::string> taken_out;
+  const bool keeps_recomputation =
+      std::any_of(all.begin(), all.end(), [](const std::vector<std::string>& overrides) {
+        return std::any_of(overrides.begin(), overrides.end(), [](const std::string& text) {
+          return sets(text, "schedule.recompute");
+        });
+      });
   for (const std::string& key : layout_keys()) {
+    // How many layers recompute belongs to a recomputation that is asked for.
+    if (key == "schedule.recompute_layers" && keeps_recomputation) continue;
     if (value_at(root_, key)) taken_out.push_back(key + "=null");
   }
   StandingScenario& standing = facts_.as_it_stands.emplace();
@@ -254,7 +263,7 @@ Diagnostics Search::read_any() {
   for (std::size_t i = 0; i < std::min(families_.size(), most_probed); ++i) {
     const auto scenario = read(layout_of(families_[i], 0), {});
     if (scenario) {
-      facts_.notes = scenario->notes;
+      note_what_holds(*scenario);
       return {};
     }
     if (i == 0) everywhere = scenario.problems();
@@ -266,6 +275,20 @@ Diagnostics Search::read_any() {
     if (everywhere.empty()) return {};
   }
   return families_.size() <= most_probed ? everywhere : Diagnostics{};
+}
+
+/// The notes of `one` layout that the last readable one has, too: those hold whatever the layout.
+void Search::note_what_holds(const Scenario& one) {
+  std::vector<std::string> notes = one.notes;
+  for (std::size_t i = families_.size(); i-- > 0;) {
+    const auto other = read(layout_of(families_[i], 0), {});
+    if (!other) continue;
+    std::erase_if(notes, [&](const std::string& note) {
+      return std::find(other->notes.begin(), other->notes.end(), note) == other->notes.end();
+    });
+    break;
+  }
+  facts_.notes.insert(facts_.notes.end(), notes.begin(), notes.end());
 }
 
 std::optional<Diagnostics> Search::add_families(std::size_t index) {

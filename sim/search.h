@@ -112,6 +112,7 @@ class Search {
   };
 
   static Result<Search> make(YamlNode root, const std::vector<std::string>& arguments, bool free);
+  void note_what_holds(const Scenario& one);
   /// The scenario under those of the first combination's overrides that are the same in all, or set
   /// what the file does not. `chosen` gets what stands there of the others.
   Result<Scenario> read_as_it_stands(const std::vector<std::vector<std::string>>& all,

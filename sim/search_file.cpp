@@ -66,7 +66,8 @@ FamilyResult family_of(const Json& json) {
 /// What the rest of the program counts on.
 bool is_sound(const FamilyResult& result, const SearchFacts& facts) {
   return result.family < facts.families && !result.rows.empty() &&
-         result.rows.size() + result.passed_over <= facts.layouts &&
+         result.rows.size() <= facts.layouts &&
+         result.passed_over <= facts.layouts - result.rows.size() &&
          std::all_of(result.rows.begin(), result.rows.end(), [&](const SearchRow& found) {
            const Layout& layout = found.layout;
            const auto& numbers = found.row.numbers;

@@ -137,13 +137,18 @@ std::string comparison(const SearchReport& report) {
   if (!standing.numbers)
     return fmt::format("the scenario as it stands cannot run: {}", standing.reason);
   const SweepNumbers& own = *standing.numbers;
-  const bool each = !report.rows.empty() && report.rows.front().row.numbers->devices != own.devices;
+  const bool apart =
+      !report.rows.empty() && report.rows.front().row.numbers->devices != own.devices;
+  const bool each = apart && report.selection.rows.objective == Objective::per_device;
   const auto of = [&](const SweepNumbers& numbers) {
     return each ? numbers.throughput_per_device() : numbers.throughput_samples_per_s;
   };
   std::string text = fmt::format(
       "the scenario as it stands: {} samples/s{}{}{}", rate(of(own)),
-      each ? fmt::format(" on each of {} devices", own.devices) : "",
+      each    ? fmt::format(" on each of {} devices", own.devices)
+      : apart ? fmt::format(" on {} of {} devices", own.devices,
+                            own.devices + own.devices_without_stage)
+              : "",
       standing.chosen.empty() ? "" : fmt::format(" with {}", fmt::join(standing.chosen, ", ")),
       own.fits == false ? ", and it does not fit" : "");
   if (report.rows.empty()) return text;
@@ -266,6 +271,7 @@ Result<SearchSelection> select_layouts(SweepSelection rows, const std::vector<st
       if (auto wrong = refuse_value(*parts, of_schedules)) {
         problems.push_back(*std::move(wrong));
       } else {
+        if (of_schedules) parts->value = find_schedule_rule(parts->value)->name;
         selection.layout.push_back(*std::move(parts));
       }
     } else if (auto condition = parse_condition(text, {}); keep(condition, problems)) {

@@ -33,6 +33,14 @@ std::optional<std::uint32_t> stages_of_loop(const Scenario& scenario) {
   return std::nullopt;
 }
 
+/// Whether a stage stands on one device twice.
+bool repeats_device(const DevicesOfStages& devices) {
+  return std::any_of(devices.begin(), devices.end(), [](std::vector<std::uint32_t> of_stage) {
+    std::sort(of_stage.begin(), of_stage.end());
+    return std::adjacent_find(of_stage.begin(), of_stage.end()) != of_stage.end();
+  });
+}
+
 DevicesOfStages devices_of_stages(Scenario& scenario, std::uint32_t stages) {
   const Plan& plan = scenario.plan;
   DevicesOfStages devices(stages);
@@ -96,6 +104,12 @@ std::optional<Diagnostic> place_sequence(Scenario& scenario) {
   DevicesOfStages devices = devices_of_stages(scenario, *stages);
   if (std::any_of(devices.begin(), devices.end(), [](const auto& of) { return of.empty(); }))
     return std::nullopt;  // what is wrong with plan.devices is told by its reader
+  if (repeats_device(devices)) {
+    if (scenario.plan.devices) return std::nullopt;
+    return input_error(scenario.schedule.name_mark,
+                       "schedule.file says '# plan.devices:' with a device twice for one stage",
+                       "each device of a stage is another one, as in [[0, 1], [2, 3]]");
+  }
   return place_sequence(*file, rows_of(devices));
 }
 

@@ -152,7 +152,7 @@ test('every file in examples/ names its schema and fits it', async () => {
 test('what is wrong with a malformed scenario by itself the editor tells too', async () => {
   const folder = path.join(ROOT, 'tests', 'bad');
   const telling =
-      /unknown key '|is not between|has no unit|unknown unit|is no schedule\b|not a whole number|is wanted|is above|has no value|is negative|neither true nor false/;
+      /unknown key '|is not between|has no unit|unknown unit|which is no schedule\b|not a whole number|is wanted|is above|has no value|is negative|neither true nor false/;
   // A schema knows values, not how they are written: 2.0 is whole, 1e3 a number, 08 is 8.
   const written = new Set(['count-fraction.yaml']);
   let refused = 0;

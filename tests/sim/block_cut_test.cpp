@@ -58,6 +58,11 @@ TEST_CASE("what is no layout is told with the character") {
   CHECK(fault("Et|L|").find("stage 2 of 3 is empty") != std::string::npos);
   CHECK(stages_of("Et*0|L") == Stages{"E", "L"});
   CHECK(fault("E(t*1000000)*1000000|L").find("too many layers") != std::string::npos);
+  CHECK(fault(std::string(100'000, '(')).find("parentheses more than 100 deep") !=
+        std::string::npos);
+  std::string nothing = "EtL";
+  for (int i = 0; i < 10'000; ++i) nothing += "()*9999999";
+  CHECK(stages_of(nothing) == Stages{"EtL"});
   for (const char* rule : {"even", "balanced", "blocks", "pipedream", "evn", ""})
     CHECK_FALSE(is_layout_string(rule));
 }

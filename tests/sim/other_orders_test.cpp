@@ -103,7 +103,7 @@ TEST_CASE("that none of those which fit is faster is said, and which do not fit"
   CHECK(asked("four-stages", {"schedule.name=dualpipe"})
             .text()
             .starts_with("\nother schedules on the same devices\n"
-                         "  none of the named schedules that fit is faster\n"
+                         "  none of those that can be tried here is faster; the nearest:\n"
                          "  under zb-v the same costs take 25.5 ms (2.0 % more), with 8 stages "
                          "instead of 4, and a peak memory of 268 MiB instead of 408 MiB; its "
                          "backwards are halved, which is assumed\n"));
@@ -140,6 +140,21 @@ TEST_CASE(
         "a planned partition does not go with the schedule 'interleaved-1f1b'");
   CHECK(asked("data-parallel").orders.empty());
   CHECK(asked("data-parallel").text().empty());
+}
+
+TEST_CASE("keys that were written for the order that is replaced give way") {
+  const std::vector<std::string> times = {"model.uniform.layers=16"};
+  const auto with = [&](std::vector<std::string> keys) {
+    keys.insert(keys.end(), times.begin(), times.end());
+    return asked("four-stages", keys);
+  };
+  const double zb = *with({}).of("zb-h1").iteration_time_s;
+  CHECK(*with({"plan.warm_up=[4, 3, 2, 1]"}).of("zb-h1").iteration_time_s == zb);
+  const Asked looped = with({"schedule.name=interleaved-1f1b", "schedule.chunks=4",
+                             "schedule.group=8", "schedule.micro_batches=8"});
+  CHECK(*looped.of("zb-h1").iteration_time_s == zb);
+  CHECK(looped.of("zb-v").stages == 8);
+  CHECK(looped.of("looped-bfs").stages == 16);
 }
 
 TEST_CASE("as many layers are recomputed under each schedule, and a plan is kept") {
