@@ -124,8 +124,9 @@ std::string counted(const CsvCells& cells, const std::vector<std::pair<CellKind,
   for (const auto& [kind, name] : of) {
     std::size_t count = 0;
     for (const auto& row : cells.rows) {
-      count += static_cast<std::size_t>(std::count_if(
-          row.begin(), row.end(), [&](const CsvCell& cell) { return cell.kind == kind; }));
+      count += static_cast<std::size_t>(
+          std::count_if(row.begin(), row.end(),
+                        [wanted = kind](const CsvCell& cell) { return cell.kind == wanted; }));
     }
     if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name);
     all += count;

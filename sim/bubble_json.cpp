@@ -3,9 +3,13 @@
 #include "sim/bubble_json.h"
 
 namespace plumbline {
+namespace {
 
-nlohmann::ordered_json bubble_json(const BubbleTerms& terms) {
-  using Json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
+
+}  // namespace
+
+Json bubble_json(const BubbleTerms& terms) {
   Json list = Json::array();
   for (const BubbleTerm& term : terms.terms) {
     list.push_back({{"cause", name(term.cause)},

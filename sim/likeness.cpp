@@ -139,8 +139,9 @@ std::vector<DifferingKey> differing_keys(const std::vector<ComparedRun>& runs) {
   std::vector<DifferingKey> all;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     for (const auto& [key, value] : runs[i].keys) {
-      auto known = std::find_if(all.begin(), all.end(),
-                                [&](const DifferingKey& one) { return one.key == key; });
+      auto known = std::find_if(all.begin(), all.end(), [wanted = &key](const DifferingKey& one) {
+        return one.key == *wanted;
+      });
       if (known == all.end())
         known = all.insert(all.end(), {key, std::vector<std::string>(runs.size(), "-")});
       known->values[i] = value;
