@@ -285,11 +285,12 @@ TEST_CASE("the memory of a preset is what a driver shows, not what is sold") {
   const auto gib = [](std::string_view name) {
     return static_cast<double>(find_device_preset(name)->memory.count) / (1 << 30);
   };
-  for (const auto& [name, shown] :
+  for (const auto& [its_name, shown] :
        {std::pair{"a100-sxm-40gb", 39.50}, std::pair{"a100-sxm-80gb", 79.25},
         std::pair{"b200-sxm", 178.35}, std::pair{"gb200", 184.31}, std::pair{"h100-pcie", 79.11},
         std::pair{"h100-sxm", 79.11}, std::pair{"h200-sxm", 139.80}, std::pair{"h800-sxm", 79.11},
         std::pair{"l40s", 44.42}}) {
+    const auto& name = its_name;
     CAPTURE(name);
     CHECK(gib(name) == doctest::Approx(shown).epsilon(1e-6));
   }

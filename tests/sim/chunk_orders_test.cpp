@@ -411,12 +411,13 @@ TEST_CASE("stages of a schedule with chunks stand on devices under any numbers")
     REQUIRE_MESSAGE(prediction, (prediction ? "" : to_text(prediction.problems())));
     return *prediction;
   };
-  for (const auto& [schedule, devices] :
+  for (const auto& [its_schedule, devices] :
        std::map<std::string, std::string>{{"zb-h1", "[2, 0, 3, 1]"},
                                           {"zb-h2", "[3, 2, 1, 0]"},
                                           {"zb-v", "[1, 0, 3, 2, 2, 3, 0, 1]"},
                                           {"interleaved-1f1b", "[1, 2, 3, 0, 1, 2, 3, 0]"},
                                           {"chimera", "[[1, 2], [0, 3], [3, 0], [2, 1]]"}}) {
+    const auto& schedule = its_schedule;
     CAPTURE(schedule);
     const Outcome in_turn = time(schedule, "");
     const Outcome other = time(schedule, "plan: {devices: " + devices + "}\n");

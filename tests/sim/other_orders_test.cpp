@@ -57,7 +57,8 @@ TEST_CASE("each takes what a run of the scenario with its name takes, best first
        {"schedule.name=zb-v", "plan.stages=8",
         "model.uniform={layers: 8, forward: 1 ms, backward_input: 1 ms, backward_weight: 1 ms}"}},
   };
-  for (const auto& [example, overrides] : cases) {
+  for (const auto& [its_example, overrides] : cases) {
+    const auto& example = its_example;
     CAPTURE(example);
     const Asked all = asked(example, overrides);
     double before = 0;

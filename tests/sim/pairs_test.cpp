@@ -144,12 +144,13 @@ TEST_CASE("pairs of eager 1F1B hide as much with as many micro-batches as the pi
 
 TEST_CASE("in pairs more micro-batches take longer, and where much is sent not longer than apart") {
   for (const Work& work : {Work{}, Work{10, 10, 10, 18, 18}, Work{10, 12, 9, 30, 5}}) {
-    for (const auto& [name, chunks] : {std::pair<std::string, int>{"1f1b", 1},
-                                       {"eager-1f1b", 1},
-                                       {"interleaved-1f1b", 2},
-                                       {"chimera", 1},
-                                       {"dualpipe", 1},
-                                       {"dualpipev", 2}}) {
+    for (const auto& [its_name, chunks] : {std::pair<std::string, int>{"1f1b", 1},
+                                           {"eager-1f1b", 1},
+                                           {"interleaved-1f1b", 2},
+                                           {"chimera", 1},
+                                           {"dualpipe", 1},
+                                           {"dualpipev", 2}}) {
+      const auto& name = its_name;
       for (const int devices : {2, 3, 4}) {
         CAPTURE(name);
         CAPTURE(devices);
