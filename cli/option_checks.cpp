@@ -16,7 +16,7 @@ constexpr char kBetween = '\x1f';
 
 /// `check` as it describes itself in the help and for completion, with what is said here.
 template <class Refuse>
-CLI::Validator told_as(CLI::Validator check, Refuse&& refuse) {
+CLI::Validator told_as(const CLI::Validator& check, Refuse&& refuse) {
   CLI::Validator told = check;
   told.operation([check, refuse](std::string& value) {
     return check(value).empty() ? std::string() : refuse(value).text();

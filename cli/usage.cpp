@@ -55,7 +55,7 @@ constexpr std::string_view kUnset =
 /// "such as: plumbline bubble --stages 4 --micro-batches 16 (plumbline bubble --help tells all)".
 std::string such_as(const CLI::App& command) {
   const std::string name = full_name(command);
-  const std::string all = fmt::format("{} --help tells what it takes", name);
+  std::string all = fmt::format("{} --help tells what it takes", name);
   const auto example = std::find_if(
       std::begin(kExamples), std::end(kExamples),
       [&](const Example& one) { return name == fmt::format("plumbline {}", one.command); });

@@ -133,12 +133,7 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
   }
   bool string(std::string& value) override {
     if (!in_event_) return true;
-    if (depth_ == event_depth_ + 1 && argument_ == Argument::collective) {
-      event_.collective = std::move(value);
-    } else if (depth_ == event_depth_ + 1 && argument_ != Argument::none) {
-      if (const auto whole = parse_count(value).value)
-        set_number(static_cast<double>(*whole), *whole);
-    }
+    if (depth_ == event_depth_ + 1) take_argument(value);
     if (depth_ != event_depth_) return true;
     switch (field_) {
       case Field::phase:
@@ -242,6 +237,13 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
   bool stop(std::string message, std::string help = "") {
     problem_ = error(std::move(message), std::move(help));
     return false;
+  }
+
+  void take_argument(const std::string& value) {
+    if (argument_ == Argument::collective) event_.collective = value;
+    if (argument_ != Argument::external_id && argument_ != Argument::correlation) return;
+    if (const auto whole = parse_count(value).value)
+      set_number(static_cast<double>(*whole), *whole);
   }
 
   void set_number(double value, std::optional<std::int64_t> whole) {

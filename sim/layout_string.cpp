@@ -75,7 +75,7 @@ class LayoutReader {
     }
     const std::size_t opened = at_++;
     ++depth_;
-    const std::string inner = sequence();
+    std::string inner = sequence();
     --depth_;
     if (!fault_.empty()) return {};
     if (at_ == text_.size()) {

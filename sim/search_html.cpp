@@ -25,7 +25,7 @@ struct RowsAxis {
   std::vector<std::size_t> at;
 };
 
-RowsAxis axis_of(const std::string& key, std::vector<std::string> of_rows) {
+RowsAxis axis_of(const std::string& key, const std::vector<std::string>& of_rows) {
   std::vector<std::string> values = of_rows;
   std::sort(values.begin(), values.end(), before);
   values.erase(std::unique(values.begin(), values.end()), values.end());
@@ -44,7 +44,7 @@ std::vector<RowsAxis> axes_of(const SearchReport& report) {
     std::vector<std::string> of_rows;
     of_rows.reserve(report.rows.size());
     for (const SearchRow& row : report.rows) of_rows.push_back(text(row.layout));
-    axes.push_back(axis_of(key, std::move(of_rows)));
+    axes.push_back(axis_of(key, of_rows));
   };
   for (const std::string& key : report.facts.varied_keys)
     add(key, [&](const Layout& layout) { return value_of(layout, key); });

@@ -57,9 +57,10 @@ Diagnostics refuse_parts(const std::vector<ShardFile>& files, std::string_view n
   }
   if (missing.empty()) return problems;
   constexpr std::size_t most_told = 10;
-  const std::size_t told = std::min(missing.size(), most_told);
-  std::string list = fmt::format("{}", fmt::join(missing.begin(), missing.begin() + told, ", "));
-  if (told < missing.size()) list += fmt::format(" and {} more", missing.size() - told);
+  const std::size_t more = missing.size() - std::min(missing.size(), most_told);
+  missing.resize(missing.size() - more);
+  std::string list = fmt::format("{}", fmt::join(missing, ", "));
+  if (more > 0) list += fmt::format(" and {} more", more);
   problems.push_back(
       input_error({},
                   fmt::format("of {} shards {} {} missing", of_shard.size(), list,

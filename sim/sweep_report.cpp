@@ -128,6 +128,7 @@ Table table_of(const SweepReport& report) {
   const bool counted = apart && !axis_tells(report.result, "cluster.devices", devices_of);
   const bool batched = has_mini_batches(report);
   std::vector<std::string> header;
+  header.reserve(axes.size() + 16);
   for (const std::size_t axis : axes) header.push_back(printable(result.axes[axis].key));
   if (axes.empty()) header.emplace_back("point");
   if (raised) header.emplace_back("stages");
