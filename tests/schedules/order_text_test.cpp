@@ -85,6 +85,7 @@ TEST_CASE("Python's lists are rows: one a line, nested, in a map, over several l
   for (const char* text :
        {"[0F0, 0F1, 0B0, 0B1]\n[None, 1F0, 1B0, 1F1, 1B1]\n",
         "Rank 0: [0F0, 0F1, 0B0, 0B1]\nRank 1: [None, 1F0, 1B0, 1F1, 1B1]\n",
+        "[rank1]: [None, 1F0, 1B0, 1F1, 1B1]\n[rank0]: [0F0, 0F1, 0B0, 0B1]\n",  // of torchrun
         "[['0F0', '0F1', '0B0', '0B1'], [None, '1F0', '1B0', '1F1', '1B1']]\n",
         "{0: [0F0, 0F1, 0B0, 0B1], 1: [None, 1F0, 1B0, 1F1, 1B1]}\n",
         "{1: [None, 1F0, 1B0, 1F1, 1B1], 0: [0F0, 0F1, 0B0, 0B1]}\n",

@@ -259,6 +259,9 @@ TEST_CASE("numbers beyond the bounds are told, and cost no memory") {
   std::string rows;
   for (int i = 0; i <= 10'000; ++i) rows += std::to_string(i % 10'000) + "F0,\n";
   CHECK(messages(rows) == "this is one row more than the 10000 that are read\n");
+  std::string idle = "0F0,0B0\n";
+  for (int i = 0; i < 10'000; ++i) idle += ".,\n";
+  CHECK(messages(idle) == "has 10001 rows, more than 10000\n");
 }
 
 TEST_CASE("a file, and each row of it, has an op") {
