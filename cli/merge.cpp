@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/search_output.h"
 #include "cli/sweep_options.h"
+#include "sim/search.h"
 #include "sim/search_file.h"
 #include "sim/sweep_file.h"
 

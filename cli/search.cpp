@@ -1,5 +1,7 @@
 // `plumbline search`: what a scenario leaves open, tried out on all cores.
 // SPDX-License-Identifier: MIT
+#include "sim/search.h"
+
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>

@@ -1,5 +1,7 @@
 // `plumbline sweep`: every combination of several values, on all cores.
 // SPDX-License-Identifier: MIT
+#include "sim/sweep.h"
+
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "cli/option_checks.h"
+#include "sim/axes.h"
 #include "sim/sweep_html.h"
 
 namespace plumbline {

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "models/network.h"
-
 namespace plumbline {
 
 /// A count of elements, bytes or FLOPs in [0, 2^53], the whole numbers that a double holds too.
@@ -35,12 +33,5 @@ class ExactCount {
  private:
   std::int64_t value_;
 };
-
-/// The product of the extents.
-inline ExactCount exact_elements(const Shape& shape) {
-  ExactCount product = 1;
-  for (const std::int64_t extent : shape.extents) product *= extent;
-  return product;
-}
 
 }  // namespace plumbline

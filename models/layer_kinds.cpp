@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "models/exact_count.h"
+#include "models/exact_elements.h"
 #include "models/layer_misfit.h"
 #include "models/network.h"
 

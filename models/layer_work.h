@@ -2,9 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <optional>
-
-#include "models/section_reader.h"
 #include "models/units.h"
 
 namespace plumbline {
@@ -29,14 +26,5 @@ struct LayerWork {
 
   friend bool operator==(const LayerWork&, const LayerWork&) = default;
 };
-
-/// Reads flops, fp8_flops, memory_traffic, link_traffic and network_traffic of a layer: each a
-/// quantity, which is then that of every pass, or a map of forward, backward_input and
-/// backward_weight (absent = 0). Nothing where neither flops nor memory_traffic stands there.
-/// Errors: traffic between devices alone, more fp8_flops than flops.
-std::optional<LayerWork> read_layer_work(SectionReader& section, Diagnostics& problems);
-
-/// Adds that fp8_flops are more than flops.
-void refuse_fp8_flops(SectionReader& section);
 
 }  // namespace plumbline

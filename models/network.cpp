@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "models/exact_count.h"
+#include "models/exact_elements.h"
 
 namespace plumbline {
 namespace {

@@ -9,7 +9,7 @@
 #include <map>
 #include <utility>
 
-#include "models/exact_count.h"
+#include "models/exact_elements.h"
 #include "models/layer_misfit.h"
 #include "models/layer_settings_reader.h"
 #include "models/network_format.h"

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "models/layer_format.h"
+#include "models/layer_work_reader.h"
 #include "models/model_checks.h"
 #include "models/profile_format.h"
 

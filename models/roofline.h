@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "models/diagnostic.h"
 #include "models/profile.h"
 
 namespace plumbline {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "models/diagnostic.h"
 #include "models/profile_writer.h"
 #include "models/transformer_layers.h"
 

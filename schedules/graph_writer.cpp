@@ -149,7 +149,7 @@ void GraphWriter::send_result(const Op& op, std::uint32_t copy, std::uint32_t no
 std::uint32_t GraphWriter::add_update(StageId stage, std::uint32_t micro_batch, std::uint32_t slot,
                                       std::uint32_t after) {
   return add(ActivityKind::update, stage, micro_batch,
-             Wiring::compute_class(stage, Wiring::kUpdateClass), slot, slot, after);
+             OpGraph::class_of(stage, OpGraph::kUpdateClass), slot, slot, after);
 }
 
 std::uint32_t GraphWriter::add_moment(ActivityKind kind, StageId stage, std::uint32_t micro_batch,

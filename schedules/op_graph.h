@@ -131,6 +131,10 @@ struct MiniBatch {
 /// from its order alone has no edge (an F before its own B). It knows no clock and no queue.
 struct OpGraph {
   static constexpr std::uint32_t kMostNodes = std::numeric_limits<std::uint32_t>::max() / 4;
+  /// Each stage has a class of cost for its F, B, I, W and U: the first ones of `costs`.
+  static constexpr std::size_t kStageClasses = 5;
+  /// That of U; the others have the number of their OpKind.
+  static constexpr std::uint32_t kUpdateClass = 4;
 
   std::vector<Node> nodes;
   std::vector<Activity> activities;  ///< Parallel to nodes.
@@ -172,6 +176,13 @@ struct OpGraph {
   /// Whether what ops take depends on what neighbours do.
   bool has_slowdowns() const { return slowdowns.size() > 1 || !updates_at_once.empty(); }
   const Cost& cost(std::uint32_t node) const { return costs[nodes[node].cost]; }
+  /// The index in `costs` of a stage's F, B, I, W (numbered as OpKind) or U (kUpdateClass).
+  static constexpr std::uint32_t class_of(StageId stage, std::size_t kind) {
+    return static_cast<std::uint32_t>(stage.value * kStageClasses + kind);
+  }
+  const Cost& cost_of(StageId stage, std::size_t kind) const {
+    return costs[class_of(stage, kind)];
+  }
   /// Whether a node holds a channel: an overlapped transfer, a hop of a collective.
   bool holds_channel(std::uint32_t node) const {
     const std::uint32_t resource = nodes[node].resource;

@@ -200,7 +200,7 @@ std::pair<std::uint32_t, std::uint32_t> Wiring::pair_classes(const Op& first, co
   const Overlap both = overlap(first) + overlap(second);
   const double hidden_s = std::min(both.sending, both.computing);
   const auto add = [&](const Op& op) {
-    Cost cost = graph_.costs[compute_class(op.stage, static_cast<std::size_t>(op.kind))];
+    Cost cost = graph_.cost_of(op.stage, static_cast<std::size_t>(op.kind));
     if (hidden_s > 0)
       cost.hidden = Duration{std::llround(1e9 * hidden_s * overlap(op).sending / both.sending)};
     cost.hidden = std::min(cost.hidden, cost.hold);

@@ -42,10 +42,6 @@ class Wiring {
     std::uint32_t begin = 0;  ///< The resource of the moment at which all members are ready.
   };
 
-  /// Classes of cost that every stage has: F, B, I, W, U.
-  static constexpr std::size_t kClasses = 5;
-  static constexpr std::uint32_t kUpdateClass = 4;
-
   /// Fills `graph`; all of them must outlive the wiring.
   Wiring(const PipelineShape& shape, const StageCosts& costs, const std::vector<DeviceId>& devices,
          const Cluster& cluster, const LoweringOptions& options, OpGraph& graph);
@@ -53,15 +49,13 @@ class Wiring {
   std::uint32_t slot(StageId stage, std::uint32_t micro_batch, std::uint32_t copy) const {
     return shape_.slot(stage, {micro_batch}) * options_.written_copies() + copy;
   }
-  static std::uint32_t compute_class(StageId stage, std::size_t kind) {
-    return static_cast<std::uint32_t>(stage.value * kClasses + kind);
-  }
   /// That of an F, B, I or W; with slices of unequal work each has its own.
   std::uint32_t op_class(StageId stage, std::size_t kind, std::uint32_t micro_batch) const {
-    if (options_.slice_work.empty()) return compute_class(stage, kind);
+    if (options_.slice_work.empty()) return OpGraph::class_of(stage, kind);
     const std::size_t slice = micro_batch % options_.slice_work.size();
-    return first_slice_class_ + static_cast<std::uint32_t>(
-                                    (slice * shape_.stages() + stage.value) * kUpdateClass + kind);
+    return first_slice_class_ +
+           static_cast<std::uint32_t>(
+               (slice * shape_.stages() + stage.value) * OpGraph::kUpdateClass + kind);
   }
   /// Those of an F and a B, or a B and an F, that their device runs at the same time: as long as
   /// both compute, or as both send within their group, whichever is longer.

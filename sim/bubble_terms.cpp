@@ -9,15 +9,14 @@
 #include <numeric>
 
 #include "models/bug.h"
-#include "schedules/wiring.h"
 #include "sim/outcome.h"
 #include "sim/simulate.h"
 
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kKinds = Wiring::kClasses;  // F, B, I, W, U
-constexpr std::size_t kUpdate = Wiring::kUpdateClass;
+constexpr std::size_t kKinds = OpGraph::kStageClasses;  // F, B, I, W, U
+constexpr std::size_t kUpdate = OpGraph::kUpdateClass;
 
 using StageTimes = std::array<Duration, kKinds>;
 
@@ -301,7 +300,7 @@ std::string_view name(BubbleCause cause) {
 }
 
 Duration op_time(const Outcome& p, std::uint32_t stage, std::size_t kind) {
-  return p.graph.costs[Wiring::compute_class({stage}, kind)].hold;
+  return p.graph.cost_of({stage}, kind).hold;
 }
 
 std::vector<std::size_t> kinds_of_work(const Outcome& p) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "models/quantity.h"
+#include "models/section_reader.h"
 #include "sim/plan.h"
 #include "sim/scenario_format.h"
 

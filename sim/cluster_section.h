@@ -6,11 +6,13 @@
 #include <optional>
 
 #include "models/cluster.h"
+#include "models/diagnostic.h"
 #include "models/profile.h"
-#include "models/section_reader.h"
 #include "sim/device_section.h"
 
 namespace plumbline {
+
+class SectionReader;
 
 /// The most single GPUs of a cluster.
 inline constexpr std::int64_t kMostGpus = 1'000'000;

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "models/section_reader.h"
+
 namespace plumbline {
 namespace {
 

@@ -5,10 +5,14 @@
 #include <optional>
 
 #include "models/device_presets.h"
+#include "models/diagnostic.h"
 #include "models/roofline.h"
-#include "models/section_reader.h"
 
 namespace plumbline {
+
+struct YamlNode;
+struct YamlOverride;
+class SectionReader;
 
 /// A device as the scenario names it: a preset, its own numbers, or a preset with some of its own.
 struct DeviceChoice {

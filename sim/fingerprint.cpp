@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "models/diagnostic.h"
+#include "models/yaml.h"
+
 namespace plumbline {
 
 void Fingerprint::add(std::string_view text) {

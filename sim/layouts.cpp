@@ -10,6 +10,8 @@
 #include <set>
 
 #include "models/quantity.h"
+#include "models/section_reader.h"
+#include "models/yaml.h"
 #include "schedules/generators.h"
 #include "sim/cluster_section.h"
 #include "sim/layout_string.h"

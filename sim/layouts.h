@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "models/diagnostic.h"
-#include "models/yaml.h"
 #include "sim/model_section.h"
 
 namespace plumbline {
+
+struct YamlNode;
 
 /// The keys of a layout, of which a search tries values: how a model is shared, how many stages and
 /// copies there are, schedule, size of the micro-batch, recomputation.

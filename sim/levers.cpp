@@ -10,7 +10,6 @@
 #include <tuple>
 #include <utility>
 
-#include "schedules/wiring.h"
 #include "sim/compiled_graph.h"
 #include "sim/critical.h"
 #include "sim/iteration_clock.h"
@@ -122,7 +121,7 @@ class Handles {
     Duration longest{};
     for (std::uint32_t s = 0; s < graph_.stage_slots.size(); ++s) {
       if (handle.lever.every || handle.lever.stage.value == s)
-        longest = std::max(longest, graph_.costs[Wiring::compute_class({s}, kind)].hold);
+        longest = std::max(longest, graph_.cost_of({s}, kind).hold);
     }
     return longest;
   }

@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "models/quantity.h"
+#include "models/yaml.h"
 #include "sim/axes.h"
 
 namespace plumbline {

@@ -6,10 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "models/yaml.h"
+#include "models/diagnostic.h"
 #include "sim/compare.h"
 
 namespace plumbline {
+
+struct YamlNode;
 
 /// What is not the same in all runs and makes their times hard to compare, a phrase each: "devices
 /// used (4: 1f1b; 2: zb-v)". Devices, the mini-batch, the model, the fit into the memory, whether

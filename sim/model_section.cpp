@@ -9,6 +9,7 @@
 #include "models/network_reader.h"
 #include "models/pipedream_graph.h"
 #include "models/profile_reader.h"
+#include "models/section_reader.h"
 
 namespace plumbline {
 namespace {

@@ -5,12 +5,14 @@
 #include <memory>
 #include <optional>
 
+#include "models/diagnostic.h"
 #include "models/network.h"
 #include "models/profile.h"
-#include "models/section_reader.h"
 #include "sim/transformer_section.h"
 
 namespace plumbline {
+
+class SectionReader;
 
 /// The most samples of a batch.
 inline constexpr std::int64_t kMostBatch = 1'000'000'000;

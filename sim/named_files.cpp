@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "models/yaml.h"
+
 namespace plumbline {
 namespace {
 

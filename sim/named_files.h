@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "models/yaml.h"
-
 namespace plumbline {
+
+struct YamlNode;
 
 struct NamedFile {
   std::string key;   ///< Dotted: model.profile.

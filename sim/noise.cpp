@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "models/random.h"
+#include "models/section_reader.h"
 
 namespace plumbline {
 namespace {

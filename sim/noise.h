@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <optional>
 
-#include "models/section_reader.h"
+#include "models/diagnostic.h"
 
 namespace plumbline {
+
+class SectionReader;
 
 /// Every op draws a factor for itself, from the seed, the run and its place in the run: the same
 /// noise gives the same times on every machine.

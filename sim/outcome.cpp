@@ -9,16 +9,15 @@
 
 #include "models/model_flops.h"
 #include "models/quantity.h"
-#include "schedules/wiring.h"
 
 namespace plumbline {
 namespace {
 
 /// What an op of a stage takes.
 Duration time_of(const OpGraph& graph, std::uint32_t stage, ActivityKind kind) {
-  const auto place = kind == ActivityKind::update ? std::size_t{Wiring::kUpdateClass}
+  const auto place = kind == ActivityKind::update ? std::size_t{OpGraph::kUpdateClass}
                                                   : static_cast<std::size_t>(kind);
-  return graph.costs[Wiring::compute_class({stage}, place)].hold;
+  return graph.cost_of({stage}, place).hold;
 }
 
 /// The same for a schedule with chunks, where all stages are alike and links are free.
@@ -349,6 +348,16 @@ Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph grap
     outcome.throughput_samples_per_s = outcome.samples_per_iteration() / outcome.iteration_time_s;
   }
   return outcome;
+}
+
+std::string shortage(const Outcome& p) {
+  std::size_t worst = 0;
+  for (std::size_t slot = 1; slot < p.memory.size(); ++slot) {
+    if (p.memory[slot].peak.sum() > p.memory[worst].peak.sum()) worst = slot;
+  }
+  const Bytes peak = p.memory[worst].peak.sum();
+  return fmt::format("does not fit: device {} needs {}, {} more than its {}", p.device_name(worst),
+                     to_text(peak), to_text(peak - *p.memory_limit), to_text(*p.memory_limit));
 }
 
 }  // namespace plumbline

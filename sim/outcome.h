@@ -62,6 +62,10 @@ struct Outcome {
   /// Of the cluster, all of a group counted.
   std::int64_t devices_in_all() const { return pipeline.cluster.device_count() * group; }
   std::int64_t layers() const;
+  /// The number of the device that has this slot, as the user counts devices.
+  std::string device_name(std::size_t slot) const {
+    return std::to_string(graph.devices[slot].value);
+  }
   /// Of the model; nothing where the scenario's devices stand for groups that share them.
   std::optional<Bytes> parameters() const;
   /// What each of these comes to on average; nothing for a run that takes no time.
@@ -90,5 +94,8 @@ std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& p
 /// Reads off a trace of `graph` what it means. Errors: sizes or device times that 64 bits do not
 /// hold.
 Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph graph, Trace trace);
+
+/// One sentence about the device that is the farthest beyond the memory. Requires: fits() is false.
+std::string shortage(const Outcome& outcome);
 
 }  // namespace plumbline

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "models/yaml.h"
 #include "sim/device_section.h"
 #include "sim/rival_keys.h"
 

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "models/diagnostic.h"
-#include "models/yaml.h"
 
 namespace plumbline {
+
+struct YamlNode;
+struct YamlOverride;
 
 /// What overrides have done to a scenario so far.
 struct OverrideLog {

@@ -6,6 +6,7 @@
 
 #include "models/model_checks.h"
 #include "models/quantity.h"
+#include "models/section_reader.h"
 #include "models/yaml.h"
 #include "sim/scenario_format.h"
 

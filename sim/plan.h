@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "models/diagnostic.h"
-#include "models/section_reader.h"
 #include "schedules/planner.h"
 #include "sim/layout_string.h"
 
 namespace plumbline {
+
+class SectionReader;
 
 inline constexpr std::int64_t kMostDevices = 10'000;
 inline constexpr std::int64_t kMostMicroBatches = 10'000'000;

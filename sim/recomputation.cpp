@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "models/bug.h"
+#include "models/section_reader.h"
 #include "sim/placement.h"
 
 namespace plumbline {

@@ -8,11 +8,12 @@
 
 #include "models/diagnostic.h"
 #include "models/profile.h"
-#include "models/section_reader.h"
 #include "schedules/partition.h"
 #include "schedules/recompute.h"
 
 namespace plumbline {
+
+class SectionReader;
 
 /// As few layers of each stage as its devices' memory needs.
 struct FewestLayers {};

@@ -13,10 +13,6 @@
 namespace plumbline {
 namespace {
 
-std::string device_name(const Outcome& p, std::size_t slot) {
-  return std::to_string(p.graph.devices[slot].value);
-}
-
 std::string stages_of(const std::vector<std::uint32_t>& stages) {
   const bool is_run = stages.back() - stages.front() + 1 == stages.size();
   if (is_run && stages.size() > 2) return fmt::format("{}-{}", stages.front(), stages.back());
@@ -111,7 +107,7 @@ std::string device_table(const Outcome& p) {
     const DeviceMemory& memory = p.memory[slot];
     const double bubble =
         p.metrics.makespan.count() > 0 ? seconds(device.idle) / seconds(p.metrics.makespan) : 0;
-    std::vector<std::string> row = {device_name(p, slot),
+    std::vector<std::string> row = {p.device_name(slot),
                                     stages_of(stages[slot]),
                                     to_text(device.busy),
                                     to_text(device.idle),
@@ -142,7 +138,7 @@ std::string cause_table(const Outcome& p) {
   for (const IdleCause cause : shown) header.emplace_back(name(cause));
   table.row(header);
   for (std::size_t slot = 0; slot < p.metrics.devices.size(); ++slot) {
-    std::vector<std::string> row = {device_name(p, slot)};
+    std::vector<std::string> row = {p.device_name(slot)};
     for (const IdleCause cause : shown) {
       row.push_back(to_text(p.metrics.devices[slot].idle_by_cause.of(cause)));
     }
@@ -161,7 +157,7 @@ std::string memory_table(const Outcome& p) {
       {"device", "weights", "gradients", "optimizer", "activations", "stash", "buffers", "peak"});
   for (std::size_t slot = 0; slot < p.memory.size(); ++slot) {
     const MemoryParts& peak = p.memory[slot].peak;
-    table.row({device_name(p, slot), to_text(peak.weights), to_text(peak.gradients),
+    table.row({p.device_name(slot), to_text(peak.weights), to_text(peak.gradients),
                to_text(peak.optimizer), to_text(peak.activations), to_text(peak.stash),
                to_text(peak.buffers), to_text(peak.sum())});
   }
@@ -221,16 +217,6 @@ std::string headline(const Outcome& p) {
   if (p.mini_batches > 1) text += fmt::format(", {} mini-batches", p.mini_batches);
   if (p.graph.asynchronous()) text += fmt::format(", {} micro-batches run", p.graph.micro_batches);
   return text;
-}
-
-std::string shortage(const Outcome& p) {
-  std::size_t worst = 0;
-  for (std::size_t slot = 1; slot < p.memory.size(); ++slot) {
-    if (p.memory[slot].peak.sum() > p.memory[worst].peak.sum()) worst = slot;
-  }
-  const Bytes peak = p.memory[worst].peak.sum();
-  return fmt::format("does not fit: device {} needs {}, {} more than its {}", device_name(p, worst),
-                     to_text(peak), to_text(peak - *p.memory_limit), to_text(*p.memory_limit));
 }
 
 std::string to_table(const Outcome& p, const std::optional<TimelineStyle>& style) {

@@ -24,9 +24,6 @@ std::string arithmetic_remark(const Outcome& outcome);
 /// before them. "" = nothing.
 std::string remarks(const Outcome& outcome);
 
-/// One sentence about the device that is the farthest beyond the memory. Requires: fits() is false.
-std::string shortage(const Outcome& outcome);
-
 /// The tables that `plan` prints.
 std::string to_table(const Scenario& scenario, const Planning& planning);
 

@@ -9,7 +9,6 @@
 
 #include "models/quantity.h"
 #include "schedules/in_flight.h"
-#include "schedules/wiring.h"
 #include "sim/bubble_words.h"
 #include "sim/report.h"
 #include "sim/stage_memory.h"
@@ -87,10 +86,10 @@ std::string stage_json(const Scenario& scenario, const Outcome& p, std::size_t s
   const StageCost& cost = p.pipeline.costs.stages[s];
   // Of an update what each device of the stage does.
   const auto hold = [&](std::size_t kind) {
-    return p.graph.costs[Wiring::compute_class({static_cast<std::uint32_t>(s)}, kind)].hold;
+    return p.graph.cost_of({static_cast<std::uint32_t>(s)}, kind).hold;
   };
   const Duration per_op = hold(0) - cost.forward;
-  const Duration update = hold(Wiring::kUpdateClass) - per_op;
+  const Duration update = hold(OpGraph::kUpdateClass) - per_op;
   std::vector<std::uint32_t> devices;
   devices.reserve(p.graph.stage_slots[s].size());
   for (const std::uint32_t slot : p.graph.stage_slots[s])

@@ -9,6 +9,7 @@
 
 #include "models/file_format.h"
 #include "models/quantity.h"
+#include "models/yaml.h"
 #include "sim/scenario_format.h"
 
 namespace plumbline {

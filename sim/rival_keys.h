@@ -6,9 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "models/yaml.h"
+#include "models/diagnostic.h"
 
 namespace plumbline {
+
+struct YamlNode;
+struct YamlOverride;
 
 /// Takes out of a scenario's tree what is written there and does not stand beside the key that
 /// `change` has set: schedule.name beside schedule.file, the other kinds of a model, levels beside

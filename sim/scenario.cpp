@@ -15,6 +15,7 @@
 #include "sim/axes.h"
 #include "sim/cluster_section.h"
 #include "sim/forgotten_keys.h"
+#include "sim/model_section.h"
 #include "sim/overrides.h"
 #include "sim/placement.h"
 #include "sim/scenario_format.h"

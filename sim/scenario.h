@@ -12,17 +12,20 @@
 #include "models/diagnostic.h"
 #include "models/network.h"
 #include "models/profile.h"
+#include "models/transformer_layers.h"
 #include "schedules/generators.h"
 #include "schedules/schedule_file.h"
 #include "schedules/sharding.h"
 #include "schedules/weight_versions.h"
-#include "sim/model_section.h"
 #include "sim/noise.h"
 #include "sim/plan.h"
 #include "sim/recomputation.h"
 #include "sim/slices.h"
 
 namespace plumbline {
+
+struct ModelSection;
+struct YamlNode;
 
 /// The schedule section.
 struct ScheduleChoice {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/section_reader.h"
+#include "sim/model_section.h"
 #include "sim/overrides.h"
 #include "sim/scenario_format.h"
 

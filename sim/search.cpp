@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "models/section_reader.h"
 #include "sim/axes.h"
 #include "sim/fingerprint.h"
 #include "sim/named_files.h"
 #include "sim/overrides.h"
 #include "sim/planning.h"
 #include "sim/predict.h"
-#include "sim/report.h"
 #include "sim/scenario_format.h"
 
 namespace plumbline {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/search.h"
+#include "sim/search_result.h"
 
 namespace plumbline {
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "sim/axes.h"
 #include "sim/kept_lines.h"
 #include "sim/sweep_numbers.h"
 

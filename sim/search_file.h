@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/search.h"
+#include "sim/search_result.h"
 #include "sim/shards.h"
 
 namespace plumbline {

@@ -14,6 +14,7 @@
 #include "schedules/generators.h"
 #include "sim/kept_lines.h"
 #include "sim/predict.h"
+#include "sim/search.h"
 #include "sim/search_columns.h"
 #include "sim/sweep_numbers.h"
 #include "sim/table.h"

@@ -8,10 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "sim/search.h"
+#include "sim/search_result.h"
 #include "sim/sweep_order.h"
 
 namespace plumbline {
+
+class Search;
 
 /// Who would be first if the devices reached another share of their peaks.
 struct OtherEfficiency {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "models/section_reader.h"
 #include "sim/plan.h"
 
 namespace plumbline {

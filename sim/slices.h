@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "models/diagnostic.h"
-#include "models/section_reader.h"
 #include "schedules/generators.h"
 #include "schedules/recompute.h"
 #include "schedules/schedule_file.h"
 
 namespace plumbline {
+
+class SectionReader;
 
 /// The slices of each micro-batch.
 struct SliceChoice {

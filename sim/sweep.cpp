@@ -11,7 +11,6 @@
 #include "sim/fingerprint.h"
 #include "sim/planning.h"
 #include "sim/predict.h"
-#include "sim/report.h"
 
 namespace plumbline {
 namespace {

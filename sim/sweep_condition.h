@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/sweep.h"
+#include "sim/sweep_result.h"
 
 namespace plumbline {
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/quantity.h"
+#include "sim/axes.h"
 #include "sim/json_value.h"
 #include "sim/kept_lines.h"
 #include "sim/sweep_file.h"

@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
-#include "sim/sweep.h"
+#include "sim/sweep_result.h"
 
 namespace plumbline {
 

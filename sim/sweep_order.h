@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/sweep.h"
 #include "sim/sweep_condition.h"
+#include "sim/sweep_result.h"
 
 namespace plumbline {
 

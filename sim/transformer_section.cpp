@@ -7,6 +7,7 @@
 
 #include "models/huggingface.h"
 #include "models/profile_reader.h"
+#include "models/section_reader.h"
 #include "models/transformer_profile.h"
 #include "sim/table.h"
 

@@ -9,11 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "models/diagnostic.h"
 #include "models/profile.h"
-#include "models/section_reader.h"
 #include "models/transformer_layers.h"
 
 namespace plumbline {
+
+class SectionReader;
 
 /// The most tokens of a sample, and GPUs of a group.
 inline constexpr std::int64_t kMostTokens = 100'000'000;

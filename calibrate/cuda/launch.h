@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "calibrate/cuda/own_kernels.h"
 #include "calibrate/cuda/queue.h"
+#include "calibrate/cuda/rows.h"
 #include "models/network.h"
 
 namespace plumbline::cuda {

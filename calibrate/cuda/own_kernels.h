@@ -9,19 +9,12 @@
 
 #include "calibrate/cuda/products.h"
 #include "calibrate/cuda/queue.h"
+#include "calibrate/cuda/rows.h"
 #include "models/network.h"
 
 /// Tensors are dense, rows in order, of the type that is passed; what is said to be fp32 or int32
 /// is that whatever the type. Errors of all: CudaError.
 namespace plumbline::cuda {
-
-/// All extents but the last are rows.
-struct Rows {
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-
-  std::int64_t elements() const { return rows * columns; }
-};
 
 // Element by element.
 

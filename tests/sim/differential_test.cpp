@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "schedules/wiring.h"
 #include "sim/iteration_clock.h"
 #include "sim/levers.h"
 #include "sim/planning.h"
@@ -199,9 +198,9 @@ TEST_CASE("what an exact lever says is what the run takes with it, under every s
       const IterationClock clock(outcome);
       for (const Lever& lever : found.all) {
         if (lever.every || lever.kind > LeverKind::update || !lever.until) continue;
-        const std::size_t kinds[] = {0, 1, 2, 3, Wiring::kUpdateClass};
+        const std::size_t kinds[] = {0, 1, 2, 3, OpGraph::kUpdateClass};
         const std::uint32_t entry =
-            Wiring::compute_class(lever.stage, kinds[static_cast<std::size_t>(lever.kind)]);
+            OpGraph::class_of(lever.stage, kinds[static_cast<std::size_t>(lever.kind)]);
         const auto time_at = [&](double x) {
           OpGraph graph = outcome.graph;
           Duration& hold = graph.costs[entry].hold;

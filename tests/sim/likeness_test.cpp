@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "models/yaml.h"
 #include "sim/report.h"
 #include "tests/support/builders.h"
 #include "tests/support/close_to.h"

@@ -7,6 +7,7 @@
 #include "sim/compare_html.h"
 #include "sim/page_file.h"
 #include "sim/report_columns.h"
+#include "sim/sweep.h"
 #include "sim/sweep_file.h"
 #include "sim/sweep_html.h"
 #include "tests/support/builders.h"

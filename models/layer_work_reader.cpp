@@ -1,6 +1,6 @@
 // The keys of a layer's work.
 // SPDX-License-Identifier: MIT
-#include "models/layer_work.h"
+#include "models/layer_work_reader.h"
 
 #include <fmt/format.h>
 
