@@ -1,14 +1,14 @@
 // `plumbline bubble`: the formulas beside the simulated values.
 // SPDX-License-Identifier: MIT
-#include "sim/bubble.h"
+#include "sim/report/bubble.h"
 
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
 #include <memory>
 
+#include "base/quantity.h"
 #include "cli/command.h"
-#include "models/quantity.h"
 
 namespace plumbline {
 namespace {

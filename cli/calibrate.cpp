@@ -12,21 +12,21 @@
 #include <memory>
 #include <stdexcept>
 
-#include "calibrate/calibration_file.h"
-#include "calibrate/cpu_calibration.h"
-#include "calibrate/cuda_check.h"
-#include "calibrate/sampling.h"
+#include "base/quantity.h"
+#include "base/table.h"
+#include "calibrate/cpu/calibration.h"
+#include "calibrate/cuda/check.h"
+#include "calibrate/measure/calibration_file.h"
+#include "calibrate/measure/sampling.h"
 #include "cli/command.h"
 #include "cli/commit.h"
 #include "cli/interrupt.h"
 #include "cli/option_checks.h"
 #include "cli/progress.h"
 #include "cli/real.h"
-#include "models/network_reader.h"
-#include "models/profile_writer.h"
-#include "models/quantity.h"
-#include "sim/model_section.h"
-#include "sim/table.h"
+#include "models/network/network_reader.h"
+#include "models/profile/profile_writer.h"
+#include "sim/scenario/model_section.h"
 
 namespace plumbline {
 namespace {

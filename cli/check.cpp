@@ -7,13 +7,13 @@
 
 #include "cli/command.h"
 #include "cli/option_checks.h"
-#include "models/network_reader.h"
-#include "models/profile_reader.h"
-#include "sim/dot.h"
-#include "sim/model_section.h"
-#include "sim/network_report.h"
-#include "sim/predict.h"
-#include "sim/stage_table.h"
+#include "models/network/network_reader.h"
+#include "models/profile/profile_reader.h"
+#include "sim/prediction/predict.h"
+#include "sim/report/dot.h"
+#include "sim/report/network_report.h"
+#include "sim/report/stage_table.h"
+#include "sim/scenario/model_section.h"
 
 namespace plumbline {
 namespace {

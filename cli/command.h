@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "base/diagnostic.h"
 #include "cli/exit_code.h"
 #include "cli/output.h"
-#include "models/diagnostic.h"
-#include "sim/predict.h"
-#include "sim/timeline.h"
+#include "sim/prediction/predict.h"
+#include "sim/report/timeline.h"
 
 namespace CLI {
 class App;

@@ -1,6 +1,6 @@
 // `plumbline compare`: runs side by side, and a sentence that says why one is faster.
 // SPDX-License-Identifier: MIT
-#include "sim/compare.h"
+#include "sim/whatif/compare.h"
 
 #include <fmt/format.h>
 
@@ -10,11 +10,11 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "sim/axes.h"
-#include "sim/compare_html.h"
-#include "sim/likeness.h"
-#include "sim/overrides.h"
-#include "sim/planning.h"
+#include "sim/report/compare_html.h"
+#include "sim/scenario/axes.h"
+#include "sim/scenario/overrides.h"
+#include "sim/whatif/likeness.h"
+#include "sim/whatif/planning.h"
 
 namespace plumbline {
 namespace {

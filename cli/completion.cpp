@@ -8,7 +8,7 @@
 #include "cli/completion_script.h"
 #include "cli/option_checks.h"
 #include "cli/real.h"
-#include "sim/scenario_format.h"
+#include "sim/scenario/scenario_format.h"
 
 namespace plumbline {
 namespace {

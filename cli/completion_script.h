@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "models/file_format.h"
+#include "base/file_format.h"
 
 namespace plumbline {
 

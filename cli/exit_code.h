@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "calibrate/validation.h"
+#include "calibrate/runtime/validation.h"
 
 namespace plumbline {
 

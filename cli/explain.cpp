@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "sim/explain_report.h"
+#include "sim/report/explain_report.h"
 
 namespace plumbline {
 namespace {

@@ -11,15 +11,15 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/quantity.h"
 #include "cli/command.h"
 #include "cli/option_checks.h"
-#include "models/csv_profile.h"
-#include "models/model_checks.h"
-#include "models/pipedream_graph.h"
-#include "models/profile_writer.h"
-#include "models/quantity.h"
-#include "models/range_names.h"
-#include "models/torch_trace.h"
+#include "models/import/csv_profile.h"
+#include "models/import/pipedream_graph.h"
+#include "models/import/range_names.h"
+#include "models/import/torch_trace.h"
+#include "models/profile/model_checks.h"
+#include "models/profile/profile_writer.h"
 
 namespace plumbline {
 namespace {

@@ -8,14 +8,14 @@
 #include <memory>
 #include <tuple>
 
+#include "base/quantity.h"
+#include "base/table.h"
 #include "cli/command.h"
 #include "cli/import.h"
 #include "cli/option_checks.h"
-#include "models/expert_routing.h"
-#include "models/huggingface.h"
-#include "models/quantity.h"
-#include "models/transformer_profile.h"
-#include "sim/table.h"
+#include "models/import/expert_routing.h"
+#include "models/import/huggingface.h"
+#include "models/import/transformer_profile.h"
 
 namespace plumbline {
 namespace {

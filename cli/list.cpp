@@ -5,13 +5,13 @@
 #include <CLI/App.hpp>
 #include <memory>
 
+#include "base/quantity.h"
 #include "cli/command.h"
 #include "cli/list_json.h"
 #include "cli/option_checks.h"
 #include "cli/real.h"
-#include "models/device_presets.h"
-#include "models/quantity.h"
-#include "schedules/generators.h"
+#include "models/hardware/device_presets.h"
+#include "schedules/generators/generators.h"
 
 namespace plumbline {
 

@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "calibrate/cpu_layer.h"
-#include "calibrate/cuda_check.h"
-#include "models/device_presets.h"
-#include "schedules/generators.h"
+#include "calibrate/cpu/layer.h"
+#include "calibrate/cuda/check.h"
+#include "models/hardware/device_presets.h"
+#include "schedules/generators/generators.h"
 
 namespace plumbline {
 namespace {

@@ -7,9 +7,9 @@
 #include "cli/command.h"
 #include "cli/search_output.h"
 #include "cli/sweep_options.h"
-#include "sim/search.h"
-#include "sim/search_file.h"
-#include "sim/sweep_file.h"
+#include "sim/search/search.h"
+#include "sim/search/search_file.h"
+#include "sim/whatif/sweep_file.h"
 
 namespace plumbline {
 namespace {

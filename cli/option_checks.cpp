@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "models/diagnostic.h"
+#include "base/diagnostic.h"
 
 namespace plumbline {
 namespace {

@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/yaml.h"
 #include "cli/command.h"
-#include "models/yaml.h"
-#include "sim/axes.h"
-#include "sim/chrome_trace.h"
-#include "sim/named_files.h"
+#include "sim/report/chrome_trace.h"
+#include "sim/scenario/axes.h"
+#include "sim/scenario/named_files.h"
 
 namespace plumbline {
 namespace {

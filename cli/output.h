@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "models/diagnostic.h"
+#include "base/diagnostic.h"
 
 namespace CLI {
 class App;

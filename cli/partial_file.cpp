@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "cli/command.h"
-#include "sim/sweep_file.h"
+#include "sim/whatif/sweep_file.h"
 
 namespace plumbline {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "models/diagnostic.h"
+#include "base/diagnostic.h"
 
 namespace plumbline {
 

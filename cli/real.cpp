@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "calibrate/cpu_calibration.h"
+#include "calibrate/cpu/calibration.h"
 #include "cli/option_checks.h"
 
 namespace plumbline {

@@ -6,13 +6,13 @@
 #include <optional>
 #include <string>
 
-#include "calibrate/backend.h"
-#include "calibrate/cpu_backend.h"
-#include "calibrate/cuda_backend.h"
-#include "calibrate/cuda_calibration.h"
-#include "calibrate/runner.h"
-#include "calibrate/synthetic.h"
-#include "models/diagnostic.h"
+#include "base/diagnostic.h"
+#include "calibrate/cpu/backend.h"
+#include "calibrate/cuda/backend.h"
+#include "calibrate/cuda/calibration.h"
+#include "calibrate/runtime/backend.h"
+#include "calibrate/runtime/runner.h"
+#include "calibrate/runtime/synthetic.h"
 
 namespace CLI {
 class App;

@@ -5,12 +5,12 @@
 #include <CLI/App.hpp>
 #include <memory>
 
-#include "calibrate/real_run.h"
-#include "calibrate/run_report.h"
+#include "calibrate/runtime/real_run.h"
+#include "calibrate/runtime/run_report.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/real.h"
-#include "sim/html_report.h"
+#include "sim/report/html_report.h"
 
 namespace plumbline {
 

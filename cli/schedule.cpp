@@ -8,8 +8,8 @@
 
 #include "cli/command.h"
 #include "cli/option_checks.h"
-#include "sim/dot.h"
-#include "sim/predict.h"
+#include "sim/prediction/predict.h"
+#include "sim/report/dot.h"
 
 namespace plumbline {
 

@@ -4,12 +4,12 @@
 #include <array>
 #include <memory>
 
+#include "base/json_schema.h"
 #include "cli/command.h"
 #include "cli/option_checks.h"
-#include "models/json_schema.h"
-#include "models/network_format.h"
-#include "models/profile_format.h"
-#include "sim/scenario_format.h"
+#include "models/network/network_format.h"
+#include "models/profile/profile_format.h"
+#include "sim/scenario/scenario_format.h"
 
 namespace plumbline {
 namespace {

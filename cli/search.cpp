@@ -1,6 +1,6 @@
 // `plumbline search`: what a scenario leaves open, tried out on all cores.
 // SPDX-License-Identifier: MIT
-#include "sim/search.h"
+#include "sim/search/search.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 #include "cli/progress.h"
 #include "cli/search_output.h"
 #include "cli/work_options.h"
-#include "sim/search_file.h"
+#include "sim/search/search_file.h"
 
 namespace plumbline {
 namespace {

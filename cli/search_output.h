@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/sweep_options.h"
-#include "sim/search_report.h"
+#include "sim/report/search_report.h"
 
 namespace plumbline {
 

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "sim/html_report.h"
-#include "sim/report.h"
-#include "sim/uncertainty.h"
+#include "sim/prediction/uncertainty.h"
+#include "sim/report/html_report.h"
+#include "sim/report/report.h"
 
 namespace plumbline {
 

@@ -1,6 +1,6 @@
 // `plumbline sweep`: every combination of several values, on all cores.
 // SPDX-License-Identifier: MIT
-#include "sim/sweep.h"
+#include "sim/whatif/sweep.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "cli/progress.h"
 #include "cli/sweep_options.h"
 #include "cli/work_options.h"
-#include "sim/sweep_file.h"
+#include "sim/whatif/sweep_file.h"
 
 namespace plumbline {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdio>
 
 #include "cli/option_checks.h"
-#include "sim/axes.h"
-#include "sim/sweep_html.h"
+#include "sim/report/sweep_html.h"
+#include "sim/scenario/axes.h"
 
 namespace plumbline {
 

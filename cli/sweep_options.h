@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "sim/sweep_report.h"
+#include "sim/report/sweep_report.h"
 
 namespace CLI {
 class App;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/diagnostic.h"
+#include "base/diagnostic.h"
 
 namespace CLI {
 class App;

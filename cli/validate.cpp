@@ -5,16 +5,16 @@
 #include <CLI/App.hpp>
 #include <memory>
 
-#include "calibrate/real_run.h"
-#include "calibrate/recalibration.h"
-#include "calibrate/run_report.h"
+#include "calibrate/measure/recalibration.h"
+#include "calibrate/runtime/real_run.h"
+#include "calibrate/runtime/run_report.h"
 #include "cli/command.h"
 #include "cli/option_checks.h"
 #include "cli/progress.h"
 #include "cli/real.h"
-#include "sim/axes.h"
-#include "sim/chrome_trace.h"
-#include "sim/html_report.h"
+#include "sim/report/chrome_trace.h"
+#include "sim/report/html_report.h"
+#include "sim/scenario/axes.h"
 
 namespace plumbline {
 namespace {

@@ -9,11 +9,11 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/parallel.h"
+#include "base/quantity.h"
 #include "cli/interrupt.h"
 #include "cli/option_checks.h"
-#include "models/quantity.h"
-#include "sim/axes.h"
-#include "sim/parallel.h"
+#include "sim/scenario/axes.h"
 
 namespace plumbline {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "cli/partial_file.h"
 #include "cli/sweep_options.h"
-#include "sim/shards.h"
+#include "sim/whatif/shards.h"
 
 namespace CLI {
 class App;

@@ -13,18 +13,18 @@ endif()
 find_path(PLUMBLINE_CUDA_INCLUDE cuda.h HINTS ${plumbline_toolkit}/include
           ${plumbline_toolkit}/targets/x86_64-linux/include)
 
-# plumbline_cuda_kernels(OUTPUT SOURCE...): OUTPUT is compiled from the sources, each of which is one module's part.
+# plumbline_cuda_kernels(OUTPUT SOURCE...): OUTPUT is compiled from the sources of the folder, each of which is one module's part.
 # Machine code for the H100 (sm_90), and PTX from which the driver makes it for any device since the A100.
 function(plumbline_cuda_kernels output)
   set(all ${CMAKE_CURRENT_BINARY_DIR}/cuda_kernels.cu)
   set(text "")
   set(sources "")
   foreach(source IN LISTS ARGN)
-    string(APPEND text "#include \"${source}\"\n")
-    list(APPEND sources ${PROJECT_SOURCE_DIR}/${source})
+    string(APPEND text "#include \"${CMAKE_CURRENT_SOURCE_DIR}/${source}\"\n")
+    list(APPEND sources ${CMAKE_CURRENT_SOURCE_DIR}/${source})
   endforeach()
   file(CONFIGURE OUTPUT ${all} CONTENT "${text}" @ONLY)
-  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/calibrate/cuda/kernels/*.h)
+  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
   add_custom_command(OUTPUT ${output}
     COMMAND ${PLUMBLINE_NVCC} -fatbin -std=c++17 -O3 -I ${PROJECT_SOURCE_DIR} -Werror all-warnings
             -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=compute_80 -o ${output} ${all}

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "models/quantity.h"
-#include "models/units.h"
+#include "base/quantity.h"
+#include "base/units.h"
 
 namespace plumbline {
 namespace {

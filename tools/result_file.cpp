@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "models/json_tree.h"
-#include "models/section_reader.h"
+#include "base/json_tree.h"
+#include "base/section_reader.h"
 
 namespace plumbline {
 namespace {

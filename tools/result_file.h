@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "calibrate/validation.h"
-#include "models/diagnostic.h"
+#include "base/diagnostic.h"
+#include "calibrate/runtime/validation.h"
 
 namespace plumbline {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/statistics.h"
+#include "base/statistics.h"
 
 namespace plumbline {
 namespace {

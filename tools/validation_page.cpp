@@ -10,12 +10,12 @@
 #include <chrono>
 #include <cstdio>
 
-#include "calibrate/clock.h"
-#include "calibrate/cpu_layer.h"
-#include "calibrate/machine.h"
+#include "calibrate/cpu/layer.h"
+#include "calibrate/runtime/clock.h"
+#include "calibrate/runtime/machine.h"
 #include "cli/command.h"
 #include "cli/commit.h"
-#include "models/profile_reader.h"
+#include "models/profile/profile_reader.h"
 #include "tools/page.h"
 #include "tools/result_file.h"
 

@@ -1,19 +1,32 @@
-// Calibrating on a driver that is at hand: this machine's, or a test's.
+// CUDA devices as devices that networks are calibrated on.
 // SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
-#include "calibrate/cuda/driver.h"
-#include "calibrate/cuda/nccl.h"
-#include "calibrate/cuda_calibration.h"
+#include "base/diagnostic.h"
+#include "calibrate/cuda/device_count.h"
+#include "calibrate/measure/calibration.h"
+
+// Nothing of CUDA is included here: the command line looks the same in builds without it.
 
 namespace plumbline {
 
-/// As cuda_calibration_devices(network, devices, options), on this driver.
+struct CudaCalibrationOptions : CudaDeviceOptions {
+  /// At the load of the measurement, until clocks and heat are steady.
+  double warm_up_seconds = 2;
+};
+
+/// So many devices, opened for this network, which outlives them. One thread enqueues the walks of
+/// all in bursts: they begin together, behind a gate that is closed for as long as enqueuing takes,
+/// so that no device waits for the host, and have as many turns as end at about the same time. Half
+/// of the passes have an event before every layer, whose differences are the layers' times on the
+/// device, and half are one piece, as in a run. Layers and pieces are graphs where these work.
+/// Nothing else runs on the devices, and no pass is dropped; a device that
+/// hangs is not noticed. Errors (no device): no driver, too few devices, no NCCL where it is asked
+/// for, a build without CUDA.
 Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(
-    const CudaDriver& driver, const Network& network, std::uint32_t devices,
-    const CudaCalibrationOptions& options, const Nccl* nccl = nullptr);
+    const Network& network, std::uint32_t devices, const CudaCalibrationOptions& options);
 
 }  // namespace plumbline

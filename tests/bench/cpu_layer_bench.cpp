@@ -5,9 +5,9 @@
 #include <iostream>
 #include <string>
 
-#include "calibrate/cpu_layer.h"
-#include "calibrate/matrix_product.h"
-#include "models/random.h"
+#include "base/random.h"
+#include "calibrate/cpu/gemm.h"
+#include "calibrate/cpu/layer.h"
 
 namespace plumbline {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/runner.h"
-#include "calibrate/synthetic.h"
-#include "sim/idle.h"
-#include "sim/predict.h"
+#include "calibrate/runtime/runner.h"
+#include "calibrate/runtime/synthetic.h"
+#include "sim/engine/idle.h"
+#include "sim/prediction/predict.h"
 
 namespace plumbline {
 namespace {

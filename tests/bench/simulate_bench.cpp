@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: MIT
 #include <benchmark/benchmark.h>
 
-#include "schedules/generators.h"
-#include "schedules/lower.h"
-#include "sim/compiled_graph.h"
-#include "sim/memory.h"
-#include "sim/metrics.h"
-#include "sim/simulate.h"
+#include "schedules/generators/generators.h"
+#include "sim/engine/compiled_graph.h"
+#include "sim/engine/memory.h"
+#include "sim/engine/metrics.h"
+#include "sim/engine/simulate.h"
+#include "sim/graph/lower.h"
 
 namespace plumbline {
 namespace {

@@ -3,9 +3,9 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include "sim/predict.h"
-#include "sim/search.h"
-#include "sim/sweep.h"
+#include "sim/prediction/predict.h"
+#include "sim/search/search.h"
+#include "sim/whatif/sweep.h"
 
 namespace plumbline {
 namespace {

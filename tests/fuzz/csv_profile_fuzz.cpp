@@ -1,8 +1,8 @@
 // Any bytes as a table of layers.
 // SPDX-License-Identifier: MIT
-#include "models/csv_profile.h"
-#include "models/profile_reader.h"
-#include "models/profile_writer.h"
+#include "models/import/csv_profile.h"
+#include "models/profile/profile_reader.h"
+#include "models/profile/profile_writer.h"
 #include "tests/fuzz/model_fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "models/diagnostic.h"
-#include "sim/simulate.h"
+#include "base/diagnostic.h"
+#include "sim/engine/simulate.h"
 
 namespace plumbline::fuzz {
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "models/profile.h"
+#include "models/profile/profile.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace plumbline::fuzz {

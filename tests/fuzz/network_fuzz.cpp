@@ -1,7 +1,7 @@
 // Any bytes as a network.
 // SPDX-License-Identifier: MIT
-#include "models/network_reader.h"
-#include "sim/network_report.h"
+#include "models/network/network_reader.h"
+#include "sim/report/network_report.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

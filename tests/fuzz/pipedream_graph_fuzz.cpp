@@ -1,6 +1,6 @@
 // Any bytes as a PipeDream graph.txt.
 // SPDX-License-Identifier: MIT
-#include "models/pipedream_graph.h"
+#include "models/import/pipedream_graph.h"
 #include "tests/fuzz/model_fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

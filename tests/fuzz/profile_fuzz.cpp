@@ -1,6 +1,6 @@
 // Any bytes as a profile.
 // SPDX-License-Identifier: MIT
-#include "models/profile_reader.h"
+#include "models/profile/profile_reader.h"
 #include "tests/fuzz/model_fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

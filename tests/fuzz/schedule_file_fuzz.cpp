@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 
-#include "schedules/check.h"
-#include "schedules/schedule_file.h"
+#include "schedules/files/schedule_file.h"
+#include "schedules/order/check.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

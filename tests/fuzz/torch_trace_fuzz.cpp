@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 #include <sstream>
 
-#include "models/model_checks.h"
-#include "models/profile_reader.h"
-#include "models/profile_writer.h"
-#include "models/torch_trace.h"
+#include "models/import/torch_trace.h"
+#include "models/profile/model_checks.h"
+#include "models/profile/profile_reader.h"
+#include "models/profile/profile_writer.h"
 #include "tests/fuzz/model_fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

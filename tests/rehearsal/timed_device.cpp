@@ -6,8 +6,8 @@
 #include <cmath>
 #include <utility>
 
-#include "models/bug.h"
-#include "models/random.h"
+#include "base/bug.h"
+#include "base/random.h"
 
 namespace plumbline {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "calibrate/cuda/backend.h"
-#include "calibrate/real_run.h"
+#include "calibrate/cuda/program/backend.h"
+#include "calibrate/runtime/real_run.h"
 #include "tests/support/emulated_kernels.h"
 #include "tests/support/fake_cuda.h"
 #include "tests/support/network_scenario.h"

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/bug.h"
-#include "models/random.h"
+#include "base/bug.h"
+#include "base/random.h"
 #include "tests/support/cuda_emulation.h"
 
 #if defined(PLUMBLINE_SANITIZED_ADDRESS)
@@ -295,11 +295,11 @@ struct Named {
 #include "calibrate/cuda/kernels/elementwise.cu"
 #include "calibrate/cuda/kernels/embedding.cu"
 #include "calibrate/cuda/kernels/fused_attention.cu"
+#include "calibrate/cuda/kernels/gemm.cu"
+#include "calibrate/cuda/kernels/image.cu"
 #include "calibrate/cuda/kernels/loss.cu"
 #include "calibrate/cuda/kernels/lstm.cu"
 #include "calibrate/cuda/kernels/norm.cu"
-#include "calibrate/cuda/kernels/picture.cu"
-#include "calibrate/cuda/kernels/product.cu"
 #include "calibrate/cuda/kernels/update.cu"
 
 namespace plumbline::kernels {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/planning.h"
-#include "sim/predict.h"
+#include "sim/prediction/predict.h"
+#include "sim/whatif/planning.h"
 
 namespace plumbline::test {
 

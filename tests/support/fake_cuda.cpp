@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "models/bug.h"
+#include "base/bug.h"
 #include "tests/support/fake_cuda_state.h"
 
 namespace plumbline {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "calibrate/cuda/driver.h"
+#include "calibrate/cuda/driver/driver.h"
 #include "tests/support/fake_kernel.h"
 
 namespace plumbline {

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "calibrate/cuda/nccl.h"
+#include "calibrate/cuda/libraries/nccl.h"
 
 namespace plumbline {
 

@@ -5,8 +5,8 @@
 #include <exception>
 #include <utility>
 
-#include "models/bug.h"
-#include "models/random.h"
+#include "base/bug.h"
+#include "base/random.h"
 
 namespace plumbline {
 

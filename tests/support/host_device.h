@@ -11,10 +11,10 @@
 #include <new>
 #include <vector>
 
-#include "calibrate/cuda/own_convolutions.h"
-#include "calibrate/cuda/own_products.h"
-#include "calibrate/cuda/products.h"
-#include "calibrate/cuda/queue.h"
+#include "calibrate/cuda/driver/queue.h"
+#include "calibrate/cuda/libraries/builtin_convolutions.h"
+#include "calibrate/cuda/libraries/builtin_gemm.h"
+#include "calibrate/cuda/libraries/gemm.h"
 #include "tests/support/emulated_kernels.h"
 #include "tests/support/layer_cases.h"
 

@@ -7,8 +7,8 @@
 #include <regex>
 #include <string>
 
-#include "models/quantity.h"
-#include "models/yaml.h"
+#include "base/quantity.h"
+#include "base/yaml.h"
 
 namespace plumbline::test {
 
@@ -40,7 +40,7 @@ inline Json to_json(const YamlNode& node) {
   return node.text;
 }
 
-/// Validates against one schema. Knows the keywords that models/json_schema.cpp writes and no
+/// Validates against one schema. Knows the keywords that base/json_schema.cpp writes and no
 /// other.
 class SchemaValidator {
  public:

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "calibrate/reference.h"
-#include "models/network.h"
-#include "models/random.h"
+#include "base/random.h"
+#include "calibrate/training/reference.h"
+#include "models/network/network.h"
 
 namespace plumbline::test {
 

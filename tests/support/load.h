@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "calibrate/clock.h"
-#include "calibrate/cpu_core.h"
+#include "calibrate/runtime/clock.h"
+#include "calibrate/runtime/thread_core.h"
 
 namespace plumbline::test {
 

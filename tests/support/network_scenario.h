@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/network_reader.h"
-#include "sim/scenario.h"
+#include "models/network/network_reader.h"
+#include "sim/scenario/scenario.h"
 
 namespace plumbline::test {
 

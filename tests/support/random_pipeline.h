@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tests/support/builders.h"
+#include "tests/support/rules.h"
 
 namespace plumbline::test {
 
@@ -10,7 +11,7 @@ namespace plumbline::test {
 /// mini-batches, shared devices, replicas and copies.
 inline TestPipeline random_pipeline(std::uint64_t seed) {
   Dice dice(seed);
-  TestPipeline t = equal_stages(static_cast<std::uint32_t>(dice.roll(1, 7)), {}, {});
+  TestPipeline t = equal_pipeline(static_cast<std::uint32_t>(dice.roll(1, 7)), {}, {});
   for (std::size_t s = 0; s < t.forward.size(); ++s) {
     t.forward[s] = std::chrono::nanoseconds(dice.roll(0, 40));
     t.backward[s] = std::chrono::nanoseconds(dice.roll(0, 80));

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "calibrate/run_plan.h"
-#include "sim/predict.h"
+#include "calibrate/runtime/run_plan.h"
+#include "sim/prediction/predict.h"
 
 namespace plumbline::test {
 

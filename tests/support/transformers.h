@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "models/huggingface.h"
-#include "models/transformer_profile.h"
-#include "tests/support/builders.h"
+#include "models/import/huggingface.h"
+#include "models/import/transformer_profile.h"
+#include "tests/support/text_source.h"
 
 namespace plumbline::test {
 

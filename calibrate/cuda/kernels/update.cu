@@ -1,6 +1,5 @@
-// Sums of gradients, and the optimizer's step; the arithmetic is that of calibrate/optimizer.cpp,
-// fp32.
-// SPDX-License-Identifier: MIT
+// Sums of gradients, and the optimizer's step; the arithmetic is that of
+// calibrate/cpu/optimizer.cpp, fp32. SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/element.h"
 
 namespace plumbline::kernels {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import {gzipSync} from 'node:zlib';
 
-import {decodeRun, fromBase64, gunzip, NOBODY, NumberReader} from '../../../sim/report_page/codec.js';
+import {decodeRun, fromBase64, gunzip, NOBODY, NumberReader} from '../../../sim/report/page/codec.js';
 
 function packed(...values) {
   const bytes = [];

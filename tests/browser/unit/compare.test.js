@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import {partsOfIteration, pointsText, relativeText, remarksOf} from '../../../sim/report_page/compare_parts.js';
-import {ownState} from '../../../sim/report_page/compare_timelines.js';
-import {CAUSES} from '../../../sim/report_page/run.js';
+import {partsOfIteration, pointsText, relativeText, remarksOf} from '../../../sim/report/page/compare_parts.js';
+import {ownState} from '../../../sim/report/page/compare_timelines.js';
+import {CAUSES} from '../../../sim/report/page/run.js';
 
 test('differences are in words of the terminal', () => {
   assert.equal(relativeText(103.2, 100), '+3.20 %');

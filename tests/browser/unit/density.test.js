@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import {busySums, CLASS_OF_KIND, classesIn, columnEdges, densityColumns,} from '../../../sim/report_page/density.js';
+import {busySums, CLASS_OF_KIND, classesIn, columnEdges, densityColumns,} from '../../../sim/report/page/density.js';
 
 import {makeRun, randomLane} from './runs.js';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import {axisMarks, formatBytes, formatDifference, formatFlopRate, formatPercent, formatTime, niceStep, plural,} from '../../../sim/report_page/format.js';
+import {axisMarks, formatBytes, formatDifference, formatFlopRate, formatPercent, formatTime, niceStep, plural,} from '../../../sim/report/page/format.js';
 
 test('times are in the unit that fits, with the carry of rounding', () => {
   assert.equal(formatTime(33e6), '33 ms');

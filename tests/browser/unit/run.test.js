@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import {NOBODY} from '../../../sim/report_page/codec.js';
-import {culpritOf, describeGap, describeItem} from '../../../sim/report_page/describe.js';
-import {criticalPath, gapAt, gapsBefore, itemAt, itemName, laneOf, nearestItem,} from '../../../sim/report_page/run.js';
+import {NOBODY} from '../../../sim/report/page/codec.js';
+import {culpritOf, describeGap, describeItem} from '../../../sim/report/page/describe.js';
+import {criticalPath, gapAt, gapsBefore, itemAt, itemName, laneOf, nearestItem,} from '../../../sim/report/page/run.js';
 
 import {makeRun} from './runs.js';
 

@@ -1,6 +1,6 @@
 // Little runs for the tests, made by hand in the form that the page decodes.
 // SPDX-License-Identifier: MIT
-import {NOBODY} from '../../../sim/report_page/codec.js';
+import {NOBODY} from '../../../sim/report/page/codec.js';
 
 /**
  * A run of lanes of ops `[kind, begin, end, micro-batch, released by]`; the first `slots` lanes are

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import {namedValues, parseQuantity, scaleOf, valueMarks} from '../../../sim/report_page/scale.js';
+import {namedValues, parseQuantity, scaleOf, valueMarks} from '../../../sim/report/page/scale.js';
 
 test('quantities are read with their units, and all else is none', () => {
   assert.deepEqual(parseQuantity('8'), {of: 'number', value: 8});

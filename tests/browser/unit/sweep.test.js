@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import {compareValues} from '../../../sim/report_page/grid.js';
-import {styleOf} from '../../../sim/report_page/marks.js';
-import {linePath, nearestPlace} from '../../../sim/report_page/plot.js';
-import {commandOf, commonLimit, filtered, formulaThroughput, paretoFront, readSweep, seriesOf, shellWord, throughputEach, valuesAt,} from '../../../sim/report_page/sweep.js';
-import {decodeSweepState, encodeSweepState} from '../../../sim/report_page/sweep_hash.js';
-import {staircase} from '../../../sim/report_page/sweep_plots.js';
-import {columnsOf} from '../../../sim/report_page/sweep_point.js';
+import {compareValues} from '../../../sim/report/page/grid.js';
+import {styleOf} from '../../../sim/report/page/marks.js';
+import {linePath, nearestPlace} from '../../../sim/report/page/plot.js';
+import {commandOf, commonLimit, filtered, formulaThroughput, paretoFront, readSweep, seriesOf, shellWord, throughputEach, valuesAt,} from '../../../sim/report/page/sweep.js';
+import {decodeSweepState, encodeSweepState} from '../../../sim/report/page/sweep_hash.js';
+import {staircase} from '../../../sim/report/page/sweep_plots.js';
+import {columnsOf} from '../../../sim/report/page/sweep_point.js';
 
 import {numbers} from './runs.js';
 

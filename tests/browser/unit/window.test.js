@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import {largestInColumns, stepPath} from '../../../sim/report_page/charts.js';
-import {decodeState, encodeState} from '../../../sim/report_page/hash.js';
-import {LEAST_SPAN, panWindow, revealInWindow, wholeRun, zoomWindow,} from '../../../sim/report_page/window.js';
+import {largestInColumns, stepPath} from '../../../sim/report/page/charts.js';
+import {decodeState, encodeState} from '../../../sim/report/page/hash.js';
+import {LEAST_SPAN, panWindow, revealInWindow, wholeRun, zoomWindow,} from '../../../sim/report/page/window.js';
 
 test('zooming keeps the anchor in its place, and stays within the run', () => {
   const window = zoomWindow({from: 0, to: 1000}, 250, 2, 1000);

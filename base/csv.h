@@ -1,0 +1,59 @@
+// Comma-separated values (RFC 4180), row by row, with the place of every field.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+
+namespace plumbline {
+
+/// One field: without its quotes, or without the blanks around it where it has none.
+struct CsvField {
+  std::string text;
+  Mark mark;
+};
+
+/// One row: at least one field. `count` goes on where `fields` ends at kMostCsvFields.
+struct CsvRow {
+  std::vector<CsvField> fields;
+  std::size_t count = 0;
+};
+
+/// The most fields of a row that are kept.
+inline constexpr std::size_t kMostCsvFields = 100;
+
+/// Reads rows that end in LF or CRLF. A field in quotes may hold commas, line ends and, doubled,
+/// quotes (RFC 4180, section 2). Blank lines, and lines that begin with '#', are skipped. It knows
+/// no header and no columns.
+class CsvReader {
+ public:
+  /// Errors, added to `problems`: bytes that are no UTF-8, and control characters. There are no
+  /// rows then.
+  CsvReader(std::shared_ptr<const Source> source, Diagnostics& problems);
+
+  /// The next row; false at the end. Errors, added to `problems`: a quote that does not close, text
+  /// after one that does, a quote within a field that has none around it.
+  bool next(CsvRow& row);
+
+ private:
+  char peek() const { return source_->text[at_]; }
+  bool at_end() const { return at_ == source_->text.size(); }
+  void advance();
+  Mark mark(std::size_t begin, std::size_t length) const;
+  void error(const Mark& mark, std::string message, std::string help);
+  void check_characters();
+  bool skip_to_row();
+  std::string read_quoted(const Mark& opening);
+  std::string read_plain(std::size_t begin);
+
+  std::shared_ptr<const Source> source_;
+  Diagnostics* problems_;
+  std::size_t at_ = 0;
+  std::size_t line_begin_ = 0;
+  int line_ = 1;
+};
+
+}  // namespace plumbline

@@ -1,0 +1,17 @@
+// JSON as the same tree that YAML becomes, with the place of each piece.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "base/yaml.h"
+
+namespace plumbline {
+
+/// Parses one JSON document, in which Infinity, -Infinity and NaN are numbers, as Python writes and
+/// reads them. Numbers keep their text as written; strings, true and false are scalars too. Errors:
+/// what is not JSON, a repeated key, nesting beyond 100 levels, no text.
+Result<YamlNode> parse_json(const std::shared_ptr<const Source>& source);
+
+/// read_file and parse_json.
+Result<YamlNode> read_json(const std::string& path);
+
+}  // namespace plumbline

@@ -1,0 +1,316 @@
+// Exact decimal reading of quantities, and short printing.
+// SPDX-License-Identifier: MIT
+#include "base/quantity.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <span>
+
+#include "base/diagnostic.h"
+#include "base/unit_spelling.h"
+
+namespace plumbline {
+namespace {
+
+__extension__ using Wide = __int128;
+
+/// One unit: its text and how many ticks (ns, bytes, bytes per second) it is, as a fraction.
+struct Unit {
+  std::string_view name;
+  std::int64_t ticks;
+  std::int64_t divisor = 1;
+};
+
+constexpr std::array kTimeUnits = {Unit{"ns", 1},
+                                   Unit{"us", 1'000},
+                                   Unit{"\u00b5s", 1'000},
+                                   Unit{"\u03bcs", 1'000},
+                                   Unit{"ms", 1'000'000},
+                                   Unit{"s", 1'000'000'000},
+                                   Unit{"min", 60'000'000'000},
+                                   Unit{"h", 3'600'000'000'000}};
+constexpr std::array kByteUnits = {Unit{"B", 1},
+                                   Unit{"kB", 1'000},
+                                   Unit{"MB", 1'000'000},
+                                   Unit{"GB", 1'000'000'000},
+                                   Unit{"TB", 1'000'000'000'000},
+                                   Unit{"KiB", 1LL << 10},
+                                   Unit{"MiB", 1LL << 20},
+                                   Unit{"GiB", 1LL << 30},
+                                   Unit{"TiB", 1LL << 40}};
+constexpr std::array kBandwidthUnits = {Unit{"B/s", 1},
+                                        Unit{"kB/s", 1'000},
+                                        Unit{"MB/s", 1'000'000},
+                                        Unit{"GB/s", 1'000'000'000},
+                                        Unit{"TB/s", 1'000'000'000'000},
+                                        Unit{"KiB/s", 1LL << 10},
+                                        Unit{"MiB/s", 1LL << 20},
+                                        Unit{"GiB/s", 1LL << 30},
+                                        Unit{"TiB/s", 1LL << 40},
+                                        Unit{"bit/s", 1, 8},
+                                        Unit{"kbit/s", 1'000, 8},
+                                        Unit{"Mbit/s", 1'000'000, 8},
+                                        Unit{"Gbit/s", 1'000'000'000, 8},
+                                        Unit{"Tbit/s", 1'000'000'000'000, 8}};
+constexpr std::array kFlopUnits = {Unit{"FLOP", 1},
+                                   Unit{"kFLOP", 1'000},
+                                   Unit{"MFLOP", 1'000'000},
+                                   Unit{"GFLOP", 1'000'000'000},
+                                   Unit{"TFLOP", 1'000'000'000'000},
+                                   Unit{"PFLOP", 1'000'000'000'000'000},
+                                   Unit{"EFLOP", 1'000'000'000'000'000'000}};
+constexpr std::array kFlopRateUnits = {Unit{"FLOP/s", 1},
+                                       Unit{"kFLOP/s", 1'000},
+                                       Unit{"MFLOP/s", 1'000'000},
+                                       Unit{"GFLOP/s", 1'000'000'000},
+                                       Unit{"TFLOP/s", 1'000'000'000'000},
+                                       Unit{"PFLOP/s", 1'000'000'000'000'000},
+                                       Unit{"EFLOP/s", 1'000'000'000'000'000'000}};
+
+/// The units of one quantity, an example of it, and the largest that is accepted.
+struct Measure {
+  std::span<const Unit> units;
+  std::string_view example;
+  std::int64_t most = kLargestQuantity;
+  std::string_view most_text = "10^15 ns or B";
+};
+
+constexpr Measure kTime{kTimeUnits, "1.25 ms"};
+constexpr Measure kSize{kByteUnits, "16 GiB"};
+constexpr Measure kBandwidth{kBandwidthUnits, "10 Gbit/s"};
+constexpr Measure kWork{kFlopUnits, "1.2 TFLOP", kMostFlops, "10^18 FLOP"};
+constexpr Measure kWorkRate{kFlopRateUnits, "989 TFLOP/s", kMostFlops, "10^18 FLOP/s"};
+
+QuantityUnits units_of(const Measure& measure) {
+  QuantityUnits known{{}, measure.example};
+  known.units.reserve(measure.units.size());
+  for (const Unit& unit : measure.units) known.units.push_back(unit.name);
+  return known;
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::string unit_list(std::span<const Unit> units) {
+  std::string list;
+  for (const Unit& unit : units) {
+    if (static_cast<unsigned char>(unit.name[0]) >= 0x80) continue;
+    list += (list.empty() ? "" : ", ") + std::string(unit.name);
+  }
+  return list;
+}
+
+/// "did you mean GB/s? ", or nothing.
+std::string guess(std::string_view unit, const Measure& measure) {
+  const std::vector<std::string_view> meant = meant_units(unit, units_of(measure).units);
+  return meant.empty() ? "" : fmt::format("did you mean {}? ", fmt::join(meant, " or "));
+}
+
+/// The number at the front of `text` as digits and a power of ten; `used` says where it ends.
+struct Decimal {
+  std::string digits;
+  int exponent = 0;
+  std::size_t used = 0;
+};
+
+Decimal read_decimal(std::string_view text) {
+  Decimal number;
+  std::size_t at = 0;
+  bool any = false;
+  for (; at < text.size() && is_digit(text[at]); ++at, any = true) number.digits += text[at];
+  if (at < text.size() && text[at] == '.') {
+    for (++at; at < text.size() && is_digit(text[at]); ++at, any = true) {
+      number.digits += text[at];
+      --number.exponent;
+    }
+  }
+  if (!any) return {};
+  if (at + 1 < text.size() && (text[at] == 'e' || text[at] == 'E')) {
+    std::size_t end = at + 1;
+    if (text[end] == '+' || text[end] == '-') ++end;
+    int power = 0;
+    const char* first = text.data() + at + (text[at + 1] == '+' ? 2 : 1);
+    const auto [stop, error] = std::from_chars(first, text.data() + text.size(), power);
+    if (error == std::errc{} && end < text.size() && is_digit(text[end])) {
+      number.exponent += std::clamp(power, -100000, 100000);
+      at = static_cast<std::size_t>(stop - text.data());
+    }
+  }
+  const std::size_t zeros =
+      std::min(number.digits.find_first_not_of('0'), number.digits.size() - 1);
+  number.digits.erase(0, zeros);
+  number.used = at;
+  return number;
+}
+
+/// digits x 10^exponent x ticks / divisor, to the nearest whole number; nothing above `most`.
+std::optional<std::int64_t> scale(Decimal number, const Unit& unit, std::int64_t most) {
+  while (number.digits.size() > 18 && number.exponent < 0) {  // beyond what can matter
+    number.digits.pop_back();
+    ++number.exponent;
+  }
+  if (number.digits == "0") return 0;
+  if (number.digits.size() > 18) return std::nullopt;
+  Wide value = 0;
+  for (const char c : number.digits) value = value * 10 + (c - '0');
+  value *= unit.ticks;  // < 10^18 x 10^18: fits
+  Wide divisor = unit.divisor;
+  for (; number.exponent > 0; --number.exponent) {
+    value *= 10;
+    if (value / divisor > most) return std::nullopt;
+  }
+  for (; number.exponent < 0; ++number.exponent) {
+    if (divisor > (Wide{1} << 110)) return 0;
+    divisor *= 10;
+  }
+  value = (value + divisor / 2) / divisor;
+  if (value > most) return std::nullopt;
+  return static_cast<std::int64_t>(value);
+}
+
+Parsed<std::int64_t> parse_quantity(std::string_view text, const Measure& measure) {
+  const std::span<const Unit> units = measure.units;
+  const auto fail = [](std::string problem) {
+    return Parsed<std::int64_t>{std::nullopt, std::move(problem)};
+  };
+  if (!text.empty() && text.front() == '-') return fail("is negative");
+  const Decimal number = read_decimal(text);
+  if (number.used == 0) return fail(fmt::format("is not a quantity such as '{}'", measure.example));
+  std::string_view unit_text = text.substr(number.used);
+  unit_text.remove_prefix(std::min(unit_text.find_first_not_of(' '), unit_text.size()));
+  if (unit_text.empty()) {
+    return fail(fmt::format("has no unit (one of {})", unit_list(units)));
+  }
+  const auto unit =
+      std::find_if(units.begin(), units.end(), [&](const Unit& u) { return u.name == unit_text; });
+  if (unit == units.end()) {
+    return fail(fmt::format("has the unknown unit '{}' ({}one of {})", clipped(unit_text),
+                            guess(unit_text, measure), unit_list(units)));
+  }
+  const std::optional<std::int64_t> ticks = scale(number, *unit, measure.most);
+  if (!ticks) {
+    return fail(
+        fmt::format("is larger than any quantity that is accepted ({})", measure.most_text));
+  }
+  return {ticks, ""};
+}
+
+template <class T>
+Parsed<T> as(const Parsed<std::int64_t>& ticks) {
+  if (!ticks.value) return {std::nullopt, ticks.problem};
+  return {T{*ticks.value}, ""};
+}
+
+/// Four significant digits without trailing zeros.
+std::string short_number(double value) { return fmt::format("{:.4g}", value); }
+
+}  // namespace
+
+Parsed<Duration> parse_duration(std::string_view text) {
+  return as<Duration>(parse_quantity(text, kTime));
+}
+
+Parsed<Bytes> parse_bytes(std::string_view text) { return as<Bytes>(parse_quantity(text, kSize)); }
+
+Parsed<BytesPerSecond> parse_bandwidth(std::string_view text) {
+  auto parsed = as<BytesPerSecond>(parse_quantity(text, kBandwidth));
+  if (parsed.value && parsed.value->count == 0) return {std::nullopt, "is less than 1 B/s"};
+  return parsed;
+}
+
+Parsed<Flops> parse_flops(std::string_view text) { return as<Flops>(parse_quantity(text, kWork)); }
+
+Parsed<FlopsPerSecond> parse_flops_per_second(std::string_view text) {
+  auto parsed = as<FlopsPerSecond>(parse_quantity(text, kWorkRate));
+  if (parsed.value && parsed.value->count == 0) return {std::nullopt, "is less than 1 FLOP/s"};
+  return parsed;
+}
+
+QuantityUnits duration_units() { return units_of(kTime); }
+QuantityUnits bytes_units() { return units_of(kSize); }
+QuantityUnits bandwidth_units() { return units_of(kBandwidth); }
+QuantityUnits flops_units() { return units_of(kWork); }
+QuantityUnits flops_per_second_units() { return units_of(kWorkRate); }
+
+Parsed<std::int64_t> parse_count(std::string_view text) {
+  if (!text.empty() && text.front() == '-') return {std::nullopt, "is negative"};
+  if (text.empty() || !std::all_of(text.begin(), text.end(), is_digit)) {
+    return {std::nullopt, "is not a whole number"};
+  }
+  if (text.size() > 1 && text.front() == '0') return {std::nullopt, "has leading zeros"};
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || value > kLargestQuantity) return {std::nullopt, "is too large"};
+  return {value, ""};
+}
+
+Parsed<double> parse_real(std::string_view text) {
+  if (!text.empty() && text.front() == '-') return {std::nullopt, "is negative"};
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc::result_out_of_range) return {std::nullopt, "is too large or too small"};
+  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value) ||
+      (!is_digit(text.front()) && text.front() != '.')) {
+    return {std::nullopt, "is not a number"};
+  }
+  return {value, ""};
+}
+
+std::string to_text(Duration d) {
+  const auto ns = static_cast<double>(d.count());
+  if (d.count() == 0) return "0 s";
+  if (ns < 1e3) return short_number(ns) + " ns";
+  if (ns < 1e6) return short_number(ns / 1e3) + " us";
+  if (ns < 1e9) return short_number(ns / 1e6) + " ms";
+  if (ns < 1e13) return short_number(ns / 1e9) + " s";
+  return fmt::format("{:.0f} s", ns / 1e9);
+}
+
+std::string time_text(double seconds) { return to_text(round_up(seconds * 1e9)); }
+
+std::string to_text(Bytes b) {
+  const auto count = static_cast<double>(b.count);
+  constexpr std::array names = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  std::size_t unit = 0;
+  double shown = count;
+  while (std::abs(shown) >= 1000 && unit + 1 < names.size()) {
+    shown /= 1024;
+    ++unit;
+  }
+  return short_number(shown) + " " + names[unit];
+}
+
+std::string to_text(BytesPerSecond rate) {
+  const auto count = static_cast<double>(rate.count);
+  if (count < 1e6) return short_number(count / 1e3) + " kB/s";
+  if (count < 1e9) return short_number(count / 1e6) + " MB/s";
+  return short_number(count / 1e9) + " GB/s";
+}
+
+namespace {
+
+/// In the largest unit in which the number is at least 1.
+std::string in_flops(std::int64_t count, std::span<const Unit> units) {
+  std::size_t unit = 0;
+  while (unit + 1 < units.size() && count >= units[unit + 1].ticks) ++unit;
+  return fmt::format(
+      "{} {}", short_number(static_cast<double>(count) / static_cast<double>(units[unit].ticks)),
+      units[unit].name);
+}
+
+}  // namespace
+
+std::string to_text(Flops work) { return in_flops(work.count, kFlopUnits); }
+
+std::string to_text(FlopsPerSecond rate) { return in_flops(rate.count, kFlopRateUnits); }
+
+std::string flop_rate_text(double flops_per_s) {
+  const double most = static_cast<double>(kMostFlops);
+  return to_text(FlopsPerSecond{std::llround(std::clamp(flops_per_s, 0.0, most))});
+}
+
+}  // namespace plumbline

@@ -1,0 +1,75 @@
+// Quantities as people write them: "1.25 ms", "16 GiB", "10 Gbit/s"; reading and printing.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+
+namespace plumbline {
+
+/// A parsed quantity, or what is wrong with the text.
+template <class T>
+struct Parsed {
+  std::optional<T> value;
+  std::string problem;  ///< "" where there is a value.
+};
+
+/// "1.25 ms": a decimal number and a unit (ns, us, ms, s, min, h). Exact to the nanosecond, rounded
+/// to the nearest one below it. Errors: no unit, an unknown one, negative, above kLargestQuantity.
+Parsed<Duration> parse_duration(std::string_view text);
+
+/// "16 GiB": B, kB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB, TiB (powers of 1024).
+Parsed<Bytes> parse_bytes(std::string_view text);
+
+/// "450 GB/s" or "10 Gbit/s". Errors: as above, and less than one byte per second.
+Parsed<BytesPerSecond> parse_bandwidth(std::string_view text);
+
+/// "1.2 TFLOP": FLOP, kFLOP, MFLOP, GFLOP, TFLOP, PFLOP, EFLOP (powers of 1000). Errors: no unit,
+/// an unknown one, negative, above kMostFlops.
+Parsed<Flops> parse_flops(std::string_view text);
+
+/// "989 TFLOP/s". Errors: as above, and less than one FLOP per second.
+Parsed<FlopsPerSecond> parse_flops_per_second(std::string_view text);
+
+/// The units that each of these is written in, in the order of their size, and an example.
+struct QuantityUnits {
+  std::vector<std::string_view> units;
+  std::string_view example;
+};
+QuantityUnits duration_units();
+QuantityUnits bytes_units();
+QuantityUnits bandwidth_units();
+QuantityUnits flops_units();
+QuantityUnits flops_per_second_units();
+
+/// A whole number in decimal digits. Errors: a sign, a point, leading zeros (YAML 1.1 reads 010 as
+/// 8).
+Parsed<std::int64_t> parse_count(std::string_view text);
+
+/// A finite decimal number >= 0, with an optional exponent.
+Parsed<double> parse_real(std::string_view text);
+
+/// For people, four significant digits: "33 ms", "1.25 us", "0 s".
+std::string to_text(Duration d);
+/// The same of seconds, to the nanosecond.
+std::string time_text(double seconds);
+
+/// For people, in powers of 1024: "1.5 GiB", "0 B".
+std::string to_text(Bytes b);
+
+/// For people: "1.25 GB/s".
+std::string to_text(BytesPerSecond rate);
+
+/// For people, in powers of 1000: "14.97 TFLOP", "0 FLOP".
+std::string to_text(Flops work);
+
+/// For people: "989.4 TFLOP/s".
+std::string to_text(FlopsPerSecond rate);
+/// The same for one that was computed; whole FLOPs, at most 10^18.
+std::string flop_rate_text(double flops_per_s);
+
+}  // namespace plumbline

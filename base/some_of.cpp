@@ -1,0 +1,20 @@
+// The first few of many names.
+// SPDX-License-Identifier: MIT
+#include "base/some_of.h"
+
+#include <fmt/format.h>
+
+#include "base/diagnostic.h"
+
+namespace plumbline {
+
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 5;
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < most; ++i)
+    text += fmt::format("{}{}", i > 0 ? ", " : "", clipped(names[i]));
+  if (names.size() > most) text += fmt::format(" and {} more", names.size() - most);
+  return text;
+}
+
+}  // namespace plumbline

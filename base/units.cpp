@@ -1,0 +1,29 @@
+// Rounding of transfer times, the one place where real durations become ticks.
+// SPDX-License-Identifier: MIT
+#include "base/units.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/bug.h"
+
+namespace plumbline {
+
+Duration transfer_time(Bytes bytes, BytesPerSecond rate) {
+  PLUMBLINE_CHECK(bytes.count >= 0 && rate.count > 0, bytes.count, rate.count);
+  __extension__ using Wide = __int128;  // 10^15 B x 10^9 does not fit into 64 bits
+  const Wide scaled = static_cast<Wide>(bytes.count) * 1'000'000'000;
+  const Wide whole = (scaled + rate.count - 1) / rate.count;
+  constexpr Wide most = std::numeric_limits<std::int64_t>::max() / 4;
+  return Duration(static_cast<std::int64_t>(std::min(whole, most)));
+}
+
+Duration round_up(double nanoseconds) {
+  // Doubles carry some 16 digits, so a value computed in a few steps is off by at most some parts
+  // in 10^15.
+  const double hair = 1e-12 * std::max(1.0, nanoseconds);
+  return Duration(static_cast<std::int64_t>(std::ceil(nanoseconds - hair)));
+}
+
+}  // namespace plumbline

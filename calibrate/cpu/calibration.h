@@ -1,0 +1,27 @@
+// The cores of this machine as devices that networks are calibrated on.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "calibrate/measure/calibration.h"
+
+namespace plumbline {
+
+/// Passes in which a thread lost its core are dropped.
+std::unique_ptr<CalibrationDevices> cpu_devices();
+
+// The functions of calibration.h on them.
+
+CalibrationHead calibration_head(const Network& network, const CalibrationOptions& options,
+                                 std::string_view tool);
+std::optional<Diagnostic> refuse_calibration(const Network& network, const Mark& mark,
+                                             const CalibrationOptions& options);
+Result<Measured> measure_layers(const Network& network, const Mark& mark,
+                                const CalibrationOptions& options);
+Result<Calibration> calibration_of(const Network& network, const Mark& mark,
+                                   const CalibrationOptions& options, const Measured& measured);
+
+}  // namespace plumbline

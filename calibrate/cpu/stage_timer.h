@@ -1,0 +1,96 @@
+// One core that walks a stage of a network again and again, every layer timed.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "calibrate/cpu/buffer.h"
+#include "calibrate/cpu/optimizer.h"
+#include "calibrate/cpu/stage.h"
+#include "calibrate/measure/pass_samples.h"
+#include "calibrate/measure/round_robin.h"
+#include "calibrate/runtime/clock.h"
+#include "calibrate/training/training_data.h"
+#include "models/network/network.h"
+
+namespace plumbline {
+
+/// What a walker walks.
+struct WalkerTask {
+  std::size_t first = 0;  ///< Layers first..last.
+  std::size_t last = 0;
+  std::int64_t batch = 1;
+  std::uint32_t device = 0;
+  std::uint32_t devices = 1;
+  OptimizerKind optimizer = OptimizerKind::gradient_descent;
+  std::uint64_t seed = 1;
+};
+
+/// What the walkers of one walk share.
+struct Walk {
+  Turns turns;                         ///< One for each pass.
+  std::atomic<RealTime> measuring{0};  ///< Passes count from then on; 0 = not yet.
+  std::atomic<bool> stop{false};
+};
+
+/// Forward and backward in turn as in a steady pipeline, over as many buffers as micro-batches are
+/// in flight; every fourth backward is I and then W; an update follows every eighth forward. It
+/// goes on where it stopped: weights and buffers stay.
+class Walker {
+ public:
+  Walker(const Network& network, const WalkerTask& task);
+
+  /// Comes before each walk, with so many micro-batches in flight, at most one more than there are
+  /// devices: passes will be added to `samples`. `before` was measured earlier.
+  void start(std::uint32_t in_flight, Duration before, StageSamples& samples);
+  /// Walks until it is over.
+  void walk(Walk& with);
+
+  // To be asked at any time.
+
+  /// Whether more passes are not worth their time.
+  bool is_done() const { return is_done_.load(std::memory_order_relaxed); }
+  /// The turns of the last walk that counted.
+  std::size_t turns() const { return turns_.load(std::memory_order_relaxed); }
+
+  /// What the last walk added to the samples. Requires: nobody walks.
+  const std::vector<PassTimes>& walked() const { return walked_; }
+
+ private:
+  struct Slot {
+    Buffer input, output, kept, left, output_gradient, input_gradient;
+  };
+
+  StageTensors tensors(std::size_t slot);
+  void update(Stamps* stamps);
+  template <class Body>
+  void take(Walk& with, Pass pass, RealTime counts, Body&& body);
+
+  WalkerTask task_;
+  StageSamples* samples_ = nullptr;  ///< Of the last walk.
+  CpuStage stage_;
+  TrainingData data_;
+  bool is_first_;
+  bool is_last_;
+  Buffer parameters_;
+  Buffer gradients_;
+  Buffer scratch_;  ///< Of full backwards.
+  Optimizer optimizer_;
+  std::vector<float> loss_weights_;
+  std::vector<Slot> slots_;
+  Stamps stamps_;
+  std::size_t in_flight_ = 1;
+  std::size_t turn_ = 0;
+  Duration before_{};
+  std::vector<PassTimes> walked_;
+  std::array<RealTime, kAllPasses.size()> last_{};  ///< What each pass took the last time.
+  std::atomic<bool> is_done_{false};
+  std::atomic<std::size_t> turns_{0};
+};
+
+}  // namespace plumbline

@@ -1,0 +1,34 @@
+// Opening devices, or not opening them again. SPDX-License-Identifier: MIT
+#include "calibrate/cuda/driver/device_pool.h"
+
+#include <utility>
+
+#include "calibrate/cuda/backend.h"
+
+namespace plumbline {
+
+Result<std::shared_ptr<OpenedCuda>> open_cuda(const CudaDriver& driver, std::uint32_t count,
+                                              bool one_gpu) {
+  auto opened = std::make_shared<OpenedCuda>();
+  opened->driver = driver;
+  auto devices = open_cuda_devices(opened->driver, count, one_gpu);
+  if (!devices) return devices.problems();
+  opened->devices = *std::move(devices);
+  return opened;
+}
+
+Result<std::shared_ptr<OpenedCuda>> CudaDevicePool::open(const CudaDriver& driver,
+                                                         std::uint32_t count, bool one_gpu) {
+  if (opened_ && count == count_ && one_gpu == one_gpu_) return opened_;
+  opened_.reset();
+  auto opened = open_cuda(driver, count, one_gpu);
+  if (!opened) return opened.problems();
+  opened_ = *opened;
+  count_ = count;
+  one_gpu_ = one_gpu;
+  return opened;
+}
+
+std::shared_ptr<CudaDevicePool> cuda_device_pool() { return std::make_shared<CudaDevicePool>(); }
+
+}  // namespace plumbline

@@ -1,0 +1,38 @@
+// Devices that stay open from run to run: what libraries load for a context they load once.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/diagnostic.h"
+#include "calibrate/cuda/driver/devices.h"
+#include "calibrate/cuda/driver/driver.h"
+
+namespace plumbline {
+
+/// Devices with the driver that they call.
+struct OpenedCuda {
+  CudaDriver driver;  // before all that calls it
+  std::unique_ptr<CudaDevices> devices;
+};
+
+/// Errors: those of open_cuda_devices.
+Result<std::shared_ptr<OpenedCuda>> open_cuda(const CudaDriver& driver, std::uint32_t count,
+                                              bool one_gpu);
+
+/// The devices that were opened last. One run at a time uses them.
+class CudaDevicePool {
+ public:
+  /// Those that are open, where they are as many and of the same kind; else they are closed, unless
+  /// somebody still has them, and others are opened. Errors: those of open_cuda_devices.
+  Result<std::shared_ptr<OpenedCuda>> open(const CudaDriver& driver, std::uint32_t count,
+                                           bool one_gpu);
+
+ private:
+  std::shared_ptr<OpenedCuda> opened_;
+  std::uint32_t count_ = 0;
+  bool one_gpu_ = false;
+};
+
+}  // namespace plumbline

@@ -1,0 +1,130 @@
+// The CUDA driver as a table of its functions, found at run time: the same binary starts where
+// there is none, and tests put their own functions in. SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cuda.h>
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "base/diagnostic.h"
+
+/// Every driver function that is called. The names are those of cuda.h, whose macros say which
+/// version of a function that is, here and where it is called.
+#define PLUMBLINE_CUDA_CALLS(CALL)  \
+  CALL(cuInit)                      \
+  CALL(cuDriverGetVersion)          \
+  CALL(cuGetErrorName)              \
+  CALL(cuGetErrorString)            \
+  CALL(cuDeviceGet)                 \
+  CALL(cuDeviceGetCount)            \
+  CALL(cuDeviceGetName)             \
+  CALL(cuDeviceGetUuid)             \
+  CALL(cuDeviceGetAttribute)        \
+  CALL(cuDeviceTotalMem)            \
+  CALL(cuDeviceCanAccessPeer)       \
+  CALL(cuDeviceGetDevResource)      \
+  CALL(cuDevicePrimaryCtxRetain)    \
+  CALL(cuDevicePrimaryCtxRelease)   \
+  CALL(cuCtxSetCurrent)             \
+  CALL(cuCtxGetCurrent)             \
+  CALL(cuCtxPushCurrent)            \
+  CALL(cuCtxPopCurrent)             \
+  CALL(cuCtxSynchronize)            \
+  CALL(cuCtxEnablePeerAccess)       \
+  CALL(cuDevSmResourceSplitByCount) \
+  CALL(cuDevResourceGenerateDesc)   \
+  CALL(cuGreenCtxCreate)            \
+  CALL(cuGreenCtxDestroy)           \
+  CALL(cuGreenCtxGetDevResource)    \
+  CALL(cuGreenCtxStreamCreate)      \
+  CALL(cuCtxFromGreenCtx)           \
+  CALL(cuStreamCreateWithPriority)  \
+  CALL(cuStreamDestroy)             \
+  CALL(cuStreamSynchronize)         \
+  CALL(cuStreamQuery)               \
+  CALL(cuStreamWaitEvent)           \
+  CALL(cuStreamBeginCapture)        \
+  CALL(cuStreamEndCapture)          \
+  CALL(cuEventCreate)               \
+  CALL(cuEventDestroy)              \
+  CALL(cuEventRecord)               \
+  CALL(cuEventSynchronize)          \
+  CALL(cuEventQuery)                \
+  CALL(cuEventElapsedTime)          \
+  CALL(cuGraphDestroy)              \
+  CALL(cuGraphExecDestroy)          \
+  CALL(cuGraphInstantiate)          \
+  CALL(cuGraphLaunch)               \
+  CALL(cuGraphUpload)               \
+  CALL(cuModuleLoadData)            \
+  CALL(cuModuleUnload)              \
+  CALL(cuModuleGetFunction)         \
+  CALL(cuFuncSetAttribute)          \
+  CALL(cuLaunchKernel)              \
+  CALL(cuMemAlloc)                  \
+  CALL(cuMemFree)                   \
+  CALL(cuMemHostAlloc)              \
+  CALL(cuMemFreeHost)               \
+  CALL(cuMemGetInfo)                \
+  CALL(cuMemPoolCreate)             \
+  CALL(cuMemPoolDestroy)            \
+  CALL(cuMemPoolGetAttribute)       \
+  CALL(cuMemPoolSetAttribute)       \
+  CALL(cuMemAllocFromPoolAsync)     \
+  CALL(cuMemFreeAsync)              \
+  CALL(cuMemcpyAsync)               \
+  CALL(cuMemcpyDtoDAsync)           \
+  CALL(cuMemcpyDtoHAsync)           \
+  CALL(cuMemcpyHtoDAsync)           \
+  CALL(cuMemcpyPeerAsync)           \
+  CALL(cuMemsetD8Async)             \
+  CALL(cuMemsetD32Async)
+
+namespace plumbline {
+
+/// The driver's functions; a null one is not there.
+struct CudaDriver {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration has none
+#define PLUMBLINE_CUDA_MEMBER(call) decltype(&::call) call = nullptr;
+  PLUMBLINE_CUDA_CALLS(PLUMBLINE_CUDA_MEMBER)
+#undef PLUMBLINE_CUDA_MEMBER
+  /// A GPU's primary context stays until the process ends, once it was made: libraries that stay
+  /// loaded keep things in it. So it is on a machine; tests see everything given back.
+  bool keeps_contexts = false;
+};
+
+/// The driver of this machine, initialised. Sets CUDA_DEVICE_MAX_CONNECTIONS to 32. Errors (no
+/// device): no driver is installed; it is too old and lacks a function; it does not start; it shows
+/// no device. Each says what to do.
+Result<CudaDriver> load_cuda_driver();
+
+/// `cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY)`.
+std::string cuda_failure(const CudaDriver& driver, std::string_view call, CUresult result);
+
+/// A driver call has failed where it should not: memory ran out, the device was lost. The text is
+/// cuda_failure's, and what to do about it.
+class CudaError : public std::runtime_error {
+ public:
+  CudaError(const CudaDriver& driver, std::string_view call, CUresult result);
+  CUresult result() const { return result_; }
+
+ private:
+  CUresult result_;
+};
+
+/// Throws CudaError unless the call went well.
+void check_cuda(const CudaDriver& driver, std::string_view call, CUresult result);
+
+/// Device memory as libraries take it.
+inline void* memory_at(CUdeviceptr data) {
+  return reinterpret_cast<void*>(data);  // NOLINT(performance-no-int-to-ptr): as CUDA has it
+}
+
+/// Calls a function of the driver and checks it: PLUMBLINE_CUDA(driver, cuStreamSynchronize,
+/// stream).
+#define PLUMBLINE_CUDA(driver, call, ...) \
+  ::plumbline::check_cuda(driver, #call, (driver).call(__VA_ARGS__))
+
+}  // namespace plumbline

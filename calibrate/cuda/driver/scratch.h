@@ -1,0 +1,42 @@
+// Memory of a device that its holder frees. SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <utility>
+
+#include "calibrate/cuda/driver/driver.h"
+
+namespace plumbline {
+
+/// Memory of the current context, not initialised. Freed while any context is current: addresses
+/// are those of the process. Moved, not copied.
+class CudaScratch {
+ public:
+  CudaScratch() = default;
+  /// None for 0 bytes. Errors: CudaError.
+  CudaScratch(const CudaDriver& driver, std::size_t bytes) : driver_(&driver) {
+    if (bytes > 0) PLUMBLINE_CUDA(driver, cuMemAlloc, &data_, bytes);
+  }
+  CudaScratch(CudaScratch&& other) noexcept
+      : driver_(other.driver_), data_(std::exchange(other.data_, 0)) {}
+  CudaScratch& operator=(CudaScratch&& other) noexcept {
+    std::swap(driver_, other.driver_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  CudaScratch(const CudaScratch&) = delete;
+  CudaScratch& operator=(const CudaScratch&) = delete;
+  ~CudaScratch() {
+    if (data_ != 0) driver_->cuMemFree(data_);
+  }
+
+  CUdeviceptr data() const { return data_; }
+
+ private:
+  const CudaDriver* driver_ = nullptr;
+  CUdeviceptr data_ = 0;
+};
+
+}  // namespace plumbline

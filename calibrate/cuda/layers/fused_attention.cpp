@@ -1,0 +1,102 @@
+// Attention in kernels of its own, and the choice between it and products.
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+
+#include "calibrate/cuda/driver/timing.h"
+#include "calibrate/cuda/layers/attention.h"
+
+namespace plumbline::cuda {
+namespace {
+
+constexpr const char* kFused = "fused";
+constexpr const char* kProducts = "products";
+
+AttentionShape shape_of(const AttentionBlock& settings, const LayerSite& site) {
+  const Shape& input = site.layer.input;
+  return {site.batch, input.extents.front(), input.extents.back(), settings.heads, settings.causal};
+}
+
+class FusedAttention : public Attention {
+ public:
+  FusedAttention(const AttentionShape& shape, const LayerSite& site)
+      : shape_(shape), products_(site.fp32_scratch(shape.batch * shape.heads * shape.tokens)) {}
+
+  void forward(const CudaQueue& queue, const AttentionTensors& of) const override {
+    cuda::fused_attention(queue, shape_, of.context, of.logsumexp, of.qkv);
+  }
+  void backward(const CudaQueue& queue, const AttentionTensors& of, CUdeviceptr qkv_gradient,
+                CUdeviceptr context_gradient) const override {
+    fused_attention_gradient(queue, shape_, qkv_gradient, context_gradient, of.context,
+                             of.logsumexp, of.qkv, products_.data());
+  }
+
+ private:
+  AttentionShape shape_;
+  CudaScratch products_;
+};
+
+/// As choices have it: "attention bf16 8x1024x16*64 causal sms 132".
+std::string described(const AttentionShape& shape, const LayerSite& site) {
+  return fmt::format("attention {} {}x{}x{}*{}{} sms {}", name(site.type), shape.batch,
+                     shape.tokens, shape.heads, shape.head_size(), shape.causal ? " causal" : "",
+                     site.queue.sms);
+}
+
+/// Forward and backward, on tensors that are made for the while of it.
+double milliseconds_of(const Attention& attention, const AttentionShape& shape,
+                       const LayerSite& site) {
+  const std::int64_t elements = shape.batch * shape.tokens * shape.features;
+  const CudaScratch qkv = site.scratch(3 * elements);
+  const CudaScratch context = site.scratch(elements);
+  const CudaScratch logsumexp = site.fp32_scratch(shape.batch * shape.heads * shape.tokens);
+  const CudaScratch qkv_gradient = site.scratch(3 * elements);
+  const CudaScratch context_gradient = site.scratch(elements);
+  noise(site.queue, site.type, qkv.data(), 1, 3 * elements);
+  noise(site.queue, site.type, context_gradient.data(), 2, elements);
+  const AttentionTensors tensors{context.data(), logsumexp.data(), qkv.data()};
+  const double time = median_milliseconds(site.queue, [&] {
+    attention.forward(site.queue, tensors);
+    attention.backward(site.queue, tensors, qkv_gradient.data(), context_gradient.data());
+  });
+  // What still runs on the tensors ends before they are freed.
+  PLUMBLINE_CUDA(*site.queue.driver, cuStreamSynchronize, site.queue.stream);
+  return time;
+}
+
+}  // namespace
+
+std::unique_ptr<Attention> fused_attention(const AttentionBlock& settings, const LayerSite& site) {
+  const AttentionShape shape = shape_of(settings, site);
+  if (!is_fused(site.type, shape)) return nullptr;
+  return std::make_unique<FusedAttention>(shape, site);
+}
+
+std::unique_ptr<Attention> make_attention(const AttentionBlock& settings, const LayerSite& site) {
+  auto fused = fused_attention(settings, site);
+  if (!fused) return product_attention(settings, site);
+  if (site.queue.choices == nullptr) return fused;
+  const AttentionShape shape = shape_of(settings, site);
+  CudaChoices& choices = *site.queue.choices;
+  const std::string what = described(shape, site);
+  const auto found = choices.find(what);
+  const std::string chosen = found == choices.end() ? "" : found->second;
+  if (chosen == kFused) return fused;
+  if (chosen == kProducts) return product_attention(settings, site);
+  const double milliseconds = milliseconds_of(*fused, shape, site);
+  try {
+    auto products = product_attention(settings, site);
+    if (milliseconds_of(*products, shape, site) < milliseconds) {
+      choices[what] = kProducts;
+      return products;
+    }
+  } catch (const CudaError& error) {  // scores grow with the square of the tokens
+    if (error.result() != CUDA_ERROR_OUT_OF_MEMORY) throw;
+  }
+  choices[what] = kFused;
+  return fused;
+}
+
+}  // namespace plumbline::cuda

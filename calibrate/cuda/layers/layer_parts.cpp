@@ -1,0 +1,114 @@
+// Products with a matrix of weights, and what layers are held to. SPDX-License-Identifier: MIT
+#include "calibrate/cuda/layers/layer_parts.h"
+
+#include "base/bug.h"
+
+namespace plumbline::cuda {
+namespace {
+
+template <class Tensors>
+void check_list(const Tensors& tensors, const std::vector<std::string_view>& names) {
+  PLUMBLINE_CHECK(tensors.size() == names.size(), tensors.size(), names.size());
+  for (std::size_t i = 0; i < names.size(); ++i)
+    PLUMBLINE_CHECK(tensors[i].name == names[i], tensors[i].name, names[i]);
+}
+
+/// From its first element to its last. `rows` and `columns` are those of the memory.
+std::int64_t spanned(const CudaProduct::Operand& operand, std::int64_t rows, std::int64_t columns,
+                     std::int64_t batch) {
+  return (batch - 1) * operand.step + (rows - 1) * operand.stride + columns;
+}
+
+}  // namespace
+
+CudaScratch LayerSite::scratch(std::int64_t elements) const {
+  return {*queue.driver, static_cast<std::size_t>(elements * bytes_of(type))};
+}
+
+CudaScratch LayerSite::fp32_scratch(std::int64_t floats) const {
+  return {*queue.driver, static_cast<std::size_t>(floats) * sizeof(float)};
+}
+
+void check_names(const NetworkLayer& layer, const Names& names) {
+  check_list(layer.parameters, names.parameters);
+  check_list(layer.kept, names.kept);
+  check_list(layer.left_for_weights, names.left);
+}
+
+void prepare_product(const LayerSite& site, CudaProduct p) {
+  // A layer of LSTM asks for the same few shapes token by token.
+  if (site.queue.products->is_prepared(site.queue, site.type, p)) return;
+  const auto operand = [&](CudaProduct::Operand& of, std::int64_t rows, std::int64_t columns) {
+    const std::int64_t elements =
+        of.turned ? spanned(of, columns, rows, p.batch) : spanned(of, rows, columns, p.batch);
+    // Scratch is aligned to more than any product asks for.
+    constexpr CUdeviceptr aligned_to = 16;
+    const CUdeviceptr behind = of.data % aligned_to;
+    CudaScratch memory = site.scratch(elements + static_cast<std::int64_t>(aligned_to));
+    of.data = memory.data() + behind;
+    noise(site.queue, site.type, of.data, static_cast<std::uint32_t>(elements), elements);
+    return memory;
+  };
+  const CudaScratch a = operand(p.a, p.rows, p.depth);
+  const CudaScratch b = operand(p.b, p.depth, p.columns);
+  const CudaScratch c = operand(p.c, p.rows, p.columns);
+  site.queue.products->prepare(site.queue, site.type, p);
+  // What still runs on the operands ends before they are freed.
+  PLUMBLINE_CUDA(*site.queue.driver, cuStreamSynchronize, site.queue.stream);
+}
+
+CudaProduct Dense::forward_product() const {
+  return {rows_, outputs_, inputs_, 1, {0, inputs_}, {0, inputs_, 0, true}, {0, outputs_}};
+}
+
+CudaProduct Dense::input_product() const {
+  return {rows_, inputs_, outputs_, 1, {0, outputs_}, {0, inputs_}, {0, inputs_}};
+}
+
+CudaProduct Dense::weight_product() const {
+  CudaProduct p{outputs_, inputs_, rows_, 1, {0, outputs_, 0, true}, {0, inputs_}, {0, inputs_}};
+  p.beta = 1;
+  return p;
+}
+
+void Dense::prepare(const LayerSite& site, bool bias) const {
+  CudaProduct p = forward_product();
+  p.beta = bias ? 1 : 0;
+  prepare_product(site, p);
+  prepare_product(site, input_product());
+  prepare_product(site, weight_product());
+}
+
+void Dense::forward(const CudaQueue& queue, CUdeviceptr y, CUdeviceptr x, CUdeviceptr weight,
+                    CUdeviceptr bias, CUdeviceptr skip) const {
+  PLUMBLINE_CHECK(bias != 0 || skip == 0, skip);
+  CudaProduct p = forward_product();
+  p.a.data = x;
+  p.b.data = weight;
+  p.c.data = y;
+  if (bias != 0) {
+    bias_rows(queue, type_, y, bias, skip, output());
+    p.beta = 1;
+  }
+  queue.products->multiply(queue, type_, p);
+}
+
+void Dense::input_gradient(const CudaQueue& queue, CUdeviceptr x_gradient, CUdeviceptr y_gradient,
+                           CUdeviceptr weight) const {
+  CudaProduct p = input_product();
+  p.a.data = y_gradient;
+  p.b.data = weight;
+  p.c.data = x_gradient;
+  queue.products->multiply(queue, type_, p);
+}
+
+void Dense::weight_gradient(const CudaQueue& queue, CUdeviceptr weight_gradient,
+                            CUdeviceptr y_gradient, CUdeviceptr x) const {
+  CudaProduct p = weight_product();
+  p.a.data = y_gradient;
+  p.b.data = x;
+  p.c.data = weight_gradient;
+  queue.products->multiply(queue, type_, p);
+}
+
+}  // namespace plumbline::cuda

@@ -1,0 +1,140 @@
+// LSTM: the inputs of all tokens in one product, then a product and the cells of one token after
+// the other. SPDX-License-Identifier: MIT
+#include <memory>
+
+#include "base/bug.h"
+#include "calibrate/cuda/layers/layer_parts.h"
+#include "calibrate/cuda/libraries/image_kernels.h"
+
+namespace plumbline::cuda {
+namespace {
+
+class LstmLayer : public CudaLayer {
+ public:
+  LstmLayer(const Lstm& settings, const LayerSite& site)
+      : type_(site.type),
+        shape_{site.batch, site.layer.input.extents.front(), settings.hidden},
+        residual_(settings.residual),
+        from_input_(site.type, site.rows().rows, site.rows().columns, 4 * settings.hidden),
+        from_hidden_(site.type, site.rows().rows, settings.hidden, 4 * settings.hidden),
+        from_after_(site.scratch(site.batch * settings.hidden)),
+        cell_gradient_(site.fp32_scratch(site.batch * settings.hidden)),
+        previous_(site.scratch(shape_.rows().elements())),
+        partial_(site.fp32_scratch(partial_floats(from_input_.output()))) {
+    PLUMBLINE_CHECK(site.layer.input.extents.size() == 2, site.layer.name);
+    Names names{{"input.weight", "hidden.weight", "bias"}, {"gates", "cells"}, {"gates.gradient"}};
+    if (residual_) names.kept.emplace_back("hidden");
+    check_names(site.layer, names);
+    from_input_.prepare(site, /*bias=*/true);
+    from_hidden_.prepare_weight(site);
+    // A product for each token: where it begins is aligned in its own way.
+    for (std::int64_t token = 1; token < shape_.tokens; ++token) {
+      prepare_product(site, hidden_product(token, 0, 0, 0));
+      prepare_product(site, after_product(token, 0, 0));
+    }
+  }
+
+  void forward(const CudaQueue& queue, const CudaCall& call) override {
+    const CUdeviceptr gates = call.kept[kGates];
+    const CUdeviceptr h = hidden(call);
+    from_input_.forward(queue, gates, call.input, call.parameters[kInputWeight],
+                        call.parameters[kBias]);
+    for (std::int64_t token = 0; token < shape_.tokens; ++token) {
+      if (token > 0) {
+        queue.products->multiply(queue, type_,
+                                 hidden_product(token, gates, h, call.parameters[kHiddenWeight]));
+      }
+      lstm_cell(queue, type_, gates, call.kept[kCells], h, shape_, token);
+    }
+    if (!residual_) return;
+    const std::int64_t count = shape_.rows().elements();
+    PLUMBLINE_CUDA(*queue.driver, cuMemcpyDtoDAsync, call.output, h,
+                   static_cast<std::size_t>(count * bytes_of(type_)), queue.stream);
+    add(queue, type_, call.output, call.input, count);
+  }
+
+  void backward_input(const CudaQueue& queue, const CudaCall& call) override {
+    const CUdeviceptr gates_gradient = call.left[0];
+    for (std::int64_t token = shape_.tokens - 1; token >= 0; --token) {
+      if (token + 1 < shape_.tokens) {
+        queue.products->multiply(
+            queue, type_, after_product(token + 1, gates_gradient, call.parameters[kHiddenWeight]));
+      }
+      lstm_cell_gradient(queue, type_, gates_gradient, cell_gradient_.data(), call.output_gradient,
+                         from_after_.data(), call.kept[kGates], call.kept[kCells], shape_, token);
+    }
+    if (call.input_gradient == 0) return;
+    from_input_.input_gradient(queue, call.input_gradient, gates_gradient,
+                               call.parameters[kInputWeight]);
+    if (residual_)
+      add(queue, type_, call.input_gradient, call.output_gradient, shape_.rows().elements());
+  }
+
+  void backward_weight(const CudaQueue& queue, const CudaCall& call) override {
+    const CUdeviceptr gates_gradient = call.left[0];
+    lstm_previous(queue, type_, previous_.data(), hidden(call), shape_);
+    from_input_.weight_gradient(queue, call.gradients[kInputWeight], gates_gradient, call.input);
+    from_hidden_.weight_gradient(queue, call.gradients[kHiddenWeight], gates_gradient,
+                                 previous_.data());
+    from_input_.bias_gradient(queue, call.gradients[kBias], gates_gradient, partial_.data());
+  }
+
+ private:
+  // Places in the lists of the layer.
+  static constexpr std::size_t kInputWeight = 0;
+  static constexpr std::size_t kHiddenWeight = 1;
+  static constexpr std::size_t kBias = 2;
+  static constexpr std::size_t kGates = 0;
+  static constexpr std::size_t kCells = 1;
+  static constexpr std::size_t kHidden = 2;
+
+  CUdeviceptr hidden(const CudaCall& call) const {
+    return residual_ ? call.kept[kHidden] : call.output;
+  }
+
+  /// The gates of one token += h of the token before x W^T, over the samples.
+  CudaProduct hidden_product(std::int64_t token, CUdeviceptr gates, CUdeviceptr h,
+                             CUdeviceptr weight) const {
+    const std::int64_t size = shape_.hidden;
+    CudaProduct p{shape_.samples,
+                  4 * size,
+                  size,
+                  1,
+                  {advanced(h, (token - 1) * size, type_), shape_.tokens * size},
+                  {weight, size, 0, true},
+                  {advanced(gates, token * 4 * size, type_), shape_.tokens * 4 * size}};
+    p.beta = 1;
+    return p;
+  }
+
+  /// What one token adds to the gradient of the h before it: its gates' gradient x W.
+  CudaProduct after_product(std::int64_t token, CUdeviceptr gates_gradient,
+                            CUdeviceptr weight) const {
+    const std::int64_t size = shape_.hidden;
+    return {shape_.samples,
+            size,
+            4 * size,
+            1,
+            {advanced(gates_gradient, token * 4 * size, type_), shape_.tokens * 4 * size},
+            {weight, size},
+            {from_after_.data(), size}};
+  }
+
+  ElementType type_;
+  LstmShape shape_;
+  bool residual_;
+  Dense from_input_;
+  Dense from_hidden_;          ///< For the gradient of its weight.
+  CudaScratch from_after_;     ///< [samples, hidden]
+  CudaScratch cell_gradient_;  ///< The same, fp32.
+  CudaScratch previous_;       ///< The h that each token starts from.
+  CudaScratch partial_;
+};
+
+}  // namespace
+
+std::unique_ptr<CudaLayer> make_layer(const Lstm& settings, const LayerSite& site) {
+  return std::make_unique<LstmLayer>(settings, site);
+}
+
+}  // namespace plumbline::cuda

@@ -1,0 +1,13 @@
+// Convolutions by plain kernels of our own. SPDX-License-Identifier: MIT
+#pragma once
+
+#include <memory>
+
+#include "calibrate/cuda/libraries/convolutions.h"
+
+namespace plumbline {
+
+/// Need no library; far from the device's speed.
+std::unique_ptr<CudaConvolutions> own_convolutions();
+
+}  // namespace plumbline

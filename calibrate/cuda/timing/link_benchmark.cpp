@@ -1,0 +1,300 @@
+// Copies back and forth between ops of a known time.
+// SPDX-License-Identifier: MIT
+#include "calibrate/cuda/timing/link_benchmark.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "calibrate/cuda/driver/copy.h"
+#include "calibrate/cuda/driver/events.h"
+#include "calibrate/cuda/driver/scratch.h"
+#include "calibrate/cuda/driver/stopwatch.h"
+#include "calibrate/measure/sampling.h"
+
+namespace plumbline {
+namespace {
+
+constexpr std::size_t kMostCopies = 32;
+constexpr std::size_t kMostCopied = std::size_t{1} << 29;
+
+/// Pinned memory of the host.
+class HostBuffer {
+ public:
+  HostBuffer(const CudaDriver& driver, std::size_t bytes) : driver_(driver) {
+    PLUMBLINE_CUDA(driver, cuMemHostAlloc, &data_, bytes, CU_MEMHOSTALLOC_PORTABLE);
+  }
+  ~HostBuffer() { driver_.cuMemFreeHost(data_); }
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
+
+  void* data() const { return data_; }
+
+ private:
+  const CudaDriver& driver_;
+  void* data_ = nullptr;
+};
+
+/// How tensors go.
+enum class Way : std::uint8_t { copy, host, nccl };
+
+/// Beside the ops, or on their streams.
+enum class Streams : std::uint8_t { own, compute };
+
+/// Devices in a row that hand on tensors as a pipeline does: up to the last one and down again.
+/// Each sends on a stream of its own for either way, as in a run: on an H100 a transfer takes 2 us
+/// less back and forth on one.
+class Chain {
+ public:
+  /// Of `count` devices from `first` on; two, but for copies. Takes memory for the largest size
+  /// that there is memory for, and drops those beyond it.
+  Chain(CudaDevices& devices, std::size_t first, std::size_t count, Way way, Streams streams,
+        const Nccl* nccl, std::vector<Bytes>& sizes)
+      : devices_(devices), streams_(streams), ends_(count) {
+    try {
+      for (std::size_t i = 0; i < count; ++i) {
+        End& end = ends_[i];
+        end.device = first + i;
+        const CudaDevice& device = devices_.all()[end.device];
+        end.compute = {&device, device.compute};
+        end.made = event_of(end.compute);
+        if (i + 1 < count) open(end, end.up);
+        if (i > 0) open(end, end.down);
+      }
+      while (!sizes.empty() && !take(sizes.back())) sizes.pop_back();
+      prepare(way, nccl, sizes);
+    } catch (...) {
+      close();
+      throw;
+    }
+  }
+  ~Chain() { close(); }
+  Chain(const Chain&) = delete;
+  Chain& operator=(const Chain&) = delete;
+
+  /// Ops, and hand-overs behind them, in one way up and down.
+  std::size_t ops() const { return 2 * ends_.size(); }
+  std::size_t transfers() const { return 2 * (ends_.size() - 1); }
+
+  /// Up and down, so often, each transfer behind an op that makes what is sent.
+  void enqueue(CudaSpinOps& ops, std::size_t bytes, std::uint32_t rounds) {
+    for (std::uint32_t round = 0; round < rounds; ++round) {
+      for (std::size_t i = 0; i < ends_.size(); ++i) {
+        ops.enqueue(ends_[i].device);
+        if (i + 1 < ends_.size())
+          hand_on(ends_[i], ends_[i].up, ends_[i + 1], ends_[i + 1].down, bytes);
+      }
+      for (std::size_t i = ends_.size(); i-- > 0;) {
+        ops.enqueue(ends_[i].device);
+        if (i > 0) hand_on(ends_[i], ends_[i].down, ends_[i - 1], ends_[i - 1].up, bytes);
+      }
+    }
+  }
+
+ private:
+  /// What a device sends with, and receives where that takes a stream, to or from one neighbour.
+  struct Sending {
+    CudaUrgentStream own;  ///< Beside its ops.
+    CudaPoint moving;
+    CudaEvents sent;
+  };
+  struct End {
+    std::size_t device = 0;
+    CudaPoint compute;
+    CudaEvents made;
+    Sending up;
+    Sending down;
+    CudaScratch memory;
+  };
+
+  void use(CudaPoint point) {
+    PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, point.on->context);
+  }
+  CudaEvents event_of(CudaPoint point) {
+    use(point);
+    return {devices_.driver(), 1, CU_EVENT_DISABLE_TIMING};
+  }
+  void open(const End& end, Sending& way) {
+    way.moving = end.compute;
+    if (streams_ == Streams::own) {
+      way.own = CudaUrgentStream(devices_, end.device);
+      way.moving = {&devices_.mover(end.device), way.own.get()};
+    }
+    way.sent = event_of(way.moving);
+  }
+
+  /// What stands on the same stream needs none.
+  void signal_between(CudaPoint first, const CudaEvents& event, CudaPoint second) {
+    if (first.stream != second.stream) signal(devices_.driver(), first, event[0], second);
+  }
+
+  void hand_on(const End& from, const Sending& sends, const End& to, const Sending& receives,
+               std::size_t bytes) {
+    signal_between(from.compute, from.made, sends.moving);
+    if (!communicators_.empty()) {
+      signal_between(from.compute, from.made, receives.moving);
+      communicators_[&from == &ends_[0] ? 0 : 1].transfer(
+          0, {from.memory.data(), sends.moving.stream}, 1,
+          {to.memory.data(), receives.moving.stream}, bytes);
+      signal_between(sends.moving, sends.sent, to.compute);
+      signal_between(receives.moving, receives.sent, to.compute);
+    } else if (host_) {
+      copy_by_host(from, sends, to, receives, bytes);
+      signal_between(receives.moving, receives.sent, to.compute);
+    } else {
+      if (streams_ == Streams::compute)
+        signal(devices_.driver(), to.compute, to.made[0], sends.moving);
+      use(sends.moving);
+      copy_between(devices_.driver(), {devices_.all()[from.device], from.memory.data()},
+                   {devices_.all()[to.device], to.memory.data()}, bytes, sends.moving.stream);
+      signal_between(sends.moving, sends.sent, to.compute);
+    }
+  }
+
+  void prepare(Way way, const Nccl* nccl, const std::vector<Bytes>& sizes) {
+    if (sizes.empty()) return;
+    use(ends_[0].compute);
+    if (way == Way::host)
+      host_.emplace(devices_.driver(), static_cast<std::size_t>(sizes.back().count));
+    if (way != Way::nccl) return;
+    const std::array<int, 2> gpus = {devices_.all()[ends_[0].device].ordinal,
+                                     devices_.all()[ends_[1].device].ordinal};
+    communicators_.emplace_back(*nccl, std::vector<int>{gpus[0], gpus[1]});
+    communicators_.emplace_back(*nccl, std::vector<int>{gpus[1], gpus[0]});
+  }
+
+  /// In two halves, through its memory.
+  void copy_by_host(const End& from, const Sending& sends, const End& to, const Sending& receives,
+                    std::size_t bytes) {
+    const CudaDriver& driver = devices_.driver();
+    use(sends.moving);
+    PLUMBLINE_CUDA(driver, cuMemcpyDtoHAsync, host_->data(), from.memory.data(), bytes,
+                   sends.moving.stream);
+    signal(driver, sends.moving, sends.sent[0], receives.moving);
+    PLUMBLINE_CUDA(driver, cuMemcpyHtoDAsync, to.memory.data(), host_->data(), bytes,
+                   receives.moving.stream);
+  }
+
+  bool take(Bytes size) {
+    try {
+      for (End& end : ends_) {
+        use(end.compute);
+        end.memory = {};  // before the next one is there
+        end.memory = CudaScratch(devices_.driver(), static_cast<std::size_t>(size.count));
+      }
+      return true;
+    } catch (const CudaError& error) {
+      if (error.result() != CUDA_ERROR_OUT_OF_MEMORY) throw;
+      return false;
+    }
+  }
+
+  void close() noexcept {
+    communicators_.clear();
+    devices_.driver().cuCtxSetCurrent(devices_.all()[ends_[0].device].context);
+    host_.reset();
+    for (End& end : ends_) {
+      devices_.driver().cuCtxSetCurrent(devices_.all()[end.device].context);
+      end.made = {};
+      end.up.sent = {};
+      end.down.sent = {};
+      end.memory = {};
+    }
+  }
+
+  CudaDevices& devices_;
+  Streams streams_;
+  std::vector<End> ends_;
+  std::optional<HostBuffer> host_;               ///< Where copies go through it.
+  std::vector<NcclCommunicator> communicators_;  ///< There and back, where they go by these.
+};
+
+/// As many as take no long time.
+std::uint32_t rounds_of(std::size_t bytes, std::size_t transfers) {
+  const std::size_t all = std::min(kMostCopied / bytes, kMostCopies);
+  return static_cast<std::uint32_t>(std::max<std::size_t>(all / transfers, 1));
+}
+
+/// How a link is measured.
+struct Route {
+  std::size_t first = 0;
+  std::size_t count = 2;
+  Way way = Way::copy;
+  Streams streams = Streams::own;
+};
+
+/// Times of all sizes, without the ops between transfers and the hand-over that a prediction adds.
+std::optional<MeasuredLink> timed_link(CudaDevices& devices, const Route& route, std::string kind,
+                                       const Nccl* nccl, std::vector<Bytes> sizes, CudaSpinOps& ops,
+                                       const CudaLaunchTimes& launches) {
+  Chain chain(devices, route.first, route.count, route.way, route.streams, nccl, sizes);
+  if (sizes.size() < 2) return std::nullopt;
+  CudaStopwatch stopwatch(devices, route.first);
+  const double of_ops =
+      static_cast<double>(chain.ops()) * (CudaSpinOps::kNanoseconds + launches.alone);
+  TransferTable table;
+  table.reserve(sizes.size());
+  for (const Bytes size : sizes) {
+    const auto bytes = static_cast<std::size_t>(size.count);
+    const std::uint32_t rounds = rounds_of(bytes, chain.transfers());
+    const double all = stopwatch.time([&] { chain.enqueue(ops, bytes, rounds); });
+    const double each = (all / rounds - of_ops) / static_cast<double>(chain.transfers());
+    table.emplace_back(size,
+                       std::max(Duration{std::llround(each - launches.crossing)}, Duration{1}));
+  }
+  return measured_link(std::move(kind), std::move(table));
+}
+
+/// By the largest size that all of them have.
+void slowest_first(std::span<MeasuredLink> links) {
+  std::size_t common = std::numeric_limits<std::size_t>::max();
+  for (const MeasuredLink& link : links) common = std::min(common, link.table.size());
+  std::stable_sort(links.begin(), links.end(), [&](const MeasuredLink& a, const MeasuredLink& b) {
+    return a.table[common - 1].second > b.table[common - 1].second;
+  });
+}
+
+}  // namespace
+
+std::vector<MeasuredLink> measure_cuda_links(CudaDevices& devices, CudaLaunching& launching,
+                                             const CudaLaunchTimes& launches, const Nccl* nccl,
+                                             const std::vector<Bytes>& sizes) {
+  std::vector<MeasuredLink> links;
+  if (devices.all().size() < 2) return links;
+  CudaSpinOps ops(devices, launching);
+  const auto add = [&](const Route& route, std::string kind) {
+    auto link = timed_link(devices, route, std::move(kind), nccl, sizes, ops, launches);
+    if (link) links.push_back(*std::move(link));
+  };
+  const std::string_view between = nccl == nullptr ? "peer" : "nccl";
+  const Way way = nccl == nullptr ? Way::copy : Way::nccl;
+  for (const Streams streams : {Streams::own, Streams::compute}) {
+    const auto named = [&](const std::string& kind) {
+      return streams == Streams::own ? kind : blocking_link(kind);
+    };
+    if (devices.split()) {
+      add({0, devices.all().size(), Way::copy, streams}, named("copy"));
+      continue;
+    }
+    const std::size_t before = links.size();
+    for (std::size_t first = 0; first + 1 < devices.all().size(); ++first)
+      add({first, 2, way, streams}, named(fmt::format("{} {}-{}", between, first, first + 1)));
+    slowest_first({links.begin() + static_cast<std::ptrdiff_t>(before), links.end()});
+  }
+  try {
+    add({0, 2, Way::host, Streams::own}, "host");
+  } catch (const CudaError& error) {  // as much pinned memory is not to be had everywhere
+    if (error.result() != CUDA_ERROR_OUT_OF_MEMORY) throw;
+  }
+  return links;
+}
+
+}  // namespace plumbline

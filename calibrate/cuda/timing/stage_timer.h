@@ -1,0 +1,189 @@
+// One CUDA device that walks a stage of a network again and again, every layer timed.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "calibrate/cuda/driver/events.h"
+#include "calibrate/cuda/driver/queue.h"
+#include "calibrate/cuda/driver/recording.h"
+#include "calibrate/cuda/driver/timing.h"
+#include "calibrate/cuda/layers/stage.h"
+#include "calibrate/measure/pass_samples.h"
+#include "calibrate/runtime/clock.h"
+#include "calibrate/training/training_data.h"
+#include "models/network/network.h"
+#include "models/profile/optimizer_kind.h"
+
+namespace plumbline {
+
+/// What a device walks.
+struct CudaWalk {
+  std::size_t first = 0;  ///< Layers first..last.
+  std::size_t last = 0;
+  std::int64_t batch = 1;
+  std::uint32_t devices = 1;  ///< That walk beside each other;
+  std::uint32_t device = 0;   ///< this one of them.
+  OptimizerKind optimizer = OptimizerKind::gradient_descent;
+  std::uint64_t seed = 1;
+};
+
+/// Forward and backward in turn, as Walker of cpu_walker.h: over one buffer more than there are
+/// devices; every fourth backward of a buffer is I and then W; updates stand in turns of their own.
+/// Passes of a kind are now timed layer by layer, and now as one piece, as in a run. Events take
+/// time of their own, the more the more devices work: so there are bursts of bare turns, pieces
+/// with none between them. Where `launching` replays, a layer, or a piece, is a graph once it has
+/// run. Turns are enqueued in bursts, and their times read when a burst has ended. All calls come
+/// from one thread, with the device's context current; the destructor makes it so.
+class CudaWalker {
+ public:
+  /// Allocates. What the queue points to outlives it, and so do the network and `launching`, which
+  /// is told where something cannot be recorded. `per_op` is what a run takes for each op besides,
+  /// in ns. Errors: CudaError.
+  CudaWalker(const CudaQueue& queue, CUcontext context, const Network& network,
+             const CudaWalk& walk, CudaLaunching& launching, double per_op);
+  ~CudaWalker();
+  CudaWalker(const CudaWalker&) = delete;
+  CudaWalker& operator=(const CudaWalker&) = delete;
+
+  /// Passes that are enqueued from now on do not count; those that will are added to `samples`,
+  /// which outlives the walk. Forgets what was walked. So many micro-batches are in flight, at most
+  /// one more than there are devices. `before` was measured earlier.
+  void start(std::uint32_t in_flight, Duration before, StageSamples& samples);
+  /// Passes that are enqueued from now on count.
+  void count_from(RealTime time) { counts_ = time; }
+
+  const CudaQueue& queue() const { return queue_; }
+  /// With `updates`, every fourth turn has an update, and of its passes only that counts: updates
+  /// take memory from the passes of others, which those of a pipeline with a flush never meet.
+  void enqueue_turn(bool updates);
+  /// Whether all pieces of bare turns have run, and been recorded.
+  bool can_be_bare() const;
+  /// `first`, `last`: of its burst. Requires: can_be_bare().
+  void enqueue_bare_turn(bool first, bool last);
+  /// An update by itself. Requires: the device's stream waits for those of all others that walk.
+  void enqueue_update_at_once();
+  /// Waits for all that is enqueued, a burst, and reads it.
+  void finish();
+  /// Of the last burst, in ns; 0 before the first.
+  double turn_time() const { return turn_time_; }
+
+  /// Enqueues what tells the clock.
+  void count_cycles() { clock_.count(queue_); }
+  /// Waits for that; in MHz.
+  double clock() const { return clock_.mhz(queue_); }
+
+  bool is_done() const { return samples_->is_done(); }
+  std::size_t turns() const { return turns_; }
+  /// Whether updates have counted in both ways in which they are timed; `at_once`: of those.
+  bool has_updated(bool at_once) const {
+    const std::array<bool, 2>& ways = updated_[at_once ? 1 : 0];
+    return ways[0] && (ways[1] || stage_.layout().layers() == 1);
+  }
+  /// Whether bare turns have counted, some bursts of them.
+  bool has_been_bare() const { return bare_bursts_ >= 4; }
+  /// As Walkers::cycle.
+  std::size_t cycle() const;
+  const std::vector<PassTimes>& walked() const { return walked_; }
+
+ private:
+  struct Slot {
+    CudaScratch input, output, kept, left, output_gradient, input_gradient, labels;
+  };
+  /// A pass over one buffer, timed in one of the two ways.
+  struct Walkable {
+    bool is_piece = false;
+    std::size_t parts = 1;              ///< Layers; of a piece: one.
+    std::vector<CudaRecording> graphs;  ///< Of each part, in order.
+    bool has_run = false;
+  };
+  /// A pass on its way.
+  struct Pending {
+    Pass pass = Pass::forward;
+    bool is_piece = false;
+    CudaEvents stamps;  ///< Before each part and at the end.
+    bool counts = false;
+    bool ends_turn = false;
+
+    std::size_t parts() const { return stamps.all().size() - 1; }
+  };
+  /// A row of bare turns on its way.
+  struct Bare {
+    CudaEvents stamps;      ///< Behind the first turn, and behind the last.
+    std::size_t turns = 0;  ///< Between the two.
+    bool counts = false;
+  };
+  /// What a turn enqueues.
+  struct Task {
+    Pass pass = Pass::forward;
+    std::size_t slot = 0;
+    Walkable* walkable = nullptr;
+  };
+
+  CudaStageTensors tensors(std::size_t slot) const;
+  CudaScratch filled(std::size_t bytes, std::uint64_t seed, float scale) const;
+  CudaScratch uploaded(const void* data, std::size_t bytes) const;
+  std::vector<Task> tasks(bool updates);
+  Task task_of(Pass pass, std::size_t slot) { return {pass, slot, &walkable(pass, slot)}; }
+  /// Of what is counted together, what was enqueued.
+  std::size_t& count_of(Pass pass, std::size_t slot);
+  Walkable& walkable(Pass pass, std::size_t slot);
+  void enqueue(const Task& task, bool counts);
+  /// The micro-batch whose backward comes in this turn; nothing before there is one.
+  std::optional<std::size_t> oldest() const;
+  const Walkable* piece_of(Pass pass, std::size_t slot) const;
+  void take(const Bare& bare);
+  void walk(const Task& task, std::size_t place);
+  void record(const Task& task);
+  /// The layers from one to before another.
+  void update(std::size_t from, std::size_t to);
+  CudaEvents new_stamps(std::size_t parts);
+  void take(const Pending& pending);
+  double between(CUevent first, CUevent second) const;
+
+  const CudaDriver& driver_;
+  CUcontext context_;
+  CudaQueue queue_;
+  const Network& network_;
+  CudaWalk walk_;
+  StageSamples* samples_ = nullptr;  ///< Of the last walk.
+  CudaStage stage_;
+  bool is_first_;
+  bool is_last_;
+  CudaOptimizer optimizer_;
+  CudaScratch parameters_;
+  CudaScratch gradients_;
+  CudaScratch loss_weights_;
+  std::vector<Slot> slots_;
+  std::vector<Pending> pending_;                               ///< Of the burst.
+  Bare bare_;                                                  ///< Or that.
+  std::map<std::size_t, std::vector<CudaEvents>> old_stamps_;  ///< To be used again, by parts.
+  CudaLaunching& launching_;
+  double per_op_;
+  CudaClock clock_;
+  /// By pass, buffer and whether it is timed as a piece.
+  std::map<std::tuple<Pass, std::size_t, bool>, Walkable> walkables_;
+  std::map<std::pair<Pass, std::size_t>, std::size_t> passes_;
+  std::map<std::size_t, std::size_t> backwards_;  ///< Of each buffer, split ones included.
+  std::size_t in_flight_ = 1;
+  std::size_t turn_ = 0;
+  double turn_time_ = 0;
+  std::size_t turns_ = 0;
+  /// Whether updates have counted; those at once; layer by layer, and as pieces.
+  std::array<std::array<bool, 2>, 2> updated_{};
+  Duration before_{};
+  RealTime counts_ = 0;
+  std::vector<PassTimes> walked_;
+  std::size_t bare_bursts_ = 0;  ///< That count.
+};
+
+}  // namespace plumbline

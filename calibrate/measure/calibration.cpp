@@ -1,0 +1,450 @@
+// Walkers in rounds.
+// SPDX-License-Identifier: MIT
+#include "calibrate/measure/calibration.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iterator>
+#include <memory>
+#include <thread>
+
+#include "calibrate/measure/calibration_memory.h"
+#include "calibrate/runtime/machine.h"
+#include "models/network/network_content.h"
+#include "schedules/stages/partition.h"
+
+namespace plumbline {
+namespace {
+
+/// What was measured at less of the usual clock is dropped: the devices were throttled.
+constexpr double kThrottledClock = 0.75;
+/// Then they rest for so long, twice as long the second time in a row, and so on.
+constexpr std::chrono::milliseconds kRest{100};
+/// After so many in a row that is the clock which they have.
+constexpr int kMostThrottled = 3;
+
+/// The layers of each device: stages as equal in FLOPs as a chain can be cut, each on as many
+/// devices as there are copies. Requires: copies divide the devices.
+StageLayers layers_of_devices(const Network& network, const CalibrationOptions& options) {
+  std::vector<Duration> work;
+  work.reserve(network.layers.size());
+  for (const NetworkLayer& layer : network.layers) {
+    work.emplace_back(std::llround(
+        (layer.forward_flops + layer.backward_input_flops + layer.backward_weight_flops) / 1e3));
+  }
+  StageLayers ranges;
+  std::size_t first = 0;
+  for (const std::uint32_t count : balanced_counts(work, options.devices / options.copies)) {
+    ranges.insert(ranges.end(), options.copies, {first, first + count - 1});
+    first += count;
+  }
+  return ranges;
+}
+
+/// Devices that walk, and how many of them work at the same time.
+struct Crew {
+  std::vector<std::uint32_t> devices;
+  std::uint32_t at_once = 1;
+  bool one_in_flight = false;
+  std::uint32_t neighbours() const { return at_once - 1; }
+};
+
+/// The numbers of neighbours that are measured besides all: 0, 1, 3, 7, ..., and all but one, as it
+/// is near there that memory has no more to give; what lies between them is interpolated.
+std::vector<std::uint32_t> neighbour_counts(std::uint32_t devices) {
+  std::vector<std::uint32_t> counts;
+  for (std::uint32_t size = 1; size < devices; size *= 2) counts.push_back(size - 1);
+  if (devices > 2 && counts.back() + 2 < devices) counts.push_back(devices - 2);
+  return counts;
+}
+
+/// `count` devices from `first` on.
+Crew crew_of(std::uint32_t first, std::uint32_t count, std::uint32_t devices) {
+  Crew crew;
+  crew.at_once = count;
+  for (std::uint32_t i = 0; i < count; ++i) crew.devices.push_back((first + i) % devices);
+  return crew;
+}
+
+Crew everybody(std::uint32_t devices) { return crew_of(0, devices, devices); }
+
+/// Crews in which every device works once with each of these numbers of neighbours.
+std::vector<Crew> crews_of(std::uint32_t devices, bool takes_turns) {
+  std::vector<Crew> crews;
+  for (const std::uint32_t neighbours : neighbour_counts(devices)) {
+    if (takes_turns) {
+      crews.push_back(everybody(devices));
+      crews.back().at_once = neighbours + 1;
+      continue;
+    }
+    for (std::uint32_t first = 0; first < devices; first += neighbours + 1)
+      crews.push_back(crew_of(first, neighbours + 1, devices));
+  }
+  return crews;
+}
+
+BatchSamples no_samples(const StageLayers& stages, std::int64_t batch,
+                        const CalibrationOptions& options) {
+  StopLimits limits;
+  limits.most_samples = options.most_samples;
+  limits.most_time = round_up(options.most_seconds * 1e9);
+  limits.least_time = round_up(options.least_seconds * 1e9);
+  BatchSamples samples;
+  samples.batch = batch;
+  samples.stages.reserve(stages.size());
+  for (const auto& [first, last] : stages) samples.stages.emplace_back(last - first + 1, limits);
+  if (options.slowdown && batch == batches_of(options).back()) {
+    for (const std::uint32_t neighbours : neighbour_counts(options.devices))
+      samples.beside[neighbours] = samples.stages;
+  }
+  if (options.in_flight && batch == batches_of(options).back())
+    samples.alone_in_flight = samples.stages;
+  return samples;
+}
+
+/// What the head of a kept calibration rules out, at a line of it.
+Diagnostic not_kept_by_us(const KeptCalibration& kept, int line, std::string message) {
+  return input_error({kept.source, line, 1, 1}, std::move(message),
+                     "delete the file and calibrate anew");
+}
+
+/// Where passes go that were walked with so many neighbours (nothing = all), or with one
+/// micro-batch in flight; nothing where that is not measured.
+std::vector<StageSamples>* samples_with(BatchSamples& samples,
+                                        std::optional<std::uint32_t> neighbours,
+                                        bool one_in_flight) {
+  if (one_in_flight) return samples.alone_in_flight.empty() ? nullptr : &samples.alone_in_flight;
+  if (!neighbours) return &samples.stages;
+  const auto found = samples.beside.find(*neighbours);
+  return found == samples.beside.end() ? nullptr : &found->second;
+}
+
+/// Adds what an earlier calibration has kept of this batch.
+std::optional<Diagnostic> restore(const KeptCalibration& kept, BatchSamples& samples) {
+  for (const KeptRound& round : kept.rounds) {
+    if (round.batch != samples.batch) continue;
+    std::vector<StageSamples>* const stages =
+        samples_with(samples, round.neighbours, round.one_in_flight);
+    if (!stages) {
+      const std::string with = round.one_in_flight
+                                   ? "one micro-batch in flight"
+                                   : fmt::format("{} neighbours", *round.neighbours);
+      return not_kept_by_us(kept, round.passes.empty() ? 0 : round.passes.front().line,
+                            fmt::format("nothing is measured with {}", with));
+    }
+    if (round.is_of_all()) samples.measured += round.measured;
+    const Duration elapsed = round.is_of_all() ? samples.measured : Duration{};
+    for (const KeptPass& pass : round.passes) {
+      if (pass.device >= stages->size())
+        return not_kept_by_us(kept, pass.line, fmt::format("there is no device {}", pass.device));
+      StageSamples& stage = (*stages)[pass.device];
+      const std::size_t times = pass.times.layers.size();
+      if (times > 1 && times != stage.layers()) {
+        return not_kept_by_us(
+            kept, pass.line,
+            fmt::format("this pass has the times of {} layers, and device {} has {}", times,
+                        pass.device, stage.layers()));
+      }
+      if (stage.takes(pass.times.pass)) stage.add(pass.times, elapsed);
+    }
+  }
+  return std::nullopt;
+}
+
+/// The crews whose devices have not all been measured with so many neighbours.
+std::vector<Crew> crews_left(const BatchSamples& samples, std::vector<Crew> all) {
+  std::vector<Crew> left;
+  for (Crew& crew : all) {
+    const auto& stages = samples.beside.at(crew.neighbours());
+    const bool is_done = std::all_of(crew.devices.begin(), crew.devices.end(),
+                                     [&](std::uint32_t d) { return !stages[d].missing(); });
+    if (!is_done) left.push_back(std::move(crew));
+  }
+  return left;
+}
+
+/// The walkers of one batch, and the rounds in which they walk.
+class Rounds {
+ public:
+  Rounds(CalibrationDevices& devices, const Network& network, const StageLayers& stages,
+         const CalibrationOptions& options, BatchSamples& samples)
+      : options_(options),
+        samples_(samples),
+        walkers_(devices.walkers(network, stages, options, samples.batch)) {}
+
+  /// Lets the crew walk for a round, or until the noise is small, the time is over, or it is
+  /// interrupted; a turn in any case, as a round without passes tells nothing.
+  KeptRound walk(const Crew& crew) {
+    KeptRound round;
+    round.batch = samples_.batch;
+    round.one_in_flight = crew.one_in_flight;
+    if (crew.at_once < samples_.stages.size()) round.neighbours = crew.neighbours();
+    const bool is_all = round.is_of_all();
+    const Duration before = is_all ? samples_.measured : Duration{};
+    std::vector<StageSamples>& stages =
+        *samples_with(samples_, round.neighbours, round.one_in_flight);
+    std::vector<StageSamples> unspoilt;
+    if (walkers_->measures_clock()) unspoilt = stages;
+    const auto most_in_flight = static_cast<std::uint32_t>(samples_.stages.size()) + 1;
+    walkers_->start(crew.devices, crew.at_once, crew.one_in_flight ? 1 : most_in_flight, before,
+                    stages);
+    const RealTime begin = now();
+    while (now() - begin < walkers_->warm_up(is_first_) && !is_interrupted()) walkers_->go_on();
+    if (is_first_) {
+      clock_ = walkers_->clock();
+      if (is_all) note_clock(clock_);
+    }
+    is_first_ = false;
+    const RealTime start = now();
+    walkers_->count_from(start);
+    const auto round_time = static_cast<RealTime>(round_seconds(crew) * 1e9);
+    // Others than those of all may have but one.
+    const std::size_t least = is_all ? 1 : walkers_->cycle();
+    while (!is_over(before + Duration{now() - start}, now() - start, round_time, least)) {
+      walkers_->go_on();
+      tell(crew, before + Duration{now() - start});
+    }
+    const std::optional<double> clock = walkers_->clock();
+    walkers_->stop();
+    is_throttled_ = walkers_->measures_clock() && !options_.one_more_round &&
+                    *clock < kThrottledClock * usual_ && throttled_ < kMostThrottled;
+    if (!is_throttled_ && throttled_ == kMostThrottled) usual_ = *clock;
+    if (is_all && !is_throttled_) note_clock(clock);  // fewer may go faster
+    round.measured = Duration{now() - start};
+    if (is_all) samples_.measured += round.measured;
+    for (const std::uint32_t device : crew.devices) {
+      for (const PassTimes& pass : walkers_->walked(device))
+        round.passes.push_back({device, pass, 0});
+    }
+    if (is_throttled_) {
+      for (std::size_t i = 0; i < stages.size(); ++i) stages[i] = std::move(unspoilt[i]);
+      for (KeptPass& pass : round.passes) {
+        pass.times.layers.clear();
+        if (stages[pass.device].takes(pass.times.pass))
+          stages[pass.device].add(pass.times, is_all ? samples_.measured : Duration{});
+      }
+      std::this_thread::sleep_for(kRest * ++throttled_);
+    } else {
+      throttled_ = 0;
+    }
+    return round;
+  }
+
+  /// Whether the last round was dropped.
+  bool is_throttled() const { return is_throttled_; }
+  bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
+  /// Of the devices at work, in MHz.
+  std::optional<double> clock() const { return clock_; }
+  /// The slowest at the end of a round, as a share of the fastest.
+  double least_clock() const { return fastest_ > 0 ? slowest_ / fastest_ : 1; }
+
+ private:
+  /// Whoever takes turns works for a part of the time; crews that do not share one round.
+  double round_seconds(const Crew& crew) const {
+    const auto devices = static_cast<double>(crew.devices.size());
+    const auto all = static_cast<double>(samples_.stages.size());
+    const double share = crew.one_in_flight ? 0.5 : 1;  // as often as all, for less
+    return share * options_.round_seconds * devices / crew.at_once * devices / all;
+  }
+
+  bool is_over(Duration measured, RealTime passed, RealTime round_time,
+               std::size_t least_turns) const {
+    if (is_interrupted()) return true;
+    const std::size_t turns = walkers_->least_turns();
+    if (turns < least_turns) return false;
+    if (walkers_->all_done() || seconds(measured) >= options_.most_seconds) return true;
+    return passed >= round_time && turns >= walkers_->cycle();
+  }
+
+  void note_clock(std::optional<double> mhz) {
+    if (!walkers_->measures_clock() || !mhz) return;
+    fastest_ = std::max(fastest_, *mhz);
+    usual_ = std::max(usual_, *mhz);
+    slowest_ = slowest_ == 0 ? *mhz : std::min(slowest_, *mhz);
+  }
+
+  void tell(const Crew& crew, Duration measured) const {
+    if (!options_.progress) return;
+    const bool is_all = crew.at_once == samples_.stages.size();
+    options_.progress(
+        fmt::format("micro-batches of {}{}{}", samples_.batch,
+                    is_all ? std::string() : fmt::format(", {} at work", crew.at_once),
+                    crew.one_in_flight ? ", one in flight" : ""),
+        std::min(1.0, seconds(measured) / options_.most_seconds));
+  }
+
+  const CalibrationOptions& options_;
+  BatchSamples& samples_;
+  std::unique_ptr<Walkers> walkers_;
+  bool is_first_ = true;
+  std::optional<double> clock_;
+  double fastest_ = 0;
+  double slowest_ = 0;
+  double usual_ = 0;   ///< What throttled devices are measured by.
+  int throttled_ = 0;  ///< Rounds in a row.
+  bool is_throttled_ = false;
+};
+
+/// Powers of four about what layers hand on, with room for batches that are not measured: from a
+/// quarter of the smallest to 16 times the largest.
+std::vector<Bytes> transfer_sizes(const Network& network, const CalibrationOptions& options) {
+  constexpr std::int64_t kLeast = 1 << 10;
+  constexpr std::int64_t kMost = 1 << 26;
+  const std::vector<std::int64_t> batches = batches_of(options);
+  std::int64_t least = kMost;
+  std::int64_t most = kLeast;
+  for (const NetworkLayer& layer : network.layers) {
+    if (&layer == &network.layers.back()) break;  // it hands nothing on
+    least = std::min(least, output_bytes(network, layer, batches.front()).count / 4);
+    most = std::max(most, output_bytes(network, layer, batches.back()).count);
+  }
+  std::vector<Bytes> sizes;
+  for (std::int64_t size = kLeast; size <= kMost; size *= 4) {
+    if (size * 4 <= least) continue;
+    sizes.push_back(Bytes{size});
+    if (size / 16 >= most) break;
+  }
+  return sizes;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> batches_of(const CalibrationOptions& options) {
+  std::vector<std::int64_t> batches = options.batches;
+  std::sort(batches.begin(), batches.end());
+  batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
+  return batches;
+}
+
+CalibrationHead calibration_head(const CalibrationDevices& devices, const Network& network,
+                                 const CalibrationOptions& options, std::string_view tool) {
+  CalibrationHead head = {{"network", printable(fmt::format("{}, {}", clipped(network.name),
+                                                            network_fingerprint(network)))},
+                          {"batches", fmt::format("{}", fmt::join(batches_of(options), ", "))},
+                          {"devices", std::to_string(options.devices)},
+                          {"copies", std::to_string(options.copies)},
+                          {"optimizer", std::string(name(options.optimizer))},
+                          {"seed", std::to_string(options.seed)},
+                          {"slowdown", options.slowdown ? "measured" : "not measured"},
+                          {"in flight", options.in_flight ? "measured" : "not measured"},
+                          {"backend", std::string(devices.backend())}};
+  const CalibrationHead own = devices.head();
+  head.insert(head.end(), own.begin(), own.end());
+  head.emplace_back("tool", tool);
+  return head;
+}
+
+std::optional<Diagnostic> refuse_calibration(const CalibrationDevices& devices,
+                                             const Network& network, const Mark& mark,
+                                             const CalibrationOptions& options) {
+  if (auto refused = devices.refuse_network(network, mark)) return refused;
+  if (options.devices % options.copies != 0) {
+    return input_error(mark,
+                       fmt::format("{} copies on {} devices", options.copies, options.devices),
+                       "every copy has as many devices: --devices is a multiple of --copies");
+  }
+  if (options.devices / options.copies > network.layers.size()) {
+    const std::string_view with = options.copies == 1 ? "" : " of each copy";
+    return input_error(mark,
+                       fmt::format("{} devices{}, but the network '{}' has {} layers",
+                                   options.devices / options.copies, with, clipped(network.name),
+                                   network.layers.size()),
+                       "every device has at least one layer");
+  }
+  if (auto refused = devices.refuse_count(options.devices, mark)) return refused;
+  const std::optional<Bytes> available = devices.available_memory();
+  if (!available) return std::nullopt;
+  return refuse_for_memory(network, mark, layers_of_devices(network, options),
+                           batches_of(options).back(), options.optimizer, *available);
+}
+
+Result<Measured> measure_layers(CalibrationDevices& devices, const Network& network,
+                                const Mark& mark, const CalibrationOptions& options) {
+  if (auto refused = refuse_calibration(devices, network, mark, options)) return *refused;
+  const StageLayers stages = layers_of_devices(network, options);
+  Measured measured;
+  measured.load = load_now();
+  // What was measured before counts first; then each batch in turn, round by round.
+  const std::vector<std::int64_t> sizes = batches_of(options);
+  for (const KeptRound& round : options.kept.rounds) {
+    if (std::find(sizes.begin(), sizes.end(), round.batch) == sizes.end())
+      return not_kept_by_us(options.kept, round.passes.empty() ? 0 : round.passes.front().line,
+                            fmt::format("no batch of {} is asked for", round.batch));
+  }
+  std::vector<BatchSamples>& batches = measured.batches;
+  batches.reserve(sizes.size());
+  for (const std::int64_t batch : sizes) {
+    batches.push_back(no_samples(stages, batch, options));
+    if (auto wrong = restore(options.kept, batches.back())) return *wrong;
+  }
+  auto told = options.kept.algorithms();
+  devices.take_algorithms(told);
+  for (BatchSamples& samples : batches) {
+    std::uint32_t rounds_walked = 0;
+    const auto is_over = [&] {
+      if (options.one_more_round) return rounds_walked > 0;
+      return samples.is_done() || seconds(samples.measured) >= options.most_seconds;
+    };
+    // Rounds of all, and between them one of each crew.
+    std::vector<Crew> crews;
+    if (!samples.beside.empty()) crews = crews_of(options.devices, devices.takes_turns());
+    if (!options.one_more_round) crews = crews_left(samples, std::move(crews));
+    // After each round of all, a short one with one micro-batch in flight.
+    const auto& one = samples.alone_in_flight;
+    bool wants_one = any_missing(one);
+    if (is_over() && crews.empty() && !wants_one) continue;
+    measured.interrupted = options.interrupted && options.interrupted();
+    if (measured.interrupted) return measured;  // between two sizes: no round of the next one
+    Rounds rounds(devices, network, stages, options, samples);
+    const auto walk = [&](const Crew& crew) -> std::optional<Diagnostic> {
+      KeptRound round = rounds.walk(crew);
+      const auto given = devices.algorithms();
+      std::set_difference(given.begin(), given.end(), told.begin(), told.end(),
+                          std::inserter(round.algorithms, round.algorithms.end()));
+      told = given;
+      measured.interrupted = rounds.is_interrupted();
+      return options.keep && !round.passes.empty() ? options.keep(round) : std::nullopt;
+    };
+    while (!is_over() || !crews.empty() || wants_one) {
+      // What is compared is walked in turn, and all buffers are filled first.
+      if (!is_over() || (wants_one && rounds_walked == 0)) {
+        if (auto trouble = walk(everybody(options.devices))) return *trouble;
+        ++rounds_walked;
+        wants_one = !one.empty();
+      }
+      if (wants_one && !measured.interrupted) {
+        Crew crew = everybody(options.devices);
+        crew.one_in_flight = true;
+        if (auto trouble = walk(crew)) return *trouble;
+        wants_one = rounds.is_throttled();
+      }
+      if (!crews.empty() && !measured.interrupted) {
+        if (auto trouble = walk(crews.front())) return *trouble;
+        if (!rounds.is_throttled()) crews.erase(crews.begin());
+      }
+      if (measured.interrupted) return measured;
+    }
+    measured.clock = rounds.clock();
+    measured.least_clock = std::min(measured.least_clock, rounds.least_clock());
+  }
+  return measured;
+}
+
+Diagnostic failed_device(const std::runtime_error& error) {
+  Diagnostic failed = input_error({}, error.what());
+  failed.fault = Fault::infeasible;
+  return failed;
+}
+
+void measure_between(CalibrationDevices& devices, const Network& network,
+                     const CalibrationOptions& options, Profile& profile) {
+  profile.algorithms = devices.algorithms();
+  profile.overheads = devices.overheads(network, options);
+  profile.links = devices.links(transfer_sizes(network, options));
+}
+
+}  // namespace plumbline

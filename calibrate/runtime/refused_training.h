@@ -1,0 +1,64 @@
+// What of a scenario's training no network is executed with.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "base/diagnostic.h"
+#include "sim/scenario/scenario.h"
+
+namespace plumbline {
+
+/// Why real devices do not run a scenario, whatever their kernels are, if so: they hold gradients
+/// and weights whole, gather weights behind the update, and run one op after the other.
+inline std::optional<Diagnostic> refuse_for_devices(const Scenario& scenario) {
+  if (scenario.sharded >= Sharded::gradients) {
+    return input_error(scenario.sharded_mark,
+                       fmt::format("training.zero_stage is {}, and a run with real kernels shares "
+                                   "no more than the optimizer",
+                                   static_cast<int>(scenario.sharded)),
+                       "training.zero_stage: 1 or 0; --backend synthetic runs any");
+  }
+  if (scenario.gather_ahead) {
+    return input_error(scenario.gather_mark,
+                       "training.gather is with-forward, and a run with real kernels gathers "
+                       "weights behind the update",
+                       "training.gather: behind-update; --backend synthetic runs both");
+  }
+  if (scenario.schedule.overlaps_pairs) {
+    return input_error(scenario.schedule.pairs_mark,
+                       "schedule.pairs is overlapped, and a device runs one op after the other",
+                       "schedule.pairs: apart; --backend synthetic runs both");
+  }
+  return std::nullopt;
+}
+
+/// Why a scenario is not run with real kernels, if so: they add up gradients in the network's
+/// element type, run whole sequences, and a layer makes all of its activations again or none.
+inline std::optional<Diagnostic> refuse_training(const Scenario& scenario) {
+  if (scenario.gradient_width != 1) {
+    return input_error(scenario.gradient_mark,
+                       fmt::format("training.gradients is {}, and a network is run with gradients "
+                                   "as wide as its parameters",
+                                   scenario.gradient_width),
+                       "training.gradients: 1; --backend synthetic runs any");
+  }
+  if (scenario.schedule.recompute.kind == Recompute::selective) {
+    return input_error(scenario.schedule.recompute.mark,
+                       "schedule.recompute is 'selective', and a network is run with all of a "
+                       "layer's activations made again, or none",
+                       "schedule.recompute: layers, full or none; --backend synthetic runs any");
+  }
+  if (scenario.schedule.slices.count > 1) {
+    return input_error(scenario.schedule.slices.mark,
+                       fmt::format("schedule.slices is {}, and a network is run with whole "
+                                   "sequences",
+                                   scenario.schedule.slices.count),
+                       "schedule.slices: 1; --backend synthetic runs any");
+  }
+  return refuse_for_devices(scenario);
+}
+
+}  // namespace plumbline

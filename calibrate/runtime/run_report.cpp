@@ -1,0 +1,454 @@
+// The tables for people.
+// SPDX-License-Identifier: MIT
+#include "calibrate/runtime/run_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/quantity.h"
+#include "base/table.h"
+#include "sim/report/report.h"
+
+namespace plumbline {
+namespace {
+
+/// "+12 us", "-3.4 ms", "0 s".
+std::string difference_text(double time_s) {
+  const double size = std::abs(time_s);
+  if (size < 0.5e-9) return "0 s";
+  return (time_s < 0 ? "-" : "+") + time_text(size);
+}
+
+/// "-0.18 %".
+std::string signed_percent(double fraction) { return fmt::format("{:+.2f} %", 100 * fraction); }
+
+std::string per_op_hand_over(const RealRun& run) { return time_text(run.hand_over_per_op_s()); }
+
+std::string backend_text(const RealRun& run) {
+  return fmt::format("{} ({}) with {} core{}", run.backend, run.device, run.cores,
+                     run.cores == 1 ? "" : "s");
+}
+
+/// "20 of 21 iterations".
+std::string of_iterations(const RealRun& run) {
+  return fmt::format("{} of {} iteration{}", run.clean, run.iterations.size(),
+                     run.iterations.size() == 1 ? "" : "s");
+}
+
+std::string how_measured(const RealRun& run) {
+  const Statistics& time = run.time_s;
+  std::string text = fmt::format(
+      "\nhow it was measured\n"
+      "  backend      {}\n"
+      "  iterations   {} clean of {}; shown is the one in the middle\n"
+      "  a mini-batch {} in the median, quartiles {} to {}, from {} to {}\n"
+      "  hand-over    {} from the release of an op to its begin, on average\n",
+      backend_text(run), run.clean, run.iterations.size(), time_text(time.median),
+      time_text(time.q1), time_text(time.q3), time_text(time.least), time_text(time.most),
+      per_op_hand_over(run));
+  for (const std::string& remark : run.remarks) text += fmt::format("  remark       {}\n", remark);
+  if (run.clean == 0) {
+    text +=
+        "note: no iteration was clean: other work kept the devices from running, so the times tell "
+        "little\n";
+  }
+  return text;
+}
+
+/// "nothing clean was measured in 6 iterations: other work kept the devices from running".
+std::string nothing_clean(const RealRun& run) {
+  return fmt::format(
+      "nothing clean was measured in {} iteration{}: other work kept the devices from running",
+      run.iterations.size(), run.iterations.size() == 1 ? "" : "s");
+}
+
+/// What the verdict means here, in a sentence.
+std::string verdict_text(const Validation& v) {
+  if (!v.clean())
+    return "INCONCLUSIVE: " + nothing_clean(v.measured) +
+           "; stop other programs, or run it again with more --iterations";
+  const std::string off = fmt::format("predicted {:.2f} % too {}", 100 * std::abs(v.error),
+                                      v.error < 0 ? "fast" : "slow");
+  switch (v.verdict) {
+    case Verdict::same:
+      return fmt::format("SAME: {}; the measurement's own noise is {}", off, percent(v.noise()));
+    case Verdict::close:
+      return fmt::format("CLOSE: {}, within the tolerance of {}", off, percent(v.tolerance));
+    case Verdict::off: {
+      const auto again = v.again_error();
+      return fmt::format("OFF: {}, beyond the tolerance of {}{}", off, percent(v.tolerance),
+                         again && std::abs(*again) <= v.tolerance
+                             ? "; within it by the layers' times of now"
+                             : "");
+    }
+    case Verdict::inconclusive:
+      if (std::abs(v.error) > v.tolerance && 2 * v.measured.clean >= v.measured.iterations.size()) {
+        return fmt::format("INCONCLUSIVE: {}, but the measurement's own noise is {}", off,
+                           percent(v.noise()));
+      }
+      return fmt::format("INCONCLUSIVE: {} clean: other work kept the devices from running",
+                         of_iterations(v.measured));
+  }
+  return "";
+}
+
+/// What the columns of measured values are called: those of a run without a clean iteration show
+/// what happened, but are no measurement.
+std::string measured_title(const Validation& v) { return v.clean() ? "measured" : "disturbed"; }
+
+std::string comparison(const Validation& v) {
+  const Outcome& p = v.predicted;
+  const Outcome& m = v.measured.outcome;
+  Table table;
+  table.row(v.clean() ? std::vector<std::string>{"", "predicted", "measured", "error"}
+                      : std::vector<std::string>{"", "predicted", measured_title(v)});
+  const auto row = [&](std::string name, std::string predicted, std::string measured,
+                       std::string error) {
+    std::vector<std::string> cells = {std::move(name), std::move(predicted), std::move(measured)};
+    if (v.clean()) cells.push_back(std::move(error));
+    table.row(std::move(cells));
+  };
+  row("iteration time", time_text(v.predicted_s()), time_text(v.measured_s()),
+      signed_percent(v.error));
+  if (p.throughput_samples_per_s && m.throughput_samples_per_s) {
+    row("samples/s", fmt::format("{:.5g}", *p.throughput_samples_per_s),
+        fmt::format("{:.5g}", *m.throughput_samples_per_s),
+        signed_percent(*p.throughput_samples_per_s / *m.throughput_samples_per_s - 1));
+  }
+  const auto share = [&](std::string name, double predicted, double measured) {
+    row(std::move(name), percent(predicted), percent(measured),
+        fmt::format("{:+.2f} points", 100 * (predicted - measured)));
+  };
+  if (p.metrics.steady && m.metrics.steady) {
+    share("steady bubble", p.metrics.steady->bubble_fraction, m.metrics.steady->bubble_fraction);
+  }
+  share("bubble fraction", p.metrics.bubble_fraction(), m.metrics.bubble_fraction());
+  share("communication", p.metrics.communication_stall_fraction(),
+        m.metrics.communication_stall_fraction());
+  row("busy", to_text(p.metrics.busy()), to_text(m.metrics.busy()),
+      difference_text(seconds(p.metrics.busy() - m.metrics.busy())));
+  for (const IdleCause cause : kIdleCauses) {
+    const Duration predicted = p.metrics.idle_for(cause);
+    const Duration measured = m.metrics.idle_for(cause);
+    if (predicted.count() == 0 && measured.count() == 0) continue;
+    std::string label(name(cause));
+    std::replace(label.begin(), label.end(), '_', '-');
+    row("idle, " + label, to_text(predicted), to_text(measured),
+        difference_text(seconds(predicted - measured)));
+  }
+  return table.print();
+}
+
+std::string devices(const Validation& v) {
+  const Outcome& p = v.predicted;
+  const Outcome& m = v.measured.outcome;
+  Table table;
+  const std::string title = measured_title(v);
+  table.row({"device", "busy", title, "idle", title, "peak memory", title});
+  for (std::size_t slot = 0; slot < p.memory.size(); ++slot) {
+    table.row({std::to_string(p.graph.devices[slot].value), to_text(p.metrics.devices[slot].busy),
+               to_text(m.metrics.devices[slot].busy), to_text(p.metrics.devices[slot].idle),
+               to_text(m.metrics.devices[slot].idle), to_text(p.memory[slot].peak.sum()),
+               to_text(m.memory[slot].peak.sum())});
+  }
+  return table.print();
+}
+
+std::string causes(const Validation& v) {
+  Table table;
+  const auto row = [&](std::string_view name, double part_s, std::string_view meaning) {
+    table.row({fmt::format("{:<10} {:>10} {:>10}   {}", name, difference_text(part_s),
+                           signed_percent(part_s / v.measured_s()), meaning)});
+  };
+  if (v.again_s) {
+    row("profile", v.shares.profile_s, "layers take another time now than the profile says");
+    row("compute", v.shares.compute_s, "ops took another time than their layers now");
+  } else {
+    row("compute", v.shares.compute_s, "ops took another time than predicted");
+  }
+  row("transfer", v.shares.transfer_s, "transfers and all-reduces did");
+  row("hand-over", v.shares.hand_over_s, "ops began later than they could");
+  row("waiting", v.shares.waiting_s, "the order of events on shared links");
+  if (v.measured.told_s) row("telling", v.shares.telling_s, "to look at each op took time");
+  return table.print();
+}
+
+/// What the predictions have to say besides their numbers, each sentence once.
+std::string notes(const std::vector<ValidationPoint>& points) {
+  std::vector<std::string> told;
+  std::string text;
+  for (const ValidationPoint& point : points) {
+    for (const std::string& note : point.validation.predicted.pipeline.notes) {
+      if (std::find(told.begin(), told.end(), note) != told.end()) continue;
+      told.push_back(note);
+      text += fmt::format("note: {}\n", note);
+    }
+  }
+  return text;
+}
+
+/// Where the error comes from, how far off the starts are, how steady the measurement was.
+std::string where_and_how(const Validation& v) {
+  std::string text = "\nwhere the error comes from\n" + causes(v);
+  text += fmt::format(
+      "\nops start {} from where they were predicted in the median, {} at the 95th percentile, {} "
+      "at most ({});\n{} of the measured critical path is critical in the prediction too\n",
+      time_text(v.starts.median_s), time_text(v.starts.p95_s), time_text(v.starts.most_s),
+      v.starts.worst, percent(v.critical_path_agreement));
+  const RealRun& run = v.measured;
+  const Statistics& time = run.time_s;
+  if (v.again_s) {
+    text += fmt::format("by the layers' times of now it takes {}: an error of {}\n",
+                        time_text(*v.again_s), signed_percent(*v.again_error()));
+  }
+  if (run.rounds_s.size() > 1) {
+    const auto [least, most] = std::minmax_element(run.rounds_s.begin(), run.rounds_s.end());
+    text += fmt::format("{} rounds, {} to {}\n", run.rounds_s.size(), time_text(*least),
+                        time_text(*most));
+  }
+  text += fmt::format("{} clean, {} to {} in the middle half, hand-over {} an op\n",
+                      of_iterations(v.measured), time_text(time.q1), time_text(time.q3),
+                      per_op_hand_over(v.measured));
+  return text;
+}
+
+std::string one_point(const std::vector<ValidationPoint>& points) {
+  const Validation& v = points.front().validation;
+  std::string text = headline(v.predicted) + ", on " + backend_text(v.measured) + "\n\n";
+  if (!v.clean()) text += nothing_clean(v.measured) + ";\nnothing is compared\n\n";
+  text += comparison(v) + '\n' + devices(v) + notes(points);
+  if (v.clean() && v.memory_verdict() == MemoryVerdict::ties) {
+    text +=
+        "note: what the prediction puts at one instant came one after the other: a buffer more was "
+        "held\n";
+  } else if (v.clean() && v.memory_verdict() == MemoryVerdict::order) {
+    text +=
+        "note: ops and transfers came in another order than predicted, of which the same rules say "
+        "the\nmeasured peak memory\n";
+  } else if (v.clean() && v.memory_verdict() == MemoryVerdict::differs) {
+    text += "note: the measured peak memory is not the predicted one on every device\n";
+  }
+  for (const std::string& estimate : v.predicted.pipeline.estimated)
+    text += "\npredicted from estimates: " + estimate + '\n';
+  text += v.clean() ? where_and_how(v) : '\n' + of_iterations(v.measured) + " clean\n";
+  for (const std::string& remark : v.measured.remarks) text += remark + '\n';
+  return text + '\n' + verdict_text(v) + '\n';
+}
+
+std::string ranking_text(const std::vector<ValidationPoint>& points) {
+  const Ranking ranking = rank(points);
+  std::string text =
+      fmt::format("ranking: {} pairs, {} of them within the noise", ranking.pairs, ranking.ties);
+  if (const auto tau = ranking.tau()) {
+    text +=
+        fmt::format("; of the others {} in the predicted order and {} not (Kendall's tau {:.2f})",
+                    ranking.right, ranking.wrong, *tau);
+  }
+  return text + '\n';
+}
+
+/// The overrides that the table does not show in a column of their own.
+std::string other_overrides(const ValidationPoint& point) {
+  std::vector<std::string> others;
+  for (const std::string& one : point.overrides) {
+    if (!one.starts_with("schedule.name=") && !one.starts_with("schedule.micro_batches="))
+      others.push_back(one);
+  }
+  return fmt::format("{}", fmt::join(others, " "));
+}
+
+/// The errors of the runs that were measured, and how many were not. Without a sign, in any order.
+std::string errors_text(std::vector<double> errors, std::size_t runs, double tolerance) {
+  std::string text;
+  if (errors.size() < runs) {
+    text = fmt::format(
+        "nothing clean was measured in {} of {} runs: other work kept the devices from running\n"
+        "* disturbed: the median of iterations in which it did, and no measurement\n",
+        runs - errors.size(), runs);
+  }
+  if (errors.empty()) return text;
+  std::sort(errors.begin(), errors.end());
+  return text + fmt::format("error {} in the median, {} at worst; tolerance {}\n",
+                            percent(quantile(errors, 0.5)), percent(errors.back()),
+                            percent(tolerance));
+}
+
+/// The errors by the layers' times of now, where there are any.
+std::string again_text(std::vector<double> errors) {
+  if (errors.empty()) return "";
+  std::sort(errors.begin(), errors.end());
+  return fmt::format("by the layers' times of now {} in the median, {} at worst\n",
+                     percent(quantile(errors, 0.5)), percent(errors.back()));
+}
+
+/// What of the predictions nobody has measured, and where.
+std::string estimates_text(const std::vector<ValidationPoint>& points) {
+  std::map<std::string, std::size_t> rows;
+  for (const ValidationPoint& point : points) {
+    for (const std::string& estimate : point.validation.predicted.pipeline.estimated)
+      ++rows[estimate];
+  }
+  std::string text;
+  for (const auto& [estimate, count] : rows)
+    text += fmt::format("predicted from estimates in {} of {} rows: {}\n", count, points.size(),
+                        estimate);
+  return text.empty() ? "" : '\n' + text;
+}
+
+/// How far rounds of one run are apart, where there are several.
+std::string rounds_text(const std::vector<ValidationPoint>& points) {
+  double most = 0;
+  std::size_t rounds = 0;
+  for (const ValidationPoint& point : points) {
+    if (!point.validation.clean()) continue;
+    most = std::max(most, point.validation.measured.range_of_rounds());
+    rounds = std::max(rounds, point.validation.measured.rounds_s.size());
+  }
+  return rounds > 1 ? fmt::format("rounds of one run differ by {} at most\n", percent(most)) : "";
+}
+
+/// What the verdicts on several runs come to, in a sentence.
+std::string verdict_text(const std::vector<ValidationPoint>& points) {
+  const auto count = [&](Verdict verdict) {
+    return static_cast<std::size_t>(std::count_if(
+        points.begin(), points.end(),
+        [&](const ValidationPoint& point) { return point.validation.verdict == verdict; }));
+  };
+  const std::size_t all = points.size();
+  const std::size_t off = count(Verdict::off);
+  const std::size_t open = count(Verdict::inconclusive);
+  const std::string tolerance =
+      fmt::format("the tolerance of {}", percent(points.front().validation.tolerance));
+  const std::string_view verdict = name(verdict_on(points));
+  const auto runs = [&](std::size_t some) {
+    return some == all ? fmt::format("all {} runs", all) : fmt::format("{} of {} runs", some, all);
+  };
+  if (off > 0) {
+    return fmt::format("{}: beyond {}: {}{}\n", verdict, tolerance, runs(off),
+                       open > 0 ? fmt::format("; inconclusive: {}", open) : "");
+  }
+  if (open > 0) {
+    return fmt::format("{}: nothing can be said of {}{}\n", verdict, runs(open),
+                       open < all ? fmt::format("; within {}: {}", tolerance, all - open) : "");
+  }
+  return fmt::format("{}: within {}: {}\n", verdict, tolerance, runs(all));
+}
+
+std::string many_points(const std::vector<ValidationPoint>& points) {
+  const std::string& scenario = points.front().validation.predicted.scenario;
+  const bool one_scenario = std::all_of(points.begin(), points.end(), [&](const auto& point) {
+    return point.validation.predicted.scenario == scenario;
+  });
+  std::size_t widest = 0;
+  for (const ValidationPoint& point : points)
+    widest = std::max(widest, other_overrides(point).size());
+  Table table;
+  std::vector<std::string> header = {one_scenario ? "schedule" : "scenario"};
+  if (!one_scenario) header.emplace_back("schedule");
+  const bool any_again = std::any_of(points.begin(), points.end(), [](const auto& point) {
+    return point.validation.again_s.has_value();
+  });
+  for (const std::string_view title : {"micro-batches", "devices", "predicted", "measured", "error",
+                                       "timed again", "hand-over", "memory", "clean"}) {
+    if (any_again || title != "timed again") header.emplace_back(title);
+  }
+  header.push_back(fmt::format("{:<{}}", "verdict", widest == 0 ? 12 : widest + 15));
+  table.row(std::move(header));
+  std::vector<double> errors;
+  std::vector<double> errors_again;
+  for (const ValidationPoint& point : points) {
+    const Validation& v = point.validation;
+    if (v.clean()) errors.push_back(std::abs(v.error));
+    if (v.clean() && v.again_s) errors_again.push_back(std::abs(*v.again_error()));
+    const auto if_clean = [&](std::string text) { return v.clean() ? std::move(text) : "-"; };
+    const std::string measured = time_text(v.measured_s()) + (v.clean() ? "" : "*");
+    std::vector<std::string> row;
+    if (!one_scenario) row.push_back(v.predicted.scenario);
+    for (std::string cell :
+         {v.predicted.pipeline.schedule.name, std::to_string(v.predicted.micro_batches),
+          std::to_string(v.predicted.graph.slots()), time_text(v.predicted_s()), measured,
+          if_clean(signed_percent(v.error))})
+      row.push_back(std::move(cell));
+    if (any_again) row.push_back(v.again_s ? if_clean(signed_percent(*v.again_error())) : "-");
+    for (std::string cell :
+         {if_clean(per_op_hand_over(v.measured)), if_clean(std::string(name(v.memory_verdict()))),
+          fmt::format("{} of {}", v.measured.clean, v.measured.iterations.size())})
+      row.push_back(std::move(cell));
+    row.push_back(widest == 0 ? fmt::format("{:<12}", name(v.verdict))
+                              : fmt::format("{:<12}   {:<{}}", name(v.verdict),
+                                            other_overrides(point), widest));
+    table.row(std::move(row));
+  }
+  return fmt::format("{}on {}\n\n", one_scenario ? scenario + ", " : "",
+                     backend_text(points.front().validation.measured)) +
+         table.print() + notes(points) + estimates_text(points) + '\n' +
+         errors_text(std::move(errors), points.size(), points.front().validation.tolerance) +
+         again_text(std::move(errors_again)) + rounds_text(points) + verdict_text(points) +
+         ranking_text(points);
+}
+
+}  // namespace
+
+std::string to_table(const RealRun& run, const std::optional<TimelineStyle>& style) {
+  return to_table(run.outcome, style) + how_measured(run);
+}
+
+std::string to_table(const std::vector<ValidationPoint>& points) {
+  return points.size() == 1 ? one_point(points) : many_points(points);
+}
+
+std::vector<ReportFigure> report_figures(const Validation& v) {
+  if (!v.clean()) {
+    return {{"Predicted", time_text(v.predicted_s()), "iteration time"},
+            {"Disturbed", time_text(v.measured_s()) + "*", nothing_clean(v.measured)}};
+  }
+  const auto part = [](double time_s) { return difference_text(time_s); };
+  return {{"Predicted", time_text(v.predicted_s()), "iteration time"},
+          {"Measured", time_text(v.measured_s()),
+           fmt::format("iteration time, the median of {}", of_iterations(v.measured))},
+          {"Error", signed_percent(v.error),
+           fmt::format("predicted / measured - 1; the noise is {}", percent(v.noise()))},
+          {v.again_s ? "From the profile and compute" : "From compute",
+           part(v.shares.profile_s + v.shares.compute_s), "ops took another time"},
+          {"From transfers", part(v.shares.transfer_s), "transfers took another time"},
+          {"From hand-over", part(v.shares.hand_over_s), "ops began later than they could"},
+          {"From waiting", part(v.shares.waiting_s), "the order of events"},
+          {"Start of an op", time_text(v.starts.median_s),
+           fmt::format("off in the median, {} at most ({})", time_text(v.starts.most_s),
+                       v.starts.worst)}};
+}
+
+std::vector<std::string> report_remarks(const RealRun& run) {
+  std::vector<std::string> remarks = {
+      fmt::format("Measured with {}: {} clean; shown is the iteration in the middle.",
+                  backend_text(run), of_iterations(run)),
+      fmt::format("From the release of an op to its begin it took {} on average.",
+                  per_op_hand_over(run))};
+  remarks.insert(remarks.end(), run.remarks.begin(), run.remarks.end());
+  return remarks;
+}
+
+std::vector<std::string> report_remarks(const Validation& v) {
+  std::vector<std::string> remarks = {verdict_text(v)};
+  const auto measured = report_remarks(v.measured);
+  remarks.insert(remarks.end(), measured.begin(), measured.end());
+  return remarks;
+}
+
+Verdict verdict_on(const std::vector<ValidationPoint>& points) {
+  const auto any = [&](Verdict verdict) {
+    return std::any_of(points.begin(), points.end(), [&](const ValidationPoint& point) {
+      return point.validation.verdict == verdict;
+    });
+  };
+  for (const Verdict verdict : {Verdict::off, Verdict::inconclusive, Verdict::close}) {
+    if (any(verdict)) return verdict;
+  }
+  return Verdict::same;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,459 @@
+// The threads of a run, how they meet, and how a run that cannot go on is given up.
+// SPDX-License-Identifier: MIT
+#include "calibrate/runtime/runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "base/bug.h"
+#include "calibrate/runtime/links.h"
+
+namespace plumbline {
+namespace {
+
+/// Waking up this much late is the machine's usual way, not lost time.
+constexpr RealTime kUsualDelay = 100'000;
+/// Between the end of an iteration and the start of the next, so that all are awake by then.
+constexpr RealTime kPrelude = 300'000;
+/// A hung device is left behind when it has not noticed the stop after so long.
+constexpr std::chrono::milliseconds kGrace{200};
+
+/// What a device is at, in one word that the watcher reads.
+class Stand {
+ public:
+  void waits(std::uint32_t node, std::uint32_t for_node) {
+    set(DeviceStand::State::waits, node, for_node);
+  }
+  void runs(std::uint32_t node) { set(DeviceStand::State::runs, node, 0); }
+  void failed(std::uint32_t node) { set(DeviceStand::State::failed, node, 0); }
+  void done() { set(DeviceStand::State::done, 0, 0); }
+  void starts() { set(DeviceStand::State::starts, 0, 0); }
+
+  DeviceStand read() const {
+    const std::uint64_t bits = bits_.load(std::memory_order_acquire);
+    DeviceStand stand;
+    stand.state = static_cast<DeviceStand::State>(bits & 7U);
+    stand.node = static_cast<std::uint32_t>(bits >> 3U & kNodes);
+    if (stand.state == DeviceStand::State::waits)
+      stand.waits_for = static_cast<std::uint32_t>(bits >> 33U & kNodes);
+    return stand;
+  }
+
+ private:
+  static constexpr std::uint64_t kNodes = (std::uint64_t{1} << 30U) - 1;
+  static_assert(OpGraph::kMostNodes <= kNodes + 1);
+
+  void set(DeviceStand::State state, std::uint64_t node, std::uint64_t for_node) {
+    bits_.store(static_cast<std::uint64_t>(state) | node << 3U | for_node << 33U,
+                std::memory_order_release);
+  }
+
+  std::atomic<std::uint64_t> bits_{static_cast<std::uint64_t>(DeviceStand::State::done)};
+};
+
+/// One device's corner: no other device writes here.
+struct alignas(64) Desk {
+  std::unique_ptr<Worker> worker;
+  std::vector<std::uint32_t> order;
+  Stand stand;
+  std::atomic<RealTime> since{0};  ///< When its current op began.
+  std::atomic<std::uint64_t> steps{0};
+  RealTime lost = 0;      ///< In this iteration.
+  RealTime last_end = 0;  ///< Of its last op.
+};
+
+/// Everything that the threads of one run share. They hold it together, so that one which hangs
+/// can be left behind.
+class Rig {
+ public:
+  Rig(const RunPlan& plan, Backend& backend, const DeviceOrders& orders, const RunOptions& options)
+      : graph_(plan.graph),
+        options_(options),
+        progress_(plan.graph.size()),
+        planned_(plan.graph.size()),
+        ledgers_(make_ledgers(plan)),
+        links_(plan.graph, progress_, ledgers_),
+        desks_(plan.graph.slots()) {
+    if (options_.most_iterations == 0) options_.most_iterations = 2 * options_.iterations;
+    joins_ = joins_by_node(graph_);
+    auto workers = backend.workers(*plan_);
+    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
+      desks_[slot].worker = std::move(workers[slot]);
+      desks_[slot].order = orders[slot];
+    }
+  }
+
+  /// The life of one device's thread.
+  void drive(std::uint32_t slot) {
+    Desk& desk = desks_[slot];
+    try {
+      wake_exactly();
+      desk.worker->prepare();
+      while (meet()) {
+        wait_until(start_, stop_);
+        for (const std::uint32_t node : desk.order) {
+          if (!execute(slot, node)) break;
+          desk.steps.fetch_add(1, std::memory_order_relaxed);
+        }
+        if (!stop_) desk.stand.done();
+      }
+    } catch (const std::exception& error) {
+      fail(slot, error.what());
+    } catch (...) {
+      fail(slot, "an exception of an unknown type");
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      ++exited_;
+    }
+    changed_.notify_one();
+  }
+
+  /// The caller's part: waits for the end, for a failure, for a deadlock, for a hang.
+  void watch() {
+    std::uint32_t told = 0;
+    std::optional<std::uint64_t> steps_before;
+    std::unique_lock lock(mutex_);
+    while (exited_ < desks_.size() && !failure_) {
+      changed_.wait_for(lock, std::chrono::milliseconds(20));
+      if (failure_ || exited_ == desks_.size()) break;
+      const std::uint32_t done = iterations_done_.load(std::memory_order_relaxed);
+      if (options_.progress && done != told) {
+        told = done;
+        options_.progress(done, options_.warm_up + options_.most_iterations);
+      }
+      // A deadlock is one when two looks show the same.
+      const std::uint64_t steps = all_steps();
+      const bool stuck = all_wait();
+      if (stuck && steps_before == steps) {
+        give_up(RunFailure::Kind::deadlock,
+                "deadlock: every device waits for another, and nothing is under way");
+      } else {
+        steps_before = stuck ? std::optional(steps) : std::nullopt;
+        look_for_hangs();
+      }
+    }
+    stop_ = true;
+    changed_.wait_for(lock, kGrace, [&] { return exited_ == desks_.size(); });
+  }
+
+  bool all_exited() {
+    const std::lock_guard lock(mutex_);
+    return exited_ == desks_.size();
+  }
+
+  RunResult take() {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return *failure_;
+    return std::move(record_);
+  }
+
+ private:
+  std::vector<Ledger> make_ledgers(const RunPlan& plan) {
+    plan_ = std::make_unique<RunPlan>(plan);
+    std::vector<Ledger> ledgers;
+    ledgers.reserve(graph_.slots());
+    for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) ledgers.emplace_back(*plan_, slot);
+    return ledgers;
+  }
+
+  // ---- one op ----
+
+  /// Returns false where the run is given up.
+  bool execute(std::uint32_t slot, std::uint32_t node) {
+    Desk& desk = desks_[slot];
+    const ActivityKind kind = graph_.activities[node].kind;
+    RealTime ready = desk.last_end;
+    if (!is_compute(kind)) {  // a blocking transfer, which holds this device
+      links_.reached(node, now());
+      if (!wait(desk, node, node)) return false;
+      if (slot == graph_.receiver(node)) {
+        begin_step(desk, node);
+        desk.worker->take(node);
+      }
+      desk.last_end = progress_.end[node].load(std::memory_order_relaxed);
+      return true;
+    }
+    const auto need = [&](std::uint32_t producer) {
+      if (!wait(desk, node, producer)) return false;
+      ready = std::max(ready, progress_.end[producer].load(std::memory_order_relaxed));
+      const bool comes_over_link =
+          is_transfer(graph_.activities[producer].kind) && !graph_.blocking;
+      if (comes_over_link) {
+        begin_step(desk, node);
+        desk.worker->take(producer);
+      }
+      return true;
+    };
+    if (graph_.nodes[node].after != graph_.size() && !need(graph_.nodes[node].after)) return false;
+    if (joins_[node]) {
+      for (const std::uint32_t producer : joins_[node]->after) {
+        if (!need(producer)) return false;
+      }
+    }
+    begin_step(desk, node);
+    Ledger& ledger = ledgers_[slot];
+    Task task;
+    task.node = node;
+    task.iteration = iteration_;
+    task.version = ledger.version_of(node);
+    task.oldest = ledger.oldest_needed(node);
+    task.begin = now();
+    desk.since.store(task.begin, std::memory_order_relaxed);
+    planned_[node].store(task.begin + least_time(node), std::memory_order_relaxed);
+    ledger.begin(node, task.begin);
+    const Work work = desk.worker->run(task, stop_);
+    if (stop_) return false;
+    ledger.end(node, work.end);
+    progress_.begin[node] = task.begin;
+    progress_.end[node].store(work.end, std::memory_order_release);
+    links_.made(node);
+    desk.lost += std::max<RealTime>(0, work.lost - kUsualDelay) +
+                 std::max<RealTime>(0, task.begin - std::max(ready, start_.load()) - kUsualDelay);
+    desk.last_end = work.end;
+    return true;
+  }
+
+  /// From here on the device is at `node`, and an exception or a hang is one of it.
+  static void begin_step(Desk& desk, std::uint32_t node) {
+    desk.since.store(now(), std::memory_order_relaxed);  // first: whoever reads `runs` reads this
+    desk.stand.runs(node);
+  }
+
+  RealTime least_time(std::uint32_t node) const {
+    const Worker& worker = *desks_[graph_.nodes[node].resource].worker;
+    return worker.least_time(iteration_, node, graph_.cost(node).hold).count();
+  }
+
+  /// Waits until the result of `producer` is there. Returns false where the run is given up.
+  bool wait(Desk& desk, std::uint32_t node, std::uint32_t producer) {
+    const std::atomic<RealTime>& end = progress_.end[producer];
+    RealTime there = end.load(std::memory_order_acquire);
+    if (there != Progress::kUnknown && there <= now()) return true;
+    desk.stand.waits(node, producer);
+    while (there == Progress::kUnknown) {
+      if (stop_.load(std::memory_order_relaxed)) return false;
+      if (links_.shares_cards()) links_.advance(now());
+      pause_before(earliest_end(producer));
+      there = end.load(std::memory_order_acquire);
+    }
+    wait_until(there, stop_);
+    return !stop_.load(std::memory_order_relaxed);
+  }
+
+  /// A time before which a node whose end is not known cannot end.
+  RealTime earliest_end(std::uint32_t node) const {
+    RealTime on_the_way = 0;
+    while (!is_compute(graph_.activities[node].kind)) {
+      const Cost& cost = graph_.cost(node);
+      on_the_way += cost.hold.count() + cost.latency.count();
+      if (graph_.nodes[node].after != graph_.size()) {
+        node = graph_.nodes[node].after;
+      } else if (joins_[node] && !joins_[node]->after.empty()) {
+        node = joins_[node]->after.front();
+      } else {
+        return now();
+      }
+      const RealTime known = progress_.end[node].load(std::memory_order_relaxed);
+      if (known != Progress::kUnknown) return known + on_the_way;
+    }
+    const RealTime planned = planned_[node].load(std::memory_order_relaxed);
+    return (planned > 0 ? planned : now() + least_time(node)) + on_the_way;
+  }
+
+  // ---- between iterations ----
+
+  /// Waits until all devices have ended the iteration; the last to come closes the books and opens
+  /// the next one. Returns false where there is none.
+  bool meet() {
+    const std::uint32_t round = round_.load(std::memory_order_acquire);
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == desks_.size()) {
+      arrived_.store(0, std::memory_order_relaxed);
+      turn_page();
+      round_.store(round + 1, std::memory_order_release);
+    } else {
+      while (round_.load(std::memory_order_acquire) == round) {
+        if (stop_.load(std::memory_order_relaxed)) return false;
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      }
+    }
+    return !over_ && !stop_;
+  }
+
+  void turn_page() {
+    const bool first = start_ == 0;
+    if (!first) {
+      links_.drain();
+      if (!close_iteration()) return;
+      ++iteration_;
+      iterations_done_.store(iteration_, std::memory_order_relaxed);
+      over_ =
+          clean_ >= options_.iterations || record_.iterations.size() >= options_.most_iterations;
+      if (over_) return;
+    }
+    progress_.restart();
+    for (auto& planned : planned_) planned.store(0, std::memory_order_relaxed);
+    for (Ledger& ledger : ledgers_) ledger.restart();
+    const RealTime start = now() + kPrelude;
+    for (Desk& desk : desks_) {
+      desk.lost = 0;
+      desk.last_end = start;
+      // One that has not woken up yet is not done: others that wait for it are in no deadlock.
+      desk.stand.starts();
+    }
+    start_ = start;
+    links_.restart(start);
+  }
+
+  /// Returns false where something was never run.
+  bool close_iteration() {
+    Trace trace;
+    trace.spans.reserve(graph_.size());
+    SimTime last;
+    for (std::uint32_t node = 0; node < graph_.size(); ++node) {
+      const RealTime end = progress_.end[node].load(std::memory_order_relaxed);
+      if (end == Progress::kUnknown) {
+        const std::lock_guard lock(mutex_);
+        give_up(RunFailure::Kind::incomplete,
+                fmt::format("all devices have ended, but {} was never run",
+                            to_text(graph_.activities[node])));
+        over_ = true;
+        return false;
+      }
+      trace.spans.push_back({SimTime{Duration{progress_.begin[node] - start_}},
+                             SimTime{Duration{end - start_}}, kNobody});
+      last = std::max(last, trace.spans.back().end);
+    }
+    if (iteration_ < options_.warm_up) return true;
+    MeasuredIteration measured;
+    measured.trace = std::move(trace);
+    count_hand_over(graph_, measured);
+    for (const Desk& desk : desks_) measured.lost = std::max(measured.lost, Duration{desk.lost});
+    measured.clean =
+        seconds(measured.lost) <= options_.clean_below * seconds(last.time_since_epoch());
+    for (const Ledger& ledger : ledgers_) measured.memory.push_back(ledger.peak());
+    clean_ += measured.clean ? 1 : 0;
+    record_.iterations.push_back(std::move(measured));
+    return true;
+  }
+
+  // ---- when it goes wrong ----
+
+  std::uint64_t all_steps() const {
+    std::uint64_t sum = 0;
+    for (const Desk& desk : desks_) sum += desk.steps.load(std::memory_order_relaxed);
+    return sum;
+  }
+
+  /// Whether every device that is not done waits for something of which nobody knows when it comes.
+  bool all_wait() {
+    bool any = false;
+    for (const Desk& desk : desks_) {
+      const DeviceStand stand = desk.stand.read();
+      if (stand.state == DeviceStand::State::done) continue;
+      if (stand.state != DeviceStand::State::waits) return false;
+      if (progress_.end[*stand.waits_for].load(std::memory_order_relaxed) != Progress::kUnknown)
+        return false;
+      any = true;
+    }
+    return any && !links_.advance(now());
+  }
+
+  /// Requires: the mutex.
+  void look_for_hangs() {
+    for (std::uint32_t slot = 0; slot < desks_.size(); ++slot) {
+      const DeviceStand stand = desks_[slot].stand.read();
+      if (stand.state != DeviceStand::State::runs) continue;
+      const RealTime allowed =
+          std::chrono::duration_cast<std::chrono::nanoseconds>(options_.patience).count() +
+          20 * graph_.cost(stand.node).hold.count();
+      const RealTime runs = now() - desks_[slot].since.load(std::memory_order_relaxed);
+      if (runs <= allowed) continue;
+      give_up(RunFailure::Kind::hung,
+              fmt::format("device {} hangs: {} has run for {:.1f} s, and {:.6g} s were predicted",
+                          graph_.devices[slot].value, to_text(graph_.activities[stand.node]),
+                          static_cast<double>(runs) / 1e9, seconds(graph_.cost(stand.node).hold)));
+      return;
+    }
+  }
+
+  void fail(std::uint32_t slot, const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    const DeviceStand stand = desks_[slot].stand.read();
+    desks_[slot].stand.failed(stand.node);
+    const bool at_op =
+        stand.state != DeviceStand::State::done && stand.state != DeviceStand::State::starts;
+    give_up(RunFailure::Kind::failed,
+            at_op ? fmt::format("device {} failed at {}: {}", graph_.devices[slot].value,
+                                to_text(graph_.activities[stand.node]), why)
+                  : fmt::format("device {} failed: {}", graph_.devices[slot].value, why));
+  }
+
+  /// Requires: the mutex. The first reason counts.
+  void give_up(RunFailure::Kind kind, std::string message) {
+    if (failure_) return;
+    failure_ = RunFailure{kind, std::move(message), {}};
+    for (const Desk& desk : desks_) failure_->stands.push_back(desk.stand.read());
+    stop_ = true;
+  }
+
+  const OpGraph& graph_;
+  RunOptions options_;
+  std::unique_ptr<RunPlan> plan_;
+  Progress progress_;
+  std::vector<std::atomic<RealTime>> planned_;  ///< The earliest end of each op that has begun.
+  std::vector<Ledger> ledgers_;
+  Links links_;
+  std::vector<Desk> desks_;
+  std::vector<const Join*> joins_;
+
+  // Between iterations; written by the last device to arrive.
+  std::atomic<std::uint32_t> arrived_{0};
+  std::atomic<std::uint32_t> round_{0};
+  std::atomic<RealTime> start_{0};
+  std::atomic<bool> over_{false};
+  std::uint32_t iteration_ = 0;
+  std::uint32_t clean_ = 0;
+  RunRecord record_;
+  std::atomic<std::uint32_t> iterations_done_{0};
+
+  std::atomic<bool> stop_{false};
+  std::mutex mutex_;  ///< Of what follows.
+  std::condition_variable changed_;
+  std::uint32_t exited_ = 0;
+  std::optional<RunFailure> failure_;
+};
+
+}  // namespace
+
+RunResult run(const RunPlan& plan, Backend& backend, const DeviceOrders& orders,
+              const RunOptions& options) {
+  PLUMBLINE_CHECK(orders.size() == plan.graph.slots() && options.iterations > 0, orders.size(),
+                  options.iterations);
+  const auto rig = std::make_shared<Rig>(plan, backend, orders, options);
+  std::vector<std::thread> threads;
+  threads.reserve(orders.size());
+  for (std::uint32_t slot = 0; slot < orders.size(); ++slot)
+    threads.emplace_back([rig, slot] { rig->drive(slot); });
+  rig->watch();
+  const bool all_exited = rig->all_exited();
+  for (std::thread& thread : threads) {
+    if (all_exited) {
+      thread.join();
+    } else {
+      thread.detach();
+    }
+  }
+  return rig->take();
+}
+
+RunResult Backend::run(const RunPlan& plan, const DeviceOrders& orders, const RunOptions& options) {
+  return plumbline::run(plan, *this, orders, options);
+}
+
+}  // namespace plumbline

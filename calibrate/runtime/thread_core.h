@@ -1,0 +1,18 @@
+// A thread as a device: its core, its time.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+
+#include "calibrate/runtime/clock.h"
+
+namespace plumbline {
+
+/// Pins the calling thread to usable core number `device`, where there are at least `devices`; does
+/// nothing where there are fewer.
+void pin_to_core(std::uint32_t device, std::uint32_t devices);
+
+/// The time that the calling thread has run on any core. Real time minus this is what it lost.
+RealTime thread_cpu_time();
+
+}  // namespace plumbline

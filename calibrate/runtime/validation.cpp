@@ -1,0 +1,267 @@
+// Errors, and a run evaluated again with measured lengths in place of predicted ones.
+// SPDX-License-Identifier: MIT
+#include "calibrate/runtime/validation.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/bug.h"
+#include "sim/engine/critical.h"
+#include "sim/engine/release.h"
+
+namespace plumbline {
+namespace {
+
+/// How long a node holds its resource, what passes after that, and how much later than it could it
+/// begins.
+struct Length {
+  Duration hold{};
+  Duration latency{};
+  Duration gap{};
+};
+
+std::vector<Length> lengths_of(const OpGraph& graph, const Trace& trace) {
+  std::vector<Length> lengths(graph.size());
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    const Span& span = trace.spans[node];
+    const Duration latency = graph.cost(node).latency;
+    lengths[node] = {span.end - span.begin - latency, latency,
+                     span.begin - released(graph, trace, node)};
+  }
+  return lengths;
+}
+
+/// The run with these lengths: one pass, as every node stands behind all that it waits for.
+Trace evaluate(const OpGraph& graph, const std::vector<Length>& lengths) {
+  Trace trace;
+  trace.spans.resize(graph.size());
+  std::vector<SimTime> free(graph.resources());
+  auto join = graph.joins.begin();
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    const Node& n = graph.nodes[node];
+    SimTime begin = std::max(free[n.resource], free[n.second]);
+    if (n.after != graph.size()) begin = std::max(begin, trace.spans[n.after].end);
+    if (join != graph.joins.end() && join->node == node) {
+      for (const std::uint32_t producer : join->after)
+        begin = std::max(begin, trace.spans[producer].end);
+      ++join;
+    }
+    begin += lengths[node].gap;
+    free[n.resource] = free[n.second] = begin + lengths[node].hold;
+    trace.spans[node] = {begin, begin + lengths[node].hold + lengths[node].latency, kNobody};
+  }
+  attribute_releases(graph, trace);
+  return trace;
+}
+
+/// `told_s` is the time of the measured iteration that told its trace.
+ErrorShares shares_of(const Outcome& predicted, const Outcome& measured, double told_s) {
+  const OpGraph& graph = predicted.graph;
+  std::vector<Length> lengths = lengths_of(graph, predicted.trace);
+  const std::vector<Length> real = lengths_of(measured.graph, measured.trace);
+  const auto time_with = [&](auto&& change) {
+    for (std::uint32_t node = 0; node < graph.size(); ++node)
+      change(node, is_compute(graph.activities[node].kind));
+    const Trace trace = evaluate(graph, lengths);
+    return predicted.iteration_time_of(measure(graph, trace, predicted.pipeline.steady_window));
+  };
+  const double with_compute = time_with([&](std::uint32_t node, bool compute) {
+    if (compute) lengths[node].hold = real[node].hold;
+  });
+  // A hand-over that the run has of its own lies in the transfer where it is predicted, and before
+  // the op that waits for that where it is measured: it counts with the ops'.
+  const Duration own = graph.hand_over - measured.graph.hand_over;
+  const auto lengthen = [&](std::uint32_t node, Duration by) {
+    (graph.holds_channel(node) ? lengths[node].latency : lengths[node].hold) +=
+        graph.hand_overs(node) * by;
+  };
+  const double with_transfers = time_with([&](std::uint32_t node, bool compute) {
+    if (compute) return;
+    lengths[node] = real[node];
+    lengthen(node, own);
+  });
+  const double with_hand_over = time_with([&](std::uint32_t node, bool compute) {
+    if (compute) lengths[node].gap = real[node].gap;
+    lengthen(node, -own);
+  });
+  return {.profile_s = 0,
+          .compute_s = predicted.iteration_time_s - with_compute,
+          .transfer_s = with_compute - with_transfers,
+          .hand_over_s = with_transfers - with_hand_over,
+          .waiting_s = with_hand_over - told_s,
+          .telling_s = told_s - measured.iteration_time_s};
+}
+
+StartErrors start_errors(const Outcome& predicted, const Outcome& measured) {
+  std::vector<double> errors;
+  StartErrors starts;
+  const std::vector<std::uint32_t> firsts = first_parts(predicted.graph);
+  for (std::uint32_t node = 0; node < predicted.graph.size(); ++node) {
+    const Activity& activity = predicted.graph.activities[node];
+    if (!is_op(activity.kind)) continue;
+    const std::uint32_t first = firsts[node];
+    const double error =
+        std::abs(seconds(predicted.trace.spans[first].begin - measured.trace.spans[first].begin));
+    errors.push_back(error);
+    if (starts.worst.empty() || error > starts.most_s) {
+      starts.most_s = error;
+      starts.worst = to_text(activity);
+    }
+  }
+  std::sort(errors.begin(), errors.end());
+  starts.median_s = quantile(errors, 0.5);
+  starts.p95_s = quantile(errors, 0.95);
+  return starts;
+}
+
+double path_agreement(const Outcome& predicted, const Outcome& measured) {
+  const std::vector<Duration> slacks = slack(predicted.graph, predicted.trace);
+  double all = 0;
+  double common = 0;
+  for (const std::uint32_t node : critical_path(measured.trace)) {
+    const Span& span = measured.trace.spans[node];
+    const double length = seconds(span.end - span.begin);
+    all += length;
+    if (slacks[node].count() == 0) common += length;
+  }
+  return all > 0 ? common / all : 1;
+}
+
+Verdict verdict_of(const Validation& v) {
+  constexpr double same_within = 0.01;
+  constexpr std::size_t most_needed = 5;
+  const double error = std::abs(v.error);
+  const std::size_t needed = std::min(most_needed, (v.measured.iterations.size() + 1) / 2);
+  if (v.measured.clean < std::max<std::size_t>(needed, 1)) return Verdict::inconclusive;
+  if (error > v.tolerance + v.noise()) return Verdict::off;
+  if (error > v.tolerance) return v.noise() > 0 ? Verdict::inconclusive : Verdict::off;
+  return error <= std::max(same_within, v.noise()) ? Verdict::same : Verdict::close;
+}
+
+/// What the rules of a prediction say of a trace, at least or at most.
+std::vector<DeviceMemory> ruled(const Outcome& predicted, const Trace& trace, TieOrder ties) {
+  const Pipeline& pipeline = predicted.pipeline;
+  return measure_memory(
+      predicted.graph, pipeline.costs, predicted.memory_rules,
+      memory_steps(predicted.graph, trace, pipeline.costs, pipeline.schedule.shape.positions,
+                   predicted.memory_rules, ties));
+}
+
+std::vector<MemoryVerdict> compare_memory(const Outcome& predicted, const Outcome& measured) {
+  const auto most = ruled(predicted, predicted.trace, TieOrder::reservations_first);
+  const auto least_measured = ruled(predicted, measured.trace, TieOrder::releases_first);
+  const auto most_measured = ruled(predicted, measured.trace, TieOrder::reservations_first);
+  std::vector<MemoryVerdict> verdicts;
+  verdicts.reserve(most.size());
+  for (std::size_t slot = 0; slot < most.size(); ++slot) {
+    const Bytes held = measured.memory[slot].peak.sum();
+    const auto lies_in = [&](const DeviceMemory& from, const DeviceMemory& to) {
+      return held >= from.peak.sum() && held <= to.peak.sum();
+    };
+    verdicts.push_back(held == predicted.memory[slot].peak.sum()     ? MemoryVerdict::exact
+                       : lies_in(predicted.memory[slot], most[slot]) ? MemoryVerdict::ties
+                       : lies_in(least_measured[slot], most_measured[slot])
+                           ? MemoryVerdict::order
+                           : MemoryVerdict::differs);
+  }
+  return verdicts;
+}
+
+/// The least difference of times per sample that tells two runs apart. Rounds that were made in
+/// turn are compared one by one: what a machine does meanwhile meets both.
+double least_difference(const Validation& first, const Validation& second, double a, double b) {
+  const auto& x = first.measured;
+  const auto& y = second.measured;
+  const double within =
+      std::max({x.time_s.half_width_of_median(), y.time_s.half_width_of_median(), 0.005}) *
+      std::max(a, b);
+  if (x.rounds_s.size() != y.rounds_s.size())
+    return std::max(within, std::max(first.noise(), second.noise()) * std::max(a, b));
+  if (x.rounds_s.size() < 2) return within;
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < x.rounds_s.size(); ++i) {
+    differences.push_back(x.rounds_s[i] * a / first.measured_s() -
+                          y.rounds_s[i] * b / second.measured_s());
+  }
+  const auto [least, most] = std::minmax_element(differences.begin(), differences.end());
+  return std::max(within, (*most - *least) / 2);
+}
+
+/// Seconds for one sample, or for a mini-batch where nothing takes time.
+double time_per_sample(const Outcome& outcome) {
+  return outcome.throughput_samples_per_s ? 1 / *outcome.throughput_samples_per_s : 0;
+}
+
+}  // namespace
+
+std::string_view name(Verdict verdict) {
+  constexpr std::string_view names[] = {"SAME", "CLOSE", "OFF", "INCONCLUSIVE"};
+  return names[static_cast<std::size_t>(verdict)];
+}
+
+std::string_view name(MemoryVerdict verdict) {
+  constexpr std::string_view names[] = {"exact", "ties", "order", "differs"};
+  return names[static_cast<std::size_t>(verdict)];
+}
+
+double Validation::noise() const {
+  return std::max(measured.time_s.half_width_of_median(), measured.spread_of_rounds());
+}
+
+std::optional<double> Validation::again_error() const {
+  if (!again_s || measured_s() <= 0) return std::nullopt;
+  return *again_s / measured_s() - 1;
+}
+
+Validation validate(Outcome predicted, RealRun measured, double tolerance, const Outcome* again) {
+  PLUMBLINE_CHECK(predicted.graph.activities == measured.outcome.graph.activities,
+                  predicted.graph.size(), measured.outcome.graph.size());
+  PLUMBLINE_CHECK(!again || again->graph.activities == predicted.graph.activities,
+                  predicted.graph.size());
+  Validation v;
+  v.predicted = std::move(predicted);
+  v.measured = std::move(measured);
+  v.tolerance = tolerance;
+  v.error = v.measured_s() > 0 ? v.predicted_s() / v.measured_s() - 1 : 0;
+  v.shares = shares_of(again ? *again : v.predicted, v.measured.outcome,
+                       v.measured.told_s.value_or(v.measured_s()));
+  if (again) {
+    v.again_s = again->iteration_time_s;
+    v.shares.profile_s = v.predicted_s() - *v.again_s;
+  }
+  v.starts = start_errors(v.predicted, v.measured.outcome);
+  v.critical_path_agreement = path_agreement(v.predicted, v.measured.outcome);
+  v.memory = compare_memory(v.predicted, v.measured.outcome);
+  v.verdict = verdict_of(v);
+  return v;
+}
+
+std::optional<double> Ranking::tau() const {
+  if (right + wrong == 0) return std::nullopt;
+  return (static_cast<double>(right) - static_cast<double>(wrong)) /
+         static_cast<double>(right + wrong);
+}
+
+Ranking rank(const std::vector<ValidationPoint>& points) {
+  Ranking ranking;
+  for (std::size_t a = 0; a < points.size(); ++a) {
+    for (std::size_t b = a + 1; b < points.size(); ++b) {
+      const Validation& first = points[a].validation;
+      const Validation& second = points[b].validation;
+      if (!first.clean() || !second.clean()) continue;
+      ++ranking.pairs;
+      const double measured_a = time_per_sample(first.measured.outcome);
+      const double measured_b = time_per_sample(second.measured.outcome);
+      const double measured = measured_a - measured_b;
+      if (std::abs(measured) <= least_difference(first, second, measured_a, measured_b)) {
+        ++ranking.ties;
+        continue;
+      }
+      const double predicted = time_per_sample(first.predicted) - time_per_sample(second.predicted);
+      (predicted * measured > 0 ? ranking.right : ranking.wrong) += 1;
+    }
+  }
+  return ranking;
+}
+
+}  // namespace plumbline

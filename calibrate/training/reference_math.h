@@ -1,0 +1,168 @@
+// The arithmetic of the reference layers, each piece written as its definition.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+
+#include "calibrate/training/reference.h"
+
+/// Sizes that follow from those of the arguments are not passed: a matrix of `inputs` columns has
+/// size / inputs rows. Samples and rows are the same thing wherever each row stands for itself.
+/// A name that ends in `_gradient` is the backward of the function before it, for the argument
+/// that it names.
+namespace plumbline::reference {
+
+// Sums.
+
+/// Adds element by element.
+void add(Values& sum, const Values& term);
+/// Adds `row` to every row of as many columns.
+void add_to_rows(Values& values, const Values& row);
+/// One sum for each column: the backward of `add_to_rows` for the row.
+Values column_sums(const Values& values, std::int64_t columns);
+/// Adds one number to each channel of [.., channels, area].
+void add_to_channels(Values& values, const Values& channel, std::int64_t area);
+/// One sum for each channel of [.., channels, area]: the backward of `add_to_channels`.
+Values channel_sums(const Values& values, std::int64_t channels, std::int64_t area);
+
+// Matrix products.
+
+/// x W^T of x [rows, inputs] and W [outputs, inputs].
+Values product(const Values& x, const Values& weight, std::int64_t inputs);
+Values product_input_gradient(const Values& output_gradient, const Values& weight,
+                              std::int64_t inputs);
+Values product_weight_gradient(const Values& output_gradient, const Values& x, std::int64_t inputs);
+
+// Element by element.
+
+Values relu(const Values& x);
+/// From the output: it passes where the output is above zero.
+Values relu_gradient(const Values& output_gradient, const Values& output);
+/// The tanh form (Hendrycks and Gimpel 2016).
+Values gelu(const Values& x);
+Values gelu_gradient(const Values& output_gradient, const Values& x);
+
+// Norms: scale (x - mean) rstd + shift with rstd = 1 / sqrt(variance + 1e-5), the variance that of
+// all elements (divided by their number).
+
+/// What a norm makes.
+struct Normalized {
+  Values output;
+  Values mean;
+  Values rstd;
+};
+
+/// The moments of what was normalized, as a norm left them.
+struct Moments {
+  const Values& mean;
+  const Values& rstd;
+};
+
+/// Each row of x [rows, features] by itself; features = the size of the scale.
+Normalized layer_norm(const Values& x, const Values& scale, const Values& shift);
+Values layer_norm_input_gradient(const Values& output_gradient, const Values& x, Moments moments,
+                                 const Values& scale);
+/// For the scale; that for the shift is `column_sums` of the output's.
+Values layer_norm_scale_gradient(const Values& output_gradient, const Values& x, Moments moments);
+
+/// Each channel of x [samples, channels, area] by itself, over all samples.
+Normalized batch_norm(const Values& x, const Values& scale, const Values& shift, std::int64_t area);
+Values batch_norm_input_gradient(const Values& output_gradient, const Values& x, Moments moments,
+                                 const Values& scale, std::int64_t area);
+/// For the scale; that for the shift is `channel_sums` of the output's.
+Values batch_norm_scale_gradient(const Values& output_gradient, const Values& x, Moments moments,
+                                 std::int64_t area);
+
+// Pictures.
+
+/// A square window that moves over [samples, channels, height, width].
+struct Window {
+  std::int64_t samples = 0;
+  std::int64_t channels = 0;  ///< Of the picture that it moves over.
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::int64_t kernel = 1;
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;
+
+  std::int64_t places(std::int64_t extent) const {  ///< Along one of the last two extents.
+    return (extent + 2 * padding - kernel) / stride + 1;
+  }
+};
+
+/// To [samples, outputs, height', width'] with weight [outputs, channels, kernel, kernel].
+Values convolution(const Values& x, const Values& weight, const Window& window);
+Values convolution_input_gradient(const Values& output_gradient, const Values& weight,
+                                  const Window& window);
+Values convolution_weight_gradient(const Values& output_gradient, const Values& x,
+                                   const Window& window);
+
+/// The largest element under the window, of each channel. Requires: padding < kernel.
+Values max_pool(const Values& x, const Window& window);
+/// All of it goes to the largest element, to the first one in row order where several are.
+Values max_pool_gradient(const Values& output_gradient, const Values& x, const Window& window);
+
+// Attention.
+
+/// softmax(Q K^T / sqrt(features / heads)) V of each head, from [samples, tokens, 3 features] with
+/// all of Q, then K, then V in a row, and head j in columns j x features / heads onwards of each.
+struct Attention {
+  std::int64_t samples = 0;
+  std::int64_t tokens = 0;
+  std::int64_t features = 0;
+  std::int64_t heads = 1;
+  bool causal = true;  ///< A token sees itself and those before it.
+};
+
+struct AttentionForward {
+  Values context;    ///< [samples, tokens, features].
+  Values logsumexp;  ///< Of the scores: [samples, heads, tokens].
+};
+
+AttentionForward attention(const Values& qkv, const Attention& shape);
+/// Makes the probabilities again from the scores and their logsumexp.
+Values attention_gradient(const Values& context_gradient, const Values& qkv,
+                          const Values& logsumexp, const Attention& shape);
+
+// Long short-term memory (Hochreiter and Schmidhuber 1997, with forget gates), over
+// [samples, tokens, ..] from zero states: c = forget x c' + input x cell, h = output x tanh(c).
+
+struct LstmForward {
+  Values gates;   ///< After sigmoid (input, forget, output) and tanh (cell): [.., 4 hidden].
+  Values cells;   ///< c.
+  Values hidden;  ///< h.
+};
+
+/// `projected` is what the input and the bias contribute to the gates, before their sigmoid or
+/// tanh: [samples, tokens, 4 hidden], in the order input, forget, cell, output. The step before
+/// adds its h times `hidden_weight` [4 hidden, hidden].
+LstmForward lstm(const Values& projected, const Values& hidden_weight, std::int64_t tokens,
+                 std::int64_t hidden);
+/// The gradient of the gates before their sigmoid or tanh, from that of h.
+Values lstm_gradient(const Values& hidden_gradient, const Values& gates, const Values& cells,
+                     const Values& hidden_weight, std::int64_t tokens, std::int64_t hidden);
+/// The h that each step starts from: that of the step before, zero at the first.
+Values lstm_previous(const Values& h, std::int64_t tokens, std::int64_t hidden);
+
+// The loss.
+
+struct CrossEntropy {
+  Values loss;           ///< Of each sample: the mean over its rows of -log p[label].
+  Values probabilities;  ///< [samples, rows, classes].
+};
+
+/// Softmax with cross-entropy of logits [samples, rows, classes] against a label for each row.
+CrossEntropy cross_entropy(const Values& logits, const Values& labels, std::int64_t classes,
+                           std::int64_t samples);
+/// Of the logits, from `loss_gradient`, one number for each sample.
+Values cross_entropy_gradient(const Values& loss_gradient, const Values& probabilities,
+                              const Values& labels);
+
+// Tables.
+
+/// One row of the table for each id.
+Values lookup(const Values& ids, const Values& table, std::int64_t features);
+/// Of a table with `entries` rows.
+Values lookup_gradient(const Values& output_gradient, const Values& ids, std::int64_t entries);
+
+}  // namespace plumbline::reference

@@ -1,0 +1,80 @@
+// Which level a path crosses, and whose cards carry it.
+// SPDX-License-Identifier: MIT
+#include "models/hardware/cluster.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/bug.h"
+
+namespace plumbline {
+
+std::uint32_t Cluster::device_count() const {
+  std::uint32_t count = 1;
+  for (const Level& level : levels) count *= level.size;
+  return count;
+}
+
+std::uint32_t Cluster::crossed_level(DeviceId from, DeviceId to) const {
+  std::uint32_t group_from = from.value;
+  std::uint32_t group_to = to.value;
+  std::uint32_t level = 0;
+  while (group_from / levels[level].size != group_to / levels[level].size) {
+    group_from /= levels[level].size;
+    group_to /= levels[level].size;
+    ++level;
+  }
+  return level;
+}
+
+Path Cluster::path(DeviceId from, DeviceId to) const {
+  PLUMBLINE_CHECK(from != to && from.value < device_count() && to.value < device_count(),
+                  from.value, to.value);
+  const std::uint32_t level = crossed_level(from, to);
+  if (level == 0 || levels[level].own_cards)
+    return {levels[level].link, std::nullopt, std::nullopt};
+  std::uint32_t size = 1;  // devices in each group below that level
+  for (std::uint32_t inner = 0; inner < level; ++inner) size *= levels[inner].size;
+  return {levels[level].link, Card{level, from.value / size, true},
+          Card{level, to.value / size, false}};
+}
+
+std::vector<Path> Cluster::ring(const std::vector<DeviceId>& members) const {
+  std::vector<Path> hops;
+  hops.reserve(members.size());
+  for (std::size_t i = 0; i < members.size(); ++i)
+    hops.push_back(path(members[i], members[(i + 1) % members.size()]));
+  std::uint32_t size = 1;
+  for (std::uint32_t level = 1; level < levels.size(); ++level) {
+    size *= levels[level - 1].size;
+    if (!levels[level].own_cards || !levels[level].link.bandwidth) continue;
+    std::map<std::uint32_t, std::int64_t> in_group;
+    for (const DeviceId member : members) ++in_group[member.value / size];
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const DeviceId from = members[i];
+      const DeviceId to = members[(i + 1) % members.size()];
+      if (crossed_level(from, to) != level) continue;
+      const std::int64_t cards = std::min(in_group[from.value / size], in_group[to.value / size]);
+      hops[i].link.bandwidth = BytesPerSecond{cards * levels[level].link.bandwidth->count};
+    }
+  }
+  return hops;
+}
+
+Bytes ring_volume(Bytes bytes, std::int64_t members) {
+  // In two parts, so that the product stays within 64 bits.
+  const std::int64_t whole = bytes.count / members;
+  const std::int64_t rest = bytes.count % members;
+  const std::int64_t steps = 2 * (members - 1);
+  return {steps * whole + (steps * rest + members - 1) / members};
+}
+
+Bytes share_volume(Bytes bytes, std::int64_t members) {
+  return {bytes.count - (bytes.count + members - 1) / members};
+}
+
+Cluster flat_cluster(std::uint32_t devices, Link link, std::optional<Bytes> memory) {
+  return {{{"link", devices, link}}, memory};
+}
+
+}  // namespace plumbline

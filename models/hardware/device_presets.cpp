@@ -1,0 +1,135 @@
+// The table of devices.
+// SPDX-License-Identifier: MIT
+#include "models/hardware/device_presets.h"
+
+#include <algorithm>
+
+namespace plumbline {
+namespace {
+
+/// As PyTorch prints it: GiB with two places.
+constexpr Bytes gib(double n) { return {static_cast<std::int64_t>(n * (1 << 30))}; }
+constexpr BytesPerSecond gb_per_second(std::int64_t n) { return {n * 1'000'000'000}; }
+
+constexpr std::string_view kA100 =
+    "NVIDIA A100 Tensor Core GPU data sheet (1758950-r4), as quoted by "
+    "glennklockwood.com/garden/processors/A100";
+constexpr std::string_view kH100 =
+    "NVIDIA H100 Tensor Core GPU data sheet, as reprinted by "
+    "archive-lib.hpctech.co.jp/gpuproduct/nvidia-h100.html";
+
+// fp32 is that of the plain cores, which PyTorch uses unless it is told to round to TF32.
+constexpr std::array kPresets = {
+    DevicePreset{
+        .name = "a100-sxm-40gb",
+        .peak_gflops = {19'500, 312'000, 312'000, 0},
+        .memory_bandwidth = gb_per_second(1'555),
+        .memory = gib(39.50),
+        .memory_source = "github.com/TianheWu/CoSeR/issues/10; 39.38 to 39.59 GiB by driver",
+        .link_bandwidth = gb_per_second(300),
+        .link = "NVLink 3",
+        .source = kA100},
+    DevicePreset{
+        .name = "a100-sxm-80gb",
+        .peak_gflops = {19'500, 312'000, 312'000, 0},
+        .memory_bandwidth = gb_per_second(2'039),
+        .memory = gib(79.25),
+        .memory_source = "github.com/levihsu/OOTDiffusion/issues/235; 79.14 to 79.33 GiB by driver",
+        .link_bandwidth = gb_per_second(300),
+        .link = "NVLink 3",
+        .source = kA100},
+    DevicePreset{.name = "b200-sxm",
+                 .peak_gflops = {80'000, 2'250'000, 2'250'000, 4'500'000},
+                 .memory_bandwidth = gb_per_second(8'000),
+                 .memory = gib(178.35),
+                 .memory_source = "github.com/pytorch/ao/pull/4002",
+                 .link_bandwidth = gb_per_second(900),
+                 .link = "NVLink 5",
+                 .source = "NVIDIA Blackwell data sheet (HGX, 1000 W), as quoted by "
+                           "glennklockwood.com/garden/processors/B200"},
+    DevicePreset{
+        .name = "gb200",
+        .peak_gflops = {90'000, 2'500'000, 2'500'000, 5'000'000},
+        .memory_bandwidth = gb_per_second(8'000),
+        .memory = gib(184.31),
+        .memory_source = "out-of-memory messages of PyTorch on GB200s, as public notes quote them",
+        .link_bandwidth = gb_per_second(900),
+        .link = "NVLink 5",
+        .source = "NVIDIA Blackwell data sheet (GB200, 1200 W), as quoted by "
+                  "glennklockwood.com/garden/processors/B200"},
+    DevicePreset{
+        .name = "h100-pcie",
+        .peak_gflops = {51'000, 756'500, 756'500, 1'513'000},
+        .memory_bandwidth = gb_per_second(2'000),
+        .memory = gib(79.11),
+        .memory_source = "public output of torch.cuda.get_device_properties: total_memory=81008MB",
+        .link_bandwidth = gb_per_second(64),
+        .link = "PCIe 5 x16",
+        .source = kH100},
+    DevicePreset{
+        .name = "h100-sxm",
+        .peak_gflops = {67'000, 989'500, 989'500, 1'979'000},
+        .memory_bandwidth = gb_per_second(3'350),
+        .memory = gib(79.11),
+        .memory_source = "github.com/vllm-project/vllm/issues/27508; 79.10 to 79.19 GiB by driver",
+        .link_bandwidth = gb_per_second(450),
+        .link = "NVLink 4",
+        .source = kH100},
+    DevicePreset{
+        .name = "h200-sxm",
+        .peak_gflops = {67'000, 989'500, 989'500, 1'979'000},
+        .memory_bandwidth = gb_per_second(4'800),
+        .memory = gib(139.80),
+        .memory_source = "public output of torch.cuda.get_device_properties: total_memory=143156MB",
+        .link_bandwidth = gb_per_second(450),
+        .link = "NVLink 4",
+        .source =
+            "as h100-sxm, with the memory bandwidth of the NVIDIA H200 data sheet, as quoted by "
+            "aiwiki.ai/wiki/nvidia_h200"},
+    DevicePreset{
+        .name = "h800-sxm",
+        .peak_gflops = {67'000, 989'500, 989'500, 1'979'000},
+        .memory_bandwidth = gb_per_second(3'350),
+        .memory = gib(79.11),
+        .memory_source = "as h100-sxm",
+        .link_bandwidth = gb_per_second(200),
+        .link = "NVLink 4",
+        .source = "as h100-sxm, with the NVLink of 400 GB/s, both ways together, that is told by "
+                  "www.philisun.com/technical-analysis/nvidia-h800-vs-h100-a-technical-deep-dive-"
+                  "into-politically-defined-ai-chips"},
+    DevicePreset{.name = "l40s",
+                 .peak_gflops = {91'600, 362'050, 362'050, 733'000},
+                 .memory_bandwidth = gb_per_second(864),
+                 .memory = gib(44.42),
+                 .memory_source =
+                     "github.com/stepfun-ai/Step-Video-T2V/issues/8; 44.39 to 44.42 GiB by driver",
+                 .link_bandwidth = gb_per_second(32),
+                 .link = "PCIe 4 x16",
+                 .source = "NVIDIA L40S data sheet, as reprinted by "
+                           "www.mullet.se/product.html?product_id=355414"},
+};
+
+}  // namespace
+
+std::optional<FlopsPerSecond> DevicePreset::peak(NumberFormat format) const {
+  const std::int64_t gflops = peak_gflops[static_cast<std::size_t>(format)];
+  if (gflops == 0) return std::nullopt;
+  return FlopsPerSecond{gflops * 1'000'000'000};
+}
+
+std::span<const DevicePreset> device_presets() { return kPresets; }
+
+const DevicePreset* find_device_preset(std::string_view name) {
+  const auto found = std::find_if(kPresets.begin(), kPresets.end(),
+                                  [&](const DevicePreset& preset) { return preset.name == name; });
+  return found == kPresets.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> device_preset_names() {
+  std::vector<std::string> names;
+  names.reserve(kPresets.size());
+  for (const DevicePreset& preset : kPresets) names.emplace_back(preset.name);
+  return names;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,41 @@
+// Devices whose peaks their makers publish.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/number_format.h"
+#include "base/units.h"
+
+namespace plumbline {
+
+/// What a maker publishes of one device. Peaks are those of dense matrix products: half of what is
+/// published "with sparsity".
+struct DevicePreset {
+  std::string_view name;
+  std::array<std::int64_t, 4> peak_gflops;  ///< By NumberFormat, in GFLOP/s; 0 = not offered.
+  BytesPerSecond memory_bandwidth;
+  Bytes memory;  ///< What a driver shows (cudaDeviceProp::totalGlobalMem): less than what is sold.
+  std::string_view memory_source;
+  BytesPerSecond link_bandwidth;  ///< One way: half of what is published for both ways.
+  std::string_view link;          ///< What carries it.
+  std::string_view source;
+
+  /// Nothing where the device does not offer the format.
+  std::optional<FlopsPerSecond> peak(NumberFormat format) const;
+};
+
+/// All of them, by name.
+std::span<const DevicePreset> device_presets();
+
+/// The preset of this name, or nullptr.
+const DevicePreset* find_device_preset(std::string_view name);
+
+std::vector<std::string> device_preset_names();
+
+}  // namespace plumbline

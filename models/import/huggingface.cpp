@@ -1,0 +1,411 @@
+// One table of families, and the keys that they share.
+// SPDX-License-Identifier: MIT
+#include "models/import/huggingface.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <functional>
+#include <map>
+
+#include "base/json_tree.h"
+#include "base/section_reader.h"
+#include "models/import/config_facts.h"
+#include "models/profile/model_checks.h"
+
+namespace plumbline {
+namespace {
+
+/// No model has dimensions above this; products of two stay far from the end of 64 bits.
+constexpr std::int64_t kLargestDimension = 100'000'000;
+
+/// What a family's configuration class and modelling code have in common for all its models.
+struct Family {
+  std::string_view name;
+  bool tied;                          ///< tie_word_embeddings where the file has none.
+  std::int64_t key_value_heads;       ///< num_key_value_heads where the file has none; 0 = heads.
+  std::int64_t head_dim = 0;          ///< head_dim where the file has none; 0 = hidden / heads.
+  bool input_bias = false;            ///< q, k and v have biases, whatever the file says.
+  bool takes_attention_bias = false;  ///< attention_bias: biases of q, k, v and the output.
+  bool takes_mlp_bias = false;
+  bool query_key_norm = false;
+  std::string_view experts = "";      ///< The key of their number; "" = none.
+  std::int64_t window = 0;            ///< sliding_window where the file has none; 0 = none.
+  bool window_switch = false;         ///< sliding_window counts only with use_sliding_window.
+  bool latent = false;                ///< Multi-head latent attention.
+  std::int64_t shared_experts = 0;    ///< n_shared_experts where the file has none.
+  std::int64_t dense_first = 0;       ///< first_k_dense_replace where the file has none.
+  std::int64_t expert_groups = 0;     ///< n_group where the file has none; 0 = only with
+                                      ///< topk_method: group_limited_greedy.
+  std::int64_t groups_per_token = 0;  ///< topk_group where the file has none.
+};
+
+constexpr std::array kFamilies = {
+    Family{.name = "gpt2", .tied = true, .key_value_heads = 0},
+    Family{.name = "llama",
+           .tied = false,
+           .key_value_heads = 0,
+           .takes_attention_bias = true,
+           .takes_mlp_bias = true},
+    Family{.name = "mistral", .tied = false, .key_value_heads = 8, .window = 4096},
+    Family{.name = "mixtral", .tied = false, .key_value_heads = 8, .experts = "num_local_experts"},
+    Family{.name = "qwen2",
+           .tied = false,
+           .key_value_heads = 32,
+           .input_bias = true,
+           .window = 4096,
+           .window_switch = true},
+    Family{.name = "qwen3",
+           .tied = false,
+           .key_value_heads = 32,
+           .head_dim = 128,
+           .takes_attention_bias = true,
+           .query_key_norm = true,
+           .window = 4096,
+           .window_switch = true},
+    Family{.name = "qwen3_moe",
+           .tied = false,
+           .key_value_heads = 4,
+           .takes_attention_bias = true,
+           .query_key_norm = true,
+           .experts = "num_experts",
+           .window = 4096,
+           .window_switch = true},
+    Family{.name = "deepseek_v2",
+           .tied = false,
+           .key_value_heads = 0,
+           .takes_attention_bias = true,
+           .experts = "n_routed_experts",
+           .latent = true,
+           .shared_experts = 2},
+    Family{.name = "deepseek_v3",
+           .tied = false,
+           .key_value_heads = 0,
+           .takes_attention_bias = true,
+           .experts = "n_routed_experts",
+           .latent = true,
+           .shared_experts = 1,
+           .dense_first = 3,
+           .expert_groups = 8,
+           .groups_per_token = 4},
+};
+
+/// Letters and digits alone, in lower case.
+std::string spelling(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return text;
+}
+
+class ConfigReader {
+ public:
+  Result<TransformerShape> read(YamlNode root) {
+    // A key that is null is read as if it were not there, but where its default does not count
+    // then: is_null().
+    std::erase_if(root.entries, [&](const YamlNode::Entry& entry) {
+      const bool is_null = entry.value.kind == YamlNode::Kind::null;
+      if (is_null) nulls_.emplace(entry.key, entry.value.mark);
+      return is_null;
+    });
+    SectionReader file(root, "", problems_);
+    if (!file.is_map()) return problems_;
+    const Family* family = read_family(file);
+    if (!family) return problems_;
+    shape_.family = family->name;
+    if (family->name == "gpt2") {
+      read_gpt2(file);
+    } else {
+      read_rotary(file, *family);
+    }
+    shape_.facts = read_config_facts(file, family->name, problems_);
+    if (!problems_.empty()) return problems_;
+    return std::move(shape_);
+  }
+
+ private:
+  static const Family* read_family(SectionReader& file) {
+    std::vector<std::string> names;
+    names.reserve(kFamilies.size());
+    for (const Family& family : kFamilies) names.emplace_back(family.name);
+    file.require("model_type",
+                 fmt::format("a config.json has it; one of {} is read", fmt::join(names, ", ")));
+    const auto name = file.text("model_type");
+    if (!name) return nullptr;
+    const auto* const found =
+        std::find_if(kFamilies.begin(), kFamilies.end(),
+                     [&](const Family& family) { return family.name == name->value; });
+    if (found != kFamilies.end()) return found;
+    // Another letter or digit is another architecture (llama4), another dash is not.
+    std::string help = fmt::format("one of {}", fmt::join(names, ", "));
+    for (const std::string& known : names) {
+      if (spelling(known) == spelling(name->value)) help = fmt::format("did you mean '{}'?", known);
+    }
+    file.error(name->mark,
+               fmt::format("model_type is '{}', which is no architecture that is read",
+                           clipped(name->value)),
+               help);
+    return nullptr;
+  }
+
+  std::optional<Marked<std::int64_t>> size(SectionReader& file, std::string_view key,
+                                           std::int64_t most = kLargestDimension) {
+    return file.count(key, 1, most);
+  }
+
+  /// Whether the file has the key, and null for it.
+  bool is_null(std::string_view key) const { return nulls_.contains(key); }
+
+  /// A size that must be there; told by its name where it is not.
+  std::int64_t needed(SectionReader& file, std::string_view key,
+                      std::int64_t most = kLargestDimension) {
+    if (const auto null = nulls_.find(key); null != nulls_.end()) {
+      file.error(null->second, fmt::format("{} is null, where a size is wanted", key));
+      return 1;
+    }
+    file.require(key);
+    const auto value = size(file, key, most);
+    return value ? value->value : 1;
+  }
+
+  /// Null switches it off, whatever the family's default.
+  bool tied(SectionReader& file, bool otherwise) const {
+    return flag(file, "tie_word_embeddings", otherwise && !is_null("tie_word_embeddings"));
+  }
+
+  static bool flag(SectionReader& file, std::string_view key, bool otherwise) {
+    const auto value = file.boolean(key);
+    return value ? value->value : otherwise;
+  }
+
+  /// Errors: heads that do not divide `whole`.
+  void refuse_rest(SectionReader& file, std::string_view key, std::int64_t part,
+                   std::string_view of, std::int64_t whole) {
+    if (!problems_.empty() || whole % part == 0) return;
+    file.error(file.mark_of(key),
+               fmt::format("{} is {}, which does not divide {}, {}", key, part, of, whole));
+  }
+
+  void read_gpt2(SectionReader& file) {
+    shape_.hidden = needed(file, "n_embd");
+    shape_.blocks = needed(file, "n_layer", kMostLayers / 2 - 1);
+    shape_.heads = needed(file, "n_head");
+    shape_.vocabulary = needed(file, "vocab_size");
+    shape_.positions = needed(file, "n_positions");
+    const auto inner = size(file, "n_inner");
+    shape_.feed_forward = inner ? inner->value : 4 * shape_.hidden;
+    shape_.key_value_heads = shape_.heads;
+    refuse_rest(file, "n_head", shape_.heads, "n_embd", shape_.hidden);
+    shape_.head_dim = std::max<std::int64_t>(1, shape_.hidden / shape_.heads);
+    shape_.learned_positions = true;
+    shape_.gated = false;
+    shape_.layer_norm = true;
+    shape_.attention_input_bias = true;
+    shape_.attention_output_bias = true;
+    shape_.feed_forward_bias = true;
+    shape_.tied = tied(file, true);
+  }
+
+  void read_rotary(SectionReader& file, const Family& family) {
+    shape_.hidden = needed(file, "hidden_size");
+    shape_.blocks = needed(file, "num_hidden_layers", kMostLayers / 2 - 1);
+    shape_.heads = needed(file, "num_attention_heads");
+    shape_.vocabulary = needed(file, "vocab_size");
+    if (const auto positions = size(file, "max_position_embeddings"))
+      shape_.positions = positions->value;
+    if (family.latent) {
+      read_latent_attention(file, family);
+    } else {
+      read_attention(file, family);
+    }
+    shape_.feed_forward_bias = family.takes_mlp_bias && flag(file, "mlp_bias", false);
+    shape_.tied = tied(file, family.tied);
+    // Of DeepSeek null experts are a dense model.
+    if (family.experts.empty() || (family.latent && is_null(family.experts))) {
+      shape_.feed_forward = needed(file, "intermediate_size");
+      if (!family.experts.empty()) pass_over_experts(file);
+    } else {
+      read_experts(file, family);
+    }
+  }
+
+  /// Keys that say nothing where there are no experts.
+  static void pass_over_experts(SectionReader& file) {
+    for (const char* key : {"num_experts_per_tok", "moe_intermediate_size", "n_shared_experts",
+                            "n_group", "topk_group", "first_k_dense_replace", "moe_layer_freq"})
+      file.child(key);
+  }
+
+  void read_attention(SectionReader& file, const Family& family) {
+    const auto groups = size(file, "num_key_value_heads");
+    const bool one_each = family.key_value_heads == 0 || is_null("num_key_value_heads");
+    shape_.key_value_heads = groups     ? groups->value
+                             : one_each ? shape_.heads
+                                        : family.key_value_heads;
+    refuse_rest(file, "num_key_value_heads", shape_.key_value_heads, "num_attention_heads",
+                shape_.heads);
+    const auto head_dim = size(file, "head_dim");
+    if (head_dim) {
+      shape_.head_dim = head_dim->value;
+    } else if (family.head_dim > 0 && !is_null("head_dim")) {
+      shape_.head_dim = family.head_dim;
+    } else {
+      refuse_rest(file, "num_attention_heads", shape_.heads, "hidden_size", shape_.hidden);
+      shape_.head_dim = std::max<std::int64_t>(1, shape_.hidden / shape_.heads);
+    }
+    const bool bias = family.takes_attention_bias && flag(file, "attention_bias", false);
+    shape_.attention_input_bias = family.input_bias || bias;
+    shape_.attention_output_bias = bias;
+    shape_.query_key_norm = family.query_key_norm;
+    if (family.query_key_norm) file.child("use_qk_norm");  // it has them either way
+    const auto window = size(file, "sliding_window");
+    if (family.window_switch && !flag(file, "use_sliding_window", false)) return;
+    if (window) shape_.window = window->value;
+    if (!window && !is_null("sliding_window") && family.window > 0) shape_.window = family.window;
+  }
+
+  void read_latent_attention(SectionReader& file, const Family& family) {
+    LatentAttention latent;
+    const auto rank = size(file, "q_lora_rank");
+    if (!is_null("q_lora_rank"))
+      file.require("q_lora_rank", "null where queries are not compressed");
+    latent.query_rank = rank ? rank->value : 0;
+    latent.key_value_rank = needed(file, "kv_lora_rank");
+    latent.plain = needed(file, "qk_nope_head_dim");
+    latent.rotated = needed(file, "qk_rope_head_dim");
+    latent.value = needed(file, "v_head_dim");
+    shape_.latent = latent;
+    shape_.key_value_heads = shape_.heads;
+    shape_.head_dim = latent.plain + latent.rotated;
+    for (const char* key : {"num_key_value_heads", "head_dim"}) file.child(key);  // not used there
+    const bool bias = family.takes_attention_bias && flag(file, "attention_bias", false);
+    shape_.attention_input_bias = bias;
+    shape_.attention_output_bias = bias;
+    if (const auto modules = file.count("num_nextn_predict_layers", 0, kMostLayers))
+      shape_.further_predictions = modules->value;
+  }
+
+  void read_experts(SectionReader& file, const Family& family) {
+    shape_.experts = needed(file, family.experts);
+    shape_.experts_per_token = needed(file, "num_experts_per_tok");
+    if (problems_.empty() && shape_.experts_per_token > shape_.experts) {
+      file.error(file.mark_of("num_experts_per_tok"),
+                 fmt::format("num_experts_per_tok is {}, but {} is {}", shape_.experts_per_token,
+                             family.experts, shape_.experts));
+    }
+    shape_.feed_forward = needed(file, "intermediate_size");
+    if (family.name == "mixtral") {
+      shape_.expert_feed_forward = shape_.feed_forward;
+      return;
+    }
+    shape_.expert_feed_forward = needed(file, "moe_intermediate_size");
+    if (family.latent) return read_deepseek_experts(file, family);
+    const auto step = size(file, "decoder_sparse_step");
+    std::vector<std::int64_t> dense;
+    if (file.has("mlp_only_layers"))
+      dense = file.counts("mlp_only_layers", 0, kMostLayers).value_or(dense);
+    if (!problems_.empty() || (dense.empty() && (!step || step->value == 1))) return;
+    // Qwen3-MoE: block i has experts where i is not in mlp_only_layers and (i + 1) is a multiple of
+    // decoder_sparse_step.
+    for (std::int64_t i = 0; i < shape_.blocks; ++i) {
+      shape_.sparse.push_back(std::find(dense.begin(), dense.end(), i) == dense.end() &&
+                              (i + 1) % (step ? step->value : 1) == 0);
+    }
+  }
+
+  /// DeepSeek: block i has experts from first_k_dense_replace on where moe_layer_freq divides i,
+  /// and beside them a dense MLP as wide as n_shared_experts of them.
+  void read_deepseek_experts(SectionReader& file, const Family& family) {
+    const auto shared = file.count("n_shared_experts", 0, kLargestDimension);
+    const auto first = file.count("first_k_dense_replace", 0, kMostLayers);
+    const auto step = size(file, "moe_layer_freq");
+    if (!problems_.empty()) return;
+    const auto without = [&](std::string_view key, std::int64_t otherwise) {
+      return is_null(key) ? 0 : otherwise;
+    };
+    shape_.shared_feed_forward =
+        (shared ? shared->value : without("n_shared_experts", family.shared_experts)) *
+        shape_.expert_feed_forward;
+    const std::int64_t dense =
+        first ? first->value : without("first_k_dense_replace", family.dense_first);
+    for (std::int64_t i = 0; i < shape_.blocks; ++i)
+      shape_.sparse.push_back(i >= dense && i % (step ? step->value : 1) == 0);
+    read_expert_groups(file, family);
+  }
+
+  /// DeepSeek: a token has experts of topk_group of n_group groups; DeepSeek-V2 only where it is
+  /// told to choose so.
+  void read_expert_groups(SectionReader& file, const Family& family) {
+    constexpr std::int64_t most = 65'536;
+    if (family.expert_groups == 0) {
+      const auto method = file.text("topk_method");
+      if (!method || method->value != "group_limited_greedy") {
+        for (const char* key : {"n_group", "topk_group"}) file.child(key);
+        return;
+      }
+      file.require("n_group", "topk_method is group_limited_greedy");
+      file.require("topk_group", "topk_method is group_limited_greedy");
+    }
+    const auto groups = size(file, "n_group", most);
+    const auto chosen = size(file, "topk_group", most);
+    if (!problems_.empty() || is_null("n_group") || is_null("topk_group")) return;  // no limit
+    const std::int64_t all = groups ? groups->value : family.expert_groups;
+    const std::int64_t some = chosen ? chosen->value : family.groups_per_token;
+    const std::int64_t candidates = some * (shape_.experts / all);
+    if (shape_.experts % all == 0 && some <= all && shape_.experts_per_token <= candidates) {
+      shape_.expert_groups = all;
+      shape_.groups_per_token = some;
+    } else if (groups || chosen) {
+      refuse_groups(file, family, all, some);
+    }  // else the defaults are of a larger model
+  }
+
+  void refuse_groups(SectionReader& file, const Family& family, std::int64_t groups,
+                     std::int64_t chosen) {
+    const bool both = file.has("n_group") && file.has("topk_group");
+    const std::string help = both ? ""
+                                  : fmt::format("without them n_group is {} and topk_group {}",
+                                                family.expert_groups, family.groups_per_token);
+    const auto refuse = [&](std::string_view key, std::string_view other, std::string message) {
+      file.error(file.mark_of(file.has(key) ? key : other), std::move(message), help);
+    };
+    if (shape_.experts % groups != 0) {
+      refuse("n_group", "topk_group",
+             fmt::format("n_group is {}, which does not divide {}, {}", groups, family.experts,
+                         shape_.experts));
+    } else if (chosen > groups) {
+      refuse("topk_group", "n_group",
+             fmt::format("topk_group is {}, but n_group is {}", chosen, groups));
+    } else {
+      refuse("topk_group", "n_group",
+             fmt::format("topk_group is {}: so many of {} groups have {} experts, but "
+                         "num_experts_per_tok is {}",
+                         chosen, groups, chosen * (shape_.experts / groups),
+                         shape_.experts_per_token));
+    }
+  }
+
+  TransformerShape shape_;
+  std::map<std::string, Mark, std::less<>> nulls_;  ///< Keys that are null, and where.
+  Diagnostics problems_;
+};
+
+}  // namespace
+
+Result<TransformerShape> parse_huggingface(const std::shared_ptr<const Source>& source) {
+  auto root = parse_json(source);
+  if (!root) return root.problems();
+  return ConfigReader().read(*std::move(root));
+}
+
+Result<TransformerShape> read_huggingface(const std::string& path) {
+  auto source = read_file(path, kLargestYaml);
+  if (!source) return source.problems();
+  return parse_huggingface(*source);
+}
+
+}  // namespace plumbline

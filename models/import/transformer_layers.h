@@ -1,0 +1,174 @@
+// What the layers of a transformer consist of: each number as a sum of formulas.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/number_format.h"
+#include "base/saturating_count.h"
+#include "models/import/transformer_shape.h"
+
+namespace plumbline {
+
+/// What the options are called where the user gives them, for messages.
+struct TransformerOptionNames {
+  std::string_view sequence, batch, dtype, tensor_parallel, sequence_parallel, context_parallel,
+      expert_parallel, devices_per_server, fp8_linear, fp8_dispatch, mtp, dropout;
+};
+
+inline constexpr TransformerOptionNames kCommandLineNames = {
+    .sequence = "--sequence",
+    .batch = "--batch",
+    .dtype = "--dtype",
+    .tensor_parallel = "--tensor-parallel",
+    .sequence_parallel = "--sequence-parallel",
+    .context_parallel = "--context-parallel",
+    .expert_parallel = "--expert-parallel",
+    .devices_per_server = "--devices-per-server",
+    .fp8_linear = "--fp8-linear",
+    .fp8_dispatch = "--fp8-dispatch",
+    .mtp = "--mtp",
+    .dropout = "--dropout",
+};
+
+/// How a transformer is trained, as far as the costs of its layers depend on it.
+struct TransformerOptions {
+  std::int64_t sequence = 1;  ///< Tokens of a sample.
+  std::int64_t batch = 1;     ///< Samples of a micro-batch.
+  NumberFormat dtype = NumberFormat::bf16;
+  bool dtype_given = false;  ///< Somebody asked for it.
+  /// The shares of numbers that are dropped, in the place of the file's: everywhere, and of
+  /// attention's probabilities or the hidden states (residuals and embedding) alone.
+  std::optional<double> dropout{}, attention_dropout{}, hidden_dropout{};
+  /// Devices that share every layer, as Megatron-LM does it (Shoeybi et al. 2019, section 3).
+  std::int64_t tensor_parallel = 1;
+  /// They also share what stands between the products, by tokens.
+  bool sequence_parallel = false;
+  /// Devices that share the tokens of every sample; attention gathers the keys and values of all of
+  /// them (Liu et al. 2023, Ring Attention, section 3). With tensor_parallel each of them is such a
+  /// group.
+  std::int64_t context_parallel = 1;
+  /// Devices that share the experts of every layer, each with tokens of its own (Lepikhin et al.
+  /// 2020, GShard, section 3): those that share layers or samples, and others with samples of their
+  /// own, each expert whole on one of them (Liu et al. 2025, MoE Parallel Folding, section 3).
+  std::int64_t expert_parallel = 1;
+  Dispatch dispatch = Dispatch::per_expert;
+  /// Of all of these; those of a tensor-parallel group are neighbours, then those of a
+  /// context-parallel one. Nothing: all are in one server.
+  std::optional<std::int64_t> devices_per_server;
+  bool flash_attention = true;  ///< Scores are never kept, and only those not masked are computed.
+  /// Of a gated MLP the gate's activation is never kept. That of an expert is multiplied with the
+  /// router's share in the same kernel, so that its output need not be kept for that.
+  bool fused_swiglu = false;
+  /// Linear layers multiply in fp8 and keep their inputs so, but for the head and the routers;
+  /// attention, norms, parameters and what lies between layers stay as they are (DeepSeek-AI 2024,
+  /// "DeepSeek-V3", section 3.3.1).
+  bool fp8_linear = false;
+  /// So are tokens on their way to experts, and in the backward the gradients of what these have
+  /// made; what comes back is not (section 3.3.3).
+  bool fp8_dispatch = false;
+  bool split_blocks = false;  ///< Attention and MLP as layers of their own.
+  bool mtp = false;           ///< The modules that predict further tokens are trained, too.
+  const TransformerOptionNames* names = &kCommandLineNames;
+
+  /// Devices that a scenario's device stands for.
+  std::int64_t group() const { return std::max(expert_parallel, devices_per_sample()); }
+  std::int64_t devices_per_sample() const { return tensor_parallel * context_parallel; }
+  /// That the group has to itself.
+  std::int64_t servers() const {
+    return fits_in_server(group()) ? 1 : group() / *devices_per_server;
+  }
+  /// Micro-batches that the group trains at a time.
+  std::int64_t group_batches() const { return group() / devices_per_sample(); }
+  bool fits_in_server(std::int64_t devices) const {
+    return !devices_per_server || devices <= *devices_per_server;
+  }
+
+  std::int64_t tokens() const { return sequence * batch; }
+  /// Of a micro-batch of the device, of which context parallelism leaves others the rest.
+  std::int64_t own_tokens() const { return tokens() / context_parallel; }
+};
+
+/// One summand of a cost.
+struct Term {
+  std::string what;     ///< "queries, keys and values".
+  std::string formula;  ///< In the symbols of symbol_lines().
+  ExactCount value;
+  bool is_split = false;  ///< The devices of an expert-parallel group hold different ones.
+  ExactCount again{};     ///< Of kept bytes, what costs little to make again.
+};
+
+/// One summand of the forward's FLOPs; the backward's follow from it.
+struct WorkTerm {
+  Term forward;
+  std::int64_t input_halves = 2;  ///< Of the backward for the input, in halves of the forward.
+  bool has_weights = true;        ///< The backward for the weights takes as many as the forward.
+  bool in_fp8 = false;
+};
+
+/// The costs of one layer on one device of a tensor-parallel group, for one micro-batch.
+/// Activations are those of Korthikanti et al. 2022 ("Reducing Activation Recomputation in Large
+/// Transformer Models"), section 4.1: every input of a matrix product, of a norm and of a nonlinear
+/// function, and of dropout a mask of a byte a number, but for one within flash attention. The
+/// layer's own input is not among them, its output is: the next norm keeps it. Tensor parallelism
+/// divides what their section 4.2.1 divides, sequence parallelism the rest (4.2.2), but for the
+/// tokens that experts get where they are divided, too. Of latent attention every device of the
+/// group compresses all tokens.
+struct LayerDerivation {
+  /// "embedding", "block", "moe_block", "attention", "mlp", "moe", "mtp", "head".
+  std::string kind;
+  std::vector<Term> parameters;  ///< Numbers, not bytes.
+  std::vector<WorkTerm> flops;
+  std::vector<Term> kept;        ///< Bytes from the forward to the backward.
+  ExactCount again_flops;        ///< To make again what of that costs little:
+  ExactCount again_fp8_flops;    ///< of these in fp8;
+  ExactCount again_reads;        ///< bytes that are read for it, besides as many.
+  ExactCount dropped;            ///< Numbers that dropout passes over, forward and backward.
+  ExactCount idle_parameters;    ///< Experts that a token does not use.
+  ExactCount borrowed;           ///< Parameters that are another layer's: a tied head's copy.
+  ExactCount output;             ///< Bytes.
+  ExactCount forward_traffic;    ///< Bytes read from and written to memory.
+  ExactCount input_traffic;      ///< By the backward for the input.
+  ExactCount weight_traffic;     ///< By the backward for the weights.
+  ExactCount all_reduced;        ///< Bytes that the forward all-reduces over the group.
+  ExactCount input_all_reduced;  ///< And the backward for the input.
+  ExactCount gathered;           ///< Bytes that the forward all-gathers or reduce-scatters.
+  ExactCount input_gathered;     ///< And the backward for the input.
+  ExactCount exchanged;          ///< Bytes of tokens on their way to experts and back, in each of
+                                 ///< forward and backward for the input: a share stays.
+  Term keys_and_values;          ///< Bytes of those of all devices that share a sample: the forward
+                                 ///< gathers them, the backward for the input again, and scatters
+                                 ///< their gradients.
+};
+
+/// What is dropped: what the options say, else the file; absent where neither does.
+DropoutRates dropout_of(const TransformerShape& shape, const TransformerOptions& options);
+
+ExactCount sum(const std::vector<Term>& terms);
+/// Of kept terms, the bytes that recomputing outputs of norms and nonlinear functions, their
+/// products, unfused scores (Korthikanti et al. 2022, section 5) and the heads of latent attention
+/// (DeepSeek-AI 2024, "DeepSeek-V3", section 3.2.3) makes again.
+ExactCount made_again(const std::vector<Term>& kept);
+ExactCount forward_flops(const LayerDerivation& layer);
+ExactCount input_flops(const LayerDerivation& layer);
+ExactCount weight_flops(const LayerDerivation& layer);
+/// Of each of the three, what is in fp8: all of that has weights.
+ExactCount fp8_flops(const LayerDerivation& layer);
+
+/// What the symbols in the formulas stand for, with their values: one line each.
+std::vector<std::string> symbol_lines(const TransformerShape& shape,
+                                      const TransformerOptions& options);
+
+/// The layers from the embedding to the head. Requires: context_parallel divides the sequence;
+/// tensor_parallel divides heads, key_value_heads and the widths of the MLPs; with
+/// sequence_parallel it is above 1 and divides the tokens of each device, too; expert_parallel is 1
+/// or a multiple of devices_per_sample(), and beside tensor_parallel there is sequence_parallel.
+std::vector<LayerDerivation> derive_layers(const TransformerShape& shape,
+                                           const TransformerOptions& options);
+
+}  // namespace plumbline

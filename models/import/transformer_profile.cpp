@@ -1,0 +1,624 @@
+// The passes from a shape to a profile.
+// SPDX-License-Identifier: MIT
+#include "models/import/transformer_profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "models/hardware/cluster.h"
+#include "models/import/config_facts.h"
+
+namespace plumbline {
+namespace {
+
+Diagnostic refused(std::string message, std::string help) {
+  return input_error({}, std::move(message), std::move(help));
+}
+
+/// Errors: options that do not fit the shape.
+Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& options) {
+  Diagnostics problems;
+  const std::int64_t t = options.tensor_parallel;
+  const TransformerOptionNames& names = *options.names;
+  const auto must_divide = [&](std::int64_t whole, std::string_view what) {
+    if (whole % t == 0) return;
+    problems.push_back(refused(fmt::format("{} is {}, which does not divide the {} {}",
+                                           names.tensor_parallel, t, whole, what),
+                               "every device of the group gets the same share of each layer"));
+  };
+  must_divide(shape.heads, "attention heads");
+  if (!shape.latent) must_divide(shape.key_value_heads, "heads of keys and values");
+  if (shape.has_dense_blocks()) must_divide(shape.feed_forward, "columns of an MLP");
+  if (shape.experts > 0 && options.expert_parallel == 1)
+    must_divide(shape.expert_feed_forward, "columns of an expert");
+  if (shape.shared_feed_forward > 0)
+    must_divide(shape.shared_feed_forward, "columns of the shared experts");
+  if (const std::int64_t p = options.expert_parallel; p > 1) {
+    if (!shape.has_experts()) {
+      problems.push_back(
+          refused(fmt::format("{} is {}, and the model has no experts", names.expert_parallel, p),
+                  fmt::format("{} divides every layer", names.tensor_parallel)));
+    } else if (shape.experts % p != 0) {
+      problems.push_back(refused(fmt::format("{} is {}, which does not divide the {} experts",
+                                             names.expert_parallel, p, shape.experts),
+                                 "every device of the group gets as many"));
+    }
+    if (const std::int64_t each = options.devices_per_sample(); p % each != 0) {
+      problems.push_back(refused(
+          fmt::format("{} is {}, no multiple of the {} devices of a sample ({} {} x {} {})",
+                      names.expert_parallel, p, each, names.tensor_parallel, t,
+                      names.context_parallel, options.context_parallel),
+          "experts are shared by all of them, whole, and by others with samples of their own"));
+    }
+    if (t > 1 && !options.sequence_parallel)
+      problems.push_back(refused(fmt::format("{} with {} needs {}", names.expert_parallel,
+                                             names.tensor_parallel, names.sequence_parallel),
+                                 "so that each device sends tokens of its own to the experts"));
+  }
+  if (const std::int64_t p = options.context_parallel; p > 1) {
+    if (options.sequence % (2 * p) != 0)
+      problems.push_back(refused(
+          fmt::format("{} is {}, and {} parts do not divide the {} tokens of a sample",
+                      names.context_parallel, p, 2 * p, options.sequence),
+          "each device takes a part from the front and one from the back, so that all have as many "
+          "scores"));
+  }
+  if (const auto server = options.devices_per_server) {
+    const auto must_fill = [&](std::int64_t devices, std::string_view what) {
+      if (std::max(devices, *server) % std::min(devices, *server) == 0) return;
+      problems.push_back(refused(fmt::format("{} is {}, which the {} of {} does not fill",
+                                             names.devices_per_server, *server, what, devices),
+                                 "servers hold several of these, or these several servers"));
+    };
+    must_fill(t, "tensor-parallel group");
+    if (options.devices_per_sample() < options.group())
+      must_fill(options.devices_per_sample(), "group for a sample");
+    must_fill(options.group(), "group");
+  }
+  if (options.sequence_parallel) {
+    if (t == 1)
+      problems.push_back(
+          refused(fmt::format("{} without {}", names.sequence_parallel, names.tensor_parallel),
+                  "it divides what the devices of such a group would each hold"));
+    must_divide(
+        options.sequence / options.context_parallel,
+        options.context_parallel > 1 ? "tokens of a sample on each device" : "tokens of a sample");
+  }
+  if (options.fp8_linear && options.dtype == NumberFormat::fp8)
+    problems.push_back(
+        refused(fmt::format("{} with {} fp8", names.fp8_linear, names.dtype),
+                "it says that linear layers alone multiply in fp8; the rest is in bf16, mostly"));
+  if (options.mtp && shape.further_predictions == 0)
+    problems.push_back(
+        refused(fmt::format("{} of a model without modules that predict further tokens", names.mtp),
+                "num_nextn_predict_layers in config.json says how many it has"));
+  if (options.fp8_dispatch && !shape.has_experts())
+    problems.push_back(refused(fmt::format("{} of a model without experts", names.fp8_dispatch),
+                               "it is for tokens on their way to experts"));
+  if (options.fp8_dispatch && !options.fp8_linear)
+    problems.push_back(refused(fmt::format("{} without {}", names.fp8_dispatch, names.fp8_linear),
+                               "experts take tokens in fp8 where they multiply in fp8"));
+  if (shape.learned_positions && options.sequence > shape.positions) {
+    problems.push_back(refused(fmt::format("{} is {}, but the model has a table of {} positions",
+                                           names.sequence, options.sequence, shape.positions),
+                               fmt::format("at most {}", shape.positions)));
+  }
+  return problems;
+}
+
+/// Errors: a layer that no profile may hold.
+std::optional<Diagnostic> refuse_large(const LayerDerivation& layer, const std::string& name,
+                                       ExactCount parameter_bytes,
+                                       const TransformerOptionNames& names) {
+  const auto most = [](std::initializer_list<ExactCount> counts) {
+    std::int64_t largest = 0;
+    for (const ExactCount& count : counts) largest = std::max(largest, count.value());
+    return largest;
+  };
+  const bool too_much_work = !forward_flops(layer).is_exact() || !input_flops(layer).is_exact();
+  if (!too_much_work &&
+      most({parameter_bytes, sum(layer.kept), layer.output, layer.forward_traffic,
+            layer.input_traffic, layer.weight_traffic, 2 * layer.all_reduced, layer.exchanged,
+            2 * layer.keys_and_values.value}) <= kLargestQuantity)
+    return std::nullopt;
+  return refused(fmt::format("layer '{}' has {}", name,
+                             too_much_work ? "more than the 2^53 FLOPs that are counted"
+                                           : "more than the 10^15 B that are accepted"),
+                 fmt::format("a shorter {} or a smaller {}; or the sizes in the file are wrong",
+                             names.sequence, names.batch));
+}
+
+/// "  40960 = 2 T h  the norm's output" for each summand.
+void add_terms(std::vector<std::string>& lines, std::string_view what,
+               const std::vector<Term>& terms, std::string_view unit) {
+  lines.push_back(fmt::format("{}: {} {}", what, sum(terms).value(), unit));
+  for (const Term& term : terms)
+    lines.push_back(fmt::format("  {} = {}  ({})", term.formula, term.value.value(), term.what));
+}
+
+void add_dispatch_lines(std::vector<std::string>& lines, const LayerDerivation& layer,
+                        const ExpertRouting& routing, const TransformerOptions& options) {
+  const std::string_view tokens = options.sequence_parallel ? "R" : "T";
+  const std::int64_t devices = options.group();
+  const std::int64_t servers = options.servers();
+  const std::int64_t near = devices / servers;
+  constexpr std::string_view passes = "link_traffic, forward and backward for the input: of";
+  if (options.dispatch == Dispatch::per_expert) {
+    lines.push_back(fmt::format("{} {} = {} {} h", passes, layer.exchanged.value(),
+                                options.fp8_dispatch ? "k (1 + e)" : "2 k e", tokens));
+    lines.push_back(fmt::format(
+        "  (tokens to experts and back) {} / {}{}", near - 1, devices,
+        servers > 1 ? fmt::format("; network_traffic: {} / {}", devices - near, devices) : ""));
+    return;
+  }
+  lines.push_back(fmt::format("{} {} = {} {} h", passes,
+                              layer.exchanged.value() / routing.per_token,
+                              options.fp8_dispatch ? "(1 + e)" : "2 e", tokens));
+  lines.push_back(fmt::format(
+      "  (tokens to experts and back) x {:.6g}, the mean number of devices that have some",
+      mean_places(routing, devices)));
+  lines.push_back(fmt::format("  of its k, x {} / {}{}", near - 1, near,
+                              servers > 1
+                                  ? fmt::format("; network_traffic: x {:.6g} servers x {} / {}",
+                                                mean_places(routing, servers), servers - 1, servers)
+                                  : ""));
+}
+
+std::vector<std::string> formula_lines(const LayerDerivation& layer, const ExpertRouting& routing,
+                                       const TransformerOptions& options) {
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("{}, for one micro-batch of one device:", layer.kind));
+  add_terms(lines, "parameters", layer.parameters, "numbers of e bytes");
+  if (!layer.flops.empty()) {
+    std::vector<Term> forward;
+    forward.reserve(layer.flops.size());
+    for (const WorkTerm& term : layer.flops) {
+      forward.push_back(term.forward);
+      if (!term.has_weights)
+        forward.back().what += fmt::format("; backward {:g} times that, without weights",
+                                           static_cast<double>(term.input_halves) / 2);
+    }
+    add_terms(lines, "forward", forward,
+              "FLOP; the backwards for the input and for the weights: as many each");
+  }
+  add_terms(lines, "activation, kept until the backward", layer.kept, "B");
+  if (const ExactCount again = made_again(layer.kept); again.value() > 0)
+    lines.push_back(fmt::format("  of this recompute: selective makes {} again", again.value()));
+  if (layer.kind == "embedding") {
+    lines.emplace_back(
+        "memory_traffic: the rows read and written; backward: their gradients read,");
+    lines.emplace_back("  those of the tables written");
+    if (layer.dropped.value() > 0)
+      lines.emplace_back("  dropout: either moves the output twice and its mask once besides");
+  } else {
+    lines.emplace_back("memory_traffic: weights, input (of each of its norms), and twice what is");
+    lines.emplace_back("  kept; backward for the input: weights and three times what is kept; for");
+    lines.emplace_back("  the weights: their gradients and twice what is kept");
+    if (layer.kind == "mtp") {
+      lines.emplace_back("  of the embedding's table the rows, and the gradients of all of it");
+      if (options.sequence_parallel)
+        lines.emplace_back("  around the projection in each of the three: four times e T h");
+    }
+    const bool attends =
+        layer.kind == "attention" || layer.kind == "mtp" || layer.kind.ends_with("block");
+    if (attends && !options.flash_attention)
+      lines.emplace_back("  attention: forward and backward for the input also twice e T s a");
+    if (layer.dropped.value() > 0)
+      lines.emplace_back(
+          "  dropout: forward and backward for the input each move its tensor twice, its mask "
+          "once");
+    if (options.sequence_parallel)
+      lines.emplace_back(
+          "  behind each norm in each of the three: twice e T h, gathered or added up");
+    if (layer.exchanged.value() > 0) add_dispatch_lines(lines, layer, routing, options);
+    if (const Term& gathered = layer.keys_and_values; gathered.value.value() > 0) {
+      const std::int64_t devices = options.context_parallel;
+      lines.push_back(
+          fmt::format("{}_traffic, forward: of {} = {} ({})",
+                      options.fits_in_server(options.devices_per_sample()) ? "link" : "network",
+                      gathered.value.value(), gathered.formula, gathered.what));
+      lines.push_back(
+          fmt::format("  {} / {}; backward for the input: twice that; and", devices - 1, devices));
+      lines.emplace_back("  memory_traffic: each is written and read besides");
+    }
+  }
+  return lines;
+}
+
+/// Bytes that each device sends to others of its group, by the way that they take.
+struct Sent {
+  Bytes link;     ///< Within a server.
+  Bytes network;  ///< Between servers.
+
+  friend Sent operator+(const Sent& a, const Sent& b) {
+    return {a.link + b.link, a.network + b.network};
+  }
+};
+
+/// Of products that a tensor-parallel group shares. Where it spans servers, each of its devices in
+/// one sends its part of what goes to the others, besides.
+Sent sent_by_products(ExactCount all_reduced, ExactCount gathered,
+                      const TransformerOptions& options) {
+  const std::int64_t devices = options.tensor_parallel;
+  const Bytes bytes =
+      ring_volume({all_reduced.value()}, devices) + share_volume({gathered.value()}, devices);
+  if (options.fits_in_server(devices)) return {bytes, {}};
+  return {bytes, {(bytes.count + *options.devices_per_server - 1) / *options.devices_per_server}};
+}
+
+/// Of keys and values, on their way around the devices that share a sample: a step is over when the
+/// slowest of them is.
+Sent sent_by_context(const LayerDerivation& layer, const TransformerOptions& options) {
+  const Bytes bytes = share_volume({layer.keys_and_values.value.value()}, options.context_parallel);
+  if (options.fits_in_server(options.devices_per_sample())) return {bytes, {}};
+  return {{}, bytes};
+}
+
+/// Of tokens on their way to experts, which are everywhere in the group, and back.
+Sent sent_to_experts(const LayerDerivation& layer, const ExpertRouting& routing,
+                     const TransformerOptions& options) {
+  const Bytes all = {layer.exchanged.value()};
+  if (all.count == 0) return {};
+  const std::int64_t devices = options.group();
+  const std::int64_t servers = options.servers();
+  if (options.dispatch == Dispatch::per_expert) {
+    const Bytes network = share_volume(all, servers);
+    return {share_volume(all, devices) - network, network};
+  }
+  // What reaches a server does so at the device that stands there as the sender does in its own.
+  const std::int64_t once = all.count / routing.per_token;
+  const auto copies_to = [&](std::int64_t places, std::int64_t of) {
+    const auto others = static_cast<double>(of - 1) / static_cast<double>(of);
+    return Bytes{std::llround(static_cast<double>(once) * mean_places(routing, places) * others)};
+  };
+  return {copies_to(devices, devices / servers), copies_to(servers, servers)};
+}
+
+LayerWork work_of(const LayerDerivation& layer, const ExpertRouting& routing,
+                  const TransformerOptions& options) {
+  const Sent context = sent_by_context(layer, options);
+  const Sent tokens = sent_to_experts(layer, routing, options);
+  const Sent forward =
+      sent_by_products(layer.all_reduced, layer.gathered, options) + tokens + context;
+  const Sent input = sent_by_products(layer.input_all_reduced, layer.input_gathered, options) +
+                     tokens + context + context;
+  const Flops fp8 = {fp8_flops(layer).value()};
+  return {.forward = {.flops = {forward_flops(layer).value()},
+                      .fp8_flops = fp8,
+                      .memory_traffic = {layer.forward_traffic.value()},
+                      .link_traffic = forward.link,
+                      .network_traffic = forward.network},
+          .backward_input = {.flops = {input_flops(layer).value()},
+                             .fp8_flops = fp8,
+                             .memory_traffic = {layer.input_traffic.value()},
+                             .link_traffic = input.link,
+                             .network_traffic = input.network},
+          .backward_weight = {.flops = {weight_flops(layer).value()},
+                              .fp8_flops = fp8,
+                              .memory_traffic = {layer.weight_traffic.value()},
+                              .link_traffic = {},
+                              .network_traffic = {}}};
+}
+
+/// What is made again is written, and what it is made of, about as much, is read.
+std::optional<Selective> selective_of(const LayerDerivation& layer) {
+  const ExactCount again = made_again(layer.kept);
+  if (again.value() == 0) return std::nullopt;
+  Selective selective;
+  selective.activation = {again.value()};
+  selective.work = PassWork{.flops = {layer.again_flops.value()},
+                            .fp8_flops = {layer.again_fp8_flops.value()},
+                            .memory_traffic = {(2 * again + layer.again_reads).value()},
+                            .link_traffic = {},
+                            .network_traffic = {}};
+  return selective;
+}
+
+double as_double(ExactCount count) {
+  return count.is_exact() ? static_cast<double>(count.value())
+                          : std::numeric_limits<double>::infinity();
+}
+
+TransformerTotals totals_of(const TransformerShape& shape, TransformerOptions options) {
+  options.tensor_parallel = 1;
+  options.sequence_parallel = false;
+  options.expert_parallel = 1;
+  // In as many parts of the tokens as are alike, so that those of one are counted exactly.
+  options.context_parallel = std::gcd(options.tokens(), options.context_parallel << 16U);
+  const auto parts = static_cast<double>(options.context_parallel);
+  TransformerTotals totals;
+  ExactCount idle;
+  ExactCount borrowed;
+  for (const LayerDerivation& layer : derive_layers(shape, options)) {
+    totals.parameters += sum(layer.parameters);
+    totals.forward_flops += parts * as_double(forward_flops(layer));
+    totals.backward_flops +=
+        parts * (as_double(input_flops(layer)) + as_double(weight_flops(layer)));
+    idle += layer.idle_parameters;
+    borrowed += layer.borrowed;
+  }
+  totals.parameters = {totals.parameters.value() - borrowed.value()};
+  totals.active_parameters = {totals.parameters.value() - idle.value()};
+  return totals;
+}
+
+constexpr std::string_view kReplicated =
+    "an update holds the time in which it adds up their gradients, and training.zero_stage: 1 "
+    "shares their optimizer state over the group, too";
+
+/// What each device of a group that trains with tokens of its own holds of a layer as the others
+/// do, in numbers.
+ExactCount replicated_parameters(const LayerDerivation& layer, const TransformerOptions& options) {
+  ExactCount replicated;
+  if (options.group() == options.tensor_parallel) return replicated;
+  for (const Term& term : layer.parameters) {
+    if (!term.is_split) replicated += term.value;
+  }
+  return replicated;
+}
+
+/// What a group holds more than once of the whole model.
+ExactCount replicated_of(const TransformerShape& shape, TransformerOptions options) {
+  options.tensor_parallel = 1;
+  options.sequence_parallel = false;
+  ExactCount replicated;
+  ExactCount borrowed;
+  for (const LayerDerivation& layer : derive_layers(shape, options)) {
+    replicated += replicated_parameters(layer, options);
+    borrowed += layer.borrowed;
+  }
+  return {replicated.value() - borrowed.value()};
+}
+
+std::string dispatch_note(const ExpertRouting& routing, const TransformerOptions& options) {
+  return fmt::format("a token goes to {:.3g} devices of the group{}, on average, once to each",
+                     mean_places(routing, options.group()),
+                     options.servers() > 1
+                         ? fmt::format(" in {:.3g} of its {} servers",
+                                       mean_places(routing, options.servers()), options.servers())
+                         : "");
+}
+
+/// What a device of the scenario stands for, and what the devices of such a group share.
+void add_group_notes(const TransformerShape& shape, const TransformerOptions& options,
+                     std::vector<std::string>& notes) {
+  const std::int64_t t = options.tensor_parallel;
+  const std::int64_t each = options.devices_per_sample();
+  const std::int64_t samples = options.group_batches() * options.batch;
+  notes.push_back(
+      fmt::format("each device stands for a group of {}: cluster.devices counts groups, and all "
+                  "bytes are those of one device of the group",
+                  options.group()));
+  if (t > 1)
+    notes.push_back(
+        fmt::format("{} share each layer: {}", t,
+                    options.sequence_parallel ? "all-gathers and reduce-scatters" : "all-reduces"));
+  if (t > 1 && shape.latent)
+    notes.emplace_back(
+        "every device of these compresses all tokens, and sends tokens as wide as between blocks, "
+        "where it could send compressed ones");
+  if (options.context_parallel > 1)
+    notes.push_back(fmt::format("{} share the tokens of each sample: keys and values",
+                                options.context_parallel));
+  if (options.expert_parallel > 1) {
+    notes.push_back(fmt::format(
+        "all share the experts, {} of a layer on each, and tokens are taken to spread evenly over "
+        "them; {} micro-batches of {} of {} own: the samples of a micro-batch in a scenario are "
+        "those of the whole group, {}",
+        shape.experts / options.expert_parallel,
+        each > 1 ? fmt::format("every {} train", each) : "each trains", options.batch,
+        each > 1 ? "their" : "its", samples));
+    if (options.dispatch == Dispatch::per_server)
+      notes.push_back(dispatch_note(shape.routing(), options));
+  }
+  const std::string ways =
+      options.fits_in_server(options.group())
+          ? "link_traffic, over the link of cluster.device; cluster.link is that of one to its "
+            "peer "
+            "in another group"
+          : "link_traffic and, between servers, network_traffic, over the link and the network of "
+            "cluster.device; cluster.link: network is that between groups";
+  notes.push_back("what they send each other is " + ways);
+  if (options.group() == t) return;
+  notes.push_back(fmt::format("{} replicated {}: {}",
+                              options.expert_parallel > 1
+                                  ? fmt::format("the {} parameters that are no experts' are",
+                                                replicated_of(shape, options).value())
+                                  : "all parameters are",
+                              t > 1 ? fmt::format("{} times in the group", options.group() / t)
+                                    : "on each device of the group",
+                              kReplicated));
+}
+
+/// What of the shape the numbers do not cover.
+std::vector<std::string> uncounted(const TransformerShape& shape,
+                                   const TransformerOptions& options) {
+  std::vector<std::string> notes;
+  if (shape.further_predictions > 0 && !options.mtp)
+    notes.push_back(fmt::format("the modules that predict further tokens are not counted: {} does",
+                                options.names->mtp));
+  if (const ExpertRouting routing = shape.routing();
+      routing.is_limited() && options.dispatch == Dispatch::per_server &&
+      options.expert_parallel > 1 &&
+      (!nests(routing, options.group()) || !nests(routing, options.servers()))) {
+    notes.push_back(fmt::format(
+        "that the experts of a token lie in {} of {} groups is not counted where devices or "
+        "servers hold parts of several groups",
+        routing.groups_per_token, routing.groups));
+  }
+  if (options.fp8_linear)
+    notes.emplace_back(
+        "copies of the weights in fp8, scaling factors, and what rounding to fp8 takes are not "
+        "counted");
+  if (shape.window && *shape.window < options.sequence) {
+    notes.push_back(
+        fmt::format("attention looks back {} tokens in some or all blocks; its scores "
+                    "are counted as if it looked back {}",
+                    *shape.window, options.sequence));
+  }
+  for (std::string& note : config_notes(shape, options)) notes.push_back(std::move(note));
+  if (shape.positions > 0 && options.sequence > shape.positions) {
+    notes.push_back(
+        fmt::format("the sequence of {} is longer than the {} that the model was made "
+                    "for",
+                    options.sequence, shape.positions));
+  }
+  return notes;
+}
+
+std::vector<std::string> notes_of(const TransformerShape& shape, const TransformerOptions& options,
+                                  const DeviceGroup& group) {
+  std::vector<std::string> notes;
+  if (shape.tied)
+    notes.emplace_back(
+        "the head is tied to the embedding: its copy takes memory, and is counted as a parameter "
+        "once");
+  if (shape.has_experts() && options.expert_parallel == 1)
+    notes.emplace_back(
+        "tokens are taken to spread evenly over the experts, and every device holds all of them");
+  if (options.group() > 1) add_group_notes(shape, options, notes);
+  for (std::string& note : uncounted(shape, options)) notes.push_back(std::move(note));
+  if (group.given && !group.forward)
+    notes.emplace_back(
+        "a forward of the whole group has more than the 10^18 FLOP that a file may give as "
+        "group.forward_flops: utilization is counted of all that its devices compute, which may be "
+        "more");
+  notes.emplace_back(
+      "training.optimizer_state says how many bytes the optimizer holds for each byte of "
+      "parameters, training.gradients how many their gradients take; without them 0 and 1");
+  return notes;
+}
+
+/// What utilization is counted of: what no device computes twice, nor of scores that are masked;
+/// nothing where that is more than is counted.
+DeviceGroup group_of(const TransformerShape& shape, TransformerOptions options) {
+  if (options.group() == 1 && options.flash_attention) return {};
+  DeviceGroup group;
+  group.given = true;
+  group.devices = options.group();
+  group.tensor_parallel = options.tensor_parallel;
+  if (group.devices > 1) group.devices_per_server = options.devices_per_server;
+  const std::int64_t batches = options.group_batches();
+  options.flash_attention = true;
+  const double forward = static_cast<double>(batches) * totals_of(shape, options).forward_flops;
+  if (forward <= static_cast<double>(kMostFlops))
+    group.forward = Flops{static_cast<std::int64_t>(forward)};
+  return group;
+}
+
+/// "attention 0.1, residual 0.1"; "" where nothing is dropped.
+std::string dropout_text(const DropoutRates& rates) {
+  std::string text;
+  for (const auto& [what, rate] :
+       {std::pair{"attention", rates.attention}, std::pair{"residual", rates.residual},
+        std::pair{"embedding", rates.embedding}}) {
+    if (rate.value_or(0) > 0)
+      text += fmt::format("{}{} {:g}", text.empty() ? "" : ", ", what, *rate);
+  }
+  return text;
+}
+
+std::vector<std::string> head_lines(const TransformerShape& shape,
+                                    const TransformerOptions& options) {
+  std::vector<std::string> lines = {
+      "Nothing here was measured: every number follows from config.json by the formulas below.",
+      "A scenario turns FLOPs and bytes into times with cluster.device (plumbline list presets)."};
+  for (const std::string& line : symbol_lines(shape, options)) lines.push_back("  " + line);
+  return lines;
+}
+
+}  // namespace
+
+Result<TransformerProfile> transformer_profile(const std::string& name,
+                                               const TransformerShape& shape,
+                                               const TransformerOptions& options) {
+  if (Diagnostics problems = misfits(shape, options); !problems.empty()) return problems;
+  TransformerProfile profile;
+  const std::vector<LayerDerivation> derived = derive_layers(shape, options);
+
+  // Layers with their costs; the first of each kind shows its formulas.
+  Measurement measurement;
+  measurement.batch = options.batch * options.group_batches();
+  std::vector<Layer> layers;
+  layers.reserve(derived.size());
+  measurement.layers.reserve(derived.size());
+  std::set<std::string> shown;
+  std::int64_t block = 0;
+  std::int64_t modules = 0;
+  for (const LayerDerivation& layer : derived) {
+    std::string layer_name = layer.kind;
+    if (layer.kind == "mtp") {
+      layer_name = fmt::format("mtp_{}", modules++);
+    } else if (layer.kind != "embedding" && layer.kind != "head") {
+      layer_name = options.split_blocks ? fmt::format("block_{}_{}", block / 2, layer.kind)
+                                        : fmt::format("block_{}", block);
+      ++block;
+    }
+    const ExactCount parameter_bytes = bytes_of(options.dtype) * sum(layer.parameters);
+    if (auto problem = refuse_large(layer, layer_name, parameter_bytes, *options.names))
+      return *problem;
+    if (shown.insert(layer.kind).second)
+      profile.comments.above_layer.emplace(layer_name,
+                                           formula_lines(layer, shape.routing(), options));
+    const std::int64_t replicated = replicated_parameters(layer, options).value();
+    layers.push_back({std::move(layer_name),
+                      layer.kind,
+                      {parameter_bytes.value()},
+                      Bytes{replicated} * bytes_of(options.dtype)});
+    LayerCosts costs;
+    costs.timed = false;
+    costs.work = work_of(layer, shape.routing(), options);
+    costs.output = {layer.output.value()};
+    costs.activation = {sum(layer.kept).value()};
+    costs.selective = selective_of(layer);
+    measurement.layers.push_back(costs);
+  }
+  profile.model.graph = LayerGraph::chain(std::move(layers));
+  profile.model.profile.measurements.push_back(std::move(measurement));
+
+  // What the file says of itself.
+  profile.model.name = name;
+  profile.model.profile.dtype = options.dtype;
+  profile.model.profile.provenance = {
+      {"source", "derived from config.json, not measured"},
+      {"architecture", shape.family},
+      {"sequence", std::to_string(options.sequence)},
+      {"attention", options.flash_attention ? "flash" : "scores kept"},
+      {"tensor_parallel", std::to_string(options.tensor_parallel)},
+      {"sequence_parallel", options.sequence_parallel ? "yes" : "no"}};
+  if (shape.has_experts())
+    profile.model.profile.provenance.emplace("expert_parallel",
+                                             std::to_string(options.expert_parallel));
+  if (shape.has_experts() && options.expert_parallel > 1)
+    profile.model.profile.provenance.emplace("dispatch", name_of(options.dispatch));
+  if (const std::string dropped = dropout_text(dropout_of(shape, options)); !dropped.empty())
+    profile.model.profile.provenance.emplace("dropout", dropped);
+  if (options.mtp)
+    profile.model.profile.provenance.emplace("mtp", std::to_string(shape.further_predictions));
+  if (options.fp8_linear) profile.model.profile.provenance.emplace("linear layers", "fp8");
+  if (options.fp8_dispatch && options.expert_parallel > 1)
+    profile.model.profile.provenance.emplace("dispatch in", "fp8");
+  if (shape.gated && options.fused_swiglu)
+    profile.model.profile.provenance.emplace("swiglu", "fused");
+  if (options.context_parallel > 1)
+    profile.model.profile.provenance.emplace("context_parallel",
+                                             std::to_string(options.context_parallel));
+  if (options.devices_per_server)
+    profile.model.profile.provenance.emplace("devices_per_server",
+                                             std::to_string(*options.devices_per_server));
+  profile.comments.head = head_lines(shape, options);
+  profile.model.profile.group = group_of(shape, options);
+  profile.notes = notes_of(shape, options, profile.model.profile.group);
+  profile.uncounted = uncounted(shape, options);
+  for (const std::string& note : profile.notes) profile.comments.head.push_back("note: " + note);
+  profile.totals = totals_of(shape, options);
+  return profile;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,18 @@
+// How many elements a tensor of a network has, where a product of 64 bits may overflow.
+//
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "base/saturating_count.h"
+#include "models/network/network.h"
+
+namespace plumbline {
+
+/// The product of the extents.
+inline ExactCount exact_elements(const Shape& shape) {
+  ExactCount product = 1;
+  for (const std::int64_t extent : shape.extents) product *= extent;
+  return product;
+}
+
+}  // namespace plumbline

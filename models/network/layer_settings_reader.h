@@ -1,0 +1,21 @@
+// Reading the settings of a layer: the keys of each kind.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+
+#include "base/section_reader.h"
+#include "models/network/network.h"
+
+namespace plumbline {
+
+/// The largest extent, kernel or count of classes that a file may give.
+inline constexpr std::int64_t kMostExtent = 1'000'000'000;
+
+/// Reads `kind` and the keys that only this kind has; the mark is that of the kind. Adds all
+/// problems, keys of other kinds among them; nothing comes back where the kind is absent or
+/// unknown. What only the network knows stays 0: the vocabulary, classes and hidden sizes that are
+/// absent.
+std::optional<Marked<LayerSettings>> read_layer_settings(SectionReader& section);
+
+}  // namespace plumbline

@@ -1,0 +1,23 @@
+// Reading networks (`kind: network`) from YAML.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/diagnostic.h"
+#include "models/network/network.h"
+
+namespace plumbline {
+
+/// The most layers of a network, repeats written out.
+inline constexpr std::int64_t kMostNetworkLayers = 10'000;
+
+/// Reads a network file. Errors: everything that the format does not know, or that does not fit
+/// together, with both lines where two layers do not chain.
+Result<Network> read_network(const std::string& path);
+
+/// The same from a document that is in memory.
+Result<Network> parse_network(const std::shared_ptr<const Source>& source);
+
+}  // namespace plumbline

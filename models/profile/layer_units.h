@@ -1,0 +1,31 @@
+// The layers of a transformer as its users count them: embedding, blocks, head.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/profile/layer_graph.h"
+
+namespace plumbline {
+
+/// What a run of layers is, by their kinds.
+enum class UnitKind : std::uint8_t {
+  embedding,
+  block,       ///< One layer, or an attention and the MLP or experts behind it.
+  prediction,  ///< A module that predicts a further token.
+  head,
+  other,
+};
+
+/// Consecutive layers that are one thing to whoever cuts a model.
+struct LayerUnit {
+  UnitKind kind = UnitKind::other;
+  std::uint32_t layers = 1;
+};
+
+/// The units of `order`, which is a topological order of the graph. An attention layer without an
+/// MLP or experts behind it is `other`, and so is every layer of an unknown kind.
+std::vector<LayerUnit> layer_units(const LayerGraph& graph, const std::vector<LayerId>& order);
+
+}  // namespace plumbline

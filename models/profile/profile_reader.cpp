@@ -1,0 +1,545 @@
+// The native profile format, version 1.
+// SPDX-License-Identifier: MIT
+#include "models/profile/profile_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "models/profile/layer_format.h"
+#include "models/profile/layer_work_reader.h"
+#include "models/profile/model_checks.h"
+#include "models/profile/profile_format.h"
+
+namespace plumbline {
+namespace {
+
+/// Where layers of these names stand in the graph.
+std::map<std::string, LayerId, std::less<>> index_by_name(const std::vector<Layer>& layers) {
+  std::map<std::string, LayerId, std::less<>> ids;
+  for (std::uint32_t i = 0; i < layers.size(); ++i) ids.emplace(layers[i].name, LayerId{i});
+  return ids;
+}
+
+std::vector<std::string> names_of(const std::vector<Layer>& layers) {
+  std::vector<std::string> names;
+  names.reserve(layers.size());
+  for (const Layer& layer : layers) names.push_back(layer.name);
+  return names;
+}
+
+/// A bare quantity, or a map of statistics.
+std::optional<MeasuredTime> read_time(SectionReader& section, std::string_view key,
+                                      Diagnostics& problems) {
+  const YamlNode* node = section.child(key);
+  if (!node) return std::nullopt;
+  MeasuredTime time;
+  if (node->kind != YamlNode::Kind::map) {
+    const auto mean = read_duration(*node, section.path_of(key), problems);
+    if (!mean) return std::nullopt;
+    time.mean = *mean;
+    return time;
+  }
+  SectionReader statistics(*node, section.path_of(key), statistics_format(), problems);
+  statistics.require("mean");
+  const auto mean = statistics.duration("mean");
+  const auto value = [](const std::optional<Marked<Duration>>& read) {
+    return read ? std::optional(read->value) : std::nullopt;
+  };
+  time.median = value(statistics.duration("median"));
+  time.q1 = value(statistics.duration("q1"));
+  time.q3 = value(statistics.duration("q3"));
+  if (const auto samples = statistics.count("samples")) time.samples = samples->value;
+  statistics.finish();
+  if (!mean) return std::nullopt;
+  time.mean = mean->value;
+  return time;
+}
+
+/// `selective` of a layer whose other costs are read.
+std::optional<Selective> read_selective(SectionReader& layer, const LayerCosts& costs,
+                                        Diagnostics& problems) {
+  auto section = layer.section("selective");
+  if (!section) return std::nullopt;
+  section->require("activation");
+  Selective selective;
+  if (auto bytes = section->bytes("activation")) {
+    selective.activation = bytes->value;
+    if (selective.activation > costs.activation) {
+      section->error(bytes->mark,
+                     fmt::format("{} is {} B, more than the {} B of the layer's activation",
+                                 section->path_of("activation"), selective.activation.count,
+                                 costs.activation.count),
+                     "of the activation, what is made again");
+    }
+  }
+  const bool has_work = section->has("flops") || section->has("memory_traffic");
+  if (costs.timed) {
+    section->require("forward", "the time to make it again, as the layer gives times");
+  } else if (!has_work) {
+    section->require("forward",
+                     "or give flops or memory_traffic, for cluster.device to estimate it");
+  }
+  if (auto time = read_time(*section, "forward", problems)) selective.forward = *time;
+  PassWork work;
+  if (const YamlNode* node = section->child("flops"))
+    work.flops = read_flops(*node, section->path_of("flops"), problems).value_or(Flops{});
+  if (const YamlNode* node = section->child("fp8_flops")) {
+    work.fp8_flops = read_flops(*node, section->path_of("fp8_flops"), problems).value_or(Flops{});
+    if (work.fp8_flops.count > work.flops.count) refuse_fp8_flops(*section);
+  }
+  if (auto bytes = section->bytes("memory_traffic")) work.memory_traffic = bytes->value;
+  if (has_work && !section->has("forward")) selective.work = work;
+  section->finish();
+  return selective;
+}
+
+/// The layers of every measurement must be those of the first.
+void compare_layers(const std::vector<Layer>& first, const std::vector<Layer>& other,
+                    const Mark& mark, Diagnostics& problems) {
+  const auto fail = [&](std::string message) {
+    problems.push_back(input_error(mark, std::move(message),
+                                   "every measurement holds the same layers in the same order"));
+  };
+  if (first.size() != other.size()) {
+    return fail(fmt::format("the number of layers is {} here and {} in the first measurement",
+                            other.size(), first.size()));
+  }
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    if (first[i].name != other[i].name) {
+      return fail(fmt::format("layer {} of this measurement is '{}', in the first one '{}'", i,
+                              clipped(other[i].name), clipped(first[i].name)));
+    }
+    if (first[i].parameters != other[i].parameters) {
+      return fail(fmt::format(
+          "layer '{}' has {} B of parameters here and {} B in the first measurement",
+          clipped(first[i].name), other[i].parameters.count, first[i].parameters.count));
+    }
+    if (first[i].replicated != other[i].replicated) {
+      return fail(fmt::format(
+          "layer '{}' has {} B of replicated parameters here and {} B in the first measurement",
+          clipped(first[i].name), other[i].replicated.count, first[i].replicated.count));
+    }
+  }
+}
+
+class ProfileReader {
+ public:
+  Result<Model> read(const YamlNode& root) {
+    SectionReader file(root, "", profile_format(), problems_);
+    file.require("version");
+    file.require("kind", "a profile says kind: profile");
+    file.count("version");
+    if (auto kind = file.text("kind"); kind && kind->value != "profile") {
+      file.error(kind->mark,
+                 fmt::format("kind is '{}', where a profile is wanted", clipped(kind->value)),
+                 "a profile says kind: profile");
+    }
+    if (auto name = file.text("model")) model_.name = name->value;
+    model_.profile.dtype = read_dtype(file);
+    model_.profile.group = read_group(file, problems_);
+    read_provenance(file);
+    read_measurements(file);
+    if (auto graph = read_edges(file, "edges", std::move(layers_), problems_))
+      model_.graph = *std::move(graph);
+    read_blocks(file);
+    if (auto section = file.section("overheads")) {
+      model_.profile.overheads = read_overheads(*section);
+      section->finish();
+    }
+    read_links(file);
+    read_factors(file, "slowdown", slowdown_format(), model_.profile.slowdown);
+    read_factors(file, "in_flight", in_flight_format(), model_.profile.in_flight);
+    read_algorithms(file);
+    file.finish();
+    if (!problems_.empty()) return problems_;
+    return std::move(model_);
+  }
+
+ private:
+  void read_provenance(SectionReader& file) {
+    const YamlNode* node = file.child("provenance");
+    if (!node || node->kind == YamlNode::Kind::null) return;
+    const SectionReader checked(*node, "provenance", provenance_format(), problems_);
+    for (const YamlNode::Entry& entry : node->entries) {
+      if (entry.value.kind == YamlNode::Kind::null) continue;
+      if (auto text = read_text(entry.value, "provenance." + entry.key, problems_)) {
+        model_.profile.provenance[entry.key] = *text;
+      }
+    }
+  }
+
+  void add_measurement(SectionReader& section) {
+    Measurement measurement;
+    if (auto batch = section.count("batch")) measurement.batch = batch->value;
+    auto list = read_layers(section, "layers", problems_);
+    if (!list) return;
+    if (model_.profile.measurements.empty()) {
+      layers_ = std::move(list->layers);
+    } else {
+      compare_layers(layers_, list->layers, section.mark(), problems_);
+    }
+    measurement.layers = std::move(list->costs);
+    compare_selective(measurement.layers, section.mark());
+    model_.profile.measurements.push_back(std::move(measurement));
+  }
+
+  /// What is made again has a size for every batch, or for none.
+  void compare_selective(const std::vector<LayerCosts>& layers, const Mark& mark) {
+    if (model_.profile.measurements.empty()) return;
+    const std::vector<LayerCosts>& first = model_.profile.measurements.front().layers;
+    for (std::size_t i = 0; i < std::min(first.size(), layers.size()); ++i) {
+      if (first[i].selective.has_value() == layers[i].selective.has_value()) continue;
+      problems_.push_back(input_error(
+          mark,
+          fmt::format("layer '{}' has {} here, and {} in the first measurement",
+                      clipped(layers_[i].name), layers[i].selective ? "selective" : "no selective",
+                      first[i].selective ? "one" : "none"),
+          "every measurement says what is made again, or none does"));
+    }
+  }
+
+  void read_measurements(SectionReader& file) {
+    if (!file.has("measurements")) {
+      file.require("layers", "or give a list of measurements, each with batch and layers");
+      add_measurement(file);
+      return;
+    }
+    const std::vector<YamlNode>* nodes = file.list("measurements");
+    if (!nodes) return;
+    for (const std::string_view key : {"batch", "layers"}) {
+      if (file.has(key))
+        file.error(file.mark_of(key), fmt::format("{} stands beside measurements", key),
+                   "it belongs into each measurement");
+      file.child(key);
+    }
+    if (nodes->empty()) file.error(file.mark_of("measurements"), "measurements is an empty list");
+    for (std::size_t i = 0; i < nodes->size(); ++i) {
+      SectionReader section((*nodes)[i], fmt::format("measurements[{}]", i), measurement_format(),
+                            problems_);
+      section.require("batch");
+      section.require("layers");
+      add_measurement(section);
+      refuse_repeated_batch(section);
+      section.finish();
+    }
+    auto& held = model_.profile.measurements;
+    std::stable_sort(held.begin(), held.end(),
+                     [](const Measurement& a, const Measurement& b) { return a.batch < b.batch; });
+  }
+
+  void refuse_repeated_batch(SectionReader& section) {
+    if (model_.profile.measurements.empty() || !model_.profile.measurements.back().batch) return;
+    const std::int64_t batch = *model_.profile.measurements.back().batch;
+    const Mark mark = section.mark_of("batch");
+    const auto [first, is_new] = batch_lines_.emplace(batch, mark.line);
+    if (is_new || first->second == mark.line) return;
+    section.error(mark, fmt::format("the batch of {} is measured a second time", batch),
+                  fmt::format("the first is on line {}", first->second));
+  }
+
+  void read_blocks(SectionReader& file) {
+    if (!file.has("blocks")) {
+      file.child("blocks");
+      return;
+    }
+    const std::vector<YamlNode>* nodes = file.list("blocks");
+    if (!nodes) return;
+    const auto ids = index_by_name(model_.graph.layers());
+    for (std::size_t i = 0; i < nodes->size(); ++i) {
+      SectionReader section((*nodes)[i], fmt::format("blocks[{}]", i), block_format(), problems_);
+      section.require("layers");
+      section.require("forward");
+      section.require("backward");
+      Block block;
+      if (const std::vector<YamlNode>* names = section.list("layers")) {
+        for (const YamlNode& node : *names) {
+          const auto name = read_text(node, section.path_of("layers"), problems_);
+          if (!name) continue;
+          const auto found = ids.find(*name);
+          if (found == ids.end()) {
+            if (!ids.empty())
+              section.error(node.mark,
+                            fmt::format("'{}' is no layer of this profile", clipped(*name)),
+                            did_you_mean(*name, names_of(model_.graph.layers())));
+          } else {
+            block.layers.push_back(found->second);
+          }
+        }
+      }
+      if (auto time = section.duration("forward")) block.forward = time->value;
+      if (auto time = section.duration("backward")) block.backward = time->value;
+      section.finish();
+      model_.profile.blocks.push_back(std::move(block));
+    }
+  }
+
+  void read_links(SectionReader& file) {
+    if (!file.has("links")) {
+      file.child("links");
+      return;
+    }
+    const std::vector<YamlNode>* nodes = file.list("links");
+    if (!nodes) return;
+    for (std::size_t i = 0; i < nodes->size(); ++i) {
+      SectionReader section((*nodes)[i], fmt::format("links[{}]", i), measured_link_format(),
+                            problems_);
+      MeasuredLink link;
+      if (auto kind = section.text("kind")) link.kind = kind->value;
+      if (auto latency = section.duration("latency")) link.latency = latency->value;
+      if (auto rate = section.bandwidth("bandwidth")) link.bandwidth = rate->value;
+      if (section.has("table")) {
+        if (const std::vector<YamlNode>* rows = section.list("table")) {
+          for (const YamlNode& row : *rows) {
+            const std::string path = section.path_of("table");
+            if (row.kind != YamlNode::Kind::sequence || row.items.size() != 2) {
+              section.error(row.mark, fmt::format("a row of {} is no pair of size and time", path),
+                            "such as [1 MiB, 95 us]");
+              continue;
+            }
+            const auto size = read_bytes(row.items[0], path, problems_);
+            const auto time = read_duration(row.items[1], path, problems_);
+            if (size && time) link.table.emplace_back(*size, *time);
+          }
+        }
+      } else {
+        section.child("table");
+      }
+      section.finish();
+      model_.profile.links.push_back(std::move(link));
+    }
+  }
+
+  void read_algorithms(SectionReader& file) {
+    const YamlNode* node = file.child("algorithms");
+    if (!node) return;
+    const SectionReader checked(*node, "algorithms", algorithms_format(), problems_);
+    for (const YamlNode::Entry& entry : node->entries) {
+      if (auto text = read_text(entry.value, "algorithms." + entry.key, problems_))
+        model_.profile.algorithms[entry.key] = *text;
+    }
+  }
+
+  /// Lists of factors by kind of layer.
+  void read_factors(SectionReader& file, std::string_view key, const SectionFormat& format,
+                    KindFactors& factors) {
+    const YamlNode* node = file.child(key);
+    if (!node) return;
+    SectionReader section(*node, std::string(key), format, problems_);
+    for (const YamlNode::Entry& entry : node->entries) {
+      const std::string path = section.path_of(entry.key);
+      if (entry.value.kind != YamlNode::Kind::sequence) {
+        section.error(entry.mark, fmt::format("{} is no list of factors", clipped(path)),
+                      "such as [1.0, 1.03, 1.08]");
+      }
+      for (const YamlNode& factor : entry.value.items) {
+        if (auto value = read_real(factor, path, 1000, problems_))
+          factors[entry.key].push_back(*value);
+      }
+    }
+  }
+
+  Model model_;
+  std::vector<Layer> layers_;
+  std::map<std::int64_t, int> batch_lines_;
+  Diagnostics problems_;
+};
+
+}  // namespace
+
+LayerCosts read_layer_costs(SectionReader& section, Layer& layer, Diagnostics& problems) {
+  LayerCosts costs;
+  if (auto kind = section.text("kind")) layer.kind = kind->value;
+  costs.work = read_layer_work(section, problems);
+  const std::vector<std::string_view> times = {"forward", "backward", "backward_input",
+                                               "backward_weight"};
+  costs.timed = !(section.has("flops") || section.has("memory_traffic")) ||
+                std::any_of(times.begin(), times.end(),
+                            [&](std::string_view key) { return section.has(key); });
+  if (costs.timed) section.require("forward", "or give flops, for cluster.device to estimate it");
+  if (auto time = read_time(section, "forward", problems)) costs.forward = *time;
+  const auto full = read_time(section, "backward", problems);
+  const auto input = read_time(section, "backward_input", problems);
+  const auto weight = read_time(section, "backward_weight", problems);
+  if (section.has("backward_input") != section.has("backward_weight")) {
+    section.require(section.has("backward_input") ? "backward_weight" : "backward_input",
+                    "a split backward needs both of its parts");
+  } else if (costs.timed && !section.has("backward_input")) {
+    section.require("backward", "or give backward_input and backward_weight");
+  }
+  if (input && weight) {
+    costs.split = {*input, *weight};
+    costs.backward.mean = input->mean + weight->mean;
+  }
+  if (full) costs.backward = *full;
+  if (auto time = read_time(section, "update", problems)) costs.update = *time;
+  costs.update_given = section.has("update");
+  if (auto bytes = section.bytes("output")) costs.output = bytes->value;
+  if (auto bytes = section.bytes("activation")) costs.activation = bytes->value;
+  costs.selective = read_selective(section, costs, problems);
+  if (auto bytes = section.bytes("parameters")) layer.parameters = bytes->value;
+  if (auto bytes = section.bytes("replicated")) {
+    layer.replicated = bytes->value;
+    if (layer.replicated > layer.parameters) {
+      section.error(bytes->mark,
+                    fmt::format("{} is {} B, more than the {} B of its parameters",
+                                section.path_of("replicated"), layer.replicated.count,
+                                layer.parameters.count),
+                    "of the parameters, those that each device of the group holds");
+    }
+  }
+  return costs;
+}
+
+std::optional<LayerList> read_layers(SectionReader& section, std::string_view key,
+                                     Diagnostics& problems) {
+  const std::size_t problems_before = problems.size();
+  const std::vector<YamlNode>* nodes = section.list(key);
+  if (!nodes) return std::nullopt;
+  if (nodes->empty() || nodes->size() > static_cast<std::size_t>(kMostLayers)) {
+    section.error(section.mark_of(key),
+                  fmt::format("{} holds {} layers, which is not between 1 and {}",
+                              section.path_of(key), nodes->size(), kMostLayers));
+    return std::nullopt;
+  }
+  LayerList list;
+  std::map<std::string, int> lines;
+  for (std::size_t i = 0; i < nodes->size(); ++i) {
+    const YamlNode& node = (*nodes)[i];
+    SectionReader layer(node, fmt::format("{}[{}]", section.path_of(key), i), layer_format(),
+                        problems);
+    layer.require("name");
+    Layer& named = list.layers.emplace_back();
+    if (auto name = layer.text("name")) named.name = name->value;
+    list.costs.push_back(read_layer_costs(layer, named, problems));
+    layer.finish();
+    const std::string& name = list.layers.back().name;
+    const auto [first, is_new] = lines.emplace(name, layer.mark_of("name").line);
+    if (!is_new && !name.empty()) {
+      section.error(layer.mark_of("name"),
+                    fmt::format("a second layer is named '{}'", clipped(name)),
+                    fmt::format("the first is on line {}", first->second));
+    }
+  }
+  if (problems.size() != problems_before) return std::nullopt;
+  return list;
+}
+
+std::optional<LayerGraph> read_edges(SectionReader& section, std::string_view key,
+                                     std::vector<Layer> layers, Diagnostics& problems) {
+  if (!section.has(key)) {
+    section.child(key);
+    return LayerGraph::chain(std::move(layers));
+  }
+  const std::size_t problems_before = problems.size();
+  const std::vector<YamlNode>* nodes = section.list(key);
+  if (!nodes || layers.empty()) return std::nullopt;
+  const auto ids = index_by_name(layers);
+  const std::vector<std::string> names = names_of(layers);
+  LayerGraph graph;
+  for (Layer& layer : layers) graph.add_layer(std::move(layer));
+  const std::string path = section.path_of(key);
+  std::vector<LayerEdge> edges;
+  std::map<LayerEdge, Mark> marks;
+  for (const YamlNode& node : *nodes) {
+    if (node.kind != YamlNode::Kind::sequence || node.items.size() != 2) {
+      section.error(node.mark, fmt::format("an element of {} is no pair of layers", path),
+                    "such as [first, second]");
+      continue;
+    }
+    std::optional<LayerId> ends[2];
+    for (int i = 0; i < 2; ++i) {
+      const YamlNode& end = node.items[static_cast<std::size_t>(i)];
+      const auto name = read_text(end, path, problems);
+      if (!name) continue;
+      if (const auto found = ids.find(*name); found != ids.end()) {
+        ends[i] = found->second;
+      } else {
+        section.error(end.mark,
+                      fmt::format("{} names '{}', which is no layer", path, clipped(*name)),
+                      did_you_mean(*name, names));
+      }
+    }
+    if (!ends[0] || !ends[1]) continue;
+    if (*ends[0] == *ends[1]) {
+      section.error(node.mark,
+                    fmt::format("{} joins '{}' to itself", path, clipped(names[ends[0]->value])));
+    } else {
+      edges.push_back({*ends[0], *ends[1]});
+      marks[{*ends[0], *ends[1]}] = node.mark;
+    }
+  }
+  if (problems.size() != problems_before) return std::nullopt;
+  graph.add_edges(edges);
+  refuse_cycle(
+      graph, [&](const LayerEdge& edge) { return marks.at(edge); }, problems);
+  if (problems.size() != problems_before) return std::nullopt;
+  return graph;
+}
+
+DeviceGroup read_group(SectionReader& section, Diagnostics& problems) {
+  DeviceGroup group;
+  auto given = section.section("group");
+  if (!given) return group;
+  group.given = true;
+  if (auto devices = given->count("devices")) group.devices = devices->value;
+  if (auto devices = given->count("tensor_parallel")) {
+    group.tensor_parallel = devices->value;
+    if (group.devices % group.tensor_parallel != 0) {
+      given->error(
+          devices->mark,
+          fmt::format("{} is {}, which does not divide the {} devices of the group",
+                      given->path_of("tensor_parallel"), group.tensor_parallel, group.devices),
+          "each device of the group divides layers with as many others");
+    }
+  }
+  if (auto devices = given->count("devices_per_server")) {
+    group.devices_per_server = devices->value;
+    const auto must_fill = [&](std::int64_t members, std::string_view what) {
+      const auto [less, more] = std::minmax(devices->value, members);
+      if (more % less == 0) return;
+      given->error(devices->mark,
+                   fmt::format("{} is {}, which the {} of {} does not fill",
+                               given->path_of("devices_per_server"), devices->value, what, members),
+                   "servers hold several groups, or groups several servers");
+    };
+    must_fill(group.devices, "group");
+    if (group.tensor_parallel < group.devices)
+      must_fill(group.tensor_parallel, "tensor-parallel group");
+  }
+  if (const YamlNode* node = given->child("forward_flops"))
+    group.forward = read_flops(*node, given->path_of("forward_flops"), problems);
+  given->finish();
+  return group;
+}
+
+std::optional<NumberFormat> read_dtype(SectionReader& section) {
+  const auto name = section.choice("dtype", "number format that is known");
+  if (!name) return std::nullopt;
+  return number_format(name->value);
+}
+
+Overheads read_overheads(SectionReader& section) {
+  Overheads overheads;
+  if (auto time = section.duration("per_op")) overheads.per_op = time->value;
+  if (auto time = section.duration("hand_over")) overheads.hand_over = time->value;
+  if (auto time = section.duration("per_iteration")) overheads.per_iteration = time->value;
+  if (auto rate = section.bandwidth("add_up")) overheads.add_up = rate->value;
+  if (auto rate = section.bandwidth("stash")) overheads.stash = rate->value;
+  return overheads;
+}
+
+Result<Model> parse_profile(const std::shared_ptr<const Source>& source) {
+  auto root = parse_yaml(source);
+  if (!root) return root.problems();
+  return ProfileReader().read(*root);
+}
+
+Result<Model> read_profile(const std::string& path) {
+  auto source = read_file(path, kLargestYaml);
+  if (!source) return source.problems();
+  return parse_profile(*source);
+}
+
+}  // namespace plumbline

@@ -1,0 +1,111 @@
+// The cells of an order of ops as PyTorch writes them: `<stage><op><micro-batch>` each.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "schedules/files/order_text.h"
+
+namespace plumbline {
+
+/// What a cell stands for, in the present letters of PyTorch.
+enum class CellKind : std::uint8_t {
+  forward,          ///< F
+  backward,         ///< B; BW in the old letters.
+  backward_input,   ///< I; B in the old letters.
+  backward_weight,  ///< W
+  send_forward,     ///< SEND_F: stage s sends its output to stage s+1.
+  receive_forward,  ///< RECV_F: stage s receives the output of stage s-1.
+  send_backward,    ///< SEND_B: stage s sends its gradient to stage s-1.
+  receive_backward,
+  unshard,
+  reshard,
+  reduce_gradients,
+  old_backward,  ///< BW as it was read; read_csv_cells leaves none behind.
+};
+
+/// F, B, I, W: the ops that take device time.
+constexpr bool is_compute(CellKind kind) { return kind <= CellKind::backward_weight; }
+/// SEND and RECV of both directions.
+constexpr bool is_transfer(CellKind kind) {
+  return kind >= CellKind::send_forward && kind <= CellKind::receive_backward;
+}
+
+/// One cell, or one part of an overlapped pair, with its place in its row.
+struct CsvCell {
+  CellKind kind = CellKind::forward;
+  std::uint32_t stage = 0;
+  std::uint32_t micro_batch = 0;  ///< 0 for UNSHARD, RESHARD and REDUCE_GRAD.
+  std::uint32_t number = 0;       ///< Of the cell in its row, from 1; idle cells count.
+  std::uint32_t line = 0;         ///< From 1, as the column.
+  std::uint32_t column = 0;
+  std::uint32_t length = 0;
+  bool begins_pair = false;  ///< It and the next one stand in one OVERLAP_F_B.
+};
+
+/// All cells that are not idle. Row r is device r; of a sequence there is one row, with all ops.
+struct CsvCells {
+  std::shared_ptr<const Source> source;
+  OrderForm form = OrderForm::rows;
+  std::vector<std::vector<CsvCell>> rows;
+  /// The devices of each stage that the text itself gives; empty: it gives none.
+  std::vector<std::vector<std::uint32_t>> devices;
+  std::size_t ops = 0;             ///< Cells of compute.
+  std::size_t communications = 0;  ///< All other cells.
+  std::size_t overlapped = 0;      ///< Pairs that stood in one OVERLAP_F_B.
+  bool split_backward = false;  ///< There is an I, a W or a BW: the letters had to be told apart.
+  bool old_letters = false;     ///< B stood for I, and BW for B.
+  std::string order_of_rows;    ///< A note where the labels of the rows are not 0, 1, ...; "" else.
+
+  bool is_sequence() const { return form == OrderForm::sequence || form == OrderForm::host_loop; }
+};
+
+/// The rows of each stage, replica by replica: with r of them micro-batch m stands in row m mod r.
+class StageRows {
+ public:
+  explicit StageRows(std::size_t stages = 0) : rows_(stages) {}
+
+  std::uint32_t stages() const { return static_cast<std::uint32_t>(rows_.size()); }
+  /// Requires: stage < stages(), here and below.
+  std::vector<std::uint32_t>& of(std::uint32_t stage) { return rows_[stage]; }
+  const std::vector<std::uint32_t>& of(std::uint32_t stage) const { return rows_[stage]; }
+  std::uint32_t replicas(std::uint32_t stage) const {
+    return static_cast<std::uint32_t>(rows_[stage].size());
+  }
+  /// The one with this micro-batch.
+  std::uint32_t row(std::uint32_t stage, std::uint32_t micro_batch) const {
+    return rows_[stage][micro_batch % rows_[stage].size()];
+  }
+
+ private:
+  std::vector<std::vector<std::uint32_t>> rows_;
+};
+
+/// The bounds of what is read: they keep a small file with large numbers from costing memory.
+inline constexpr std::uint32_t kMostCsvStages = 10'000;
+inline constexpr std::uint32_t kMostCsvMicroBatches = 10'000'000;
+inline constexpr std::size_t kMostCsvCells = 20'000'000;
+/// The most faults of one file that are told.
+inline constexpr std::size_t kMostCsvProblems = 20;
+
+/// Reads the cells of a text in any of its printed forms; settles the letters. Rows that are
+/// labelled stand in the order of their labels. Errors: no row; a row without an op; a cell outside
+/// the grammar, or beyond the bounds; both sets of letters in a file; one label for two rows.
+Result<CsvCells> read_csv_cells(std::shared_ptr<const Source> source);
+
+/// `2SEND_F0`, in the letters of the file.
+std::string cell_name(const CsvCells& cells, CellKind kind, std::uint32_t stage,
+                      std::uint32_t micro_batch);
+
+/// What stands before a message about a cell: `row 1, cell 3`, `rank 0, step 3` or `op 3`.
+std::string place_name(const CsvCells& cells, std::size_t row, std::uint32_t number);
+
+/// The fault of a cell: `row 1, cell 3: ` stands before the message.
+Diagnostic cell_error(const CsvCells& cells, std::size_t row, const CsvCell& cell,
+                      const std::string& message, std::string help = "");
+
+}  // namespace plumbline

@@ -1,0 +1,60 @@
+// One walk back over who released whom; one pass from the last node to the first.
+// SPDX-License-Identifier: MIT
+#include "sim/engine/critical.h"
+
+#include <algorithm>
+
+namespace plumbline {
+
+std::vector<std::uint32_t> path_to(const Trace& trace, std::uint32_t last) {
+  std::vector<std::uint32_t> path;
+  for (std::uint32_t node = last; node != kNobody; node = trace.spans[node].released_by)
+    path.push_back(node);
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+std::vector<std::uint32_t> critical_path(const Trace& trace) {
+  if (trace.spans.empty()) return {};
+  std::uint32_t last = 0;
+  for (std::uint32_t i = 1; i < trace.spans.size(); ++i) {
+    if (trace.spans[i].end > trace.spans[last].end) last = i;
+  }
+  return path_to(trace, last);
+}
+
+std::vector<Duration> slack(const OpGraph& graph, const Trace& trace) {
+  // From the begin of each node to the end of all that waits for it, the last node first.
+  std::vector<Duration> to_end(graph.size());
+  const auto at_least = [&](std::uint32_t node, Duration time) {
+    to_end[node] = std::max(to_end[node], time);
+  };
+  std::vector<std::uint32_t> behind(graph.resources(), graph.size());
+  auto join = graph.joins.rbegin();
+  SimTime last;
+  for (std::uint32_t node = graph.size(); node-- > 0;) {
+    const Node& n = graph.nodes[node];
+    const Duration length = trace.spans[node].end - trace.spans[node].begin;
+    last = std::max(last, trace.spans[node].end);
+    at_least(node, length);
+    for (const std::uint32_t resource : {n.resource, n.second}) {
+      if (behind[resource] != graph.size() && behind[resource] != node)
+        at_least(node, length - graph.cost(node).latency + to_end[behind[resource]]);
+      behind[resource] = node;
+    }
+    const auto tell = [&](std::uint32_t producer) {
+      at_least(producer, trace.spans[producer].end - trace.spans[producer].begin + to_end[node]);
+    };
+    if (n.after != graph.size()) tell(n.after);
+    if (join != graph.joins.rend() && join->node == node) {
+      for (const std::uint32_t producer : join->after) tell(producer);
+      ++join;
+    }
+  }
+  std::vector<Duration> slacks(graph.size());
+  for (std::uint32_t node = 0; node < graph.size(); ++node)
+    slacks[node] = last - (trace.spans[node].begin + to_end[node]);
+  return slacks;
+}
+
+}  // namespace plumbline

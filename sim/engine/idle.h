@@ -1,0 +1,52 @@
+// Every gap of a device and what it waited for in it.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "sim/engine/trace.h"
+#include "sim/graph/op_graph.h"
+
+namespace plumbline {
+
+enum class IdleCause : std::uint8_t {
+  fill,        ///< Before the first activity of a mini-batch.
+  drain,       ///< After the last one, until all devices have ended.
+  dependency,  ///< An input that another device had not made yet.
+  transfer,    ///< An input that was on its way, queueing included.
+  all_reduce,  ///< Gradients of other replicas or copies, or weights that they updated.
+  rendezvous,  ///< The other end of a blocking transfer.
+  update,      ///< The updates of other devices.
+  overhead,    ///< Time per iteration that belongs to no device; in a measured run, between ops.
+};
+
+/// All of them, in the order of reports.
+inline constexpr IdleCause kIdleCauses[] = {
+    IdleCause::fill,       IdleCause::drain,      IdleCause::dependency, IdleCause::transfer,
+    IdleCause::all_reduce, IdleCause::rendezvous, IdleCause::update,     IdleCause::overhead};
+
+/// The cause as reports write it: "all_reduce".
+std::string_view name(IdleCause cause);
+
+/// A time in which a device does nothing, for one cause. Never empty.
+struct IdleGap {
+  SimTime begin;
+  SimTime end;
+  IdleCause cause = IdleCause::fill;
+  bool is_end = false;  ///< It leads to the end of a mini-batch, not to the device's next work.
+};
+
+/// The nodes that hold each slot's stream, in order.
+std::vector<std::vector<std::uint32_t>> nodes_by_slot(const OpGraph& graph);
+
+/// How long a node holds its stream or channel.
+Duration held(const OpGraph& graph, const Trace& trace, std::uint32_t node);
+
+/// The gaps of one slot from 0 to `makespan`, ascending; with the slot's busy time they cover it
+/// exactly. `nodes` are those that hold its stream, as nodes_by_slot gives them.
+std::vector<IdleGap> idle_gaps(const OpGraph& graph, const Trace& trace,
+                               const std::vector<std::uint32_t>& nodes, SimTime makespan);
+
+}  // namespace plumbline

@@ -1,0 +1,193 @@
+// Metrics are read device by device along its spans.
+// SPDX-License-Identifier: MIT
+#include "sim/engine/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/bug.h"
+
+namespace plumbline {
+namespace {
+
+DeviceMetrics measure_device(const OpGraph& graph, const Trace& trace,
+                             const std::vector<std::uint32_t>& nodes, SimTime makespan) {
+  DeviceMetrics device;
+  std::optional<SimTime> first, last;
+  for (const std::uint32_t node : nodes) {
+    const Duration took = held(graph, trace, node);
+    device.busy += took;
+    if (!first) first = trace.spans[node].begin;
+    if (took.count() > 0) last = trace.spans[node].begin + took;
+  }
+  if (first && last) device.span = *last - *first;
+  device.idle = makespan.time_since_epoch() - device.busy;
+  for (const IdleGap& gap : idle_gaps(graph, trace, nodes, makespan)) {
+    device.idle_by_cause.of(gap.cause) += gap.end - gap.begin;
+  }
+  PLUMBLINE_CHECK(device.idle == device.idle_by_cause.sum(), device.idle.count(),
+                  device.idle_by_cause.sum().count());
+  return device;
+}
+
+/// Time in [begin, end) during which the nodes hold their stream.
+Duration busy_within(const OpGraph& graph, const Trace& trace,
+                     const std::vector<std::uint32_t>& nodes, SimTime begin, SimTime end) {
+  Duration busy{};
+  for (const std::uint32_t node : nodes) {
+    const SimTime from = std::max(begin, trace.spans[node].begin);
+    const SimTime to = std::min(end, trace.spans[node].begin + held(graph, trace, node));
+    if (to > from) busy += to - from;
+  }
+  return busy;
+}
+
+SteadyState steady_state(const OpGraph& graph, const Trace& trace,
+                         const std::vector<std::vector<std::uint32_t>>& nodes,
+                         const SteadyWindow& window, SimTime makespan) {
+  const std::uint32_t all = window.in_flight;
+  const std::uint32_t multiple = window.multiple;
+  std::vector<SimTime> completed(graph.micro_batches);
+  for (std::uint32_t i = 0; i < graph.size(); ++i) {
+    const Activity& activity = graph.activities[i];
+    const bool ends =
+        activity.kind == ActivityKind::backward || activity.kind == ActivityKind::backward_weight;
+    if (ends && activity.stage.value == 0)
+      completed[activity.micro_batch.value] = trace.spans[i].end;
+  }
+  SteadyState steady;
+  steady.first = (all + multiple - 1) / multiple * multiple;
+  PLUMBLINE_CHECK(graph.micro_batches >= window.least_run(), graph.micro_batches, all, multiple);
+  steady.last = steady.first + (graph.micro_batches - 1 - all - steady.first) / multiple * multiple;
+  const SimTime begin = completed[steady.first];
+  const SimTime end = completed[steady.last];
+  steady.fill = begin.time_since_epoch();
+  steady.length = end - begin;
+  steady.drain = makespan - end;
+  steady.period_s = seconds(steady.length) / (steady.last - steady.first);
+  // The later half against the whole.
+  const std::uint32_t middle =
+      steady.first + (steady.last - steady.first) / 2 / multiple * multiple;
+  const double late_s = seconds(end - completed[middle]) / (steady.last - middle);
+  steady.settled = std::abs(late_s - steady.period_s) <= 1e-3 * steady.period_s;
+  std::vector<Duration> held(graph.resources(), Duration{});
+  for (std::uint32_t i = 0; i < graph.size(); ++i) {
+    const std::uint32_t m = graph.activities[i].micro_batch.value;
+    if (m < steady.first || m >= steady.first + multiple) continue;
+    const Duration hold = is_compute(graph.activities[i].kind)  // at the pace that it had
+                              ? trace.spans[i].end - trace.spans[i].begin
+                              : graph.cost(i).hold;
+    held[graph.nodes[i].resource] += hold;
+    if (graph.nodes[i].second != graph.nodes[i].resource) held[graph.nodes[i].second] += hold;
+  }
+  steady.bottleneck_s =
+      seconds(*std::max_element(held.begin(), held.end())) / static_cast<double>(multiple);
+  steady.warm_up_limited = !graph.rates_change() && !window.update_limited &&
+                           steady.period_s > steady.bottleneck_s * (1 + 1e-9);
+  if (steady.length.count() > 0) {
+    Duration busy{};
+    for (const auto& list : nodes) busy += busy_within(graph, trace, list, begin, end);
+    // Not below 0 by rounding, where no device is ever idle.
+    steady.bubble_fraction =
+        std::max(0.0, 1.0 - seconds(busy) / (seconds(steady.length) * graph.slots()));
+  }
+  return steady;
+}
+
+}  // namespace
+
+Duration IdleByCause::sum() const {
+  Duration sum{};
+  for (const IdleCause cause : kIdleCauses) sum += of(cause);
+  return sum;
+}
+
+Duration Metrics::busy() const {
+  Duration sum{};
+  for (const DeviceMetrics& device : devices) sum += device.busy;
+  return sum;
+}
+
+Duration Metrics::idle() const {
+  Duration sum{};
+  for (const DeviceMetrics& device : devices) sum += device.idle;
+  return sum;
+}
+
+Duration Metrics::idle_for(IdleCause cause) const {
+  Duration sum{};
+  for (const DeviceMetrics& device : devices) sum += device.idle_by_cause.of(cause);
+  return sum;
+}
+
+double Metrics::bubble_fraction() const { return share_of_device_time(idle()); }
+
+double Metrics::bubble_overhead() const {
+  const Duration busy_time = busy();
+  return busy_time.count() > 0
+             ? static_cast<double>(idle().count()) / static_cast<double>(busy_time.count())
+             : 0;
+}
+
+double Metrics::communication_stall_fraction() const {
+  Duration stalled{};
+  for (const DeviceMetrics& device : devices) {
+    const IdleByCause& cause = device.idle_by_cause;
+    stalled += cause.transfer + cause.all_reduce + cause.rendezvous;
+  }
+  return share_of_device_time(stalled);
+}
+
+double Metrics::share_of_device_time(Duration time) const {
+  const double all = static_cast<double>(makespan.count()) * static_cast<double>(devices.size());
+  return all > 0 ? static_cast<double>(time.count()) / all : 0;
+}
+
+SteadyWindow steady_window(const std::vector<std::uint32_t>& replicas, const UpdateRule& updates,
+                           const std::vector<std::int64_t>& warm_up) {
+  SteadyWindow window{std::accumulate(replicas.begin(), replicas.end(), std::uint32_t{0}),
+                      updates.weights == WeightRule::two ? updates.accumulated : 1};
+  for (std::size_t s = 0; s < replicas.size(); ++s) {
+    window.multiple = std::lcm(window.multiple, replicas[s]);
+    if (replicas[s] > 1 && updates.lag == 0) window.update_limited = true;
+    if (warm_up.empty()) continue;
+    const auto held = replicas[s] * (static_cast<std::uint32_t>(warm_up[s]) + 1);
+    window.in_flight = std::max(window.in_flight, held);
+  }
+  return window;
+}
+
+Metrics measure(const OpGraph& graph, const Trace& trace, const SteadyWindow& window) {
+  Metrics metrics;
+  SimTime end;
+  bool exchanges = false;  // whether a hop of this collective carries anything; they stand together
+  for (std::uint32_t i = 0; i < graph.size(); ++i) {
+    end = std::max(end, trace.spans[i].end);
+    const ActivityKind kind = graph.activities[i].kind;
+    metrics.operations += is_op(kind) ? 1 : 0;
+    if (is_collective(kind)) {
+      metrics.all_reduce_bytes += graph.cost(i).bytes;
+      exchanges = exchanges || graph.cost(i).bytes.count > 0;
+    } else if (kind == ActivityKind::collective_end) {
+      metrics.all_reduces += exchanges ? 1 : 0;
+      exchanges = false;
+    }
+    if (is_transfer(kind)) {
+      ++metrics.transfers;
+      metrics.transfer_bytes += graph.cost(i).bytes;
+      if (graph.blocking) metrics.exposed += 2 * (trace.spans[i].end - trace.spans[i].begin);
+    }
+  }
+  metrics.makespan = end.time_since_epoch();
+  const auto nodes = nodes_by_slot(graph);
+  for (const auto& list : nodes) {
+    metrics.devices.push_back(measure_device(graph, trace, list, end));
+    const IdleByCause& idle = metrics.devices.back().idle_by_cause;
+    metrics.exposed += idle.transfer + idle.rendezvous;
+  }
+  if (graph.asynchronous()) metrics.steady = steady_state(graph, trace, nodes, window, end);
+  return metrics;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,246 @@
+// The event-driven run of an op graph.
+// SPDX-License-Identifier: MIT
+#include "sim/engine/simulate.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/bug.h"
+#include "sim/engine/engine.h"
+#include "sim/engine/fair_share.h"
+#include "sim/engine/neighbours.h"
+#include "sim/engine/release.h"
+
+namespace plumbline {
+namespace {
+
+/// What is due: something about one node. One 64-bit value, so that the queue moves it in one
+/// piece.
+class Due {
+ public:
+  enum What : std::uint8_t {
+    released,    ///< It gives its resource back.
+    arrived,     ///< Its result is there, the latency after that.
+    flows,       ///< Its bytes begin to flow on a shared card.
+    is_through,  ///< They are, or its work is done, if the rates have not changed since.
+  };
+
+  /// `version` is that of the end of what changes its rate. Requires: node < OpGraph::kMostNodes.
+  Due(std::uint32_t node, What what, std::uint32_t version = 0)
+      : bits_(node | std::uint64_t{what} << 30U | std::uint64_t{version} << 32U) {}
+
+  std::uint32_t node() const { return static_cast<std::uint32_t>(bits_) & ((1U << 30U) - 1); }
+  What what() const { return static_cast<What>(bits_ >> 30U & 3U); }
+  std::uint32_t version() const { return static_cast<std::uint32_t>(bits_ >> 32U); }
+
+ private:
+  std::uint64_t bits_;
+};
+
+/// For each resource the nodes that hold it, in order, in one array.
+struct Queues {
+  std::vector<std::uint32_t> nodes;
+  std::vector<std::uint32_t> next;  ///< Of each resource: the first that has not held it yet.
+  std::vector<std::uint32_t> end;
+
+  explicit Queues(const OpGraph& graph) : next(graph.resources() + 1, 0) {
+    for (const Node& node : graph.nodes) {
+      ++next[node.resource + 1];
+      if (node.second != node.resource) ++next[node.second + 1];
+    }
+    for (std::size_t r = 1; r < next.size(); ++r) next[r] += next[r - 1];
+    nodes.resize(next.back());
+    std::vector<std::uint32_t> at(next.begin(), next.end() - 1);
+    for (std::uint32_t i = 0; i < graph.size(); ++i) {
+      nodes[at[graph.nodes[i].resource]++] = i;
+      if (graph.nodes[i].second != graph.nodes[i].resource) nodes[at[graph.nodes[i].second]++] = i;
+    }
+    end.assign(next.begin() + 1, next.end());
+    next.pop_back();
+  }
+};
+
+/// For each node those that wait for its result, in one array.
+struct Consumers {
+  std::vector<std::uint32_t> first;
+  std::vector<std::uint32_t> nodes;
+
+  explicit Consumers(const OpGraph& graph) : first(graph.size() + 2, 0) {
+    const auto each_edge = [&](auto&& visit) {
+      for (std::uint32_t i = 0; i < graph.size(); ++i) {
+        if (graph.nodes[i].after != graph.size()) visit(graph.nodes[i].after, i);
+      }
+      for (const Join& join : graph.joins) {
+        for (const std::uint32_t producer : join.after) visit(producer, join.node);
+      }
+    };
+    each_edge([&](std::uint32_t producer, std::uint32_t) { ++first[producer + 2]; });
+    for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
+    nodes.resize(first.back());
+    each_edge([&](std::uint32_t producer, std::uint32_t consumer) {
+      nodes[first[producer + 1]++] = consumer;
+    });
+  }
+};
+
+class Simulation {
+ public:
+  explicit Simulation(const OpGraph& graph)
+      : graph_(graph),
+        queues_(graph),
+        consumers_(graph),
+        cards_(graph),
+        shared_(graph.shared_channels()),
+        shares_any_(std::find(shared_.begin(), shared_.end(), true) != shared_.end()),
+        waits_for_(graph.size(), 0) {
+    trace_.spans.resize(graph.size());
+    for (std::uint32_t c = 0; c < graph.channels.size(); ++c) {
+      channel_between_[{graph.channels[c].from_slot, graph.channels[c].to_slot}] = c;
+    }
+  }
+
+  Trace run() {
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      waits_for_[i] =
+          1U + (node.second != node.resource ? 1U : 0U) + (node.after != graph_.size() ? 1U : 0U);
+    }
+    for (const Join& join : graph_.joins)
+      waits_for_[join.node] += static_cast<std::uint32_t>(join.after.size());
+    for (std::uint32_t resource = 0; resource < graph_.resources(); ++resource)
+      admit_next(resource);
+    engine_.run([this](const Due& due) { handle(due); });
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
+      PLUMBLINE_CHECK(waits_for_[i] == 0, to_text(graph_.activities[i]), waits_for_[i]);
+    }
+    attribute_releases(graph_, trace_);
+    return std::move(trace_);
+  }
+
+ private:
+  /// The cards of shared channels as capacities.
+  struct Cards {
+    std::vector<BytesPerSecond> rates;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> of_channel;
+
+    explicit Cards(const OpGraph& graph) {
+      std::map<Card, std::uint32_t> index;
+      const auto capacity = [&](const Card& card, BytesPerSecond rate) {
+        const auto [at, is_new] = index.emplace(card, static_cast<std::uint32_t>(rates.size()));
+        if (is_new) rates.push_back(rate);
+        return at->second;
+      };
+      for (const Channel& channel : graph.channels) {
+        const bool has_cards = channel.path.out && channel.path.link.bandwidth;
+        of_channel.emplace_back(
+            has_cards ? capacity(*channel.path.out, *channel.path.link.bandwidth) : 0,
+            has_cards ? capacity(*channel.path.in, *channel.path.link.bandwidth) : 0);
+      }
+    }
+  };
+
+  void handle(const Due& due) {
+    switch (due.what()) {
+      case Due::released:
+        return release(due.node());
+      case Due::arrived:
+        return arrive(due.node());
+      case Due::flows:
+        return start_flow(due.node());
+      case Due::is_through:
+        if (neighbours_.concern(due.node())) {
+          if (!neighbours_.end(due.node(), due.version(), engine_.now())) return;
+          announce(neighbours_.changes());
+        } else {
+          if (!fair_share_.end(due.node(), due.version(), engine_.now())) return;
+          announce(fair_share_.changes());
+        }
+        release(due.node());
+    }
+  }
+
+  /// One requirement of `node` is met.
+  void satisfy(std::uint32_t node) {
+    if (--waits_for_[node] == 0) start(node);
+  }
+
+  void start(std::uint32_t node) {
+    trace_.spans[node].begin = engine_.now();
+    const Cost& cost = graph_.cost(node);
+    if (cost.bytes.count > 0 && shares_a_card(node)) {
+      if (cost.lead.count() > 0)
+        return engine_.schedule(engine_.now() + cost.lead, {node, Due::flows});
+      return start_flow(node);
+    }
+    if (neighbours_.concern(node))
+      return announce(neighbours_.start(node, cost.hold, engine_.now()));
+    engine_.schedule(engine_.now() + cost.hold, {node, Due::released});
+  }
+
+  /// The channel of a transfer; a blocking one holds streams, so it is found by its two ends.
+  std::uint32_t channel_of(std::uint32_t node) const {
+    const Node& n = graph_.nodes[node];
+    if (graph_.holds_channel(node)) return n.resource - graph_.slots();
+    return channel_between_.at({n.resource, n.second});
+  }
+
+  bool shares_a_card(std::uint32_t node) const {
+    const ActivityKind kind = graph_.activities[node].kind;
+    return shares_any_ && (is_transfer(kind) || is_collective(kind)) && shared_[channel_of(node)];
+  }
+
+  void start_flow(std::uint32_t node) {
+    const Cost& cost = graph_.cost(node);
+    const auto [out, in] = cards_.of_channel[channel_of(node)];
+    announce(fair_share_.start(node, cost.bytes, cost.hold - cost.lead, out, in, engine_.now()));
+  }
+
+  void announce(const std::vector<FairShare::Change>& changes) {
+    for (const FairShare::Change& change : changes) {
+      engine_.schedule(change.end, {change.activity, Due::is_through, change.version});
+    }
+  }
+
+  void release(std::uint32_t node) {
+    const Node& n = graph_.nodes[node];
+    admit_next(n.resource);
+    if (n.second != n.resource) admit_next(n.second);
+    const Duration latency = graph_.cost(node).latency;
+    if (latency.count() > 0) {
+      engine_.schedule(engine_.now() + latency, {node, Due::arrived});
+    } else {
+      arrive(node);
+    }
+  }
+
+  void arrive(std::uint32_t node) {
+    trace_.spans[node].end = engine_.now();
+    for (std::uint32_t i = consumers_.first[node]; i < consumers_.first[node + 1]; ++i)
+      satisfy(consumers_.nodes[i]);
+  }
+
+  void admit_next(std::uint32_t resource) {
+    std::uint32_t& next = queues_.next[resource];
+    if (next == queues_.end[resource]) return;
+    satisfy(queues_.nodes[next++]);
+  }
+
+  const OpGraph& graph_;
+  Queues queues_;
+  Consumers consumers_;
+  Cards cards_;
+  std::vector<bool> shared_;  ///< Of each channel: whether a card of it carries another one too.
+  bool shares_any_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> channel_between_;
+  std::vector<std::uint32_t> waits_for_;  ///< Requirements that are not met yet.
+  FairShare fair_share_{cards_.rates};
+  Neighbours neighbours_{graph_};
+  Engine<Due> engine_;
+  Trace trace_;
+};
+
+}  // namespace
+
+Trace simulate(const OpGraph& graph) { return Simulation(graph).run(); }
+
+}  // namespace plumbline

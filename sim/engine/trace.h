@@ -1,0 +1,32 @@
+// What happened when: the one type that the simulator and a real run both give.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/units.h"
+
+namespace plumbline {
+
+/// When one activity ran, and whose end let it start.
+struct Span {
+  SimTime begin;
+  SimTime end;  ///< Of a transfer: when the data has arrived.
+  /// The activity whose end let this one start: that of the requirement that was met last; among
+  /// equals the predecessor on its own resource. kNobody = it started with the run.
+  std::uint32_t released_by = 0;
+
+  friend bool operator==(const Span&, const Span&) = default;
+};
+
+inline constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+
+/// The spans of a run, parallel to the nodes of its OpGraph. It does not know the scenario.
+struct Trace {
+  std::vector<Span> spans;
+
+  friend bool operator==(const Trace&, const Trace&) = default;
+};
+
+}  // namespace plumbline

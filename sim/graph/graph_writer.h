@@ -1,0 +1,107 @@
+// Appends nodes to an op graph: ops, what they send, all-reduces.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "sim/graph/wiring.h"
+
+namespace plumbline {
+
+/// Writes an OpGraph node by node, in an order that its user decides, and remembers which node
+/// brings which tensor. It knows no schedule.
+class GraphWriter {
+ public:
+  static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+
+  /// All of them must outlive the writer. With `sends_at_once` what an op makes is sent when it is
+  /// made, else where add_transfer_to says so.
+  GraphWriter(const PipelineShape& shape, const StageCosts& costs,
+              const std::vector<DeviceId>& devices, const Cluster& cluster,
+              const LoweringOptions& options, bool sends_at_once);
+
+  const OpGraph& graph() const { return graph_; }
+  const Wiring& wiring() const { return wiring_; }
+
+  void reserve(std::size_t nodes);
+  /// Forgets what the mini-batch before has produced.
+  void begin_mini_batch(std::uint32_t first_micro_batch);
+
+  /// Whether what `op` needs from another device has been written.
+  bool has_input(const Op& op, std::uint32_t copy) const;
+  /// The node that brings it; kNone where the input is at hand. Requires: has_input.
+  std::uint32_t input_of(const Op& op, std::uint32_t copy) const;
+
+  /// The transfer that brings the input of `op`, if there is one, where it has a place in the
+  /// order. Requires: has_input; not `sends_at_once`. Returns its node, kNone where there is none.
+  std::uint32_t add_transfer_to(const Op& op, std::uint32_t copy);
+
+  /// The op and, where it is sent at once, what it makes. Returns the op's node.
+  std::uint32_t add_op(const Op& op, std::uint32_t copy, std::uint32_t after);
+
+  /// The same for the first or the second of a pair. What both send begins when the second has
+  /// ended: end_pair().
+  std::uint32_t add_paired(const Op& first, const Op& second, bool is_second, std::uint32_t copy,
+                           std::uint32_t after);
+  void end_pair(const Op& first, const Op& second, std::uint32_t copy, std::uint32_t first_node,
+                std::uint32_t second_node);
+
+  /// The same for one of the `parts` of an F, B or W, in their order; the last part sends.
+  std::uint32_t add_part(const Op& op, std::uint32_t copy, std::size_t part, std::size_t parts,
+                         std::uint32_t after);
+
+  /// Makes a node of an op that was added last wait for more; kNone among them says nothing.
+  void add_waits(std::uint32_t node, std::initializer_list<std::uint32_t> producers);
+
+  std::uint32_t add_update(StageId stage, std::uint32_t micro_batch, std::uint32_t slot,
+                           std::uint32_t after);
+
+  /// A moment that comes when all of `ready` have come. Returns its node.
+  std::uint32_t add_moment(ActivityKind kind, StageId stage, std::uint32_t micro_batch,
+                           std::uint32_t resource, std::vector<std::uint32_t> ready);
+
+  /// It begins once all of `ready` have ended. Returns the moment of its end.
+  std::uint32_t add_collective(const Wiring::Collective& collective, StageId stage,
+                               std::uint32_t micro_batch, std::vector<std::uint32_t> ready);
+
+  void add_mini_batch(const MiniBatch& mini_batch) { graph_.mini_batches.push_back(mini_batch); }
+
+  /// The end of the mini-batch: when all of `ready` have ended, and the overhead of the iteration
+  /// after that.
+  std::uint32_t add_gate(std::uint32_t micro_batch, std::vector<std::uint32_t> ready);
+
+  /// The finished graph.
+  OpGraph take();
+
+ private:
+  /// Where the input of an op comes from.
+  struct DataEdge {
+    std::uint32_t boundary;
+    Wiring::Direction direction;
+    std::uint32_t producer;  ///< Stage.
+  };
+
+  std::uint32_t add(ActivityKind kind, StageId stage, std::uint32_t micro_batch, std::uint32_t cost,
+                    std::uint32_t resource, std::uint32_t second, std::uint32_t after);
+  std::optional<DataEdge> source_of(const Op& op) const;
+  std::size_t place(const DataEdge& edge, std::uint32_t micro_batch, std::uint32_t copy) const;
+  std::uint32_t add_transfer(const DataEdge& edge, StageId consumer, std::uint32_t micro_batch,
+                             std::uint32_t copy, std::uint32_t after);
+  void send_result(const Op& op, std::uint32_t copy, std::uint32_t node);
+
+  const PipelineShape& shape_;
+  const LoweringOptions& options_;
+  bool sends_at_once_;
+  OpGraph graph_;
+  Wiring wiring_;
+  /// The node that brings the output of F (up) or the gradient of B or I (down) of a stage to where
+  /// it is consumed: the transfer, or the producer until its transfer stands in the order.
+  std::vector<std::uint32_t> produced_;
+  std::uint32_t first_micro_batch_ = 0;
+};
+
+}  // namespace plumbline

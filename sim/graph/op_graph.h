@@ -1,0 +1,234 @@
+// Everything that happens in a run and what waits for what: ops, transfers, updates, in flat
+// arrays. SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/hardware/cluster.h"
+#include "schedules/order/op.h"
+
+namespace plumbline {
+
+enum class ActivityKind : std::uint8_t {
+  forward,
+  backward,
+  backward_input,
+  backward_weight,
+  backward_part,        ///< A part of a B that is cut into buckets; the last part is the B itself.
+  weight_part,          ///< The same of a W.
+  forward_part,         ///< The same of an F, whose weights are gathered bucket by bucket.
+  update,               ///< U: the optimizer's step of one stage.
+  activation_transfer,  ///< The output of one stage on its way to the device of the next.
+  gradient_transfer,    ///< The gradient on its way back.
+  all_reduce,           ///< What one member of a ring sends to the next one.
+  reduce_scatter,       ///< The same, until each member has its share of the sums.
+  all_gather,           ///< The same, until each member has the new weights of all.
+  collective_step,      ///< The moment between two phases of a hierarchical one of these.
+  collective_begin,     ///< The moment at which all members have what they give.
+  collective_end,       ///< The moment at which all members have what they get.
+  flush,                ///< The moment at which all devices have ended the mini-batch.
+  overhead,             ///< Time that belongs to no device; its end lets the next mini-batch start.
+};
+
+inline constexpr std::size_t kActivityKinds = static_cast<std::size_t>(ActivityKind::overhead) + 1;
+
+constexpr bool is_op(ActivityKind kind) { return kind <= ActivityKind::backward_weight; }
+constexpr bool is_compute(ActivityKind kind) { return kind <= ActivityKind::update; }
+/// Whether it is a part of an op, but for the last one.
+constexpr bool is_part(ActivityKind kind) {
+  return kind >= ActivityKind::backward_part && kind <= ActivityKind::forward_part;
+}
+/// The kind of the parts of an F, B or W.
+constexpr ActivityKind part_of(ActivityKind kind) {
+  if (kind == ActivityKind::forward) return ActivityKind::forward_part;
+  return kind == ActivityKind::backward ? ActivityKind::backward_part : ActivityKind::weight_part;
+}
+/// Of a part, the kind of the op that it is a part of; any other kind as it is.
+constexpr ActivityKind op_of(ActivityKind kind) {
+  if (kind == ActivityKind::backward_part) return ActivityKind::backward;
+  if (kind == ActivityKind::weight_part) return ActivityKind::backward_weight;
+  return kind == ActivityKind::forward_part ? ActivityKind::forward : kind;
+}
+constexpr bool is_transfer(ActivityKind kind) {
+  return kind == ActivityKind::activation_transfer || kind == ActivityKind::gradient_transfer;
+}
+/// Whether it is a hop of an all-reduce, or of one of its halves.
+constexpr bool is_collective(ActivityKind kind) {
+  return kind >= ActivityKind::all_reduce && kind <= ActivityKind::all_gather;
+}
+/// Whether it belongs to a device or a channel, so that pictures show it.
+constexpr bool is_shown(ActivityKind kind) { return kind <= ActivityKind::all_gather; }
+
+/// What a node of the graph is. A transfer bears the stage and micro-batch of the op that it feeds.
+/// Micro-batches are numbered through the run: those of mini-batch k begin at k x micro_batches.
+/// Updates and collectives bear the last micro-batch that they cover.
+struct Activity {
+  ActivityKind kind = ActivityKind::forward;
+  StageId stage;
+  MicroBatchId micro_batch;
+
+  friend bool operator==(const Activity&, const Activity&) = default;
+};
+
+/// `2F0`, `2U0`; `recv 2F0` for the transfer that feeds it; `all-reduce 2`; `flush`, `overhead`.
+std::string to_text(const Activity& activity);
+
+/// What one class of nodes costs: many nodes share a class, so that another set of costs is another
+/// table.
+struct Cost {
+  Duration hold{};     ///< How long the resource is held.
+  Duration latency{};  ///< What passes after that, holding nothing, until the result has arrived.
+  /// Of a transfer: the part of `hold` before bytes flow (a blocking transfer holds through its
+  /// latency).
+  Duration lead{};
+  Bytes bytes;
+  std::uint32_t slowdown = 0;  ///< Of `hold` while neighbours compute: OpGraph::slowdowns[it].
+  Duration hidden{};  ///< Of an op's sending, what the other one of its pair hides; not in `hold`.
+  std::uint32_t sends = 1;  ///< Of a hop, one after the other: each is handed over.
+
+  friend bool operator==(const Cost&, const Cost&) = default;
+};
+
+/// An ordered pair of devices between which transfers go one at a time.
+struct Channel {
+  std::uint32_t from_slot = 0;
+  std::uint32_t to_slot = 0;
+  Path path;
+};
+
+/// The part of a node that evaluation reads: 16 bytes.
+struct Node {
+  std::uint32_t cost = 0;      ///< Index into OpGraph::costs.
+  std::uint32_t resource = 0;  ///< What it holds.
+  std::uint32_t second =
+      0;  ///< The other stream of a blocking transfer; else the same resource again.
+  std::uint32_t after = 0;  ///< The node whose result it waits for; OpGraph::size() = none.
+};
+
+/// Nodes whose results one node waits for besides `after`.
+struct Join {
+  std::uint32_t node = 0;
+  std::vector<std::uint32_t> after;
+};
+
+/// The mini-batch boundaries of a synchronous run.
+struct MiniBatch {
+  std::uint32_t first = 0;  ///< Its nodes are first..gate.
+  std::uint32_t flush = 0;
+  std::uint32_t reduced = 0;  ///< The moment at which all gradients are reduced, too.
+  std::uint32_t updated = 0;  ///< The moment at which all have updated; the gate, if at once.
+  std::uint32_t gate = 0;     ///< The overhead node: its end is the end of the mini-batch.
+};
+
+/// A run, fixed in every order. Invariants: the nodes stand in an order in which every node comes
+/// after all that it waits for, and in which the nodes of each resource stand in the order in which
+/// they hold it, so that one pass over the arrays evaluates the graph. What follows on one device
+/// from its order alone has no edge (an F before its own B). It knows no clock and no queue.
+struct OpGraph {
+  static constexpr std::uint32_t kMostNodes = std::numeric_limits<std::uint32_t>::max() / 4;
+  /// Each stage has a class of cost for its F, B, I, W and U: the first ones of `costs`.
+  static constexpr std::size_t kStageClasses = 5;
+  /// That of U; the others have the number of their OpKind.
+  static constexpr std::uint32_t kUpdateClass = 4;
+
+  std::vector<Node> nodes;
+  std::vector<Activity> activities;  ///< Parallel to nodes.
+  std::vector<Join> joins;           ///< Ascending by node.
+  std::vector<Cost> costs;
+  std::vector<MiniBatch> mini_batches;  ///< Empty in an asynchronous run.
+  /// Factors of a `hold` while 0, 1, ... neighbours compute, the last one for all more. Entry 0 is
+  /// empty: what takes its time whatever others do.
+  std::vector<std::vector<double>> slowdowns = {{}};
+  /// More factors of updates, while 0, 1, ... neighbours update as well; the last for all more.
+  /// Empty: that changes nothing.
+  std::vector<double> updates_at_once;
+
+  /// Resources: first one in-order stream a slot, then one a channel, then those that moments hold,
+  /// which belong to nobody.
+  std::vector<DeviceId> devices;        ///< Of each slot, ascending.
+  std::vector<std::uint32_t> machines;  ///< Of each slot: devices of one machine are neighbours.
+  std::vector<Channel> channels;
+  std::uint32_t moments = 1;
+  std::vector<std::vector<std::uint32_t>> stage_slots;  ///< Of each stage: replicas and copies.
+  std::uint32_t stands_for = 1;  ///< Copies of the pipeline, where one is written for all of them.
+  bool blocking = false;         ///< Transfers hold the streams of both ends; collectives never do.
+  std::uint32_t micro_batches = 0;  ///< In the whole run.
+  /// The nodes of two ops that their device runs at the same time, one behind the other here: the
+  /// first waits for what both need, and what needs either waits for the second. Ascending.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+  Duration hand_over{};  ///< In what each send of a transfer or a hop costs.
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(nodes.size()); }
+  std::uint32_t slots() const { return static_cast<std::uint32_t>(devices.size()); }
+  std::uint32_t resources() const {
+    return slots() + static_cast<std::uint32_t>(channels.size()) + moments;
+  }
+  bool asynchronous() const { return mini_batches.empty(); }
+  /// The devices that hold a stage, in all copies.
+  std::uint32_t members(std::uint32_t stage) const {
+    return static_cast<std::uint32_t>(stage_slots[stage].size()) * stands_for;
+  }
+  /// Whether what ops take depends on what neighbours do.
+  bool has_slowdowns() const { return slowdowns.size() > 1 || !updates_at_once.empty(); }
+  const Cost& cost(std::uint32_t node) const { return costs[nodes[node].cost]; }
+  /// The index in `costs` of a stage's F, B, I, W (numbered as OpKind) or U (kUpdateClass).
+  static constexpr std::uint32_t class_of(StageId stage, std::size_t kind) {
+    return static_cast<std::uint32_t>(stage.value * kStageClasses + kind);
+  }
+  const Cost& cost_of(StageId stage, std::size_t kind) const {
+    return costs[class_of(stage, kind)];
+  }
+  /// Whether a node holds a channel: an overlapped transfer, a hop of a collective.
+  bool holds_channel(std::uint32_t node) const {
+    const std::uint32_t resource = nodes[node].resource;
+    return resource >= slots() && resource < slots() + channels.size();
+  }
+  /// Requires: holds_channel(node).
+  const Channel& channel(std::uint32_t node) const {
+    return channels[nodes[node].resource - slots()];
+  }
+  /// How often what it costs has `hand_over` in it: once a transfer, and once for each send of a
+  /// hop that sends anything.
+  std::int64_t hand_overs(std::uint32_t node) const {
+    const ActivityKind kind = activities[node].kind;
+    if (is_collective(kind) && cost(node).bytes.count > 0) return cost(node).sends;
+    return is_transfer(kind) ? 1 : 0;
+  }
+  /// The slots between which a transfer or a hop goes.
+  std::uint32_t sender(std::uint32_t node) const {
+    return holds_channel(node) ? channel(node).from_slot : nodes[node].resource;
+  }
+  std::uint32_t receiver(std::uint32_t node) const {
+    return holds_channel(node) ? channel(node).to_slot : nodes[node].second;
+  }
+  /// The stages of each slot, ascending.
+  std::vector<std::vector<std::uint32_t>> stages_by_slot() const;
+
+  /// For each channel, whether a card on its path also carries another channel, so that rates
+  /// change under way.
+  std::vector<bool> shared_channels() const;
+  /// Whether what one activity takes depends on others that are under way: on shared cards, or by
+  /// neighbours' slow-down. If not, the longest path is exact.
+  bool rates_change() const;
+};
+
+/// Of each node that is a part of an op, the node of the op itself, its last part; of any other
+/// node itself.
+std::vector<std::uint32_t> ops_of_parts(const OpGraph& graph);
+
+/// Of each node, the one with whose end it has ended: the second of its pair, or itself.
+std::vector<std::uint32_t> ends_of_pairs(const OpGraph& graph);
+
+/// Of each op, the node of its first part, which is the op itself where it is not cut; of any other
+/// node itself.
+std::vector<std::uint32_t> first_parts(const OpGraph& graph);
+
+/// The join of each node; null where it has none. They live as long as the graph's.
+std::vector<const Join*> joins_by_node(const OpGraph& graph);
+
+}  // namespace plumbline

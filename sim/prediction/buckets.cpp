@@ -1,0 +1,143 @@
+// Layers in pieces, and what devices and groups exchange of each.
+// SPDX-License-Identifier: MIT
+#include "sim/prediction/buckets.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace plumbline {
+namespace {
+
+/// The gradients of parameters that become more and more, so that pieces add up to the whole.
+class GrowingGradients {
+ public:
+  explicit GrowingGradients(double width) : width_(width) {}
+  /// Those of `more` parameters.
+  Bytes add(Bytes more) {
+    parameters_ += more;
+    const Bytes before = std::exchange(gradients_, gradient_bytes(parameters_, width_));
+    return gradients_ - before;
+  }
+
+ private:
+  double width_;
+  Bytes parameters_, gradients_;
+};
+
+/// The layers of a stage in buckets, from the last layer to the first.
+class BucketFiller {
+ public:
+  /// Buckets of at least `size` bytes of gradients that are reduced together. `alone`: no other
+  /// device holds the stage, so that the group is all that shares.
+  BucketFiller(const Scenario& scenario, Bytes size, bool alone)
+      : scenario_(scenario), size_(size), alone_(alone) {}
+
+  std::vector<Bucket> fill(const std::vector<LayerCosts>& costs,
+                           const std::vector<LayerId>& stage) const {
+    std::vector<Bucket> buckets(1);
+    GrowingGradients gradients(scenario_.gradient_width), reduced(scenario_.gradient_width);
+    for (auto id = stage.rbegin(); id != stage.rend(); ++id) {
+      const Bytes together = shares_passes() ? buckets.back().gradients : buckets.back().reduced;
+      if (together >= size_) buckets.emplace_back();
+      const LayerCosts& cost = costs[id->value];
+      const Layer& layer = scenario_.model.graph.layer(*id);
+      Bucket& bucket = buckets.back();
+      ++bucket.layers;
+      bucket.forward += cost.forward.mean;
+      bucket.backward += cost.backward.mean;
+      bucket.backward_weight += cost.split ? cost.split->weight.mean : Duration{};
+      bucket.again += cost.again().mean;
+      const Bytes shared = alone_ ? shared_in_group(layer) : layer.parameters;
+      const Bytes exchanged = exchanged_by_copies(layer);
+      bucket.parameters += shared;
+      bucket.gathered += exchanged;
+      bucket.gradients += gradients.add(shared);
+      bucket.reduced += reduced.add(exchanged);
+      if (shares_passes()) add_in_group(layer, cost, bucket);
+    }
+    return buckets;
+  }
+
+ private:
+  /// Whether more than an optimizer is shared: gradients of each backward, weights of each pass.
+  bool shares_passes() const { return scenario_.sharded >= Sharded::gradients; }
+
+  static Bytes shared_in_group(const Layer& layer) {
+    return layer.reduced_elsewhere.count > 0 ? layer.replicated : Bytes{};
+  }
+
+  /// A ring over copies and a group that spans servers goes over the cards of all its members in a
+  /// server.
+  Bytes exchanged_by_copies(const Layer& layer) const {
+    if (alone_) return {};
+    const DeviceGroup& group = scenario_.model.profile.group;
+    const Bytes share = shared_in_group(layer) - layer.reduced_elsewhere;
+    if (!shares_passes() || share.count == 0 || !group.spans_servers()) return layer.reduced();
+    const std::int64_t cards = group.cards();
+    return layer.reduced() - share + Bytes{(share.count + cards - 1) / cards};
+  }
+
+  /// With a sharded optimizer a group sends each weight as often as its gradient.
+  void add_in_group(const Layer& layer, const LayerCosts& cost, Bucket& bucket) const {
+    if (layer.reduced_elsewhere.count == 0) return;
+    const double width = scenario_.gradient_width;
+    const Duration sent = cost.update_in_group();
+    const Duration reduce{std::llround(width / (width + 1) * static_cast<double>(sent.count()))};
+    bucket.reduced_in_group.time += reduce;
+    bucket.reduced_in_group.bytes += gradient_bytes(layer.reduced_elsewhere, width);
+    if (scenario_.sharded != Sharded::weights && !scenario_.gather_ahead) return;
+    bucket.gathered_in_group.time += sent - reduce;
+    bucket.gathered_in_group.bytes += layer.reduced_elsewhere;
+  }
+
+  const Scenario& scenario_;
+  Bytes size_;
+  bool alone_;
+};
+
+/// What a group sends beside passes, as its buckets say, is no part of the update any more.
+void take_out_of_update(StageCost& stage, StageSlowdown* slowdown) {
+  Duration sent{};
+  for (const Bucket& bucket : stage.buckets)
+    sent += bucket.reduced_in_group.time + bucket.gathered_in_group.time;
+  if (sent.count() == 0) return;
+  const auto whole = static_cast<double>(stage.update.count());
+  stage.update -= sent;
+  stage.update_in_group -= sent;
+  stage.update_before -= sent;
+  if (slowdown == nullptr) return;
+  for (double& slowed : slowdown->update)
+    slowed *= static_cast<double>(stage.update.count()) / whole;
+}
+
+}  // namespace
+
+bool is_shared(const Scenario& scenario, const Pipeline& pipeline, std::size_t stage) {
+  if (pipeline.replicas[stage] * pipeline.copies > 1) return true;
+  const std::vector<LayerId>& layers = pipeline.partition.stages[stage].layers;
+  return scenario.sharded >= Sharded::gradients &&
+         std::any_of(layers.begin(), layers.end(), [&](LayerId layer) {
+           return scenario.model.graph.layer(layer).reduced_elsewhere.count > 0;
+         });
+}
+
+void add_buckets(const Scenario& scenario, const std::vector<LayerCosts>& layers,
+                 Pipeline& pipeline) {
+  const auto least = scenario.least_bucket();
+  if (!least) return;
+  for (std::size_t s = 0; s < pipeline.costs.stages.size(); ++s) {
+    StageCost& stage = pipeline.costs.stages[s];
+    const std::vector<LayerId>& held = pipeline.partition.stages[s].layers;
+    if (!is_shared(scenario, pipeline, s)) continue;
+    const bool alone = pipeline.replicas[s] * pipeline.copies == 1;
+    auto buckets = BucketFiller(scenario, *least, alone).fill(layers, held);
+    // One bucket is the whole stage, which only what is shared all the time goes through as such.
+    if (buckets.size() == 1 && scenario.sharded < Sharded::gradients) continue;
+    stage.buckets = std::move(buckets);
+    auto& slowdowns = pipeline.costs.slowdowns;
+    take_out_of_update(stage, slowdowns.empty() ? nullptr : &slowdowns[s]);
+  }
+}
+
+}  // namespace plumbline

@@ -1,0 +1,363 @@
+// The meaning of a trace: metrics, memory, closed form, notes.
+// SPDX-License-Identifier: MIT
+#include "sim/prediction/outcome.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/quantity.h"
+#include "models/network/model_flops.h"
+
+namespace plumbline {
+namespace {
+
+/// What an op of a stage takes.
+Duration time_of(const OpGraph& graph, std::uint32_t stage, ActivityKind kind) {
+  const auto place = kind == ActivityKind::update ? std::size_t{OpGraph::kUpdateClass}
+                                                  : static_cast<std::size_t>(kind);
+  return graph.cost_of({stage}, place).hold;
+}
+
+/// The same for a schedule with chunks, where all stages are alike and links are free.
+std::optional<ClosedForm> formula_of_chunks(const Scenario& scenario, const Pipeline& pipeline,
+                                            const OpGraph& graph) {
+  const std::uint32_t stages = pipeline.schedule.shape.stages();
+  const auto& order = pipeline.schedule.issue_order;
+  const bool splits = std::any_of(order.begin(), order.end(),
+                                  [](const Op& op) { return op.kind == OpKind::backward_input; });
+  const bool has_whole = std::any_of(order.begin(), order.end(),
+                                     [](const Op& op) { return op.kind == OpKind::backward; });
+  ChunkTimes times;
+  times.shape = {stages / scenario.schedule.chunks, scenario.schedule.chunks,
+                 pipeline.schedule.shape.micro_batches, scenario.schedule.group};
+  for (std::uint32_t s = 0; s < stages; ++s) {
+    const Duration backward = time_of(graph, s, ActivityKind::backward);
+    const ChunkTimes own{times.shape, time_of(graph, s, ActivityKind::forward),
+                         splits ? time_of(graph, s, ActivityKind::backward_input) : backward,
+                         splits ? time_of(graph, s, ActivityKind::backward_weight) : Duration{}};
+    if (time_of(graph, s, ActivityKind::update).count() > 0) return std::nullopt;
+    if (has_whole && own.backward_input + own.backward_weight != backward) return std::nullopt;
+    const bool alike = own.forward == times.forward && own.backward_input == times.backward_input &&
+                       own.backward_weight == times.backward_weight;
+    if (s > 0 && !alike) return std::nullopt;
+    times = own;
+  }
+  for (std::uint32_t i = 0; i < graph.size(); ++i) {
+    const ActivityKind kind = graph.activities[i].kind;
+    const bool moves = is_transfer(kind) || is_collective(kind);
+    if (moves && (graph.cost(i).hold + graph.cost(i).latency).count() > 0) return std::nullopt;
+  }
+  return chunk_closed_form(scenario.schedule.rule->name, times);
+}
+
+}  // namespace
+
+std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& pipeline,
+                                     const OpGraph& graph) {
+  if (graph.blocking || graph.asynchronous()) return std::nullopt;
+  if (graph.cost(graph.mini_batches.front().gate).hold.count() > 0) return std::nullopt;
+  if (graph.has_slowdowns() || !pipeline.schedule.partners.empty()) return std::nullopt;
+  const PipelineShape& shape = pipeline.schedule.shape;
+  if (!scenario.schedule.rule || scenario.schedule.whole_model()) return std::nullopt;
+  if (scenario.schedule.chunk_rule()) return formula_of_chunks(scenario, pipeline, graph);
+  if (pipeline.windows != windows(*scenario.schedule.rule, shape, std::nullopt))
+    return std::nullopt;
+  if (shape.slots != shape.positions.size()) return std::nullopt;  // replicas
+  PipelineTimes times;
+  if (!scenario.schedule.slices.work.empty()) return std::nullopt;
+  times.micro_batches = shape.micro_batches;
+  times.slices = shape.slices;
+  for (const Position& position : pipeline.schedule.shape.positions) {
+    Duration forward{}, backward{};
+    for (std::uint32_t i = 0; i < position.stages; ++i) {
+      const std::uint32_t stage = position.first_stage + i;
+      forward += time_of(graph, stage, ActivityKind::forward);
+      backward += time_of(graph, stage, ActivityKind::backward);
+      if (time_of(graph, stage, ActivityKind::update).count() > 0) return std::nullopt;
+    }
+    times.forward.push_back(forward);
+    times.backward.push_back(backward);
+  }
+  std::vector<std::optional<Duration>> latency(shape.stages());  // of the boundary above a stage
+  for (std::uint32_t i = 0; i < graph.size(); ++i) {
+    const Activity& activity = graph.activities[i];
+    const Cost& cost = graph.cost(i);
+    if (is_collective(activity.kind) && (cost.hold + cost.latency).count() > 0) return std::nullopt;
+    if (!is_transfer(activity.kind)) continue;
+    if (cost.hold.count() > 0) return std::nullopt;
+    auto& known = latency[activity.stage.value -
+                          (activity.kind == ActivityKind::activation_transfer ? 1 : 0)];
+    if (known.value_or(cost.latency) != cost.latency) return std::nullopt;
+    known = cost.latency;
+  }
+  for (std::size_t i = 0; i + 1 < shape.positions.size(); ++i) {
+    const Position& position = shape.positions[i];
+    times.latency.push_back(*latency[position.first_stage + position.stages - 1]);
+  }
+  return closed_form(scenario.schedule.rule->name, times);
+}
+
+namespace {
+
+Duration longest_end(const Trace& trace) {
+  SimTime end;
+  for (const Span& span : trace.spans) end = std::max(end, span.end);
+  return end.time_since_epoch();
+}
+
+/// Of one mini-batch through all copies.
+std::optional<double> model_flops_of(const Scenario& scenario, const Pipeline& pipeline) {
+  auto flops = model_flops(scenario.model.profile, scenario.micro_batch_size);
+  if (!flops && scenario.network) flops = model_flops(*scenario.network, scenario.micro_batch_size);
+  if (!flops) return std::nullopt;
+  return *flops * pipeline.copies * scenario.schedule.micro_batches;
+}
+
+/// What an op of a stage sends within groups, in seconds.
+/// `sharers` share an update.
+double sent_by(const StageCost& stage, ActivityKind kind, bool recomputes, double sharers) {
+  const double again = recomputes ? stage.sent.again : 0;
+  switch (kind) {
+    case ActivityKind::forward:
+      return stage.sent.forward;
+    case ActivityKind::backward:
+      return stage.sent.backward + again;
+    case ActivityKind::backward_input:
+      return stage.sent.backward_input + again;
+    case ActivityKind::backward_weight:
+      return stage.sent.backward_weight;
+    case ActivityKind::update:
+      return seconds(stage.update_before) +
+             seconds(stage.update_in_group - stage.update_before) / sharers;
+    default:
+      return 0;
+  }
+}
+
+/// Of all ops; nothing where no layer sends anything. Slices, and parts of an op, send in
+/// proportion to what they take of the whole op, but for their launches.
+std::optional<double> sent_in_groups_of(const Scenario& scenario, const Pipeline& pipeline,
+                                        const OpGraph& graph) {
+  const std::vector<StageCost>& stages = pipeline.costs.stages;
+  const bool any = std::any_of(stages.begin(), stages.end(), [](const StageCost& stage) {
+    return stage.sent.forward + stage.sent.backward + seconds(stage.update_in_group) > 0;
+  });
+  if (!any) return std::nullopt;
+  const bool recomputes = scenario.schedule.recompute.kind != Recompute::none;
+  double sum_s = 0;
+  for (std::uint32_t node = 0; node < graph.size(); ++node) {
+    const std::uint32_t stage = graph.activities[node].stage.value;
+    if (!is_compute(graph.activities[node].kind)) continue;
+    const ActivityKind kind = op_of(graph.activities[node].kind);
+    const Duration per_op = time_of(graph, stage, ActivityKind::forward) - stages[stage].forward;
+    const Duration of_op = time_of(graph, stage, kind) - per_op;
+    if (of_op.count() <= 0) continue;
+    const double sharers = scenario.sharded != Sharded::nothing ? graph.members(stage) : 1;
+    const Cost& cost = graph.cost(node);
+    sum_s += sent_by(stages[stage], kind, recomputes, sharers) *
+                 seconds(cost.hold + cost.hidden - per_op) / seconds(of_op) -
+             seconds(cost.hidden);
+  }
+  return sum_s;
+}
+
+/// What the neighbours' slow-down comes to, over all compute.
+void add_slowdown_note(Outcome& outcome, bool has_in_flight) {
+  if (!outcome.graph.has_slowdowns()) return;
+  double at_full_pace = 0;
+  double taken = 0;
+  for (std::uint32_t node = 0; node < outcome.graph.size(); ++node) {
+    if (!is_compute(outcome.graph.activities[node].kind)) continue;
+    const Span& span = outcome.trace.spans[node];
+    at_full_pace += seconds(outcome.graph.cost(node).hold);
+    taken += seconds(span.end - span.begin);
+  }
+  if (at_full_pace <= 0) return;
+  const double more = taken / at_full_pace - 1;
+  if (std::abs(more) < 0.0005) return;  // 0.0 %
+  outcome.pipeline.notes.push_back(fmt::format(
+      "at the pace that {} leave them, all ops take {:.1f} % {} than the profile's times",
+      has_in_flight ? "neighbours and the micro-batches in flight" : "neighbours",
+      100 * std::abs(more), more < 0 ? "less" : "longer"));
+}
+
+/// How many pairs there are, and whether they hide anything.
+void add_pairs_note(Outcome& outcome) {
+  const OpGraph& graph = outcome.graph;
+  if (outcome.pipeline.schedule.partners.empty()) return;
+  if (graph.pairs.empty()) {
+    outcome.pipeline.notes.emplace_back(
+        "schedule.pairs: every pair has an op that is cut into buckets and runs by itself");
+    return;
+  }
+  const bool hides = std::any_of(graph.pairs.begin(), graph.pairs.end(), [&](const auto& pair) {
+    return (graph.cost(pair.first).hidden + graph.cost(pair.second).hidden).count() > 0;
+  });
+  const std::size_t runs =
+      graph.mini_batches.size() * (graph.slots() / outcome.pipeline.schedule.shape.slots);
+  outcome.pipeline.notes.push_back(fmt::format(
+      "schedule.pairs: {} pairs of a forward and a backward in each mini-batch{}",
+      graph.pairs.size() / runs,
+      hides ? ""
+            : ", which hide nothing of each other: nothing is sent within groups, as far as is "
+              "known (of layers that give their times it is not)"));
+}
+
+/// What a reader of the steady period should know of it.
+void add_steady_notes(Outcome& outcome) {
+  const auto& steady = outcome.metrics.steady;
+  if (!steady) return;
+  const auto& weights = outcome.pipeline.weights;
+  const auto differs =
+      std::count_if(weights.begin(), weights.end(), [](const StageVersions& stage) {
+        return std::any_of(stage.uses.begin(), stage.uses.end(),
+                           [](const VersionUse& use) { return use.forward != use.backward; });
+      });
+  if (differs > 0) {
+    outcome.pipeline.notes.push_back(fmt::format(
+        "forward and backward see different weights on {} of {} stages: their gradients "
+        "belong to no version (schedule.weights: none)",
+        differs, weights.size()));
+  }
+  if (!steady->settled) {
+    outcome.pipeline.notes.emplace_back(
+        "the period still changes at the end of the run: more schedule.mini_batches bring it "
+        "closer to its limit");
+  }
+  if (steady->warm_up_limited) {
+    outcome.pipeline.notes.push_back(
+        fmt::format("warm-up limited: no device or link is busy for more than {} of each period, "
+                    "so a deeper plan.warm_up could shorten it",
+                    to_text(round_up(steady->bottleneck_s * 1e9))));
+  }
+}
+
+}  // namespace
+
+double Uncertainty::iteration_time_s(double share) const {
+  const auto count = static_cast<double>(iteration_times_s.size());
+  const auto rank = static_cast<std::size_t>(std::ceil(share * count));
+  return iteration_times_s[std::clamp<std::size_t>(rank, 1, iteration_times_s.size()) - 1];
+}
+
+std::optional<bool> Outcome::fits(std::size_t slot) const {
+  if (!memory_limit) return std::nullopt;
+  return memory[slot].peak.sum() <= *memory_limit;
+}
+
+std::optional<bool> Outcome::fits() const {
+  if (!memory_limit) return std::nullopt;
+  for (std::size_t slot = 0; slot < memory.size(); ++slot) {
+    if (!*fits(slot)) return false;
+  }
+  return true;
+}
+
+MemoryRules memory_rules(const Scenario& scenario, const Pipeline& pipeline) {
+  return {.optimizer_state = scenario.optimizer_state,
+          .sharded = scenario.sharded,
+          .recompute = scenario.schedule.recompute.kind,
+          .weight_versions = pipeline.versions_kept()};
+}
+
+double Outcome::iteration_time_of(const Metrics& run) const {
+  return run.steady ? run.steady->period_s * micro_batches
+                    : seconds(run.makespan) / pipeline.mini_batches;
+}
+
+double Outcome::samples_per_iteration() const {
+  return pipeline.copies * static_cast<double>(micro_batches) *
+         static_cast<double>(micro_batch_size);
+}
+
+std::int64_t Outcome::layers() const {
+  std::int64_t sum = 0;
+  for (const Stage& stage : pipeline.partition.stages)
+    sum += static_cast<std::int64_t>(stage.layers.size());
+  return sum;
+}
+
+std::optional<Bytes> Outcome::parameters() const {
+  if (group > 1) return std::nullopt;
+  Bytes sum;
+  for (const StageCost& stage : pipeline.costs.stages) sum += stage.parameters;
+  return sum;
+}
+
+std::optional<double> Outcome::throughput_per_device() const {
+  return per_device(throughput_samples_per_s, devices_used());
+}
+
+std::optional<double> Outcome::sent_in_groups_fraction() const {
+  const double device_time_s = seconds(metrics.makespan) * graph.slots();
+  if (!sent_in_groups_s || device_time_s <= 0) return std::nullopt;
+  return *sent_in_groups_s / device_time_s;
+}
+
+std::optional<double> Outcome::flops_per_s_per_device() const {
+  if (!model_flops || iteration_time_s <= 0) return std::nullopt;
+  return per_device(*model_flops / iteration_time_s, devices_used());
+}
+
+std::optional<double> Outcome::model_flops_utilization() const {
+  const auto rate = flops_per_s_per_device();
+  if (!rate || !peak) return std::nullopt;
+  return *rate / static_cast<double>(peak->count);
+}
+
+Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph graph, Trace trace) {
+  Outcome outcome;
+  outcome.pipeline = std::move(pipeline);
+  outcome.graph = std::move(graph);
+  outcome.trace = std::move(trace);
+  const Pipeline& plan = outcome.pipeline;
+  outcome.memory_rules = memory_rules(scenario, plan);
+  if (most_memory(plan.costs, outcome.memory_rules, plan.schedule.shape.micro_batches) > 9e18) {
+    return input_error(scenario.model_mark, "the model's sizes add up to more than 64 bits hold");
+  }
+  if (seconds(longest_end(outcome.trace)) * outcome.graph.slots() * outcome.graph.stands_for >
+      4e9) {
+    return input_error(
+        scenario.schedule.micro_batches_mark,
+        "the devices' times add up to more than 120 years, more than 64 bits of nanoseconds hold",
+        "make the times or the number of micro-batches smaller");
+  }
+  outcome.metrics = measure(outcome.graph, outcome.trace, plan.steady_window);
+  outcome.memory =
+      measure_memory(outcome.graph, plan.costs, outcome.memory_rules,
+                     memory_steps(outcome.graph, outcome.trace, plan.costs,
+                                  plan.schedule.shape.positions, outcome.memory_rules));
+  outcome.formula = formula_of(scenario, plan, outcome.graph);
+  outcome.sent_in_groups_s = sent_in_groups_of(scenario, plan, outcome.graph);
+  add_slowdown_note(outcome, !scenario.model.profile.in_flight.empty());
+  add_steady_notes(outcome);
+  add_pairs_note(outcome);
+  outcome.scenario = scenario.name;
+  outcome.memory_limit = scenario.cluster.memory;
+  outcome.micro_batches = scenario.schedule.micro_batches;
+  outcome.slices = scenario.schedule.slices.count;
+  outcome.mini_batches = scenario.schedule.mini_batches;
+  outcome.micro_batch_size = scenario.micro_batch_size;
+  outcome.model_flops = model_flops_of(scenario, plan);
+  outcome.peak = scenario.peak;
+  outcome.group = scenario.model.profile.group.devices;
+  outcome.iteration_time_s = outcome.iteration_time_of(outcome.metrics);
+  if (outcome.iteration_time_s > 0) {
+    outcome.throughput_samples_per_s = outcome.samples_per_iteration() / outcome.iteration_time_s;
+  }
+  return outcome;
+}
+
+std::string shortage(const Outcome& p) {
+  std::size_t worst = 0;
+  for (std::size_t slot = 1; slot < p.memory.size(); ++slot) {
+    if (p.memory[slot].peak.sum() > p.memory[worst].peak.sum()) worst = slot;
+  }
+  const Bytes peak = p.memory[worst].peak.sum();
+  return fmt::format("does not fit: device {} needs {}, {} more than its {}", p.device_name(worst),
+                     to_text(peak), to_text(peak - *p.memory_limit), to_text(*p.memory_limit));
+}
+
+}  // namespace plumbline

@@ -1,0 +1,27 @@
+// From a scenario to a prediction: the tool's main path, a list of passes.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "sim/prediction/outcome.h"
+
+namespace plumbline {
+
+/// The run of a pipeline: from here on the order is fixed. With `one_for_all`, of its first copy
+/// alone. Errors: those of lower().
+Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipeline,
+                               bool one_for_all = false);
+
+/// How a run is evaluated. Both give the same times to the tick.
+enum class Evaluation {
+  events,  ///< By the event engine, all of it.
+  /// As a longest path where no rates change under way, else by the event engine; of copies that
+  /// are alike the first one for all of them: its graph `stands_for` them.
+  fastest,
+};
+
+/// Predicts; with `as`, a run of this partition. Errors: those of plan_pipeline; a run that does
+/// not fit into 64 bits.
+Result<Outcome> predict(const Scenario& scenario, Evaluation evaluation = Evaluation::events,
+                        const Partition* as = nullptr);
+
+}  // namespace plumbline

@@ -1,0 +1,68 @@
+// The comparison's JSON, and behind it the columns of the runs that have a trace.
+// SPDX-License-Identifier: MIT
+#include "sim/report/compare_html.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/bug.h"
+#include "sim/report/page_file.h"
+#include "sim/report/report_columns.h"
+#include "sim/report/report_facts.h"
+
+namespace plumbline {
+namespace {
+
+/// In the order in which their code may run.
+constexpr std::string_view kCompareModules[] = {"format.js",
+                                                "codec.js",
+                                                "run.js",
+                                                "density.js",
+                                                "window.js",
+                                                "hash.js",
+                                                "describe.js",
+                                                "dom.js",
+                                                "page.js",
+                                                "palette.js",
+                                                "paint.js",
+                                                "stage.js",
+                                                "timeline.js",
+                                                "charts.js",
+                                                "legend.js",
+                                                "compare_parts.js",
+                                                "compare_timelines.js",
+                                                "compare_main.js"};
+
+}  // namespace
+
+std::string html_report(const std::vector<ComparedRun>& runs,
+                        const std::vector<std::string>& sources, const std::string& command,
+                        const std::string& version, const std::vector<RefusedRun>& refused) {
+  PLUMBLINE_CHECK(runs.size() >= 2 && sources.size() == runs.size(), runs.size());
+  Duration longest{};
+  for (const ComparedRun& run : runs) {
+    if (run.outcome) longest = std::max(longest, run.outcome->metrics.makespan);
+  }
+  std::string columns;
+  std::string layouts;
+  std::string limits;
+  for (const ComparedRun& run : runs) {
+    const char* separator = layouts.empty() ? "" : ",\n";
+    const bool limited = run.outcome && run.outcome->memory_limit;
+    limits += fmt::format("{}{}", separator,
+                          limited ? std::to_string(run.outcome->memory_limit->count) : "null");
+    layouts += separator;
+    layouts += run.outcome ? layout_json(*run.outcome,
+                                         append_columns(*run.outcome, tick_for(longest), columns))
+                           : "null";
+  }
+  std::string facts = fmt::format(
+      "{{\"version\":{},\"command\":{},\"sources\":{},\"comparison\":{},\"memory_limits\":[{}],\n"
+      "\"layouts\":[{}]}}",
+      script_text(version), script_text(command), texts_json(sources),
+      script_json(to_json(runs, version, refused)), limits, layouts);
+  return page_file({"compare.html", kCompareModules, std::move(facts), std::move(columns)});
+}
+
+}  // namespace plumbline

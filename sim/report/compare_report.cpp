@@ -1,0 +1,266 @@
+// Columns side by side.
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "base/quantity.h"
+#include "base/table.h"
+#include "sim/whatif/compare.h"
+#include "sim/whatif/likeness.h"
+
+namespace plumbline {
+namespace {
+
+constexpr std::size_t kMostDevicesShown = 8;
+constexpr std::size_t kMostKeysShown = 20;
+
+/// How far `value` is from the first run's; "" where that is 0.
+std::string relative(double value, double first) {
+  if (value == first) return "same";
+  return first != 0 ? fmt::format("{:+.2f} %", 100 * (value / first - 1)) : "";
+}
+
+std::string points(double value, double first) {
+  if (value == first) return "same";
+  return fmt::format("{:+.2f} points", 100 * (value - first));
+}
+
+std::string rate(double value) { return fmt::format("{:.5g}", value); }
+
+/// Rows of a table with a column a run and, behind each but the first, one of differences.
+class Columns {
+ public:
+  explicit Columns(const std::vector<ComparedRun>& runs) : runs_(runs) {
+    std::vector<std::string> header = {""};
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      header.push_back(runs[i].title);
+      if (i > 0) header.emplace_back("");
+    }
+    table_.row(std::move(header));
+  }
+
+  using Value = std::function<double(const ComparedRun&)>;
+  using Text = std::function<std::string(double)>;
+  using Difference = std::string (*)(double, double);
+
+  void row(const std::string& name, const Value& value, const Text& text, Difference difference) {
+    std::vector<std::string> cells = {name};
+    const double first = value(runs_.front());
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      const double own = value(runs_[i]);
+      cells.push_back(std::isnan(own) ? "-" : text(own));
+      if (i > 0)
+        cells.push_back(std::isnan(own) || std::isnan(first) ? "" : difference(own, first));
+    }
+    table_.row(std::move(cells));
+  }
+
+  void words(const std::string& name, const std::function<std::string(const ComparedRun&)>& word) {
+    std::vector<std::string> cells = {name};
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      cells.push_back(word(runs_[i]));
+      if (i > 0) cells.emplace_back("");
+    }
+    table_.row(std::move(cells));
+  }
+
+  std::string print() const { return table_.print(); }
+
+ private:
+  const std::vector<ComparedRun>& runs_;
+  Table table_;
+};
+
+void add_noise(Columns& columns, const std::vector<ComparedRun>& runs) {
+  const bool any = std::any_of(runs.begin(), runs.end(), [](const ComparedRun& run) {
+    return run.outcome && run.outcome->uncertainty;
+  });
+  if (!any) return;
+  for (const auto& [share, name] :
+       {std::pair{0.05, "  with noise, p5"}, {0.5, "  p50"}, {0.95, "  p95"}}) {
+    columns.row(
+        name,
+        [wanted = share](const ComparedRun& run) {
+          return run.outcome && run.outcome->uncertainty
+                     ? run.outcome->uncertainty->iteration_time_s(wanted)
+                     : std::nan("");
+        },
+        time_text, relative);
+  }
+}
+
+/// What an iteration is for a device on average: rows that add up to the iteration time.
+void add_shares(Columns& columns, const std::vector<ComparedRun>& runs) {
+  columns.row(
+      "  busy", [](const ComparedRun& run) { return run.busy_s; }, time_text, relative);
+  for (std::size_t cause = 0; cause < kIdleCauseCount; ++cause) {
+    const bool occurs = std::any_of(runs.begin(), runs.end(),
+                                    [&](const ComparedRun& run) { return run.idle_s[cause] > 0; });
+    if (!occurs) continue;
+    std::string text(name(kIdleCauses[cause]));
+    std::replace(text.begin(), text.end(), '_', '-');
+    columns.row(
+        "  idle, " + text, [&](const ComparedRun& run) { return run.idle_s[cause]; }, time_text,
+        relative);
+  }
+}
+
+void add_memory(Columns& columns, const std::vector<ComparedRun>& runs) {
+  const auto bytes = [](double value) { return to_text(Bytes{std::llround(value)}); };
+  columns.row(
+      "peak memory",
+      [](const ComparedRun& run) { return static_cast<double>(run.peak_memory_bytes()); }, bytes,
+      relative);
+  std::size_t most = 0;
+  for (const ComparedRun& run : runs) most = std::max(most, run.devices.size());
+  if (most > 1 && most <= kMostDevicesShown) {
+    for (std::size_t i = 0; i < most; ++i) {
+      columns.row(
+          fmt::format("  device {}", i),
+          [&](const ComparedRun& run) {
+            const auto found =
+                std::find_if(run.devices.begin(), run.devices.end(),
+                             [&](const ComparedDevice& device) { return device.device == i; });
+            return found == run.devices.end() ? std::nan("")
+                                              : static_cast<double>(found->peak_memory_bytes);
+          },
+          bytes, relative);
+    }
+  }
+  const bool limited = std::any_of(runs.begin(), runs.end(),
+                                   [](const ComparedRun& run) { return run.fits.has_value(); });
+  if (limited) {
+    columns.words("fits", [](const ComparedRun& run) {
+      return !run.fits ? "-" : *run.fits ? "yes" : "NO";
+    });
+  }
+}
+
+/// The throughput of a device where the runs have different numbers of them, and utilization.
+void add_rates(Columns& columns, const std::vector<ComparedRun>& runs) {
+  const auto any = [&](const auto& test) { return std::any_of(runs.begin(), runs.end(), test); };
+  if (any([&](const ComparedRun& r) { return r.devices_used != runs.front().devices_used; })) {
+    columns.row(
+        "  per device",
+        [](const ComparedRun& run) { return run.throughput_per_device().value_or(std::nan("")); },
+        rate, relative);
+  }
+  if (any([](const ComparedRun& run) { return run.model_flops_utilization.has_value(); })) {
+    columns.row(
+        "MFU",
+        [](const ComparedRun& run) { return run.model_flops_utilization.value_or(std::nan("")); },
+        percent, points);
+  }
+}
+
+/// How many devices, micro-batches and samples there are.
+void add_counts(Columns& columns, const std::vector<ComparedRun>& runs) {
+  const auto counts = [](double value) { return fmt::format("{:.0f}", value); };
+  const auto nothing = [](double, double) { return std::string(); };
+  const auto known = [](std::optional<std::int64_t> count) {
+    return count ? static_cast<double>(*count) : std::nan("");
+  };
+  columns.row(
+      "stages", [](const ComparedRun& run) { return static_cast<double>(run.stages); }, counts,
+      nothing);
+  columns.row(
+      "devices used", [](const ComparedRun& run) { return static_cast<double>(run.devices_used); },
+      counts, nothing);
+  columns.row(
+      "  in all", [&](const ComparedRun& run) { return known(run.devices_in_all); }, counts,
+      nothing);
+  if (std::any_of(runs.begin(), runs.end(),
+                  [](const ComparedRun& run) { return run.copies.value_or(1) > 1; })) {
+    columns.row(
+        "copies", [&](const ComparedRun& run) { return known(run.copies); }, counts, nothing);
+  }
+  columns.row(
+      "micro-batches",
+      [](const ComparedRun& run) { return static_cast<double>(run.micro_batches); }, counts,
+      nothing);
+  if (std::any_of(runs.begin(), runs.end(), [](const auto& run) { return run.slices > 1; })) {
+    columns.row(
+        "slices of each", [](const ComparedRun& run) { return static_cast<double>(run.slices); },
+        counts, nothing);
+  }
+  columns.row(
+      "mini-batch",
+      [](const ComparedRun& run) {
+        return run.throughput_samples_per_s ? run.samples() : std::nan("");
+      },
+      [](double value) { return fmt::format("{:.0f} samples", value); }, nothing);
+}
+
+/// Who the text holds for, behind its kind: "note (1f1b, zb-v): ..."; nobody where it holds for
+/// all.
+std::string told(std::string_view kind, const std::vector<SharedText>& texts,
+                 const std::vector<ComparedRun>& runs) {
+  std::string lines;
+  for (const SharedText& one : texts) {
+    const bool all = one.runs.size() == runs.size();
+    lines += fmt::format("{}{}: {}\n", kind,
+                         all ? "" : fmt::format(" ({})", titles_of(runs, one.runs)), one.text);
+  }
+  return lines;
+}
+
+/// The keys in which the runs differ, a row each; "" where they do in none.
+std::string keys_table(const std::vector<ComparedRun>& runs) {
+  const std::vector<DifferingKey> keys = differing_keys(runs);
+  if (keys.empty()) return "";
+  Table table;
+  std::vector<std::string> header = {"keys that differ"};
+  for (const ComparedRun& run : runs) header.push_back(run.title);
+  table.row(std::move(header));
+  for (std::size_t i = 0; i < std::min(keys.size(), kMostKeysShown); ++i) {
+    std::vector<std::string> cells = {printable(keys[i].key)};
+    for (const std::string& value : keys[i].values) cells.push_back(printable(clipped(value)));
+    table.row(std::move(cells));
+  }
+  std::string text = table.print();
+  if (keys.size() > kMostKeysShown)
+    text += fmt::format("  and {} more keys, which --json has\n", keys.size() - kMostKeysShown);
+  return text + '\n';
+}
+
+}  // namespace
+
+std::string to_table(const std::vector<ComparedRun>& runs, const std::vector<RefusedRun>& refused) {
+  Columns columns(runs);
+  columns.words("schedule", [](const ComparedRun& run) { return run.schedule; });
+  add_counts(columns, runs);
+  columns.row(
+      "iteration time", [](const ComparedRun& run) { return run.iteration_time_s; }, time_text,
+      relative);
+  add_noise(columns, runs);
+  add_shares(columns, runs);
+  columns.row(
+      "samples/s",
+      [](const ComparedRun& run) { return run.throughput_samples_per_s.value_or(std::nan("")); },
+      rate, relative);
+  add_rates(columns, runs);
+  columns.row(
+      "bubble fraction", [](const ComparedRun& run) { return run.bubble_fraction; }, percent,
+      points);
+  columns.row(
+      "communication", [](const ComparedRun& run) { return run.communication_stall_fraction; },
+      percent, points);
+  if (std::any_of(runs.begin(), runs.end(),
+                  [](const auto& run) { return run.sent_in_groups_fraction.has_value(); })) {
+    columns.row(
+        "within groups",
+        [](const ComparedRun& run) { return run.sent_in_groups_fraction.value_or(0); }, percent,
+        points);
+  }
+  add_memory(columns, runs);
+  std::string text = columns.print() + '\n';
+  text += keys_table(runs);
+  text += told("estimated", shared_estimates(runs), runs);
+  text += told("note", shared_notes(runs), runs);
+  return text + verdict(runs, refused) + '\n';
+}
+
+}  // namespace plumbline

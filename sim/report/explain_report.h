@@ -1,0 +1,31 @@
+// An explanation for people and for programs.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/whatif/explain.h"
+
+namespace plumbline {
+
+/// The tables that `explain` prints, with a closing sentence. With a device, all of its waits
+/// instead of the longest ones.
+std::string to_table(const Outcome& outcome, const Explanation& explanation,
+                     std::optional<DeviceId> device);
+
+/// One op: when it ran and why then, how much later it could have ended, and what came before it.
+/// Requires: `node` is an op or an update.
+std::string op_table(const Outcome& outcome, std::uint32_t node);
+
+/// The JSON of `explain --json`, all of it. Ends in a newline.
+std::string to_json(const Outcome& outcome, const Explanation& explanation,
+                    const std::string& version);
+
+/// "B of stage 3", "latency of link 0-1".
+std::string to_text(const Lever& lever);
+
+/// "1F3 waited for 0F3 over link 0-1".
+std::string to_text(const OpGraph& graph, const Wait& wait);
+
+}  // namespace plumbline

@@ -1,0 +1,14 @@
+// A network as a table: what each layer is, holds and costs.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+
+#include "models/network/network.h"
+
+namespace plumbline {
+
+/// A row a layer: shape, parameters, bytes and FLOPs of a micro-batch of `batch` samples.
+std::string to_table(const Network& network, std::int64_t batch);
+
+}  // namespace plumbline

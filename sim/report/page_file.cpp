@@ -1,0 +1,86 @@
+// The parts put into the shell, what comes from users last.
+// SPDX-License-Identifier: MIT
+#include "sim/report/page_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/bug.h"
+#include "sim/report/chrome_trace.h"
+#include "sim/report/report_assets.h"
+
+namespace plumbline {
+namespace {
+
+/// Below this many bytes the columns are not compressed, so that even a browser without
+/// DecompressionStream shows the page.
+constexpr std::size_t kPlain = 16'384;
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view digits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t group = 0;
+    for (std::size_t j = 0; j < 3; ++j) {
+      group <<= 8;
+      if (i + j < bytes.size()) group |= static_cast<unsigned char>(bytes[i + j]);
+    }
+    for (std::size_t j = 0; j < 4; ++j)
+      text += i + j <= bytes.size() ? digits[(group >> (18 - 6 * j)) & 63] : '=';
+  }
+  return text;
+}
+
+/// The modules as one script. They import each other by name and only at the start of a line, so
+/// that without those lines, and without `export`, they are one program.
+std::string script(std::span<const std::string_view> modules) {
+  std::string text;
+  for (const std::string_view module : modules) {
+    const std::string_view source = report_asset(module);
+    bool importing = false;
+    for (std::size_t at = 0; at < source.size();) {
+      const std::size_t end = std::min(source.find('\n', at), source.size());
+      std::string_view line = source.substr(at, end - at);
+      at = end + 1;
+      importing = importing || line.starts_with("import ");
+      if (importing) {
+        importing = !line.ends_with(';');
+        continue;
+      }
+      if (line.starts_with("export ")) line.remove_prefix(7);
+      text += line;
+      text += '\n';
+    }
+  }
+  return text;
+}
+
+/// `text` with `value` in the place of the one `mark` in it.
+void fill(std::string& text, std::string_view mark, std::string_view value) {
+  const std::size_t at = text.find(mark);
+  PLUMBLINE_CHECK(at != std::string::npos, mark);
+  text.replace(at, mark.size(), value);
+}
+
+}  // namespace
+
+std::string page_file(const PageParts& parts) {
+  std::string page(report_asset("page.html"));
+  fill(page, "/*STYLE*/", report_asset("page.css"));
+  fill(page, "<!--BODY-->", report_asset(parts.body));
+  fill(page, "/*SCRIPT*/", script(parts.modules));
+  const bool plain = parts.data.size() < kPlain;
+  // What comes from the scenario is put in last, so that no mark is looked for in it.
+  fill(page, "<!--DATA-->",
+       fmt::format("<script type=\"application/json\" id=\"facts\">{}</script>\n"
+                   "<script type=\"text/plain\" id=\"columns\" data-encoding=\"{}\">{}</script>",
+                   parts.facts, plain ? "plain" : "gzip",
+                   base64(plain ? parts.data : gzip(parts.data, 9))));
+  return page;
+}
+
+}  // namespace plumbline

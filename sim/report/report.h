@@ -1,0 +1,37 @@
+// A prediction as a table for people and as JSON for programs.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/prediction/outcome.h"
+#include "sim/report/timeline.h"
+#include "sim/whatif/planning.h"
+
+namespace plumbline {
+
+/// The tables that `simulate` prints, with the timeline between them where a style is given.
+std::string to_table(const Outcome& outcome, const std::optional<TimelineStyle>& style);
+
+/// The scenario, and its schedule, stages, devices and micro-batches in a line.
+std::string headline(const Outcome& outcome);
+
+/// What stands beside Outcome::flops_per_s_per_device(). Requires: that there is one.
+std::string arithmetic_remark(const Outcome& outcome);
+
+/// A line for each thing to know of the numbers: a lack of memory, estimates, notes; a blank line
+/// before them. "" = nothing.
+std::string remarks(const Outcome& outcome);
+
+/// The tables that `plan` prints.
+std::string to_table(const Scenario& scenario, const Planning& planning);
+
+/// The JSON of `plan --json`, in the order of the contract. Ends in a newline.
+std::string to_json(const Scenario& scenario, const Planning& planning, double planning_time_s);
+
+/// The JSON of `simulate --json`, one line a key at the top, in the order of the contract. Ends in
+/// a newline.
+std::string to_json(const Outcome& outcome, const std::string& version);
+
+}  // namespace plumbline

@@ -1,0 +1,464 @@
+// From layouts to columns: what is the same in all rows has none.
+// SPDX-License-Identifier: MIT
+#include "sim/report/search_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/quantity.h"
+#include "base/table.h"
+#include "schedules/generators/generators.h"
+#include "sim/prediction/predict.h"
+#include "sim/search/search.h"
+#include "sim/search/search_columns.h"
+#include "sim/whatif/kept_lines.h"
+#include "sim/whatif/sweep_numbers.h"
+
+namespace plumbline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The lacking bytes of a row that does not fit.
+std::int64_t shortage_of(const SearchRow& row) {
+  return row.row.numbers->peak_memory_bytes - *row.row.numbers->memory_limit_bytes;
+}
+
+std::string rate(std::optional<double> value) {
+  return value ? fmt::format("{:.5g}", *value) : "-";
+}
+
+std::optional<double> tokens_per_device(const SearchRow& row) {
+  const auto samples = row.row.numbers->throughput_per_device();
+  if (!samples || row.layout.sequence == 0) return std::nullopt;
+  return *samples * static_cast<double>(row.layout.sequence);
+}
+
+/// The rows that are told, below their header.
+Table rows_table(const SearchReport& report) {
+  std::vector<LayoutColumn> columns;
+  for (const LayoutColumn& column : layout_columns()) {
+    const bool same =
+        !column.usual.empty() &&
+        std::all_of(report.rows.begin(), report.rows.end(),
+                    [&](const SearchRow& row) { return column.text(row.layout) == column.usual; });
+    if (!same) columns.push_back(column);
+  }
+  const std::vector<std::string>& axes = report.facts.varied_keys;
+  const bool utilized = std::any_of(
+      report.rows.begin(), report.rows.end(),
+      [](const SearchRow& row) { return row.row.numbers->model_flops_utilization.has_value(); });
+  const bool sequences = std::any_of(report.rows.begin(), report.rows.end(),
+                                     [](const SearchRow& row) { return row.layout.sequence > 0; });
+  Table table;
+  std::vector<std::string> header = {""};
+  for (const std::string& key : axes) header.push_back(printable(key));
+  for (const LayoutColumn& column : columns) header.emplace_back(column.title);
+  header.insert(header.end(), {"iteration time", "samples/s"});
+  if (sequences) header.emplace_back("tokens/s each");
+  if (utilized) header.emplace_back("MFU");
+  const bool grouped = std::any_of(
+      report.rows.begin(), report.rows.end(),
+      [](const SearchRow& row) { return row.row.numbers->sent_in_groups_fraction.has_value(); });
+  header.insert(header.end(), {"bubble", "stalled"});
+  if (grouped) header.emplace_back("in groups");
+  header.emplace_back("peak memory");
+  table.row(header);
+  for (std::size_t i = 0; i < report.rows.size(); ++i) {
+    const auto& [layout, row] = report.rows[i];
+    const SweepNumbers& n = *row.numbers;
+    std::vector<std::string> cells = {std::to_string(i + 1)};
+    for (const std::string& key : axes) cells.push_back(printable(value_of(layout, key)));
+    for (const LayoutColumn& column : columns) cells.push_back(column.text(layout));
+    cells.push_back(to_text(round_up(n.iteration_time_s * 1e9)));
+    cells.push_back(rate(n.throughput_samples_per_s));
+    if (sequences) cells.push_back(rate(tokens_per_device(report.rows[i])));
+    if (utilized)
+      cells.push_back(n.model_flops_utilization ? percent(*n.model_flops_utilization) : "-");
+    cells.push_back(percent(n.bubble()));
+    cells.push_back(percent(n.communication_stall_fraction));
+    if (grouped)
+      cells.push_back(n.sent_in_groups_fraction ? percent(*n.sent_in_groups_fraction) : "-");
+    cells.push_back(to_text(Bytes{n.peak_memory_bytes}));
+    table.row(std::move(cells));
+  }
+  return table;
+}
+
+std::vector<std::string> estimates_of(const SearchReport& report) {
+  std::vector<std::string> estimates;
+  for (const SearchRow& row : report.rows) {
+    for (const std::string& estimate : row.row.estimated) {
+      if (std::find(estimates.begin(), estimates.end(), estimate) == estimates.end())
+        estimates.push_back(estimate);
+    }
+  }
+  return estimates;
+}
+
+/// What most of is best, where that is a throughput.
+double goodness(const SearchReport& report, const SweepNumbers& numbers) {
+  const auto rate = report.selection.rows.objective == Objective::per_device
+                        ? numbers.throughput_per_device()
+                        : numbers.throughput_samples_per_s;
+  return rate.value_or(0);
+}
+
+/// Errors: a value that no row can have.
+std::optional<Diagnostic> refuse_value(const ConditionText& condition, bool of_schedules) {
+  const std::string& value = condition.value;
+  const bool equality = condition.operation == "==" || condition.operation == "!=";
+  const auto source = std::make_shared<const Source>(Source{"--where", condition.text, ""});
+  const auto wrong = [&](std::string_view problem, std::string help) {
+    return input_error(
+        {source, 1, 1, static_cast<int>(condition.text.size())},
+        fmt::format("{} is compared with '{}', which {}", condition.key, clipped(value), problem),
+        std::move(help));
+  };
+  if (value.empty() || (!equality && !is_comparable(value)))
+    return wrong("is no number, size, time or rate", "only == and != take words");
+  if (of_schedules && !find_schedule_rule(value)) {
+    std::vector<std::string> names;
+    for (const ScheduleRule& rule : schedule_rules()) names.emplace_back(rule.name);
+    const std::string near = did_you_mean(value, names);
+    return wrong("is no schedule",
+                 near.empty() ? "plumbline list schedules" : near + " (plumbline list schedules)");
+  }
+  return std::nullopt;
+}
+
+/// The first beside the scenario as it stands.
+std::string comparison(const SearchReport& report) {
+  const StandingScenario& standing = *report.facts.as_it_stands;
+  if (!standing.numbers)
+    return fmt::format("the scenario as it stands cannot run: {}", standing.reason);
+  const SweepNumbers& own = *standing.numbers;
+  const bool apart =
+      !report.rows.empty() && report.rows.front().row.numbers->devices != own.devices;
+  const bool each = apart && report.selection.rows.objective == Objective::per_device;
+  const auto of = [&](const SweepNumbers& numbers) {
+    return each ? numbers.throughput_per_device() : numbers.throughput_samples_per_s;
+  };
+  std::string text = fmt::format(
+      "the scenario as it stands: {} samples/s{}{}{}", rate(of(own)),
+      each    ? fmt::format(" on each of {} devices", own.devices)
+      : apart ? fmt::format(" on {} of {} devices", own.devices,
+                            own.devices + own.devices_without_stage)
+              : "",
+      standing.chosen.empty() ? "" : fmt::format(" with {}", fmt::join(standing.chosen, ", ")),
+      own.fits == false ? ", and it does not fit" : "");
+  if (report.rows.empty()) return text;
+  const auto now = of(*report.rows.front().row.numbers);
+  if (now && of(own).value_or(0) > 0)
+    text += fmt::format("; the first has {:.2f} times that", *now / *of(own));
+  return text;
+}
+
+/// Which keys are searched and which kept, a line each.
+std::vector<std::string> keys_text(const SearchFacts& facts) {
+  std::vector<std::string> lines = {fmt::format("searched: {}", fmt::join(facts.open_keys, ", "))};
+  if (!facts.kept_keys.empty())
+    lines.push_back(
+        fmt::format("kept as given: {}{}", fmt::join(facts.kept_keys, ", "),
+                    facts.free ? "" : "; --free searches what the scenario gives, too"));
+  return lines;
+}
+
+std::string text_of(const Json& json) {
+  return json.is_null() ? "" : json.is_string() ? json.get<std::string>() : json.dump();
+}
+
+/// A row as data.
+Json row_json(const SearchRow& row, const std::vector<std::string>& varied_keys) {
+  const Layout& layout = row.layout;
+  Json json = {{"tensor_parallel", layout.tensor},
+               {"context_parallel", layout.context},
+               {"expert_parallel", layout.expert},
+               {"pipeline_parallel", layout.stages / layout.chunks},
+               {"chunks", layout.chunks},
+               {"stages", layout.stages},
+               {"data_parallel", layout.copies},
+               {"schedule", layout.schedule},
+               {"micro_batch_size", layout.micro_batch_size},
+               {"micro_batches_of_a_group", layout.batches},
+               {"micro_batches", layout.micro_batches},
+               {"made_again", layout.made_again}};
+  add_numbers(row.row.numbers, json);
+  const auto tokens = row.row.numbers ? tokens_per_device(row) : std::nullopt;
+  json["tokens_per_device_per_s"] = tokens ? Json(*tokens) : Json(nullptr);
+  for (const std::string& key : varied_keys) json[key] = value_of(layout, key);
+  json["overrides"] = layout.overrides;
+  return json;
+}
+
+}  // namespace
+
+std::vector<std::string> remarks(const SearchReport& report) {
+  std::vector<std::string> lines;
+  const std::string of_all = fmt::format("of {}", plural(report.layouts, "layout"));
+  if (report.done < report.layouts)
+    lines.push_back(fmt::format("done: {} {}", report.done, of_all));
+  if (report.misfits > 0)
+    lines.push_back(fmt::format(
+        "do not fit: {} {}{}", report.misfits, of_all,
+        report.nearest && report.feasible == 0
+            ? fmt::format("; the nearest ({}) lacks {}", in_words(report.nearest->layout),
+                          to_text(Bytes{shortage_of(*report.nearest)}))
+            : ""));
+  if (report.cannot_run > 0)
+    lines.push_back(
+        fmt::format("cannot run: {} {}; the first: {}", report.cannot_run, of_all, report.why_not));
+  if (report.rows.size() < report.feasible)
+    lines.push_back(fmt::format("shown: {} of {} that fit{}", report.rows.size(), report.feasible,
+                                report.selection.distinct
+                                    ? ": the best of each tensor, context, expert and pipeline size"
+                                    : ""));
+  if (report.facts.as_it_stands) lines.push_back(comparison(report));
+  for (const OtherEfficiency& other : report.others) {
+    const std::string at = fmt::format("at {:g} % of the peaks instead of {:g} %",
+                                       100 * other.efficiency, 100 * report.efficiency);
+    lines.push_back(
+        other.first == 0
+            ? fmt::format("{} the first stays first of the best {}", at, report.best.size())
+            : fmt::format("{} number {} is first of the best {}, {} faster", at, other.first + 1,
+                          report.best.size(), percent(other.gain)));
+  }
+  if (report.others_untried)
+    lines.push_back(
+        fmt::format("the scenario ({}) is not here as it was searched: who would be "
+                    "first at other shares of the peaks was not tried",
+                    report.facts.file));
+  for (const std::string& note : report.facts.notes) lines.push_back("note: " + note);
+  for (const std::string& estimate : estimates_of(report))
+    lines.push_back("estimated: " + estimate);
+  return lines;
+}
+
+void SearchTally::add(FamilyResult result) {
+  done_ += result.rows.size() + result.passed_over;
+  misfits_ += result.passed_over;
+  for (SearchRow& row : result.rows) {
+    if (row.row.feasible()) {
+      feasible_.push_back(std::move(row));
+    } else if (row.row.numbers) {
+      ++misfits_;
+      const bool nearer =
+          !nearest_ || shortage_of(row) < shortage_of(*nearest_) ||
+          (shortage_of(row) == shortage_of(*nearest_) && row.row.point < nearest_->row.point);
+      if (nearer) nearest_ = std::move(row);
+    } else {
+      ++cannot_run_;
+      if (!refused_ || row.row.point < refused_->row.point) refused_ = std::move(row);
+    }
+  }
+}
+
+Result<SearchSelection> select_layouts(SweepSelection rows, const std::vector<std::string>& where,
+                                       const std::vector<std::string>& varied_keys) {
+  SearchSelection selection{std::move(rows), {}, false};
+  Diagnostics problems;
+  for (const std::string& text : where) {
+    auto parts = split_condition(text);
+    if (!keep(parts, problems)) continue;
+    const bool is_varied =
+        std::find(varied_keys.begin(), varied_keys.end(), parts->key) != varied_keys.end();
+    if (const LayoutColumn* column = find_column(parts->key); column || is_varied) {
+      const bool of_schedules = column && column->key == std::string_view("schedule");
+      if (auto wrong = refuse_value(*parts, of_schedules)) {
+        problems.push_back(*std::move(wrong));
+      } else {
+        if (of_schedules) parts->value = find_schedule_rule(parts->value)->name;
+        selection.layout.push_back(*std::move(parts));
+      }
+    } else if (auto condition = parse_condition(text, {}); keep(condition, problems)) {
+      selection.rows.where.push_back(*std::move(condition));
+    } else {
+      Diagnostic& problem = problems.back();
+      std::vector<std::string> titles = varied_keys;
+      for (const LayoutColumn& one : layout_columns()) titles.emplace_back(one.title);
+      const std::string near = did_you_mean(parts->key, titles);
+      if (!near.empty()) {
+        problem.help = near;
+      } else if (problem.help.starts_with("one of ")) {
+        problem.help += fmt::format("; or of the layout {}", fmt::join(titles, ", "));
+      }
+    }
+  }
+  if (!problems.empty()) return problems;
+  return selection;
+}
+
+SearchReport SearchTally::report(SearchSelection selection) && {
+  SearchReport report;
+  report.facts = std::move(facts_);
+  report.layouts = report.facts.layouts;
+  report.done = done_;
+  report.misfits = misfits_;
+  report.cannot_run = cannot_run_;
+  report.nearest = std::move(nearest_);
+  if (refused_) report.why_not = refused_->row.reason;
+
+  // What does not need to make anything again was found once for each kind of it.
+  std::set<std::string> different;
+  std::map<std::uint64_t, const SearchRow*> by_point;
+  std::vector<SweepRow> rows;
+  for (const SearchRow& row : feasible_) {
+    different.insert(identity(row.layout));
+    const auto& conditions = selection.layout;
+    if (!std::all_of(conditions.begin(), conditions.end(), [&](const ConditionText& condition) {
+          const LayoutColumn* column = find_column(condition.key);
+          return meets(condition,
+                       column ? column->text(row.layout) : value_of(row.layout, condition.key));
+        }))
+      continue;
+    by_point.emplace(row.row.point, &row);
+    rows.push_back(row.row);
+  }
+  report.feasible = different.size();
+  report.layouts -= feasible_.size() - different.size();
+  report.done -= feasible_.size() - different.size();
+  SweepSelection all = selection.rows;
+  all.top = 0;
+  std::set<std::string> told;
+  for (const SweepRow& row : select(std::move(rows), all)) {
+    const SearchRow& found = *by_point.at(row.point);
+    const std::string alike = selection.distinct ? sizes(found.layout) : identity(found.layout);
+    if (!told.insert(alike).second) continue;
+    constexpr std::size_t most_tried = 10;
+    if (report.best.size() < most_tried) report.best.push_back(found);
+    const std::size_t top = selection.rows.top;
+    if (top == 0 || report.rows.size() < top) report.rows.push_back(found);
+  }
+  const auto same_batch = [&](const SearchRow& row) {
+    return mini_batch_of(row.layout) == mini_batch_of(report.rows.front().layout);
+  };
+  if (!report.rows.empty() && std::all_of(report.rows.begin(), report.rows.end(), same_batch))
+    report.mini_batch = mini_batch_of(report.rows.front().layout);
+  report.selection = std::move(selection);
+  return report;
+}
+
+void try_other_efficiencies(const Search& search, SearchReport& report) {
+  const Objective objective = report.selection.rows.objective;
+  const auto& varied = report.facts.varied_keys;
+  const bool by_speed = objective == Objective::throughput || objective == Objective::per_device;
+  const bool is_varied = std::any_of(varied.begin(), varied.end(), [](const std::string& key) {
+    return key == "cluster" || key.starts_with("cluster.device");
+  });
+  if (report.best.size() < 2 || !by_speed || is_varied) return;
+  const auto first = search.scenario(report.best.front().layout);
+  if (!first || !first->efficiency) return;
+  report.efficiency = *first->efficiency;
+  for (const double factor : {0.8, 1.2}) {
+    const double efficiency = std::min(1.0, report.efficiency * factor);
+    if (efficiency == report.efficiency) continue;
+    std::vector<SweepRow> rows;
+    for (std::size_t i = 0; i < report.best.size(); ++i) {
+      const auto scenario = search.scenario(
+          report.best[i].layout, {fmt::format("cluster.device.efficiency={:g}", efficiency)});
+      if (!scenario) return;
+      const auto outcome = predict(*scenario, Evaluation::fastest);
+      if (!outcome) return;
+      rows.push_back({.point = i, .numbers = numbers_of(*outcome), .reason = "", .estimated = {}});
+    }
+    const double before = goodness(report, *rows.front().numbers);
+    const SweepRow best = select(std::move(rows), {objective, {}, false, 1}).front();
+    report.others.push_back({efficiency, static_cast<std::size_t>(best.point),
+                             before > 0 ? goodness(report, *best.numbers) / before - 1 : 0});
+  }
+}
+
+std::string question(const SearchReport& report) {
+  return fmt::format(
+      "{}{}, best first by {}", plural(report.layouts, "layout"),
+      report.mini_batch > 0
+          ? fmt::format(" for mini-batches of {}",
+                        plural(static_cast<std::uint64_t>(report.mini_batch), "sample"))
+          : "",
+      name(report.selection.rows.objective));
+}
+
+std::string to_table(const SearchReport& report) {
+  std::string text = fmt::format("{}\n  {}\n  {}\n\n", printable(report.facts.scenario),
+                                 question(report), fmt::join(keys_text(report.facts), "\n  "));
+  text += report.rows.empty() ? "  no layout is left\n" : rows_table(report).print();
+  const std::vector<std::string> lines = remarks(report);
+  if (!lines.empty()) text += fmt::format("\n{}\n", fmt::join(lines, "\n"));
+  if (!report.command.empty()) text += fmt::format("\nthe first:\n  {}\n", report.command);
+  return text;
+}
+
+std::string to_markdown(const SearchReport& report) {
+  std::string text =
+      fmt::format("{}: {}\n\n{}", printable(report.facts.scenario), question(report),
+                  report.rows.empty() ? "no layout is left\n" : rows_table(report).markdown());
+  std::vector<std::string> lines = keys_text(report.facts);
+  for (std::string& line : remarks(report)) lines.push_back(std::move(line));
+  text += "\n- " + escaped_markdown(fmt::format("{}\n", fmt::join(lines, "\n- ")));
+  if (!report.command.empty()) text += fmt::format("\nThe first:\n\n    {}\n", report.command);
+  return text;
+}
+
+std::string to_csv(const SearchReport& report) {
+  std::vector<std::string> header;
+  const Json keys = row_json(SearchRow{}, report.facts.varied_keys);
+  for (const auto& [key, value] : keys.items()) header.push_back(csv_cell(key));
+  std::string text = fmt::format("{}\n", fmt::join(header, ","));
+  for (const SearchRow& row : report.rows) {
+    std::vector<std::string> line;
+    const Json json = row_json(row, report.facts.varied_keys);
+    for (const auto& [key, value] : json.items()) line.push_back(csv_cell(text_of(value)));
+    text += fmt::format("{}\n", fmt::join(line, ","));
+  }
+  return text;
+}
+
+std::string to_json(const SearchReport& report, const std::string& version) {
+  std::string text = "{\n";
+  const auto line = [&](std::string_view key, const Json& json) {
+    text += fmt::format(" \"{}\": {},\n", key, in_a_line(json));
+  };
+  line("schema_version", 1);
+  line("kind", "search");
+  line("tool", {{"name", "plumbline"}, {"version", version}});
+  line("scenario", report.facts.scenario);
+  line("scenario_file", report.facts.file);
+  line("open_keys", report.facts.open_keys);
+  line("kept_keys", report.facts.kept_keys);
+  line("objective", name(report.selection.rows.objective));
+  line("distinct", report.selection.distinct);
+  line("layouts", report.layouts);
+  line("evaluated", report.done);
+  line("feasible", report.feasible);
+  line("do_not_fit", report.misfits);
+  line("cannot_run", report.cannot_run);
+  Json others = Json::array();
+  for (const OtherEfficiency& other : report.others)
+    others.push_back({{"efficiency", other.efficiency},
+                      {"first_of_best", other.first},
+                      {"overrides", report.best[other.first].layout.overrides},
+                      {"faster_than_first", other.gain}});
+  line("other_efficiencies", others);
+  Json own = nullptr;
+  if (const auto& standing = report.facts.as_it_stands) {
+    own = Json::object();
+    add_numbers(standing->numbers, own);
+    own["reason"] = standing->reason.empty() ? Json(nullptr) : Json(standing->reason);
+    own["chosen"] = standing->chosen;
+  }
+  line("as_it_stands", own);
+  line("estimated", estimates_of(report));
+  line("notes", report.facts.notes);
+  text += " \"rows\": [";
+  for (const SearchRow& row : report.rows)
+    text += (&row == &report.rows.front() ? "\n  " : ",\n  ") +
+            in_a_line(row_json(row, report.facts.varied_keys));
+  return text + (report.rows.empty() ? "]\n}\n" : "\n ]\n}\n");
+}
+
+}  // namespace plumbline

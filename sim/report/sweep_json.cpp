@@ -1,0 +1,249 @@
+// The JSON of sweeps, written and read.
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/json_value.h"
+#include "base/quantity.h"
+#include "sim/report/sweep_report.h"
+#include "sim/scenario/axes.h"
+#include "sim/whatif/kept_lines.h"
+#include "sim/whatif/sweep_file.h"
+#include "sim/whatif/sweep_numbers.h"
+
+namespace plumbline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const std::string kResultKind = "sweep";
+
+template <class T>
+std::optional<T> optional_of(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional<T>(json.get<T>());
+}
+
+/// A value as it was written: whole numbers as numbers, all else as text.
+Json value_json(const std::string& value) {
+  const auto number = parse_count(value);
+  return number.value ? Json(*number.value) : Json(value);
+}
+
+std::string value_text(const Json& json) {
+  return json.is_number() ? std::to_string(json.get<std::int64_t>()) : json.get<std::string>();
+}
+
+SweepResult result_of(const Json& json) {
+  SweepResult result;
+  result.scenario = json.at("scenario").get<std::string>();
+  result.file = json.at("scenario_file").get<std::string>();
+  result.fingerprint = json.at("fingerprint").get<std::string>();
+  result.points = json.at("points").get<std::uint64_t>();
+  result.shard = shard_of(json.at("shard"));
+  for (const auto& [key, values] : json.at("axes").items()) {
+    SweepAxis& axis = result.axes.emplace_back(SweepAxis{key, {}});
+    for (const Json& value : values) axis.values.push_back(value_text(value));
+  }
+  for (const Json& row : json.at("rows")) result.rows.push_back(read_row(row));
+  return result;
+}
+
+/// What the rest of the program counts on.
+bool is_sound(const SweepResult& result) {
+  double points = 1;
+  for (const SweepAxis& axis : result.axes) points *= static_cast<double>(axis.values.size());
+  if (points != static_cast<double>(result.points) || result.points > kMostCombinations)
+    return false;
+  const auto& shard = result.shard;
+  if (shard &&
+      (shard->index < 1 || shard->index > shard->count || shard->count > kMostCombinations))
+    return false;
+  return std::all_of(result.rows.begin(), result.rows.end(), [&](const SweepRow& row) {
+    return row.point < result.points && is_sound(row);
+  });
+}
+
+}  // namespace
+
+void add_numbers(const std::optional<SweepNumbers>& numbers, Json& json) {
+  const auto number = [&](const char* key, auto&& of) {
+    json[key] = numbers ? Json(of(*numbers)) : Json(nullptr);
+  };
+  number("iteration_time_s", [](const SweepNumbers& n) { return n.iteration_time_s; });
+  number("throughput_samples_per_s",
+         [](const SweepNumbers& n) { return or_null(n.throughput_samples_per_s); });
+  number("devices_used", [](const SweepNumbers& n) { return n.devices; });
+  number("stages", [](const SweepNumbers& n) { return n.stages; });
+  number("stages_raised_from", [](const SweepNumbers& n) { return or_null(n.stages_raised_from); });
+  number("throughput_per_device_samples_per_s",
+         [](const SweepNumbers& n) { return or_null(n.throughput_per_device()); });
+  number("model_flops_per_device_per_s",
+         [](const SweepNumbers& n) { return or_null(n.model_flops_per_device_per_s); });
+  number("model_flops_utilization",
+         [](const SweepNumbers& n) { return or_null(n.model_flops_utilization); });
+  number("iteration_time_p5_s",
+         [](const SweepNumbers& n) { return or_null(n.iteration_time_p5_s); });
+  number("iteration_time_p50_s",
+         [](const SweepNumbers& n) { return or_null(n.iteration_time_p50_s); });
+  number("iteration_time_p95_s",
+         [](const SweepNumbers& n) { return or_null(n.iteration_time_p95_s); });
+  number("bubble_fraction", [](const SweepNumbers& n) { return n.bubble_fraction; });
+  number("bubble_overhead", [](const SweepNumbers& n) { return n.bubble_overhead; });
+  number("steady_bubble_fraction",
+         [](const SweepNumbers& n) { return or_null(n.steady_bubble_fraction); });
+  number("formula_bubble_fraction",
+         [](const SweepNumbers& n) { return or_null(n.formula_bubble_fraction); });
+  number("communication_stall_fraction",
+         [](const SweepNumbers& n) { return n.communication_stall_fraction; });
+  number("sent_in_groups_fraction",
+         [](const SweepNumbers& n) { return or_null(n.sent_in_groups_fraction); });
+  number("peak_memory_bytes", [](const SweepNumbers& n) { return n.peak_memory_bytes; });
+  number("peak_memory_device", [](const SweepNumbers& n) { return n.peak_memory_device; });
+  number("fits", [](const SweepNumbers& n) { return or_null(n.fits); });
+  number("memory_limit_bytes", [](const SweepNumbers& n) { return or_null(n.memory_limit_bytes); });
+  number("devices_without_stage", [](const SweepNumbers& n) { return n.devices_without_stage; });
+}
+
+void add_row(const SweepRow& row, Json& json) {
+  json["point"] = row.point;
+  add_numbers(row.numbers, json);
+  json["estimated"] = row.estimated;
+  json["reason"] = row.reason.empty() ? Json(nullptr) : Json(row.reason);
+}
+
+SweepRow read_row(const Json& json) {
+  SweepRow row;
+  row.point = json.at("point").get<std::uint64_t>();
+  row.reason = optional_of<std::string>(json.at("reason")).value_or("");
+  row.estimated = json.at("estimated").get<std::vector<std::string>>();
+  if (json.at("iteration_time_s").is_null()) return row;
+  SweepNumbers& n = row.numbers.emplace();
+  n.iteration_time_s = json.at("iteration_time_s").get<double>();
+  n.throughput_samples_per_s = optional_of<double>(json.at("throughput_samples_per_s"));
+  n.devices = json.at("devices_used").get<std::int64_t>();
+  n.stages = json.value("stages", n.stages);
+  if (json.contains("stages_raised_from"))
+    n.stages_raised_from = optional_of<std::int64_t>(json["stages_raised_from"]);
+  n.model_flops_per_device_per_s = optional_of<double>(json.at("model_flops_per_device_per_s"));
+  n.model_flops_utilization = optional_of<double>(json.at("model_flops_utilization"));
+  n.iteration_time_p5_s = optional_of<double>(json.at("iteration_time_p5_s"));
+  n.iteration_time_p50_s = optional_of<double>(json.at("iteration_time_p50_s"));
+  n.iteration_time_p95_s = optional_of<double>(json.at("iteration_time_p95_s"));
+  n.bubble_fraction = json.at("bubble_fraction").get<double>();
+  n.bubble_overhead = json.at("bubble_overhead").get<double>();
+  n.steady_bubble_fraction = optional_of<double>(json.at("steady_bubble_fraction"));
+  n.formula_bubble_fraction = optional_of<double>(json.at("formula_bubble_fraction"));
+  n.communication_stall_fraction = json.at("communication_stall_fraction").get<double>();
+  n.sent_in_groups_fraction = optional_of<double>(json.at("sent_in_groups_fraction"));
+  n.peak_memory_bytes = json.at("peak_memory_bytes").get<std::int64_t>();
+  n.peak_memory_device = json.at("peak_memory_device").get<std::uint32_t>();
+  n.fits = optional_of<bool>(json.at("fits"));
+  n.memory_limit_bytes = optional_of<std::int64_t>(json.at("memory_limit_bytes"));
+  n.devices_without_stage = json.at("devices_without_stage").get<std::uint32_t>();
+  return row;
+}
+
+bool is_sound(const SweepRow& row) {
+  return (row.numbers || !row.feasible()) && (!row.numbers || row.numbers->devices >= 1);
+}
+
+std::string row_json(const SweepResult& header, const SweepRow& row) {
+  const std::vector<std::size_t> indices = header.values_at(row.point);
+  Json overrides = Json::object();
+  for (std::size_t i = 0; i < header.axes.size(); ++i)
+    overrides[header.axes[i].key] = value_json(header.axes[i].values[indices[i]]);
+  Json json = {{"point", row.point}, {"overrides", std::move(overrides)}};
+  add_row(row, json);
+  return in_a_line(json);
+}
+
+std::string to_json(const SweepReport& report, const std::string& version) {
+  const SweepResult& result = report.result;
+  std::string text = "{\n";
+  const auto line = [&](std::string_view key, const Json& json) {
+    text += fmt::format(" \"{}\": {},\n", key, in_a_line(json));
+  };
+  line("schema_version", 1);
+  line("kind", kResultKind);
+  line("tool", {{"name", "plumbline"}, {"version", version}});
+  line("scenario", result.scenario);
+  line("scenario_file", result.file);
+  line("fingerprint", result.fingerprint);
+  line("points", result.points);
+  line("shard", shard_json(result.shard));
+  Json axes = Json::object();
+  for (const SweepAxis& axis : result.axes) {
+    Json& values = axes[axis.key] = Json::array();
+    for (const std::string& value : axis.values) values.push_back(value_json(value));
+  }
+  line("axes", axes);
+  line("objective", name(report.selection.objective));
+  Json where = Json::array();
+  for (const Condition& condition : report.selection.where) where.push_back(condition.text);
+  line("where", where);
+  line("pareto", report.selection.pareto);
+  line("top", report.selection.top > 0 ? Json(report.selection.top) : Json(nullptr));
+  std::vector<std::string> estimated;
+  for (const SweepRow& row : result.rows)
+    estimated.insert(estimated.end(), row.estimated.begin(), row.estimated.end());
+  std::sort(estimated.begin(), estimated.end());
+  estimated.erase(std::unique(estimated.begin(), estimated.end()), estimated.end());
+  line("estimated", estimated);
+  text += " \"rows\": [";
+  for (const SweepRow& row : result.rows)
+    text += (&row == &result.rows.front() ? "\n  " : ",\n  ") + row_json(result, row);
+  return text + (result.rows.empty() ? "]\n}\n" : "\n ]\n}\n");
+}
+
+Result<SweepFile> parse_sweep_file(const std::shared_ptr<const Source>& source,
+                                   const std::string& version) {
+  try {
+    const Json json = Json::parse(source->text);
+    if (!is_of_kind(json, kResultKind)) {
+      return input_error({source}, "is no result of a sweep",
+                         "plumbline sweep SCENARIO key=1,2 --json -o FILE writes one");
+    }
+    if (json.at("tool").at("version") != version)
+      return other_version({source}, json, version, kResultKind);
+    SweepFile file{source, result_of(json)};
+    if (is_sound(file.result)) return file;
+  } catch (const Json::parse_error& error) {
+    return input_error(mark_at(source, error.byte), "not valid JSON from here on",
+                       "a sweep writes its file whole or not at all: this one was cut or changed");
+  } catch (const Json::exception&) {  // told below: a key is missing or of another type
+  }
+  return input_error({source},
+                     "is a damaged result of a sweep: it lacks a key, or has values that do not "
+                     "belong together",
+                     "one that an earlier build wrote may lack what is new: sweep again");
+}
+
+std::string partial_header(const SweepResult& header, const std::string& version) {
+  return kept_header({kResultKind, header.fingerprint, header.shard}, version);
+}
+
+Result<PartialSweep> parse_partial(const std::shared_ptr<const Source>& source,
+                                   const SweepResult& header, const std::string& version) {
+  PartialSweep partial;
+  std::vector<bool> seen(header.points, false);
+  const auto kept =
+      read_kept(source, {kResultKind, header.fingerprint, header.shard}, version,
+                [&](const Json& json) -> std::string {
+                  SweepRow row = read_row(json);
+                  const bool foreign = row.point >= header.points ||
+                                       !header.shard.value_or(Shard{}).holds(row.point);
+                  if (foreign || seen[row.point])
+                    return fmt::format("the row of point {} {}", row.point,
+                                       foreign ? "is not of this sweep" : "stands twice");
+                  seen[row.point] = true;
+                  partial.rows.push_back(std::move(row));
+                  return "";
+                });
+  if (!kept) return kept.problems();
+  partial.kept_bytes = *kept;
+  return partial;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,285 @@
+// Cells first, characters second.
+// SPDX-License-Identifier: MIT
+#include "sim/report/timeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "base/quantity.h"
+#include "base/table.h"
+
+namespace plumbline {
+namespace {
+
+constexpr std::size_t kMostRows = 64;
+
+/// A kind of cell as it is drawn: as a character, in a colour, under a name.
+struct Ink {
+  std::string_view unicode;
+  char ascii;
+  std::string_view color;
+  std::string_view name;
+};
+
+const Ink& ink(Shown kind) {
+  static constexpr std::array<Ink, 7> inks = {{{"░", 'f', "34", "forward"},
+                                               {"▓", 'B', "32", "backward"},
+                                               {"▚", 'W', "36", "weight gradient"},
+                                               {"■", 'U', "35", "update"},
+                                               {"═", '=', "33", "transfer"},
+                                               {"╌", '~', "31", "waiting for communication"},
+                                               {"·", '.', "2", "idle"}}};
+  return inks[static_cast<std::size_t>(kind)];
+}
+
+Shown kind_of(ActivityKind kind) {
+  switch (kind) {
+    case ActivityKind::forward:
+      return Shown::forward;
+    case ActivityKind::backward_weight:
+      return Shown::backward_weight;
+    case ActivityKind::update:
+      return Shown::update;
+    case ActivityKind::activation_transfer:
+    case ActivityKind::gradient_transfer:
+      return Shown::transfer;
+    default:
+      return Shown::backward;
+  }
+}
+
+bool waits(IdleCause cause) {
+  return cause == IdleCause::transfer || cause == IdleCause::rendezvous ||
+         cause == IdleCause::all_reduce;
+}
+
+class Painter {
+ public:
+  Painter(const Outcome& p, std::size_t columns)
+      : graph_(p.graph), trace_(p.trace), makespan_(p.metrics.makespan), columns_(columns) {}
+
+  TimelineCells paint() {
+    TimelineCells rows;
+    for (const auto& list : nodes_by_slot(graph_)) rows.push_back(paint_row(list));
+    return rows;
+  }
+
+ private:
+  /// In columns, from the left edge.
+  double place(SimTime time) const {
+    return static_cast<double>(time.time_since_epoch().count()) * static_cast<double>(columns_) /
+           static_cast<double>(makespan_.count());
+  }
+  std::size_t edge(SimTime time) const {
+    return static_cast<std::size_t>(std::llround(place(time)));
+  }
+  SimTime end_of(std::uint32_t node) const {
+    return trace_.spans[node].begin + held(graph_, trace_, node);
+  }
+
+  std::vector<TimelineCell> paint_row(const std::vector<std::uint32_t>& nodes) const {
+    std::vector<TimelineCell> row(columns_);
+    for (const IdleGap& gap : idle_gaps(graph_, trace_, nodes, SimTime(makespan_))) {
+      if (waits(gap.cause)) fill(row, gap.begin, gap.end, {Shown::waiting, kNobody, {}});
+    }
+    std::uint32_t op = kNobody;  // one in parts is shown as one
+    for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+      const ActivityKind kind = graph_.activities[*node].kind;
+      if (!is_part(kind)) op = *node;
+      fill(row, trace_.spans[*node].begin, end_of(*node), {kind_of(op_of(kind)), op, {}});
+    }
+    add_shares(row, nodes);
+    return row;
+  }
+
+  void fill(std::vector<TimelineCell>& row, SimTime begin, SimTime end,
+            const TimelineCell& cell) const {
+    for (std::size_t c = edge(begin); c < edge(end); ++c) row[c] = cell;
+  }
+
+  /// Puts shares into the columns that narrow ops lie in.
+  void add_shares(std::vector<TimelineCell>& row, const std::vector<std::uint32_t>& nodes) const {
+    bool any = false;
+    std::optional<SimTime> first;  // of an op in parts
+    for (const std::uint32_t node : nodes) {
+      if (!first) first = trace_.spans[node].begin;
+      if (is_part(graph_.activities[node].kind)) continue;
+      const double begin = place(*std::exchange(first, std::nullopt));
+      if (!is_op(graph_.activities[node].kind)) continue;
+      const double end = place(end_of(node));
+      if (end <= begin || end - begin > 1 - 1e-9) continue;
+      any = true;
+      for (auto c = static_cast<std::size_t>(begin); c < columns_ && static_cast<double>(c) < end;
+           ++c) {
+        row[c] = {Shown::idle, kNobody, 0.0};
+      }
+    }
+    if (!any) return;
+    for (const std::uint32_t node : nodes) {
+      const double begin = place(trace_.spans[node].begin);
+      const double end = place(end_of(node));
+      for (auto c = static_cast<std::size_t>(begin); c < columns_ && static_cast<double>(c) < end;
+           ++c) {
+        if (!row[c].busy) continue;
+        const double part =
+            std::min(end, static_cast<double>(c) + 1) - std::max(begin, static_cast<double>(c));
+        row[c].busy = std::min(*row[c].busy + part, 1.0);
+      }
+    }
+  }
+
+  const OpGraph& graph_;
+  const Trace& trace_;
+  Duration makespan_;
+  std::size_t columns_;
+};
+
+/// As many of `most` columns as make all ops begin and end between columns, where that takes no
+/// more than a quarter of them away.
+std::size_t whole_columns(const Outcome& p, std::size_t most) {
+  std::int64_t unit = p.metrics.makespan.count();
+  std::vector<bool> told(p.graph.costs.size(), false);
+  for (const Node& node : p.graph.nodes) {
+    if (told[node.cost]) continue;
+    told[node.cost] = true;
+    unit = std::gcd(unit, p.graph.costs[node.cost].hold.count());
+    unit = std::gcd(unit, p.graph.costs[node.cost].latency.count());
+  }
+  const auto units = static_cast<std::size_t>(p.metrics.makespan.count() / unit);
+  if (units > most) return most;
+  const std::size_t columns = most / units * units;
+  return 4 * columns >= 3 * most ? columns : most;
+}
+
+/// Turns cells into characters.
+class Pen {
+ public:
+  Pen(const Outcome& p, const TimelineStyle& style) : p_(p), style_(style) {}
+
+  std::string draw() {
+    const std::size_t slots = p_.graph.slots();
+    const bool joins = slots > kMostSeparate;
+    const std::uint32_t last = p_.graph.devices[slots - 1].value;
+    const std::size_t name_width = name(last, joins ? last + 1 : last).size();
+    const std::size_t frame = name_width + 5;  // two spaces, a space and two bars
+    const std::size_t columns =
+        whole_columns(p_, std::max<std::size_t>(style_.width, frame + 4) - frame);
+    const TimelineCells cells = timeline_cells(p_, columns);
+    std::string text = axis(name_width + 4, columns);
+    std::size_t slot = 0;
+    for (std::size_t lines = 0; slot < slots && lines < kMostRows; ++lines) {
+      const std::uint32_t first = p_.graph.devices[slot].value;
+      const std::string drawn = row(cells[slot]);
+      std::uint32_t end = first;
+      for (++slot; joins && slot < slots; ++slot, ++end) {
+        if (p_.graph.devices[slot].value != end + 1 || row(cells[slot]) != drawn) break;
+      }
+      text += fmt::format("  {:<{}} {}{}{}\n", name(first, end), name_width, bar(), drawn, bar());
+    }
+    if (slot < slots) text += fmt::format("  ... and {} more devices\n", slots - slot);
+    return text + legend(cells, columns);
+  }
+
+ private:
+  static std::string name(std::uint32_t first, std::uint32_t last) {
+    return first == last ? fmt::format("device {}", first)
+                         : fmt::format("device {}-{}", first, last);
+  }
+
+  std::string bar() const { return style_.unicode ? "│" : "|"; }
+
+  std::string axis(std::size_t indent, std::size_t columns) const {
+    const std::string end = to_text(p_.metrics.makespan);
+    const std::size_t gap = columns > end.size() + 1 ? columns - end.size() - 1 : 1;
+    return std::string(indent, ' ') + '0' + std::string(gap, ' ') + end + '\n';
+  }
+
+  std::string character(Shown kind) const {
+    return style_.unicode ? std::string(ink(kind).unicode) : std::string(1, ink(kind).ascii);
+  }
+
+  std::string in_color(Shown kind, const std::string& text) const {
+    if (!style_.color || text.empty()) return text;
+    return fmt::format("\x1b[{}m{}\x1b[0m", ink(kind).color, text);
+  }
+
+  /// Equal neighbours are one piece; an op that is wide enough begins with its micro-batch.
+  std::string row(const std::vector<TimelineCell>& row) {
+    std::string text;
+    for (std::size_t c = 0; c < row.size();) {
+      if (row[c].busy) {
+        text += share(*row[c++].busy);
+        continue;
+      }
+      std::size_t end = c;
+      while (end < row.size() && !row[end].busy && row[end].kind == row[c].kind &&
+             row[end].node == row[c].node)
+        ++end;
+      std::string piece;
+      if (row[c].node != kNobody && row[c].kind < Shown::update) {
+        const std::string number =
+            std::to_string(p_.graph.activities[row[c].node].micro_batch.value);
+        if (number.size() < end - c) piece = number;
+      }
+      numbered_ = numbered_ || !piece.empty();
+      for (std::size_t i = c + piece.size(); i < end; ++i) piece += character(row[c].kind);
+      text += in_color(row[c].kind, piece);
+      c = end;
+    }
+    return text;
+  }
+
+  std::string share(double busy) const {
+    static constexpr std::array<std::string_view, 9> blocks = {" ", "▁", "▂", "▃", "▄",
+                                                               "▅", "▆", "▇", "█"};
+    static constexpr std::string_view shades = " .:-=+*#@";
+    const auto level = static_cast<std::size_t>(std::llround(busy * 8));
+    return std::string(style_.unicode ? blocks[level] : shades.substr(level, 1));
+  }
+
+  std::string legend(const TimelineCells& cells, std::size_t columns) const {
+    const auto occurs = [&](const auto& test) {
+      return std::any_of(cells.begin(), cells.end(), [&](const auto& row) {
+        return std::any_of(row.begin(), row.end(), test);
+      });
+    };
+    std::string text = " ";
+    for (std::size_t k = 0; k <= static_cast<std::size_t>(Shown::idle); ++k) {
+      const auto kind = static_cast<Shown>(k);
+      if (occurs([&](const TimelineCell& cell) { return !cell.busy && cell.kind == kind; }))
+        text += fmt::format(" {} {} ", in_color(kind, character(kind)), ink(kind).name);
+    }
+    while (text.back() == ' ' && text.size() > 1) text.pop_back();
+    if (numbered_) text += p_.slices > 1 ? "; numbers are slices" : "; numbers are micro-batches";
+    text += text.size() > 1 ? "\n" : "";
+    if (!occurs([](const TimelineCell& cell) { return cell.busy.has_value(); })) return text;
+    const double column_ns =
+        static_cast<double>(p_.metrics.makespan.count()) / static_cast<double>(columns);
+    return (text.size() > 1 ? text : "") +
+           fmt::format("  {} the busy share of a column of {}, where an op is narrower\n",
+                       style_.unicode ? "▁ to █" : ". to @", to_text(round_up(column_ns)));
+  }
+
+  const Outcome& p_;
+  const TimelineStyle& style_;
+  bool numbered_ = false;
+};
+
+}  // namespace
+
+TimelineCells timeline_cells(const Outcome& outcome, std::size_t columns) {
+  return Painter(outcome, columns).paint();
+}
+
+std::string timeline(const Outcome& outcome, const TimelineStyle& style) {
+  if (outcome.metrics.makespan.count() == 0) return "";
+  return Pen(outcome, style).draw();
+}
+
+}  // namespace plumbline

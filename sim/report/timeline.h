@@ -1,0 +1,53 @@
+// The run as a picture in text: a row a device, a column a slice of time.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/prediction/outcome.h"
+
+namespace plumbline {
+
+/// What one column of a device shows.
+enum class Shown : std::uint8_t {
+  forward,
+  backward,         ///< B, or I where it is split.
+  backward_weight,  ///< W.
+  update,
+  transfer,  ///< A blocking transfer, which holds the device.
+  waiting,   ///< Idle for a transfer, for the other end of one, or for an all-reduce.
+  idle,
+};
+
+/// One column.
+struct TimelineCell {
+  Shown kind = Shown::idle;
+  std::uint32_t node = kNobody;  ///< Index of the trace's span that is shown, if one is.
+  /// Where an op is narrower than a column: the share of the column's time in which the device is
+  /// busy; the kind and node then tell nothing.
+  std::optional<double> busy;
+};
+
+/// The columns of every device, by slot. An op is shown from the column nearest to its begin to the
+/// one nearest to its end, so that each edge is at most half a column off; columns in which an F,
+/// B, I or W lies that is narrower than a column show shares instead.
+using TimelineCells = std::vector<std::vector<TimelineCell>>;
+
+/// Requires: columns >= 1, a run that takes time.
+TimelineCells timeline_cells(const Outcome& outcome, std::size_t columns);
+
+/// How the picture is drawn.
+struct TimelineStyle {
+  std::size_t width = 80;  ///< Of the whole picture, in characters; at least 20.
+  bool unicode = true;     ///< Else ASCII.
+  bool color = false;      ///< ANSI colours besides the characters.
+};
+
+/// The picture with its axis and legend, at most 64 devices; "" for a run that takes no time.
+std::string timeline(const Outcome& outcome, const TimelineStyle& style);
+
+}  // namespace plumbline

@@ -1,0 +1,131 @@
+// The keys of a device.
+// SPDX-License-Identifier: MIT
+#include "sim/scenario/device_section.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/section_reader.h"
+
+namespace plumbline {
+namespace {
+
+/// The preset that `node` names.
+const DevicePreset* preset_of(const Marked<std::string>& name, std::string_view path,
+                              Diagnostics& problems) {
+  const DevicePreset* preset = find_device_preset(name.value);
+  if (preset) return preset;
+  const std::string near = did_you_mean(name.value, device_preset_names());
+  problems.push_back(input_error(
+      name.mark,
+      fmt::format("{} is '{}', which is no device that is known", path, clipped(name.value)),
+      near.empty() ? fmt::format("one of {} (plumbline list presets), or {{peak: ..., "
+                                 "memory_bandwidth: ...}}",
+                                 fmt::join(device_preset_names(), ", "))
+                   : near + " (plumbline list presets)"));
+  return nullptr;
+}
+
+DeviceChoice read_device_keys(SectionReader& section, Diagnostics& problems) {
+  DeviceChoice device;
+  if (auto name = section.text("preset"))
+    device.preset = preset_of(*name, section.path_of("preset"), problems);
+  if (!section.has("preset")) {
+    section.require("peak", "such as 989 TFLOP/s; or name a preset (plumbline list presets)");
+    section.require("memory_bandwidth", "such as 3.35 TB/s; or name a preset");
+  }
+  if (auto peak = section.flops_per_second("peak")) device.peak = peak->value;
+  if (auto peak = section.flops_per_second("fp8_peak")) device.fp8_peak = peak->value;
+  if (auto rate = section.bandwidth("memory_bandwidth")) device.memory_bandwidth = rate->value;
+  if (auto size = section.bytes("memory")) device.memory = size->value;
+  if (auto rate = section.bandwidth("link")) device.link_bandwidth = rate->value;
+  if (auto rate = section.bandwidth("network")) device.network_bandwidth = rate->value;
+  if (auto share = section.real("efficiency")) {
+    device.efficiency = share->value;
+    if (share->value <= 0)
+      section.error(
+          share->mark,
+          fmt::format("{} is 0: the device would never be done", section.path_of("efficiency")),
+          "the share of its peaks that is counted on, above 0 and at most 1");
+  }
+  if (auto share = section.real("link_overlap")) device.link_overlap = share->value;
+  if (auto share = section.real("network_overlap")) device.network_overlap = share->value;
+  section.finish();
+  return device;
+}
+
+}  // namespace
+
+std::optional<DeviceChoice> read_device(SectionReader& cluster, Diagnostics& problems) {
+  const YamlNode* node = cluster.child("device");
+  if (!node) return std::nullopt;
+  const std::size_t problems_before = problems.size();
+  DeviceChoice device;
+  if (node->kind == YamlNode::Kind::scalar) {
+    device.preset = preset_of({node->text, node->mark}, cluster.path_of("device"), problems);
+  } else {
+    auto section = cluster.section("device");
+    if (section->is_map()) device = read_device_keys(*section, problems);
+  }
+  device.mark = node->kind == YamlNode::Kind::scalar ? node->mark : cluster.mark_of("device");
+  if (problems.size() != problems_before) return std::nullopt;
+  if (device.preset) {
+    // A peak that somebody gives says nothing of how far the other one is reached.
+    if (!device.fp8_peak && !device.peak) device.fp8_peak = device.preset->peak(NumberFormat::fp8);
+    if (!device.memory_bandwidth) device.memory_bandwidth = device.preset->memory_bandwidth;
+    if (!device.memory) device.memory = device.preset->memory;
+    if (!device.link_bandwidth) device.link_bandwidth = device.preset->link_bandwidth;
+  }
+  return device;
+}
+
+void keep_preset(YamlNode& root, const YamlOverride& change) {
+  const std::vector<std::string> of_device = {"cluster", "device"};
+  if (change.path.size() <= of_device.size()) return;
+  YamlNode* node = &root;
+  for (std::size_t depth = 0; depth < of_device.size(); ++depth) {
+    if (change.path[depth].text != of_device[depth]) return;
+    const auto entry =
+        std::find_if(node->entries.begin(), node->entries.end(),
+                     [&](const YamlNode::Entry& e) { return e.key == of_device[depth]; });
+    if (entry == node->entries.end()) return;
+    node = &entry->value;
+  }
+  if (node->kind != YamlNode::Kind::scalar) return;
+  YamlNode name = std::move(*node);
+  *node = YamlNode{};
+  node->kind = YamlNode::Kind::map;
+  node->mark = name.mark;
+  node->entries.push_back({"preset", name.mark, name});
+}
+
+Result<DeviceRoofline> roofline_of(const DeviceChoice& device, std::optional<NumberFormat> format) {
+  DeviceRoofline roofline;
+  const NumberFormat used = format.value_or(NumberFormat::bf16);
+  std::optional<FlopsPerSecond> peak = device.peak;
+  if (!peak) peak = device.preset->peak(used);
+  if (!peak) {
+    return input_error(device.mark,
+                       fmt::format("cluster.device is '{}', which has no {} arithmetic",
+                                   device.preset->name, name_of(used)),
+                       "give its peak for what it computes in instead: device: {preset: ..., peak: "
+                       "312 TFLOP/s}");
+  }
+  roofline.name = device.preset && !device.peak
+                      ? fmt::format("{} in {}", device.preset->name, name_of(used))
+                  : device.preset ? fmt::format("{} with the given peak", device.preset->name)
+                                  : "the given device";
+  roofline.peak = *peak;
+  roofline.fp8_peak = device.fp8_peak;
+  roofline.memory_bandwidth = *device.memory_bandwidth;
+  roofline.efficiency = device.efficiency;
+  roofline.link_bandwidth = device.link_bandwidth;
+  roofline.network_bandwidth = device.network_bandwidth;
+  roofline.link_overlap = device.link_overlap;
+  roofline.network_overlap = device.network_overlap;
+  return roofline;
+}
+
+}  // namespace plumbline

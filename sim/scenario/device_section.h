@@ -1,0 +1,45 @@
+// cluster.device of a scenario: what the devices are, for times that nobody measured.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <optional>
+
+#include "base/diagnostic.h"
+#include "models/hardware/device_presets.h"
+#include "models/profile/roofline.h"
+
+namespace plumbline {
+
+struct YamlNode;
+struct YamlOverride;
+class SectionReader;
+
+/// A device as the scenario names it: a preset, its own numbers, or a preset with some of its own.
+struct DeviceChoice {
+  const DevicePreset* preset = nullptr;
+  std::optional<FlopsPerSecond> peak;
+  std::optional<FlopsPerSecond> fp8_peak;
+  std::optional<BytesPerSecond> memory_bandwidth;
+  std::optional<Bytes> memory;
+  std::optional<BytesPerSecond> link_bandwidth;
+  std::optional<BytesPerSecond> network_bandwidth;
+  double efficiency = kUsualEfficiency;
+  double link_overlap = 0;
+  double network_overlap = 0;
+  Mark mark;
+};
+
+/// Reads `device` of the cluster section: the name of a preset, or a map of preset, peak,
+/// fp8_peak, memory_bandwidth, efficiency, memory, link, network and their overlaps. Adds all that
+/// is wrong to `problems`.
+std::optional<DeviceChoice> read_device(SectionReader& cluster, Diagnostics& problems);
+
+/// Where `change` sets a key of a device that the tree of a scenario has by its name alone: makes
+/// of the name the `preset` that the key then stands beside.
+void keep_preset(YamlNode& root, const YamlOverride& change);
+
+/// The roofline of the device for work in `format`; absent = bf16.
+/// Errors: a preset that does not offer the format.
+Result<DeviceRoofline> roofline_of(const DeviceChoice& device, std::optional<NumberFormat> format);
+
+}  // namespace plumbline

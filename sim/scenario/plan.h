@@ -1,0 +1,66 @@
+// The plan section of a scenario: how layers come to stages and stages to devices.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "schedules/planner/planner.h"
+#include "sim/scenario/layout_string.h"
+
+namespace plumbline {
+
+class SectionReader;
+
+inline constexpr std::int64_t kMostDevices = 10'000;
+inline constexpr std::int64_t kMostMicroBatches = 10'000'000;
+/// Of one micro-batch.
+inline constexpr std::int64_t kMostSlices = 1000;
+
+enum class PartitionRule {
+  even,
+  blocks,  ///< Equal numbers of a transformer's blocks; embedding and head on top.
+  balanced,
+  pipedream,  ///< The planner chooses stages, replicas, devices and warm-ups.
+};
+
+/// The names of the layers of each stage.
+using StageNames = std::vector<std::vector<std::string>>;
+
+/// As the user wrote it. Absent = by the rules of the contract.
+struct Plan {
+  std::optional<Marked<std::int64_t>> stages;
+  /// What stood there, where `stages` is more: see settle_stage_number().
+  std::optional<std::int64_t> stages_raised_from{};
+  /// A rule, layers per stage in topological order, the names of each stage's layers, or a layout
+  /// of Megatron-LM.
+  std::variant<PartitionRule, std::vector<std::int64_t>, StageNames, LayoutString> partition =
+      PartitionRule::even;
+  Mark partition_mark;
+  std::optional<Marked<std::vector<std::int64_t>>> replicas;
+  std::optional<Marked<std::vector<std::vector<std::int64_t>>>> devices;
+  std::optional<Marked<std::vector<std::int64_t>>> warm_up;
+  Marked<std::int64_t> data_parallel{1, {}};  ///< Copies of the whole pipeline.
+  bool fills_cluster = false;                 ///< As many of them as there are devices for.
+  /// For PartitionRule::pipedream.
+  CostModel cost_model = CostModel::calibrated;
+  std::optional<bool> activation_transfers;  ///< Absent: published false, calibrated true.
+  std::uint32_t candidates = 8;
+
+  bool is_planned() const {
+    const auto* rule = std::get_if<PartitionRule>(&partition);
+    return rule && *rule == PartitionRule::pipedream;
+  }
+  /// The length of a partition that is written out.
+  std::optional<std::size_t> written_stages() const;
+};
+
+/// Reads all keys of the section, or, where it names a `file`, those of that file, which
+/// `plumbline plan -o` writes. Adds all that is wrong to `problems`.
+Plan read_plan_section(SectionReader& section, Diagnostics& problems);
+
+}  // namespace plumbline

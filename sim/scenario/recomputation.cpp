@@ -1,0 +1,97 @@
+// Reading the choice, and putting it to stages.
+// SPDX-License-Identifier: MIT
+#include "sim/scenario/recomputation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/bug.h"
+#include "base/section_reader.h"
+#include "sim/scenario/placement.h"
+
+namespace plumbline {
+namespace {
+
+Recompute kind_named(const std::string& word) {
+  return word == "full"        ? Recompute::full
+         : word == "layers"    ? Recompute::layers
+         : word == "selective" ? Recompute::selective
+                               : Recompute::none;
+}
+
+RecomputedLayers read_layers(SectionReader& schedule, const YamlNode& node) {
+  if (node.kind == YamlNode::Kind::sequence) {
+    if (node.items.empty()) schedule.error(node.mark, "schedule.recompute_layers is an empty list");
+    auto counts = schedule.counts("recompute_layers");
+    if (!counts || counts->empty()) return {};
+    return *std::move(counts);
+  }
+  const bool is_number =
+      !node.text.empty() && node.text.find_first_not_of("0123456789") == std::string::npos;
+  if (is_number) {
+    const auto count = schedule.count("recompute_layers");
+    return count ? RecomputedLayers(count->value) : RecomputedLayers();
+  }
+  const auto word = schedule.choice("recompute_layers", "number of layers",
+                                    "or a number, or a list with one for each stage");
+  if (word && word->value == "fit") return FewestLayers{};
+  return {};
+}
+
+}  // namespace
+
+RecomputeChoice read_recomputation(SectionReader& schedule) {
+  RecomputeChoice choice;
+  if (auto kind = schedule.choice("recompute", "kind of recomputation")) {
+    choice.kind = kind_named(kind->value);
+    choice.mark = kind->mark;
+  }
+  if (const YamlNode* const node = schedule.child("recompute_layers")) {
+    choice.layers = read_layers(schedule, *node);
+    choice.layers_mark = node->mark;
+    if (choice.leaves_some() && !by_layer(choice.kind)) {
+      schedule.error(node->mark,
+                     "schedule.recompute_layers goes with recompute: layers or selective, by which "
+                     "each layer makes its own activations again",
+                     "schedule.recompute: layers");
+    }
+  }
+  return choice;
+}
+
+Result<std::vector<std::uint32_t>> recomputed_layers(const RecomputeChoice& choice,
+                                                     const Partition& partition) {
+  std::vector<std::uint32_t> recomputed;
+  if (!choice.leaves_some()) return recomputed;
+  PLUMBLINE_CHECK(!choice.as_few_as_fit(), "the number of layers is not settled");
+  const std::size_t stages = partition.stages.size();
+  const auto* const each = std::get_if<std::int64_t>(&choice.layers);
+  const auto* const given = std::get_if<std::vector<std::int64_t>>(&choice.layers);
+  if (given && given->size() != stages) {
+    return input_error(choice.layers_mark,
+                       wrong_length("schedule.recompute_layers", given->size(), stages));
+  }
+  for (std::size_t s = 0; s < stages; ++s) {
+    const auto layers = static_cast<std::int64_t>(partition.stages[s].layers.size());
+    if (given && (*given)[s] > layers) {
+      return input_error(choice.layers_mark,
+                         fmt::format("schedule.recompute_layers[{}] is {}, but stage {} has {} "
+                                     "layer{}",
+                                     s, (*given)[s], s, layers, layers == 1 ? "" : "s"));
+    }
+    recomputed.push_back(static_cast<std::uint32_t>(given ? (*given)[s] : std::min(*each, layers)));
+  }
+  return recomputed;
+}
+
+void keep_others(const Partition& partition, const std::vector<std::uint32_t>& recomputed,
+                 std::vector<LayerCosts>& layers) {
+  for (std::size_t s = 0; s < recomputed.size(); ++s) {
+    const std::vector<LayerId>& of_stage = partition.stages[s].layers;
+    for (std::size_t i = recomputed[s]; i < of_stage.size(); ++i)
+      layers[of_stage[i].value].made_again = MadeAgain::nothing;
+  }
+}
+
+}  // namespace plumbline

@@ -1,0 +1,530 @@
+// One table a section.
+// SPDX-License-Identifier: MIT
+#include "sim/scenario/scenario_format.h"
+
+#include "models/hardware/device_presets.h"
+#include "models/import/expert_routing.h"
+#include "models/profile/layer_format.h"
+#include "models/profile/model_checks.h"
+#include "schedules/generators/generators.h"
+#include "sim/scenario/cluster_section.h"
+#include "sim/scenario/model_section.h"
+#include "sim/scenario/noise.h"
+#include "sim/scenario/plan.h"
+#include "sim/scenario/synonyms.h"
+
+namespace plumbline {
+namespace {
+
+using namespace format;
+
+const SectionFormat& uniform_format() {
+  static const SectionFormat uniform = [] {
+    SectionFormat built = {.name = "uniform",
+                           .text = "Equal layers in a chain.",
+                           .keys = layer_cost_keys(),
+                           .some_group = layer_cost_groups(),
+                           .needs = layer_cost_needs()};
+    built.keys.insert(built.keys.begin(), {.name = "layers",
+                                           .values = {count(1, kMostLayers)},
+                                           .text = "How many layers there are.",
+                                           .required = true});
+    return built;
+  }();
+  return uniform;
+}
+
+// ---- cluster ----
+
+const SectionFormat& device_format() {
+  static const SectionFormat device = {
+      .name = "device",
+      .text = "What the devices are, for times that nobody measured: a roofline.",
+      .keys =
+          {{"preset",
+            {words(device_preset_names())},
+            "A device that is known; what stands beside it goes before it."},
+           {"peak",
+            {flops_per_second()},
+            "The peak of dense matrix products in the numbers of the model."},
+           {"fp8_peak",
+            {flops_per_second()},
+            "The same of products in fp8, for layers that give fp8_flops."},
+           {"memory_bandwidth", {bandwidth()}, "The bandwidth of its memory."},
+           {"memory", {bytes()}, "Its memory; cluster.memory goes before it."},
+           {"link",
+            {bandwidth()},
+            "The bandwidth of its own link, each way: what `link: device` takes."},
+           {"network",
+            {bandwidth()},
+            "The bandwidth of its own network card, each way: what `link: network` takes, and a "
+            "layer's network_traffic."},
+           {"efficiency", {real(1)}, "The share of its peaks that is counted on, above 0.", "0.5"},
+           {"link_overlap",
+            {real(1)},
+            "The share of a layer's link_traffic that the layer's computing hides.",
+            "0"},
+           {"network_overlap",
+            {real(1)},
+            "The share of a layer's network_traffic that the layer's computing hides.",
+            "0"}},
+      .some_group = {{"preset"}, {"peak", "memory_bandwidth"}}};
+  return device;
+}
+
+std::vector<KeyFormat> link_keys() {
+  return {{"bandwidth", {bandwidth()}, "Its bandwidth; absent: unlimited."},
+          {"latency", {duration()}, "What a transfer takes beside its bytes.", "0 us"}};
+}
+
+const SectionFormat& link_format() {
+  static const SectionFormat link = {
+      .name = "link", .text = "A link between each ordered pair of devices.", .keys = link_keys()};
+  return link;
+}
+
+const SectionFormat& cluster_format() {
+  static const SectionFormat cluster = {
+      .name = "cluster",
+      .text = "The devices and what links them.",
+      .keys = {{"devices",
+                {count(1, kMostDevices)},
+                "How many devices there are; absent: as many as the plan needs."},
+               {"gpus",
+                {count(1, kMostGpus)},
+                "In the place of devices: how many single GPUs there are. A device is a group of "
+                "them where layers, samples or experts are shared."},
+               {"gpus_per_server",
+                {count(1, kMostGpus)},
+                "With gpus: how many share a server. Without a link those have that of the device, "
+                "others its network; absent: all."},
+               {"memory", {bytes()}, "The memory of each device; absent: not checked."},
+               {"reserve",
+                {bytes()},
+                "What of the memory is kept free: for contexts, libraries, temporary buffers and "
+                "fragments.",
+                "0 B"},
+               {"device",
+                {words(device_preset_names()), section(&device_format)},
+                "What the devices are, for layers that give FLOPs instead of times: a preset "
+                "(plumbline list presets) or its numbers."},
+               {"link",
+                {section(&link_format), words({"measured", "device", "network"})},
+                "The link of each ordered pair of devices; `measured`: the profile's; `device` and "
+                "`network`: the link and the network card of cluster.device; absent: free."},
+               {"slowdown",
+                {words({"measured", "none"})},
+                "Whether devices of one machine slow each other down as the profile says they do; "
+                "`none`: each takes the times of a device whose neighbours rest.",
+                "measured"},
+               {"levels",
+                {list({section(&level_format)}, 1)},
+                "In the place of devices and link, innermost first: servers, racks. There are as "
+                "many devices as the product of the sizes."}},
+      .needs = {{"gpus_per_server", "gpus"}},
+      .excludes = {{"levels", "link"}, {"gpus", "devices", "levels"}},
+      .elsewhere = words_elsewhere};
+  return cluster;
+}
+
+// ---- schedule ----
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  names.reserve(schedule_rules().size());
+  for (const ScheduleRule& rule : schedule_rules()) names.emplace_back(rule.name);
+  return names;
+}
+
+const SectionFormat& schedule_format() {
+  static const SectionFormat schedule = {
+      .name = "schedule",
+      .text = "Who does what in which order.",
+      .keys =
+          {{"name", {words(schedule_names())}, "The schedule (plumbline list schedules)."},
+           {"file",
+            {file()},
+            "In the place of a name: the order of every device, as PyTorch's pipelining writes or "
+            "prints it, or of the whole as one host launches it."},
+           {"micro_batches",
+            {count(1, kMostMicroBatches)},
+            "How many parts a mini-batch is split into; each runs by itself; absent: as the sizes "
+            "in "
+            "training say, or an order from a file."},
+           {"mini_batches",
+            {count(1, kMostMicroBatches)},
+            "How many mini-batches run, each ending in an update.",
+            "1"},
+           {"chunks",
+            {count(1, kMostChunks)},
+            "How many stages each device has; only for interleaved-1f1b, interleaved-zb, "
+            "looped-bfs, "
+            "zb-v, v-half, v-min and dualpipev.",
+            "2"},
+           {"group",
+            {count(1, kMostMicroBatches)},
+            "How many micro-batches go round the chunks together; the last group may be smaller; "
+            "only for interleaved-1f1b and interleaved-zb. Absent: as PyTorch rounds them, else as "
+            "Megatron-LM takes them."},
+           {"slices",
+            {count(1, kMostSlices), list({real(1000)}, 1)},
+            "How many slices each micro-batch is cut into along its sequence, each an op of its "
+            "own; "
+            "or what each of them takes beside the others, such as [1, 1.2, 1.4]; only for gpipe, "
+            "1f1b, eager-1f1b and orders from files.",
+            "1"},
+           {"transfers",
+            {words({"overlapped", "blocking"})},
+            "Whether a transfer runs beside compute, or holds the streams of both devices.",
+            "overlapped"},
+           {"communication",
+            {words({"free", "in-order"})},
+            "in-order: each device does the SEND and RECV cells of its row in a schedule.file one "
+            "after the other, and a send waits for its receive; free: each transfer begins when "
+            "its data is there. Absent: in-order where the file has such cells and transfers "
+            "block."},
+           {"pairs",
+            {words({"apart", "overlapped"})},
+            "Whether a forward and the backward of another micro-batch that stand side by side on "
+            "a "
+            "device run at the same time: each computes while the other sends within its group.",
+            "apart"},
+           {"recompute",
+            {words({"none", "full", "layers", "selective"})},
+            "What a backward computes again instead of keeping it: the forward of its stage as a "
+            "whole, or of each layer by itself, or of each layer what its `selective` says.",
+            "none"},
+           {"recompute_layers",
+            {words({"all", "fit"}), count(0, kMostLayers), list({count(0, kMostLayers)}, 1)},
+            "With recompute: layers or selective, how many layers of each stage make activations "
+            "again, from its first one on in the model's order; a list: of each stage by itself; "
+            "fit: as few in all as the memory needs.",
+            "all"},
+           {"weights",
+            {words({"stash", "vertical-sync", "none", "two"})},
+            "Which versions of the weights are kept; only for pipedream.",
+            "stash"},
+           {"update_lag",
+            {count(0, 1)},
+            "How many rounds later a replicated stage updates; only for pipedream.",
+            "1"},
+           {"bucket",
+            {bytes()},
+            "At least so many bytes of gradients are all-reduced at once, as soon as the last "
+            "backward has made them; not for pipedream. Absent: with data-parallel, and with "
+            "zero_stage 2 and 3, 25 MiB, else all of a stage, behind its last backward."}},
+      .exactly_one = {"name", "file"},
+      .elsewhere = words_elsewhere};
+  return schedule;
+}
+
+const SectionFormat& training_format() {
+  static const SectionFormat training = {
+      .name = "training",
+      .text = "What is trained with.",
+      .keys =
+          {{"micro_batch_size",
+            {count(1, kMostBatch)},
+            "The samples of a micro-batch; absent: model.batch, or 1; of a group that shares "
+            "experts "
+            "those of all its micro-batches."},
+           {"mini_batch_size",
+            {count(1, kMostBatch)},
+            "The samples of a mini-batch, which the micro-batches of all copies must divide: with "
+            "schedule.micro_batches it decides their size, with micro_batch_size their number."},
+           {"optimizer_state",
+            {real(1000)},
+            "Bytes of optimizer state for each byte of parameters; Adam in fp32: 2. Absent: 0, or "
+            "with model.huggingface that of Adam: 6 beside bf16 weights."},
+           {"gradients",
+            {real(1000)},
+            "Bytes of gradients for each byte of parameters, as they are held, cut into buckets "
+            "and "
+            "reduced; in fp32 of bf16 weights: 2. Networks are run with 1 only, and cost_model: "
+            "published knows no other. Absent: 1, or with model.huggingface those in fp32."},
+           {"zero_stage",
+            {count(0, 3)},
+            "What replicas and copies of a stage share (ZeRO). 1: the optimizer state and the "
+            "update: "
+            "gradients are reduce-scattered, weights all-gathered. 2: gradients too, which every "
+            "backward reduces bucket by bucket. 3: weights too, which every forward and backward "
+            "gathers bucket by bucket (FSDP). All of them also within a group that holds "
+            "parameters "
+            "alike; 2 and 3 not between replicas; none for pipedream.",
+            "0"},
+           {"gather",
+            {words({"behind-update", "with-forward"})},
+            "When the weights of zero_stage 1 and 2 are gathered: behind the update, or as the "
+            "next "
+            "mini-batch begins, beside the forwards, the first of which wait for theirs, bucket by "
+            "bucket where schedule.bucket is given.",
+            "behind-update"}},
+      .elsewhere = words_elsewhere};
+  return training;
+}
+
+// ---- noise and sweep ----
+
+const SectionFormat& stragglers_format() {
+  static const SectionFormat stragglers = {
+      .name = "stragglers",
+      .text = "Ops that take much longer now and then.",
+      .keys = {
+          {.name = "probability",
+           .values = {real(1)},
+           .text = "The share of ops that take longer.",
+           .required = true},
+          {"factor", {real(kMostFactor)}, "How many times longer they take, at least 1.", "2"}}};
+  return stragglers;
+}
+
+const SectionFormat& noise_format() {
+  static const SectionFormat noise = {
+      .name = "noise",
+      .text = "How the times of ops differ from run to run: many runs are sampled.",
+      .keys = {{"spread",
+                {real(kMostSpread), word("measured")},
+                "The standard deviation of an op's time over its mean; `measured`: that of each "
+                "layer's profile.",
+                "0"},
+               {"stragglers", {section(&stragglers_format)}, "Ops that take much longer."},
+               {"seed", {count(0)}, "What the random numbers start from.", "1"},
+               {"samples", {count(1, kMostSamples)}, "How many runs are sampled.", "1000"}}};
+  return noise;
+}
+
+/// The values of an axis: a list of anything, or a range.
+const SectionFormat& sweep_format() {
+  static const SectionFormat sweep = {
+      .name = "sweep",
+      .text =
+          "Keys by their dotted path, each with a list of values or range(from, to, step): "
+          "plumbline sweep runs every combination.",
+      .keys = {},
+      .other_keys = {list({}, 1), range()}};
+  return sweep;
+}
+
+}  // namespace
+
+const SectionFormat& level_format() {
+  static const SectionFormat level = [] {
+    SectionFormat built = {
+        .name = "level",
+        .text = "One level of a cluster: what links its members.",
+        .keys = {{"name", {text()}, "Its name in reports."},
+                 {.name = "size",
+                  .values = {count(1, kMostDevices)},
+                  .text = "How many members one group of this level has: devices for the "
+                          "innermost, groups of the level below for the others.",
+                  .required = true}}};
+    for (KeyFormat& key : link_keys()) built.keys.push_back(std::move(key));
+    built.keys.push_back({"cards",
+                          {words({"shared", "each"})},
+                          "shared: the devices of a group of the level below share one network "
+                          "card; each: every device has its own, and transfers do not meet there. "
+                          "The innermost level has none.",
+                          "shared"});
+    return built;
+  }();
+  return level;
+}
+
+const SectionFormat& model_section_format() {
+  static const SectionFormat model = {
+      .name = "model",
+      .text =
+          "What is trained: exactly one of profile, uniform, layers, pipedream, huggingface; a "
+          "network has its profile beside it.",
+      .keys = {{"profile", {file()}, "Measured layers: a file with `kind: profile`."},
+               {"uniform", {section(&uniform_format)}, "Equal layers in a chain."},
+               layers_key(),
+               edges_key(),
+               {"pipedream", {file()}, "A profile of PipeDream's, graph.txt, read directly."},
+               {"network",
+                {file()},
+                "What `plumbline run` executes: a file with `kind: network`; predictions take "
+                "the profile beside it."},
+               {"batch",
+                {count(1, kMostBatch)},
+                "The samples that one forward in the model's times covers; absent: unknown, and "
+                "then nothing is scaled."},
+               dtype_key(),
+               group_key(),
+               {"huggingface",
+                {file()},
+                "A transformer by its config.json, read directly: its layers give FLOPs and bytes "
+                "for training.micro_batch_size, and cluster.device their times."},
+               {"sequence", {count(1, kMostTokens)}, "Tokens of a sample."},
+               {"tensor_parallel",
+                {count(1, kMostShared)},
+                "GPUs that share each layer, as Megatron-LM does.",
+                "1"},
+               {"sequence_parallel",
+                {boolean()},
+                "Whether these also share what stands between the products, by tokens.",
+                "false"},
+               {"context_parallel",
+                {count(1, kMostShared)},
+                "GPUs that share the tokens of each sample, and gather keys and values.",
+                "1"},
+               {"expert_parallel",
+                {count(1, kMostShared)},
+                "GPUs that share the experts of each layer, each with tokens of its own.",
+                "1"},
+               {"dispatch",
+                {words({kDispatches.begin(), kDispatches.end()})},
+                "How tokens go to experts: a copy for each, or one to each server that has some.",
+                "per-expert"},
+               {"flash_attention",
+                {boolean()},
+                "Whether attention's scores are computed again instead of kept.",
+                "true"},
+               {"fused_swiglu",
+                {boolean()},
+                "Whether a gated MLP's activation and product, with an expert's share, are one "
+                "kernel: the activation and an expert's output are not kept.",
+                "false"},
+               {"fp8_linear",
+                {boolean()},
+                "Whether linear layers but the head and routers multiply in fp8, and keep their "
+                "inputs so.",
+                "false"},
+               {"fp8_dispatch",
+                {boolean()},
+                "Whether tokens on their way to experts, and gradients on theirs, are in fp8.",
+                "false"},
+               {"mtp",
+                {boolean()},
+                "Whether the modules that predict further tokens are trained, too.",
+                "false"},
+               {"split_blocks",
+                {boolean()},
+                "Whether attention and MLP are layers of their own.",
+                "false"},
+               {"dropout",
+                {real(1)},
+                "The share of numbers that is dropped, of attention's probabilities and of hidden "
+                "states; absent: as config.json says."},
+               {"attention_dropout",
+                {real(1)},
+                "The same of attention's probabilities alone; it goes before dropout."},
+               {"hidden_dropout",
+                {real(1)},
+                "The same of what attention and MLP add to the residual, and of the embedding; it "
+                "goes before dropout."}},
+      .exactly_one = {"profile", "uniform", "layers", "pipedream", "huggingface"},
+      .needs = {{"network", "profile"},
+                {"edges", "layers"},
+                {"huggingface", "sequence"},
+                {"sequence", "huggingface"},
+                {"tensor_parallel", "huggingface"},
+                {"sequence_parallel", "huggingface"},
+                {"context_parallel", "huggingface"},
+                {"expert_parallel", "huggingface"},
+                {"dispatch", "huggingface"},
+                {"flash_attention", "huggingface"},
+                {"fused_swiglu", "huggingface"},
+                {"fp8_linear", "huggingface"},
+                {"fp8_dispatch", "huggingface"},
+                {"mtp", "huggingface"},
+                {"split_blocks", "huggingface"},
+                {"dropout", "huggingface"},
+                {"attention_dropout", "huggingface"},
+                {"hidden_dropout", "huggingface"}},
+      .excludes = {{"dtype", "profile", "pipedream"},
+                   {"group", "profile", "pipedream", "huggingface"},
+                   {"batch", "huggingface"}},
+      .elsewhere = words_elsewhere};
+  return model;
+}
+
+const SectionFormat& plan_format() {
+  static const SectionFormat plan = {
+      .name = "plan",
+      .text = "How layers come to stages, and stages to devices.",
+      .keys =
+          {{"stages",
+            {count(1, kMostDevices)},
+            "How many stages there are; for partition: pipedream the most of them; absent: "
+            "the length of partition, replicas or devices, else one for each device. Where the "
+            "schedule puts several on each device (schedule.chunks) and this says one for each, "
+            "that many times as many are taken, with a note."},
+           {"partition",
+            {words({"even", "blocks", "balanced", "pipedream"}), list({count(1, kMostLayers)}, 1),
+             list({list({text()}, 1)}, 1), text()},
+            "even: equal numbers of layers; blocks: equal numbers of a transformer's blocks, "
+            "embedding and head on top; balanced: by their times; pipedream: the planner "
+            "chooses; or the number of layers of each stage, or their names: [[a, b], [c]]; or "
+            "a layout of Megatron-LM: \"Et*3|(tt|)*29,m|L\".",
+            "even"},
+           {"replicas",
+            {list({count(1, kMostDevices)}, 1)},
+            "How many devices run each stage; absent: one each."},
+           {"devices",
+            {list({count(0, kMostDevices - 1), list({count(0, kMostDevices - 1)}, 1)}, 1)},
+            "The devices of each stage, from 0: [[0], [1]]; absent: in order."},
+           {"warm_up",
+            {list({count(0, kMostMicroBatches)}, 1)},
+            "For each stage, the forwards before its first forward-backward pair; absent: by "
+            "the rule of the schedule."},
+           {"data_parallel",
+            {count(1, kMostDevices), word("fill")},
+            "Copies of the whole pipeline; fill: as many as there are devices for.",
+            "1"},
+           {"cost_model",
+            {words({"calibrated", "published"})},
+            "What partition: pipedream counts with.",
+            "calibrated"},
+           {"activation_transfers",
+            {boolean()},
+            "Whether partition: pipedream counts the transfers of activations; absent: true "
+            "for calibrated, false for published."},
+           {"candidates",
+            {count(1, 1'000)},
+            "How many partitions of partition: pipedream are simulated to choose the best.",
+            "8"},
+           {"file",
+            {file()},
+            "Instead of all other keys: a plan that `plumbline plan -o` "
+            "wrote."}},
+      .excludes = {{"file", "stages", "partition", "replicas", "devices", "warm_up",
+                    "data_parallel", "cost_model", "activation_transfers", "candidates"}},
+      .elsewhere = words_elsewhere};
+  return plan;
+}
+
+const SectionFormat& scenario_format() {
+  static const SectionFormat scenario = {
+      .name = "scenario",
+      .text = "A scenario of plumbline: what is trained, on what, and in which order.",
+      .keys = {{.name = "version",
+                .values = {count(1, 1)},
+                .text = "The version of the format.",
+                .required = true},
+               {"name", {text()}, "What reports call it; absent: the name of the file."},
+               {.name = "model",
+                .values = {section(&model_section_format)},
+                .text = "What is trained, and what it costs.",
+                .required = true},
+               {"cluster", {section(&cluster_format)}, "The devices and what links them."},
+               {"plan",
+                {section(&plan_format)},
+                "How layers come to stages, and stages to devices; absent: partition even."},
+               {.name = "schedule",
+                .values = {section(&schedule_format)},
+                .text = "Who does what in which order.",
+                .required = true},
+               {"training", {section(&training_format)}, "Batch sizes and optimizer state."},
+               {"overhead",
+                {section(&overheads_format), word("measured")},
+                "What is added to ops and transfers; `measured`: the profile's; absent: nothing."},
+               {"noise", {section(&noise_format)}, "How times differ from run to run."},
+               {"sweep",
+                {section(&sweep_format)},
+                "Keys with several values each, for plumbline sweep."}},
+      .elsewhere = words_elsewhere};
+  return scenario;
+}
+
+}  // namespace plumbline

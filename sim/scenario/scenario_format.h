@@ -1,0 +1,15 @@
+// The tables of a scenario file: every key, what it may hold and what it says.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "base/file_format.h"
+
+namespace plumbline {
+
+/// A scenario file, and the sections in it that are read by name.
+const SectionFormat& scenario_format();
+const SectionFormat& model_section_format();
+const SectionFormat& level_format();
+const SectionFormat& plan_format();
+
+}  // namespace plumbline

@@ -1,0 +1,60 @@
+// Copying a small tree instead of parsing a text.
+// SPDX-License-Identifier: MIT
+#include "sim/scenario/scenario_text.h"
+
+#include <algorithm>
+
+#include "base/section_reader.h"
+#include "sim/scenario/model_section.h"
+#include "sim/scenario/overrides.h"
+#include "sim/scenario/scenario_format.h"
+
+namespace plumbline {
+namespace {
+
+bool touches_model(const YamlOverride* change) { return change->path.front().text == "model"; }
+
+}  // namespace
+
+ScenarioText::ScenarioText(YamlNode root) : root_(std::move(root)) {
+  YamlNode::Entry* model = entry_of(root_, "model");
+  if (!model || model->value.kind != YamlNode::Kind::map) return;
+  Diagnostics problems;
+  SectionReader section(model->value, "model", model_section_format(), problems);
+  ModelSection read = read_model_section(section, problems);
+  if (!problems.empty()) return;
+  model_ = std::make_shared<const ModelSection>(std::move(read));
+  without_model_ = root_;
+  entry_of(without_model_, "model")->value.entries.clear();
+  std::erase_if(without_model_.entries,
+                [](const YamlNode::Entry& entry) { return entry.key == "sweep"; });
+}
+
+Result<ScenarioText> ScenarioText::open(const std::string& path) {
+  auto root = read_yaml(path);
+  if (!root) return root.problems();
+  return ScenarioText(*std::move(root));
+}
+
+Result<ScenarioText> ScenarioText::parse(const std::shared_ptr<const Source>& source) {
+  auto root = parse_yaml(source);
+  if (!root) return root.problems();
+  return ScenarioText(*std::move(root));
+}
+
+Result<Scenario> ScenarioText::read(const std::vector<const YamlOverride*>& changes) const {
+  const bool model_is_known = model_ && std::none_of(changes.begin(), changes.end(), touches_model);
+  YamlNode root = model_is_known ? without_model_ : root_;
+  Diagnostics problems;
+  OverrideLog log;
+  for (const YamlOverride* change : changes) {
+    if (auto wrong = override_scenario(root, *change, log))
+      problems.insert(problems.end(), wrong->begin(), wrong->end());
+  }
+  if (!problems.empty()) return problems;
+  auto scenario = read_scenario_tree(root, model_is_known ? model_.get() : nullptr);
+  if (scenario) scenario->notes.insert(scenario->notes.begin(), log.notes.begin(), log.notes.end());
+  return scenario;
+}
+
+}  // namespace plumbline

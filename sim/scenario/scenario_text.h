@@ -1,0 +1,35 @@
+// A scenario's text, parsed once, to be read again and again with other overrides.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/scenario/axes.h"
+#include "sim/scenario/scenario.h"
+
+namespace plumbline {
+
+/// A parsed scenario. Its model section is read once, with the files that it names; only overrides
+/// of the model read it again. It may be read by several threads at once.
+class ScenarioText {
+ public:
+  /// Errors: those of read_yaml. What else is wrong is told by read().
+  static Result<ScenarioText> open(const std::string& path);
+  static Result<ScenarioText> parse(const std::shared_ptr<const Source>& source);
+
+  /// What read_scenario gives for the same overrides.
+  Result<Scenario> read(const std::vector<const YamlOverride*>& changes) const;
+
+  const YamlNode& root() const { return root_; }
+
+ private:
+  explicit ScenarioText(YamlNode root);
+
+  YamlNode root_;
+  YamlNode without_model_;  ///< The model's keys and the sweep section are not in it.
+  std::shared_ptr<const ModelSection> model_;  ///< Nothing where it has errors.
+};
+
+}  // namespace plumbline

@@ -1,0 +1,120 @@
+// From keys to the options of transformer_profile(). SPDX-License-Identifier: MIT
+#include "sim/scenario/transformer_section.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/section_reader.h"
+#include "base/table.h"
+#include "models/import/huggingface.h"
+#include "models/import/transformer_profile.h"
+#include "models/profile/profile_reader.h"
+
+namespace plumbline {
+namespace {
+
+constexpr TransformerOptionNames kScenarioNames = {
+    .sequence = "model.sequence",
+    .batch = "training.micro_batch_size",
+    .dtype = "model.dtype",
+    .tensor_parallel = "model.tensor_parallel",
+    .sequence_parallel = "model.sequence_parallel",
+    .context_parallel = "model.context_parallel",
+    .expert_parallel = "model.expert_parallel",
+    .devices_per_server = "cluster.gpus_per_server",
+    .fp8_linear = "model.fp8_linear",
+    .fp8_dispatch = "model.fp8_dispatch",
+    .mtp = "model.mtp",
+    .dropout = "model.dropout",
+};
+
+/// The file is mostly called config.json.
+std::string name_of(const std::string& path, const TransformerShape& shape) {
+  const std::string stem = printable(std::filesystem::path(path).stem().string());
+  return stem == "config" ? shape.family : stem;
+}
+
+}  // namespace
+
+const std::vector<std::string_view>& transformer_keys() {
+  static const std::vector<std::string_view> keys = {
+      "sequence", "tensor_parallel", "sequence_parallel", "context_parallel",  "expert_parallel",
+      "dispatch", "flash_attention", "fused_swiglu",      "fp8_linear",        "fp8_dispatch",
+      "mtp",      "split_blocks",    "dropout",           "attention_dropout", "hidden_dropout"};
+  return keys;
+}
+
+std::optional<TransformerChoice> read_transformer(SectionReader& section) {
+  TransformerChoice choice;
+  TransformerOptions& options = choice.options;
+  options.names = &kScenarioNames;
+  choice.mark = section.mark_of("huggingface");
+  section.require("sequence", "tokens of a sample");
+  const auto sequence = section.count("sequence");
+  if (sequence) options.sequence = sequence->value;
+  if (const auto format = read_dtype(section)) {
+    options.dtype = *format;
+    options.dtype_given = true;
+  }
+  const auto take = [&](std::string_view key, std::int64_t& value) {
+    if (const auto count = section.count(key)) value = count->value;
+  };
+  take("tensor_parallel", options.tensor_parallel);
+  take("context_parallel", options.context_parallel);
+  take("expert_parallel", options.expert_parallel);
+  if (const auto dispatch = section.choice("dispatch", "way to experts"))
+    options.dispatch = dispatch_of(dispatch->value);
+  // Of one GPU it says nothing, so that a sweep of tensor_parallel may begin with 1.
+  if (const auto flag = section.boolean("sequence_parallel"))
+    options.sequence_parallel = flag->value && options.tensor_parallel > 1;
+  if (const auto flag = section.boolean("flash_attention")) options.flash_attention = flag->value;
+  if (const auto flag = section.boolean("fused_swiglu")) options.fused_swiglu = flag->value;
+  if (const auto flag = section.boolean("fp8_linear")) options.fp8_linear = flag->value;
+  if (const auto flag = section.boolean("fp8_dispatch")) options.fp8_dispatch = flag->value;
+  if (const auto flag = section.boolean("mtp")) options.mtp = flag->value;
+  if (const auto flag = section.boolean("split_blocks")) options.split_blocks = flag->value;
+  const auto take_rate = [&](std::string_view key, std::optional<double>& value) {
+    if (const auto rate = section.real(key)) value = rate->value;
+  };
+  take_rate("dropout", options.dropout);
+  take_rate("attention_dropout", options.attention_dropout);
+  take_rate("hidden_dropout", options.hidden_dropout);
+  const auto path = section.file("huggingface");
+  if (!path || !sequence) return std::nullopt;
+  const auto shape = read_huggingface(path->value);
+  if (!shape) {
+    section.add_file_problems("huggingface", path->mark, shape.problems());
+    return std::nullopt;
+  }
+  choice.name = name_of(path->value, *shape);
+  choice.shape = std::make_shared<const TransformerShape>(*shape);
+  return choice;
+}
+
+Result<Model> derive_model(const TransformerChoice& choice, std::int64_t micro_batch_size,
+                           std::optional<std::int64_t> per_server, const Mark& size_mark,
+                           std::vector<std::string>& notes) {
+  TransformerOptions options = choice.options;
+  const std::int64_t batches = options.group_batches();
+  if (batches > 1 && micro_batch_size % batches != 0) {
+    return input_error(
+        size_mark,
+        fmt::format("a micro-batch has {}, which {} micro-batches of a group do not divide",
+                    plural(static_cast<std::uint64_t>(micro_batch_size), "sample"), batches),
+        "of a group that shares experts each part trains a micro-batch of its own: "
+        "training.micro_batch_size is that of all of them");
+  }
+  options.batch = batches > 0 ? micro_batch_size / batches : micro_batch_size;
+  options.devices_per_server = per_server;
+  auto profile = transformer_profile(choice.name, *choice.shape, options);
+  if (!profile) {
+    Diagnostics problems = profile.problems();
+    for (Diagnostic& problem : problems) problem.mark = choice.mark;
+    return problems;
+  }
+  for (std::string& note : profile->uncounted) notes.push_back(std::move(note));
+  return std::move(profile->model);
+}
+
+}  // namespace plumbline

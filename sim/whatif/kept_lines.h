@@ -1,0 +1,52 @@
+// What an interrupted command keeps: a line that says of which work, then a line of JSON for each
+// result, each whole before the next is begun.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "sim/whatif/shards.h"
+
+namespace plumbline {
+
+/// Which work lines belong to.
+struct KeptWork {
+  std::string noun;  ///< "sweep".
+  std::string fingerprint;
+  std::optional<Shard> shard;
+};
+
+/// The first line, with its newline; `version` is that of the tool.
+std::string kept_header(const KeptWork& work, const std::string& version);
+
+/// Gives each result of this work to `take`, which says what is wrong with one ("stands twice"), or
+/// "". A last line that is not whole is dropped, the header's too. Returns the bytes of what is
+/// whole. Errors: other work, another shard, another version of the tool; a damaged line; what
+/// `take` says. `take` may throw what nlohmann's reader throws: the line is damaged then.
+Result<std::size_t> read_kept(
+    const std::shared_ptr<const Source>& source, const KeptWork& work, const std::string& version,
+    const std::function<std::string(const nlohmann::ordered_json&)>& take);
+
+/// A part of some work as JSON, and back; null = the whole.
+nlohmann::ordered_json shard_json(const std::optional<Shard>& shard);
+std::optional<Shard> shard_of(const nlohmann::ordered_json& json);
+
+/// JSON in one line; bytes that are no UTF-8 are replaced.
+std::string in_a_line(const nlohmann::ordered_json& json);
+
+/// Whether `json` is of this kind and says which tool wrote it.
+bool is_of_kind(const nlohmann::ordered_json& json, const std::string& kind);
+
+/// What is said of a result by another version of the tool.
+Diagnostic other_version(const Mark& mark, const nlohmann::ordered_json& json,
+                         const std::string& version, const std::string& noun);
+
+/// The place of a byte in a source, counted from 1.
+Mark mark_at(const std::shared_ptr<const Source>& source, std::size_t byte);
+
+}  // namespace plumbline

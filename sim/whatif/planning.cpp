@@ -1,0 +1,418 @@
+// The planner's candidates, each simulated.
+// SPDX-License-Identifier: MIT
+#include "sim/whatif/planning.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/quantity.h"
+#include "schedules/planner/plan_candidates.h"
+#include "sim/prediction/predict.h"
+#include "sim/whatif/recomputation_fit.h"
+
+namespace plumbline {
+namespace {
+
+/// Errors: what a planned partition does not go with.
+std::optional<Diagnostic> refuse_scenario(const Scenario& scenario) {
+  const Mark& mark = scenario.schedule.name_mark;
+  if (!scenario.cluster_given) {
+    return input_error(scenario.plan_mark,
+                       "a partition is to be planned, but cluster.devices is not given");
+  }
+  if (scenario.schedule.file) {
+    return input_error(mark, "a planned partition does not go with an order from schedule.file",
+                       "the file says how many stages there are");
+  }
+  if (scenario.schedule.chunk_rule()) {
+    return input_error(mark,
+                       fmt::format("a planned partition does not go with the schedule '{}'",
+                                   scenario.schedule.rule->name),
+                       "it says how many stages each device has; take partition: balanced");
+  }
+  if (scenario.schedule.whole_model()) {
+    return input_error(mark, "a planned partition does not go with the schedule 'data-parallel'",
+                       "it runs the whole model on every device");
+  }
+  const RecomputeChoice& recompute = scenario.schedule.recompute;
+  if (recompute.leaves_some() && !recompute.as_few_as_fit()) {
+    return input_error(recompute.layers_mark,
+                       "a planned partition does not go with a number in "
+                       "schedule.recompute_layers",
+                       "its formula knows none, all, or as few as fit: schedule.recompute_layers: "
+                       "fit, or all");
+  }
+  if (scenario.schedule.slices.count > 1) {
+    return input_error(scenario.schedule.slices.mark,
+                       "a planned partition does not go with schedule.slices",
+                       "its formula knows whole micro-batches; take partition: balanced");
+  }
+  const std::vector<Level>& levels = scenario.cluster.levels;
+  if (std::any_of(levels.begin(), levels.end(),
+                  [](const Level& level) { return level.own_cards; })) {
+    return input_error(scenario.cluster_mark,
+                       "a planned partition does not go with network cards of each device",
+                       "the planner knows one card a group, cards: shared; or take partition: "
+                       "balanced, and plumbline search for all the rest");
+  }
+  if (scenario.copies > 1) {
+    return input_error(scenario.plan.data_parallel.mark,
+                       "a planned partition does not go with plan.data_parallel above 1",
+                       "the planner replicates stages itself: plan.data_parallel=1");
+  }
+  if (scenario.sharded >= Sharded::gradients) {
+    return input_error(scenario.sharded_mark,
+                       fmt::format("training.zero_stage is {}, and a planned partition may have "
+                                   "replicas, which share no more than the optimizer",
+                                   static_cast<int>(scenario.sharded)),
+                       "training.zero_stage: 1 or 0");
+  }
+  return std::nullopt;
+}
+
+/// What stages hold under the scenario's schedule. Requires: no more than the optimizer is shared.
+Residency residency_of(const Scenario& scenario) {
+  const ScheduleChoice& schedule = scenario.schedule;
+  Residency residency;
+  residency.window = schedule.rule->window;
+  residency.recompute = schedule.recompute.kind;
+  residency.as_few_as_fit =
+      schedule.recompute.as_few_as_fit() && scenario.cluster.memory.has_value();
+  residency.sharded_optimizer = scenario.sharded != Sharded::nothing;
+  if (!schedule.asynchronous()) {
+    residency.micro_batches = schedule.micro_batches;
+    residency.shared = schedule.micro_batches;
+    residency.versions_kept = 1;
+    return residency;
+  }
+  switch (schedule.updates.weights) {
+    case WeightRule::stash:
+    case WeightRule::vertical_sync:  // later stages keep more: the simulation decides what fits
+      break;
+    case WeightRule::none:
+      residency.versions_kept = 1;
+      break;
+    case WeightRule::two:
+      residency.shared = schedule.micro_batches;
+      residency.versions_kept = 2;
+      break;
+  }
+  return residency;
+}
+
+/// What the planner tells has no place in a file: it is told at the plan.
+Diagnostics at_plan(const Scenario& scenario, Diagnostics problems) {
+  for (Diagnostic& problem : problems) {
+    if (!problem.mark.source) problem.mark = scenario.plan_mark;
+  }
+  return problems;
+}
+
+/// Nothing where the schedule cannot run the candidate.
+Result<SimulatedPlan> simulate_candidate(const Scenario& scenario, const PlanCandidate& candidate) {
+  Scenario planned = with_plan(scenario, candidate);
+  planned.noise.reset();
+  const auto settled = fit_recomputation(std::move(planned));
+  if (!settled) return settled.problems();
+  const auto prediction = predict(*settled);
+  if (!prediction) return prediction.problems();
+  SimulatedPlan plan;
+  plan.candidate = candidate;
+  plan.time_s = prediction->iteration_time_s / prediction->micro_batches;
+  plan.fits = prediction->fits().value_or(true);
+  for (const auto& slots : prediction->graph.stage_slots) {
+    Bytes& peak = plan.peak_memory.emplace_back();
+    for (const std::uint32_t slot : slots)
+      peak = std::max(peak, prediction->memory[slot].peak.sum());
+  }
+  return plan;
+}
+
+/// The whole model on every device, each with its share of the micro-batches of a flush, or one:
+/// what a plan has to beat.
+void simulate_data_parallel(Scenario scenario, Planning& planning) {
+  const RecomputeChoice recompute = scenario.schedule.recompute;
+  const std::optional<Bytes> bucket = scenario.schedule.bucket;
+  const std::uint32_t own =
+      share_of_micro_batches(residency_of(scenario).micro_batches, scenario.cluster.device_count());
+  scenario.plan = {};
+  scenario.schedule = {};
+  scenario.schedule.recompute = recompute;
+  scenario.schedule.bucket = bucket;
+  scenario.schedule.micro_batches = own;
+  scenario.noise.reset();
+  scenario.schedule.rule = find_schedule_rule("data-parallel");
+  scenario.copies = scenario.cluster.device_count();
+  const auto settled = fit_recomputation(std::move(scenario));
+  if (!settled) return;
+  const auto prediction = predict(*settled);
+  if (!prediction) return;
+  planning.data_parallel_s =
+      prediction->iteration_time_s / own / static_cast<double>(settled->copies);
+  Bytes& peak = planning.data_parallel_peak.emplace();
+  for (const DeviceMemory& device : prediction->memory) peak = std::max(peak, device.peak.sum());
+}
+
+template <class T>
+std::string flow(const std::vector<T>& values) {
+  return fmt::format("[{}]", fmt::join(values, ", "));
+}
+
+void add_new(PlanCandidate plan, std::vector<PlanCandidate>& candidates) {
+  const Partition partition = plan.partition();
+  const bool is_new =
+      std::none_of(candidates.begin(), candidates.end(),
+                   [&](const PlanCandidate& known) { return known.partition() == partition; });
+  if (is_new) candidates.push_back(std::move(plan));
+}
+
+/// How much is simulated beside the formula's own candidates: about a second.
+class Budget {
+ public:
+  /// Whether there is room for one run more, and less of it from now on.
+  bool takes(const Scenario& scenario, const PlanCandidate& plan) {
+    // F and B of each stage and their transfers; some trials where layers are to fit, by halving.
+    const double runs = scenario.schedule.recompute.as_few_as_fit() ? 8 : 1;
+    const double ops = runs * 4.0 * static_cast<double>(plan.stages.size()) *
+                       scenario.schedule.micro_batches * scenario.schedule.mini_batches;
+    left_ -= ops + runs * 200.0 * (1 + plan.devices_used());
+    return left_ > 0;
+  }
+
+ private:
+  double left_ = 10e6;  ///< Ops, or what takes as long as one.
+};
+
+/// The formula takes the longest chain of ops, and not how several get in each other's way, which
+/// uneven replicas do most: plans that one would write by hand are asked, too, as far as that takes
+/// no long simulations, those first that the formula finds best.
+void add_even(const Scenario& scenario, const PlannerInput& input,
+              std::vector<PlanCandidate>& candidates) {
+  Budget budget;
+  std::vector<PlanCandidate> plans = even_plans(input);
+  std::stable_sort(plans.begin(), plans.end(), [](const PlanCandidate& a, const PlanCandidate& b) {
+    return a.period_s < b.period_s;
+  });
+  for (PlanCandidate& plan : plans) {
+    if (budget.takes(scenario, plan)) add_new(std::move(plan), candidates);
+  }
+}
+
+/// From a plan on to others that are one step away, as long as one is faster; all that were
+/// simulated join `known`. What the formula finds no faster is not asked: no run beats it, but
+/// where as few layers as fit are run again, of which it counts more than a simulation by an upper
+/// bound of the memory.
+void climb(const Scenario& scenario, const PlannerInput& input, SimulatedPlan plan, Budget& budget,
+           std::vector<SimulatedPlan>& known) {
+  const double beaten_by = scenario.schedule.recompute.as_few_as_fit() ? 0.15 : 0;
+  for (bool is_better = true; is_better;) {
+    is_better = false;
+    std::vector<PlanCandidate> next = plans_next_to(input, plan.candidate);
+    std::stable_sort(next.begin(), next.end(), [](const PlanCandidate& a, const PlanCandidate& b) {
+      return a.period_s < b.period_s;
+    });
+    for (PlanCandidate& one : next) {
+      if (one.period_s * (1 - beaten_by) >= plan.time_s * (1 - 1e-9)) break;
+      const Partition partition = one.partition();
+      if (std::any_of(known.begin(), known.end(), [&](const SimulatedPlan& other) {
+            return other.candidate.partition() == partition;
+          }))
+        continue;
+      if (!budget.takes(scenario, one)) return;
+      const auto simulated = simulate_candidate(scenario, one);
+      if (!simulated) continue;
+      known.push_back(*simulated);
+      if (!simulated->fits || simulated->time_s >= plan.time_s) continue;
+      plan = *simulated;
+      is_better = true;
+      break;
+    }
+  }
+}
+
+/// A name as a double-quoted YAML scalar.
+std::string quoted(const std::string& name) {
+  std::string text = "\"";
+  for (const char c : name) {
+    if (c == '"' || c == '\\') text += '\\';
+    text += c;
+  }
+  return text + '"';
+}
+
+/// Layers per stage where the stages are runs of the topological order that scenarios count in;
+/// else the names.
+std::string partition_yaml(const Scenario& scenario, const PlanCandidate& candidate) {
+  const LayerGraph& graph = scenario.model.graph;
+  std::vector<std::string> stages;
+  const bool counts = candidate.order == graph.topological_order();
+  for (const PlannedStage& stage : candidate.stages) {
+    if (counts) {
+      stages.push_back(std::to_string(stage.layers.size()));
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const LayerId layer : stage.layers) names.push_back(quoted(graph.layer(layer).name));
+    stages.push_back("\n  " + flow(names));
+  }
+  return flow(stages);
+}
+
+}  // namespace
+
+Scenario with_plan(const Scenario& scenario, const PlanCandidate& candidate) {
+  Scenario settled = scenario;
+  Plan& plan = settled.plan;
+  const Mark& mark = scenario.plan_mark;
+  plan.stages.reset();
+  plan.warm_up.reset();
+  StageNames names;
+  Marked<std::vector<std::int64_t>> replicas{{}, mark};
+  Marked<std::vector<std::int64_t>> warm_up{{}, mark};
+  Marked<std::vector<std::vector<std::int64_t>>> devices{{}, mark};
+  for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
+    const PlannedStage& stage = candidate.stages[s];
+    names.emplace_back();
+    for (const LayerId layer : stage.layers)
+      names.back().push_back(scenario.model.graph.layer(layer).name);
+    replicas.value.push_back(stage.replicas);
+    warm_up.value.push_back(stage.warm_up);
+    devices.value.emplace_back();
+    for (const DeviceId device : candidate.devices[s]) devices.value.back().push_back(device.value);
+  }
+  plan.partition = std::move(names);
+  plan.replicas = std::move(replicas);
+  plan.devices = std::move(devices);
+  if (scenario.schedule.asynchronous()) plan.warm_up = std::move(warm_up);
+  return settled;
+}
+
+Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& options) {
+  if (auto refused = refuse_scenario(scenario)) return *refused;
+  SizedCosts costs = costs_at(scenario.model.profile, scenario.micro_batch_size);
+  // Of as few as fit the formula counts how many that is.
+  const RecomputeChoice& recompute = scenario.schedule.recompute;
+  if (recompute.kind != Recompute::none && !recompute.as_few_as_fit()) {
+    for (LayerCosts& layer : costs.layers) layer.backward.mean += layer.again().mean;
+  }
+  const Plan& plan = scenario.plan;
+
+  // The planner proposes.
+  PlannerInput input{.graph = scenario.model.graph,
+                     .costs = costs.layers,
+                     .cluster = scenario.cluster,
+                     .cost_model = plan.cost_model,
+                     .devices_at_most = options.devices_at_most,
+                     .optimizer_state = scenario.optimizer_state,
+                     .gradient_width = scenario.gradient_width,
+                     .residency = residency_of(scenario),
+                     .overheads = scenario.overheads,
+                     .straight = options.straight,
+                     .activation_transfers = plan.activation_transfers.value_or(
+                         plan.cost_model == CostModel::calibrated),
+                     .candidates = plan.candidates,
+                     .progress = {}};
+  if (plan.is_planned() && plan.stages)
+    input.stages_at_most = static_cast<std::uint32_t>(plan.stages->value);
+  bool is_cancelled = false;
+  if (options.progress) {
+    input.progress = [&](double done) {
+      is_cancelled = !options.progress(done);
+      return !is_cancelled;
+    };
+  }
+  auto plans = plumbline::plan(input);
+  const bool is_flushed =
+      !scenario.schedule.asynchronous() && plan.cost_model == CostModel::calibrated;
+  const Diagnostics none_found = plans ? Diagnostics{} : at_plan(scenario, plans.problems());
+  if (!plans && (is_cancelled || !is_flushed)) return none_found;
+  // The formula's memory is an upper bound, and its search has an end: equal stages may do.
+  if (!plans) plans = plans_by_hand(input);
+  Planning planning{*std::move(plans), {}, plan.cost_model, {}, {}, {}, {}};
+  if (!none_found.empty()) planning.not_found = none_found.front().message;
+  if (!costs.estimated.empty()) planning.estimated.push_back(costs.estimated);
+  if (!options.devices_at_most) simulate_data_parallel(scenario, planning);
+
+  if (is_flushed) {
+    add_even(scenario, input, planning.plans.best);
+    // The straight plan that is told beside them is asked, too.
+    if (planning.plans.straight) add_new(*planning.plans.straight, planning.plans.best);
+  }
+
+  // Simulation decides.
+  Diagnostics refused = none_found;
+  for (const PlanCandidate& candidate : planning.plans.best) {
+    auto simulated = simulate_candidate(scenario, candidate);
+    if (simulated && planning.plans.by_hand && !simulated->fits) continue;
+    if (simulated) {
+      planning.ranked.push_back(*std::move(simulated));
+    } else if (refused.empty()) {
+      refused = simulated.problems();
+    }
+  }
+  if (planning.ranked.empty()) return refused;
+  const auto better = [](const SimulatedPlan& a, const SimulatedPlan& b) {
+    return a.fits != b.fits ? a.fits : a.time_s < b.time_s;
+  };
+  // The published formula's choice stays first: it is asked what it says.
+  const auto first = planning.ranked.begin() + (plan.cost_model == CostModel::published ? 1 : 0);
+  std::stable_sort(first, planning.ranked.end(), better);
+  if (is_flushed) {
+    constexpr std::size_t starts = 3;
+    const std::vector<SimulatedPlan> best(
+        planning.ranked.begin(), planning.ranked.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                               starts, planning.ranked.size())));
+    Budget budget;
+    for (const SimulatedPlan& start : best) {
+      if (start.fits) climb(scenario, input, start, budget, planning.ranked);
+    }
+    std::stable_sort(planning.ranked.begin(), planning.ranked.end(), better);
+  }
+  if (planning.ranked.size() > std::max(1U, plan.candidates))
+    planning.ranked.resize(std::max(1U, plan.candidates));
+  return planning;
+}
+
+Result<Scenario> settle_plan(Scenario scenario) {
+  if (!scenario.plan.is_planned()) return fit_recomputation(std::move(scenario));
+  const auto planning = plan_scenario(scenario, {});
+  if (!planning) return planning.problems();
+  Scenario settled = with_plan(scenario, planning->winner().candidate);
+  settled.notes.push_back(
+      fmt::format("planned: {} ({} by the formula, {} simulated per micro-batch)",
+                  planning->winner().candidate.config(),
+                  to_text(round_up(planning->winner().candidate.period_s * 1e9)),
+                  to_text(round_up(planning->winner().time_s * 1e9))));
+  if (!planning->not_found.empty()) settled.notes.push_back(not_found_note(*planning));
+  return fit_recomputation(std::move(settled));
+}
+
+std::string not_found_note(const Planning& planning) {
+  return fmt::format(
+      "by the formula {}; plans as one would write them by hand were simulated instead, and those "
+      "next to them",
+      planning.not_found);
+}
+
+std::string plan_yaml(const Scenario& scenario, const Planning& planning) {
+  const PlanCandidate& candidate = planning.winner().candidate;
+  std::vector<std::uint32_t> replicas, warm_up;
+  std::vector<std::string> devices;
+  for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
+    replicas.push_back(candidate.stages[s].replicas);
+    warm_up.push_back(candidate.stages[s].warm_up);
+    std::vector<std::uint32_t> of_stage;
+    for (const DeviceId device : candidate.devices[s]) of_stage.push_back(device.value);
+    devices.push_back(flow(of_stage));
+  }
+  std::string text =
+      fmt::format("# A plan for '{}', written by plumbline plan.\n", printable(scenario.name));
+  text +=
+      fmt::format("stages: {}\npartition: {}\nreplicas: {}\ndevices: {}\n", candidate.stages.size(),
+                  partition_yaml(scenario, candidate), flow(replicas), flow(devices));
+  if (scenario.schedule.asynchronous()) text += fmt::format("warm_up: {}\n", flow(warm_up));
+  return text;
+}
+
+}  // namespace plumbline

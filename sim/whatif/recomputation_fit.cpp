@@ -1,0 +1,348 @@
+// Numbers by their sum, the least first: those that lower bounds of the memory leave are simulated.
+// SPDX-License-Identifier: MIT
+#include "sim/whatif/recomputation_fit.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "sim/prediction/predict.h"
+#include "sim/scenario/recomputation.h"
+#include "sim/whatif/memory_floor.h"
+
+namespace plumbline {
+namespace {
+
+using Counts = std::vector<std::int64_t>;  ///< Of each stage.
+
+/// Stages that share devices, with all that have any of them: they choose together.
+struct Sharers {
+  std::vector<std::uint32_t> stages;
+  std::vector<std::uint32_t> slots;   ///< Of the schedule.
+  std::int64_t layers = 0;            ///< Of all of them.
+  std::vector<std::uint32_t> evenly;  ///< The stage of each layer, equal shares first.
+  bool is_small = true;  ///< All numbers are asked; else only those with equal shares of layers.
+};
+
+std::uint32_t root_of(std::vector<std::uint32_t>& parents, std::uint32_t stage) {
+  while (parents[stage] != stage) stage = parents[stage] = parents[parents[stage]];
+  return stage;
+}
+
+/// The most choices of numbers of a group that are all asked.
+constexpr double kMostChoices = 4096;
+
+void count_layers(const Partition& partition, Sharers& sharers) {
+  std::vector<std::pair<double, std::uint32_t>> shares;
+  double choices = 1;
+  for (const std::uint32_t s : sharers.stages) {
+    const std::size_t layers = partition.stages[s].layers.size();
+    choices *= static_cast<double>(layers + 1);
+    for (std::size_t i = 0; i < layers; ++i)
+      shares.emplace_back((static_cast<double>(i) + 0.5) / static_cast<double>(layers), s);
+  }
+  std::sort(shares.begin(), shares.end());
+  for (const auto& share : shares) sharers.evenly.push_back(share.second);
+  sharers.layers = static_cast<std::int64_t>(shares.size());
+  sharers.is_small = sharers.stages.size() == 1 || choices <= kMostChoices;
+}
+
+std::vector<Sharers> sharers_of(const Outcome& outcome) {
+  const PipelineShape& shape = outcome.pipeline.schedule.shape;
+  std::vector<std::vector<std::uint32_t>> stages_of_slot(shape.slots);
+  for (std::uint32_t s = 0; s < shape.stages(); ++s) {
+    for (const std::uint32_t slot : shape.stage_slots[s]) stages_of_slot[slot].push_back(s);
+  }
+  std::vector<std::uint32_t> parents(shape.stages());
+  std::iota(parents.begin(), parents.end(), 0U);
+  for (const auto& held : stages_of_slot) {
+    for (const std::uint32_t stage : held)
+      parents[root_of(parents, stage)] = root_of(parents, held.front());
+  }
+  std::vector<Sharers> all(shape.stages());
+  for (std::uint32_t slot = 0; slot < shape.slots; ++slot)
+    all[root_of(parents, stages_of_slot[slot].front())].slots.push_back(slot);
+  for (std::uint32_t s = 0; s < shape.stages(); ++s) all[root_of(parents, s)].stages.push_back(s);
+  std::erase_if(all, [](const Sharers& sharers) { return sharers.slots.empty(); });
+  for (Sharers& sharers : all) count_layers(outcome.pipeline.partition, sharers);
+  return all;
+}
+
+std::vector<LayerCosts> layer_costs(const Scenario& scenario) {
+  std::vector<LayerCosts> layers =
+      costs_at(scenario.model.profile, scenario.micro_batch_size).layers;
+  if (scenario.schedule.slices.count > 1) cut_into_slices(layers, scenario.schedule.slices.count);
+  return layers;
+}
+
+/// What stages reserve with 0, 1, ... recomputed layers each.
+std::vector<std::vector<StageMemory>> memory_by_count(const Scenario& scenario,
+                                                      const Pipeline& pipeline,
+                                                      const std::vector<LayerCosts>& layers) {
+  std::size_t most = 0;
+  for (const Stage& stage : pipeline.partition.stages) most = std::max(most, stage.layers.size());
+  std::vector<std::vector<StageMemory>> by_count;
+  for (std::size_t count = 0; count <= most; ++count) {
+    std::vector<std::uint32_t> counts;
+    for (const Stage& stage : pipeline.partition.stages)
+      counts.push_back(static_cast<std::uint32_t>(std::min(count, stage.layers.size())));
+    std::vector<LayerCosts> kept = layers;
+    keep_others(pipeline.partition, counts, kept);
+    const StageCosts costs = stage_costs(scenario.model.graph, kept, pipeline.partition);
+    by_count.push_back(
+        stage_memory(costs, pipeline.schedule.shape.positions, scenario.schedule.recompute.kind));
+  }
+  return by_count;
+}
+
+/// The search for one scenario.
+class Fit {
+ public:
+  Fit(Scenario trial, Outcome none)
+      : trial_(std::move(trial)),
+        none_(std::move(none)),
+        groups_(sharers_of(none_)),
+        costs_(layer_costs(trial_)),
+        floor_(none_, memory_by_count(trial_, none_.pipeline, costs_)) {
+    for (const Stage& stage : none_.pipeline.partition.stages)
+      layers_.push_back(static_cast<std::int64_t>(stage.layers.size()));
+    choices_.resize(groups_.size());
+    for (std::size_t g = 0; g < groups_.size(); ++g)
+      choices_[g].resize(static_cast<std::size_t>(groups_[g].layers) + 1);
+    left_ = kMostWork;
+  }
+
+  const Counts& all_layers() const { return layers_; }
+  /// Whether all smaller sums were excluded.
+  bool is_exact() const { return is_exact_; }
+
+  /// The numbers that were found; nothing where none fit.
+  Result<std::optional<Counts>> find() {
+    // No group fits with fewer.
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      if (!may_fit(groups_[g], Counts(layers_.size(), -1))) return std::optional<Counts>();
+      is_exact_ = is_exact_ && groups_[g].is_small;
+    }
+    std::int64_t sum = 0;
+    std::int64_t most = 0;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      const auto least = least_of(g, 0);
+      if (!least) return std::optional<Counts>();
+      least_.push_back(*least);
+      sum += *least;
+      most += groups_[g].layers;
+    }
+    for (; sum <= most && left_ > 0; ++sum) {
+      Counts counts(layers_.size(), 0);
+      if (auto problems = try_groups(0, sum, counts)) return *problems;
+      if (best_) return best_;
+    }
+    if (sum > most && left_ > 0) return std::optional<Counts>();
+    is_exact_ = false;
+    return step_up();
+  }
+
+ private:
+  /// Nodes that are simulated in all, a run counting for so many more: some tenths of a
+  /// second.
+  static constexpr double kMostWork = 4e5;
+  static constexpr double kRun = 1000;
+
+  /// The numbers of a group that add up to `sum` and that the lower bounds leave, those that take
+  /// the least time first.
+  const std::vector<Counts>& choices(std::size_t g, std::int64_t sum) {
+    auto& known = choices_[g][static_cast<std::size_t>(sum)];
+    if (known) return *known;
+    std::vector<Counts> found;
+    Counts counts(layers_.size(), -1);
+    if (groups_[g].is_small) {
+      add_choices(groups_[g], 0, sum, counts, found);
+    } else {
+      add_equal_shares(groups_[g], sum, counts, found);
+    }
+    std::stable_sort(found.begin(), found.end(), [&](const Counts& a, const Counts& b) {
+      return time_of(groups_[g], a) < time_of(groups_[g], b);
+    });
+    return known.emplace(std::move(found));
+  }
+
+  /// By the lower bounds, with the numbers that are set in `counts`.
+  bool may_fit(const Sharers& group, const Counts& counts) const {
+    return std::all_of(group.slots.begin(), group.slots.end(), [&](std::uint32_t slot) {
+      return floor_.of(slot, counts) <= *none_.memory_limit;
+    });
+  }
+
+  void add_equal_shares(const Sharers& group, std::int64_t sum, Counts& counts,
+                        std::vector<Counts>& found) const {
+    for (const std::uint32_t stage : group.stages) counts[stage] = 0;
+    for (std::int64_t i = 0; i < sum; ++i) ++counts[group.evenly[static_cast<std::size_t>(i)]];
+    if (may_fit(group, counts)) found.push_back(counts);
+  }
+
+  void add_choices(const Sharers& group, std::size_t place, std::int64_t sum, Counts& counts,
+                   std::vector<Counts>& found) const {
+    if (place == group.stages.size()) {
+      if (sum == 0) found.push_back(counts);
+      return;
+    }
+    const std::uint32_t stage = group.stages[place];
+    std::int64_t behind = 0;
+    for (std::size_t i = place + 1; i < group.stages.size(); ++i)
+      behind += layers_[group.stages[i]];
+    const std::int64_t to = std::min(sum, layers_[stage]);
+    for (std::int64_t n = std::max<std::int64_t>(0, sum - behind); n <= to; ++n) {
+      counts[stage] = n;
+      if (may_fit(group, counts)) add_choices(group, place + 1, sum - n, counts, found);
+    }
+    counts[stage] = -1;
+  }
+
+  /// What recomputation takes of a micro-batch.
+  Duration time_of(const Sharers& group, const Counts& counts) const {
+    Duration sum{};
+    for (const std::uint32_t s : group.stages) {
+      const std::vector<LayerId>& held = none_.pipeline.partition.stages[s].layers;
+      for (std::int64_t i = 0; i < counts[s]; ++i)
+        sum += costs_[held[static_cast<std::size_t>(i)].value].again().mean;
+    }
+    return sum;
+  }
+
+  /// The least sum from `from` on that the lower bounds leave.
+  std::optional<std::int64_t> least_of(std::size_t g, std::int64_t from) {
+    for (std::int64_t sum = from; sum <= groups_[g].layers; ++sum) {
+      if (!choices(g, sum).empty()) return sum;
+    }
+    return std::nullopt;
+  }
+
+  void take(std::size_t g, const Counts& choice, Counts& counts) const {
+    for (const std::uint32_t s : groups_[g].stages) counts[s] = choice[s];
+  }
+
+  Result<Outcome> predicted(const Counts& counts) {
+    left_ -= kRun + none_.graph.size();
+    trial_.schedule.recompute.layers = counts;
+    return predict(trial_, Evaluation::fastest);
+  }
+
+  /// Simulates all numbers of the groups from `g` on that add up to `sum`.
+  std::optional<Diagnostics> try_groups(std::size_t g, std::int64_t sum, Counts& counts) {
+    if (left_ <= 0) return std::nullopt;
+    if (g == groups_.size()) {
+      if (sum > 0) return std::nullopt;
+      const auto outcome = predicted(counts);
+      if (!outcome) return outcome.problems();
+      if (!outcome->fits().value_or(true)) return std::nullopt;
+      if (!best_ || outcome->iteration_time_s < time_s_) {
+        best_ = counts;
+        time_s_ = outcome->iteration_time_s;
+      }
+      return std::nullopt;
+    }
+    std::int64_t least_behind = 0;
+    std::int64_t most_behind = 0;
+    for (std::size_t i = g + 1; i < groups_.size(); ++i) {
+      least_behind += least_[i];
+      most_behind += groups_[i].layers;
+    }
+    const std::int64_t to = std::min(groups_[g].layers, sum - least_behind);
+    for (std::int64_t own = std::max(least_[g], sum - most_behind); own <= to; ++own) {
+      for (const Counts& choice : choices(g, own)) {
+        take(g, choice, counts);
+        if (auto problems = try_groups(g + 1, sum - own, counts)) return problems;
+      }
+    }
+    return std::nullopt;
+  }
+
+  bool fits(const Outcome& outcome, const Sharers& group) const {
+    const std::uint32_t copies = outcome.graph.slots() / outcome.pipeline.schedule.shape.slots;
+    for (const std::uint32_t slot : group.slots) {
+      for (std::uint32_t copy = 0; copy < copies; ++copy) {
+        if (!outcome.fits(slot * copies + copy).value_or(true)) return false;
+      }
+    }
+    return true;
+  }
+
+  /// From the least sums on, one more for each group that does not fit; where these have all, for
+  /// the others.
+  Result<std::optional<Counts>> step_up() {
+    Counts counts(layers_.size(), 0);
+    std::vector<std::int64_t> sums = least_;
+    while (true) {
+      for (std::size_t g = 0; g < groups_.size(); ++g) take(g, choices(g, sums[g]).front(), counts);
+      const auto outcome = predicted(counts);
+      if (!outcome) return outcome.problems();
+      if (outcome->fits().value_or(true)) return std::optional(counts);
+      const auto step = [&](bool all) {
+        bool any = false;
+        for (std::size_t g = 0; g < groups_.size(); ++g) {
+          if (!all && fits(*outcome, groups_[g])) continue;
+          const auto next = least_of(g, sums[g] + 1);
+          if (next) sums[g] = *next;
+          any = any || next;
+        }
+        return any;
+      };
+      if (!step(false) && !step(true)) return std::optional<Counts>();
+    }
+  }
+
+  Scenario trial_;
+  Outcome none_;  ///< Nothing is recomputed in it.
+  std::vector<Sharers> groups_;
+  std::vector<LayerCosts> costs_;
+  MemoryFloor floor_;
+  Counts layers_;  ///< Of each stage.
+  /// By group and sum.
+  std::vector<std::vector<std::optional<std::vector<Counts>>>> choices_;
+  std::vector<std::int64_t> least_;  ///< Sum of each group.
+  double left_ = 0;
+  bool is_exact_ = true;
+  std::optional<Counts> best_;
+  double time_s_ = 0;
+};
+
+}  // namespace
+
+Result<Scenario> fit_recomputation(Scenario scenario) {
+  RecomputeChoice& choice = scenario.schedule.recompute;
+  if (!choice.as_few_as_fit()) return scenario;
+  if (!scenario.cluster.memory) {
+    return input_error(choice.layers_mark,
+                       "schedule.recompute_layers is 'fit', but the devices' memory is not given",
+                       "cluster.memory, or a cluster.device that has one");
+  }
+  Scenario trial = scenario;
+  trial.noise.reset();
+  trial.schedule.recompute.layers = std::int64_t{0};
+  auto none = predict(trial, Evaluation::fastest);
+  if (!none) return none.problems();
+  const auto settled = [&](Counts chosen, std::string_view why) {
+    scenario.notes.push_back(
+        fmt::format("schedule.recompute_layers: [{}] {}", fmt::join(chosen, ", "), why));
+    choice.layers = std::move(chosen);
+    return scenario;
+  };
+  constexpr std::string_view fewest = "are the fewest with which each device fits";
+  if (none->fits().value_or(true))
+    return settled(Counts(none->pipeline.partition.stages.size(), 0), fewest);
+  Fit fit(std::move(trial), *std::move(none));
+  const auto found = fit.find();
+  if (!found) return found.problems();
+  if (!*found) return settled(fit.all_layers(), "are all that there are, and do not suffice");
+  return settled(**found, fit.is_exact()
+                              ? fewest
+                              : "are the smallest numbers found with which each device fits; there "
+                                "are too many to try all that are smaller");
+}
+
+}  // namespace plumbline

@@ -1,0 +1,39 @@
+// Parts of one piece of work, which several machines do.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.h"
+
+namespace plumbline {
+
+/// One of `count` parts of a sweep or a search, which are alike: index is from 1 to count.
+struct Shard {
+  std::uint64_t index = 1;
+  std::uint64_t count = 1;
+
+  /// Points go round the shards, one further on in each round, so that an axis with as many values
+  /// as there are shards is spread over all of them.
+  bool holds(std::uint64_t point) const { return (point + point / count) % count == index - 1; }
+
+  friend bool operator==(const Shard&, const Shard&) = default;
+};
+
+/// A file with the results of a part, or of the whole.
+struct ShardFile {
+  std::shared_ptr<const Source> source;
+  std::string fingerprint;     ///< Equal for parts of the same work.
+  std::optional<Shard> shard;  ///< Nothing for the whole.
+};
+
+/// What keeps files from being put together as one piece of work, named by `noun` ("sweep"): parts
+/// of another one, of other numbers of parts, missing or there twice. Requires: files.
+Diagnostics refuse_parts(const std::vector<ShardFile>& files, std::string_view noun);
+
+}  // namespace plumbline

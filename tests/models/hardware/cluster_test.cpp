@@ -1,0 +1,70 @@
+// Paths: which level they cross and whose cards they use.
+// SPDX-License-Identifier: MIT
+#include "models/hardware/cluster.h"
+
+#include <doctest/doctest.h>
+
+namespace plumbline {
+namespace {
+
+TEST_CASE(
+    "a path bears the link of the outermost level that it crosses, and the cards of its groups") {
+  Cluster cluster;
+  const Link inner{Duration{1}, BytesPerSecond{100}};
+  const Link middle{Duration{2}, BytesPerSecond{10}};
+  const Link outer{Duration{3}, std::nullopt};
+  cluster.levels = {{"server", 2, inner}, {"rack", 3, middle}, {"room", 2, outer}};
+  CHECK(cluster.device_count() == 12);
+  const Path inside = cluster.path({0}, {1});
+  CHECK(inside.link == inner);
+  CHECK(!inside.out);
+  const Path across = cluster.path({1}, {4});  // servers 0 and 2 of rack 0
+  CHECK(across.link == middle);
+  CHECK(across.out == Card{1, 0, true});
+  CHECK(across.in == Card{1, 2, false});
+  const Path far = cluster.path({11}, {0});  // racks 1 and 0
+  CHECK(far.link == outer);
+  CHECK(far.out == Card{2, 1, true});
+  CHECK(far.in == Card{2, 0, false});
+  cluster.levels[2].own_cards = true;  // of that level alone
+  const Path alone = cluster.path({11}, {0});
+  CHECK(alone.link == outer);
+  CHECK(!alone.out);
+  CHECK(!alone.in);
+  CHECK(cluster.path({1}, {4}).out == Card{1, 0, true});
+}
+
+TEST_CASE("a ring over cards of their own is as wide as the cards of its members in a group") {
+  const Link within{Duration{1}, BytesPerSecond{450}};
+  const Link card{Duration{5}, BytesPerSecond{50}};
+  const Cluster cluster{{{"server", 8, within}, {"cluster", 4, card, true}}, std::nullopt};
+  const auto hops = [&](const std::vector<DeviceId>& members) {
+    std::vector<std::int64_t> bandwidths;
+    for (const Path& hop : cluster.ring(members)) {
+      CHECK(!hop.out);
+      bandwidths.push_back(hop.link.bandwidth->count);
+    }
+    return bandwidths;
+  };
+  CHECK(hops({{0}, {1}}) == std::vector<std::int64_t>{450, 450});
+  // One in each server: its own card. Two: both their cards.
+  CHECK(hops({{0}, {8}, {16}}) == std::vector<std::int64_t>{50, 50, 50});
+  CHECK(hops({{0}, {1}, {8}, {9}}) == std::vector<std::int64_t>{450, 100, 450, 100});
+  // The smaller of the two groups counts.
+  CHECK(hops({{0}, {1}, {2}, {8}}) == std::vector<std::int64_t>{450, 450, 50, 50});
+  // Ten cards of 50 are wider than the links within, which are hops of the same ring.
+  const Cluster wide{{{"server", 10, within}, {"cluster", 2, card, true}}, std::nullopt};
+  std::vector<DeviceId> all;
+  for (std::uint32_t device = 0; device < 20; ++device) all.push_back({device});
+  CHECK(wide.ring(all)[8].link.bandwidth->count == 450);
+  CHECK(wide.ring(all)[9].link.bandwidth->count == 500);
+  CHECK(wide.ring(all)[9].link.latency == Duration{5});
+  // A card that devices share is no wider for it.
+  Cluster shared = cluster;
+  shared.levels[1].own_cards = false;
+  CHECK(shared.ring({{0}, {1}, {8}, {9}})[1].link.bandwidth->count == 50);
+  CHECK(shared.ring({{0}, {1}, {8}, {9}})[1].out == Card{1, 0, true});
+}
+
+}  // namespace
+}  // namespace plumbline

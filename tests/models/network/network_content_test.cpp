@@ -1,0 +1,93 @@
+// Two networks are the same where the same is computed, whatever their files look like.
+// SPDX-License-Identifier: MIT
+#include "models/network/network_content.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "models/network/network_reader.h"
+#include "tests/support/text_source.h"
+
+namespace plumbline::test {
+namespace {
+
+std::string content(const std::string& input, const std::string& layers) {
+  const auto network = parse_network(
+      text_source("n.network.yaml",
+                  "version: 1\nkind: network\nname: n\ninput: " + input + "\nlayers:\n" + layers));
+  REQUIRE_MESSAGE(network, (network ? "" : to_text(network.problems())));
+  return network_content(*network);
+}
+
+TEST_CASE("the layout of a network's file does not count, its layers do") {
+  const std::string repeated =
+      content("{shape: [8]}", "  - repeat: 2\n    layers:\n      - {kind: relu}\n");
+  CHECK(repeated == content("{shape: [8]}  # numbers", "  - {kind: relu}\n  - {kind: relu}\n"));
+  CHECK(repeated == "n fp32 [8] 0\nrelu_0 relu  [8] [8]\nrelu_1 relu  [8] [8]\n");
+  CHECK(repeated != content("{shape: [8]}", "  - {kind: relu}\n"));
+  CHECK(content("{shape: [8]}", "  - {kind: linear, features: 4}\n") ==
+        content("{shape: [8]}", "  - {kind: linear, features: 4, bias: true}\n"));
+}
+
+TEST_CASE("every setting of every kind of layer counts") {
+  const std::string numbers = "{shape: [4, 8]}";
+  const std::string picture = "{shape: [4, 8, 8]}";
+  const std::string ids = "{tokens: 4, vocabulary: 16}";
+  const std::vector<std::pair<std::string, std::string>> layers = {
+      {numbers, "linear, features: 4"},
+      {numbers, "linear, features: 8"},
+      {numbers, "linear, features: 4, bias: false"},
+      {numbers, "relu"},
+      {numbers, "gelu"},
+      {numbers, "layer_norm"},
+      {numbers, "attention_block, heads: 1"},
+      {numbers, "attention_block, heads: 2"},
+      {numbers, "attention_block, heads: 2, causal: false"},
+      {numbers, "mlp_block"},
+      {numbers, "mlp_block, hidden: 8"},
+      {numbers, "lstm, hidden: 8"},
+      {numbers, "lstm, hidden: 4"},
+      {numbers, "lstm, hidden: 8, residual: true"},
+      {numbers, "head, classes: 2"},
+      {numbers, "head, classes: 3"},
+      {numbers, "head, classes: 2, norm: false"},
+      {numbers, "head, classes: 2, bias: true"},
+      {ids, "embedding, features: 8"},
+      {ids, "embedding, features: 4"},
+      {ids, "embedding, features: 8, positions: true"},
+      {picture, "conv2d, channels: 4, kernel: 3, padding: 1"},
+      {picture, "conv2d, channels: 8, kernel: 3, padding: 1"},
+      {picture, "conv2d, channels: 4, kernel: 1, padding: 0"},
+      {picture, "conv2d, channels: 4, kernel: 3, padding: 1, stride: 2"},
+      {picture, "conv2d, channels: 4, kernel: 3, padding: 1, bias: false"},
+      {picture, "max_pool"},
+      {picture, "max_pool, kernel: 3"},
+      {picture, "max_pool, kernel: 3, padding: 1"},
+      {picture, "max_pool, kernel: 3, stride: 1"},
+      {picture, "batch_norm"},
+      {picture, "flatten"},
+      {picture, "residual_block, channels: 4"},
+      {picture, "residual_block, channels: 8"},
+      {picture, "residual_block, channels: 4, stride: 2"},
+  };
+  std::set<std::string> contents;
+  for (const auto& [input, layer] : layers)
+    contents.insert(content(input, "  - {kind: " + layer + "}\n"));
+  CHECK(contents.size() == layers.size());
+}
+
+TEST_CASE("the fingerprint is FNV-1a, 64 bits, of the content") {
+  const auto network = parse_network(text_source(
+      "n.network.yaml",
+      "version: 1\nkind: network\nname: n\ninput: {shape: [8]}\nlayers:\n  - {kind: relu}\n"));
+  REQUIRE(network);
+  const std::string print = network_fingerprint(*network);
+  CHECK(print == "53d48b75190325af");
+  Network other = *network;
+  other.name = "m";
+  CHECK(network_fingerprint(other) != print);
+}
+
+}  // namespace
+}  // namespace plumbline::test

@@ -1,0 +1,768 @@
+// Networks: what each kind of layer makes, keeps and costs, and every error of the format.
+// SPDX-License-Identifier: MIT
+#include "models/network/network.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "models/network/network_reader.h"
+#include "tests/support/text_source.h"
+
+namespace plumbline {
+namespace {
+
+Network network_of(const std::string& text) {
+  const auto network = parse_network(test::text_source("n.network.yaml", text));
+  REQUIRE_MESSAGE(network, (network ? "" : to_text(network.problems())));
+  return *network;
+}
+
+/// A network of these layers over this input.
+Network small_network(const std::string& input, const std::string& layers) {
+  return network_of("version: 1\nkind: network\ninput: " + input + "\nlayers:\n" + layers);
+}
+
+NetworkLayer derived(const LayerSettings& settings, std::vector<std::int64_t> shape) {
+  const auto layer = derive_layer(settings, {{std::move(shape)}, std::nullopt}, {});
+  REQUIRE_MESSAGE(layer, (layer ? "" : to_text(layer.problems())));
+  return *layer;
+}
+
+std::string refusal_of(const LayerSettings& settings, const NetworkInput& input) {
+  const auto layer = derive_layer(settings, input, {});
+  return layer ? "" : layer.problems().front().message;
+}
+
+std::string text_of(const std::vector<Parameter>& parameters) {
+  std::string text;
+  for (const Parameter& parameter : parameters) {
+    text += parameter.name + " " + to_text(parameter.shape) +
+            (parameter.with_input ? " with input\n" : "\n");
+  }
+  return text;
+}
+
+std::string text_of(const std::vector<KeptTensor>& tensors) {
+  std::string text;
+  for (const KeptTensor& tensor : tensors) {
+    text += tensor.name + " " + to_text(tensor.shape) + (tensor.per_sample ? "" : " of the batch") +
+            (tensor.statistic ? " statistic\n" : "\n");
+  }
+  return text;
+}
+
+/// Everything wrong in a document, as "line: message (help)" in the order of the lines.
+std::string errors_of(const std::string& text) {
+  const auto network = parse_network(test::text_source("n.network.yaml", text));
+  if (network) return "no error";
+  Diagnostics problems = network.problems();
+  std::stable_sort(problems.begin(), problems.end(), [](const Diagnostic& a, const Diagnostic& b) {
+    return a.mark.line < b.mark.line;
+  });
+  std::string told;
+  for (const Diagnostic& problem : problems) {
+    told += std::to_string(problem.mark.line) + ": " + problem.message +
+            (problem.help.empty() ? "\n" : " (" + problem.help + ")\n");
+  }
+  return told;
+}
+
+/// The errors of a network whose layers start in line 5.
+std::string errors_in(const std::string& input, const std::string& layers) {
+  return errors_of("version: 1\nkind: network\ninput: " + input + "\nlayers:\n" + layers);
+}
+
+TEST_CASE("GPT-2 small has its known number of parameters") {
+  const Network network = small_network("{tokens: 1024, vocabulary: 50257}",
+                                        "  - {kind: embedding, features: 768, positions: true}\n"
+                                        "  - repeat: 12\n"
+                                        "    layers:\n"
+                                        "      - {kind: attention_block, heads: 12}\n"
+                                        "      - {kind: mlp_block}\n"
+                                        "  - {kind: head}\n");
+  REQUIRE(network.layers.size() == 26);
+  // 50257 x 768 words and 1024 x 768 positions.
+  CHECK(network.layers[0].parameter_count() == 38'597'376 + 786'432);
+  // Norm 2 x 768, qkv 768 x 2304 + 2304, projection 768 x 768 + 768.
+  CHECK(network.layers[1].parameter_count() == 1'536 + 1'771'776 + 590'592);
+  // Norm 2 x 768, up 768 x 3072 + 3072, down 3072 x 768 + 768.
+  CHECK(network.layers[2].parameter_count() == 1'536 + 2'362'368 + 2'360'064);
+  // The published 124,439,808 shares the head's matrix with the words; here it is one of its own.
+  CHECK(network.parameter_count() == 124'439'808 + 50'257 * 768);
+  CHECK(std::get<Head>(network.layers[25].settings).classes == 50'257);
+  CHECK(std::get<MlpBlock>(network.layers[2].settings).hidden == 3072);
+  CHECK(std::get<Embedding>(network.layers[0].settings).vocabulary == 50'257);
+  CHECK(network.layers[0].name == "embedding_0");
+  CHECK(network.layers[23].name == "attention_block_11");
+  CHECK(network.layers[25].name == "head_0");
+}
+
+TEST_CASE("VGG-16 has its known number of parameters") {
+  std::string layers;
+  for (const auto& [channels, count] : {std::pair{64, 2}, std::pair{128, 2}, std::pair{256, 3},
+                                        std::pair{512, 3}, std::pair{512, 3}}) {
+    layers += "  - repeat: " + std::to_string(count) + "\n    layers:\n";
+    layers += "      - {kind: conv2d, channels: " + std::to_string(channels) + ", padding: 1}\n";
+    layers += "      - {kind: relu}\n";
+    layers += "  - {kind: max_pool}\n";
+  }
+  layers +=
+      "  - {kind: flatten}\n"
+      "  - repeat: 2\n"
+      "    layers: [{kind: linear, features: 4096}, {kind: relu}]\n"
+      "  - {kind: head, classes: 1000, norm: false, bias: true}\n";
+  const Network network = small_network("{shape: [3, 224, 224]}", layers);
+  // Simonyan and Zisserman 2014, configuration D: convolutions 14,714,688, linears
+  // 25088 x 4096 + 4096 and 4096 x 4096 + 4096, head 4096 x 1000 + 1000.
+  CHECK(network.parameter_count() == 14'714'688 + 102'764'544 + 16'781'312 + 4'097'000);
+  CHECK(network.parameter_count() == 138'357'544);
+  double multiply_adds = 0;
+  for (const NetworkLayer& layer : network.layers) multiply_adds += layer.backward_weight_flops / 2;
+  // Its 15.5 G multiply-adds: convolutions 15,346,630,656, linears and head 123,633,664; W also
+  // makes the gradient of the 1000 logits again, 2 each.
+  CHECK(multiply_adds == 15'346'630'656.0 + 123'633'664.0 + 1000.0);
+}
+
+TEST_CASE("ResNet-18 has its known number of parameters before the classifier") {
+  std::string layers =
+      "  - {kind: conv2d, channels: 64, kernel: 7, stride: 2, padding: 3, bias: false}\n"
+      "  - {kind: batch_norm}\n"
+      "  - {kind: relu}\n"
+      "  - {kind: max_pool, kernel: 3, stride: 2, padding: 1}\n"
+      "  - {kind: residual_block, channels: 64}\n"
+      "  - {kind: residual_block, channels: 64}\n";
+  for (const char* channels : {"128", "256", "512"}) {
+    layers += std::string("  - {kind: residual_block, stride: 2, channels: ") + channels + "}\n";
+    layers += std::string("  - {kind: residual_block, channels: ") + channels + "}\n";
+  }
+  const Network network = small_network("{shape: [3, 224, 224]}", layers);
+  CHECK(to_text(network.layers[0].output) == "[64, 112, 112]");
+  CHECK(to_text(network.layers[3].output) == "[64, 56, 56]");
+  CHECK(to_text(network.layers.back().output) == "[512, 7, 7]");
+  // 64 x 3 x 7 x 7 and 2 x 64.
+  CHECK(network.layers[0].parameter_count() + network.layers[1].parameter_count() == 9'408 + 128);
+  // Two of 64 x 64 x 9 and two norms.
+  CHECK(network.layers[4].parameter_count() == 2 * 36'864 + 4 * 64);
+  // 64 x 128 x 9, 128 x 128 x 9, the shortcut 64 x 128, three norms.
+  CHECK(network.layers[6].parameter_count() == 73'728 + 147'456 + 8'192 + 6 * 128);
+  // He et al. 2016 as published in torchvision: 11,689,512 less 512 x 1000 + 1000.
+  CHECK(network.parameter_count() == 11'689'512 - 513'000);
+}
+
+TEST_CASE("a linear costs two FLOPs for each multiply-add, forward and twice backward") {
+  const NetworkLayer layer = derived(Linear{20, true}, {7, 10});
+  CHECK(to_text(layer.output) == "[7, 20]");
+  CHECK(text_of(layer.parameters) == "weight [20, 10]\nbias [20]\n");
+  CHECK(text_of(layer.kept).empty());
+  CHECK(text_of(layer.left_for_weights).empty());
+  CHECK(layer.splits);
+  CHECK(layer.parameter_count() == 220);
+  CHECK(layer.forward_flops == 2 * 7 * 10 * 20);
+  CHECK(layer.backward_input_flops == 2 * 7 * 10 * 20);
+  CHECK(layer.backward_weight_flops == 2 * 7 * 10 * 20);
+  CHECK(text_of(derived(Linear{20, false}, {10}).parameters) == "weight [20, 10]\n");
+  CHECK(to_text(derived(Linear{20, false}, {2, 3, 10}).output) == "[2, 3, 20]");
+}
+
+TEST_CASE("element-wise layers keep the shape, hold nothing and do not split") {
+  for (const auto& [settings, forward, backward] :
+       {std::tuple<LayerSettings, double, double>{Relu{}, 1, 1}, {Gelu{}, 8, 14}}) {
+    const NetworkLayer layer = derived(settings, {3, 4, 5});
+    CHECK(to_text(layer.output) == "[3, 4, 5]");
+    CHECK(layer.parameters.empty());
+    CHECK(layer.kept.empty());
+    CHECK(layer.left_for_weights.empty());
+    CHECK(!layer.splits);
+    CHECK(layer.forward_flops == forward * 60);
+    CHECK(layer.backward_input_flops == backward * 60);
+    CHECK(layer.backward_weight_flops == 0);
+  }
+}
+
+TEST_CASE("a layer norm keeps mean and reciprocal deviation of every row") {
+  const NetworkLayer layer = derived(LayerNorm{}, {3, 4, 5});
+  CHECK(to_text(layer.output) == "[3, 4, 5]");
+  CHECK(text_of(layer.parameters) == "scale [5]\nshift [5]\n");
+  CHECK(text_of(layer.kept) == "mean [3, 4] statistic\nrstd [3, 4] statistic\n");
+  CHECK(layer.left_for_weights.empty());
+  CHECK(layer.splits);
+  CHECK(layer.forward_flops == 8 * 60);
+  CHECK(layer.backward_input_flops == 11 * 60);
+  CHECK(layer.backward_weight_flops == 3 * 60);
+  CHECK(text_of(derived(LayerNorm{}, {5}).kept) == "mean [] statistic\nrstd [] statistic\n");
+}
+
+TEST_CASE("an attention block keeps no probabilities") {
+  const NetworkLayer layer = derived(AttentionBlock{2, true}, {16, 8});
+  CHECK(to_text(layer.output) == "[16, 8]");
+  CHECK(text_of(layer.parameters) ==
+        "norm.scale [8]\nnorm.shift [8]\nqkv.weight [24, 8]\nqkv.bias [24]\n"
+        "projection.weight [8, 8]\nprojection.bias [8]\n");
+  CHECK(text_of(layer.kept) ==
+        "norm.mean [16] statistic\nnorm.rstd [16] statistic\nnorm.output [16, 8]\n"
+        "qkv [16, 24]\nlogsumexp [2, 16] statistic\ncontext [16, 8]\n");
+  CHECK(text_of(layer.left_for_weights) == "qkv.gradient [16, 24]\nnorm.output_gradient [16, 8]\n");
+  CHECK(layer.splits);
+  // Products 2 x 16 x (8 x 24 + 8 x 8); core 4 and 10 x 16 x 16 x 8; norm 8, 11, 3 and the
+  // residual 1, 1 for each of 128 numbers.
+  CHECK(layer.forward_flops == 8'192 + 8'192 + 9 * 128);
+  CHECK(layer.backward_input_flops == 8'192 + 20'480 + 12 * 128);
+  CHECK(layer.backward_weight_flops == 8'192 + 3 * 128);
+  CHECK(derived(AttentionBlock{2, false}, {16, 8}).forward_flops == layer.forward_flops);
+}
+
+TEST_CASE("an mlp block keeps what it has before and after the gelu") {
+  const NetworkLayer layer = derived(MlpBlock{12}, {6, 4});
+  CHECK(to_text(layer.output) == "[6, 4]");
+  CHECK(text_of(layer.parameters) ==
+        "norm.scale [4]\nnorm.shift [4]\nup.weight [12, 4]\nup.bias [12]\n"
+        "down.weight [4, 12]\ndown.bias [4]\n");
+  CHECK(text_of(layer.kept) ==
+        "norm.mean [6] statistic\nnorm.rstd [6] statistic\nnorm.output [6, 4]\n"
+        "hidden [6, 12]\ngelu [6, 12]\n");
+  CHECK(text_of(layer.left_for_weights) ==
+        "hidden.gradient [6, 12]\nnorm.output_gradient [6, 4]\n");
+  CHECK(layer.splits);
+  // Products 2 x 2 x 6 x 4 x 12; gelu 8, 14 for 72; norm 8, 11, 3 and residual 1, 1 for 24.
+  CHECK(layer.forward_flops == 1'152 + 8 * 72 + 9 * 24);
+  CHECK(layer.backward_input_flops == 1'152 + 14 * 72 + 12 * 24);
+  CHECK(layer.backward_weight_flops == 1'152 + 3 * 24);
+  CHECK(std::get<MlpBlock>(derived(MlpBlock{}, {6, 4}).settings).hidden == 16);
+  CHECK(text_of(derived(MlpBlock{12}, {4}).kept) ==
+        "norm.mean [] statistic\nnorm.rstd [] statistic\nnorm.output [4]\nhidden [12]\n"
+        "gelu [12]\n");
+}
+
+TEST_CASE("an embedding turns ids into rows, and its I does nothing") {
+  const NetworkInput ids{{{6}}, 100};
+  const auto plain = derive_layer(Embedding{0, 4, false}, ids, {});
+  REQUIRE(plain);
+  CHECK(to_text(plain->input) == "[6]");
+  CHECK(to_text(plain->output) == "[6, 4]");
+  CHECK(text_of(plain->parameters) == "weight [100, 4]\n");
+  CHECK(plain->kept.empty());
+  CHECK(plain->left_for_weights.empty());
+  CHECK(plain->splits);
+  CHECK(plain->forward_flops == 0);
+  CHECK(plain->backward_input_flops == 0);
+  CHECK(plain->backward_weight_flops == 24);
+  const auto placed = derive_layer(Embedding{0, 4, true}, ids, {});
+  REQUIRE(placed);
+  CHECK(text_of(placed->parameters) == "weight [100, 4]\npositions [6, 4]\n");
+  CHECK(placed->forward_flops == 24);
+  CHECK(placed->backward_input_flops == 0);
+  CHECK(placed->backward_weight_flops == 48);
+}
+
+TEST_CASE("a head makes one number of a sample and keeps the probabilities") {
+  const NetworkLayer layer = derived(Head{10, true, false}, {6, 4});
+  CHECK(to_text(layer.output) == "[]");
+  CHECK(layer.output.elements() == 1);
+  CHECK(text_of(layer.parameters) == "norm.scale [4]\nnorm.shift [4]\nweight [10, 4]\n");
+  CHECK(text_of(layer.kept) ==
+        "norm.mean [6] statistic\nnorm.rstd [6] statistic\nnorm.output [6, 4]\n"
+        "probabilities [6, 10]\n");
+  CHECK(text_of(layer.left_for_weights) == "norm.output_gradient [6, 4]\n");
+  CHECK(layer.splits);
+  // Product 2 x 6 x 4 x 10; loss 5, 2, 2 for 60; norm 8, 11, 3 for 24.
+  CHECK(layer.forward_flops == 480 + 5 * 60 + 8 * 24);
+  CHECK(layer.backward_input_flops == 480 + 2 * 60 + 11 * 24);
+  CHECK(layer.backward_weight_flops == 480 + 2 * 60 + 3 * 24);
+  const NetworkLayer plain = derived(Head{10, false, true}, {4});
+  CHECK(text_of(plain.parameters) == "weight [10, 4]\nbias [10]\n");
+  CHECK(text_of(plain.kept) == "probabilities [10]\n");
+  CHECK(plain.left_for_weights.empty());
+}
+
+TEST_CASE("a convolution costs two FLOPs for each tap of each output") {
+  const NetworkLayer layer = derived(Conv2d{5, 3, 2, 1, true}, {2, 8, 9});
+  CHECK(to_text(layer.output) == "[5, 4, 5]");  // (8 + 2 - 3) / 2 + 1 = 4, (9 + 2 - 3) / 2 + 1 = 5
+  CHECK(text_of(layer.parameters) == "weight [5, 2, 3, 3]\nbias [5]\n");
+  CHECK(layer.kept.empty());
+  CHECK(layer.left_for_weights.empty());
+  CHECK(layer.splits);
+  CHECK(layer.forward_flops == 2 * 100 * 2 * 9);
+  CHECK(layer.backward_input_flops == 2 * 100 * 2 * 9);
+  CHECK(layer.backward_weight_flops == 2 * 100 * 2 * 9);
+  CHECK(text_of(derived(Conv2d{5, 1, 1, 0, false}, {2, 8, 9}).parameters) ==
+        "weight [5, 2, 1, 1]\n");
+  CHECK(to_text(derived(Conv2d{5, 8, 1, 0, false}, {2, 8, 9}).output) == "[5, 1, 2]");
+}
+
+TEST_CASE("a max pool compares every number in a window, and again backward") {
+  const NetworkLayer layer = derived(MaxPool{3, 2, 1}, {2, 8, 9});
+  CHECK(to_text(layer.output) == "[2, 4, 5]");
+  CHECK(layer.parameters.empty());
+  CHECK(layer.kept.empty());
+  CHECK(!layer.splits);
+  CHECK(layer.forward_flops == 40 * 9);
+  CHECK(layer.backward_input_flops == 40 * 10);
+  CHECK(layer.backward_weight_flops == 0);
+}
+
+TEST_CASE("a batch norm has the gradients of its parameters with that of the input") {
+  const NetworkLayer layer = derived(BatchNorm{}, {3, 4, 5});
+  CHECK(to_text(layer.output) == "[3, 4, 5]");
+  CHECK(text_of(layer.parameters) == "scale [3] with input\nshift [3] with input\n");
+  CHECK(text_of(layer.kept) ==
+        "mean [3] of the batch statistic\nrstd [3] of the batch statistic\n");
+  CHECK(layer.left_for_weights.empty());
+  CHECK(!layer.splits);
+  CHECK(layer.forward_flops == 8 * 60);
+  CHECK(layer.backward_input_flops == 11 * 60);
+  CHECK(layer.backward_weight_flops == 0);
+}
+
+TEST_CASE("a flatten only changes the shape") {
+  const NetworkLayer layer = derived(Flatten{}, {3, 4, 5});
+  CHECK(to_text(layer.output) == "[60]");
+  CHECK(!layer.splits);
+  CHECK(layer.forward_flops == 0);
+  CHECK(layer.backward_input_flops == 0);
+  CHECK(to_text(derived(Flatten{}, {7}).output) == "[7]");
+}
+
+TEST_CASE("a residual block has a shortcut of its own only where the shape changes") {
+  const NetworkLayer same = derived(ResidualBlock{4, 1}, {4, 6, 6});
+  CHECK(to_text(same.output) == "[4, 6, 6]");
+  CHECK(text_of(same.parameters) ==
+        "conv1.weight [4, 4, 3, 3]\nnorm1.scale [4] with input\nnorm1.shift [4] with input\n"
+        "conv2.weight [4, 4, 3, 3]\nnorm2.scale [4] with input\nnorm2.shift [4] with input\n");
+  CHECK(text_of(same.kept) ==
+        "conv1 [4, 6, 6]\nnorm1.mean [4] of the batch statistic\n"
+        "norm1.rstd [4] of the batch statistic\nrelu1 [4, 6, 6]\nconv2 [4, 6, 6]\n"
+        "norm2.mean [4] of the batch statistic\nnorm2.rstd [4] of the batch statistic\n");
+  CHECK(text_of(same.left_for_weights) == "conv1.gradient [4, 6, 6]\nconv2.gradient [4, 6, 6]\n");
+  CHECK(same.splits);
+  // 144 numbers: convolutions 2 x 2 x 144 x 36; two norms 8, 11; two relus 1, 1; one sum 1, 1.
+  CHECK(same.forward_flops == 20'736 + (16 + 2 + 1) * 144);
+  CHECK(same.backward_input_flops == 20'736 + (22 + 2 + 1) * 144);
+  CHECK(same.backward_weight_flops == 20'736);
+
+  const NetworkLayer halved = derived(ResidualBlock{8, 2}, {4, 7, 6});
+  CHECK(to_text(halved.output) == "[8, 4, 3]");  // (7 - 1) / 2 + 1 = 4, (6 - 1) / 2 + 1 = 3
+  CHECK(text_of(halved.parameters) ==
+        "conv1.weight [8, 4, 3, 3]\nnorm1.scale [8] with input\nnorm1.shift [8] with input\n"
+        "conv2.weight [8, 8, 3, 3]\nnorm2.scale [8] with input\nnorm2.shift [8] with input\n"
+        "shortcut.weight [8, 4, 1, 1]\nshortcut_norm.scale [8] with input\n"
+        "shortcut_norm.shift [8] with input\n");
+  CHECK(text_of(halved.kept) ==
+        "conv1 [8, 4, 3]\nnorm1.mean [8] of the batch statistic\n"
+        "norm1.rstd [8] of the batch statistic\nrelu1 [8, 4, 3]\nconv2 [8, 4, 3]\n"
+        "norm2.mean [8] of the batch statistic\nnorm2.rstd [8] of the batch statistic\n"
+        "shortcut [8, 4, 3]\nshortcut_norm.mean [8] of the batch statistic\n"
+        "shortcut_norm.rstd [8] of the batch statistic\n");
+  CHECK(text_of(halved.left_for_weights) ==
+        "conv1.gradient [8, 4, 3]\nconv2.gradient [8, 4, 3]\nshortcut.gradient [8, 4, 3]\n");
+  // 96 numbers: convolutions 2 x 96 x (36 + 72 + 4); three norms; two relus; one sum, over the
+  // 168 numbers of the input on the way back.
+  CHECK(halved.forward_flops == 21'504 + (24 + 2 + 1) * 96);
+  CHECK(halved.backward_input_flops == 21'504 + (33 + 2) * 96 + 168);
+  CHECK(halved.backward_weight_flops == 21'504);
+  CHECK(derived(ResidualBlock{4, 2}, {4, 6, 6}).parameters.size() == 9);
+  CHECK(derived(ResidualBlock{5, 1}, {4, 6, 6}).parameters.size() == 9);
+}
+
+TEST_CASE("an lstm keeps gates and cells, and with a residual what it had before the sum") {
+  const NetworkLayer layer = derived(Lstm{5, false}, {6, 4});
+  CHECK(to_text(layer.output) == "[6, 5]");
+  CHECK(text_of(layer.parameters) == "input.weight [20, 4]\nhidden.weight [20, 5]\nbias [20]\n");
+  CHECK(text_of(layer.kept) == "gates [6, 20]\ncells [6, 5]\n");
+  CHECK(text_of(layer.left_for_weights) == "gates.gradient [6, 20]\n");
+  CHECK(layer.splits);
+  // Products 2 x 6 x 20 x (4 + 5); the cell 12, 20 for 30 numbers.
+  CHECK(layer.forward_flops == 2'160 + 12 * 30);
+  CHECK(layer.backward_input_flops == 2'160 + 20 * 30);
+  CHECK(layer.backward_weight_flops == 2'160);
+  const NetworkLayer residual = derived(Lstm{4, true}, {6, 4});
+  CHECK(text_of(residual.kept) == "gates [6, 16]\ncells [6, 4]\nhidden [6, 4]\n");
+  CHECK(residual.forward_flops == 2.0 * 6 * 16 * 8 + 13 * 24);
+}
+
+TEST_CASE("bytes follow the type of elements, and statistics stay in fp32") {
+  Network network;
+  const NetworkLayer layer = derived(AttentionBlock{2, true}, {16, 8});
+  network.element = ElementType::fp32;
+  CHECK(output_bytes(network, layer, 3) == Bytes{4 * 3 * 128});
+  // Output, norm.output and context 128 each, qkv 384; statistics 16 + 16 + 32.
+  CHECK(activation_bytes(network, layer, 3) == Bytes{3 * (4 * 768 + 4 * 64)});
+  CHECK(left_bytes(network, layer, 3) == Bytes{3 * 4 * (384 + 128)});
+  CHECK(parameter_bytes(network, layer) == Bytes{4 * (16 + 192 + 24 + 64 + 8)});
+  network.element = ElementType::tf32;
+  CHECK(activation_bytes(network, layer, 3) == Bytes{3 * (4 * 768 + 4 * 64)});
+  network.element = ElementType::bf16;
+  CHECK(output_bytes(network, layer, 3) == Bytes{2 * 3 * 128});
+  CHECK(activation_bytes(network, layer, 3) == Bytes{3 * (2 * 768 + 4 * 64)});
+  CHECK(left_bytes(network, layer, 3) == Bytes{3 * 2 * (384 + 128)});
+  CHECK(parameter_bytes(network, layer) == Bytes{2 * (16 + 192 + 24 + 64 + 8)});
+  // The statistics of a batch norm are there once for all samples.
+  CHECK(activation_bytes(network, derived(BatchNorm{}, {3, 4, 5}), 7) ==
+        Bytes{7 * 60 * 2 + 2 * 3 * 4});
+}
+
+TEST_CASE("bytes of a batch that no machine holds stop at 2^53 + 1") {
+  Network network;
+  const NetworkLayer layer = derived(Relu{}, {1'000'000'000});
+  const Bytes beyond{(std::int64_t{1} << 53U) + 1};
+  CHECK(output_bytes(network, layer, 1'000'000) == Bytes{4'000'000'000'000'000});
+  CHECK(output_bytes(network, layer, 1'000'000'000'000'000) == beyond);
+  CHECK(activation_bytes(network, layer, 1'000'000'000'000'000) == beyond);
+}
+
+TEST_CASE("a layer beyond 2^53 is refused, whatever it is that is too large") {
+  const std::int64_t large = 1'000'000'000;
+  const auto refusal = [](const LayerSettings& settings, std::vector<std::int64_t> shape) {
+    return refusal_of(settings, {{std::move(shape)}, std::nullopt});
+  };
+  CHECK(refusal(Linear{large, true}, {large}) == "has more than 2^53 parameters");
+  CHECK(refusal(Relu{}, {large, large, large}) == "handles more than 2^53 numbers for each sample");
+  CHECK(refusal(Flatten{}, {large, large, large}) ==
+        "handles more than 2^53 numbers for each sample");
+  CHECK(refusal(MlpBlock{}, {std::int64_t{1} << 52U}) == "has more than 2^53 parameters");
+  CHECK(refusal(AttentionBlock{1, true}, {100'000'000, 4}) ==
+        "computes more than 2^53 FLOPs for each sample");
+  CHECK(refusal(Conv2d{large, 3, 1, large, true}, {1, large, large}) ==
+        "handles more than 2^53 numbers for each sample");
+}
+
+TEST_CASE("a shape that does not suit is told without names where only the layer is known") {
+  CHECK(refusal_of(AttentionBlock{}, {{{4096}}, std::nullopt}) ==
+        "takes [tokens, features], but gets [4096]");
+  CHECK(refusal_of(Linear{3, true}, {{{16}}, 100}) == "takes numbers, but gets token ids");
+  CHECK(refusal_of(Embedding{0, 8, false}, {{{16}}, std::nullopt}) ==
+        "takes token ids, but gets [16]");
+  CHECK(refusal_of(Linear{3, true}, {{}, std::nullopt}) == "takes [..., features], but gets []");
+}
+
+TEST_CASE("every kind has the name that files give it") {
+  const std::vector<std::pair<std::string, LayerSettings>> kinds = {
+      {"linear", Linear{}},       {"relu", Relu{}},
+      {"gelu", Gelu{}},           {"layer_norm", LayerNorm{}},
+      {"mlp_block", MlpBlock{}},  {"attention_block", AttentionBlock{}},
+      {"embedding", Embedding{}}, {"head", Head{}},
+      {"conv2d", Conv2d{}},       {"max_pool", MaxPool{}},
+      {"flatten", Flatten{}},     {"residual_block", ResidualBlock{}},
+      {"lstm", Lstm{}},           {"batch_norm", BatchNorm{}}};
+  CHECK(kinds.size() == std::variant_size_v<LayerSettings>);
+  for (const auto& [name, settings] : kinds) CHECK(kind_name(settings) == name);
+}
+
+TEST_CASE("a file's keys arrive in the settings") {
+  const Network network = network_of(R"(version: 1
+kind: network
+dtype: bf16
+input: {shape: [4, 20, 20]}
+layers:
+  - {kind: conv2d, name: stem, channels: 8, kernel: 5, stride: 2, padding: 2, bias: false}
+  - {kind: max_pool, kernel: 3, stride: 1, padding: 1}
+  - {kind: max_pool, kernel: 4}
+  - {kind: residual_block, channels: 9, stride: 2}
+  - {kind: flatten}
+  - {kind: linear, features: 6, bias: false}
+  - {kind: mlp_block, hidden: 5}
+  - {kind: head, classes: 3, norm: false, bias: true}
+)");
+  CHECK(network.name == "n");  // of n.network.yaml
+  CHECK(network.element == ElementType::bf16);
+  CHECK(!network.input.vocabulary);
+  REQUIRE(network.layers.size() == 8);
+  CHECK(network.layers[0].name == "stem");
+  const auto& conv = std::get<Conv2d>(network.layers[0].settings);
+  CHECK(conv.channels == 8);
+  CHECK(conv.kernel == 5);
+  CHECK(conv.stride == 2);
+  CHECK(conv.padding == 2);
+  CHECK(!conv.bias);
+  CHECK(std::get<MaxPool>(network.layers[1].settings).stride == 1);
+  CHECK(std::get<MaxPool>(network.layers[1].settings).padding == 1);
+  CHECK(std::get<MaxPool>(network.layers[2].settings).stride == 4);  // the kernel's
+  CHECK(network.layers[2].name == "max_pool_1");
+  CHECK(std::get<ResidualBlock>(network.layers[3].settings).stride == 2);
+  CHECK(std::get<MlpBlock>(network.layers[6].settings).hidden == 5);
+  CHECK(!std::get<Linear>(network.layers[5].settings).bias);
+  CHECK(std::get<Head>(network.layers[7].settings).classes == 3);
+  CHECK(std::get<Head>(network.layers[7].settings).bias);
+
+  const Network sequence = small_network("{tokens: 8, vocabulary: 11}",
+                                         "  - {kind: embedding, features: 6}\n"
+                                         "  - {kind: lstm, hidden: 6, residual: true}\n"
+                                         "  - {kind: attention_block, heads: 3, causal: false}\n"
+                                         "  - {kind: attention_block}\n"
+                                         "  - {kind: head, classes: 4}\n");
+  CHECK(sequence.element == ElementType::fp32);
+  CHECK(std::get<Lstm>(sequence.layers[1].settings).residual);
+  CHECK(!std::get<AttentionBlock>(sequence.layers[2].settings).causal);
+  CHECK(std::get<AttentionBlock>(sequence.layers[3].settings).heads == 1);
+  CHECK(std::get<Head>(sequence.layers[4].settings).classes == 4);
+}
+
+TEST_CASE("names count through the network, and given ones count their repeats, outermost first") {
+  const Network network = small_network("{shape: [4]}",
+                                        "  - {kind: linear, features: 4}\n"
+                                        "  - repeat: 2\n"
+                                        "    layers:\n"
+                                        "      - {kind: linear, features: 4, name: wide}\n"
+                                        "      - repeat: 3\n"
+                                        "        layers:\n"
+                                        "          - {kind: relu, name: act}\n"
+                                        "      - {kind: linear, features: 4}\n");
+  std::string names;
+  for (const NetworkLayer& layer : network.layers) names += layer.name + " ";
+  CHECK(names ==
+        "linear_0 wide_0 act_0_0 act_0_1 act_0_2 linear_2 wide_1 act_1_0 act_1_1 act_1_2 "
+        "linear_4 ");
+}
+
+TEST_CASE("the example networks are read and are small, but for those that are for GPUs") {
+  struct Example {
+    const char* name;
+    std::size_t layers;
+    std::int64_t parameters;
+    double most_flops;  ///< Of a forward of 8 samples.
+  };
+  const std::vector<Example> examples = {
+      // 8 x (1024 x 1024 + 1024) + 1024 x 10 + 10
+      {"mlp", 17, 8 * 1'049'600 + 10'250, 2e9},
+      // words and positions 128 x (2048 + 64), a block 12 x 128^2 + 13 x 128, norm 256, head
+      {"gpt-small", 10, 270'336 + 4 * 198'272 + 256 + 262'144, 2e9},
+      // 32 x 27 + 32, 32 x 288 + 32, 64 x 288 + 64, 64 x 576 + 64, 128 x 576 + 128,
+      // 128 x 1152 + 128; 2048 x 256 + 256, 256 x 10 + 10
+      {"vgg-small", 19, 896 + 9'248 + 18'496 + 36'928 + 73'856 + 147'584 + 524'544 + 2'570, 2e9},
+      // 16 x 27 and 32; 2 x (2 x 16 x 144 + 64); 32 x 144 + 32 x 288 + 512 + 192, 2 x 32 x 288 +
+      // 128; 64 x 288 + 64 x 576 + 2048 + 384, 2 x 64 x 576 + 256; 64 x 10 + 10
+      {"resnet-small", 12, 432 + 32 + 2 * 4'672 + 14'528 + 18'560 + 57'728 + 73'984 + 650, 2e9},
+      // 4096 x 128; 8 x (2 x 512 x 128 + 512); 4096 x 128 + 4096
+      {"gnmt-lstm", 10, 524'288 + 8 * 131'584 + 528'384, 2e9},
+      // words and positions 768 x (50304 + 1024), a block 12 x 768^2 + 13 x 768, norm 1536, head
+      {"gpt2", 26, 39'419'904 + 12 * 7'087'872 + 1'536 + 38'633'472, 3e12},
+      // 8 x (4096 x 4096 + 4096) + 4096 x 1000 + 1000
+      {"mlp-wide", 17, 8 * 16'781'312 + 4'097'000, 3e9},
+  };
+  for (const Example& example : examples) {
+    CAPTURE(example.name);
+    const auto network =
+        read_network(std::string("examples/networks/") + example.name + ".network.yaml");
+    REQUIRE_MESSAGE(network, (network ? "" : to_text(network.problems())));
+    CHECK(network->name == example.name);
+    CHECK(network->layers.size() == example.layers);
+    CHECK(network->parameter_count() == example.parameters);
+    double flops = 0;
+    for (const NetworkLayer& layer : network->layers) flops += layer.forward_flops;
+    CHECK(8 * flops < example.most_flops);
+  }
+}
+
+TEST_CASE("a break in the chain names both layers and is told once") {
+  const std::string pictures = "{shape: [16, 16, 16]}";
+  CHECK(errors_in(pictures,
+                  "  - {kind: relu}\n"
+                  "  - {kind: flatten}\n"
+                  "  - {kind: attention_block, heads: 4}\n"
+                  "  - {kind: conv2d, channels: 4}\n"
+                  "  - {kind: head, classes: 10}\n") ==
+        "7: layers[2] 'attention_block_0' takes [tokens, features], but 'flatten_0' in line 6 "
+        "makes [4096] (sequences come from an embedding or input: {shape: [tokens, features]})\n");
+  CHECK(errors_in(pictures, "  - {kind: lstm, hidden: 4}\n") ==
+        "5: layers[0] 'lstm_0' takes [tokens, features], but the input in line 3 is "
+        "[16, 16, 16] (pictures go through conv2d or residual_block, then flatten and linear)\n");
+  CHECK(errors_in(pictures, "  - {kind: relu}\n  - {kind: head, classes: 10}\n") ==
+        "6: layers[1] 'head_0' takes [features] or [tokens, features], but 'relu_0' in line 5 "
+        "makes [16, 16, 16] (put a flatten between)\n");
+  CHECK(errors_in(pictures, "  - {kind: mlp_block, name: wide}\n") ==
+        "5: layers[0] 'wide' takes [features] or [tokens, features], but the input in line 3 is "
+        "[16, 16, 16] (put a flatten between)\n");
+  for (const char* kind :
+       {"conv2d, channels: 3", "max_pool", "batch_norm", "residual_block, channels: 3"}) {
+    const std::string name = std::string(kind).substr(0, std::string(kind).find(','));
+    CHECK(errors_in("{shape: [4, 8]}", std::string("  - {kind: ") + kind + "}\n") ==
+          "5: layers[0] '" + name +
+              "_0' takes [channels, height, width], but the input in line 3 is [4, 8] "
+              "(pictures come from input: {shape: [channels, height, width]})\n");
+  }
+  CHECK(errors_in("{shape: [4, 8]}",
+                  "  - repeat: 3\n"
+                  "    layers:\n"
+                  "      - {kind: linear, features: 9}\n"
+                  "      - {kind: lstm, hidden: 8}\n"
+                  "      - {kind: lstm, hidden: 9, residual: true}\n") ==
+        "9: layers[0].layers[2] 'lstm_1' takes [tokens, 9] for its residual, but 'lstm_0' in "
+        "line 8 makes [4, 8] (say hidden: 8 or residual: false)\n");
+  CHECK(errors_in("{shape: [4, 8]}", "  - {kind: attention_block, heads: 3}\n") ==
+        "5: layers[0] 'attention_block_0' takes features that its 3 heads divide, but the input "
+        "in line 3 is [4, 8] (every head gets an equal part of the features)\n");
+  const std::string shrink =
+      " (make the kernel smaller or the padding larger, or take out a layer before that shrinks "
+      "the picture)\n";
+  CHECK(
+      errors_in("{shape: [3, 8, 4]}", "  - {kind: conv2d, channels: 4, kernel: 7, padding: 1}\n") ==
+      "5: layers[0] 'conv2d_0' takes [channels, height, width] of at least 7 x 7 with its "
+      "padding of 1, but the input in line 3 is [3, 8, 4]" +
+          shrink);
+  CHECK(errors_in("{shape: [3, 8, 8]}", "  - repeat: 4\n    layers: [{kind: max_pool}]\n") ==
+        "6: layers[0].layers[0] 'max_pool_3' takes [channels, height, width] of at least 2 x 2, "
+        "but 'max_pool_2' in line 6 makes [3, 1, 1]" +
+            shrink);
+  CHECK(errors_in("{shape: [1000000000]}", "  - {kind: linear, features: 1000000000}\n") ==
+        "5: layers[0] 'linear_0' has more than 2^53 parameters (layers of this size cannot be "
+        "run: make an extent smaller)\n");
+  CHECK(errors_in("{shape: [38000000]}",
+                  "  - repeat: 7\n    layers: [{kind: linear, features: 38000000}]\n") ==
+        "6: the layers have more than 2^53 parameters\n");
+}
+
+TEST_CASE("ids go into an embedding at the start, and a head is the end") {
+  CHECK(errors_in("{tokens: 8, vocabulary: 100}", "  - {kind: linear, features: 4}\n") ==
+        "5: layers[0] 'linear_0' takes numbers, but the input in line 3 is token ids (an "
+        "embedding makes numbers of token ids: put one first)\n");
+  CHECK(errors_in("{shape: [8]}", "  - {kind: embedding, features: 4}\n") ==
+        "5: layers[0] 'embedding_0' takes token ids, but the input in line 3 is [8] (an "
+        "embedding stands first, after input: {tokens, vocabulary})\n");
+  CHECK(errors_in("{tokens: 8, vocabulary: 100}",
+                  "  - {kind: embedding, features: 4}\n  - {kind: embedding, features: 4}\n") ==
+        "6: layers[1] 'embedding_1' takes token ids, but 'embedding_0' in line 5 makes [8, 4] "
+        "(an embedding stands first, after input: {tokens, vocabulary})\n");
+  CHECK(errors_in("{shape: [8]}",
+                  "  - {kind: head, classes: 3}\n  - {kind: linear, features: 4}\n") ==
+        "5: layers[0] 'head_0' is a head, but 'linear_0' in line 6 follows it (a head makes the "
+        "loss and ends a network)\n");
+  CHECK(errors_in("{shape: [8]}", "  - repeat: 3\n    layers: [{kind: head, classes: 3}]\n") ==
+        "6: layers[0].layers[0] 'head_0' is a head, but 'head_1' in line 6 follows it (a head "
+        "makes the loss and ends a network)\n");
+  CHECK(errors_in("{shape: [8]}", "  - {kind: head}\n") ==
+        "5: layers[0].classes is missing (it may be absent only where the input is token ids)\n");
+}
+
+TEST_CASE("two layers of one name are told once, with both lines") {
+  CHECK(errors_in("{shape: [8]}", "  - {kind: relu, name: a}\n  - {kind: gelu, name: a}\n") ==
+        "6: a second layer is named 'a' (the first is on line 5)\n");
+  CHECK(errors_in("{shape: [8]}", "  - {kind: gelu, name: relu_0}\n  - {kind: relu}\n") ==
+        "6: a second layer is named 'relu_0' (the first is on line 5; a name that is absent "
+        "is <kind>_<number>)\n");
+  CHECK(errors_in("{shape: [8]}",
+                  "  - repeat: 4\n"
+                  "    layers:\n"
+                  "      - {kind: relu, name: a}\n"
+                  "      - {kind: gelu, name: a}\n") ==
+        "8: a second layer is named 'a_0' (the first is on line 7)\n");
+  CHECK(errors_in("{shape: [8]}", "  - {kind: relu, name: ''}\n") ==
+        "5: layers[0].name has 0 bytes, which is not between 1 and 200\n");
+}
+
+TEST_CASE("kinds and keys that are not known are told with what is near") {
+  const std::string input = "{shape: [8]}";
+  CHECK(errors_in(input, "  - {kind: lineal, features: 4}\n") ==
+        "5: layers[0].kind is 'lineal', which is no kind of layer (did you mean 'linear'?)\n");
+  CHECK(errors_in(input, "  - {kind: dropout}\n") ==
+        "5: layers[0].kind is 'dropout', which is no kind of layer (one of linear, relu, gelu, "
+        "layer_norm, attention_block, mlp_block, embedding, head, conv2d, max_pool, batch_norm, "
+        "flatten, residual_block, lstm)\n");
+  CHECK(errors_in(input, "  - {name: a}\n") ==
+        "5: layers[0].kind is missing (or give repeat and layers)\n");
+  CHECK(errors_in(input, "  - relu\n") ==
+        "5: layers[0] is 'relu', where a map of keys is wanted\n");
+  CHECK(errors_in(input, "  - {kind: relu, bias: true}\n") ==
+        "5: layers[0].bias is a key of linear, head, conv2d, not of relu (take it out, or change "
+        "the kind)\n");
+  CHECK(errors_in(input, "  - {kind: linear, featurs: 4, features: 4}\n") ==
+        "5: unknown key 'layers[0].featurs' (did you mean 'features'?)\n");
+  CHECK(errors_in(input, "  - {kind: linear}\n") == "5: layers[0].features is missing\n");
+  CHECK(errors_in(input, "  - {kind: linear, features: 0}\n") ==
+        "5: layers[0].features is 0, which is not between 1 and 1000000000\n");
+  CHECK(errors_in(input, "  - {kind: linear, features: 4, bias: 1}\n") ==
+        "5: layers[0].bias is '1', which is neither true nor false\n");
+  CHECK(errors_in("{shape: [3, 8, 8]}", "  - {kind: max_pool, padding: 2}\n") ==
+        "5: layers[0].padding is 2, which is not below the kernel of 2 (a window of nothing but "
+        "padding has no maximum)\n");
+  CHECK(errors_in("{shape: [3, 8, 8]}", "  - {kind: max_pool, kernel: 0, padding: 2}\n") ==
+        "5: layers[0].kernel is 0, which is not between 1 and 1000000000\n");
+  for (const char* kind : {"embedding", "conv2d", "residual_block", "lstm"}) {
+    CHECK(errors_in(input, std::string("  - {kind: ") + kind + "}\n").find(" is missing") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("repeats that are wrong are told, also when written out") {
+  const std::string input = "{shape: [8]}";
+  CHECK(errors_in(input, "  - repeat: 0\n    layers: [{kind: relu}]\n") ==
+        "5: layers[0].repeat is 0, which is not between 1 and 10000\n");
+  CHECK(errors_in(input, "  - repeat: 2\n    layers: []\n") ==
+        "6: layers[0].layers is an empty list\n");
+  CHECK(errors_in(input, "  - {repeat: 2}\n") ==
+        "5: layers[0].layers is missing (the layers that repeat)\n");
+  CHECK(errors_in(input, "  - {layers: [{kind: relu}]}\n") ==
+        "5: layers[0].repeat is missing (only layers that repeat are a list of their own)\n");
+  CHECK(errors_in(input, "  - {repeat: 2, layers: [{kind: relu}], name: a}\n") ==
+        "5: unknown key 'layers[0].name' (known here: layers, repeat)\n");
+  CHECK(errors_in(input, "  - repeat: 5000\n    layers: [{kind: relu}, {kind: gelu}]\n") ==
+        "no error");
+  CHECK(errors_in(input,
+                  "  - repeat: 5000\n    layers: [{kind: relu}, {kind: gelu}]\n"
+                  "  - {kind: relu}\n") ==
+        "4: layers holds 10001 layers, repeats written out, which is more than 10000\n");
+  std::string deep = "{kind: relu}";
+  for (int i = 0; i < 20; ++i) deep = "{repeat: 10000, layers: [" + deep + "]}";
+  CHECK(errors_in(input, "  - " + deep + "\n") ==
+        "4: layers holds over 2^53 layers, repeats written out, which is more than 10000\n");
+}
+
+TEST_CASE("what is wrong at the top of a network is told at once, without the chain") {
+  CHECK(errors_of("version: 2\nkind: profile\ndtype: fp16\ncolour: red\n") ==
+        "1: version is 2, but only 1 is read here\n"
+        "1: input is missing (such as {shape: [3, 32, 32]} or {tokens: 128, vocabulary: 8192})\n"
+        "1: layers is missing\n"
+        "2: kind is 'profile', where a network is wanted (a network says kind: network)\n"
+        "3: dtype is 'fp16', which is no type of elements (one of fp32, tf32, bf16)\n"
+        "4: unknown key 'colour' (known here: dtype, input, kind, layers, name, version)\n");
+  CHECK(errors_of("input: {shape: [4]}\nlayers: []\n") ==
+        "1: version is missing\n1: kind is missing (a network says kind: network)\n");
+  const std::string relu = "  - {kind: relu}\n";
+  CHECK(errors_in("{}", relu) == "3: input.shape is missing (or give tokens and vocabulary)\n");
+  CHECK(errors_in("[8]", relu) == "3: input is a list, where a map of keys is wanted\n");
+  CHECK(errors_in("{tokens: 8}", relu) == "3: input.vocabulary is missing\n");
+  CHECK(errors_in("{vocabulary: 8}", relu) == "3: input.tokens is missing\n");
+  CHECK(errors_in("{shape: [8], tokens: 8, vocabulary: 9}", relu) ==
+        "3: input gives a shape beside token ids (numbers have a shape; ids have tokens and a "
+        "vocabulary)\n");
+  CHECK(errors_in("{shape: []}", relu) ==
+        "3: input.shape has 0 extents, which is not between 1 and 3 ([features], [tokens, "
+        "features] or [channels, height, width])\n");
+  CHECK(errors_in("{shape: [8, 0]}", relu) ==
+        "3: input.shape[1] is 0, which is not between 1 and 1000000000\n");
+  CHECK(errors_in("{shape: [1000000, 1000000, 1000000]}", relu) ==
+        "3: input.shape holds more than 2^53 numbers\n");
+  CHECK(errors_in("{shap: [8]}", relu).find("did you mean 'shape'?") != std::string::npos);
+}
+
+TEST_CASE("faults in several layers are told at once, and none for what follows from them") {
+  CHECK(errors_in("{shape: [8]}",
+                  "  - {kind: lineal}\n"
+                  "  - {kind: conv2d, channels: 3}\n"
+                  "  - {kind: linear, features: -1}\n"
+                  "  - repeat: two\n"
+                  "    layers:\n"
+                  "      - {kind: head, classes: 3, heads: 2}\n"
+                  "  - {kind: relu}\n") ==
+        "5: layers[0].kind is 'lineal', which is no kind of layer (did you mean 'linear'?)\n"
+        "7: layers[2].features is '-1', which is negative\n"
+        "8: layers[3].repeat is 'two', which is not a whole number\n"
+        "10: layers[3].layers[0].heads is a key of attention_block, not of head (take it out, or "
+        "change the kind)\n"
+        "10: layers[3].layers[0] 'head_0' is a head, but 'relu_0' in line 11 follows it (a head "
+        "makes the loss and ends a network)\n");
+}
+
+TEST_CASE("a network file that is not there is told by its name") {
+  const auto network = read_network("examples/networks/missing.network.yaml");
+  REQUIRE(!network);
+  CHECK(network.problems().front().fault == Fault::file);
+  CHECK(network.problems().front().message == "cannot be read: No such file or directory");
+}
+
+}  // namespace
+}  // namespace plumbline

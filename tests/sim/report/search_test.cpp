@@ -1,0 +1,712 @@
+// Searches of layouts: what is open, what is passed over, and that the first is the best of all.
+// SPDX-License-Identifier: MIT
+#include "sim/search/search.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "sim/prediction/predict.h"
+#include "sim/report/search_report.h"
+#include "sim/search/search_file.h"
+#include "sim/whatif/planning.h"
+#include "tests/support/close_to.h"
+#include "tests/support/json_schema.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/text_source.h"
+#include "tests/support/trials.h"
+
+namespace plumbline::test {
+namespace {
+
+/// A model small enough that some layouts fit and some do not.
+const std::string kLlama =
+    R"({"model_type": "llama", "hidden_size": 1024, "intermediate_size": 4096,
+        "num_hidden_layers": 6, "num_attention_heads": 16, "num_key_value_heads": 4,
+        "vocab_size": 32000})";
+
+std::string scenario_text(const TemporaryFolder& folder, const std::string& more = "") {
+  return fmt::format(
+      "version: 1\nname: small\nmodel: {{huggingface: {}, sequence: 2048}}\n"
+      "cluster: {{gpus: 8, gpus_per_server: 4, device: {{preset: h100-sxm, network: 25 GB/s, "
+      "memory: 2 GiB}}}}\n"
+      "training: {{mini_batch_size: 16, gradients: 2, optimizer_state: 6, zero_stage: 1}}\n{}",
+      folder.file("llama.json", kLlama), more);
+}
+
+Search search_of(const std::string& text, const std::vector<std::string>& arguments = {},
+                 bool free = false) {
+  auto search = Search::parse(text_source("s.yaml", text), arguments, free);
+  REQUIRE_MESSAGE(search, (search ? "" : to_text(search.problems())));
+  return *std::move(search);
+}
+
+std::string refusal(const std::string& text, const std::vector<std::string>& arguments = {}) {
+  const auto search = Search::parse(text_source("s.yaml", text), arguments);
+  REQUIRE_FALSE(search);
+  return search.problems().front().message;
+}
+
+SearchReport report_of(const Search& search, SearchSelection selection = {}) {
+  SearchTally tally(search.facts());
+  // In the other order: what is told does not depend on it.
+  for (auto family = search.families().rbegin(); family != search.families().rend(); ++family)
+    tally.add(search.evaluate(*family));
+  return std::move(tally).report(std::move(selection));
+}
+
+SearchSelection best(std::size_t count) {
+  SearchSelection selection;
+  selection.rows.top = count;
+  return selection;
+}
+
+/// What comes of these overrides; nothing where they cannot run or do not fit.
+std::optional<Outcome> outcome_of(const std::string& text,
+                                  const std::vector<std::string>& overrides) {
+  auto scenario = parse_scenario(text_source("s.yaml", text), overrides);
+  if (!scenario) return std::nullopt;
+  const auto settled = settle_plan(*std::move(scenario));
+  if (!settled) return std::nullopt;
+  auto outcome = predict(*settled);
+  if (!outcome || outcome->fits() == false) return std::nullopt;
+  return *std::move(outcome);
+}
+
+std::optional<double> alone(const std::string& text, const std::vector<std::string>& overrides) {
+  const auto outcome = outcome_of(text, overrides);
+  return outcome ? outcome->throughput_samples_per_s : std::nullopt;
+}
+
+TEST_CASE("the first of a search is the best of all that may be written, tried one by one") {
+  if (kSanitized) return;  // a minute there, of predictions that other cases make, too
+  const TemporaryFolder folder;
+  const std::string text = scenario_text(folder);
+  const std::vector<std::string> given = {"model.context_parallel=1"};
+  const SearchReport report = report_of(search_of(text, given));
+  REQUIRE_FALSE(report.rows.empty());
+
+  std::map<std::string, double> feasible;  // with the most of each that is told alike
+  const auto try_out = [&](int tensor, int stages, const std::string& schedule, int size,
+                           const std::string& again) {
+    const std::string plan =
+        stages == 0
+            ? "null"
+            : fmt::format("{{stages: {}, data_parallel: fill, partition: balanced}}", stages);
+    const auto outcome = outcome_of(
+        text, {"model.context_parallel=1", fmt::format("model.tensor_parallel={}", tensor),
+               "model.sequence_parallel=true", "plan=" + plan,
+               fmt::format("training.micro_batch_size={}", size),
+               fmt::format("schedule={}, recompute: {}}}", schedule, again)});
+    if (!outcome) return;
+    const auto& layers = outcome->pipeline.recomputed;
+    const std::uint32_t sum = std::accumulate(layers.begin(), layers.end(), 0U);
+    double& most = feasible[fmt::format("{} {} {} {} {}", tensor, stages, schedule, size,
+                                        sum == 0 ? "none" : fmt::format("{} {}", again, sum))];
+    most = std::max(most, *outcome->throughput_samples_per_s);
+  };
+  for (const int tensor : {1, 2, 4, 8}) {
+    for (const int size : {1, 2, 4, 8, 16}) {
+      for (const char* again :
+           {"none", "selective, recompute_layers: fit", "layers, recompute_layers: fit"}) {
+        try_out(tensor, 0, "{name: data-parallel", size, again);
+        for (int stages = 1; stages <= 16; ++stages) {
+          try_out(tensor, stages, "{name: 1f1b", size, again);
+          for (const int chunks : {2, 3, 4, 8}) {
+            if (stages == chunks) continue;  // one device has no turns to take
+            try_out(tensor, stages, fmt::format("{{name: interleaved-1f1b, chunks: {}", chunks),
+                    size, again);
+          }
+        }
+      }
+    }
+  }
+  std::vector<double> wanted;
+  wanted.reserve(feasible.size());
+  for (const auto& [layout, throughput] : feasible) wanted.push_back(throughput);
+  std::sort(wanted.begin(), wanted.end(), std::greater<>());
+  REQUIRE(report.rows.size() == wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    CHECK(*report.rows[i].row.numbers->throughput_samples_per_s == close_to(wanted[i]));
+  CHECK(report.feasible == feasible.size());
+  CHECK(report.done == report.layouts);
+  CHECK(report.feasible + report.misfits + report.cannot_run == report.layouts);
+  CHECK(report.misfits > 0);
+}
+
+TEST_CASE("where nothing has to be made again, stages are cut as if nothing were") {
+  // All layers take 6 ms; with their forwards again the first two take much more than the others.
+  std::string layers;
+  for (int i = 0; i < 8; ++i)
+    layers += fmt::format("{}{{name: l{}, forward: {} us, backward: {} us, activation: 1 MiB}}",
+                          i == 0 ? "" : ", ", i, i < 2 ? 4000 : 500, i < 2 ? 2000 : 5500);
+  const std::string text = fmt::format(
+      "version: 1\nmodel: {{layers: [{}], batch: 1}}\ncluster: {{devices: 2, memory: 1 GiB}}\n"
+      "plan: {{stages: 2}}\nschedule: {{name: 1f1b}}\ntraining: {{mini_batch_size: 16}}\n",
+      layers);
+  const SearchReport report = report_of(search_of(text, {"training.micro_batch_size=1"}));
+  REQUIRE(report.rows.size() == 1);
+  CHECK(report.rows.front().layout.made_again == "none");
+  CHECK(
+      report.rows.front().row.numbers->iteration_time_s ==
+      outcome_of(text, {"training.micro_batch_size=1", "plan.partition=[4, 4]"})->iteration_time_s);
+}
+
+TEST_CASE("what a row says is what simulate says of its overrides") {
+  const TemporaryFolder folder;
+  const std::string text = scenario_text(folder);
+  const SearchReport report = report_of(search_of(text), best(kSanitized ? 4 : 40));
+  for (const SearchRow& row : report.rows) {
+    const auto throughput = alone(text, row.layout.overrides);
+    REQUIRE(throughput);
+    CHECK(*throughput == *row.row.numbers->throughput_samples_per_s);
+  }
+}
+
+TEST_CASE("micro-batches larger than one that does not fit do not fit either") {
+  const TemporaryFolder folder;
+  const std::string text = scenario_text(folder);
+  const Search search = search_of(text);
+  std::uint64_t passed_over = 0;
+  for (const LayoutFamily& family : search.families()) {
+    const FamilyResult result = search.evaluate(family);
+    passed_over += result.passed_over;
+    if (result.passed_over == 0 || kSanitized) continue;
+    for (std::size_t i = result.rows.size(); i < family.layouts(); ++i) {
+      std::vector<std::string> overrides = family.overrides;
+      overrides.push_back(fmt::format("training.micro_batch_size={}", family.micro_batch_sizes[i]));
+      CAPTURE(overrides);
+      CHECK_FALSE(alone(text, overrides));
+    }
+  }
+  CHECK(passed_over > 0);
+}
+
+TEST_CASE("what the scenario or the arguments give is kept") {
+  const TemporaryFolder folder;
+  const std::string text =
+      scenario_text(folder, "plan: {stages: 2}\nschedule: {name: gpipe, recompute: full}\n");
+  const Search search = search_of(text, {"model.tensor_parallel=1,2", "model.context_parallel=1"});
+  CHECK(search.facts().open_keys == std::vector<std::string>{"training.micro_batch_size"});
+  std::set<std::int64_t> tensors;
+  const SearchReport all = report_of(search);
+  REQUIRE_FALSE(all.rows.empty());
+  for (const SearchRow& row : all.rows) {
+    tensors.insert(row.layout.tensor);
+    CHECK(row.layout.stages == 2);
+    CHECK(row.layout.schedule == "gpipe");
+    CHECK(row.layout.made_again == "full");
+    CHECK(row.layout.copies == 4 / row.layout.tensor);
+  }
+  CHECK(tensors == std::set<std::int64_t>{1, 2});
+
+  // Chunks of a schedule that has as many as it has.
+  const Search fixed = search_of(scenario_text(folder), {"schedule.name=dualpipev"});
+  for (const SearchRow& row : report_of(fixed).rows) {
+    CHECK(row.layout.chunks == 2);
+    CHECK(row.layout.stages * row.layout.copies * row.layout.tensor * row.layout.context == 16);
+  }
+}
+
+TEST_CASE("a model that is known by its costs is searched over stages, copies and the rest") {
+  const std::string text =
+      "version: 1\nmodel: {uniform: {layers: 12, forward: 1 ms, backward: 2 ms, output: 1 MiB, "
+      "activation: 40 MiB, parameters: 4 MiB}, batch: 1}\n"
+      "cluster: {devices: 8, memory: 400 MiB, link: {bandwidth: 10 GB/s}}\n"
+      "training: {mini_batch_size: 32}\n";
+  const Search search = search_of(text);
+  CHECK(search.facts().open_keys ==
+        std::vector<std::string>{"schedule.name", "plan.stages", "schedule.recompute",
+                                 "training.micro_batch_size", "schedule.chunks"});
+  const SearchReport report = report_of(search);
+  REQUIRE(report.rows.size() > 10);
+  for (const SearchRow& row : report.rows) {
+    CHECK(row.layout.made_again.find("selective") == std::string::npos);
+    CHECK(row.layout.sequence == 0);
+    CHECK(row.layout.copies * row.layout.micro_batches * row.layout.micro_batch_size == 32);
+  }
+  CHECK(report.mini_batch == 32);
+  CHECK(to_table(report).find("tokens/s") == std::string::npos);
+}
+
+TEST_CASE("--free takes the layout out, keeps the mini-batch and compares") {
+  const TemporaryFolder folder;
+  const std::string text = fmt::format(
+      "version: 1\nmodel: {{huggingface: {}, sequence: 2048, tensor_parallel: 4}}\n"
+      "cluster: {{gpus: 8, device: h100-sxm}}\nplan: {{stages: 2}}\n"
+      "schedule: {{name: interleaved-1f1b, chunks: 2, micro_batches: 8}}\n"
+      "training: {{micro_batch_size: 2, optimizer_state: 6}}\n",
+      folder.file("llama.json", kLlama));
+  const Search kept = search_of(
+      text, {"plan.stages=4", "training.mini_batch_size=16", "schedule.micro_batches=null"});
+  CHECK(std::find(kept.facts().open_keys.begin(), kept.facts().open_keys.end(), "schedule.name") ==
+        kept.facts().open_keys.end());
+  const Search free = search_of(text, {}, true);
+  const SearchReport report = report_of(free);
+  REQUIRE(report.facts.as_it_stands);
+  REQUIRE(report.facts.as_it_stands->numbers);
+  REQUIRE_FALSE(report.rows.empty());
+  CHECK(report.mini_batch == 16);
+  CHECK(*report.rows.front().row.numbers->throughput_samples_per_s >=
+        *report.facts.as_it_stands->numbers->throughput_samples_per_s);
+  CHECK(to_table(report).find("the scenario as it stands: ") != std::string::npos);
+  for (const SearchRow& row : report.rows) {
+    if (row.layout.schedule != "1f1b") continue;
+    CHECK(alone(text, row.layout.overrides) == row.row.numbers->throughput_samples_per_s);
+  }
+}
+
+TEST_CASE("reports are whole: columns that differ, data for programs, other efficiencies") {
+  const TemporaryFolder folder;
+  const Search search = search_of(scenario_text(folder));
+  SearchReport report = report_of(search, best(5));
+  report.command = "plumbline simulate s.yaml";
+  try_other_efficiencies(search, report);
+  CHECK(report.rows.size() == 5);
+  CHECK(report.best.size() == 10);
+  CHECK(report.efficiency == 0.5);
+  REQUIRE(report.others.size() == 2);
+  for (const OtherEfficiency& other : report.others) {
+    CHECK(other.first < report.best.size());
+    CHECK(other.gain >= 0);
+    CHECK((other.first > 0 || other.gain == 0));
+  }
+  const std::string table = to_table(report);
+  CHECK(table.find("tokens/s each") != std::string::npos);
+  CHECK(table.find("expert") == std::string::npos);  // is 1 in all rows
+  CHECK(table.find("the first:\n  plumbline simulate s.yaml\n") != std::string::npos);
+  const Json json = Json::parse(to_json(report, "1.2.3"));
+  CHECK(json.at("layouts") == report.layouts);
+  CHECK(json.at("rows").size() == 5);
+  const Json& first = json.at("rows").at(0);
+  CHECK(first.at("tensor_parallel") == report.rows.front().layout.tensor);
+  CHECK(first.at("iteration_time_s") == report.rows.front().row.numbers->iteration_time_s);
+  CHECK(first.at("overrides").size() == report.rows.front().layout.overrides.size());
+  const std::string csv = to_csv(report);
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 6);
+  CHECK(csv.starts_with("tensor_parallel,context_parallel,"));
+
+  // Nothing fits: the nearest is told.
+  const Search tight = search_of(scenario_text(folder), {"cluster.memory=100 MiB"});
+  const SearchReport none = report_of(tight);
+  CHECK(none.feasible == 0);
+  REQUIRE(none.nearest);
+  CHECK(to_table(none).find("; the nearest (") != std::string::npos);
+}
+
+TEST_CASE("a search tells what it lacks") {
+  const TemporaryFolder folder;
+  const std::string text = scenario_text(folder);
+  CHECK(refusal(text, {"training.mini_batch_size=null"}) ==
+        "a search compares layouts of one mini-batch, and training.mini_batch_size is not given");
+  CHECK(refusal(text, {"cluster.gpus=null", "cluster.gpus_per_server=null"}) ==
+        "a search needs to know how many devices there are");
+  CHECK(refusal(text, {"cluster=null"}) == "a search needs to know how many devices there are");
+  CHECK(refusal(text, {"schedule.file=a.csv"}) ==
+        "a search chooses what the files of schedule.file and plan.file fix");
+  CHECK(refusal(text, {"model=null"}) == "model is missing");
+  CHECK(refusal(text, {"model.tensor_parallel=1", "model.context_parallel=1", "plan.stages=1",
+                       "schedule={name: 1f1b, recompute: none}", "training.micro_batch_size=1"}) ==
+        "the scenario leaves nothing open that a search could choose");
+  CHECK(refusal(text, {"model.tensor_parallel=3"}) == "there is no layout that the numbers divide");
+  // What is wrong whatever the layout is told with its place, and nothing is tried.
+  CHECK(refusal(text, {"training.global_batch_size=512"}) ==
+        "unknown key 'training.global_batch_size'");
+  CHECK(refusal(text, {"schedule.name=1F1X"}) == "schedule.name is '1F1X', which is no schedule");
+  CHECK(refusal(text, {"cluster.gpus=6", "model.tensor_parallel=1"}) ==
+        "cluster.gpus is 6, which servers of 4 do not divide");
+}
+
+TEST_CASE("costs that know no batch are tried with one sample, those of a group with its own") {
+  const std::string text =
+      "version: 1\nmodel: {uniform: {layers: 8, forward: 1 ms, backward: 2 ms}}\n"
+      "cluster: {devices: 4}\ntraining: {mini_batch_size: 64}\n";
+  const Search unknown = search_of(text);
+  CHECK(std::find(unknown.facts().open_keys.begin(), unknown.facts().open_keys.end(),
+                  "training.micro_batch_size") == unknown.facts().open_keys.end());
+  for (const SearchRow& row : report_of(unknown).rows) CHECK(row.layout.micro_batch_size == 1);
+  for (const SearchRow& row :
+       report_of(search_of(text, {"model.batch=8", "model.group={devices: 4}"})).rows)
+    CHECK(row.layout.micro_batch_size % 8 == 0);
+
+  const TemporaryFolder folder;
+  const std::string mixtral =
+      folder.file("mixtral.json",
+                  R"({"model_type": "mixtral", "hidden_size": 1024, "intermediate_size": 2048,
+          "num_hidden_layers": 4, "num_attention_heads": 16, "num_key_value_heads": 8,
+          "vocab_size": 32000, "num_local_experts": 8, "num_experts_per_tok": 2})");
+  const Search groups = search_of(
+      fmt::format("version: 1\nmodel: {{huggingface: {}, sequence: 512, expert_parallel: 4}}\n"
+                  "cluster: {{devices: 2, device: h100-sxm}}\ntraining: {{mini_batch_size: 32}}\n",
+                  mixtral));
+  const SearchReport report = report_of(groups);
+  REQUIRE_FALSE(report.rows.empty());
+  for (const SearchRow& row : report.rows) {
+    CHECK(row.layout.batches == 4);
+    CHECK(row.layout.micro_batch_size % 4 == 0);
+  }
+  CHECK(to_table(report).find(" 4 x 1 ") != std::string::npos);
+  // Conditions are on the number, not on how a table tells it.
+  auto four = select_layouts({}, {"micro_batch_size == 4"}, {});
+  REQUIRE(four);
+  const SearchReport picked = report_of(groups, *std::move(four));
+  REQUIRE_FALSE(picked.rows.empty());
+  for (const SearchRow& row : picked.rows) CHECK(row.layout.micro_batch_size == 4);
+}
+
+TEST_CASE("keys beside the layout that are varied are columns, data and conditions") {
+  const TemporaryFolder folder;
+  const Search search =
+      search_of(scenario_text(folder),
+                {"cluster.gpus=4,8", "model.context_parallel=1", "schedule.name=1f1b"});
+  CHECK(search.facts().varied_keys == std::vector<std::string>{"cluster.gpus"});
+  auto selection = select_layouts({}, {"cluster.gpus == 4"}, search.facts().varied_keys);
+  REQUIRE(selection);
+  const SearchReport report = report_of(search, *std::move(selection));
+  REQUIRE_FALSE(report.rows.empty());
+  for (const SearchRow& row : report.rows) CHECK(row.row.numbers->devices == 4);
+  CHECK(to_table(report).find("cluster.gpus") != std::string::npos);
+  CHECK(Json::parse(to_json(report, "1")).at("rows").at(0).at("cluster.gpus") == "4");
+  const std::string csv = to_csv(report);
+  CHECK(csv.substr(0, csv.find('\n')).find(",cluster.gpus,") != std::string::npos);
+}
+
+TEST_CASE("rows may be asked for by what the layouts are") {
+  const TemporaryFolder folder;
+  const Search search = search_of(scenario_text(folder));
+  const auto picked = [&](const std::vector<std::string>& where) {
+    auto selection = select_layouts({}, where, search.facts().varied_keys);
+    REQUIRE_MESSAGE(selection, (selection ? "" : to_text(selection.problems())));
+    return report_of(search, *std::move(selection));
+  };
+  const SearchReport all = picked({});
+  const SearchReport some = picked({"pipeline <= 2", "schedule.name == 1f1b", "tensor > 1",
+                                    "peak_memory_bytes < 1 GiB", "plan.stages != 1"});
+  std::size_t count = 0;
+  for (const SearchRow& row : all.rows) {
+    count += row.layout.stages == 2 && row.layout.schedule == "1f1b" && row.layout.tensor > 1 &&
+                     row.row.numbers->peak_memory_bytes < std::int64_t{1} << 30
+                 ? 1
+                 : 0;
+  }
+  CHECK(count > 0);
+  CHECK(some.rows.size() == count);
+  CHECK(some.feasible == all.feasible);
+  const auto refused = [](const std::string& where) {
+    const auto selection = select_layouts({}, {where}, {"cluster.gpus"});
+    REQUIRE_FALSE(selection);
+    return selection.problems().front();
+  };
+  CHECK(refused("pipelines == 2").help == "did you mean 'pipeline'?");
+  CHECK(refused("pipeline").message == "'pipeline' compares nothing");
+  CHECK(refused("pipeline < abc").message ==
+        "pipeline is compared with 'abc', which is no number, size, time or rate");
+  CHECK(refused("schedule == 1f1bb").message ==
+        "schedule is compared with '1f1bb', which is no schedule");
+  const SearchReport again = picked({"schedule.recompute != none"});
+  CHECK_FALSE(again.rows.empty());
+  for (const SearchRow& row : again.rows) CHECK(row.layout.made_again != "none");
+}
+
+TEST_CASE("a search of plans that are not copied, or fixed, offers none that cannot be") {
+  const std::string text =
+      "version: 1\nmodel: {uniform: {layers: 8, forward: 1 ms, backward: 2 ms, output: 1 MiB, "
+      "parameters: 1 MiB}, batch: 1}\ncluster: {devices: 8}\ntraining: {mini_batch_size: 16}\n";
+  for (const std::vector<std::string>& given :
+       std::vector<std::vector<std::string>>{{"schedule.name=pipedream"},
+                                             {"schedule.name=pipedream", "plan.replicas=[2, 2]"},
+                                             {"plan.stages=4", "schedule.name=1f1b"},
+                                             {"plan.stages=8", "schedule.name=looped-bfs"},
+                                             {"plan.data_parallel=2", "schedule.name=gpipe"},
+                                             {"plan.partition=[4, 4]", "schedule.name=1f1b"},
+                                             {"schedule.name=1f1b", "plan.partition=pipedream"}}) {
+    CAPTURE(fmt::format("{}", fmt::join(given, " ")));
+    const SearchReport report = report_of(search_of(text, given));
+    CHECK_FALSE(report.rows.empty());
+    CAPTURE(report.why_not);
+    CHECK(report.cannot_run == 0);
+  }
+}
+
+/// A scenario that gives a layout of its own.
+std::string laid_out(const TemporaryFolder& folder) {
+  return scenario_text(folder,
+                       "plan: {stages: 2, data_parallel: fill, partition: balanced}\n"
+                       "schedule: {name: 1f1b, micro_batches: 2, recompute: none}\n");
+}
+
+TEST_CASE("the scenario as it stands is what simulate says of the same command line") {
+  const TemporaryFolder folder;
+  const std::string text = laid_out(folder);
+  const std::vector<std::vector<std::string>> lines = {
+      {},
+      {"training.mini_batch_size=32"},
+      {"cluster.gpus=4", "training.mini_batch_size=64"},
+      {"plan.stages=4"},
+      {"plan={stages: 1, data_parallel: fill}", "schedule.recompute=selective"},
+      {"training={mini_batch_size: 8}", "schedule.name=gpipe"},
+      {"model.tensor_parallel=2", "cluster.memory=8 GiB"}};
+  for (std::vector<std::string> overrides : lines) {
+    overrides.emplace_back("model.context_parallel=1");  // fewer layouts
+    CAPTURE(fmt::format("{}", fmt::join(overrides, " ")));
+    const Search search = search_of(text, overrides, true);
+    const auto& standing = search.facts().as_it_stands;
+    REQUIRE(standing);
+    REQUIRE(standing->numbers);
+    CHECK(standing->chosen.empty());
+    auto scenario = parse_scenario(text_source("s.yaml", text), overrides);
+    REQUIRE(scenario);
+    const auto settled = settle_plan(*std::move(scenario));
+    REQUIRE(settled);
+    const auto outcome = predict(*settled);
+    REQUIRE(outcome);
+    CHECK(standing->numbers->throughput_samples_per_s == outcome->throughput_samples_per_s);
+    CHECK(standing->numbers->peak_memory_bytes == numbers_of(*outcome).peak_memory_bytes);
+    // And so is what comes of the rows.
+    const SearchReport report = report_of(search, best(3));
+    for (const SearchRow& row : report.rows)
+      CHECK(alone(text, row.layout.overrides) == row.row.numbers->throughput_samples_per_s);
+  }
+}
+
+TEST_CASE("of a key with several values the file's stands, else the first, and is told") {
+  const TemporaryFolder folder;
+  const std::string text = laid_out(folder);
+  const auto standing = [&](const std::vector<std::string>& arguments) {
+    const Search search = search_of(text, arguments, true);
+    REQUIRE(search.facts().as_it_stands->numbers);
+    return *search.facts().as_it_stands;
+  };
+  const auto own = standing({});
+  const auto gpus = standing({"cluster.gpus=4,8", "schedule.name=1f1b"});
+  CHECK(gpus.numbers == own.numbers);
+  CHECK(gpus.chosen == std::vector<std::string>{"cluster.gpus=8"});
+  CHECK(standing({"schedule.name=gpipe,1f1b", "cluster.gpus=4"}).chosen ==
+        std::vector<std::string>{"schedule.name=1f1b"});
+  const auto first = standing({"schedule.bucket=1 MB,100 MB"});
+  CHECK(first.chosen == std::vector<std::string>{"schedule.bucket=1 MB"});
+  CHECK(first.numbers == standing({"schedule.bucket=1 MB"}).numbers);
+  const std::string table =
+      to_table(report_of(search_of(text, {"cluster.gpus=4,8", "schedule.name=1f1b"}, true)));
+  CAPTURE(table);
+  CHECK(table.find("the scenario as it stands: ") != std::string::npos);
+  CHECK(table.find(" samples/s with cluster.gpus=8") != std::string::npos);
+}
+
+TEST_CASE("a scenario that cannot run as it stands says why") {
+  const TemporaryFolder folder;
+  CHECK_FALSE(search_of(laid_out(folder)).facts().as_it_stands);
+  const std::string text =
+      scenario_text(folder, "plan: {stages: 16}\nschedule: {name: 1f1b, micro_batches: 2}\n");
+  const std::string table =
+      to_table(report_of(search_of(text, {"model.context_parallel=1"}, true), best(1)));
+  CAPTURE(table);
+  CHECK(
+      table.find("\nthe scenario as it stands cannot run: the number of stages is 16, but that of "
+                 "layers is 8\n") != std::string::npos);
+}
+
+TEST_CASE("what is kept is told, and that --free searches it") {
+  const TemporaryFolder folder;
+  const std::string text = laid_out(folder);
+  using Keys = std::vector<std::string>;
+  const Search kept = search_of(text);
+  CHECK(kept.facts().kept_keys == Keys{"plan.stages", "plan.partition", "plan.data_parallel",
+                                       "schedule.name", "schedule.micro_batches",
+                                       "schedule.recompute"});
+  CHECK(to_table(report_of(kept))
+            .find("\n  kept as given: plan.stages, plan.partition, "
+                  "plan.data_parallel, schedule.name, schedule.micro_batches, "
+                  "schedule.recompute; "
+                  "--free searches what the scenario gives, too\n") != std::string::npos);
+  CHECK(search_of(text, {"plan.stages=2"}, true).facts().kept_keys == Keys{"plan.stages"});
+  CHECK(search_of(text, {}, true).facts().kept_keys.empty());
+  CHECK(to_table(report_of(search_of(text, {}, true))).find("kept as given") == std::string::npos);
+  CHECK(refusal(text, {"plan.stages=2", "plan={stages: 4}"}) ==
+        "'plan' replaces what 'plan.stages' sets");
+}
+
+TEST_CASE("distinct rows are the best of each tensor, context, expert and pipeline size") {
+  const TemporaryFolder folder;
+  const Search search = search_of(scenario_text(folder), {"model.context_parallel=1"});
+  const SearchReport all = report_of(search);
+  SearchSelection selection;
+  selection.distinct = true;
+  const SearchReport told = report_of(search, selection);
+  using Sizes = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+  const auto sizes_of = [](const Layout& layout) {
+    return Sizes{layout.tensor, layout.context, layout.expert, layout.stages / layout.chunks};
+  };
+  std::vector<SearchRow> first;  // rows are best first
+  std::set<Sizes> seen;
+  for (const SearchRow& row : all.rows) {
+    if (seen.insert(sizes_of(row.layout)).second) first.push_back(row);
+  }
+  REQUIRE(first.size() < all.rows.size());
+  REQUIRE(told.rows.size() == first.size());
+  for (std::size_t i = 0; i < first.size(); ++i) CHECK(told.rows[i].layout == first[i].layout);
+  selection.rows.top = 2;
+  const SearchReport two = report_of(search, selection);
+  REQUIRE(two.rows.size() == 2);
+  CHECK(two.rows[1].layout == first[1].layout);
+  CHECK(two.best.size() == std::min<std::size_t>(first.size(), 10));
+  CHECK(to_table(two).find(" that fit: the best of each tensor, context, expert and pipeline "
+                           "size\n") != std::string::npos);
+}
+
+TEST_CASE("Markdown and the page have the rows of the table") {
+  const TemporaryFolder folder;
+  SearchReport report = report_of(search_of(scenario_text(folder)), best(3));
+  report.command = "plumbline simulate s.yaml";
+  const std::string markdown = to_markdown(report);
+  CAPTURE(markdown);
+  CHECK(markdown.starts_with("small: "));
+  CHECK(markdown.find("\n|  | tensor |") != std::string::npos);
+  CHECK(markdown.find("\n|---|---:|") != std::string::npos);
+  for (const char* row : {"\n| 1 |", "\n| 2 |", "\n| 3 |"})
+    CHECK(markdown.find(row) != std::string::npos);
+  CHECK(markdown.find("\n- searched: ") != std::string::npos);
+  CHECK(markdown.find("\n    plumbline simulate s.yaml\n") != std::string::npos);
+  const std::string page = html_report(report, "plumbline search s.yaml", "1");
+  CHECK(page.starts_with("<!"));
+  CHECK(page.find("plumbline search s.yaml") != std::string::npos);
+  CHECK(page.find("\"key\":\"micro-batches\"") != std::string::npos);
+  CHECK(page == html_report(report, "plumbline search s.yaml", "1"));
+}
+
+/// All families of a search, or those of a shard, in no order.
+SearchPart part_of(const Search& search, std::optional<Shard> shard = std::nullopt) {
+  SearchPart part{nullptr, search.facts(), shard, {}};
+  for (auto family = search.families().rbegin(); family != search.families().rend(); ++family) {
+    if (shard.value_or(Shard{}).holds(family->number))
+      part.families.push_back(search.evaluate(*family));
+  }
+  return part;
+}
+
+std::vector<std::string> told_of(const SearchPart& part) {
+  SearchTally tally(part.facts);
+  for (const FamilyResult& result : part.families) tally.add(result);
+  SearchSelection selection = best(7);
+  selection.distinct = true;
+  const SearchReport report = std::move(tally).report(std::move(selection));
+  return {to_table(report), to_csv(report), to_markdown(report), to_json(report, "1"),
+          html_report(report, "", "1")};
+}
+
+SearchPart written(const std::string& name, const SearchPart& part) {
+  const auto source = text_source(name, to_json(part, "1"));
+  CHECK(is_search_part(*source));
+  auto read = parse_search_part(source, "1");
+  REQUIRE_MESSAGE(read, (read ? "" : to_text(read.problems())));
+  return *std::move(read);
+}
+
+TEST_CASE("parts of a search put together are the whole, byte for byte in every format") {
+  const TemporaryFolder folder;
+  const Search search =
+      search_of(laid_out(folder),
+                {"cluster.gpus=4,8", "model.context_parallel=1", "schedule.name=1f1b"}, true);
+  const std::vector<std::string> whole = told_of(part_of(search));
+  for (const std::uint64_t count : {1U, 2U, 5U}) {
+    std::vector<SearchPart> parts;
+    for (std::uint64_t i = count; i >= 1; --i)
+      parts.push_back(written(fmt::format("{}.json", i), part_of(search, Shard{i, count})));
+    const auto merged = merge(parts);
+    REQUIRE(merged);
+    CHECK(merged->facts == search.facts());
+    CHECK(told_of(*merged) == whole);
+    if (count == 1) continue;
+    std::vector<SearchPart> twice = parts;
+    twice.push_back(parts.front());
+    auto refused = merge(twice);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.problems().front().message ==
+          fmt::format("is shard {0} of {0}, as {0}.json is", count));
+    parts.pop_back();
+    refused = merge(parts);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.problems().front().message == fmt::format("of {} shards 1 is missing", count));
+  }
+}
+
+TEST_CASE("parts of different searches, and damaged ones, are refused") {
+  const TemporaryFolder folder;
+  const std::string text = laid_out(folder);
+  const std::vector<std::string> fixed = {"model.context_parallel=1", "schedule.name=1f1b"};
+  const auto first = [&](std::vector<std::string> arguments, bool free) {
+    arguments.insert(arguments.end(), fixed.begin(), fixed.end());
+    return part_of(search_of(text, arguments, free), Shard{1, 2});
+  };
+  const SearchPart own = written("a.json", first({}, true));
+  for (const SearchPart& other : {first({"cluster.gpus=4"}, true),
+                                  first({"training.optimizer_state=4"}, true), first({}, false)}) {
+    const auto merged = merge({own, written("b.json", other)});
+    REQUIRE_FALSE(merged);
+    CHECK(merged.problems().front().message == "is of another search than a.json");
+  }
+  SearchPart lacks = own;
+  lacks.families.pop_back();
+  const SearchPart rest = written("b.json", part_of(search_of(text, fixed, true), Shard{2, 2}));
+  const auto merged = merge({lacks, rest});
+  REQUIRE_FALSE(merged);
+  CHECK(merged.problems().front().message == "lacks 1 of its families of layouts");
+  const std::string json = to_json(own, "1");
+  const auto problem = [&](const std::string& damaged) {
+    const auto part = parse_search_part(text_source("f.json", damaged), "1");
+    REQUIRE_FALSE(part);
+    return part.problems().front().message;
+  };
+  CHECK(problem(json.substr(0, json.size() / 2)) == "not valid JSON from here on");
+  CHECK(problem("{\"kind\": \"sweep\", \"tool\": {}}") == "is no part of a search");
+  std::string damaged = json;
+  damaged.replace(damaged.find("\"chunks\":"), 9, "\"chunk\":");
+  CHECK(problem(damaged).starts_with("is a damaged part of a search"));
+  damaged = json;
+  damaged.replace(damaged.find("\"family\":"), 9, "\"family\":9");
+  CHECK(problem(damaged).starts_with("is a damaged part of a search"));
+  CHECK(parse_search_part(text_source("f.json", json), "2").problems().front().message ==
+        "was written by plumbline 1, and this is plumbline 2");
+}
+
+TEST_CASE("an interrupted search goes on from whatever was written of its families") {
+  const TemporaryFolder folder;
+  const Search search =
+      search_of(laid_out(folder), {"model.context_parallel=1", "schedule.name=1f1b"}, true);
+  const SearchPart whole = part_of(search);
+  REQUIRE(whole.families.size() >= 4);
+  std::string text = partial_header(search.facts(), std::nullopt, "1");
+  for (std::size_t i = 0; i < 3; ++i) text += family_json(whole.families[i]) + '\n';
+  for (std::size_t length = 0; length <= text.size(); length += length % 7 + 1) {
+    const auto partial =
+        parse_partial(text_source("p", text.substr(0, length)), search.facts(), std::nullopt, "1");
+    REQUIRE_MESSAGE(partial, (partial ? "" : to_text(partial.problems())));
+    const auto lines =
+        std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length), '\n');
+    CHECK(partial->families.size() ==
+          static_cast<std::size_t>(std::max<std::ptrdiff_t>(lines - 1, 0)));
+    for (std::size_t i = 0; i < partial->families.size(); ++i)
+      CHECK(family_json(partial->families[i]) == family_json(whole.families[i]));
+  }
+  const auto problem = [&](const std::string& kept, std::optional<Shard> shard) {
+    const auto partial = parse_partial(text_source("p", kept), search.facts(), shard, "1");
+    REQUIRE_FALSE(partial);
+    return partial.problems().front().message;
+  };
+  CHECK(problem(text, Shard{1, 2}) == "holds rows of another shard of this search");
+  CHECK(problem(text + family_json(whole.families[0]) + '\n', std::nullopt) ==
+        fmt::format("the family {} of layouts stands twice", whole.families[0].family));
+  const Search other = search_of(laid_out(folder), {"schedule.name=1f1b"}, true);
+  CHECK(problem(partial_header(other.facts(), std::nullopt, "1"), std::nullopt)
+            .starts_with("holds rows of another search: "));
+}
+
+}  // namespace
+}  // namespace plumbline::test
