@@ -132,7 +132,7 @@ bool CsvReader::next(CsvRow& row) {
       field.mark = mark(begin, field.text.size());
     }
     ++row.count;
-    if (row.count <= kMostCsvFields) row.fields.push_back(std::move(field));
+    if (row.count <= kMaxCsvFields) row.fields.push_back(std::move(field));
     if (at_end()) return true;
     const bool ends = peek() == '\n';
     advance();

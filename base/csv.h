@@ -16,14 +16,14 @@ struct CsvField {
   Mark mark;
 };
 
-/// One row: at least one field. `count` goes on where `fields` ends at kMostCsvFields.
+/// One row: at least one field. `count` goes on where `fields` ends at kMaxCsvFields.
 struct CsvRow {
   std::vector<CsvField> fields;
   std::size_t count = 0;
 };
 
 /// The most fields of a row that are kept.
-inline constexpr std::size_t kMostCsvFields = 100;
+inline constexpr std::size_t kMaxCsvFields = 100;
 
 /// Reads rows that end in LF or CRLF. A field in quotes may hold commas, line ends and, doubled,
 /// quotes (RFC 4180, section 2). Blank lines, and lines that begin with '#', are skipped. It knows

@@ -42,15 +42,15 @@ struct Excerpt {
 };
 
 Excerpt excerpt(std::string_view line, int column) {
-  constexpr std::size_t most = 120;
+  constexpr std::size_t max = 120;
   const auto at = static_cast<std::size_t>(std::max(column, 1)) - 1;
   std::size_t first = 0;
-  if (line.size() > most && at > most / 2) first = std::min(at - most / 2, line.size() - most);
+  if (line.size() > max && at > max / 2) first = std::min(at - max / 2, line.size() - max);
   const auto continues = [&](std::size_t i) {
     return i < line.size() && (static_cast<unsigned char>(line[i]) & 0xC0) == 0x80;
   };
   while (first > 0 && continues(first)) --first;
-  std::size_t end = std::min(line.size(), first + most);
+  std::size_t end = std::min(line.size(), first + max);
   while (end > first && continues(end)) --end;
   return {printable(line.substr(first, end - first)),
           static_cast<int>(at - std::min(at, first)) + 1};
@@ -112,7 +112,7 @@ std::string to_text(const Diagnostic& diagnostic) {
 }
 
 std::string to_text(const Diagnostics& diagnostics) {
-  constexpr std::size_t most = 50;
+  constexpr std::size_t max = 50;
   // Sources in the order in which they were first named, then by place.
   std::vector<const Source*> sources;
   std::vector<std::tuple<std::size_t, int, int, const Diagnostic*>> sorted;
@@ -129,7 +129,7 @@ std::string to_text(const Diagnostics& diagnostics) {
   std::string last;
   std::size_t printed = 0;
   for (const auto& entry : sorted) {
-    if (printed == most) {
+    if (printed == max) {
       text += fmt::format("and {} more errors\n", sorted.size() - printed);
       break;
     }
@@ -180,9 +180,9 @@ std::string printable(std::string_view text) {
 }
 
 std::string clipped(std::string_view text) {
-  constexpr std::size_t most = 60;
-  if (text.size() <= most) return printable(text);
-  std::size_t end = most;
+  constexpr std::size_t max = 60;
+  if (text.size() <= max) return printable(text);
+  std::size_t end = max;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return printable(text.substr(0, end)) + "...";
 }
@@ -275,18 +275,18 @@ std::vector<std::string> meant_by(const std::string& word,
 }  // namespace
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& offered) {
-  constexpr std::size_t most_told = 4;
+  constexpr std::size_t max_suggested = 4;
   if (word.size() > 64) return "";
   std::vector<std::string> meant = meant_by(abbreviated(lower_case(word)), offered);
   if (meant.empty()) return "";
-  if (meant.size() > most_told) meant.resize(most_told);
+  if (meant.size() > max_suggested) meant.resize(max_suggested);
   std::string text = fmt::format("did you mean '{}'", meant.front());
   for (std::size_t i = 1; i < meant.size(); ++i)
     text += fmt::format("{}'{}'", i + 1 == meant.size() ? " or " : ", ", meant[i]);
   return text + '?';
 }
 
-Result<std::shared_ptr<const Source>> read_file(const std::string& path, std::size_t most_bytes) {
+Result<std::shared_ptr<const Source>> read_file(const std::string& path, std::size_t max_bytes) {
   auto source = std::make_shared<Source>();
   source->name = path;
   source->directory = std::filesystem::path(path).parent_path().string();
@@ -306,8 +306,8 @@ Result<std::shared_ptr<const Source>> read_file(const std::string& path, std::si
   std::string chunk(std::size_t{1} << 16, '\0');
   while (file.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || file.gcount() > 0) {
     source->text.append(chunk, 0, static_cast<std::size_t>(file.gcount()));
-    if (source->text.size() > most_bytes) {
-      return fail(fmt::format("is larger than {} MiB, the most that is read", most_bytes >> 20U));
+    if (source->text.size() > max_bytes) {
+      return fail(fmt::format("is larger than {} MiB, the most that is read", max_bytes >> 20U));
     }
   }
   if (file.bad()) return fail("cannot be read to its end");

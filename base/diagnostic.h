@@ -116,7 +116,7 @@ bool keep(const Result<T>& result, Diagnostics& problems) {
   return false;
 }
 
-/// Reads a file whole. Errors: missing, a directory, unreadable, larger than `most_bytes`.
-Result<std::shared_ptr<const Source>> read_file(const std::string& path, std::size_t most_bytes);
+/// Reads a file whole. Errors: missing, a directory, unreadable, larger than `max_bytes`.
+Result<std::shared_ptr<const Source>> read_file(const std::string& path, std::size_t max_bytes);
 
 }  // namespace plumbline

@@ -62,16 +62,16 @@ ValueFormat words(std::vector<std::string> words) {
 ValueFormat word(std::string_view word) { return words({std::string(word)}); }
 ValueFormat boolean() { return of(ValueFormat::Type::boolean); }
 
-ValueFormat count(std::int64_t least, std::int64_t most) {
+ValueFormat count(std::int64_t min, std::int64_t max) {
   ValueFormat value = of(ValueFormat::Type::count);
-  value.least = least;
-  value.most = most;
+  value.min = min;
+  value.max = max;
   return value;
 }
 
-ValueFormat real(double most) {
+ValueFormat real(double max) {
   ValueFormat value = of(ValueFormat::Type::real);
-  value.most_real = most;
+  value.max_real = max;
   return value;
 }
 
@@ -81,11 +81,11 @@ ValueFormat bandwidth() { return of(ValueFormat::Type::bandwidth); }
 ValueFormat flops() { return of(ValueFormat::Type::flops); }
 ValueFormat flops_per_second() { return of(ValueFormat::Type::flops_per_second); }
 
-ValueFormat list(std::vector<ValueFormat> items, std::int64_t least, std::int64_t most) {
+ValueFormat list(std::vector<ValueFormat> items, std::int64_t min, std::int64_t max) {
   ValueFormat value = of(ValueFormat::Type::list);
   value.items = std::move(items);
-  value.least = least;
-  value.most = most;
+  value.min = min;
+  value.max = max;
   return value;
 }
 

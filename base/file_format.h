@@ -24,7 +24,7 @@ struct ValueFormat {
     word,     ///< One of `words`.
     boolean,  ///< true or false.
     count,    ///< A whole number in [least, most].
-    real,     ///< A number in [0, most_real].
+    real,     ///< A number in [0, max_real].
     duration,
     bytes,
     bandwidth,
@@ -37,9 +37,9 @@ struct ValueFormat {
   };
 
   Type type = Type::text;
-  std::int64_t least = 0;
-  std::int64_t most = kLargestQuantity;
-  double most_real = 0;
+  std::int64_t min = 0;
+  std::int64_t max = kLargestQuantity;
+  double max_real = 0;
   std::vector<std::string> words;
   std::vector<ValueFormat> items;           ///< What an element of a list may be: any of these.
   SectionFormatFunction section = nullptr;  ///< Of a section.
@@ -104,15 +104,15 @@ ValueFormat file();
 ValueFormat words(std::vector<std::string> words);
 ValueFormat word(std::string_view word);
 ValueFormat boolean();
-ValueFormat count(std::int64_t least, std::int64_t most = kLargestQuantity);
-ValueFormat real(double most);
+ValueFormat count(std::int64_t min, std::int64_t max = kLargestQuantity);
+ValueFormat real(double max);
 ValueFormat duration();
 ValueFormat bytes();
 ValueFormat bandwidth();
 ValueFormat flops();
 ValueFormat flops_per_second();
-ValueFormat list(std::vector<ValueFormat> items, std::int64_t least = 0,
-                 std::int64_t most = kLargestQuantity);
+ValueFormat list(std::vector<ValueFormat> items, std::int64_t min = 0,
+                 std::int64_t max = kLargestQuantity);
 ValueFormat section(SectionFormatFunction section);
 ValueFormat range();
 ValueFormat nothing();

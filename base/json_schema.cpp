@@ -132,9 +132,9 @@ class SchemaWriter {
       case Type::boolean:
         return {{"type", "boolean"}};
       case Type::count:
-        return {{"type", "integer"}, {"minimum", value.least}, {"maximum", value.most}};
+        return {{"type", "integer"}, {"minimum", value.min}, {"maximum", value.max}};
       case Type::real:
-        return {{"type", "number"}, {"minimum", 0}, {"maximum", value.most_real}};
+        return {{"type", "number"}, {"minimum", 0}, {"maximum", value.max_real}};
       case Type::range:
         return {{"type", "string"}, {"pattern", R"(^range\(.*\)$)"}};
       case Type::nothing:
@@ -150,15 +150,15 @@ class SchemaWriter {
 
   Json list(const ValueFormat& value) {
     Json schema = {{"type", "array"}};
-    const bool is_pair = value.least == value.most && value.items.size() > 1;
+    const bool is_pair = value.min == value.max && value.items.size() > 1;
     if (is_pair) {
       schema["items"] = Json::array();
       for (const ValueFormat& item : value.items) schema["items"].push_back(value_schema(item));
     } else if (!value.items.empty()) {
       schema["items"] = any(value.items);
     }
-    if (value.least > 0) schema["minItems"] = value.least;
-    if (value.most < kLargestQuantity) schema["maxItems"] = value.most;
+    if (value.min > 0) schema["minItems"] = value.min;
+    if (value.max < kLargestQuantity) schema["maxItems"] = value.max;
     return schema;
   }
 

@@ -76,15 +76,15 @@ constexpr std::array kFlopRateUnits = {Unit{"FLOP/s", 1},
 struct Measure {
   std::span<const Unit> units;
   std::string_view example;
-  std::int64_t most = kLargestQuantity;
-  std::string_view most_text = "10^15 ns or B";
+  std::int64_t max = kLargestQuantity;
+  std::string_view max_text = "10^15 ns or B";
 };
 
 constexpr Measure kTime{kTimeUnits, "1.25 ms"};
 constexpr Measure kSize{kByteUnits, "16 GiB"};
 constexpr Measure kBandwidth{kBandwidthUnits, "10 Gbit/s"};
-constexpr Measure kWork{kFlopUnits, "1.2 TFLOP", kMostFlops, "10^18 FLOP"};
-constexpr Measure kWorkRate{kFlopRateUnits, "989 TFLOP/s", kMostFlops, "10^18 FLOP/s"};
+constexpr Measure kWork{kFlopUnits, "1.2 TFLOP", kMaxFlops, "10^18 FLOP"};
+constexpr Measure kWorkRate{kFlopRateUnits, "989 TFLOP/s", kMaxFlops, "10^18 FLOP/s"};
 
 QuantityUnits units_of(const Measure& measure) {
   QuantityUnits known{{}, measure.example};
@@ -148,7 +148,7 @@ Decimal read_decimal(std::string_view text) {
 }
 
 /// digits x 10^exponent x ticks / divisor, to the nearest whole number; nothing above `most`.
-std::optional<std::int64_t> scale(Decimal number, const Unit& unit, std::int64_t most) {
+std::optional<std::int64_t> scale(Decimal number, const Unit& unit, std::int64_t max) {
   while (number.digits.size() > 18 && number.exponent < 0) {  // beyond what can matter
     number.digits.pop_back();
     ++number.exponent;
@@ -161,14 +161,14 @@ std::optional<std::int64_t> scale(Decimal number, const Unit& unit, std::int64_t
   Wide divisor = unit.divisor;
   for (; number.exponent > 0; --number.exponent) {
     value *= 10;
-    if (value / divisor > most) return std::nullopt;
+    if (value / divisor > max) return std::nullopt;
   }
   for (; number.exponent < 0; ++number.exponent) {
     if (divisor > (Wide{1} << 110)) return 0;
     divisor *= 10;
   }
   value = (value + divisor / 2) / divisor;
-  if (value > most) return std::nullopt;
+  if (value > max) return std::nullopt;
   return static_cast<std::int64_t>(value);
 }
 
@@ -191,10 +191,9 @@ Parsed<std::int64_t> parse_quantity(std::string_view text, const Measure& measur
     return fail(fmt::format("has the unknown unit '{}' ({}one of {})", clipped(unit_text),
                             guess(unit_text, measure), unit_list(units)));
   }
-  const std::optional<std::int64_t> ticks = scale(number, *unit, measure.most);
+  const std::optional<std::int64_t> ticks = scale(number, *unit, measure.max);
   if (!ticks) {
-    return fail(
-        fmt::format("is larger than any quantity that is accepted ({})", measure.most_text));
+    return fail(fmt::format("is larger than any quantity that is accepted ({})", measure.max_text));
   }
   return {ticks, ""};
 }
@@ -309,8 +308,8 @@ std::string to_text(Flops work) { return in_flops(work.count, kFlopUnits); }
 std::string to_text(FlopsPerSecond rate) { return in_flops(rate.count, kFlopRateUnits); }
 
 std::string flop_rate_text(double flops_per_s) {
-  const double most = static_cast<double>(kMostFlops);
-  return to_text(FlopsPerSecond{std::llround(std::clamp(flops_per_s, 0.0, most))});
+  const double max = static_cast<double>(kMaxFlops);
+  return to_text(FlopsPerSecond{std::llround(std::clamp(flops_per_s, 0.0, max))});
 }
 
 }  // namespace plumbline

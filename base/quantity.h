@@ -29,7 +29,7 @@ Parsed<Bytes> parse_bytes(std::string_view text);
 Parsed<BytesPerSecond> parse_bandwidth(std::string_view text);
 
 /// "1.2 TFLOP": FLOP, kFLOP, MFLOP, GFLOP, TFLOP, PFLOP, EFLOP (powers of 1000). Errors: no unit,
-/// an unknown one, negative, above kMostFlops.
+/// an unknown one, negative, above kMaxFlops.
 Parsed<Flops> parse_flops(std::string_view text);
 
 /// "989 TFLOP/s". Errors: as above, and less than one FLOP per second.

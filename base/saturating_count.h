@@ -9,26 +9,26 @@ namespace plumbline {
 
 /// A count of elements, bytes or FLOPs in [0, 2^53], the whole numbers that a double holds too.
 /// Sums and products beyond that stay "beyond", whatever follows (save times 0).
-class ExactCount {
+class SaturatingCount {
  public:
   static constexpr std::int64_t kLargest = std::int64_t{1} << 53U;
 
   /// Requires: value >= 0.
-  constexpr ExactCount(std::int64_t value = 0) : value_(std::min(value, kLargest + 1)) {}
+  constexpr SaturatingCount(std::int64_t value = 0) : value_(std::min(value, kLargest + 1)) {}
 
   constexpr bool is_exact() const { return value_ <= kLargest; }
   /// The count; 2^53 + 1 where it is beyond.
   constexpr std::int64_t value() const { return value_; }
 
-  friend constexpr ExactCount operator+(ExactCount a, ExactCount b) {
+  friend constexpr SaturatingCount operator+(SaturatingCount a, SaturatingCount b) {
     return {a.value_ + b.value_};
   }
-  friend constexpr ExactCount operator*(ExactCount a, ExactCount b) {
+  friend constexpr SaturatingCount operator*(SaturatingCount a, SaturatingCount b) {
     if (a.value_ != 0 && b.value_ > kLargest / a.value_) return {kLargest + 1};
     return {a.value_ * b.value_};
   }
-  ExactCount& operator+=(ExactCount other) { return *this = *this + other; }
-  ExactCount& operator*=(ExactCount other) { return *this = *this * other; }
+  SaturatingCount& operator+=(SaturatingCount other) { return *this = *this + other; }
+  SaturatingCount& operator*=(SaturatingCount other) { return *this = *this * other; }
 
  private:
   std::int64_t value_;

@@ -143,29 +143,28 @@ std::optional<Marked<FlopsPerSecond>> SectionReader::flops_per_second(std::strin
 std::optional<Marked<std::int64_t>> SectionReader::count(std::string_view key) {
   const ValueFormat* format = format_of(key, ValueFormat::Type::count);
   PLUMBLINE_CHECK(format, key);
-  return count_within(key, format->least, format->most);
+  return count_within(key, format->min, format->max);
 }
 
-std::optional<Marked<std::int64_t>> SectionReader::count(std::string_view key, std::int64_t least,
-                                                         std::int64_t most) {
+std::optional<Marked<std::int64_t>> SectionReader::count(std::string_view key, std::int64_t min,
+                                                         std::int64_t max) {
   PLUMBLINE_CHECK(!format_, key);
-  return count_within(key, least, most);
+  return count_within(key, min, max);
 }
 
 std::optional<Marked<std::int64_t>> SectionReader::count_within(std::string_view key,
-                                                                std::int64_t least,
-                                                                std::int64_t most) {
+                                                                std::int64_t min,
+                                                                std::int64_t max) {
   const YamlNode* node = child(key);
-  return marked(node,
-                node ? read_count(*node, path_of(key), least, most, *problems_) : std::nullopt);
+  return marked(node, node ? read_count(*node, path_of(key), min, max, *problems_) : std::nullopt);
 }
 
 std::optional<Marked<double>> SectionReader::real(std::string_view key) {
   const ValueFormat* format = format_of(key, ValueFormat::Type::real);
   PLUMBLINE_CHECK(format, key);
   const YamlNode* node = child(key);
-  return marked(
-      node, node ? read_real(*node, path_of(key), format->most_real, *problems_) : std::nullopt);
+  return marked(node,
+                node ? read_real(*node, path_of(key), format->max_real, *problems_) : std::nullopt);
 }
 
 std::optional<Marked<bool>> SectionReader::boolean(std::string_view key) {
@@ -256,25 +255,24 @@ std::optional<std::vector<std::int64_t>> SectionReader::counts(std::string_view 
       std::find_if(format->items.begin(), format->items.end(),
                    [](const ValueFormat& v) { return v.type == ValueFormat::Type::count; });
   PLUMBLINE_CHECK(item != format->items.end(), key);
-  return counts_within(key, item->least, item->most);
+  return counts_within(key, item->min, item->max);
 }
 
 std::optional<std::vector<std::int64_t>> SectionReader::counts(std::string_view key,
-                                                               std::int64_t least,
-                                                               std::int64_t most) {
+                                                               std::int64_t min, std::int64_t max) {
   PLUMBLINE_CHECK(!format_, key);
-  return counts_within(key, least, most);
+  return counts_within(key, min, max);
 }
 
 std::optional<std::vector<std::int64_t>> SectionReader::counts_within(std::string_view key,
-                                                                      std::int64_t least,
-                                                                      std::int64_t most) {
+                                                                      std::int64_t min,
+                                                                      std::int64_t max) {
   const std::vector<YamlNode>* nodes = list(key);
   if (!nodes) return std::nullopt;
   std::vector<std::int64_t> values;
   for (std::size_t i = 0; i < nodes->size(); ++i) {
     const auto value =
-        read_count((*nodes)[i], fmt::format("{}[{}]", path_of(key), i), least, most, *problems_);
+        read_count((*nodes)[i], fmt::format("{}[{}]", path_of(key), i), min, max, *problems_);
     if (value) values.push_back(*value);
   }
   if (values.size() != nodes->size()) return std::nullopt;
@@ -286,7 +284,7 @@ bool SectionReader::is_word(std::string_view key, std::string_view word) const {
   return entry && entry->value.kind == YamlNode::Kind::scalar && entry->value.text == word;
 }
 
-bool SectionReader::refuse_word(std::string_view key, const std::vector<std::string>& words) {
+bool SectionReader::check_word(std::string_view key, const std::vector<std::string>& words) {
   const YamlNode::Entry* entry = find(key);
   if (!entry || entry->value.kind != YamlNode::Kind::scalar) return false;
   error(entry->value.mark,
@@ -308,7 +306,7 @@ std::optional<std::vector<double>> SectionReader::reals(std::string_view key) {
   std::vector<double> values;
   for (std::size_t i = 0; i < nodes->size(); ++i) {
     const auto value =
-        read_real((*nodes)[i], fmt::format("{}[{}]", path_of(key), i), item->most_real, *problems_);
+        read_real((*nodes)[i], fmt::format("{}[{}]", path_of(key), i), item->max_real, *problems_);
     if (value) values.push_back(*value);
   }
   if (values.size() != nodes->size()) return std::nullopt;
@@ -432,28 +430,26 @@ std::optional<Flops> read_flops(const YamlNode& node, const std::string& path,
 }
 
 std::optional<std::int64_t> read_count(const YamlNode& node, const std::string& path,
-                                       std::int64_t least, std::int64_t most,
-                                       Diagnostics& problems) {
+                                       std::int64_t min, std::int64_t max, Diagnostics& problems) {
   auto value = scalar(node, path, problems, &parse_count, "a whole number");
   if (!value && node.kind == YamlNode::Kind::scalar && node.text.find(',') != std::string::npos)
     problems.back().help = "one value here; plumbline sweep takes several, KEY=2,4,8";
-  if (value && (*value < least || *value > most)) {
+  if (value && (*value < min || *value > max)) {
     problems.push_back(input_error(
-        node.mark,
-        least == most
-            ? fmt::format("{} is {}, but only {} is read here", path, *value, least)
-            : fmt::format("{} is {}, which is not between {} and {}", path, *value, least, most)));
+        node.mark, min == max ? fmt::format("{} is {}, but only {} is read here", path, *value, min)
+                              : fmt::format("{} is {}, which is not between {} and {}", path,
+                                            *value, min, max)));
     return std::nullopt;
   }
   return value;
 }
 
-std::optional<double> read_real(const YamlNode& node, const std::string& path, double most,
+std::optional<double> read_real(const YamlNode& node, const std::string& path, double max,
                                 Diagnostics& problems) {
   auto value = scalar(node, path, problems, &parse_real, "a number");
-  if (value && *value > most) {
+  if (value && *value > max) {
     problems.push_back(
-        input_error(node.mark, fmt::format("{} is {}, which is above {}", path, *value, most)));
+        input_error(node.mark, fmt::format("{} is {}, which is above {}", path, *value, max)));
     return std::nullopt;
   }
   return value;

@@ -42,8 +42,8 @@ class SectionReader {
   std::optional<Marked<FlopsPerSecond>> flops_per_second(std::string_view key);
   std::optional<Marked<std::int64_t>> count(std::string_view key);
   /// Requires: the section has no format.
-  std::optional<Marked<std::int64_t>> count(std::string_view key, std::int64_t least,
-                                            std::int64_t most);
+  std::optional<Marked<std::int64_t>> count(std::string_view key, std::int64_t min,
+                                            std::int64_t max);
   std::optional<Marked<double>> real(std::string_view key);
   std::optional<Marked<bool>> boolean(std::string_view key);
   /// A text, or a word that its reader looks up itself.
@@ -64,12 +64,12 @@ class SectionReader {
   /// Whether the value of `key` is this word.
   bool is_word(std::string_view key, std::string_view word) const;
   /// Whether `key` has a scalar where a map or one of `words` is wanted; that is an error then.
-  bool refuse_word(std::string_view key, const std::vector<std::string>& words);
+  bool check_word(std::string_view key, const std::vector<std::string>& words);
   /// A list of whole numbers.
   std::optional<std::vector<std::int64_t>> counts(std::string_view key);
   /// Requires: the section has no format.
-  std::optional<std::vector<std::int64_t>> counts(std::string_view key, std::int64_t least,
-                                                  std::int64_t most);
+  std::optional<std::vector<std::int64_t>> counts(std::string_view key, std::int64_t min,
+                                                  std::int64_t max);
   /// A list of numbers.
   std::optional<std::vector<double>> reals(std::string_view key);
   std::optional<SectionReader> section(std::string_view key);
@@ -100,10 +100,10 @@ class SectionReader {
   std::string_view excluder(std::string_view key) const;
   /// What the format says of `key` as a value of `type`; nullptr where there is no format.
   const ValueFormat* format_of(std::string_view key, ValueFormat::Type type) const;
-  std::optional<Marked<std::int64_t>> count_within(std::string_view key, std::int64_t least,
-                                                   std::int64_t most);
-  std::optional<std::vector<std::int64_t>> counts_within(std::string_view key, std::int64_t least,
-                                                         std::int64_t most);
+  std::optional<Marked<std::int64_t>> count_within(std::string_view key, std::int64_t min,
+                                                   std::int64_t max);
+  std::optional<std::vector<std::int64_t>> counts_within(std::string_view key, std::int64_t min,
+                                                         std::int64_t max);
   std::optional<Marked<std::string>> word_of(std::string_view key,
                                              const std::vector<std::string>& offered,
                                              std::string_view noun, std::string_view more_help);
@@ -127,9 +127,8 @@ std::optional<Bytes> read_bytes(const YamlNode& node, const std::string& path,
 std::optional<Flops> read_flops(const YamlNode& node, const std::string& path,
                                 Diagnostics& problems);
 std::optional<std::int64_t> read_count(const YamlNode& node, const std::string& path,
-                                       std::int64_t least, std::int64_t most,
-                                       Diagnostics& problems);
-std::optional<double> read_real(const YamlNode& node, const std::string& path, double most,
+                                       std::int64_t min, std::int64_t max, Diagnostics& problems);
+std::optional<double> read_real(const YamlNode& node, const std::string& path, double max,
                                 Diagnostics& problems);
 std::optional<std::string> read_text(const YamlNode& node, const std::string& path,
                                      Diagnostics& problems);

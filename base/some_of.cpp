@@ -9,11 +9,11 @@
 namespace plumbline {
 
 std::string some_of(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 5;
+  constexpr std::size_t max = 5;
   std::string text;
-  for (std::size_t i = 0; i < names.size() && i < most; ++i)
+  for (std::size_t i = 0; i < names.size() && i < max; ++i)
     text += fmt::format("{}{}", i > 0 ? ", " : "", clipped(names[i]));
-  if (names.size() > most) text += fmt::format(" and {} more", names.size() - most);
+  if (names.size() > max) text += fmt::format(" and {} more", names.size() - max);
   return text;
 }
 

@@ -35,8 +35,8 @@ Statistics statistics_of(std::vector<double> samples) {
   statistics.median = quantile(samples, 0.5);
   statistics.q1 = quantile(samples, 0.25);
   statistics.q3 = quantile(samples, 0.75);
-  statistics.least = samples.front();
-  statistics.most = samples.back();
+  statistics.min = samples.front();
+  statistics.max = samples.back();
   return statistics;
 }
 

@@ -14,8 +14,8 @@ struct Statistics {
   double median = 0;
   double q1 = 0;
   double q3 = 0;
-  double least = 0;
-  double most = 0;
+  double min = 0;
+  double max = 0;
 
   /// (q3 - q1) / median; 0 for a median of 0.
   double relative_spread() const;

@@ -38,13 +38,13 @@ class Table {
 std::string escaped_markdown(const std::string& text);
 
 /// Tables and pictures of more devices than that join what is alike.
-inline constexpr std::size_t kMostSeparate = 16;
+inline constexpr std::size_t kMaxSeparate = 16;
 
 /// "1 device", "4 devices", "2 micro-batches".
 std::string plural(std::uint64_t count, std::string_view noun);
 
 /// A cell of CSV, in quotes where it needs them (RFC 4180).
-std::string csv_cell(const std::string& text);
+std::string torch_cell(const std::string& text);
 
 /// 0,1,2,5 as "0-2,5".
 std::string ranges(const std::vector<DeviceId>& devices);

@@ -15,8 +15,8 @@ Duration transfer_time(Bytes bytes, BytesPerSecond rate) {
   __extension__ using Wide = __int128;  // 10^15 B x 10^9 does not fit into 64 bits
   const Wide scaled = static_cast<Wide>(bytes.count) * 1'000'000'000;
   const Wide whole = (scaled + rate.count - 1) / rate.count;
-  constexpr Wide most = std::numeric_limits<std::int64_t>::max() / 4;
-  return Duration(static_cast<std::int64_t>(std::min(whole, most)));
+  constexpr Wide max = std::numeric_limits<std::int64_t>::max() / 4;
+  return Duration(static_cast<std::int64_t>(std::min(whole, max)));
 }
 
 Duration round_up(double nanoseconds) {

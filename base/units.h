@@ -83,7 +83,7 @@ using MicroBatchId = Id<struct MicroBatchTag>;
 inline constexpr std::int64_t kLargestQuantity = 1'000'000'000'000'000;
 
 /// The most FLOPs of a layer, and the fastest device: 10^18 FLOP and 10^18 FLOP/s.
-inline constexpr std::int64_t kMostFlops = 1'000'000'000'000'000'000;
+inline constexpr std::int64_t kMaxFlops = 1'000'000'000'000'000'000;
 
 /// How long `bytes` take at `rate`, rounded up to a whole nanosecond: a transfer never ends early.
 /// Requires: bytes >= 0, rate > 0.

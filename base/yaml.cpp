@@ -18,7 +18,7 @@ namespace plumbline {
 namespace {
 
 constexpr std::size_t kDeepest = 100;
-constexpr std::size_t kMostAliased = 100'000;
+constexpr std::size_t kMaxAliased = 100'000;
 
 std::size_t count_nodes(const YamlNode& node) {
   std::size_t count = 1;
@@ -48,8 +48,8 @@ class YamlTreeBuilder : public YAML::EventHandler {
     const auto found = anchored_.find(anchor);
     if (found == anchored_.end()) throw input_error(mark, "an alias stands inside what it names");
     aliased_ += found->second.second;
-    if (aliased_ > kMostAliased) {
-      throw input_error(mark, fmt::format("aliases expand to more than {} values", kMostAliased));
+    if (aliased_ > kMaxAliased) {
+      throw input_error(mark, fmt::format("aliases expand to more than {} values", kMaxAliased));
     }
     place(YamlNode(found->second.first), 0);
   }
@@ -57,7 +57,7 @@ class YamlTreeBuilder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& at, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     const bool quoted = tag == "!";
-    if (quoted) refuse_open_quote(at);
+    if (quoted) report_open_quote(at);
     YamlNode node =
         make(YamlNode::Kind::scalar, at,
              static_cast<int>(std::min<std::size_t>(value.size(), 200)) + (quoted ? 2 : 0));
@@ -89,7 +89,7 @@ class YamlTreeBuilder : public YAML::EventHandler {
   };
 
   /// The library ends a quoted scalar at the end of the file, closed or not.
-  void refuse_open_quote(const YAML::Mark& at) const {
+  void report_open_quote(const YAML::Mark& at) const {
     const std::string& text = source_->text;
     auto i = static_cast<std::size_t>(std::max(at.pos, 0));
     if (i >= text.size() || (text[i] != '"' && text[i] != '\'')) return;
@@ -125,11 +125,11 @@ class YamlTreeBuilder : public YAML::EventHandler {
   void close() {
     Frame frame = std::move(stack_.back());
     stack_.pop_back();
-    if (frame.node.kind == YamlNode::Kind::map) refuse_repeated(frame.node);
+    if (frame.node.kind == YamlNode::Kind::map) report_repeated(frame.node);
     place(std::move(frame.node), frame.anchor);
   }
 
-  static void refuse_repeated(const YamlNode& map) {
+  static void report_repeated(const YamlNode& map) {
     std::map<std::string_view, const Mark*> seen;
     for (const YamlNode::Entry& entry : map.entries) {
       if (entry.key.empty()) continue;
@@ -146,8 +146,8 @@ class YamlTreeBuilder : public YAML::EventHandler {
     if (anchor != 0) {
       const std::size_t count = count_nodes(node);
       anchored_nodes_ += count;
-      if (anchored_nodes_ > kMostAliased) {
-        throw input_error(node.mark, fmt::format("anchors name more than {} values", kMostAliased));
+      if (anchored_nodes_ > kMaxAliased) {
+        throw input_error(node.mark, fmt::format("anchors name more than {} values", kMaxAliased));
       }
       anchored_[anchor] = {node, count};
     }
@@ -187,7 +187,7 @@ class YamlTreeBuilder : public YAML::EventHandler {
 };
 
 /// The first byte that no YAML of ours may hold: the library would stop at some without a word.
-std::optional<Diagnostic> refuse_bytes(const std::shared_ptr<const Source>& source) {
+std::optional<Diagnostic> check_bytes(const std::shared_ptr<const Source>& source) {
   const std::string& text = source->text;
   int line = 1;
   std::size_t line_start = 0;
@@ -232,7 +232,7 @@ YamlNode::Entry* entry_of(YamlNode& map, std::string_view key) {
 }
 
 Result<YamlNode> parse_yaml(const std::shared_ptr<const Source>& source) {
-  if (auto refused = refuse_bytes(source)) return *refused;
+  if (auto refused = check_bytes(source)) return *refused;
   YamlTreeBuilder builder(source);
   try {
     std::istringstream stream(source->text);

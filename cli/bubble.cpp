@@ -54,18 +54,18 @@ struct BubbleArguments {
 
 /// The whole numbers from 1 to `most` that these texts are.
 std::vector<std::int64_t> counts(const std::string& option, const std::vector<std::string>& texts,
-                                 std::int64_t most, Diagnostics& problems) {
+                                 std::int64_t max, Diagnostics& problems) {
   std::vector<std::int64_t> values;
   for (const std::string& text : texts) {
     const Parsed<std::int64_t> count = parse_count(text);
-    if (count.value && *count.value >= 1 && *count.value <= most) {
+    if (count.value && *count.value >= 1 && *count.value <= max) {
       values.push_back(*count.value);
       continue;
     }
     problems.push_back(
         input_error(option_mark(option, text),
                     fmt::format("{} is '{}', which is no whole number between 1 and {}", option,
-                                clipped(text), most),
+                                clipped(text), max),
                     fmt::format("{0} 4, or several: {0} 4,8,16", option)));
   }
   return values;

@@ -39,7 +39,7 @@ struct Arguments {
   bool resume = false;
   bool check = false;
   CudaDeviceOptions cuda;
-  bool least_is_given = false;
+  bool min_is_given = false;
   CalibrationOptions options;
 };
 
@@ -60,12 +60,12 @@ std::optional<Diagnostic> refuse(const Arguments& arguments) {
         "cpu and cuda time real kernels; synthetic takes the times that a model says");
   }
   const CalibrationOptions& options = arguments.options;
-  if (std::isnan(options.least_seconds) || std::isnan(options.most_seconds))
+  if (std::isnan(options.min_seconds) || std::isnan(options.max_seconds))
     return input_error({}, "--least-time or --most-time is nan, which is no time");
-  if (options.least_seconds > options.most_seconds) {
+  if (options.min_seconds > options.max_seconds) {
     return input_error({},
                        fmt::format("--least-time is {} s, above the --most-time of {} s",
-                                   options.least_seconds, options.most_seconds),
+                                   options.min_seconds, options.max_seconds),
                        "raise --most-time, or leave --least-time out");
   }
   if (arguments.resume && arguments.output.empty()) {
@@ -87,7 +87,7 @@ Result<KeptCalibration> resumed(CalibrationFile& file, const CalibrationHead& he
                stderr);
     return KeptCalibration();
   }
-  if (auto other = refuse_other_calibration(**kept, head)) return *other;
+  if (auto other = check_other_calibration(**kept, head)) return *other;
   if ((*kept)->cut_line > 0) {
     std::fputs(fmt::format("note: {}:{}: the last line is cut off, and dropped\n", file.path(),
                            (*kept)->cut_line)
@@ -139,11 +139,11 @@ int tell_interrupted(const CalibrationFile& file, std::size_t passes) {
 
 /// Of the first factors: what the fewest change, with its sign.
 double largest_change(const KindFactors& of_kinds) {
-  double most = 0;
+  double max = 0;
   for (const auto& [kind, factors] : of_kinds) {
-    if (std::abs(factors.front() - 1) > std::abs(most)) most = factors.front() - 1;
+    if (std::abs(factors.front() - 1) > std::abs(max)) max = factors.front() - 1;
   }
-  return most;
+  return max;
 }
 
 /// A line on what neighbours at rest change; "" where that was not measured.
@@ -152,7 +152,7 @@ std::string neighbours_line(const Calibration& calibration) {
   return fmt::format(
       "  neighbours {} at most: what a kind of layer takes longer while they rest; "
       "kept from {} on\n",
-      percent(largest_change(calibration.slowdown)), percent(calibration.least_slowdown()));
+      percent(largest_change(calibration.slowdown)), percent(calibration.min_slowdown()));
 }
 
 /// A line on what fewer micro-batches in flight change; "" where that was not measured.
@@ -161,7 +161,7 @@ std::string in_flight_line(const Calibration& calibration) {
   return fmt::format(
       "  in flight {} at most: what a kind of layer takes longer with one micro-batch in flight; "
       "kept from {} on\n",
-      percent(largest_change(calibration.in_flight)), percent(calibration.least_in_flight()));
+      percent(largest_change(calibration.in_flight)), percent(calibration.min_in_flight()));
 }
 
 /// A line on updates of all devices at once; "" where that was not measured.
@@ -256,8 +256,8 @@ int check(std::uint32_t devices) {
 int calibrate(Arguments arguments) {
   // Everything that can be wrong is told before anything is measured.
   CalibrationOptions& options = arguments.options;
-  if (!arguments.least_is_given)
-    options.least_seconds = std::min(options.least_seconds, options.most_seconds);
+  if (!arguments.min_is_given)
+    options.min_seconds = std::min(options.min_seconds, options.max_seconds);
   options.optimizer =
       arguments.optimizer == "adam" ? OptimizerKind::adam : OptimizerKind::gradient_descent;
   if (const auto wrong = refuse(arguments)) return fail({*wrong});
@@ -275,7 +275,7 @@ int calibrate(Arguments arguments) {
     auto kept = resumed(file, head);
     if (!kept) return fail(kept.problems());
     options.kept = *std::move(kept);
-  } else if (const auto there = keeps ? file.refuse_existing() : std::nullopt) {
+  } else if (const auto there = keeps ? file.check_existing() : std::nullopt) {
     return fail({*there});
   }
   // Measure; each round is on the disk before the next one begins.
@@ -336,7 +336,7 @@ void add_calibrate(CLI::App& app, int& exit_code) {
       ->add_option("--batch", arguments->options.batches,
                    "samples of a micro-batch; several, parted by commas, are all measured")
       ->delimiter(',')
-      ->check(between(1, kMostBatch))
+      ->check(between(1, kMaxBatch))
       ->type_name("N")
       ->capture_default_str();
   command
@@ -359,14 +359,14 @@ void add_calibrate(CLI::App& app, int& exit_code) {
       ->check(one_of({"sgd", "adam"}))
       ->type_name("NAME")
       ->capture_default_str();
-  CLI::Option* least = command
-                           ->add_option("--least-time", arguments->options.least_seconds,
-                                        "seconds to measure each batch size for, at least")
-                           ->check(between_reals(0.0, 86'400.0))
-                           ->type_name("S")
-                           ->capture_default_str();
+  CLI::Option* min = command
+                         ->add_option("--least-time", arguments->options.min_seconds,
+                                      "seconds to measure each batch size for, at least")
+                         ->check(between_reals(0.0, 86'400.0))
+                         ->type_name("S")
+                         ->capture_default_str();
   command
-      ->add_option("--most-time", arguments->options.most_seconds,
+      ->add_option("--most-time", arguments->options.max_seconds,
                    "seconds, at most; between the two the noise decides")
       ->check(between_reals(0.0, 86'400.0))
       ->type_name("S")
@@ -386,8 +386,8 @@ void add_calibrate(CLI::App& app, int& exit_code) {
   command->add_flag("--check", arguments->check,
                     "cuda: prove that --devices parts of a GPU keep to themselves and work at the "
                     "same time; measures nothing");
-  command->callback([arguments, least, &exit_code] {
-    arguments->least_is_given = least->count() > 0;
+  command->callback([arguments, min, &exit_code] {
+    arguments->min_is_given = min->count() > 0;
     exit_code = calibrate(*arguments);
   });
 }

@@ -64,7 +64,7 @@ void add_check(CLI::App& app, int& exit_code) {
       ->excludes(graph);
   command
       ->add_option("--batch", arguments->batch, "samples for which the table of a network is made")
-      ->check(between(1, kMostBatch))
+      ->check(between(1, kMaxBatch))
       ->type_name("N");
   command->callback([arguments, &exit_code] {
     const std::string kind = kind_of(arguments->scenario);

@@ -75,7 +75,7 @@ TimelineStyle timeline_style(const std::string& output, std::size_t width) {
 Result<Scenario> load_scenario(const ScenarioArguments& arguments) {
   auto scenario = read_scenario(arguments.scenario, arguments.overrides);
   if (!scenario) return scenario;
-  return settle_plan(*std::move(scenario));
+  return resolve_plan(*std::move(scenario));
 }
 
 int fail(const Diagnostics& problems) {

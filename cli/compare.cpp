@@ -19,8 +19,8 @@
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kMostBytes = 100'000'000;
-constexpr std::size_t kMostRuns = 16;
+constexpr std::size_t kMaxBytes = 100'000'000;
+constexpr std::size_t kMaxRuns = 16;
 
 struct CompareArguments {
   std::vector<std::string> what;
@@ -78,7 +78,7 @@ Result<ComparedRun> predict_run(const std::string& path, const std::vector<std::
   if (!root) return root.problems();
   auto scenario = read_overridden(*root, overrides);
   if (!scenario) return scenario.problems();
-  const auto settled = settle_plan(*std::move(scenario));
+  const auto settled = resolve_plan(*std::move(scenario));
   if (!settled) return settled.problems();
   auto prediction = predict(*settled);
   if (!prediction) return prediction.problems();
@@ -96,7 +96,7 @@ Result<Runs> read_runs(const std::vector<std::string>& paths,
   Runs all;
   for (const std::string& path : paths) {
     if (is_result(path)) {
-      const auto file = read_file(path, kMostBytes);
+      const auto file = read_file(path, kMaxBytes);
       if (!keep(file, problems)) continue;
       auto run = read_result(*file, title_of(path, true, {}));
       if (!keep(run, problems)) continue;
@@ -132,16 +132,16 @@ int compare(const CompareArguments& arguments) {
   if (!points) return fail(points.problems());
   std::size_t count = 0;
   for (const std::string& path : paths) count += is_result(path) ? 1 : points->size();
-  if (count < 2 || count > kMostRuns) {
+  if (count < 2 || count > kMaxRuns) {
     Diagnostic wrong;
     wrong.message =
-        count > kMostRuns
+        count > kMaxRuns
             ? fmt::format("{} runs to compare, more than the {} that stand side by side", count,
-                          kMostRuns)
+                          kMaxRuns)
             : fmt::format("{} run{} to compare", count, count == 1 ? "" : "s");
-    wrong.help = count > kMostRuns ? "plumbline sweep puts them below each other"
-                                   : "name several scenarios or results, or several values: "
-                                     "schedule.name=gpipe,1f1b";
+    wrong.help = count > kMaxRuns ? "plumbline sweep puts them below each other"
+                                  : "name several scenarios or results, or several values: "
+                                    "schedule.name=gpipe,1f1b";
     return fail({wrong});
   }
   if (const int code = try_output(arguments.report); code != ExitCode::done) return code;

@@ -90,7 +90,7 @@ int write_profile(Model model, const ImportArguments& arguments, const std::stri
   Diagnostics problems;
   auto source = std::make_shared<Source>();
   source->name = arguments.file;
-  refuse_unwritable(model, {std::move(source)}, problems);
+  report_unwritable(model, {std::move(source)}, problems);
   if (!problems.empty()) return fail(problems);
   for (const std::string& note : notes) {
     const bool is_warning = note.starts_with("warning: ");

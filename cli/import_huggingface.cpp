@@ -37,7 +37,7 @@ std::string model_name(const HuggingFaceArguments& arguments, const TransformerS
 }
 
 /// 8030261248 as "8,030,261,248".
-std::string grouped(ExactCount count) {
+std::string grouped(SaturatingCount count) {
   if (!count.is_exact()) return "more than 2^53";
   std::string digits = std::to_string(count.value());
   for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ',');
@@ -45,8 +45,8 @@ std::string grouped(ExactCount count) {
 }
 
 std::string work_text(double flops) {
-  constexpr double most = 0x1p62;
-  return flops <= most ? to_text(Flops{static_cast<std::int64_t>(flops)}) : "more than is counted";
+  constexpr double max = 0x1p62;
+  return flops <= max ? to_text(Flops{static_cast<std::int64_t>(flops)}) : "more than is counted";
 }
 
 std::string total_table(const TransformerTotals& totals, double tokens) {
@@ -156,13 +156,13 @@ void add_import_huggingface(CLI::App& import, int& exit_code) {
   command->add_option("--name", arguments->name, "what the model is called; absent = as its file")
       ->type_name("NAME");
   TransformerOptions& options = arguments->options;
-  constexpr std::int64_t most = 100'000'000;
+  constexpr std::int64_t max = 100'000'000;
   command->add_option("--sequence", options.sequence, "tokens of a sample")
       ->required()
-      ->check(between(1, most))
+      ->check(between(1, max))
       ->type_name("N");
   command->add_option("--batch", options.batch, "samples of a micro-batch")
-      ->check(between(1, most))
+      ->check(between(1, max))
       ->capture_default_str()
       ->type_name("N");
   command->add_option("--dtype", arguments->dtype, "what numbers are kept and multiplied in")

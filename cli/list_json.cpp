@@ -25,7 +25,7 @@ std::optional<std::string> why_unavailable(const BackendName& backend) {
   if (backend.name == "cpu" && cpu_library().empty())
     return "this build has no cpu backend: it was made without oneDNN";
   if (backend.name != "cuda") return std::nullopt;
-  const auto refused = refuse_cuda();
+  const auto refused = cuda_is_missing();
   return refused ? std::optional(refused->message) : std::nullopt;
 }
 

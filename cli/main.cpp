@@ -28,8 +28,8 @@ struct Refused {
 void look_before(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
     command->parse_complete_callback([command] {
-      if (auto wrong = plumbline::refuse_empty(*command)) throw Refused{*std::move(wrong)};
-      if (auto wrong = plumbline::refuse_outputs(*command)) throw Refused{*std::move(wrong)};
+      if (auto wrong = plumbline::check_empty(*command)) throw Refused{*std::move(wrong)};
+      if (auto wrong = plumbline::check_outputs(*command)) throw Refused{*std::move(wrong)};
     });
     look_before(*command);
   }

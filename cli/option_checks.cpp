@@ -39,16 +39,15 @@ RefusedValue RefusedValue::of(std::string_view text) {
           std::string(text.substr(second + 1))};
 }
 
-CLI::Validator between(std::int64_t least, std::int64_t most) {
-  return told_as(CLI::Range(least, most), [least, most](const std::string& value) {
-    return RefusedValue{value, fmt::format("is no whole number between {} and {}", least, most),
-                        ""};
+CLI::Validator between(std::int64_t min, std::int64_t max) {
+  return told_as(CLI::Range(min, max), [min, max](const std::string& value) {
+    return RefusedValue{value, fmt::format("is no whole number between {} and {}", min, max), ""};
   });
 }
 
-CLI::Validator between_reals(double least, double most) {
-  return told_as(CLI::Range(least, most), [least, most](const std::string& value) {
-    return RefusedValue{value, fmt::format("is no number between {:g} and {:g}", least, most), ""};
+CLI::Validator between_reals(double min, double max) {
+  return told_as(CLI::Range(min, max), [min, max](const std::string& value) {
+    return RefusedValue{value, fmt::format("is no number between {:g} and {:g}", min, max), ""};
   });
 }
 

@@ -24,8 +24,8 @@ struct RefusedValue {
 };
 
 /// The numbers from `least` to `most`.
-CLI::Validator between(std::int64_t least, std::int64_t most);
-CLI::Validator between_reals(double least, double most);
+CLI::Validator between(std::int64_t min, std::int64_t max);
+CLI::Validator between_reals(double min, double max);
 
 /// One of these words.
 CLI::Validator one_of(const std::vector<std::string>& words);

@@ -47,9 +47,9 @@ struct Target {
 /// What a link leads to, link by link: the last one need not be there. The path itself where the
 /// links run in a circle, which is told when it is opened.
 fs::path end_of_links(const fs::path& path) {
-  constexpr int most = 40;  // as the kernel's
+  constexpr int max = 40;  // as the kernel's
   fs::path end = path;
-  for (int i = 0; i < most; ++i) {
+  for (int i = 0; i < max; ++i) {
     std::error_code error;
     const fs::path next = fs::read_symlink(end, error);
     if (error) return end;
@@ -194,7 +194,7 @@ int write_trace(const std::string& text, const std::string& path) {
   return write_output(path.ends_with(".gz") ? gzip(text) : text, path);
 }
 
-std::optional<Diagnostic> refuse_outputs(const CLI::App& command) {
+std::optional<Diagnostic> check_outputs(const CLI::App& command) {
   std::vector<Output> outputs;
   std::vector<std::string> arguments;
   for (const CLI::Option* option : command.get_options()) {

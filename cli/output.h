@@ -29,6 +29,6 @@ int write_trace(const std::string& text, const std::string& path);
 /// What a command was told to write over what it reads, or twice: files of its command line, and
 /// those that scenarios there name. `plan` may write its plan.file anew. Requires: the command line
 /// has been read.
-std::optional<Diagnostic> refuse_outputs(const CLI::App& command);
+std::optional<Diagnostic> check_outputs(const CLI::App& command);
 
 }  // namespace plumbline

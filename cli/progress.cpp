@@ -23,8 +23,8 @@ void ProgressLine::tell(const std::string& text) {
 
 void CountedProgress::tell(std::uint64_t done) {
   const auto now = std::chrono::steady_clock::now();
-  if (now - told_ < std::chrono::milliseconds(100) || done == 0) return;
-  told_ = now;
+  if (now - traced_ < std::chrono::milliseconds(100) || done == 0) return;
+  traced_ = now;
   const double spent_s = std::chrono::duration<double>(now - begin_).count();
   const double left_s = spent_s / static_cast<double>(done) * static_cast<double>(count_ - done);
   line_.tell(fmt::format(

@@ -35,7 +35,7 @@ class CountedProgress {
   std::string things_;
   std::uint64_t count_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point told_ = begin_;
+  std::chrono::steady_clock::time_point traced_ = begin_;
   ProgressLine line_;
 };
 

@@ -77,7 +77,7 @@ void add_cuda_device_arguments(CLI::App& command, CudaDeviceOptions& options) {
                    "copies");
 }
 
-std::optional<Diagnostic> refuse_backend(const std::string& name) {
+std::optional<Diagnostic> check_backend(const std::string& name) {
   std::vector<std::string> names;
   for (const BackendName& backend : kBackends) names.emplace_back(backend.name);
   if (std::find(names.begin(), names.end(), name) != names.end()) return std::nullopt;

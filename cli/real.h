@@ -46,7 +46,7 @@ inline constexpr BackendName kBackends[] = {
     {"cuda", "a GPU a device, or a part of one GPU's SMs"}};
 
 /// Errors: there is no backend of this name.
-std::optional<Diagnostic> refuse_backend(const std::string& name);
+std::optional<Diagnostic> check_backend(const std::string& name);
 
 /// The backend that was asked for, to run this scenario. Errors: those of cpu_backend
 /// and cuda_backend.

@@ -24,7 +24,7 @@ void add_run(CLI::App& app, int& exit_code) {
   command->callback([arguments, command, &exit_code] {
     exit_code = try_output(arguments->report);
     if (exit_code != ExitCode::done) return;
-    if (const auto wrong = refuse_backend(arguments->backend))
+    if (const auto wrong = check_backend(arguments->backend))
       return void(exit_code = fail({*wrong}));
     const auto scenario = load_scenario(*arguments);
     if (!scenario) return void(exit_code = fail(scenario.problems()));
@@ -33,8 +33,8 @@ void add_run(CLI::App& app, int& exit_code) {
     auto run = [&] {
       ProgressLine line;
       RunOptions options = arguments->run;
-      options.progress = [&](std::uint32_t done, std::uint32_t most) {
-        line.tell(fmt::format("iteration {} of at most {}", done, most));
+      options.progress = [&](std::uint32_t done, std::uint32_t max) {
+        line.tell(fmt::format("iteration {} of at most {}", done, max));
       };
       return run_scenario(*scenario, **backend, options);
     }();

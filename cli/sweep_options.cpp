@@ -29,7 +29,7 @@ void add_row_options(CLI::App& command, RowOptions& options) {
   command.add_flag("--pareto", options.pareto,
                    "only rows that no other beats in both throughput and peak memory");
   command.add_option("--top", options.top, "only the best N rows")
-      ->check(between(1, kMostCombinations))
+      ->check(between(1, kMaxCombinations))
       ->type_name("N");
   CLI::Option* const json = command.add_flag("--json", options.json, "print JSON and nothing else");
   CLI::Option* const csv = command.add_flag("--csv", options.csv, "print CSV, unrounded");

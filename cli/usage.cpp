@@ -260,7 +260,7 @@ Diagnostic refused_command_line(const CLI::App& app, const CLI::ParseError& erro
                      such_as(command));
 }
 
-std::optional<Diagnostic> refuse_empty(const CLI::App& command) {
+std::optional<Diagnostic> check_empty(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     const std::vector<std::string> values = option->results();
     const bool is_output = option->check_name("--output") || option->check_name("--report") ||

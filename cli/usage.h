@@ -28,7 +28,7 @@ Diagnostic refused_command_line(const CLI::App& app, const CLI::ParseError& erro
 
 /// What is empty among the arguments of a command that was read, if anything is: mostly a variable
 /// of the shell that has no value.
-std::optional<Diagnostic> refuse_empty(const CLI::App& command);
+std::optional<Diagnostic> check_empty(const CLI::App& command);
 
 /// What the program is for, and the first commands to try.
 std::string overview(const CLI::App& app);

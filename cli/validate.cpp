@@ -30,8 +30,8 @@ struct ValidateArguments : ScenarioArguments, RealArguments {
 };
 
 /// Refuses a file that shows one run where there are several.
-std::optional<Diagnostic> refuse_several(const std::string& option, const std::string& file,
-                                         std::size_t runs) {
+std::optional<Diagnostic> check_several(const std::string& option, const std::string& file,
+                                        std::size_t runs) {
   if (runs <= 1 || file.empty()) return std::nullopt;
   Diagnostic wrong;
   wrong.message = fmt::format("{} with {} runs", option, runs);
@@ -40,7 +40,7 @@ std::optional<Diagnostic> refuse_several(const std::string& option, const std::s
 }
 
 /// Why layers are not timed again, if that was asked for.
-std::optional<Diagnostic> refuse_recalibration(const ValidateArguments& arguments) {
+std::optional<Diagnostic> check_recalibration(const ValidateArguments& arguments) {
   if (!arguments.recalibrates || arguments.backend != "synthetic") return std::nullopt;
   return input_error({}, "--recalibrate with --backend synthetic: it has no layers to time",
                      "cpu and cuda time real kernels");
@@ -80,7 +80,7 @@ Result<std::vector<RealRun>> run_rounds(const ValidateArguments& arguments,
       arguments.rounds > 1 ? fmt::format(", of {} rounds", arguments.rounds) : "";
   const auto time_layers = [&] {
     if (arguments.recalibrates) line.tell("the layers are timed again");
-    return recalibrations.walk();
+    return recalibrations.measure_pass();
   };
   if (auto failed = time_layers()) return *failed;
   RealArguments on_same_devices = arguments;
@@ -91,10 +91,10 @@ Result<std::vector<RealRun>> run_rounds(const ValidateArguments& arguments,
     for (std::size_t i = 0; i < planned.size(); ++i) {
       RunOptions options = arguments.run;
       options.iterations = (options.iterations + arguments.rounds - 1) / arguments.rounds;
-      options.progress = [&](std::uint32_t done, std::uint32_t most) {
+      options.progress = [&](std::uint32_t done, std::uint32_t max) {
         line.tell(fmt::format("run {} of {}{}: iteration {} of at most {}",
                               round * planned.size() + i + 1, planned.size() * arguments.rounds,
-                              of_rounds, done, most));
+                              of_rounds, done, max));
       };
       const auto backend = make_backend(on_same_devices, planned[i].scenario);
       if (!backend) return backend.problems();
@@ -139,8 +139,8 @@ Result<std::vector<ValidationPoint>> compared(const ValidateArguments& arguments
 }
 
 int validate_all(const ValidateArguments& arguments) {
-  if (const auto wrong = refuse_backend(arguments.backend)) return fail({*wrong});
-  if (const auto wrong = refuse_recalibration(arguments)) return fail({*wrong});
+  if (const auto wrong = check_backend(arguments.backend)) return fail({*wrong});
+  if (const auto wrong = check_recalibration(arguments)) return fail({*wrong});
   // What stands without a '=' is one more scenario.
   std::vector<std::string> paths = {arguments.scenario};
   std::vector<std::string> axes;
@@ -149,8 +149,8 @@ int validate_all(const ValidateArguments& arguments) {
   const auto combined = combinations(axes);
   if (!combined) return fail(combined.problems());
   const std::size_t count = paths.size() * combined->size();
-  if (const auto wrong = refuse_several("--trace", arguments.trace, count)) return fail({*wrong});
-  if (const auto wrong = refuse_several("--report", arguments.report, count)) return fail({*wrong});
+  if (const auto wrong = check_several("--trace", arguments.trace, count)) return fail({*wrong});
+  if (const auto wrong = check_several("--report", arguments.report, count)) return fail({*wrong});
   if (const int code = try_output(arguments.report); code != ExitCode::done) return code;
 
   // All are read and predicted before the first one runs.

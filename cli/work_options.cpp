@@ -29,7 +29,7 @@ Result<Shard> parse_shard(const std::string& text) {
                        fmt::format("--shard is '{}', which is not of the form i/n", clipped(text)),
                        "the second of eight shards: --shard 2/8");
   }
-  if (*n.value < 1 || *n.value > static_cast<std::int64_t>(kMostCombinations) || *i.value < 1 ||
+  if (*n.value < 1 || *n.value > static_cast<std::int64_t>(kMaxCombinations) || *i.value < 1 ||
       *i.value > *n.value) {
     return input_error({},
                        fmt::format("--shard is '{}', but there is no shard {} of {}", clipped(text),

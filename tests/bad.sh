@@ -1,20 +1,51 @@
 #!/usr/bin/env bash
 # The malformed inputs of tests/bad: each must end with the recorded message and exit code.
-# Usage: tests/bad.sh BINARY [FILTER]    FILTER: a part of the cases' names
-#   X.yaml   `plumbline check tests/bad/X.yaml` (not *.profile.yaml: those are read by the cases)
-#   X.args   a command line, one argument a line
-#   X.err    stderr of either, run from the root of the repository, then `exit N`
-# PLUMBLINE_UPDATE_GOLDEN=1 rewrites the .err files, save where the command succeeds, crashes or hangs.
+# Usage: tests/bad.sh BINARY [FILTER]      FILTER: a part of a case's path, as sweep/ or partition-empty
+#        tests/bad.sh --extract FOLDER     only writes the cases' files, in a folder for each case
+# A case is one file, in a folder for each command (for `check`, and a topic):
+#   == arguments         a command line, one argument a line; without it: check FILE, the first one
+#   == file NAME         a file that it reads
+#   == escaped NAME      the same, as printf's %b has it: bytes that are no text, a last line without its end
+#   == stderr            what the command says, run where those files are, then `exit N`
+# PLUMBLINE_UPDATE_GOLDEN=1 rewrites what is said, save where the command succeeds, crashes or hangs.
 # SPDX-License-Identifier: MIT
 set -u
 export LC_ALL=C
 
-[[ $# -ge 1 && -x $1 ]] || { echo "usage: $0 BINARY [FILTER]" >&2; exit 2; }
-binary=$(realpath "$1")
-filter=${2-}
-cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
-got=$(mktemp) || exit 2
-trap 'rm -f "$got"' EXIT
+usage() { echo "usage: $0 BINARY [FILTER] | --extract FOLDER" >&2; exit 2; }
+[[ $# -ge 1 ]] || usage
+here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
+filter=
+if [[ $1 == --extract ]]; then
+  [[ $# -eq 2 ]] || usage
+  mkdir -p "$2" && folder=$(realpath "$2") || exit 2
+else
+  [[ -x $1 ]] || usage
+  binary=$(realpath "$1")
+  filter=${2-}
+  folder=$(mktemp -d) || exit 2
+  trap 'rm -rf -- "$folder"' EXIT
+fi
+cd "$here/bad" || exit 2
+
+mapfile -t cases < <(find . -name '*.case' -printf '%P\n' | sort | grep -F -- "$filter")
+[[ ${#cases[@]} -gt 0 ]] || { echo "no case has '$filter' in its path"; exit 1; }
+printf '%s\n' "${cases[@]%.case}" | sed "s|^|$folder/|" | xargs mkdir -p
+awk -v folder="$folder" '
+  FNR == 1 { close(to); at = FILENAME; sub(/\.case$/, "", at); at = folder "/" at "/" }
+  /^== arguments$/ { close(to); to = at ".arguments"; printf "" > to; next }
+  /^== file / { close(to); name = substr($0, 9); to = at name; printf "" > to }
+  /^== escaped / { close(to); name = substr($0, 12); to = at ".escaped." name; printf "" > to }
+  /^== (file|escaped) / { if (!((at) in first)) { first[at]; print name > (at ".first"); close(at ".first") } next }
+  /^== stderr$/ { close(to); to = at ".stderr"; printf "" > to; next }
+  { print > to }
+' "${cases[@]}"
+find "$folder" -name '.escaped.*' | while read -r escaped; do
+  name=$(basename "$escaped")
+  printf '%b' "$(cat "$escaped")" > "$(dirname "$escaped")/${name#.escaped.}"
+  rm "$escaped"
+done
+[[ $1 == --extract ]] && exit 0
 
 passed=0
 failed=0
@@ -22,38 +53,29 @@ complain() {
   echo "$1: $2"
   failed=$((failed + 1))
 }
-
-for file in tests/bad/*.yaml tests/bad/*.args; do
-  [[ $file == *.profile.yaml ]] && continue
-  case=$(basename "${file%.*}")
-  [[ $case == *"$filter"* ]] || continue
-  arguments=(check "$file")
-  [[ $file == *.args ]] && mapfile -t arguments <"$file"
-  timeout 60 "$binary" ${arguments[@]+"${arguments[@]}"} </dev/null >/dev/null 2>"$got"
+for file in "${cases[@]}"; do
+  case=${file%.case}
+  cd "$folder/$case" || exit 2
+  ln -s "$here/../examples" "$here" .  # what several cases read
+  if [[ -f .arguments ]]; then mapfile -t arguments <.arguments; else arguments=(check "$(cat .first)"); fi
+  timeout 60 "$binary" ${arguments[@]+"${arguments[@]}"} </dev/null >/dev/null 2>.got
   code=$?
-  echo "exit $code" >>"$got"
-  expected=tests/bad/$case.err
+  echo "exit $code" >>.got
   if [[ $code -lt 2 || $code -gt 4 ]]; then  # 0 accepts it, 70 is a bug, 124 a hang, more a crash
     complain "$case" "a malformed input must exit with 2, 3 or 4, this one:"
-    tail -n 5 "$got"
+    tail -n 5 .got
   elif [[ ${PLUMBLINE_UPDATE_GOLDEN-} == 1 ]]; then
-    cp "$got" "$expected"
+    { sed '/^== stderr$/,$d' "$here/bad/$file"; echo "== stderr"; cat .got; } >.new
+    cmp -s .new "$here/bad/$file" || cp .new "$here/bad/$file"
     passed=$((passed + 1))
-  elif [[ ! -f $expected ]]; then
-    complain "$case" "has no $expected"
-  elif difference=$(diff -a -u --label "$expected" --label "$case now" "$expected" "$got"); then
+  elif [[ ! -f .stderr ]]; then
+    complain "$case" "says nothing of stderr"
+  elif cmp -s .stderr .got; then
     passed=$((passed + 1))
   else
     complain "$case" "differs"
-    echo "$difference"
+    diff -a -u --label "tests/bad/$file" --label "$case now" .stderr .got
   fi
 done
-
-for expected in tests/bad/*.err; do
-  case=$(basename "$expected" .err)
-  [[ $case == *"$filter"* ]] || continue
-  [[ -f tests/bad/$case.yaml || -f tests/bad/$case.args ]] || complain "$case" "$expected has no case beside it"
-done
-
 echo "$passed passed, $failed failed"
 [[ $failed -eq 0 && $passed -gt 0 ]]

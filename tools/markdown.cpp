@@ -73,7 +73,7 @@ std::string point_name(const ResultFile& file, const ResultPoint& point) {
 
 std::string range_cell(const Spread& spread, bool any) {
   if (!any) return "-";
-  return fmt::format("{} to {}", signed_percent(spread.least), signed_percent(spread.most));
+  return fmt::format("{} to {}", signed_percent(spread.min), signed_percent(spread.max));
 }
 
 std::string worst_cell(const Summary& summary) {

@@ -250,7 +250,7 @@ std::string again_table(const Files& files, ResultGroup group) {
         {name, std::to_string(again.runs), any ? unsigned_percent(again.by_profile.mean_size) : "-",
          any ? unsigned_percent(again.error.mean_size) : "-", range_cell(again.error, any),
          worst_cell(again), any ? unsigned_percent(again.rounds.mean) : "-",
-         any ? unsigned_percent(again.rounds.most) : "-"});
+         any ? unsigned_percent(again.rounds.max) : "-"});
   };
   for (const ResultFile* file : files) row(file->name, summarize({file}).again);
   if (files.size() > 1) row("all", summarize(files).again);
@@ -275,7 +275,7 @@ std::string cause_table(const Files& files, ResultGroup group) {
       cells.push_back(summary.measured == 0
                           ? "-"
                           : fmt::format("{:.2f} ({:+.2f} to {:+.2f})", 100 * cause.mean_size,
-                                        100 * cause.least, 100 * cause.most));
+                                        100 * cause.min, 100 * cause.max));
     }
     rows.push_back(std::move(cells));
   };

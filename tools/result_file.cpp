@@ -16,7 +16,7 @@
 namespace plumbline {
 namespace {
 
-constexpr std::int64_t kMost = 1'000'000'000;
+constexpr std::int64_t kMax = 1'000'000'000;
 
 /// A number of either sign. Adds an error where the key is absent or holds none.
 double signed_number(SectionReader& section, std::string_view key, Diagnostics& problems) {
@@ -41,10 +41,10 @@ std::string text(SectionReader& section, std::string_view key) {
   return value ? value->value : "";
 }
 
-std::int64_t count(SectionReader& section, std::string_view key, std::int64_t least) {
+std::int64_t count(SectionReader& section, std::string_view key, std::int64_t min) {
   section.require(key);
-  const auto value = section.count(key, least, kMost);
-  return value ? value->value : least;
+  const auto value = section.count(key, min, kMax);
+  return value ? value->value : min;
 }
 
 /// The enumerator that is called as `key` says; `last` ends them.
@@ -261,8 +261,8 @@ Json point_json(const ResultPoint& point) {
 
 double ResultPoint::Measured::range_of_rounds() const {
   if (rounds_s.empty()) return 0;
-  const auto [least, most] = std::minmax_element(rounds_s.begin(), rounds_s.end());
-  return (*most - *least) / time_s;
+  const auto [min, max] = std::minmax_element(rounds_s.begin(), rounds_s.end());
+  return (*max - *min) / time_s;
 }
 
 std::string_view name(ResultGroup group) {

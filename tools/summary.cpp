@@ -24,9 +24,9 @@ Spread spread_of(const std::vector<double>& values) {
   spread.median_size = quantile(sizes, 0.5);
   spread.mean /= static_cast<double>(values.size());
   spread.mean_size /= static_cast<double>(values.size());
-  const auto [least, most] = std::minmax_element(values.begin(), values.end());
-  spread.least = *least;
-  spread.most = *most;
+  const auto [min, max] = std::minmax_element(values.begin(), values.end());
+  spread.min = *min;
+  spread.max = *max;
   return spread;
 }
 

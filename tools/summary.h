@@ -17,8 +17,8 @@ struct Spread {
   double mean_size = 0;  ///< The mean of the absolute values.
   double median_size = 0;
   double mean = 0;
-  double least = 0;
-  double most = 0;
+  double min = 0;
+  double max = 0;
 };
 
 /// The causes of an error, in the order of `Summary::causes`.

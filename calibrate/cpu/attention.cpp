@@ -34,10 +34,10 @@ namespace {
 constexpr std::int64_t kElementsOfBlock = std::int64_t{64} << 10U;
 constexpr std::int64_t kFewestRows = 16;
 /// More rows would see more that a causal attention throws away.
-constexpr std::int64_t kMostRows = 64;
+constexpr std::int64_t kMaxRows = 64;
 
 std::int64_t rows_of_block(std::int64_t tokens) {
-  return std::min(tokens, std::clamp(kElementsOfBlock / tokens, kFewestRows, kMostRows));
+  return std::min(tokens, std::clamp(kElementsOfBlock / tokens, kFewestRows, kMaxRows));
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ void Attention::backward(float* qkv_gradient, const float* context_gradient, con
         for (std::int64_t r = 0; r < block.rows(); ++r) {
           float* row = probabilities_.data() + r * block.keys;
           float* row_gradient = gradients_.data() + r * block.keys;
-          softmax_again(row, head_logsumexp[first + r], block.seen(r));
+          recompute_softmax(row, head_logsumexp[first + r], block.seen(r));
           softmax_gradient(row_gradient, row, score_factor_, block.seen(r));
           std::fill(row + block.seen(r), row + block.keys, 0.0F);
           std::fill(row_gradient + block.seen(r), row_gradient + block.keys, 0.0F);

@@ -77,7 +77,7 @@ class Store {
         data_(network_, batch_,
               std::min(
                   plan.graph.asynchronous() ? plan.graph.micro_batches : micro_batches_ * copies_,
-                  kMostDifferentMicroBatches),
+                  kMaxDifferentMicroBatches),
               options.seed) {
     const auto stages = plan.graph.stage_slots.size();
     inputs_.resize(stages * plan.graph.micro_batches * copies_);
@@ -243,18 +243,18 @@ class StageOnDevice {
         is_first_(stage == 0),
         is_last_(stage + 1 == store.plan().graph.stage_slots.size()),
         layers_(store.plan().pipeline.partition.stages[stage].layers),
-        runs_again_(store.plan().runs_again(store.recompute(), stage)),
-        makes_output_again_(store.plan().makes_output_again(store.recompute(), stage)),
+        recomputes_(store.plan().recomputes(store.recompute(), stage)),
+        recomputes_output_(store.plan().recomputes_output(store.recompute(), stage)),
         kernels_(store.network(), layers_.front().value, layers_.back().value, store.batch(),
-                 store.plan().made_again(stage)),
+                 store.plan().recomputation(stage)),
         parameters_(std::make_shared<Pool>(kernels_.parameter_floats())),
         outputs_(std::make_shared<Pool>(kernels_.output_floats())),
         inputs_(std::make_shared<Pool>(kernels_.input_floats())),
         kept_(std::make_shared<Pool>(kernels_.kept_floats())),
         left_(std::make_shared<Pool>(kernels_.left_floats())),
         checkpoints_(std::make_shared<Pool>(kernels_.checkpoint_floats())),
-        again_(std::make_shared<Pool>(kernels_.again_floats())),
-        again_at_once_(std::make_shared<Pool>(kernels_.again_at_once_floats())),
+        again_(std::make_shared<Pool>(kernels_.recomputed_floats())),
+        recomputed_at_once_(std::make_shared<Pool>(kernels_.recomputed_at_once_floats())),
         scratch_(kernels_.scratch_floats()),
         in_flight_(store.plan().graph.micro_batches),
         optimizer_(store.optimizer(), store.updated_by(stage, slot, kernels_.parameter_floats()),
@@ -337,7 +337,7 @@ class StageOnDevice {
     InFlight& one = in_flight_[m];
     if (!is_first_) one.input = std::move(store_.input(stage_, m, copy_));
     one.output = share(outputs_);
-    if (runs_again_ && store_.recompute() == Recompute::layers) {
+    if (recomputes_ && store_.recompute() == Recompute::layers) {
       one.checkpoints = share(checkpoints_);
       one.kept = share(again_);
       one.kept_in = KeptIn::again;
@@ -350,8 +350,8 @@ class StageOnDevice {
     } else {
       store_.input(stage_ + 1, m, copy_) = one.output;
     }
-    if (makes_output_again_) one.output = nullptr;
-    if (runs_again_) one.kept = nullptr;
+    if (recomputes_output_) one.output = nullptr;
+    if (recomputes_) one.kept = nullptr;
   }
 
   /// The tensors of a backward, what the forward kept made again where it was not kept. Where
@@ -366,9 +366,9 @@ class StageOnDevice {
       } else if (whole) {
         one.kept = share(again_);
       } else {
-        one.kept = share(again_at_once_);
-        one.kept_in = KeptIn::again_at_once;
-        kernels_.forward_again(tensors(one, task, m));
+        one.kept = share(recomputed_at_once_);
+        one.kept_in = KeptIn::recomputed_at_once;
+        kernels_.recomputed_forward(tensors(one, task, m));
       }
     }
     StageTensors t = tensors(one, task, m);
@@ -481,8 +481,8 @@ class StageOnDevice {
   bool is_first_;
   bool is_last_;
   const std::vector<LayerId>& layers_;
-  bool runs_again_;
-  bool makes_output_again_;
+  bool recomputes_;
+  bool recomputes_output_;
   CpuStage kernels_;
   std::shared_ptr<Pool> parameters_;
   std::shared_ptr<Pool> outputs_;
@@ -491,7 +491,7 @@ class StageOnDevice {
   std::shared_ptr<Pool> left_;
   std::shared_ptr<Pool> checkpoints_;
   std::shared_ptr<Pool> again_;
-  std::shared_ptr<Pool> again_at_once_;
+  std::shared_ptr<Pool> recomputed_at_once_;
   Buffer scratch_;
   std::vector<InFlight> in_flight_;
   std::map<std::uint32_t, Shared> weights_;  ///< By version.
@@ -591,7 +591,7 @@ std::map<std::string, std::string> cpu_provenance(std::uint32_t busy) {
           {"busy_cores", std::to_string(busy)}};
 }
 
-std::optional<Diagnostic> refuse_for_cpu(const Network& network, const Mark& mark) {
+std::optional<Diagnostic> check_for_cpu(const Network& network, const Mark& mark) {
   if (cpu_library().empty()) {
     Diagnostic missing =
         input_error({}, "this build has no cpu backend: it was made without oneDNN",
@@ -621,8 +621,8 @@ Result<std::unique_ptr<CpuBackend>> cpu_backend(const Scenario& scenario,
         "the cpu backend executes networks, and the model is known by its times alone",
         "model: {network: FILE, profile: FILE}; --backend synthetic runs any model");
   }
-  if (auto refused = refuse_for_cpu(*scenario.network, scenario.model_mark)) return *refused;
-  if (auto refused = refuse_training(scenario)) return *refused;
+  if (auto refused = check_for_cpu(*scenario.network, scenario.model_mark)) return *refused;
+  if (auto refused = check_training(scenario)) return *refused;
   return std::unique_ptr<CpuBackend>(std::make_unique<CpuBackendOnNetwork>(scenario, options));
 }
 

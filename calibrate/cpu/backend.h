@@ -48,7 +48,7 @@ std::map<std::string, std::string> cpu_provenance(std::uint32_t busy);
 
 /// Why the cpu backend does not run this network, if so: it is not fp32, or does not end in a head;
 /// or no oneDNN is in this build (no device).
-std::optional<Diagnostic> refuse_for_cpu(const Network& network, const Mark& mark);
+std::optional<Diagnostic> check_for_cpu(const Network& network, const Mark& mark);
 
 /// Errors: the model is no network, one that is not fp32, or one that does not end in a head; no
 /// oneDNN in this build (no device).

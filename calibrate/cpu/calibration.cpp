@@ -21,58 +21,58 @@ constexpr RealTime kWarmUp = 500'000'000;
 /// After a pause between two rounds: the caches hold what they did before.
 constexpr RealTime kShortWarmUp = 50'000'000;
 
-class CpuWalkers : public Walkers {
+class CpuStageTimers : public StageTimers {
  public:
-  CpuWalkers(const Network& network, const StageLayers& stages, const CalibrationOptions& options,
-             std::int64_t batch) {
-    walkers_.reserve(stages.size());
+  CpuStageTimers(const Network& network, const StageLayers& stages,
+                 const CalibrationOptions& options, std::int64_t batch) {
+    timers_.reserve(stages.size());
     for (std::uint32_t device = 0; device < stages.size(); ++device) {
-      const WalkerTask task{stages[device].first, stages[device].second, batch,       device,
-                            options.devices,      options.optimizer,     options.seed};
-      walkers_.push_back(std::make_unique<Walker>(network, task));
+      const TimerTask task{stages[device].first, stages[device].second, batch,       device,
+                           options.devices,      options.optimizer,     options.seed};
+      timers_.push_back(std::make_unique<StageTimer>(network, task));
     }
   }
-  ~CpuWalkers() override { CpuWalkers::stop(); }
+  ~CpuStageTimers() override { CpuStageTimers::stop(); }
 
   RealTime warm_up(bool is_first) const override { return is_first ? kWarmUp : kShortWarmUp; }
   void start(const std::vector<std::uint32_t>& devices, std::uint32_t at_once,
              std::uint32_t in_flight, Duration before,
              std::vector<StageSamples>& samples) override {
-    walk_.measuring = 0;
-    walk_.stop = false;
-    walk_.turns.restart(at_once);
-    walking_ = devices;
+    measuring_pass_.measuring = 0;
+    measuring_pass_.stop = false;
+    measuring_pass_.turns.restart(at_once);
+    measuring_ = devices;
     threads_.reserve(devices.size());
     for (const std::uint32_t device : devices) {
-      walkers_[device]->start(in_flight, before, samples[device]);
-      threads_.emplace_back([this, device] { walkers_[device]->walk(walk_); });
+      timers_[device]->start(in_flight, before, samples[device]);
+      threads_.emplace_back([this, device] { timers_[device]->measure_pass(measuring_pass_); });
     }
   }
-  void count_from(RealTime time) override { walk_.measuring = time; }
+  void count_from(RealTime time) override { measuring_pass_.measuring = time; }
   void go_on() override { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
   void stop() override {
-    walk_.stop = true;
+    measuring_pass_.stop = true;
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
   }
   bool all_done() const override {
-    return std::all_of(walking_.begin(), walking_.end(),
-                       [&](std::uint32_t device) { return walkers_[device]->is_done(); });
+    return std::all_of(measuring_.begin(), measuring_.end(),
+                       [&](std::uint32_t device) { return timers_[device]->is_done(); });
   }
-  std::size_t least_turns() const override {
-    std::size_t least = walkers_[walking_.front()]->turns();
-    for (const std::uint32_t device : walking_) least = std::min(least, walkers_[device]->turns());
-    return least;
+  std::size_t min_turns() const override {
+    std::size_t min = timers_[measuring_.front()]->turns();
+    for (const std::uint32_t device : measuring_) min = std::min(min, timers_[device]->turns());
+    return min;
   }
   std::optional<double> clock() override { return clock_now(); }
-  const std::vector<PassTimes>& walked(std::uint32_t device) const override {
-    return walkers_[device]->walked();
+  const std::vector<PassTimes>& was_measured(std::uint32_t device) const override {
+    return timers_[device]->was_measured();
   }
 
  private:
-  std::vector<std::unique_ptr<Walker>> walkers_;
-  std::vector<std::uint32_t> walking_;
-  Walk walk_;
+  std::vector<std::unique_ptr<StageTimer>> timers_;
+  std::vector<std::uint32_t> measuring_;
+  Measuring measuring_pass_;
   std::vector<std::thread> threads_;
 };
 
@@ -80,11 +80,11 @@ class Cores : public CalibrationDevices {
  public:
   std::string_view backend() const override { return "cpu"; }
   bool takes_turns() const override { return true; }
-  std::optional<Diagnostic> refuse_network(const Network& network,
-                                           const Mark& mark) const override {
-    return refuse_for_cpu(network, mark);
+  std::optional<Diagnostic> check_network_runs(const Network& network,
+                                               const Mark& mark) const override {
+    return check_for_cpu(network, mark);
   }
-  std::optional<Diagnostic> refuse_count(std::uint32_t devices, const Mark& mark) const override {
+  std::optional<Diagnostic> check_count(std::uint32_t devices, const Mark& mark) const override {
     if (devices <= usable_cores()) return std::nullopt;
     Diagnostic missing = input_error(mark,
                                      fmt::format("{} devices, but there {} {} core{}", devices,
@@ -103,9 +103,10 @@ class Cores : public CalibrationDevices {
   std::map<std::string, std::string> provenance(std::uint32_t devices) const override {
     return cpu_provenance(devices);
   }
-  std::unique_ptr<Walkers> walkers(const Network& network, const StageLayers& stages,
-                                   const CalibrationOptions& options, std::int64_t batch) override {
-    return std::make_unique<CpuWalkers>(network, stages, options, batch);
+  std::unique_ptr<StageTimers> timers(const Network& network, const StageLayers& stages,
+                                      const CalibrationOptions& options,
+                                      std::int64_t batch) override {
+    return std::make_unique<CpuStageTimers>(network, stages, options, batch);
   }
   Overheads overheads(const Network& network, const CalibrationOptions& options) override {
     Overheads overheads = measure_overheads();
@@ -127,9 +128,9 @@ CalibrationHead calibration_head(const Network& network, const CalibrationOption
   return calibration_head(Cores(), network, options, tool);
 }
 
-std::optional<Diagnostic> refuse_calibration(const Network& network, const Mark& mark,
-                                             const CalibrationOptions& options) {
-  return refuse_calibration(Cores(), network, mark, options);
+std::optional<Diagnostic> check_calibration(const Network& network, const Mark& mark,
+                                            const CalibrationOptions& options) {
+  return check_calibration(Cores(), network, mark, options);
 }
 
 Result<Measured> measure_layers(const Network& network, const Mark& mark,

@@ -17,8 +17,8 @@ std::unique_ptr<CalibrationDevices> cpu_devices();
 
 CalibrationHead calibration_head(const Network& network, const CalibrationOptions& options,
                                  std::string_view tool);
-std::optional<Diagnostic> refuse_calibration(const Network& network, const Mark& mark,
-                                             const CalibrationOptions& options);
+std::optional<Diagnostic> check_calibration(const Network& network, const Mark& mark,
+                                            const CalibrationOptions& options);
 Result<Measured> measure_layers(const Network& network, const Mark& mark,
                                 const CalibrationOptions& options);
 Result<Calibration> calibration_of(const Network& network, const Mark& mark,

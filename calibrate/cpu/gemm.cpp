@@ -25,7 +25,7 @@ void flush_denormals() {
 
 #if defined(PLUMBLINE_HAS_ONEDNN)
 
-void multiply(const ProductSize& size, const Operand& a, const Operand& b, const Target& target) {
+void multiply(const GemmSize& size, const Operand& a, const Operand& b, const Target& target) {
   const dnnl_status_t status =
       dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', size.rows, size.columns,
                  size.depth, target.factor, a.values, a.stride, b.values, b.stride, target.keep,
@@ -56,7 +56,7 @@ void use_one_thread() {
 
 #else
 
-void multiply(const ProductSize& size, const Operand&, const Operand&, const Target&) {
+void multiply(const GemmSize& size, const Operand&, const Operand&, const Target&) {
   PLUMBLINE_CHECK(!matrix_library().empty(), size.rows, size.columns, size.depth);
 }
 

@@ -23,7 +23,7 @@ struct Target {
 };
 
 /// The target has `rows` x `columns` elements, each a sum of `depth` products.
-struct ProductSize {
+struct GemmSize {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t depth = 0;
@@ -31,7 +31,7 @@ struct ProductSize {
 
 /// Target = keep x target + factor x a b. The target does not overlap with a or b.
 /// Requires: sizes >= 1, a build with oneDNN.
-void multiply(const ProductSize& size, const Operand& a, const Operand& b, const Target& target);
+void multiply(const GemmSize& size, const Operand& a, const Operand& b, const Target& target);
 
 /// "oneDNN 2.6.3"; "" where the build has none: then `multiply` is a bug.
 std::string matrix_library();

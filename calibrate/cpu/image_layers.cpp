@@ -9,21 +9,20 @@
 namespace plumbline {
 namespace {
 
+using cpu::Images;
 using cpu::Normed;
-using cpu::Pictures;
 using cpu::Scratch;
 using cpu::Window;
 
-Window window_over(const Shape& picture, std::int64_t samples, std::int64_t kernel,
+Window window_over(const Shape& image, std::int64_t samples, std::int64_t kernel,
                    std::int64_t stride, std::int64_t padding) {
-  PLUMBLINE_CHECK(picture.extents.size() == 3, picture.extents.size());
-  return {samples, picture.extents[0], picture.extents[1], picture.extents[2], kernel, stride,
-          padding};
+  PLUMBLINE_CHECK(image.extents.size() == 3, image.extents.size());
+  return {samples, image.extents[0], image.extents[1], image.extents[2], kernel, stride, padding};
 }
 
-Pictures pictures_of(const Shape& picture, std::int64_t samples) {
-  PLUMBLINE_CHECK(picture.extents.size() == 3, picture.extents.size());
-  return {samples, picture.extents[0], picture.extents[1] * picture.extents[2]};
+Images images_of(const Shape& image, std::int64_t samples) {
+  PLUMBLINE_CHECK(image.extents.size() == 3, image.extents.size());
+  return {samples, image.extents[0], image.extents[1] * image.extents[2]};
 }
 
 class ConvolutionLayer : public CpuLayer {
@@ -81,24 +80,24 @@ class MaxPoolLayer : public CpuLayer {
 class BatchNormLayer : public CpuLayer {
  public:
   explicit BatchNormLayer(const CpuLayerOf<BatchNorm>& made)
-      : pictures_(pictures_of(made.layer.input, made.batch)) {
+      : images_(images_of(made.layer.input, made.batch)) {
     check_names(made.layer, {{"scale", "shift"}, {"mean", "rstd"}});
   }
 
   void forward(const CpuCall& call) override {
-    cpu::batch_moments(call.kept[0], call.kept[1], call.input, pictures_);
-    cpu::batch_norm(call.output, normed(call), {call.parameters[0], call.parameters[1]}, pictures_);
+    cpu::batch_moments(call.kept[0], call.kept[1], call.input, images_);
+    cpu::batch_norm(call.output, normed(call), {call.parameters[0], call.parameters[1]}, images_);
   }
   void backward_input(const CpuCall& call) override {
     cpu::batch_norm_gradients(call.input_gradient, {call.gradients[0], call.gradients[1]},
-                              call.output_gradient, normed(call), call.parameters[0], pictures_);
+                              call.output_gradient, normed(call), call.parameters[0], images_);
   }
   void backward_weight(const CpuCall&) override {}
 
  private:
   static Normed normed(const CpuCall& call) { return {call.input, call.kept[0], call.kept[1]}; }
 
-  Pictures pictures_;
+  Images images_;
 };
 
 class FlattenLayer : public CpuLayer {
@@ -124,7 +123,7 @@ class ResidualLayer : public CpuLayer {
       : changes_(made.settings.stride != 1 ||
                  made.settings.channels != made.layer.input.extents.front()),
         input_elements_(made.input_elements()),
-        out_(pictures_of(made.layer.output, made.batch)),
+        out_(images_of(made.layer.output, made.batch)),
         conv1_(window_over(made.layer.input, made.batch, 3, made.settings.stride, 1),
                out_.channels),
         conv2_(window_over(made.layer.output, made.batch, 3, 1, 1), out_.channels),
@@ -234,7 +233,7 @@ class ResidualLayer : public CpuLayer {
 
   bool changes_;
   std::int64_t input_elements_;
-  Pictures out_;
+  Images out_;
   cpu::Convolution conv1_;
   cpu::Convolution conv2_;
   cpu::Convolution shortcut_;

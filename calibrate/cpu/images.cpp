@@ -24,8 +24,8 @@ Range places_inside(std::int64_t element, std::int64_t extent, std::int64_t plac
   const std::int64_t offset = window.padding - element;
   // The first place with place x stride >= offset, and the first with place x stride >= offset +
   // extent.
-  const auto first_from = [&](std::int64_t least) {
-    return least <= 0 ? 0 : std::min((least + window.stride - 1) / window.stride, places);
+  const auto first_from = [&](std::int64_t min) {
+    return min <= 0 ? 0 : std::min((min + window.stride - 1) / window.stride, places);
   };
   return {first_from(offset), first_from(offset + extent)};
 }
@@ -105,7 +105,7 @@ void copy_strided(float* __restrict to, const float* __restrict from, std::int64
 // Where places have the picture's width and a stride of 1, all rows of a tap are one piece of the
 // picture, but for the columns that lie in the padding.
 
-void Convolution::lay_out(const float* picture, const Rows& rows) {
+void Convolution::lay_out(const float* image, const Rows& rows) {
   const std::int64_t width = window_.width;
   const std::int64_t columns = rows.columns;
   const bool shifted = window_.stride == 1 && columns == width;
@@ -120,21 +120,21 @@ void Convolution::lay_out(const float* picture, const Rows& rows) {
     if (shifted) {
       const std::int64_t count =
           (inside.end - inside.begin - 1) * columns + across.end - across.begin;
-      std::copy_n(picture + (from + inside.begin * width + across.begin), count,
+      std::copy_n(image + (from + inside.begin * width + across.begin), count,
                   first + across.begin);
       clear_columns(first, inside.end - inside.begin, columns, across);
       return;
     }
     for (std::int64_t row = inside.begin; row < inside.end; ++row) {
       copy_strided(to + (row - rows.first) * columns + across.begin,
-                   picture + (from + (row * width + across.begin) * window_.stride), window_.stride,
+                   image + (from + (row * width + across.begin) * window_.stride), window_.stride,
                    across.end - across.begin);
     }
     clear_columns(first, inside.end - inside.begin, columns, across);
   });
 }
 
-void Convolution::add_back(float* picture, const Rows& rows) {
+void Convolution::add_back(float* image, const Rows& rows) {
   const std::int64_t width = window_.width;
   const std::int64_t columns = rows.columns;
   const bool shifted = window_.stride == 1 && columns == width;
@@ -143,12 +143,12 @@ void Convolution::add_back(float* picture, const Rows& rows) {
     if (shifted) {
       float* first = taps + (inside.begin - rows.first) * columns;
       clear_columns(first, inside.end - inside.begin, columns, across);
-      add(picture + (to + inside.begin * width + across.begin), first + across.begin,
+      add(image + (to + inside.begin * width + across.begin), first + across.begin,
           (inside.end - inside.begin - 1) * columns + across.end - across.begin);
       return;
     }
     for (std::int64_t row = inside.begin; row < inside.end; ++row) {
-      add_strided(picture + (to + (row * width + across.begin) * window_.stride),
+      add_strided(image + (to + (row * width + across.begin) * window_.stride),
                   taps + (row - rows.first) * columns + across.begin, window_.stride,
                   across.end - across.begin);
     }
@@ -160,12 +160,12 @@ void Convolution::forward(float* y, const float* x, const float* weight, const f
   if (bias != nullptr) fill_channels(y, bias, {window_.samples, outputs_, places});
   const float keep = bias != nullptr ? 1 : 0;
   for (std::int64_t s = 0; s < window_.samples; ++s) {
-    const float* picture = x + s * window_.channels * window_.area();
+    const float* image = x + s * window_.channels * window_.area();
     for (std::int64_t first = 0; first < window_.rows(); first += rows_) {
       const Rows rows = rows_at(first);
-      if (!plain()) lay_out(picture, rows);
+      if (!plain()) lay_out(image, rows);
       multiply({outputs_, rows.places(), depth_}, {weight, depth_},
-               {plain() ? picture : laid_out_.data(), rows.places()},
+               {plain() ? image : laid_out_.data(), rows.places()},
                {y + s * outputs_ * places + rows.begin(), places, keep});
     }
   }
@@ -175,16 +175,16 @@ void Convolution::add_input_gradient(float* x_gradient, const float* y_gradient,
                                      const float* weight) {
   const std::int64_t places = window_.places();
   for (std::int64_t s = 0; s < window_.samples; ++s) {
-    float* picture = x_gradient + s * window_.channels * window_.area();
+    float* image = x_gradient + s * window_.channels * window_.area();
     for (std::int64_t first = 0; first < window_.rows(); first += rows_) {
       const Rows rows = rows_at(first);
       const Operand gradient{y_gradient + s * outputs_ * places + rows.begin(), places};
-      const ProductSize size{depth_, rows.places(), outputs_};
+      const GemmSize size{depth_, rows.places(), outputs_};
       if (plain()) {
-        multiply(size, {weight, depth_, true}, gradient, {picture, rows.places(), 1});
+        multiply(size, {weight, depth_, true}, gradient, {image, rows.places(), 1});
       } else {
         multiply(size, {weight, depth_, true}, gradient, {laid_out_.data(), rows.places()});
-        add_back(picture, rows);
+        add_back(image, rows);
       }
     }
   }
@@ -194,13 +194,13 @@ void Convolution::weight_gradient(float* weight_gradient, float* bias_gradient,
                                   const float* y_gradient, const float* x) {
   const std::int64_t places = window_.places();
   for (std::int64_t s = 0; s < window_.samples; ++s) {
-    const float* picture = x + s * window_.channels * window_.area();
+    const float* image = x + s * window_.channels * window_.area();
     for (std::int64_t first = 0; first < window_.rows(); first += rows_) {
       const Rows rows = rows_at(first);
-      if (!plain()) lay_out(picture, rows);
+      if (!plain()) lay_out(image, rows);
       multiply({outputs_, depth_, rows.places()},
                {y_gradient + s * outputs_ * places + rows.begin(), places},
-               {plain() ? picture : laid_out_.data(), rows.places(), true},
+               {plain() ? image : laid_out_.data(), rows.places(), true},
                {weight_gradient, depth_, 1});
     }
   }
@@ -273,15 +273,14 @@ void max_of_four_gradient(float* __restrict x_gradient, const float* __restrict 
 
 void max_pool(float* y, const float* x, const Window& window) {
   for (std::int64_t p = 0; p < window.samples * window.channels; ++p) {
-    const float* picture = x + p * window.area();
+    const float* image = x + p * window.area();
     float* to = y + p * window.places();
     if (of_four(window)) {
-      max_of_four(to, picture, window);
+      max_of_four(to, image, window);
       continue;
     }
-    for_each_maximum(picture, window, [&](std::int64_t place, std::int64_t largest) {
-      to[place] = picture[largest];
-    });
+    for_each_maximum(image, window,
+                     [&](std::int64_t place, std::int64_t largest) { to[place] = image[largest]; });
   }
 }
 
@@ -289,14 +288,14 @@ void max_pool_gradient(float* x_gradient, const float* y_gradient, const float* 
                        const Window& window) {
   std::fill_n(x_gradient, window.samples * window.channels * window.area(), 0.0F);
   for (std::int64_t p = 0; p < window.samples * window.channels; ++p) {
-    const float* picture = x + p * window.area();
+    const float* image = x + p * window.area();
     const float* from = y_gradient + p * window.places();
     float* to = x_gradient + p * window.area();
     if (of_four(window)) {
-      max_of_four_gradient(to, from, picture, window);
+      max_of_four_gradient(to, from, image, window);
       continue;
     }
-    for_each_maximum(picture, window,
+    for_each_maximum(image, window,
                      [&](std::int64_t place, std::int64_t largest) { to[largest] += from[place]; });
   }
 }

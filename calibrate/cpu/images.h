@@ -44,8 +44,8 @@ class Convolution {
   /// The picture is the matrix.
   bool plain() const { return window_.kernel == 1 && window_.stride == 1 && window_.padding == 0; }
   Rows rows_at(std::int64_t first) const;
-  void lay_out(const float* picture, const Rows& rows);
-  void add_back(float* picture, const Rows& rows);
+  void lay_out(const float* image, const Rows& rows);
+  void add_back(float* image, const Rows& rows);
   template <class Visit>
   void for_each_tap(const Rows& rows, const Visit& visit);
 

@@ -87,13 +87,13 @@ void add_column_sums(float* __restrict sums, const float* __restrict x, const Ro
   }
 }
 
-void fill_channels(float* y, const float* channel, const Pictures& shape) {
+void fill_channels(float* y, const float* channel, const Images& shape) {
   for (std::int64_t p = 0; p < shape.samples * shape.channels; ++p)
     std::fill_n(y + p * shape.area, shape.area, channel[p % shape.channels]);
 }
 
 PLUMBLINE_VECTORIZED
-void add_channel_sums(float* __restrict sums, const float* __restrict x, const Pictures& shape) {
+void add_channel_sums(float* __restrict sums, const float* __restrict x, const Images& shape) {
   for (std::int64_t c = 0; c < shape.channels; ++c) {
     double sum = 0;
     for (std::int64_t s = 0; s < shape.samples; ++s) {
@@ -238,7 +238,7 @@ void layer_norm_parameter_gradients(const ScaleAndShiftGradients& gradients,
 
 PLUMBLINE_VECTORIZED
 void batch_moments(float* __restrict mean, float* __restrict rstd, const float* __restrict x,
-                   const Pictures& shape) {
+                   const Images& shape) {
   const auto together = static_cast<double>(shape.samples * shape.area);
   for (std::int64_t c = 0; c < shape.channels; ++c) {
     double sum = 0;
@@ -263,9 +263,8 @@ void batch_moments(float* __restrict mean, float* __restrict rstd, const float* 
 namespace {
 
 template <bool kRelu>
-[[gnu::always_inline]] inline void norm_pictures(float* __restrict y, const Normed& normed,
-                                                 const ScaleAndShift& affine,
-                                                 const Pictures& shape) {
+[[gnu::always_inline]] inline void norm_images(float* __restrict y, const Normed& normed,
+                                               const ScaleAndShift& affine, const Images& shape) {
   for (std::int64_t p = 0; p < shape.samples * shape.channels; ++p) {
     const std::int64_t c = p % shape.channels;
     const float* __restrict from = normed.x + p * shape.area;
@@ -283,21 +282,20 @@ template <bool kRelu>
 }  // namespace
 
 PLUMBLINE_VECTORIZED
-void batch_norm(float* y, const Normed& normed, const ScaleAndShift& affine,
-                const Pictures& shape) {
-  norm_pictures<false>(y, normed, affine, shape);
+void batch_norm(float* y, const Normed& normed, const ScaleAndShift& affine, const Images& shape) {
+  norm_images<false>(y, normed, affine, shape);
 }
 
 PLUMBLINE_VECTORIZED
 void batch_norm_relu(float* y, const Normed& normed, const ScaleAndShift& affine,
-                     const Pictures& shape) {
-  norm_pictures<true>(y, normed, affine, shape);
+                     const Images& shape) {
+  norm_images<true>(y, normed, affine, shape);
 }
 
 PLUMBLINE_VECTORIZED
 void batch_norm_gradients(float* __restrict x_gradient, const ScaleAndShiftGradients& gradients,
                           const float* __restrict y_gradient, const Normed& normed,
-                          const float* __restrict scale, const Pictures& shape) {
+                          const float* __restrict scale, const Images& shape) {
   const auto share = 1 / static_cast<double>(shape.samples * shape.area);
   for (std::int64_t c = 0; c < shape.channels; ++c) {
     const float mean = normed.mean[c];
@@ -342,7 +340,7 @@ double softmax(float* __restrict row, std::int64_t count) {
 }
 
 PLUMBLINE_VECTORIZED
-void softmax_again(float* __restrict row, float logsumexp, std::int64_t count) {
+void recompute_softmax(float* __restrict row, float logsumexp, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) row[i] = fast_exp(row[i] - logsumexp);
 }
 

@@ -31,7 +31,7 @@ struct Rows {
 };
 
 /// [samples, channels, area].
-struct Pictures {
+struct Images {
   std::int64_t samples = 0;
   std::int64_t channels = 0;
   std::int64_t area = 0;
@@ -50,9 +50,9 @@ void add_row(float* y, const float* x, const float* row, const Rows& shape);
 /// Adds the sum of each column.
 void add_column_sums(float* sums, const float* x, const Rows& shape);
 /// Every channel becomes its number.
-void fill_channels(float* y, const float* channel, const Pictures& shape);
+void fill_channels(float* y, const float* channel, const Images& shape);
 /// Adds the sum of each channel.
-void add_channel_sums(float* sums, const float* x, const Pictures& shape);
+void add_channel_sums(float* sums, const float* x, const Images& shape);
 
 // Element by element.
 
@@ -100,22 +100,22 @@ void layer_norm_parameter_gradients(const ScaleAndShiftGradients& gradients,
                                     const Rows& shape);
 
 /// The mean and the rstd of each channel.
-void batch_moments(float* mean, float* rstd, const float* x, const Pictures& shape);
-void batch_norm(float* y, const Normed& normed, const ScaleAndShift& affine, const Pictures& shape);
+void batch_moments(float* mean, float* rstd, const float* x, const Images& shape);
+void batch_norm(float* y, const Normed& normed, const ScaleAndShift& affine, const Images& shape);
 /// relu of the same.
 void batch_norm_relu(float* y, const Normed& normed, const ScaleAndShift& affine,
-                     const Pictures& shape);
+                     const Images& shape);
 /// Adds to the gradients of the parameters; none of the input where it is not wanted.
 void batch_norm_gradients(float* x_gradient, const ScaleAndShiftGradients& gradients,
                           const float* y_gradient, const Normed& normed, const float* scale,
-                          const Pictures& shape);
+                          const Images& shape);
 
 // Softmax.
 
 /// Of one row, in place. Returns the logarithm of the sum of exponentials.
 double softmax(float* row, std::int64_t count);
 /// The same from that logarithm.
-void softmax_again(float* row, float logsumexp, std::int64_t count);
+void recompute_softmax(float* row, float logsumexp, std::int64_t count);
 /// factor x the gradient of the scores, in place of that of the probabilities.
 void softmax_gradient(float* gradient, const float* probabilities, float factor,
                       std::int64_t count);

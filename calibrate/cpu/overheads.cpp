@@ -42,7 +42,7 @@ double time_per_op_s(std::uint32_t devices) {
 
 constexpr int kRounds = 15;
 /// Of parameters: far beyond what the caches hold.
-constexpr std::size_t kMostParameters = std::size_t{1} << 23;
+constexpr std::size_t kMaxParameters = std::size_t{1} << 23;
 
 /// A device that holds parameters, maybe one of two that hold the same.
 class Member {
@@ -115,7 +115,7 @@ std::optional<BytesPerSecond> rate_of(std::size_t parameters, std::vector<double
 
 std::optional<BytesPerSecond> measure_add_up(OptimizerKind optimizer, std::size_t parameters) {
   constexpr std::uint32_t members = 2;
-  parameters = std::min(parameters, kMostParameters);
+  parameters = std::min(parameters, kMaxParameters);
   if (usable_cores() < members || parameters == 0) return std::nullopt;
   std::vector<Member> both;
   both.reserve(members);
@@ -150,7 +150,7 @@ std::optional<BytesPerSecond> measure_add_up(OptimizerKind optimizer, std::size_
 }
 
 std::optional<BytesPerSecond> measure_stash(OptimizerKind optimizer, std::size_t parameters) {
-  parameters = std::min(parameters, kMostParameters);
+  parameters = std::min(parameters, kMaxParameters);
   if (parameters == 0) return std::nullopt;
   Member one(optimizer, parameters);
   std::vector<double> in_place_ns, elsewhere_ns;

@@ -18,8 +18,8 @@ Float* at(Float* block, std::size_t offset) {
 }  // namespace
 
 CpuStage::CpuStage(const Network& network, std::size_t first, std::size_t last, std::int64_t batch,
-                   std::size_t run_again)
-    : layout_(network, first, last, batch, kCacheLine, run_again), layers_(layout_.layers()) {
+                   std::size_t recomputed)
+    : layout_(network, first, last, batch, kCacheLine, recomputed), layers_(layout_.layers()) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const NetworkLayer& layer = *layout_[i].layer;
     layers_[i].kernels = cpu_layer(layer, batch);
@@ -85,8 +85,8 @@ void CpuStage::forward(const StageTensors& tensors, Stamps* stamps) {
   if (stamps) stamps->push_back(now());
 }
 
-void CpuStage::forward_again(const StageTensors& tensors) {
-  for (std::size_t i = 0; i < layers_.size() && layout_[i].is_run_again; ++i) {
+void CpuStage::recomputed_forward(const StageTensors& tensors) {
+  for (std::size_t i = 0; i < layers_.size() && layout_[i].is_recomputed; ++i) {
     bind(tensors, i);
     layers_[i].kernels->forward(layers_[i].call);
   }
@@ -97,7 +97,7 @@ void CpuStage::backward(const StageTensors& tensors, std::size_t end, std::size_
   for (std::size_t i = end; i-- > begin;) {
     if (stamps) stamps->push_back(now());
     bind_backward(tensors, i, /*split=*/false);
-    if (tensors.kept_in == KeptIn::again && layout_[i].is_run_again)
+    if (tensors.kept_in == KeptIn::again && layout_[i].is_recomputed)
       layers_[i].kernels->forward(layers_[i].call);
     layers_[i].kernels->backward_input(layers_[i].call);
     layers_[i].kernels->backward_weight(layers_[i].call);

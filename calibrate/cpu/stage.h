@@ -38,7 +38,7 @@ using Stamps = std::vector<RealTime>;
 class CpuStage {
  public:
   CpuStage(const Network& network, std::size_t first, std::size_t last, std::int64_t batch,
-           std::size_t run_again = kAllLayers);
+           std::size_t recomputed = kAllLayers);
 
   // Sizes in floats.
   std::size_t parameter_floats() const { return layout_.parameters() / sizeof(float); }
@@ -47,8 +47,10 @@ class CpuStage {
   std::size_t kept_floats() const { return layout_.kept() / sizeof(float); }
   /// In the place of these where layers are run again by themselves.
   std::size_t checkpoint_floats() const { return layout_.checkpoints() / sizeof(float); }
-  std::size_t again_floats() const { return layout_.again() / sizeof(float); }
-  std::size_t again_at_once_floats() const { return layout_.again_at_once() / sizeof(float); }
+  std::size_t recomputed_floats() const { return layout_.again() / sizeof(float); }
+  std::size_t recomputed_at_once_floats() const {
+    return layout_.recomputed_at_once() / sizeof(float);
+  }
   std::size_t left_floats() const { return layout_.left() / sizeof(float); }
   /// Scratch of a full backward: in long stages less than left_floats(), as gradients take turns.
   std::size_t scratch_floats() const { return layout_.scratch() / sizeof(float); }
@@ -65,7 +67,7 @@ class CpuStage {
 
   void forward(const StageTensors& tensors, Stamps* stamps = nullptr);
   /// The forward of the layers that are run again by themselves.
-  void forward_again(const StageTensors& tensors);
+  void recomputed_forward(const StageTensors& tensors);
   /// I and W of each layer in turn, the last layer first; by layer its F again before them, where
   /// it is run again.
   void backward(const StageTensors& tensors, Stamps* stamps = nullptr) {

@@ -19,7 +19,7 @@ void fill(const Buffer& buffer, std::size_t floats, std::uint64_t seed, double s
 
 }  // namespace
 
-Walker::Walker(const Network& network, const WalkerTask& task)
+StageTimer::StageTimer(const Network& network, const TimerTask& task)
     : task_(task),
       stage_(network, task.first, task.last, task.batch),
       data_(network, task.batch, task.devices + 1, task.seed),
@@ -43,17 +43,17 @@ Walker::Walker(const Network& network, const WalkerTask& task)
   }
 }
 
-void Walker::start(std::uint32_t in_flight, Duration before, StageSamples& samples) {
+void StageTimer::start(std::uint32_t in_flight, Duration before, StageSamples& samples) {
   PLUMBLINE_CHECK(in_flight >= 1 && in_flight <= slots_.size(), in_flight, slots_.size());
   in_flight_ = in_flight;
   before_ = before;
   samples_ = &samples;
-  walked_.clear();
+  was_measured_.clear();
   turns_ = 0;
   is_done_ = samples.is_done();
 }
 
-void Walker::walk(Walk& with) {
+void StageTimer::measure_pass(Measuring& with) {
   use_one_thread();
   pin_to_core(task_.device, task_.devices);
   wake_exactly();
@@ -82,7 +82,7 @@ void Walker::walk(Walk& with) {
   }
 }
 
-StageTensors Walker::tensors(std::size_t slot) {
+StageTensors StageTimer::tensors(std::size_t slot) {
   Slot& s = slots_[slot];
   const auto sample = static_cast<std::uint32_t>(slot);
   StageTensors t;
@@ -99,7 +99,7 @@ StageTensors Walker::tensors(std::size_t slot) {
   return t;
 }
 
-void Walker::update(Stamps* stamps) {
+void StageTimer::update(Stamps* stamps) {
   optimizer_.step();
   for (std::size_t i = 0; i < stage_.layers(); ++i) {
     stamps->push_back(now());
@@ -111,7 +111,7 @@ void Walker::update(Stamps* stamps) {
 }
 
 template <class Body>
-void Walker::take(Walk& with, Pass pass, RealTime counts, Body&& body) {
+void StageTimer::take(Measuring& with, Pass pass, RealTime counts, Body&& body) {
   stamps_.clear();
   RealTime& last = last_[static_cast<std::size_t>(pass)];
   if (!with.turns.begin(last, with.stop)) return;
@@ -132,7 +132,7 @@ void Walker::take(Walk& with, Pass pass, RealTime counts, Body&& body) {
       times.layers[backwards ? layers - 1 - i : i] = stamps_[i + 1] - stamps_[i];
   }
   samples_->add(times, before_ + Duration{stamps_.back() - counts});
-  walked_.push_back(std::move(times));
+  was_measured_.push_back(std::move(times));
 }
 
 }  // namespace plumbline

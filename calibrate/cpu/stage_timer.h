@@ -21,7 +21,7 @@
 namespace plumbline {
 
 /// What a walker walks.
-struct WalkerTask {
+struct TimerTask {
   std::size_t first = 0;  ///< Layers first..last.
   std::size_t last = 0;
   std::int64_t batch = 1;
@@ -32,8 +32,8 @@ struct WalkerTask {
 };
 
 /// What the walkers of one walk share.
-struct Walk {
-  Turns turns;                         ///< One for each pass.
+struct Measuring {
+  RoundRobin turns;                    ///< One for each pass.
   std::atomic<RealTime> measuring{0};  ///< Passes count from then on; 0 = not yet.
   std::atomic<bool> stop{false};
 };
@@ -41,15 +41,15 @@ struct Walk {
 /// Forward and backward in turn as in a steady pipeline, over as many buffers as micro-batches are
 /// in flight; every fourth backward is I and then W; an update follows every eighth forward. It
 /// goes on where it stopped: weights and buffers stay.
-class Walker {
+class StageTimer {
  public:
-  Walker(const Network& network, const WalkerTask& task);
+  StageTimer(const Network& network, const TimerTask& task);
 
   /// Comes before each walk, with so many micro-batches in flight, at most one more than there are
   /// devices: passes will be added to `samples`. `before` was measured earlier.
   void start(std::uint32_t in_flight, Duration before, StageSamples& samples);
   /// Walks until it is over.
-  void walk(Walk& with);
+  void measure_pass(Measuring& with);
 
   // To be asked at any time.
 
@@ -59,7 +59,7 @@ class Walker {
   std::size_t turns() const { return turns_.load(std::memory_order_relaxed); }
 
   /// What the last walk added to the samples. Requires: nobody walks.
-  const std::vector<PassTimes>& walked() const { return walked_; }
+  const std::vector<PassTimes>& was_measured() const { return was_measured_; }
 
  private:
   struct Slot {
@@ -69,9 +69,9 @@ class Walker {
   StageTensors tensors(std::size_t slot);
   void update(Stamps* stamps);
   template <class Body>
-  void take(Walk& with, Pass pass, RealTime counts, Body&& body);
+  void take(Measuring& with, Pass pass, RealTime counts, Body&& body);
 
-  WalkerTask task_;
+  TimerTask task_;
   StageSamples* samples_ = nullptr;  ///< Of the last walk.
   CpuStage stage_;
   TrainingData data_;
@@ -87,7 +87,7 @@ class Walker {
   std::size_t in_flight_ = 1;
   std::size_t turn_ = 0;
   Duration before_{};
-  std::vector<PassTimes> walked_;
+  std::vector<PassTimes> was_measured_;
   std::array<RealTime, kAllPasses.size()> last_{};  ///< What each pass took the last time.
   std::atomic<bool> is_done_{false};
   std::atomic<std::size_t> turns_{0};

@@ -204,7 +204,7 @@ class HeadLayer : public CpuLayer {
       : settings_(made.settings),
         batch_(made.batch),
         rows_(made.rows()),
-        rows_at_a_time_(std::min(rows_.rows, kMostRows)),
+        rows_at_a_time_(std::min(rows_.rows, kMaxRows)),
         norm_(rows_),
         weight_(settings_.norm ? 2 : 0),
         probabilities_(settings_.norm ? 3 : 0),
@@ -262,7 +262,7 @@ class HeadLayer : public CpuLayer {
  private:
   /// The gradient of the logits is made for some rows at a time: for all it would be as large as
   /// the probabilities.
-  static constexpr std::int64_t kMostRows = 256;
+  static constexpr std::int64_t kMaxRows = 256;
 
   Dense dense(std::int64_t rows) const { return {rows, rows_.columns, settings_.classes}; }
   const float* product_input(const CpuCall& call) const {

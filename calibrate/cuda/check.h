@@ -15,7 +15,7 @@ namespace plumbline {
 
 /// Why the cuda backend cannot run anything here, if so (no device): this build is without CUDA, or
 /// the machine has no driver, or no device. Starts the driver.
-std::optional<Diagnostic> refuse_cuda();
+std::optional<Diagnostic> cuda_is_missing();
 
 /// What `calibrate --backend cuda --check` tells of the devices.
 struct CudaCheck {
@@ -24,7 +24,7 @@ struct CudaCheck {
 };
 
 /// Opens that many devices and proves that they keep to themselves and work at the same time.
-/// Errors (no device): those of refuse_cuda; a GPU too small for the split; a driver call that
+/// Errors (no device): those of cuda_is_missing; a GPU too small for the split; a driver call that
 /// fails.
 Result<CudaCheck> check_cuda_here(std::uint32_t devices);
 

@@ -28,7 +28,7 @@ Result<std::unique_ptr<CalibrationDevices>> cuda_calibration_devices(
   return missing_cuda();
 }
 
-std::optional<Diagnostic> refuse_cuda() { return missing_cuda(); }
+std::optional<Diagnostic> cuda_is_missing() { return missing_cuda(); }
 
 Result<CudaCheck> check_cuda_here(std::uint32_t) { return missing_cuda(); }
 

@@ -25,7 +25,7 @@ constexpr double kThrottledClock = 0.75;
 /// Then they rest for so long, twice as long the second time in a row, and so on.
 constexpr std::chrono::milliseconds kRest{100};
 /// After so many in a row that is the clock which they have.
-constexpr int kMostThrottled = 3;
+constexpr int kMaxThrottled = 3;
 
 /// The layers of each device: stages as equal in FLOPs as a chain can be cut, each on as many
 /// devices as there are copies. Requires: copies divide the devices.
@@ -46,7 +46,7 @@ StageLayers layers_of_devices(const Network& network, const CalibrationOptions& 
 }
 
 /// Devices that walk, and how many of them work at the same time.
-struct Crew {
+struct ActiveDevices {
   std::vector<std::uint32_t> devices;
   std::uint32_t at_once = 1;
   bool one_in_flight = false;
@@ -63,36 +63,36 @@ std::vector<std::uint32_t> neighbour_counts(std::uint32_t devices) {
 }
 
 /// `count` devices from `first` on.
-Crew crew_of(std::uint32_t first, std::uint32_t count, std::uint32_t devices) {
-  Crew crew;
-  crew.at_once = count;
-  for (std::uint32_t i = 0; i < count; ++i) crew.devices.push_back((first + i) % devices);
-  return crew;
+ActiveDevices active_of(std::uint32_t first, std::uint32_t count, std::uint32_t devices) {
+  ActiveDevices active;
+  active.at_once = count;
+  for (std::uint32_t i = 0; i < count; ++i) active.devices.push_back((first + i) % devices);
+  return active;
 }
 
-Crew everybody(std::uint32_t devices) { return crew_of(0, devices, devices); }
+ActiveDevices everybody(std::uint32_t devices) { return active_of(0, devices, devices); }
 
 /// Crews in which every device works once with each of these numbers of neighbours.
-std::vector<Crew> crews_of(std::uint32_t devices, bool takes_turns) {
-  std::vector<Crew> crews;
+std::vector<ActiveDevices> active_sets_of(std::uint32_t devices, bool takes_turns) {
+  std::vector<ActiveDevices> active_sets;
   for (const std::uint32_t neighbours : neighbour_counts(devices)) {
     if (takes_turns) {
-      crews.push_back(everybody(devices));
-      crews.back().at_once = neighbours + 1;
+      active_sets.push_back(everybody(devices));
+      active_sets.back().at_once = neighbours + 1;
       continue;
     }
     for (std::uint32_t first = 0; first < devices; first += neighbours + 1)
-      crews.push_back(crew_of(first, neighbours + 1, devices));
+      active_sets.push_back(active_of(first, neighbours + 1, devices));
   }
-  return crews;
+  return active_sets;
 }
 
 BatchSamples no_samples(const StageLayers& stages, std::int64_t batch,
                         const CalibrationOptions& options) {
   StopLimits limits;
-  limits.most_samples = options.most_samples;
-  limits.most_time = round_up(options.most_seconds * 1e9);
-  limits.least_time = round_up(options.least_seconds * 1e9);
+  limits.max_samples = options.max_samples;
+  limits.max_time = round_up(options.max_seconds * 1e9);
+  limits.min_time = round_up(options.min_seconds * 1e9);
   BatchSamples samples;
   samples.batch = batch;
   samples.stages.reserve(stages.size());
@@ -156,13 +156,14 @@ std::optional<Diagnostic> restore(const KeptCalibration& kept, BatchSamples& sam
 }
 
 /// The crews whose devices have not all been measured with so many neighbours.
-std::vector<Crew> crews_left(const BatchSamples& samples, std::vector<Crew> all) {
-  std::vector<Crew> left;
-  for (Crew& crew : all) {
-    const auto& stages = samples.beside.at(crew.neighbours());
-    const bool is_done = std::all_of(crew.devices.begin(), crew.devices.end(),
+std::vector<ActiveDevices> active_sets_left(const BatchSamples& samples,
+                                            std::vector<ActiveDevices> all) {
+  std::vector<ActiveDevices> left;
+  for (ActiveDevices& active : all) {
+    const auto& stages = samples.beside.at(active.neighbours());
+    const bool is_done = std::all_of(active.devices.begin(), active.devices.end(),
                                      [&](std::uint32_t d) { return !stages[d].missing(); });
-    if (!is_done) left.push_back(std::move(crew));
+    if (!is_done) left.push_back(std::move(active));
   }
   return left;
 }
@@ -174,50 +175,50 @@ class Rounds {
          const CalibrationOptions& options, BatchSamples& samples)
       : options_(options),
         samples_(samples),
-        walkers_(devices.walkers(network, stages, options, samples.batch)) {}
+        timers_(devices.timers(network, stages, options, samples.batch)) {}
 
   /// Lets the crew walk for a round, or until the noise is small, the time is over, or it is
   /// interrupted; a turn in any case, as a round without passes tells nothing.
-  KeptRound walk(const Crew& crew) {
+  KeptRound measure_pass(const ActiveDevices& active) {
     KeptRound round;
     round.batch = samples_.batch;
-    round.one_in_flight = crew.one_in_flight;
-    if (crew.at_once < samples_.stages.size()) round.neighbours = crew.neighbours();
+    round.one_in_flight = active.one_in_flight;
+    if (active.at_once < samples_.stages.size()) round.neighbours = active.neighbours();
     const bool is_all = round.is_of_all();
     const Duration before = is_all ? samples_.measured : Duration{};
     std::vector<StageSamples>& stages =
         *samples_with(samples_, round.neighbours, round.one_in_flight);
     std::vector<StageSamples> unspoilt;
-    if (walkers_->measures_clock()) unspoilt = stages;
-    const auto most_in_flight = static_cast<std::uint32_t>(samples_.stages.size()) + 1;
-    walkers_->start(crew.devices, crew.at_once, crew.one_in_flight ? 1 : most_in_flight, before,
-                    stages);
+    if (timers_->measures_clock()) unspoilt = stages;
+    const auto max_in_flight = static_cast<std::uint32_t>(samples_.stages.size()) + 1;
+    timers_->start(active.devices, active.at_once, active.one_in_flight ? 1 : max_in_flight, before,
+                   stages);
     const RealTime begin = now();
-    while (now() - begin < walkers_->warm_up(is_first_) && !is_interrupted()) walkers_->go_on();
+    while (now() - begin < timers_->warm_up(is_first_) && !is_interrupted()) timers_->go_on();
     if (is_first_) {
-      clock_ = walkers_->clock();
+      clock_ = timers_->clock();
       if (is_all) note_clock(clock_);
     }
     is_first_ = false;
     const RealTime start = now();
-    walkers_->count_from(start);
-    const auto round_time = static_cast<RealTime>(round_seconds(crew) * 1e9);
+    timers_->count_from(start);
+    const auto round_time = static_cast<RealTime>(round_seconds(active) * 1e9);
     // Others than those of all may have but one.
-    const std::size_t least = is_all ? 1 : walkers_->cycle();
-    while (!is_over(before + Duration{now() - start}, now() - start, round_time, least)) {
-      walkers_->go_on();
-      tell(crew, before + Duration{now() - start});
+    const std::size_t min = is_all ? 1 : timers_->cycle();
+    while (!is_over(before + Duration{now() - start}, now() - start, round_time, min)) {
+      timers_->go_on();
+      tell(active, before + Duration{now() - start});
     }
-    const std::optional<double> clock = walkers_->clock();
-    walkers_->stop();
-    is_throttled_ = walkers_->measures_clock() && !options_.one_more_round &&
-                    *clock < kThrottledClock * usual_ && throttled_ < kMostThrottled;
-    if (!is_throttled_ && throttled_ == kMostThrottled) usual_ = *clock;
+    const std::optional<double> clock = timers_->clock();
+    timers_->stop();
+    is_throttled_ = timers_->measures_clock() && !options_.one_more_round &&
+                    *clock < kThrottledClock * usual_ && throttled_ < kMaxThrottled;
+    if (!is_throttled_ && throttled_ == kMaxThrottled) usual_ = *clock;
     if (is_all && !is_throttled_) note_clock(clock);  // fewer may go faster
     round.measured = Duration{now() - start};
     if (is_all) samples_.measured += round.measured;
-    for (const std::uint32_t device : crew.devices) {
-      for (const PassTimes& pass : walkers_->walked(device))
+    for (const std::uint32_t device : active.devices) {
+      for (const PassTimes& pass : timers_->was_measured(device))
         round.passes.push_back({device, pass, 0});
     }
     if (is_throttled_) {
@@ -240,46 +241,46 @@ class Rounds {
   /// Of the devices at work, in MHz.
   std::optional<double> clock() const { return clock_; }
   /// The slowest at the end of a round, as a share of the fastest.
-  double least_clock() const { return fastest_ > 0 ? slowest_ / fastest_ : 1; }
+  double min_clock() const { return fastest_ > 0 ? slowest_ / fastest_ : 1; }
 
  private:
   /// Whoever takes turns works for a part of the time; crews that do not share one round.
-  double round_seconds(const Crew& crew) const {
-    const auto devices = static_cast<double>(crew.devices.size());
+  double round_seconds(const ActiveDevices& active) const {
+    const auto devices = static_cast<double>(active.devices.size());
     const auto all = static_cast<double>(samples_.stages.size());
-    const double share = crew.one_in_flight ? 0.5 : 1;  // as often as all, for less
-    return share * options_.round_seconds * devices / crew.at_once * devices / all;
+    const double share = active.one_in_flight ? 0.5 : 1;  // as often as all, for less
+    return share * options_.round_seconds * devices / active.at_once * devices / all;
   }
 
   bool is_over(Duration measured, RealTime passed, RealTime round_time,
-               std::size_t least_turns) const {
+               std::size_t min_turns) const {
     if (is_interrupted()) return true;
-    const std::size_t turns = walkers_->least_turns();
-    if (turns < least_turns) return false;
-    if (walkers_->all_done() || seconds(measured) >= options_.most_seconds) return true;
-    return passed >= round_time && turns >= walkers_->cycle();
+    const std::size_t turns = timers_->min_turns();
+    if (turns < min_turns) return false;
+    if (timers_->all_done() || seconds(measured) >= options_.max_seconds) return true;
+    return passed >= round_time && turns >= timers_->cycle();
   }
 
   void note_clock(std::optional<double> mhz) {
-    if (!walkers_->measures_clock() || !mhz) return;
+    if (!timers_->measures_clock() || !mhz) return;
     fastest_ = std::max(fastest_, *mhz);
     usual_ = std::max(usual_, *mhz);
     slowest_ = slowest_ == 0 ? *mhz : std::min(slowest_, *mhz);
   }
 
-  void tell(const Crew& crew, Duration measured) const {
+  void tell(const ActiveDevices& active, Duration measured) const {
     if (!options_.progress) return;
-    const bool is_all = crew.at_once == samples_.stages.size();
+    const bool is_all = active.at_once == samples_.stages.size();
     options_.progress(
         fmt::format("micro-batches of {}{}{}", samples_.batch,
-                    is_all ? std::string() : fmt::format(", {} at work", crew.at_once),
-                    crew.one_in_flight ? ", one in flight" : ""),
-        std::min(1.0, seconds(measured) / options_.most_seconds));
+                    is_all ? std::string() : fmt::format(", {} at work", active.at_once),
+                    active.one_in_flight ? ", one in flight" : ""),
+        std::min(1.0, seconds(measured) / options_.max_seconds));
   }
 
   const CalibrationOptions& options_;
   BatchSamples& samples_;
-  std::unique_ptr<Walkers> walkers_;
+  std::unique_ptr<StageTimers> timers_;
   bool is_first_ = true;
   std::optional<double> clock_;
   double fastest_ = 0;
@@ -292,21 +293,21 @@ class Rounds {
 /// Powers of four about what layers hand on, with room for batches that are not measured: from a
 /// quarter of the smallest to 16 times the largest.
 std::vector<Bytes> transfer_sizes(const Network& network, const CalibrationOptions& options) {
-  constexpr std::int64_t kLeast = 1 << 10;
-  constexpr std::int64_t kMost = 1 << 26;
+  constexpr std::int64_t kMin = 1 << 10;
+  constexpr std::int64_t kMax = 1 << 26;
   const std::vector<std::int64_t> batches = batches_of(options);
-  std::int64_t least = kMost;
-  std::int64_t most = kLeast;
+  std::int64_t min = kMax;
+  std::int64_t max = kMin;
   for (const NetworkLayer& layer : network.layers) {
     if (&layer == &network.layers.back()) break;  // it hands nothing on
-    least = std::min(least, output_bytes(network, layer, batches.front()).count / 4);
-    most = std::max(most, output_bytes(network, layer, batches.back()).count);
+    min = std::min(min, output_bytes(network, layer, batches.front()).count / 4);
+    max = std::max(max, output_bytes(network, layer, batches.back()).count);
   }
   std::vector<Bytes> sizes;
-  for (std::int64_t size = kLeast; size <= kMost; size *= 4) {
-    if (size * 4 <= least) continue;
+  for (std::int64_t size = kMin; size <= kMax; size *= 4) {
+    if (size * 4 <= min) continue;
     sizes.push_back(Bytes{size});
-    if (size / 16 >= most) break;
+    if (size / 16 >= max) break;
   }
   return sizes;
 }
@@ -338,10 +339,10 @@ CalibrationHead calibration_head(const CalibrationDevices& devices, const Networ
   return head;
 }
 
-std::optional<Diagnostic> refuse_calibration(const CalibrationDevices& devices,
-                                             const Network& network, const Mark& mark,
-                                             const CalibrationOptions& options) {
-  if (auto refused = devices.refuse_network(network, mark)) return refused;
+std::optional<Diagnostic> check_calibration(const CalibrationDevices& devices,
+                                            const Network& network, const Mark& mark,
+                                            const CalibrationOptions& options) {
+  if (auto refused = devices.check_network_runs(network, mark)) return refused;
   if (options.devices % options.copies != 0) {
     return input_error(mark,
                        fmt::format("{} copies on {} devices", options.copies, options.devices),
@@ -355,16 +356,16 @@ std::optional<Diagnostic> refuse_calibration(const CalibrationDevices& devices,
                                    network.layers.size()),
                        "every device has at least one layer");
   }
-  if (auto refused = devices.refuse_count(options.devices, mark)) return refused;
+  if (auto refused = devices.check_count(options.devices, mark)) return refused;
   const std::optional<Bytes> available = devices.available_memory();
   if (!available) return std::nullopt;
-  return refuse_for_memory(network, mark, layers_of_devices(network, options),
-                           batches_of(options).back(), options.optimizer, *available);
+  return check_for_memory(network, mark, layers_of_devices(network, options),
+                          batches_of(options).back(), options.optimizer, *available);
 }
 
 Result<Measured> measure_layers(CalibrationDevices& devices, const Network& network,
                                 const Mark& mark, const CalibrationOptions& options) {
-  if (auto refused = refuse_calibration(devices, network, mark, options)) return *refused;
+  if (auto refused = check_calibration(devices, network, mark, options)) return *refused;
   const StageLayers stages = layers_of_devices(network, options);
   Measured measured;
   measured.load = load_now();
@@ -384,24 +385,25 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
   auto told = options.kept.algorithms();
   devices.take_algorithms(told);
   for (BatchSamples& samples : batches) {
-    std::uint32_t rounds_walked = 0;
+    std::uint32_t rounds_measured = 0;
     const auto is_over = [&] {
-      if (options.one_more_round) return rounds_walked > 0;
-      return samples.is_done() || seconds(samples.measured) >= options.most_seconds;
+      if (options.one_more_round) return rounds_measured > 0;
+      return samples.is_done() || seconds(samples.measured) >= options.max_seconds;
     };
     // Rounds of all, and between them one of each crew.
-    std::vector<Crew> crews;
-    if (!samples.beside.empty()) crews = crews_of(options.devices, devices.takes_turns());
-    if (!options.one_more_round) crews = crews_left(samples, std::move(crews));
+    std::vector<ActiveDevices> active_sets;
+    if (!samples.beside.empty())
+      active_sets = active_sets_of(options.devices, devices.takes_turns());
+    if (!options.one_more_round) active_sets = active_sets_left(samples, std::move(active_sets));
     // After each round of all, a short one with one micro-batch in flight.
     const auto& one = samples.alone_in_flight;
     bool wants_one = any_missing(one);
-    if (is_over() && crews.empty() && !wants_one) continue;
+    if (is_over() && active_sets.empty() && !wants_one) continue;
     measured.interrupted = options.interrupted && options.interrupted();
     if (measured.interrupted) return measured;  // between two sizes: no round of the next one
     Rounds rounds(devices, network, stages, options, samples);
-    const auto walk = [&](const Crew& crew) -> std::optional<Diagnostic> {
-      KeptRound round = rounds.walk(crew);
+    const auto measure_pass = [&](const ActiveDevices& active) -> std::optional<Diagnostic> {
+      KeptRound round = rounds.measure_pass(active);
       const auto given = devices.algorithms();
       std::set_difference(given.begin(), given.end(), told.begin(), told.end(),
                           std::inserter(round.algorithms, round.algorithms.end()));
@@ -409,27 +411,27 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
       measured.interrupted = rounds.is_interrupted();
       return options.keep && !round.passes.empty() ? options.keep(round) : std::nullopt;
     };
-    while (!is_over() || !crews.empty() || wants_one) {
+    while (!is_over() || !active_sets.empty() || wants_one) {
       // What is compared is walked in turn, and all buffers are filled first.
-      if (!is_over() || (wants_one && rounds_walked == 0)) {
-        if (auto trouble = walk(everybody(options.devices))) return *trouble;
-        ++rounds_walked;
+      if (!is_over() || (wants_one && rounds_measured == 0)) {
+        if (auto trouble = measure_pass(everybody(options.devices))) return *trouble;
+        ++rounds_measured;
         wants_one = !one.empty();
       }
       if (wants_one && !measured.interrupted) {
-        Crew crew = everybody(options.devices);
-        crew.one_in_flight = true;
-        if (auto trouble = walk(crew)) return *trouble;
+        ActiveDevices active = everybody(options.devices);
+        active.one_in_flight = true;
+        if (auto trouble = measure_pass(active)) return *trouble;
         wants_one = rounds.is_throttled();
       }
-      if (!crews.empty() && !measured.interrupted) {
-        if (auto trouble = walk(crews.front())) return *trouble;
-        if (!rounds.is_throttled()) crews.erase(crews.begin());
+      if (!active_sets.empty() && !measured.interrupted) {
+        if (auto trouble = measure_pass(active_sets.front())) return *trouble;
+        if (!rounds.is_throttled()) active_sets.erase(active_sets.begin());
       }
       if (measured.interrupted) return measured;
     }
     measured.clock = rounds.clock();
-    measured.least_clock = std::min(measured.least_clock, rounds.least_clock());
+    measured.min_clock = std::min(measured.min_clock, rounds.min_clock());
   }
   return measured;
 }

@@ -32,13 +32,13 @@ struct CalibrationOptions {
   /// q x copies + c.
   std::uint32_t copies = 1;
   OptimizerKind optimizer = OptimizerKind::gradient_descent;  ///< Whose updates are timed.
-  double least_seconds = 1;  ///< Measured for each batch, after the warm-up.
-  double most_seconds = 20;  ///< The noise decides between the two.
+  double min_seconds = 1;   ///< Measured for each batch, after the warm-up.
+  double max_seconds = 20;  ///< The noise decides between the two.
   std::uint64_t seed = 1;
-  double round_seconds = 2;           ///< Between two pauses, where there are clean passes enough.
-  std::size_t most_samples = 20'000;  ///< Of each kind of pass on each device.
-  bool slowdown = true;               ///< Also with fewer devices at work, where there are several.
-  bool in_flight = true;              ///< Also with one micro-batch in flight.
+  double round_seconds = 2;          ///< Between two pauses, where there are clean passes enough.
+  std::size_t max_samples = 20'000;  ///< Of each kind of pass on each device.
+  bool slowdown = true;              ///< Also with fewer devices at work, where there are several.
+  bool in_flight = true;             ///< Also with one micro-batch in flight.
   /// One round, and one with each number of fewer devices at work, whatever the noise and the times
   /// above say and an earlier calibration has.
   bool one_more_round = false;
@@ -61,7 +61,7 @@ struct Measured {
   std::optional<double>
       clock;  ///< Of the devices at work, in MHz; nothing where that is not known.
   /// The slowest that was measured while all devices work, as a share of the fastest.
-  double least_clock = 1;
+  double min_clock = 1;
 };
 
 /// What a calibration found besides the profile.
@@ -97,17 +97,17 @@ struct Calibration {
   /// A smaller relative change by neighbours is not told from what this machine does by itself, and
   /// does not go into the profile: 0.5 %, twice the drift, or twice the noise, whichever is the
   /// most.
-  double least_slowdown() const;
+  double min_slowdown() const;
   /// The same for in_flight, which is measured in turn with the rest, so that no drift is in it: 1
   /// %, or twice the noise of either.
-  double least_in_flight() const;
+  double min_in_flight() const;
 };
 
 /// The devices of one calibration, each with its layers, for micro-batches of one size. They walk
 /// in rounds: start(), count_from(), go_on() again and again, stop().
-class Walkers {
+class StageTimers {
  public:
-  virtual ~Walkers() = default;
+  virtual ~StageTimers() = default;
 
   /// How long they walk before passes count: at the very first, and after a pause.
   virtual RealTime warm_up(bool is_first) const = 0;
@@ -131,7 +131,7 @@ class Walkers {
   virtual bool all_done() const = 0;
   /// The turns of the device that has had the fewest since they count; 0 as long as some kind of
   /// update has not, or what a round needs besides.
-  virtual std::size_t least_turns() const = 0;
+  virtual std::size_t min_turns() const = 0;
   /// So many turns in a row have every kind of pass in every way in which it is timed.
   virtual std::size_t cycle() const { return 8; }
   /// Of devices at work, in MHz, where that is known; of the slowest where it is measured.
@@ -140,7 +140,7 @@ class Walkers {
   virtual bool measures_clock() const { return false; }
 
   /// What a device has added to its samples since start(). Requires: all rest.
-  virtual const std::vector<PassTimes>& walked(std::uint32_t device) const = 0;
+  virtual const std::vector<PassTimes>& was_measured(std::uint32_t device) const = 0;
 };
 
 /// Devices of one kind that networks can be calibrated on.
@@ -153,10 +153,10 @@ class CalibrationDevices {
   /// its caches as the others left them; otherwise the others rest.
   virtual bool takes_turns() const { return false; }
   /// Why they do not run this network, if so.
-  virtual std::optional<Diagnostic> refuse_network(const Network& network,
-                                                   const Mark& mark) const = 0;
+  virtual std::optional<Diagnostic> check_network_runs(const Network& network,
+                                                       const Mark& mark) const = 0;
   /// Why there are not so many, if so.
-  virtual std::optional<Diagnostic> refuse_count(std::uint32_t devices, const Mark& mark) const = 0;
+  virtual std::optional<Diagnostic> check_count(std::uint32_t devices, const Mark& mark) const = 0;
   /// Of all of them, where that is known.
   virtual std::optional<Bytes> available_memory() const = 0;
   /// What decides their times, by name: "processor", "library".
@@ -164,9 +164,9 @@ class CalibrationDevices {
   /// What a profile says of them, `devices` of which were busy.
   virtual std::map<std::string, std::string> provenance(std::uint32_t devices) const = 0;
   /// Allocates. All that is given outlives the walkers. Errors: an exception.
-  virtual std::unique_ptr<Walkers> walkers(const Network& network, const StageLayers& stages,
-                                           const CalibrationOptions& options,
-                                           std::int64_t batch) = 0;
+  virtual std::unique_ptr<StageTimers> timers(const Network& network, const StageLayers& stages,
+                                              const CalibrationOptions& options,
+                                              std::int64_t batch) = 0;
   /// What ops and hand-overs cost by themselves in a run on these devices. Asked after the walks.
   virtual Overheads overheads(const Network& network, const CalibrationOptions& options) = 0;
   /// What their libraries have been given so far, by what they compute; a run takes the same.
@@ -188,9 +188,9 @@ CalibrationHead calibration_head(const CalibrationDevices& devices, const Networ
 /// Why these devices cannot calibrate so, if that is so, told before anything is allocated: a
 /// network that they do not run; devices that copies do not divide; more devices of a copy than
 /// layers, or more of all than there are (no device); more than the memory holds (infeasible).
-std::optional<Diagnostic> refuse_calibration(const CalibrationDevices& devices,
-                                             const Network& network, const Mark& mark,
-                                             const CalibrationOptions& options);
+std::optional<Diagnostic> check_calibration(const CalibrationDevices& devices,
+                                            const Network& network, const Mark& mark,
+                                            const CalibrationOptions& options);
 
 /// Times F, B, I and W of every layer where it will stand: each device walks the layers of its
 /// stage in order, forward and backward in turn as in a steady pipeline, over as many buffers as
@@ -198,14 +198,14 @@ std::optional<Diagnostic> refuse_calibration(const CalibrationDevices& devices,
 /// up to the pass. Means are trimmed. It measures in rounds of some seconds; between two of them
 /// all devices rest, and a round after which the clock is below 75 % of the fastest is dropped.
 /// With the largest batch there are rounds in between in which only some of the devices work: what
-/// neighbours cost. Errors: those of refuse_calibration and of `keep`; kept passes that are not of
+/// neighbours cost. Errors: those of check_calibration and of `keep`; kept passes that are not of
 /// this network.
 Result<Measured> measure_layers(CalibrationDevices& devices, const Network& network,
                                 const Mark& mark, const CalibrationOptions& options);
 
 /// What that says: a measurement for each batch that has a clean pass of every kind; the others are
 /// left out. The provenance tells devices, options and quality. A kind of layer whose time depends
-/// on the number of neighbours at work (by least_slowdown() or more) has its factors in the
+/// on the number of neighbours at work (by min_slowdown() or more) has its factors in the
 /// profile. Requires: at least one batch. Errors: every batch is left out.
 Result<Calibration> calibration_of(const CalibrationDevices& devices, const Network& network,
                                    const Mark& mark, const CalibrationOptions& options,

@@ -21,7 +21,7 @@ constexpr std::string_view kFormat = "plumbline calibration, version 1";
 constexpr std::string_view kPasses = "passes:";
 constexpr std::string_view kOneInFlight = "one in flight";
 constexpr std::string_view kDelete = "delete the file and calibrate anew";
-constexpr std::size_t kMostBytes = std::size_t{1} << 32U;
+constexpr std::size_t kMaxBytes = std::size_t{1} << 32U;
 
 /// Goes through the lines of a file, and through the words of a line.
 class Parser {
@@ -292,8 +292,8 @@ Result<KeptCalibration> parse_calibration_file(const std::shared_ptr<const Sourc
   return Parser(source).parse();
 }
 
-std::optional<Diagnostic> refuse_other_calibration(const KeptCalibration& kept,
-                                                   const CalibrationHead& own) {
+std::optional<Diagnostic> check_other_calibration(const KeptCalibration& kept,
+                                                  const CalibrationHead& own) {
   for (std::size_t i = 0; i < std::max(own.size(), kept.head.size()); ++i) {
     if (i >= own.size()) {
       return input_error(
@@ -324,7 +324,7 @@ CalibrationFile::~CalibrationFile() {
   if (file_ >= 0) close(file_);
 }
 
-std::optional<Diagnostic> CalibrationFile::refuse_existing() const {
+std::optional<Diagnostic> CalibrationFile::check_existing() const {
   std::error_code ignored;
   if (!std::filesystem::exists(path_, ignored)) return std::nullopt;
   return input_error({std::make_shared<const Source>(Source{path_, "", ""}), 0, 0, 1},
@@ -338,7 +338,7 @@ Result<std::optional<KeptCalibration>> CalibrationFile::resume() {
   if (file < 0) return cannot_write(path_, errno);
   file_ = file;
   if (flock(file_, LOCK_EX | LOCK_NB) != 0) return taken(path_);
-  const auto source = read_file(path_, kMostBytes);
+  const auto source = read_file(path_, kMaxBytes);
   if (!source) return source.problems();
   auto kept = parse_calibration_file(*source);
   if (!kept) return kept.problems();

@@ -70,8 +70,8 @@ std::string calibration_round_text(const KeptRound& round);
 Result<KeptCalibration> parse_calibration_file(const std::shared_ptr<const Source>& source);
 
 /// Where the head of the file is not `own`, if so: the first key that differs, with both values.
-std::optional<Diagnostic> refuse_other_calibration(const KeptCalibration& kept,
-                                                   const CalibrationHead& own);
+std::optional<Diagnostic> check_other_calibration(const KeptCalibration& kept,
+                                                  const CalibrationHead& own);
 
 /// The file beside an output. It is made with the first round, only appended to, and belongs to one
 /// process at a time.
@@ -85,7 +85,7 @@ class CalibrationFile {
 
   const std::string& path() const { return path_; }
   /// An error that names the two ways out, where there is a file already.
-  std::optional<Diagnostic> refuse_existing() const;
+  std::optional<Diagnostic> check_existing() const;
   /// Reads what is there and goes on behind it; nothing where no file is. It changes nothing yet.
   /// Errors: those of parse_calibration_file, a file that cannot be written, one that another
   /// process has.

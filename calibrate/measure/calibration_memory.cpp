@@ -31,34 +31,34 @@ double calibration_bytes(const Network& network, const StageLayers& stages, std:
     // The last layer's output is one of the activations below; its gradient is as large.
     double slot = count(output_bytes(network, network.layers[last], batch));
     if (!std::holds_alternative<Embedding>(begin.settings)) slot += 2 * input_bytes(begin, samples);
-    double widest = 0;     // of the gradients between layers, which take turns in full backwards
-    double most_left = 0;  // of the layers, whose scratch does
+    double widest = 0;    // of the gradients between layers, which take turns in full backwards
+    double max_left = 0;  // of the layers, whose scratch does
     for (std::size_t i = first; i <= last; ++i) {
       const NetworkLayer& layer = network.layers[i];
       if (i > first) widest = std::max(widest, input_bytes(layer, samples));
-      most_left = std::max(most_left, count(left_bytes(network, layer, batch)));
+      max_left = std::max(max_left, count(left_bytes(network, layer, batch)));
       slot +=
           count(activation_bytes(network, layer, batch)) + count(left_bytes(network, layer, batch));
       if (i > first) slot += input_bytes(layer, samples);  // its gradient, until W
       sum += copies * count(parameter_bytes(network, layer));
     }
     const double data = input_bytes(network.layers.front(), samples);
-    sum += in_flight * (slot + data) + 2 * widest + most_left;
+    sum += in_flight * (slot + data) + 2 * widest + max_left;
   }
   return sum;
 }
 
-std::optional<Diagnostic> refuse_for_memory(const Network& network, const Mark& mark,
-                                            const StageLayers& stages, std::int64_t batch,
-                                            OptimizerKind optimizer, Bytes available) {
+std::optional<Diagnostic> check_for_memory(const Network& network, const Mark& mark,
+                                           const StageLayers& stages, std::int64_t batch,
+                                           OptimizerKind optimizer, Bytes available) {
   const auto fits = [&](std::int64_t samples) {
     return calibration_bytes(network, stages, samples, optimizer) <= count(available);
   };
   if (fits(batch)) return std::nullopt;
-  std::int64_t most = 0;  // fits, or is 0
-  for (std::int64_t too_many = batch; too_many - most > 1;) {
-    const std::int64_t middle = most + (too_many - most) / 2;
-    (fits(middle) ? most : too_many) = middle;
+  std::int64_t max = 0;  // fits, or is 0
+  for (std::int64_t too_many = batch; too_many - max > 1;) {
+    const std::int64_t middle = max + (too_many - max) / 2;
+    (fits(middle) ? max : too_many) = middle;
   }
   const double needed = calibration_bytes(network, stages, batch, optimizer);
   Diagnostic too_large = input_error(
@@ -67,8 +67,8 @@ std::optional<Diagnostic> refuse_for_memory(const Network& network, const Mark& 
                   "available",
                   batch, to_text(Bytes{static_cast<std::int64_t>(std::min(needed, 9e18))}),
                   stages.size(), stages.size() == 1 ? "" : "s", to_text(available)),
-      most == 0 ? "not even one sample fits: a smaller network, or another machine"
-                : fmt::format("--batch {} is about the largest that fits", most));
+      max == 0 ? "not even one sample fits: a smaller network, or another machine"
+               : fmt::format("--batch {} is about the largest that fits", max));
   too_large.fault = Fault::infeasible;
   return too_large;
 }

@@ -20,8 +20,8 @@ double calibration_bytes(const Network& network, const StageLayers& stages, std:
 
 /// An infeasible batch, where those bytes are more than `available`: with both numbers, and the
 /// largest batch that would fit.
-std::optional<Diagnostic> refuse_for_memory(const Network& network, const Mark& mark,
-                                            const StageLayers& stages, std::int64_t batch,
-                                            OptimizerKind optimizer, Bytes available);
+std::optional<Diagnostic> check_for_memory(const Network& network, const Mark& mark,
+                                           const StageLayers& stages, std::int64_t batch,
+                                           OptimizerKind optimizer, Bytes available);
 
 }  // namespace plumbline

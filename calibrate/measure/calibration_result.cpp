@@ -46,8 +46,8 @@ StampTimes stamps_of(const StageSamples& stage) {
 
 /// A time without its stamps, which are never all of it.
 double without(double stamps, double time) {
-  constexpr double kLeastShare = 0.1;
-  return std::max(time - stamps, kLeastShare * time);
+  constexpr double kMinShare = 0.1;
+  return std::max(time - stamps, kMinShare * time);
 }
 
 /// The times of a stage's layers in one kind of pass, taken back to what the pass takes as one
@@ -131,16 +131,16 @@ std::vector<Block> blocks_of(const std::vector<StageSamples>& stages) {
 }
 
 /// Of the stage where they take the most; nothing where there are no turns.
-std::optional<Duration> most_stamps(const std::vector<BatchSamples>& batches) {
-  std::optional<Duration> most;
+std::optional<Duration> max_stamps(const std::vector<BatchSamples>& batches) {
+  std::optional<Duration> max;
   for (const BatchSamples& samples : batches) {
     for (const StageSamples& stage : samples.stages) {
       if (stage.piece_or_whole(Pass::turn).empty()) continue;
       const Duration one{std::max<std::int64_t>(std::llround(stamps_of(stage).of_pass), 0)};
-      most = std::max(most.value_or(Duration{}), one);
+      max = std::max(max.value_or(Duration{}), one);
     }
   }
-  return most;
+  return max;
 }
 
 /// How much longer F and B take as pieces than their layers add up to, both without stamps: the
@@ -187,9 +187,9 @@ std::optional<std::map<std::string, std::vector<double>>> slowdown_of(const Netw
                                                                       const BatchSamples& samples,
                                                                       std::uint32_t copies) {
   std::map<std::string, std::vector<double>> factors;
-  const auto most = static_cast<std::uint32_t>(samples.stages.size() - 1);
+  const auto max = static_cast<std::uint32_t>(samples.stages.size() - 1);
   const auto loaded = time_of_kinds(network, samples.stages, copies);
-  for (const auto& [kind, time] : loaded) factors[kind].assign(most + 1, 1.0);
+  for (const auto& [kind, time] : loaded) factors[kind].assign(max + 1, 1.0);
   std::uint32_t before = 0;
   const auto add = [&](std::uint32_t neighbours, const std::map<std::string, double>& times) {
     for (auto& [kind, list] : factors) {
@@ -205,7 +205,7 @@ std::optional<std::map<std::string, std::vector<double>>> slowdown_of(const Netw
     if (any_missing(stages)) return std::nullopt;
     add(neighbours, time_of_kinds(network, stages, copies));
   }
-  add(most, loaded);
+  add(max, loaded);
   return factors;
 }
 
@@ -220,10 +220,10 @@ void add_slowdown(const Network& network, const BatchSamples& samples, std::uint
     return;
   }
   calibration.slowdown = *std::move(factors);
-  const double least = calibration.least_slowdown();
+  const double min = calibration.min_slowdown();
   for (const auto& [kind, list] : calibration.slowdown) {
     const bool tells =
-        std::any_of(list.begin(), list.end(), [&](double f) { return std::abs(f - 1) >= least; });
+        std::any_of(list.begin(), list.end(), [&](double f) { return std::abs(f - 1) >= min; });
     if (tells) calibration.model.profile.slowdown[kind] = list;
   }
 }
@@ -247,7 +247,7 @@ void add_updates_at_once(const BatchSamples& samples, Calibration& calibration) 
   if (among_others <= 0 || samples.stages.size() < 2) return;
   const double factor = at_once / among_others;
   calibration.updates_at_once = factor;
-  if (std::abs(factor - 1) < std::max(calibration.least_slowdown(), 2 * noise)) return;
+  if (std::abs(factor - 1) < std::max(calibration.min_slowdown(), 2 * noise)) return;
   std::vector<double>& list = calibration.model.profile.slowdown[std::string(kUpdatesAtOnce)];
   const std::size_t all = samples.stages.size();
   for (std::size_t k = 0; k < all; ++k)
@@ -275,7 +275,7 @@ void add_in_flight(const Network& network, const BatchSamples& samples, std::uin
       const double way = static_cast<double>(k) / static_cast<double>(all - 1);
       list.push_back(factor + way * (1 - factor));
     }
-    if (std::abs(factor - 1) >= calibration.least_in_flight())
+    if (std::abs(factor - 1) >= calibration.min_in_flight())
       calibration.model.profile.in_flight[kind] = list;
   }
 }
@@ -292,9 +292,9 @@ LayerGraph graph_of(const Network& network) {
 
 }  // namespace
 
-double Calibration::least_slowdown() const { return std::max({0.005, 2 * drift, 2 * noise}); }
+double Calibration::min_slowdown() const { return std::max({0.005, 2 * drift, 2 * noise}); }
 
-double Calibration::least_in_flight() const {
+double Calibration::min_in_flight() const {
   return std::max({0.01, 2 * noise, 2 * noise_one_in_flight});
 }
 
@@ -305,7 +305,7 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
   Model& model = calibration.model;
   model.name = network.name;
   model.graph = graph_of(network);
-  calibration.stamps = most_stamps(measured.batches);
+  calibration.stamps = max_stamps(measured.batches);
   std::int64_t dropped = 0;
   std::string missing;
   for (const BatchSamples& samples : measured.batches) {
@@ -354,12 +354,12 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
   provenance["noise"] = fmt::format("{:.4f}", calibration.noise);
   if (calibration.closure) provenance["closure"] = fmt::format("{:+.4f}", *calibration.closure);
   if (calibration.stamps) provenance["stamps"] = to_text(*calibration.stamps);
-  if (measured.least_clock < kSteadyClock) {
+  if (measured.min_clock < kSteadyClock) {
     calibration.left_out.push_back(fmt::format(
         "the devices' clock fell by {:.1f} % while it was measured: they are too hot or "
         "draw too much power, and the times are of no one clock",
-        100 * (1 - measured.least_clock)));
-    provenance["clock_fell"] = fmt::format("{:.4f}", 1 - measured.least_clock);
+        100 * (1 - measured.min_clock)));
+    provenance["clock_fell"] = fmt::format("{:.4f}", 1 - measured.min_clock);
   }
   if (measured.clock) provenance["clock"] = fmt::format("{:.0f} MHz", *measured.clock);
   if (measured.load) provenance["load"] = fmt::format("{:.2f}", *measured.load);

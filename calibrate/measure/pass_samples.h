@@ -65,7 +65,7 @@ class StageSamples {
   std::size_t layers() const { return layers_; }
   /// Whether one more pass of this kind is counted.
   bool takes(Pass pass) const {
-    return std::max(of(pass).whole.size(), of(pass).piece.size()) < limits_.most_samples;
+    return std::max(of(pass).whole.size(), of(pass).piece.size()) < limits_.max_samples;
   }
   /// Whether more passes are not worth their time: both rules have stopped.
   bool is_done() const { return rules_[0].stopped() && rules_[1].stopped(); }

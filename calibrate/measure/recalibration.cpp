@@ -20,10 +20,10 @@ constexpr double kNoLimit = 1e9;
 
 /// The copies of the network that its devices hold: as many as the fewest that a stage is on.
 std::uint32_t copies_in(const OpGraph& graph) {
-  std::size_t least = graph.slots();
+  std::size_t min = graph.slots();
   for (const std::vector<std::uint32_t>& slots : graph.stage_slots)
-    least = std::min(least, slots.size());
-  return graph.slots() % least == 0 ? static_cast<std::uint32_t>(least) : 1;
+    min = std::min(min, slots.size());
+  return graph.slots() % min == 0 ? static_cast<std::uint32_t>(min) : 1;
 }
 
 }  // namespace
@@ -39,16 +39,16 @@ bool Recalibration::is_of(const Network& network, const CalibrationOptions& opti
          network_fingerprint(network) == network_fingerprint(*network_);
 }
 
-std::optional<Diagnostic> Recalibration::walk(CalibrationDevices& devices) {
+std::optional<Diagnostic> Recalibration::measure_pass(CalibrationDevices& devices) {
   CalibrationOptions options = options_;
-  ++walks_;
-  options.most_samples *= walks_;  // each walk has as many
+  ++measured_passes_;
+  options.max_samples *= measured_passes_;  // each walk has as many
   const auto same = [&, here = devices.provenance(options.devices)](const std::string& name) {
     const auto own = here.find(name);
     const auto told = profile_.provenance.find(name);
     return own != here.end() && told != profile_.provenance.end() && own->second == told->second;
   };
-  if (walks_ == 1 && same("device") && same("library")) {  // as a run takes them
+  if (measured_passes_ == 1 && same("device") && same("library")) {  // as a run takes them
     KeptRound algorithms;
     algorithms.batch = options.batches.front();
     algorithms.algorithms = profile_.algorithms;
@@ -81,8 +81,8 @@ std::optional<Diagnostic> Recalibration::walk(CalibrationDevices& devices) {
 
 std::string Recalibration::remark() const {
   if (!calibration_) return "the layers were timed again to no end: " + missing_;
-  return fmt::format("the layers were timed again {} times: noise {:.2f} %, drift {:.2f} %", walks_,
-                     100 * calibration_->noise, 100 * calibration_->drift);
+  return fmt::format("the layers were timed again {} times: noise {:.2f} %, drift {:.2f} %",
+                     measured_passes_, 100 * calibration_->noise, 100 * calibration_->drift);
 }
 
 CalibrationOptions Recalibrations::options_for(const Scenario& scenario,
@@ -93,9 +93,9 @@ CalibrationOptions Recalibrations::options_for(const Scenario& scenario,
   options.copies = copies_in(predicted.graph);
   options.optimizer = optimizer_for(scenario.optimizer_state);
   options.slowdown = scenario.neighbours_slow;
-  options.round_seconds = walk_seconds_;
+  options.round_seconds = pass_seconds_;
   options.one_more_round = true;
-  options.least_seconds = options.most_seconds = kNoLimit;
+  options.min_seconds = options.max_seconds = kNoLimit;
   return options;
 }
 
@@ -113,7 +113,7 @@ std::optional<Diagnostics> Recalibrations::add(const Scenario& scenario, const O
   const auto devices = open_(*scenario.network, options);
   if (!devices) return devices.problems();
   const Mark& mark = scenario.model_mark;
-  if (auto refused = refuse_calibration(**devices, *scenario.network, mark, options)) {
+  if (auto refused = check_calibration(**devices, *scenario.network, mark, options)) {
     refused->help +=
         refused->help.empty() ? "leave --recalibrate out" : "; or leave --recalibrate out";
     return Diagnostics{*std::move(refused)};
@@ -122,11 +122,11 @@ std::optional<Diagnostics> Recalibrations::add(const Scenario& scenario, const O
   return std::nullopt;
 }
 
-std::optional<Diagnostics> Recalibrations::walk() {
+std::optional<Diagnostics> Recalibrations::measure_pass() {
   for (Recalibration& one : all_) {
     const auto devices = open_(one.network(), one.options());
     if (!devices) return devices.problems();
-    if (auto failed = one.walk(**devices)) return Diagnostics{*std::move(failed)};
+    if (auto failed = one.measure_pass(**devices)) return Diagnostics{*std::move(failed)};
   }
   return std::nullopt;
 }

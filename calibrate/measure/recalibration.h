@@ -33,7 +33,7 @@ class Recalibration {
 
   /// Times all layers once more, for some seconds. Errors: those of measure_layers; a device that
   /// fails.
-  std::optional<Diagnostic> walk(CalibrationDevices& devices);
+  std::optional<Diagnostic> measure_pass(CalibrationDevices& devices);
 
   /// "the layers were timed again 4 times: noise 0.41 %, drift 2.3 %"; or why that says nothing.
   std::string remark() const;
@@ -44,7 +44,7 @@ class Recalibration {
   std::shared_ptr<const Network> network_;
   CalibrationOptions options_;
   Profile profile_;
-  std::uint32_t walks_ = 0;
+  std::uint32_t measured_passes_ = 0;
   std::optional<Calibration> calibration_;
   std::string missing_;  ///< Why there is none.
 };
@@ -58,14 +58,14 @@ class Recalibrations {
       const Network& network, const CalibrationOptions& options)>;
 
   /// A walk takes so many seconds, and as many again for each number of devices at work at a time.
-  explicit Recalibrations(Open open, double walk_seconds = 1)
-      : open_(std::move(open)), walk_seconds_(walk_seconds) {}
+  explicit Recalibrations(Open open, double pass_seconds = 1)
+      : open_(std::move(open)), pass_seconds_(pass_seconds) {}
 
   /// What this run consists of will be timed, too. Errors: the model is no network; those of
-  /// refuse_calibration and of opening devices.
+  /// check_calibration and of opening devices.
   std::optional<Diagnostics> add(const Scenario& scenario, const Outcome& predicted);
   /// Times everything once more. Errors: those of Recalibration::walk.
-  std::optional<Diagnostics> walk();
+  std::optional<Diagnostics> measure_pass();
   /// The same run (stages, devices, order) with the times of all walks in place of the profile's.
   /// Nothing where they are not known. Requires: it was added. Errors: those of predict().
   Result<std::optional<Outcome>> predict(const Scenario& scenario, const Outcome& predicted) const;
@@ -77,7 +77,7 @@ class Recalibrations {
   CalibrationOptions options_for(const Scenario& scenario, const Outcome& predicted) const;
 
   Open open_;
-  double walk_seconds_;
+  double pass_seconds_;
   std::vector<Recalibration> all_;
 };
 

@@ -11,7 +11,7 @@ namespace plumbline {
 /// Lets so many threads work at once, first come, first served; every begin() that returned true is
 /// followed by end(). Those that wait do it as devices wait in a run: asleep as long as nothing can
 /// be expected.
-class Turns {
+class RoundRobin {
  public:
   /// Requires: nobody waits or works.
   void restart(std::uint32_t at_once) {

@@ -22,14 +22,14 @@ std::optional<double> half_width_of(const std::vector<double>& sorted) {
   const auto count = static_cast<double>(kept);
   const auto cut_count = static_cast<double>(cut);
   const double sum = std::accumulate(from, to, 0.0);
-  const double least = *from;
-  const double most = *(to - 1);
+  const double min = *from;
+  const double max = *(to - 1);
   const double mean = sum / count;
   if (!(mean > 0)) return std::nullopt;
   // The winsorised samples: each that was cut off stands where the nearest kept one does.
-  const double winsorised = (sum + cut_count * (least + most)) / static_cast<double>(sorted.size());
+  const double winsorised = (sum + cut_count * (min + max)) / static_cast<double>(sorted.size());
   const auto square = [&](double sample) { return (sample - winsorised) * (sample - winsorised); };
-  double squares = cut_count * (square(least) + square(most));
+  double squares = cut_count * (square(min) + square(max));
   for (auto at = from; at != to; ++at) squares += square(*at);
   return student_t(kept - 1) * std::sqrt(squares / (count * (count - 1))) / mean;
 }
@@ -90,9 +90,9 @@ void StopRule::drop(Duration elapsed) {
 
 void StopRule::look(Duration elapsed, bool is_due) {
   if (reason_) return;
-  const bool most_samples = samples() + dropped_ >= limits_.most_samples;
-  const bool most_time = elapsed >= limits_.most_time;
-  if (!is_due && !most_samples && !most_time) return;
+  const bool max_samples = samples() + dropped_ >= limits_.max_samples;
+  const bool max_time = elapsed >= limits_.max_time;
+  if (!is_due && !max_samples && !max_time) return;
 
   std::sort(pending_.begin(), pending_.end());
   const auto middle = static_cast<std::ptrdiff_t>(sorted_.size());
@@ -101,20 +101,20 @@ void StopRule::look(Duration elapsed, bool is_due) {
   pending_.clear();
   half_width_ = half_width_of(sorted_);
 
-  if (samples() >= limits_.least_samples && elapsed >= limits_.least_time) {
+  if (samples() >= limits_.min_samples && elapsed >= limits_.min_time) {
     if (half_width_ && *half_width_ < limits_.half_width) {
       reason_ = StopReason::precise;
     } else if (noise_is_stable()) {
       reason_ = StopReason::stable_noise;
     }
   }
-  if (!reason_ && most_samples) reason_ = StopReason::samples;
-  if (!reason_ && most_time) reason_ = StopReason::time;
+  if (!reason_ && max_samples) reason_ = StopReason::samples;
+  if (!reason_ && max_time) reason_ = StopReason::time;
 }
 
 bool StopRule::noise_is_stable() const {
-  constexpr std::size_t least = 64;
-  if (noises_ <= least) return false;
+  constexpr std::size_t min = 64;
+  if (noises_ <= min) return false;
   const std::size_t held = std::min(noises_, kNoiseWindow);
   const double newest = noise_[(noises_ - 1) % kNoiseWindow];
   double squares = 0;
@@ -225,13 +225,13 @@ std::optional<double> closure(Duration block, const std::vector<Duration>& layer
 std::vector<double> closing_factors(const std::vector<double>& layers, double piece) {
   const double sum = std::accumulate(layers.begin(), layers.end(), 0.0);
   if (sum <= 0 || piece <= 0) return std::vector<double>(layers.size(), 1.0);
-  constexpr double kLeastShare = 0.1;
+  constexpr double kMinShare = 0.1;
   const auto timed = std::count_if(layers.begin(), layers.end(), [](double t) { return t > 0; });
   const double each = (sum - piece) / static_cast<double>(timed);
   std::vector<double> closed;
   closed.reserve(layers.size());
   for (const double time : layers)
-    closed.push_back(time > 0 ? std::max(time - each, kLeastShare * time) : 0.0);
+    closed.push_back(time > 0 ? std::max(time - each, kMinShare * time) : 0.0);
   const double rest = piece / std::accumulate(closed.begin(), closed.end(), 0.0);
   std::vector<double> factors;
   factors.reserve(layers.size());

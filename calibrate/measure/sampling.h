@@ -40,10 +40,10 @@ std::string_view name(StopReason reason);
 
 /// When to stop. The caller sets the caps; the rest are the rules of the house.
 struct StopLimits {
-  std::size_t most_samples = 0;  ///< Dropped ones included.
-  Duration most_time{};          ///< As the caller counts it.
-  std::size_t least_samples = 30;
-  Duration least_time{};          ///< Only caps end a measurement before this.
+  std::size_t max_samples = 0;  ///< Dropped ones included.
+  Duration max_time{};          ///< As the caller counts it.
+  std::size_t min_samples = 30;
+  Duration min_time{};            ///< Only caps end a measurement before this.
   double half_width = 0.0025;     ///< Relative, of the 95 % confidence interval: below is precise.
   double noise_deviation = 0.05;  ///< Relative, of the noise estimates: below is stable.
   std::size_t every = 16;         ///< Rules are looked at after this many samples.

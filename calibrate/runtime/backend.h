@@ -31,7 +31,7 @@ struct Work {
   RealTime lost = 0;  ///< Nanoseconds in which the device was kept from working by others.
 };
 
-/// One device at work. All calls come from the one thread that drives it, but for least_time.
+/// One device at work. All calls come from the one thread that drives it, but for min_time.
 class Worker {
  public:
   virtual ~Worker() = default;
@@ -45,8 +45,7 @@ class Worker {
 
   /// A time that one of this device's ops takes at least, given what is predicted for it: waiters
   /// sleep for so long. Called from any thread.
-  virtual Duration least_time(std::uint32_t iteration, std::uint32_t node,
-                              Duration predicted) const {
+  virtual Duration min_time(std::uint32_t iteration, std::uint32_t node, Duration predicted) const {
     static_cast<void>(iteration);
     static_cast<void>(node);
     return predicted / 2;

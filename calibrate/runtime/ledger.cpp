@@ -50,7 +50,7 @@ void Ledger::restart() {
   for (Stage& stage : stages_) {
     stage.done.assign(plan_.graph.micro_batches, 0);
     stage.newest = stage.oldest = 0;
-    stage.most_kept = 1;
+    stage.max_kept = 1;
     stage.uses_left.clear();
     if (!plan_.graph.asynchronous()) continue;
     const auto& uses = plan_.pipeline.weights[stage.stage].uses;
@@ -138,7 +138,7 @@ void Ledger::drop_versions(Stage& stage) {
          (stage.oldest >= stage.uses_left.size() || stage.uses_left[stage.oldest] == 0)) {
     ++stage.oldest;
   }
-  stage.most_kept = std::max(stage.most_kept, stage.newest - stage.oldest + 1);
+  stage.max_kept = std::max(stage.max_kept, stage.newest - stage.oldest + 1);
 }
 
 void Ledger::begin(std::uint32_t node, RealTime at) {
@@ -178,7 +178,7 @@ void Ledger::begin_one(std::uint32_t node, RealTime at) {
       break;
     case ActivityKind::backward_input:
       require(stage, node, kForward);
-      own_.push_back({at, node, memory.again_by_input, {}, 0});
+      own_.push_back({at, node, memory.recomputed_by_input, {}, 0});
       break;
     case ActivityKind::weight_part:
     case ActivityKind::backward_weight:
@@ -242,8 +242,8 @@ DeviceMemory Ledger::peak() const {
   for (const Stage& stage : stages_) {
     const StageCost& cost = plan_.pipeline.costs.stages[stage.stage];
     stages.push_back(stage.stage);
-    memory.peak.stash += cost.parameters * (stage.most_kept - 1);
-    memory.weight_versions = std::max(memory.weight_versions, stage.most_kept);
+    memory.peak.stash += cost.parameters * (stage.max_kept - 1);
+    memory.weight_versions = std::max(memory.weight_versions, stage.max_kept);
   }
   const MemoryParts whole =
       held_throughout(plan_.graph, plan_.pipeline.costs, plan_.memory, stages);
@@ -251,7 +251,7 @@ DeviceMemory Ledger::peak() const {
   memory.peak.gradients = whole.gradients;
   memory.peak.optimizer = whole.optimizer;
   Bytes activations, buffers;
-  std::int32_t most_in_flight = 0;
+  std::int32_t max_in_flight = 0;
   std::int32_t at_peak = -1;
   std::uint32_t peak_node = 0;
   std::vector<std::int32_t> positions(plan_.graph.micro_batches, 0);
@@ -263,10 +263,10 @@ DeviceMemory Ledger::peak() const {
     const bool before = of_micro_batch > 0;
     of_micro_batch += change.in_flight;
     in_flight += (of_micro_batch > 0 ? 1 : 0) - (before ? 1 : 0);
-    most_in_flight = std::max(most_in_flight, in_flight);
+    max_in_flight = std::max(max_in_flight, in_flight);
     const Bytes held = activations + buffers;
-    const Bytes most = memory.peak.activations + memory.peak.buffers;
-    if (at_peak < 0 || held > most || (held == most && in_flight > at_peak)) {
+    const Bytes max = memory.peak.activations + memory.peak.buffers;
+    if (at_peak < 0 || held > max || (held == max && in_flight > at_peak)) {
       at_peak = in_flight;
       memory.peak.activations = activations;
       memory.peak.buffers = buffers;
@@ -276,7 +276,7 @@ DeviceMemory Ledger::peak() const {
   if (at_peak >= 0) {
     memory.peak_op = fed_op(peak_node);
   }
-  memory.peak_in_flight = static_cast<std::uint32_t>(most_in_flight);
+  memory.peak_in_flight = static_cast<std::uint32_t>(max_in_flight);
   return memory;
 }
 

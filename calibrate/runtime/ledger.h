@@ -63,7 +63,7 @@ class Ledger {
     std::uint32_t newest = 0;              ///< Version of the weights.
     std::vector<std::uint32_t> uses_left;  ///< Of each version: by this device, F and B.
     std::uint32_t oldest = 0;              ///< The oldest version that is kept.
-    std::uint32_t most_kept = 1;
+    std::uint32_t max_kept = 1;
   };
 
   void begin_one(std::uint32_t node, RealTime at);

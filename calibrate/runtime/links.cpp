@@ -25,7 +25,7 @@ Links::Links(const OpGraph& graph, Progress& progress, std::vector<Ledger>& ledg
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
     if (!is_ours(node)) continue;
     const Node& n = graph.nodes[node];
-    if (n.after != graph.size()) edges.emplace_back(n.after, node);
+    if (n.input != graph.size()) edges.emplace_back(n.input, node);
     if (is_blocking(node)) {
       needs_[node] += 2;  // both devices have come to it
     } else {
@@ -38,7 +38,7 @@ Links::Links(const OpGraph& graph, Progress& progress, std::vector<Ledger>& ledg
   }
   for (const Join& join : graph.joins) {
     if (!is_ours(join.node)) continue;
-    for (const std::uint32_t producer : join.after) edges.emplace_back(producer, join.node);
+    for (const std::uint32_t producer : join.inputs) edges.emplace_back(producer, join.node);
   }
   std::stable_sort(edges.begin(), edges.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -71,7 +71,7 @@ Links::Links(const OpGraph& graph, Progress& progress, std::vector<Ledger>& ledg
     if (graph.holds_channel(node)) {
       channel_of_[node] = graph.nodes[node].resource - graph.slots();
     } else if (is_ours(node) && is_blocking(node)) {
-      channel_of_[node] = between.at({graph.nodes[node].resource, graph.nodes[node].second});
+      channel_of_[node] = between.at({graph.nodes[node].resource, graph.nodes[node].peer_resource});
     }
   }
 }

@@ -37,8 +37,8 @@ double RealRun::hand_over_per_op_s() const {
 
 double RealRun::range_of_rounds() const {
   if (rounds_s.empty() || outcome.iteration_time_s <= 0) return 0;
-  const auto [least, most] = std::minmax_element(rounds_s.begin(), rounds_s.end());
-  return (*most - *least) / outcome.iteration_time_s;
+  const auto [min, max] = std::minmax_element(rounds_s.begin(), rounds_s.end());
+  return (*max - *min) / outcome.iteration_time_s;
 }
 
 double RealRun::spread_of_rounds() const {
@@ -96,10 +96,10 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
   for (const MeasuredIteration& iteration : real.iterations) {
     const Metrics metrics = measure(ran, iteration.trace, scale.pipeline.steady_window);
     const double told = scale.iteration_time_of(metrics);
-    const double untold = iteration.untold && metrics.makespan.count() > 0
-                              ? seconds(*iteration.untold) / seconds(metrics.makespan)
-                              : 1;
-    real.times_s.push_back(told * untold);
+    const double untraced = iteration.untraced && metrics.makespan.count() > 0
+                                ? seconds(*iteration.untraced) / seconds(metrics.makespan)
+                                : 1;
+    real.times_s.push_back(told * untraced);
   }
   std::vector<double> clean_times;
   clean_times.reserve(counted.size());
@@ -115,8 +115,8 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
   real.outcome = *std::move(outcome);
   real.outcome.bubble_terms = bubble_terms(scenario, real.outcome, /*measured=*/true);
   real.outcome.memory = shown.memory;
-  if (shown.untold && real.times_s[real.shown] > 0) {  // the trace tells the shape, not the time
-    real.told_s = real.outcome.iteration_time_s;
+  if (shown.untraced && real.times_s[real.shown] > 0) {  // the trace tells the shape, not the time
+    real.traced_s = real.outcome.iteration_time_s;
     real.outcome.iteration_time_s = real.times_s[real.shown];
     real.outcome.throughput_samples_per_s =
         real.outcome.samples_per_iteration() / real.outcome.iteration_time_s;
@@ -165,9 +165,9 @@ RealRun together(std::vector<RealRun> rounds) {
     all.clean += one.clean;
   }
   for (std::string& remark : others) {
-    const bool is_told =
+    const bool is_known =
         std::find(all.remarks.begin(), all.remarks.end(), remark) != all.remarks.end();
-    if (!is_told && !remark.starts_with("loss ")) all.remarks.push_back(std::move(remark));
+    if (!is_known && !remark.starts_with("loss ")) all.remarks.push_back(std::move(remark));
   }
   for (const std::size_t i : counted) all.rounds_s.push_back(times[i]);
   all.time_s = statistics_of(std::move(clean_times));

@@ -22,7 +22,7 @@ struct RealRun {
   std::size_t shown = 0;        ///< The iteration of `outcome`.
   /// The time of the shown iteration when it told its trace, where it was executed once more for
   /// that.
-  std::optional<double> told_s;
+  std::optional<double> traced_s;
   std::size_t clean = 0;
   /// The iteration time of each round, of those with a clean iteration; of all where none has.
   std::vector<double> rounds_s;

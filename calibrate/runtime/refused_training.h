@@ -13,7 +13,7 @@ namespace plumbline {
 
 /// Why real devices do not run a scenario, whatever their kernels are, if so: they hold gradients
 /// and weights whole, gather weights behind the update, and run one op after the other.
-inline std::optional<Diagnostic> refuse_for_devices(const Scenario& scenario) {
+inline std::optional<Diagnostic> check_for_devices(const Scenario& scenario) {
   if (scenario.sharded >= Sharded::gradients) {
     return input_error(scenario.sharded_mark,
                        fmt::format("training.zero_stage is {}, and a run with real kernels shares "
@@ -37,7 +37,7 @@ inline std::optional<Diagnostic> refuse_for_devices(const Scenario& scenario) {
 
 /// Why a scenario is not run with real kernels, if so: they add up gradients in the network's
 /// element type, run whole sequences, and a layer makes all of its activations again or none.
-inline std::optional<Diagnostic> refuse_training(const Scenario& scenario) {
+inline std::optional<Diagnostic> check_training(const Scenario& scenario) {
   if (scenario.gradient_width != 1) {
     return input_error(scenario.gradient_mark,
                        fmt::format("training.gradients is {}, and a network is run with gradients "
@@ -58,7 +58,7 @@ inline std::optional<Diagnostic> refuse_training(const Scenario& scenario) {
                                    scenario.schedule.slices.count),
                        "schedule.slices: 1; --backend synthetic runs any");
   }
-  return refuse_for_devices(scenario);
+  return check_for_devices(scenario);
 }
 
 }  // namespace plumbline

@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 
 Json statistics(const Statistics& s) {
   return {{"mean", s.mean}, {"median", s.median}, {"q1", s.q1},
-          {"q3", s.q3},     {"least", s.least},   {"most", s.most}};
+          {"q3", s.q3},     {"least", s.min},     {"most", s.max}};
 }
 
 Json measured(const RealRun& run) {
@@ -94,10 +94,10 @@ Json point_json(const ValidationPoint& point) {
                  {"transfer", v.shares.transfer_s},
                  {"hand_over", v.shares.hand_over_s},
                  {"waiting", v.shares.waiting_s},
-                 {"telling", v.measured.told_s ? Json(v.shares.telling_s) : Json(nullptr)}})},
+                 {"telling", v.measured.traced_s ? Json(v.shares.telling_s) : Json(nullptr)}})},
       {"op_start_error_s", if_clean({{"median", v.starts.median_s},
                                      {"p95", v.starts.p95_s},
-                                     {"most", v.starts.most_s},
+                                     {"most", v.starts.max_s},
                                      {"worst_op", v.starts.worst}})},
       {"critical_path_agreement", if_clean(v.critical_path_agreement)},
       {"memory", if_clean(name(v.memory_verdict()))},

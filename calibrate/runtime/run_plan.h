@@ -14,18 +14,18 @@ struct RunPlan {
   const MemoryRules& memory;
 
   /// How many layers of a stage make activations again where any does: its first ones.
-  std::size_t made_again(std::size_t stage) const {
+  std::size_t recomputation(std::size_t stage) const {
     return pipeline.recomputed.empty() ? pipeline.partition.stages[stage].layers.size()
                                        : pipeline.recomputed[stage];
   }
   /// Whether a stage runs any layer again under this kind of recomputation.
-  bool runs_again(Recompute recompute, std::size_t stage) const {
-    return recompute != Recompute::none && made_again(stage) > 0;
+  bool recomputes(Recompute recompute, std::size_t stage) const {
+    return recompute != Recompute::none && recomputation(stage) > 0;
   }
   /// Whether its last layer, which makes the output, is among those.
-  bool makes_output_again(Recompute recompute, std::size_t stage) const {
-    return runs_again(recompute, stage) &&
-           made_again(stage) == pipeline.partition.stages[stage].layers.size();
+  bool recomputes_output(Recompute recompute, std::size_t stage) const {
+    return recomputes(recompute, stage) &&
+           recomputation(stage) == pipeline.partition.stages[stage].layers.size();
   }
 };
 

@@ -19,16 +19,16 @@ namespace plumbline {
 struct RunOptions {
   std::uint32_t warm_up = 3;  ///< Iterations that are not measured.
   /// For at least so long too, on devices whose clocks rise under load (cuda).
-  std::chrono::nanoseconds least_warm_up{0};
+  std::chrono::nanoseconds min_warm_up{0};
   std::uint32_t iterations = 20;  ///< Measured ones that are wanted clean.
   /// No more than this many are measured; 0 = twice `iterations`.
-  std::uint32_t most_iterations = 0;
+  std::uint32_t max_iterations = 0;
   /// The share of an iteration that a device may lose to other work for it to count as clean.
   double clean_below = 0.01;
   /// How long one op may take before its device counts as hung, beyond 20 times its predicted time.
   std::chrono::milliseconds patience{10'000};
   /// Told of each iteration that has ended; called from the thread that called run().
-  std::function<void(std::uint32_t done, std::uint32_t most)> progress;
+  std::function<void(std::uint32_t done, std::uint32_t max)> progress;
 };
 
 /// One iteration as it happened.
@@ -36,7 +36,7 @@ struct MeasuredIteration {
   Trace trace;  ///< Counted from the start of the iteration.
   /// How long it took when nothing told of its ops, where telling costs time: the makespan that
   /// counts. Nothing = the trace's.
-  std::optional<Duration> untold;
+  std::optional<Duration> untraced;
   std::vector<DeviceMemory> memory;  ///< Of each slot, from its ledger.
   Duration lost{};                   ///< What the device that lost most lost to other work.
   Duration hand_over{};  ///< From the release of an op, or of a part of one, to its begin: summed.

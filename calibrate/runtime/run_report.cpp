@@ -48,7 +48,7 @@ std::string how_measured(const RealRun& run) {
       "  a mini-batch {} in the median, quartiles {} to {}, from {} to {}\n"
       "  hand-over    {} from the release of an op to its begin, on average\n",
       backend_text(run), run.clean, run.iterations.size(), time_text(time.median),
-      time_text(time.q1), time_text(time.q3), time_text(time.least), time_text(time.most),
+      time_text(time.q1), time_text(time.q3), time_text(time.min), time_text(time.max),
       per_op_hand_over(run));
   for (const std::string& remark : run.remarks) text += fmt::format("  remark       {}\n", remark);
   if (run.clean == 0) {
@@ -173,7 +173,7 @@ std::string causes(const Validation& v) {
   row("transfer", v.shares.transfer_s, "transfers and all-reduces did");
   row("hand-over", v.shares.hand_over_s, "ops began later than they could");
   row("waiting", v.shares.waiting_s, "the order of events on shared links");
-  if (v.measured.told_s) row("telling", v.shares.telling_s, "to look at each op took time");
+  if (v.measured.traced_s) row("telling", v.shares.telling_s, "to look at each op took time");
   return table.print();
 }
 
@@ -197,7 +197,7 @@ std::string where_and_how(const Validation& v) {
   text += fmt::format(
       "\nops start {} from where they were predicted in the median, {} at the 95th percentile, {} "
       "at most ({});\n{} of the measured critical path is critical in the prediction too\n",
-      time_text(v.starts.median_s), time_text(v.starts.p95_s), time_text(v.starts.most_s),
+      time_text(v.starts.median_s), time_text(v.starts.p95_s), time_text(v.starts.max_s),
       v.starts.worst, percent(v.critical_path_agreement));
   const RealRun& run = v.measured;
   const Statistics& time = run.time_s;
@@ -206,9 +206,9 @@ std::string where_and_how(const Validation& v) {
                         time_text(*v.again_s), signed_percent(*v.again_error()));
   }
   if (run.rounds_s.size() > 1) {
-    const auto [least, most] = std::minmax_element(run.rounds_s.begin(), run.rounds_s.end());
-    text += fmt::format("{} rounds, {} to {}\n", run.rounds_s.size(), time_text(*least),
-                        time_text(*most));
+    const auto [min, max] = std::minmax_element(run.rounds_s.begin(), run.rounds_s.end());
+    text +=
+        fmt::format("{} rounds, {} to {}\n", run.rounds_s.size(), time_text(*min), time_text(*max));
   }
   text += fmt::format("{} clean, {} to {} in the middle half, hand-over {} an op\n",
                       of_iterations(v.measured), time_text(time.q1), time_text(time.q3),
@@ -301,14 +301,14 @@ std::string estimates_text(const std::vector<ValidationPoint>& points) {
 
 /// How far rounds of one run are apart, where there are several.
 std::string rounds_text(const std::vector<ValidationPoint>& points) {
-  double most = 0;
+  double max = 0;
   std::size_t rounds = 0;
   for (const ValidationPoint& point : points) {
     if (!point.validation.clean()) continue;
-    most = std::max(most, point.validation.measured.range_of_rounds());
+    max = std::max(max, point.validation.measured.range_of_rounds());
     rounds = std::max(rounds, point.validation.measured.rounds_s.size());
   }
-  return rounds > 1 ? fmt::format("rounds of one run differ by {} at most\n", percent(most)) : "";
+  return rounds > 1 ? fmt::format("rounds of one run differ by {} at most\n", percent(max)) : "";
 }
 
 /// What the verdicts on several runs come to, in a sentence.
@@ -418,7 +418,7 @@ std::vector<ReportFigure> report_figures(const Validation& v) {
           {"From hand-over", part(v.shares.hand_over_s), "ops began later than they could"},
           {"From waiting", part(v.shares.waiting_s), "the order of events"},
           {"Start of an op", time_text(v.starts.median_s),
-           fmt::format("off in the median, {} at most ({})", time_text(v.starts.most_s),
+           fmt::format("off in the median, {} at most ({})", time_text(v.starts.max_s),
                        v.starts.worst)}};
 }
 

@@ -24,7 +24,7 @@ constexpr RealTime kPrelude = 300'000;
 constexpr std::chrono::milliseconds kGrace{200};
 
 /// What a device is at, in one word that the watcher reads.
-class Stand {
+class DeviceStatus {
  public:
   void waits(std::uint32_t node, std::uint32_t for_node) {
     set(DeviceStand::State::waits, node, for_node);
@@ -46,7 +46,7 @@ class Stand {
 
  private:
   static constexpr std::uint64_t kNodes = (std::uint64_t{1} << 30U) - 1;
-  static_assert(OpGraph::kMostNodes <= kNodes + 1);
+  static_assert(OpGraph::kMaxNodes <= kNodes + 1);
 
   void set(DeviceStand::State state, std::uint64_t node, std::uint64_t for_node) {
     bits_.store(static_cast<std::uint64_t>(state) | node << 3U | for_node << 33U,
@@ -57,10 +57,10 @@ class Stand {
 };
 
 /// One device's corner: no other device writes here.
-struct alignas(64) Desk {
+struct alignas(64) DeviceState {
   std::unique_ptr<Worker> worker;
   std::vector<std::uint32_t> order;
-  Stand stand;
+  DeviceStatus stand;
   std::atomic<RealTime> since{0};  ///< When its current op began.
   std::atomic<std::uint64_t> steps{0};
   RealTime lost = 0;      ///< In this iteration.
@@ -69,38 +69,39 @@ struct alignas(64) Desk {
 
 /// Everything that the threads of one run share. They hold it together, so that one which hangs
 /// can be left behind.
-class Rig {
+class Execution {
  public:
-  Rig(const RunPlan& plan, Backend& backend, const DeviceOrders& orders, const RunOptions& options)
+  Execution(const RunPlan& plan, Backend& backend, const DeviceOrders& orders,
+            const RunOptions& options)
       : graph_(plan.graph),
         options_(options),
         progress_(plan.graph.size()),
         planned_(plan.graph.size()),
         ledgers_(make_ledgers(plan)),
         links_(plan.graph, progress_, ledgers_),
-        desks_(plan.graph.slots()) {
-    if (options_.most_iterations == 0) options_.most_iterations = 2 * options_.iterations;
+        device_states_(plan.graph.slots()) {
+    if (options_.max_iterations == 0) options_.max_iterations = 2 * options_.iterations;
     joins_ = joins_by_node(graph_);
     auto workers = backend.workers(*plan_);
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
-      desks_[slot].worker = std::move(workers[slot]);
-      desks_[slot].order = orders[slot];
+      device_states_[slot].worker = std::move(workers[slot]);
+      device_states_[slot].order = orders[slot];
     }
   }
 
   /// The life of one device's thread.
   void drive(std::uint32_t slot) {
-    Desk& desk = desks_[slot];
+    DeviceState& device_state = device_states_[slot];
     try {
       wake_exactly();
-      desk.worker->prepare();
+      device_state.worker->prepare();
       while (meet()) {
         wait_until(start_, stop_);
-        for (const std::uint32_t node : desk.order) {
+        for (const std::uint32_t node : device_state.order) {
           if (!execute(slot, node)) break;
-          desk.steps.fetch_add(1, std::memory_order_relaxed);
+          device_state.steps.fetch_add(1, std::memory_order_relaxed);
         }
-        if (!stop_) desk.stand.done();
+        if (!stop_) device_state.stand.done();
       }
     } catch (const std::exception& error) {
       fail(slot, error.what());
@@ -119,13 +120,13 @@ class Rig {
     std::uint32_t told = 0;
     std::optional<std::uint64_t> steps_before;
     std::unique_lock lock(mutex_);
-    while (exited_ < desks_.size() && !failure_) {
+    while (exited_ < device_states_.size() && !failure_) {
       changed_.wait_for(lock, std::chrono::milliseconds(20));
-      if (failure_ || exited_ == desks_.size()) break;
+      if (failure_ || exited_ == device_states_.size()) break;
       const std::uint32_t done = iterations_done_.load(std::memory_order_relaxed);
       if (options_.progress && done != told) {
         told = done;
-        options_.progress(done, options_.warm_up + options_.most_iterations);
+        options_.progress(done, options_.warm_up + options_.max_iterations);
       }
       // A deadlock is one when two looks show the same.
       const std::uint64_t steps = all_steps();
@@ -139,12 +140,12 @@ class Rig {
       }
     }
     stop_ = true;
-    changed_.wait_for(lock, kGrace, [&] { return exited_ == desks_.size(); });
+    changed_.wait_for(lock, kGrace, [&] { return exited_ == device_states_.size(); });
   }
 
   bool all_exited() {
     const std::lock_guard lock(mutex_);
-    return exited_ == desks_.size();
+    return exited_ == device_states_.size();
   }
 
   RunResult take() {
@@ -166,37 +167,37 @@ class Rig {
 
   /// Returns false where the run is given up.
   bool execute(std::uint32_t slot, std::uint32_t node) {
-    Desk& desk = desks_[slot];
+    DeviceState& device_state = device_states_[slot];
     const ActivityKind kind = graph_.activities[node].kind;
-    RealTime ready = desk.last_end;
+    RealTime ready = device_state.last_end;
     if (!is_compute(kind)) {  // a blocking transfer, which holds this device
       links_.reached(node, now());
-      if (!wait(desk, node, node)) return false;
+      if (!wait(device_state, node, node)) return false;
       if (slot == graph_.receiver(node)) {
-        begin_step(desk, node);
-        desk.worker->take(node);
+        begin_step(device_state, node);
+        device_state.worker->take(node);
       }
-      desk.last_end = progress_.end[node].load(std::memory_order_relaxed);
+      device_state.last_end = progress_.end[node].load(std::memory_order_relaxed);
       return true;
     }
     const auto need = [&](std::uint32_t producer) {
-      if (!wait(desk, node, producer)) return false;
+      if (!wait(device_state, node, producer)) return false;
       ready = std::max(ready, progress_.end[producer].load(std::memory_order_relaxed));
       const bool comes_over_link =
           is_transfer(graph_.activities[producer].kind) && !graph_.blocking;
       if (comes_over_link) {
-        begin_step(desk, node);
-        desk.worker->take(producer);
+        begin_step(device_state, node);
+        device_state.worker->take(producer);
       }
       return true;
     };
-    if (graph_.nodes[node].after != graph_.size() && !need(graph_.nodes[node].after)) return false;
+    if (graph_.nodes[node].input != graph_.size() && !need(graph_.nodes[node].input)) return false;
     if (joins_[node]) {
-      for (const std::uint32_t producer : joins_[node]->after) {
+      for (const std::uint32_t producer : joins_[node]->inputs) {
         if (!need(producer)) return false;
       }
     }
-    begin_step(desk, node);
+    begin_step(device_state, node);
     Ledger& ledger = ledgers_[slot];
     Task task;
     task.node = node;
@@ -204,38 +205,40 @@ class Rig {
     task.version = ledger.version_of(node);
     task.oldest = ledger.oldest_needed(node);
     task.begin = now();
-    desk.since.store(task.begin, std::memory_order_relaxed);
-    planned_[node].store(task.begin + least_time(node), std::memory_order_relaxed);
+    device_state.since.store(task.begin, std::memory_order_relaxed);
+    planned_[node].store(task.begin + min_time(node), std::memory_order_relaxed);
     ledger.begin(node, task.begin);
-    const Work work = desk.worker->run(task, stop_);
+    const Work work = device_state.worker->run(task, stop_);
     if (stop_) return false;
     ledger.end(node, work.end);
     progress_.begin[node] = task.begin;
     progress_.end[node].store(work.end, std::memory_order_release);
     links_.made(node);
-    desk.lost += std::max<RealTime>(0, work.lost - kUsualDelay) +
-                 std::max<RealTime>(0, task.begin - std::max(ready, start_.load()) - kUsualDelay);
-    desk.last_end = work.end;
+    device_state.lost +=
+        std::max<RealTime>(0, work.lost - kUsualDelay) +
+        std::max<RealTime>(0, task.begin - std::max(ready, start_.load()) - kUsualDelay);
+    device_state.last_end = work.end;
     return true;
   }
 
   /// From here on the device is at `node`, and an exception or a hang is one of it.
-  static void begin_step(Desk& desk, std::uint32_t node) {
-    desk.since.store(now(), std::memory_order_relaxed);  // first: whoever reads `runs` reads this
-    desk.stand.runs(node);
+  static void begin_step(DeviceState& device_state, std::uint32_t node) {
+    device_state.since.store(now(),
+                             std::memory_order_relaxed);  // first: whoever reads `runs` reads this
+    device_state.stand.runs(node);
   }
 
-  RealTime least_time(std::uint32_t node) const {
-    const Worker& worker = *desks_[graph_.nodes[node].resource].worker;
-    return worker.least_time(iteration_, node, graph_.cost(node).hold).count();
+  RealTime min_time(std::uint32_t node) const {
+    const Worker& worker = *device_states_[graph_.nodes[node].resource].worker;
+    return worker.min_time(iteration_, node, graph_.cost(node).hold).count();
   }
 
   /// Waits until the result of `producer` is there. Returns false where the run is given up.
-  bool wait(Desk& desk, std::uint32_t node, std::uint32_t producer) {
+  bool wait(DeviceState& device_state, std::uint32_t node, std::uint32_t producer) {
     const std::atomic<RealTime>& end = progress_.end[producer];
     RealTime there = end.load(std::memory_order_acquire);
     if (there != Progress::kUnknown && there <= now()) return true;
-    desk.stand.waits(node, producer);
+    device_state.stand.waits(node, producer);
     while (there == Progress::kUnknown) {
       if (stop_.load(std::memory_order_relaxed)) return false;
       if (links_.shares_cards()) links_.advance(now());
@@ -252,10 +255,10 @@ class Rig {
     while (!is_compute(graph_.activities[node].kind)) {
       const Cost& cost = graph_.cost(node);
       on_the_way += cost.hold.count() + cost.latency.count();
-      if (graph_.nodes[node].after != graph_.size()) {
-        node = graph_.nodes[node].after;
-      } else if (joins_[node] && !joins_[node]->after.empty()) {
-        node = joins_[node]->after.front();
+      if (graph_.nodes[node].input != graph_.size()) {
+        node = graph_.nodes[node].input;
+      } else if (joins_[node] && !joins_[node]->inputs.empty()) {
+        node = joins_[node]->inputs.front();
       } else {
         return now();
       }
@@ -263,7 +266,7 @@ class Rig {
       if (known != Progress::kUnknown) return known + on_the_way;
     }
     const RealTime planned = planned_[node].load(std::memory_order_relaxed);
-    return (planned > 0 ? planned : now() + least_time(node)) + on_the_way;
+    return (planned > 0 ? planned : now() + min_time(node)) + on_the_way;
   }
 
   // ---- between iterations ----
@@ -272,7 +275,7 @@ class Rig {
   /// the next one. Returns false where there is none.
   bool meet() {
     const std::uint32_t round = round_.load(std::memory_order_acquire);
-    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == desks_.size()) {
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == device_states_.size()) {
       arrived_.store(0, std::memory_order_relaxed);
       turn_page();
       round_.store(round + 1, std::memory_order_release);
@@ -292,19 +295,18 @@ class Rig {
       if (!close_iteration()) return;
       ++iteration_;
       iterations_done_.store(iteration_, std::memory_order_relaxed);
-      over_ =
-          clean_ >= options_.iterations || record_.iterations.size() >= options_.most_iterations;
+      over_ = clean_ >= options_.iterations || record_.iterations.size() >= options_.max_iterations;
       if (over_) return;
     }
     progress_.restart();
     for (auto& planned : planned_) planned.store(0, std::memory_order_relaxed);
     for (Ledger& ledger : ledgers_) ledger.restart();
     const RealTime start = now() + kPrelude;
-    for (Desk& desk : desks_) {
-      desk.lost = 0;
-      desk.last_end = start;
+    for (DeviceState& device_state : device_states_) {
+      device_state.lost = 0;
+      device_state.last_end = start;
       // One that has not woken up yet is not done: others that wait for it are in no deadlock.
-      desk.stand.starts();
+      device_state.stand.starts();
     }
     start_ = start;
     links_.restart(start);
@@ -333,7 +335,8 @@ class Rig {
     MeasuredIteration measured;
     measured.trace = std::move(trace);
     count_hand_over(graph_, measured);
-    for (const Desk& desk : desks_) measured.lost = std::max(measured.lost, Duration{desk.lost});
+    for (const DeviceState& device_state : device_states_)
+      measured.lost = std::max(measured.lost, Duration{device_state.lost});
     measured.clean =
         seconds(measured.lost) <= options_.clean_below * seconds(last.time_since_epoch());
     for (const Ledger& ledger : ledgers_) measured.memory.push_back(ledger.peak());
@@ -346,15 +349,16 @@ class Rig {
 
   std::uint64_t all_steps() const {
     std::uint64_t sum = 0;
-    for (const Desk& desk : desks_) sum += desk.steps.load(std::memory_order_relaxed);
+    for (const DeviceState& device_state : device_states_)
+      sum += device_state.steps.load(std::memory_order_relaxed);
     return sum;
   }
 
   /// Whether every device that is not done waits for something of which nobody knows when it comes.
   bool all_wait() {
     bool any = false;
-    for (const Desk& desk : desks_) {
-      const DeviceStand stand = desk.stand.read();
+    for (const DeviceState& device_state : device_states_) {
+      const DeviceStand stand = device_state.stand.read();
       if (stand.state == DeviceStand::State::done) continue;
       if (stand.state != DeviceStand::State::waits) return false;
       if (progress_.end[*stand.waits_for].load(std::memory_order_relaxed) != Progress::kUnknown)
@@ -366,13 +370,13 @@ class Rig {
 
   /// Requires: the mutex.
   void look_for_hangs() {
-    for (std::uint32_t slot = 0; slot < desks_.size(); ++slot) {
-      const DeviceStand stand = desks_[slot].stand.read();
+    for (std::uint32_t slot = 0; slot < device_states_.size(); ++slot) {
+      const DeviceStand stand = device_states_[slot].stand.read();
       if (stand.state != DeviceStand::State::runs) continue;
       const RealTime allowed =
           std::chrono::duration_cast<std::chrono::nanoseconds>(options_.patience).count() +
           20 * graph_.cost(stand.node).hold.count();
-      const RealTime runs = now() - desks_[slot].since.load(std::memory_order_relaxed);
+      const RealTime runs = now() - device_states_[slot].since.load(std::memory_order_relaxed);
       if (runs <= allowed) continue;
       give_up(RunFailure::Kind::hung,
               fmt::format("device {} hangs: {} has run for {:.1f} s, and {:.6g} s were predicted",
@@ -384,8 +388,8 @@ class Rig {
 
   void fail(std::uint32_t slot, const std::string& why) {
     const std::lock_guard lock(mutex_);
-    const DeviceStand stand = desks_[slot].stand.read();
-    desks_[slot].stand.failed(stand.node);
+    const DeviceStand stand = device_states_[slot].stand.read();
+    device_states_[slot].stand.failed(stand.node);
     const bool at_op =
         stand.state != DeviceStand::State::done && stand.state != DeviceStand::State::starts;
     give_up(RunFailure::Kind::failed,
@@ -398,7 +402,8 @@ class Rig {
   void give_up(RunFailure::Kind kind, std::string message) {
     if (failure_) return;
     failure_ = RunFailure{kind, std::move(message), {}};
-    for (const Desk& desk : desks_) failure_->stands.push_back(desk.stand.read());
+    for (const DeviceState& device_state : device_states_)
+      failure_->stands.push_back(device_state.stand.read());
     stop_ = true;
   }
 
@@ -409,7 +414,7 @@ class Rig {
   std::vector<std::atomic<RealTime>> planned_;  ///< The earliest end of each op that has begun.
   std::vector<Ledger> ledgers_;
   Links links_;
-  std::vector<Desk> desks_;
+  std::vector<DeviceState> device_states_;
   std::vector<const Join*> joins_;
 
   // Between iterations; written by the last device to arrive.
@@ -435,13 +440,13 @@ RunResult run(const RunPlan& plan, Backend& backend, const DeviceOrders& orders,
               const RunOptions& options) {
   PLUMBLINE_CHECK(orders.size() == plan.graph.slots() && options.iterations > 0, orders.size(),
                   options.iterations);
-  const auto rig = std::make_shared<Rig>(plan, backend, orders, options);
+  const auto execution = std::make_shared<Execution>(plan, backend, orders, options);
   std::vector<std::thread> threads;
   threads.reserve(orders.size());
   for (std::uint32_t slot = 0; slot < orders.size(); ++slot)
-    threads.emplace_back([rig, slot] { rig->drive(slot); });
-  rig->watch();
-  const bool all_exited = rig->all_exited();
+    threads.emplace_back([execution, slot] { execution->drive(slot); });
+  execution->watch();
+  const bool all_exited = execution->all_exited();
   for (std::thread& thread : threads) {
     if (all_exited) {
       thread.join();
@@ -449,7 +454,7 @@ RunResult run(const RunPlan& plan, Backend& backend, const DeviceOrders& orders,
       thread.detach();
     }
   }
-  return rig->take();
+  return execution->take();
 }
 
 RunResult Backend::run(const RunPlan& plan, const DeviceOrders& orders, const RunOptions& options) {

@@ -90,8 +90,8 @@ class SyntheticWorker : public Worker {
     return {end, end - deadline};
   }
 
-  Duration least_time(std::uint32_t iteration, std::uint32_t node,
-                      Duration predicted) const override {
+  Duration min_time(std::uint32_t iteration, std::uint32_t node,
+                    Duration predicted) const override {
     const Duration length = true_time(iteration, node, predicted);
     return crowd_->concerns(node) ? length / 2 : length;
   }

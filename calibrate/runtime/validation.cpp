@@ -39,23 +39,23 @@ Trace evaluate(const OpGraph& graph, const std::vector<Length>& lengths) {
   auto join = graph.joins.begin();
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
     const Node& n = graph.nodes[node];
-    SimTime begin = std::max(free[n.resource], free[n.second]);
-    if (n.after != graph.size()) begin = std::max(begin, trace.spans[n.after].end);
+    SimTime begin = std::max(free[n.resource], free[n.peer_resource]);
+    if (n.input != graph.size()) begin = std::max(begin, trace.spans[n.input].end);
     if (join != graph.joins.end() && join->node == node) {
-      for (const std::uint32_t producer : join->after)
+      for (const std::uint32_t producer : join->inputs)
         begin = std::max(begin, trace.spans[producer].end);
       ++join;
     }
     begin += lengths[node].gap;
-    free[n.resource] = free[n.second] = begin + lengths[node].hold;
+    free[n.resource] = free[n.peer_resource] = begin + lengths[node].hold;
     trace.spans[node] = {begin, begin + lengths[node].hold + lengths[node].latency, kNobody};
   }
   attribute_releases(graph, trace);
   return trace;
 }
 
-/// `told_s` is the time of the measured iteration that told its trace.
-ErrorShares shares_of(const Outcome& predicted, const Outcome& measured, double told_s) {
+/// `traced_s` is the time of the measured iteration that told its trace.
+ErrorShares shares_of(const Outcome& predicted, const Outcome& measured, double traced_s) {
   const OpGraph& graph = predicted.graph;
   std::vector<Length> lengths = lengths_of(graph, predicted.trace);
   const std::vector<Length> real = lengths_of(measured.graph, measured.trace);
@@ -88,8 +88,8 @@ ErrorShares shares_of(const Outcome& predicted, const Outcome& measured, double 
           .compute_s = predicted.iteration_time_s - with_compute,
           .transfer_s = with_compute - with_transfers,
           .hand_over_s = with_transfers - with_hand_over,
-          .waiting_s = with_hand_over - told_s,
-          .telling_s = told_s - measured.iteration_time_s};
+          .waiting_s = with_hand_over - traced_s,
+          .telling_s = traced_s - measured.iteration_time_s};
 }
 
 StartErrors start_errors(const Outcome& predicted, const Outcome& measured) {
@@ -103,8 +103,8 @@ StartErrors start_errors(const Outcome& predicted, const Outcome& measured) {
     const double error =
         std::abs(seconds(predicted.trace.spans[first].begin - measured.trace.spans[first].begin));
     errors.push_back(error);
-    if (starts.worst.empty() || error > starts.most_s) {
-      starts.most_s = error;
+    if (starts.worst.empty() || error > starts.max_s) {
+      starts.max_s = error;
       starts.worst = to_text(activity);
     }
   }
@@ -129,9 +129,9 @@ double path_agreement(const Outcome& predicted, const Outcome& measured) {
 
 Verdict verdict_of(const Validation& v) {
   constexpr double same_within = 0.01;
-  constexpr std::size_t most_needed = 5;
+  constexpr std::size_t max_needed = 5;
   const double error = std::abs(v.error);
-  const std::size_t needed = std::min(most_needed, (v.measured.iterations.size() + 1) / 2);
+  const std::size_t needed = std::min(max_needed, (v.measured.iterations.size() + 1) / 2);
   if (v.measured.clean < std::max<std::size_t>(needed, 1)) return Verdict::inconclusive;
   if (error > v.tolerance + v.noise()) return Verdict::off;
   if (error > v.tolerance) return v.noise() > 0 ? Verdict::inconclusive : Verdict::off;
@@ -148,28 +148,27 @@ std::vector<DeviceMemory> ruled(const Outcome& predicted, const Trace& trace, Ti
 }
 
 std::vector<MemoryVerdict> compare_memory(const Outcome& predicted, const Outcome& measured) {
-  const auto most = ruled(predicted, predicted.trace, TieOrder::reservations_first);
-  const auto least_measured = ruled(predicted, measured.trace, TieOrder::releases_first);
-  const auto most_measured = ruled(predicted, measured.trace, TieOrder::reservations_first);
+  const auto max = ruled(predicted, predicted.trace, TieOrder::reservations_first);
+  const auto min_measured = ruled(predicted, measured.trace, TieOrder::releases_first);
+  const auto max_measured = ruled(predicted, measured.trace, TieOrder::reservations_first);
   std::vector<MemoryVerdict> verdicts;
-  verdicts.reserve(most.size());
-  for (std::size_t slot = 0; slot < most.size(); ++slot) {
+  verdicts.reserve(max.size());
+  for (std::size_t slot = 0; slot < max.size(); ++slot) {
     const Bytes held = measured.memory[slot].peak.sum();
     const auto lies_in = [&](const DeviceMemory& from, const DeviceMemory& to) {
       return held >= from.peak.sum() && held <= to.peak.sum();
     };
-    verdicts.push_back(held == predicted.memory[slot].peak.sum()     ? MemoryVerdict::exact
-                       : lies_in(predicted.memory[slot], most[slot]) ? MemoryVerdict::ties
-                       : lies_in(least_measured[slot], most_measured[slot])
-                           ? MemoryVerdict::order
-                           : MemoryVerdict::differs);
+    verdicts.push_back(held == predicted.memory[slot].peak.sum()         ? MemoryVerdict::exact
+                       : lies_in(predicted.memory[slot], max[slot])      ? MemoryVerdict::ties
+                       : lies_in(min_measured[slot], max_measured[slot]) ? MemoryVerdict::order
+                                                                         : MemoryVerdict::differs);
   }
   return verdicts;
 }
 
 /// The least difference of times per sample that tells two runs apart. Rounds that were made in
 /// turn are compared one by one: what a machine does meanwhile meets both.
-double least_difference(const Validation& first, const Validation& second, double a, double b) {
+double min_difference(const Validation& first, const Validation& second, double a, double b) {
   const auto& x = first.measured;
   const auto& y = second.measured;
   const double within =
@@ -183,8 +182,8 @@ double least_difference(const Validation& first, const Validation& second, doubl
     differences.push_back(x.rounds_s[i] * a / first.measured_s() -
                           y.rounds_s[i] * b / second.measured_s());
   }
-  const auto [least, most] = std::minmax_element(differences.begin(), differences.end());
-  return std::max(within, (*most - *least) / 2);
+  const auto [min, max] = std::minmax_element(differences.begin(), differences.end());
+  return std::max(within, (*max - *min) / 2);
 }
 
 /// Seconds for one sample, or for a mini-batch where nothing takes time.
@@ -224,7 +223,7 @@ Validation validate(Outcome predicted, RealRun measured, double tolerance, const
   v.tolerance = tolerance;
   v.error = v.measured_s() > 0 ? v.predicted_s() / v.measured_s() - 1 : 0;
   v.shares = shares_of(again ? *again : v.predicted, v.measured.outcome,
-                       v.measured.told_s.value_or(v.measured_s()));
+                       v.measured.traced_s.value_or(v.measured_s()));
   if (again) {
     v.again_s = again->iteration_time_s;
     v.shares.profile_s = v.predicted_s() - *v.again_s;
@@ -253,7 +252,7 @@ Ranking rank(const std::vector<ValidationPoint>& points) {
       const double measured_a = time_per_sample(first.measured.outcome);
       const double measured_b = time_per_sample(second.measured.outcome);
       const double measured = measured_a - measured_b;
-      if (std::abs(measured) <= least_difference(first, second, measured_a, measured_b)) {
+      if (std::abs(measured) <= min_difference(first, second, measured_a, measured_b)) {
         ++ranking.ties;
         continue;
       }

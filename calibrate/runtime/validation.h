@@ -45,7 +45,7 @@ struct ErrorShares {
 struct StartErrors {
   double median_s = 0;
   double p95_s = 0;
-  double most_s = 0;
+  double max_s = 0;
   std::string worst;  ///< The op with the largest.
 };
 

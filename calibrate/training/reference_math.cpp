@@ -332,7 +332,7 @@ void for_each_under(const Window& window, const Visit& visit) {
 
 /// Calls visit(y, x, w) for every product of a convolution: y[..] is the sum of x[..] w[..].
 template <class Visit>
-void for_each_product(const Window& window, std::int64_t outputs, const Visit& visit) {
+void for_each_gemm(const Window& window, std::int64_t outputs, const Visit& visit) {
   const std::int64_t area = window.height * window.width;
   const std::int64_t places = window.places(window.height) * window.places(window.width);
   const std::int64_t taps = window.kernel * window.kernel;
@@ -353,7 +353,7 @@ std::int64_t elements_of_output(const Window& window) {
   return window.samples * window.places(window.height) * window.places(window.width);
 }
 
-std::int64_t elements_of_picture(const Window& window) {
+std::int64_t elements_of_image(const Window& window) {
   return window.samples * window.channels * window.height * window.width;
 }
 
@@ -364,10 +364,10 @@ std::int64_t elements_of_kernel(const Window& window) {
 }  // namespace
 
 Values convolution(const Values& x, const Values& weight, const Window& window) {
-  check_size(x, elements_of_picture(window));
+  check_size(x, elements_of_image(window));
   const std::int64_t outputs = parts(weight, elements_of_kernel(window));
   Values y(outputs * elements_of_output(window), 0.0);
-  for_each_product(window, outputs, [&](std::int64_t to, std::int64_t from, std::int64_t tap) {
+  for_each_gemm(window, outputs, [&](std::int64_t to, std::int64_t from, std::int64_t tap) {
     y[to] += x[from] * weight[tap];
   });
   return y;
@@ -377,8 +377,8 @@ Values convolution_input_gradient(const Values& output_gradient, const Values& w
                                   const Window& window) {
   const std::int64_t outputs = parts(weight, elements_of_kernel(window));
   check_size(output_gradient, outputs * elements_of_output(window));
-  Values gradient(elements_of_picture(window), 0.0);
-  for_each_product(window, outputs, [&](std::int64_t to, std::int64_t from, std::int64_t tap) {
+  Values gradient(elements_of_image(window), 0.0);
+  for_each_gemm(window, outputs, [&](std::int64_t to, std::int64_t from, std::int64_t tap) {
     gradient[from] += output_gradient[to] * weight[tap];
   });
   return gradient;
@@ -386,10 +386,10 @@ Values convolution_input_gradient(const Values& output_gradient, const Values& w
 
 Values convolution_weight_gradient(const Values& output_gradient, const Values& x,
                                    const Window& window) {
-  check_size(x, elements_of_picture(window));
+  check_size(x, elements_of_image(window));
   const std::int64_t outputs = parts(output_gradient, elements_of_output(window));
   Values gradient(outputs * elements_of_kernel(window), 0.0);
-  for_each_product(window, outputs, [&](std::int64_t to, std::int64_t from, std::int64_t tap) {
+  for_each_gemm(window, outputs, [&](std::int64_t to, std::int64_t from, std::int64_t tap) {
     gradient[tap] += output_gradient[to] * x[from];
   });
   return gradient;
@@ -399,13 +399,13 @@ namespace {
 
 /// Where the largest element under each place of the window is, the first one on ties.
 std::vector<std::int64_t> places_of_maxima(const Values& x, const Window& window) {
-  check_size(x, elements_of_picture(window));
+  check_size(x, elements_of_image(window));
   PLUMBLINE_CHECK(window.padding < window.kernel, window.padding, window.kernel);
   const std::int64_t area = window.height * window.width;
   const std::int64_t places = window.places(window.height) * window.places(window.width);
-  const std::int64_t pictures = window.samples * window.channels;
-  std::vector<std::int64_t> maxima(pictures * places, -1);
-  for (std::int64_t p = 0; p < pictures; ++p) {
+  const std::int64_t images = window.samples * window.channels;
+  std::vector<std::int64_t> maxima(images * places, -1);
+  for (std::int64_t p = 0; p < images; ++p) {
     for_each_under(window, [&](std::int64_t place, std::int64_t at, std::int64_t) {
       std::int64_t& best = maxima[p * places + place];
       const std::int64_t candidate = p * area + at;

@@ -9,17 +9,17 @@
 namespace plumbline::reference {
 
 /// A window over pictures of a shape, one sample each.
-Window reference_window(const Shape& picture, std::int64_t samples, std::int64_t kernel,
+Window reference_window(const Shape& image, std::int64_t samples, std::int64_t kernel,
                         std::int64_t stride, std::int64_t padding) {
-  const std::vector<std::int64_t>& extents = picture.extents;
+  const std::vector<std::int64_t>& extents = image.extents;
   PLUMBLINE_CHECK(extents.size() == 3, extents.size());
   return {samples, extents[0], extents[1], extents[2], kernel, stride, padding};
 }
 
 /// Height x width.
-std::int64_t area_of(const Shape& picture) {
-  PLUMBLINE_CHECK(picture.extents.size() == 3, picture.extents.size());
-  return picture.extents[1] * picture.extents[2];
+std::int64_t area_of(const Shape& image) {
+  PLUMBLINE_CHECK(image.extents.size() == 3, image.extents.size());
+  return image.extents[1] * image.extents[2];
 }
 
 // conv2d

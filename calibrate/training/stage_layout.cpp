@@ -50,7 +50,7 @@ struct Sizes {
 }  // namespace
 
 StageLayout::StageLayout(const Network& network, std::size_t first, std::size_t last,
-                         std::int64_t batch, std::size_t alignment, std::size_t run_again)
+                         std::int64_t batch, std::size_t alignment, std::size_t recomputed)
     : element_(static_cast<std::size_t>(bytes_of(network.element))) {
   PLUMBLINE_CHECK(first <= last && last < network.layers.size(), first, last);
   PLUMBLINE_CHECK(alignment % sizeof(float) == 0 && alignment > 0, alignment);
@@ -62,10 +62,10 @@ StageLayout::StageLayout(const Network& network, std::size_t first, std::size_t 
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     layers_[i].layer = &network.layers[first + i];
     layers_[i].number = first + i;
-    layers_[i].is_run_again = i < run_again;
+    layers_[i].is_recomputed = i < recomputed;
   }
   Region parameters(alignment), kept(alignment), left(alignment), scratch(alignment);
-  Region checkpoints(alignment), again_at_once(alignment);
+  Region checkpoints(alignment), recomputed_at_once(alignment);
   std::size_t widest = 0;  // of the gradients between layers
   for (std::size_t i = 1; i < layers_.size(); ++i)
     widest = std::max(widest, sizes.of(layers_[i].layer->input));
@@ -83,9 +83,9 @@ StageLayout::StageLayout(const Network& network, std::size_t first, std::size_t 
     for (const KeptTensor& tensor : layer.kept) {
       const std::size_t size = sizes.of(tensor);
       placed.kept.push_back(kept.place(size));
-      placed.again.push_back((placed.is_run_again ? again : checkpoints).place(size));
-      placed.again_at_once.push_back(placed.is_run_again ? again_at_once.place(size)
-                                                         : placed.again.back());
+      placed.again.push_back((placed.is_recomputed ? again : checkpoints).place(size));
+      placed.recomputed_at_once.push_back(placed.is_recomputed ? recomputed_at_once.place(size)
+                                                               : placed.again.back());
     }
     again_ = std::max(again_, again.size());
     if (i > 0) placed.gradient = left.place(sizes.of(layer.input));
@@ -100,7 +100,7 @@ StageLayout::StageLayout(const Network& network, std::size_t first, std::size_t 
   parameters_ = parameters.size();
   kept_ = kept.size();
   checkpoints_ = checkpoints.size();
-  again_at_once_ = again_at_once.size();
+  recomputed_at_once_ = recomputed_at_once.size();
   left_ = left.size();
   output_ = output_of(*layers_.back().layer);
   const NetworkLayer& front = *layers_.front().layer;

@@ -17,8 +17,8 @@ enum class KeptIn : std::uint8_t {
   kept,  ///< All in one block, with the outputs between the layers.
   // Layers are run again by themselves: outputs stand in `checkpoints`, with what the other layers
   // keep; and in the place of `kept` is what those keep ...
-  again,          ///< ... one at a time: of F and of a full backward, in which each is run again.
-  again_at_once,  ///< ... all of them: of I and W, in front of which they are run again.
+  again,  ///< ... one at a time: of F and of a full backward, in which each is run again.
+  recomputed_at_once,  ///< ... all of them: of I and W, in front of which they are run again.
 };
 
 inline constexpr std::size_t kAllLayers = std::numeric_limits<std::size_t>::max();
@@ -38,18 +38,18 @@ class StageLayout {
     std::size_t output = 0;               ///< In `kept`, but for the last layer.
     std::vector<std::size_t> kept;
     std::size_t checkpoint = 0;  ///< Its output again, in `checkpoints`, but for the last layer.
-    /// What it keeps again, in `again` or `again_at_once`; where it is not run again both are in
-    /// `checkpoints`.
+    /// What it keeps again, in `again` or `recomputed_at_once`; where it is not run again both are
+    /// in `checkpoints`.
     std::vector<std::size_t> again;
-    std::vector<std::size_t> again_at_once;
-    bool is_run_again = true;  ///< Where layers are run again by themselves.
+    std::vector<std::size_t> recomputed_at_once;
+    bool is_recomputed = true;  ///< Where layers are run again by themselves.
 
     /// What it keeps, in `checkpoints` where stands_with_checkpoints().
     const std::vector<std::size_t>& kept_in(KeptIn block) const {
-      return block == KeptIn::kept ? kept : block == KeptIn::again ? again : again_at_once;
+      return block == KeptIn::kept ? kept : block == KeptIn::again ? again : recomputed_at_once;
     }
     bool stands_with_checkpoints(KeptIn block) const {
-      return block != KeptIn::kept && !is_run_again;
+      return block != KeptIn::kept && !is_recomputed;
     }
     std::size_t gradient = 0;  ///< Of its input, in `left`: for a split backward.
     std::vector<std::size_t> left;
@@ -58,9 +58,9 @@ class StageLayout {
   };
 
   /// The network outlives it. `alignment` is a multiple of 4. Where layers are run again by
-  /// themselves, it is the first `run_again` of the stage.
+  /// themselves, it is the first `recomputed` of the stage.
   StageLayout(const Network& network, std::size_t first, std::size_t last, std::int64_t batch,
-              std::size_t alignment, std::size_t run_again = kAllLayers);
+              std::size_t alignment, std::size_t recomputed = kAllLayers);
 
   std::size_t layers() const { return layers_.size(); }
   const OfLayer& operator[](std::size_t i) const { return layers_[i]; }
@@ -73,7 +73,7 @@ class StageLayout {
   /// with all that the others keep; and what those run again keep, each in its turn or all at once.
   std::size_t checkpoints() const { return checkpoints_; }
   std::size_t again() const { return again_; }
-  std::size_t again_at_once() const { return again_at_once_; }
+  std::size_t recomputed_at_once() const { return recomputed_at_once_; }
   std::size_t left() const { return left_; }
   /// Of a full backward: in long stages less than left(), as gradients take turns.
   std::size_t scratch() const { return scratch_; }
@@ -94,7 +94,7 @@ class StageLayout {
   std::size_t kept_ = 0;
   std::size_t checkpoints_ = 0;
   std::size_t again_ = 0;
-  std::size_t again_at_once_ = 0;
+  std::size_t recomputed_at_once_ = 0;
   std::size_t left_ = 0;
   std::size_t scratch_ = 0;
 };

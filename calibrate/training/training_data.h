@@ -10,7 +10,7 @@
 namespace plumbline {
 
 /// So many different micro-batches a run trains on at most; then they repeat.
-inline constexpr std::uint32_t kMostDifferentMicroBatches = 64;
+inline constexpr std::uint32_t kMaxDifferentMicroBatches = 64;
 
 /// Micro-batches of samples with their labels. Numbers: each class has a centre, and a sample is
 /// its class's centre with noise. Token ids: each sequence goes on by a fixed rule, and the label

@@ -198,8 +198,8 @@ DropoutRates read_dropout(SectionReader& file, Diagnostics& problems) {
 
 /// "a, b and 3 more".
 std::string listed(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 8;
-  const std::size_t shown = names.size() > most ? most - 1 : names.size();
+  constexpr std::size_t max = 8;
+  const std::size_t shown = names.size() > max ? max - 1 : names.size();
   std::string text;
   for (std::size_t i = 0; i < shown; ++i)
     text += fmt::format("{}{}", i == 0 ? "" : ", ", clipped(names[i]));

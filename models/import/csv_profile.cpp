@@ -20,7 +20,7 @@ namespace plumbline {
 namespace {
 
 constexpr std::size_t kLargestTable = std::size_t{64} << 20U;
-constexpr std::size_t kMostProblems = 100;  // beyond, no further row is read
+constexpr std::size_t kMaxProblems = 100;  // beyond, no further row is read
 constexpr std::string_view kExample =
     "such as: layer,forward,backward,output,activation,parameters";
 
@@ -103,14 +103,14 @@ class TableReader {
     read_header(row);
     if (!problems_.empty()) return problems_;
     std::size_t known_problems = 0;
-    while (problems_.size() < kMostProblems && rows_.next(row)) {
+    while (problems_.size() < kMaxProblems && rows_.next(row)) {
       if (problems_.size() > known_problems) {  // no row to make sense of
         known_problems = problems_.size();
         continue;
       }
-      if (layers_.size() == static_cast<std::size_t>(kMostLayers)) {
+      if (layers_.size() == static_cast<std::size_t>(kMaxLayers)) {
         error(row.fields.front().mark,
-              fmt::format("this is one layer more than the {} that are read", kMostLayers));
+              fmt::format("this is one layer more than the {} that are read", kMaxLayers));
         break;
       }
       read_row(row);
@@ -139,10 +139,10 @@ class TableReader {
                                other == ";" ? "semicolons" : "tabs"),
                    "export the table with commas between columns and a point in 1.25");
     }
-    if (header.count > kMostCsvFields)
+    if (header.count > kMaxCsvFields)
       return error(header.fields.back().mark,
                    fmt::format("there are {} columns, and no more than {} are read", header.count,
-                               kMostCsvFields));
+                               kMaxCsvFields));
     width_ = header.count;
     for (std::size_t i = 0; i < header.fields.size(); ++i) read_column(header.fields[i], i);
     if (!problems_.empty()) return;
@@ -162,7 +162,7 @@ class TableReader {
           return place(static_cast<Column>(c), {index, unit.unit, field.mark, {}}, field);
       }
     }
-    if (refuse_suffix(field)) return;
+    if (check_suffix(field)) return;
     std::string help = did_you_mean(field.text, offered);
     if (help.empty())
       help =
@@ -173,7 +173,7 @@ class TableReader {
   }
 
   /// Whether the name is a column's with the end of a unit that is not for it; says so.
-  bool refuse_suffix(const CsvField& field) {
+  bool check_suffix(const CsvField& field) {
     const std::size_t end = field.text.rfind('_');
     if (end == std::string::npos) return false;
     const std::string_view front = std::string_view(field.text).substr(0, end);

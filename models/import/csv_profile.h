@@ -31,7 +31,7 @@ enum class CsvTimes {
 /// _mib, _gib. An empty field of update or of a size is 0. Errors, all of them at once: of
 /// CsvReader; no header, an unknown, repeated or missing column, a row that is longer or shorter
 /// than the header, a layer without a name or with the name of another, a field that is no
-/// quantity, no layer, more than kMostLayers.
+/// quantity, no layer, more than kMaxLayers.
 Result<std::vector<CsvLayer>> parse_csv_layers(const std::shared_ptr<const Source>& source,
                                                CsvTimes times);
 

@@ -153,8 +153,8 @@ class ConfigReader {
   }
 
   std::optional<Marked<std::int64_t>> size(SectionReader& file, std::string_view key,
-                                           std::int64_t most = kLargestDimension) {
-    return file.count(key, 1, most);
+                                           std::int64_t max = kLargestDimension) {
+    return file.count(key, 1, max);
   }
 
   /// Whether the file has the key, and null for it.
@@ -162,13 +162,13 @@ class ConfigReader {
 
   /// A size that must be there; told by its name where it is not.
   std::int64_t needed(SectionReader& file, std::string_view key,
-                      std::int64_t most = kLargestDimension) {
+                      std::int64_t max = kLargestDimension) {
     if (const auto null = nulls_.find(key); null != nulls_.end()) {
       file.error(null->second, fmt::format("{} is null, where a size is wanted", key));
       return 1;
     }
     file.require(key);
-    const auto value = size(file, key, most);
+    const auto value = size(file, key, max);
     return value ? value->value : 1;
   }
 
@@ -183,7 +183,7 @@ class ConfigReader {
   }
 
   /// Errors: heads that do not divide `whole`.
-  void refuse_rest(SectionReader& file, std::string_view key, std::int64_t part,
+  void report_rest(SectionReader& file, std::string_view key, std::int64_t part,
                    std::string_view of, std::int64_t whole) {
     if (!problems_.empty() || whole % part == 0) return;
     file.error(file.mark_of(key),
@@ -192,14 +192,14 @@ class ConfigReader {
 
   void read_gpt2(SectionReader& file) {
     shape_.hidden = needed(file, "n_embd");
-    shape_.blocks = needed(file, "n_layer", kMostLayers / 2 - 1);
+    shape_.blocks = needed(file, "n_layer", kMaxLayers / 2 - 1);
     shape_.heads = needed(file, "n_head");
     shape_.vocabulary = needed(file, "vocab_size");
     shape_.positions = needed(file, "n_positions");
     const auto inner = size(file, "n_inner");
     shape_.feed_forward = inner ? inner->value : 4 * shape_.hidden;
     shape_.key_value_heads = shape_.heads;
-    refuse_rest(file, "n_head", shape_.heads, "n_embd", shape_.hidden);
+    report_rest(file, "n_head", shape_.heads, "n_embd", shape_.hidden);
     shape_.head_dim = std::max<std::int64_t>(1, shape_.hidden / shape_.heads);
     shape_.learned_positions = true;
     shape_.gated = false;
@@ -212,7 +212,7 @@ class ConfigReader {
 
   void read_rotary(SectionReader& file, const Family& family) {
     shape_.hidden = needed(file, "hidden_size");
-    shape_.blocks = needed(file, "num_hidden_layers", kMostLayers / 2 - 1);
+    shape_.blocks = needed(file, "num_hidden_layers", kMaxLayers / 2 - 1);
     shape_.heads = needed(file, "num_attention_heads");
     shape_.vocabulary = needed(file, "vocab_size");
     if (const auto positions = size(file, "max_position_embeddings"))
@@ -246,7 +246,7 @@ class ConfigReader {
     shape_.key_value_heads = groups     ? groups->value
                              : one_each ? shape_.heads
                                         : family.key_value_heads;
-    refuse_rest(file, "num_key_value_heads", shape_.key_value_heads, "num_attention_heads",
+    report_rest(file, "num_key_value_heads", shape_.key_value_heads, "num_attention_heads",
                 shape_.heads);
     const auto head_dim = size(file, "head_dim");
     if (head_dim) {
@@ -254,7 +254,7 @@ class ConfigReader {
     } else if (family.head_dim > 0 && !is_null("head_dim")) {
       shape_.head_dim = family.head_dim;
     } else {
-      refuse_rest(file, "num_attention_heads", shape_.heads, "hidden_size", shape_.hidden);
+      report_rest(file, "num_attention_heads", shape_.heads, "hidden_size", shape_.hidden);
       shape_.head_dim = std::max<std::int64_t>(1, shape_.hidden / shape_.heads);
     }
     const bool bias = family.takes_attention_bias && flag(file, "attention_bias", false);
@@ -285,7 +285,7 @@ class ConfigReader {
     const bool bias = family.takes_attention_bias && flag(file, "attention_bias", false);
     shape_.attention_input_bias = bias;
     shape_.attention_output_bias = bias;
-    if (const auto modules = file.count("num_nextn_predict_layers", 0, kMostLayers))
+    if (const auto modules = file.count("num_nextn_predict_layers", 0, kMaxLayers))
       shape_.further_predictions = modules->value;
   }
 
@@ -307,7 +307,7 @@ class ConfigReader {
     const auto step = size(file, "decoder_sparse_step");
     std::vector<std::int64_t> dense;
     if (file.has("mlp_only_layers"))
-      dense = file.counts("mlp_only_layers", 0, kMostLayers).value_or(dense);
+      dense = file.counts("mlp_only_layers", 0, kMaxLayers).value_or(dense);
     if (!problems_.empty() || (dense.empty() && (!step || step->value == 1))) return;
     // Qwen3-MoE: block i has experts where i is not in mlp_only_layers and (i + 1) is a multiple of
     // decoder_sparse_step.
@@ -321,7 +321,7 @@ class ConfigReader {
   /// and beside them a dense MLP as wide as n_shared_experts of them.
   void read_deepseek_experts(SectionReader& file, const Family& family) {
     const auto shared = file.count("n_shared_experts", 0, kLargestDimension);
-    const auto first = file.count("first_k_dense_replace", 0, kMostLayers);
+    const auto first = file.count("first_k_dense_replace", 0, kMaxLayers);
     const auto step = size(file, "moe_layer_freq");
     if (!problems_.empty()) return;
     const auto without = [&](std::string_view key, std::int64_t otherwise) {
@@ -340,7 +340,7 @@ class ConfigReader {
   /// DeepSeek: a token has experts of topk_group of n_group groups; DeepSeek-V2 only where it is
   /// told to choose so.
   void read_expert_groups(SectionReader& file, const Family& family) {
-    constexpr std::int64_t most = 65'536;
+    constexpr std::int64_t max = 65'536;
     if (family.expert_groups == 0) {
       const auto method = file.text("topk_method");
       if (!method || method->value != "group_limited_greedy") {
@@ -350,8 +350,8 @@ class ConfigReader {
       file.require("n_group", "topk_method is group_limited_greedy");
       file.require("topk_group", "topk_method is group_limited_greedy");
     }
-    const auto groups = size(file, "n_group", most);
-    const auto chosen = size(file, "topk_group", most);
+    const auto groups = size(file, "n_group", max);
+    const auto chosen = size(file, "topk_group", max);
     if (!problems_.empty() || is_null("n_group") || is_null("topk_group")) return;  // no limit
     const std::int64_t all = groups ? groups->value : family.expert_groups;
     const std::int64_t some = chosen ? chosen->value : family.groups_per_token;
@@ -360,11 +360,11 @@ class ConfigReader {
       shape_.expert_groups = all;
       shape_.groups_per_token = some;
     } else if (groups || chosen) {
-      refuse_groups(file, family, all, some);
+      report_groups(file, family, all, some);
     }  // else the defaults are of a larger model
   }
 
-  void refuse_groups(SectionReader& file, const Family& family, std::int64_t groups,
+  void report_groups(SectionReader& file, const Family& family, std::int64_t groups,
                      std::int64_t chosen) {
     const bool both = file.has("n_group") && file.has("topk_group");
     const std::string help = both ? ""

@@ -87,7 +87,7 @@ class GraphParser {
       measurement_.layers.shrink_to_fit();
       model_.profile.measurements.push_back(std::move(measurement_));
       model_.profile.provenance = {{"source", "measured"}, {"tool", "PipeDream's profiler"}};
-      refuse_cycle(
+      report_cycle(
           model_.graph, [this](const LayerEdge& edge) { return edge_marks_.at(edge); }, problems_);
     }
     if (!problems_.empty()) return problems_;
@@ -138,9 +138,9 @@ class GraphParser {
       add(inputs_.parameters, fields.parameters);
       return;
     }
-    if (model_.graph.size() == static_cast<std::size_t>(kMostLayers)) {
+    if (model_.graph.size() == static_cast<std::size_t>(kMaxLayers)) {
       return error(parts[0],
-                   fmt::format("this is one layer more than the {} that are read", kMostLayers));
+                   fmt::format("this is one layer more than the {} that are read", kMaxLayers));
     }
     const LayerId layer =
         model_.graph.add_layer({.name = id,
@@ -197,8 +197,8 @@ class GraphParser {
       ++counts.back();
       before = stage;
     }
-    constexpr std::size_t most = 64;
-    if (counts.size() > most) return "";
+    constexpr std::size_t max = 64;
+    if (counts.size() > max) return "";
     return fmt::format("; [{}] is that of the file", fmt::join(counts, ", "));
   }
 

@@ -92,11 +92,11 @@ Diagnostics RangeNames::misfits() const {
 
 std::optional<RangeMeaning> RangeNames::meaning(std::string_view name) const {
   std::optional<RangeMeaning> best;
-  std::size_t most = 0;
+  std::size_t max = 0;
   for (const RangePass pass : kAllRangePasses) {
     const auto& [prefix, suffix, names_layer, is_set] = of(pass);
     const std::size_t own = prefix.size() + suffix.size();
-    if (best && own <= most) continue;
+    if (best && own <= max) continue;
     if (!names_layer) {
       if (name != prefix) continue;
       best = {pass, kWholeStage};
@@ -104,7 +104,7 @@ std::optional<RangeMeaning> RangeNames::meaning(std::string_view name) const {
       if (name.size() <= own || !name.starts_with(prefix) || !name.ends_with(suffix)) continue;
       best = {pass, name.substr(prefix.size(), name.size() - own)};
     }
-    most = own;
+    max = own;
   }
   return best;
 }

@@ -88,7 +88,7 @@ class TraceSummary {
   Result<TraceModel> make() {
     if (events_.ranges.empty()) return no_ranges();
     // One layer within another would count twice; recomputation is part of a backward.
-    const TraceNesting nesting = leave_out_recomputation(events_, kMostTold);
+    const TraceNesting nesting = leave_out_recomputation(events_, kMaxTold);
     check_nesting(nesting);
     if (!problems_.empty()) return problems_;
     // What the GPU did for each range on the CPU.
@@ -430,23 +430,23 @@ class TraceSummary {
   }
 
   void note_runs() {
-    std::size_t least = times(order_.front(), RangePass::forward).runs;
-    std::size_t most = least;
+    std::size_t min = times(order_.front(), RangePass::forward).runs;
+    std::size_t max = min;
     for (const std::uint32_t layer : order_) {
       for (const RangePass pass : kAllRangePasses) {
         if (pass == RangePass::update || !ran(layer, pass)) continue;
-        least = std::min(least, times(layer, pass).runs);
-        most = std::max(most, times(layer, pass).runs);
+        min = std::min(min, times(layer, pass).runs);
+        max = std::max(max, times(layer, pass).runs);
       }
     }
-    if (least != most) {
+    if (min != max) {
       notes_.push_back(fmt::format(
           "warning: passes ran between {} and {} times; a layer that runs more often than others "
           "in a micro-batch counts once",
-          least, most));
-    } else if (steps_ > 0 && least > steps_ && least % steps_ == 0) {
+          min, max));
+    } else if (steps_ > 0 && min > steps_ && min % steps_ == 0) {
       notes_.push_back(fmt::format(
-          "every pass ran {} times a step: each run is taken as one micro-batch", least / steps_));
+          "every pass ran {} times a step: each run is taken as one micro-batch", min / steps_));
     }
   }
 
@@ -482,7 +482,7 @@ class TraceSummary {
     return times_[layer * kRangePasses + static_cast<std::size_t>(pass)];
   }
 
-  static constexpr std::size_t kMostTold = 20;
+  static constexpr std::size_t kMaxTold = 20;
   static constexpr double kAgreement = 0.01;  // of the kernels' time
   static constexpr double kWellFilled = 0.9;  // of the time between the first and the last kernel
   static constexpr double kLongest = static_cast<double>(kLargestQuantity) / 1e3;

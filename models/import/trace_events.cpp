@@ -34,22 +34,22 @@
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kMostNames = 10'000;  // that are counted for messages
+constexpr std::size_t kMaxNames = 10'000;  // that are counted for messages
 constexpr std::string_view kStep = "ProfilerStep#";
 constexpr std::string_view kAutograd = "autograd::engine::evaluate_function";
 
-/// How often names occur; those that come after kMostNames others are not counted.
+/// How often names occur; those that come after kMaxNames others are not counted.
 class NameCounter {
  public:
   void add(const std::string& name) {
     if (const auto found = counts_.find(name); found != counts_.end()) {
       ++found->second;
-    } else if (counts_.size() < kMostNames && name.size() <= kLongestText) {
+    } else if (counts_.size() < kMaxNames && name.size() <= kLongestText) {
       counts_.emplace(name, 1);
     }
   }
 
-  std::vector<NameCount> most_frequent() const {
+  std::vector<NameCount> max_frequent() const {
     std::vector<NameCount> sorted(counts_.begin(), counts_.end());
     std::sort(sorted.begin(), sorted.end(), [](const NameCount& a, const NameCount& b) {
       return a.second != b.second ? a.second > b.second : a.first < b.first;
@@ -209,8 +209,8 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
   /// Whether a list of events was seen.
   bool any_events() const { return any_events_; }
   void count_names() {
-    found_.annotations = annotations_.most_frequent();
-    found_.others = others_.most_frequent();
+    found_.annotations = annotations_.max_frequent();
+    found_.others = others_.max_frequent();
   }
   const std::optional<Diagnostic>& problem() const { return problem_; }
 
@@ -293,8 +293,8 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool take_range(const RangeMeaning& meaning, bool on_gpu) {
-    const double most = static_cast<double>(kLargestQuantity) / 1e3;
-    if (!event_.start || !event_.length || *event_.length < 0 || *event_.length > most)
+    const double max = static_cast<double>(kLargestQuantity) / 1e3;
+    if (!event_.start || !event_.length || *event_.length < 0 || *event_.length > max)
       return stop(fmt::format("a range '{}' has no length that makes sense", clipped(event_.name)),
                   fmt::format("it is event {} of traceEvents", found_.events));
     const auto layer = layer_index(std::string(meaning.layer));
@@ -312,8 +312,8 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
       stop(fmt::format("the layer '{}' has a name longer than 10,000 bytes", clipped(name)));
       return std::nullopt;
     }
-    if (found_.layers.size() == static_cast<std::size_t>(kMostLayers)) {
-      stop(fmt::format("there are ranges of more than {} layers", kMostLayers));
+    if (found_.layers.size() == static_cast<std::size_t>(kMaxLayers)) {
+      stop(fmt::format("there are ranges of more than {} layers", kMaxLayers));
       return std::nullopt;
     }
     found_.layers.push_back(name);

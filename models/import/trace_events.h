@@ -79,7 +79,7 @@ struct TraceEvents {
 /// Reads the JSON of a Chrome trace to its end. Memory grows with the ranges of layers, launches
 /// and kernels (24 to 32 bytes each) and the different names, not with the other events. `source`
 /// names the file in messages. Errors: an empty text, no JSON or not all of it (with the byte), no
-/// traceEvents, a range of a layer without a length, a name that is too long, more than kMostLayers
+/// traceEvents, a range of a layer without a length, a name that is too long, more than kMaxLayers
 /// layers.
 Result<TraceEvents> read_trace_events(std::istream& text,
                                       const std::shared_ptr<const Source>& source,

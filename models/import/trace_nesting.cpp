@@ -63,8 +63,8 @@ class Backwards {
 
 class Nesting {
  public:
-  Nesting(TraceEvents& events, std::size_t most)
-      : events_(events), most_(most), backwards_(events.ranges, events.autograd_threads) {}
+  Nesting(TraceEvents& events, std::size_t max)
+      : events_(events), max_(max), backwards_(events.ranges, events.autograd_threads) {}
 
   TraceNesting find() {
     sort_by_thread();
@@ -123,8 +123,8 @@ class Nesting {
     if (range.pass == RangePass::forward && is_backward(outer.pass)) {
       left_out_.insert(inner);
       if (range.external_id) recomputed_.insert({range.layer, range.pass, *range.external_id});
-    } else if (found_.twice.size() < most_ &&
-               told_.insert({range.layer, range.pass, outer.layer, outer.pass}).second) {
+    } else if (found_.twice.size() < max_ &&
+               traced_.insert({range.layer, range.pass, outer.layer, outer.pass}).second) {
       found_.twice.emplace_back(range, outer);
     }
   }
@@ -145,19 +145,19 @@ class Nesting {
   }
 
   TraceEvents& events_;
-  std::size_t most_;
+  std::size_t max_;
   Backwards backwards_;  // of the ranges as they were found
   TraceNesting found_;
   std::map<std::int64_t, std::vector<std::size_t>> threads_;
   std::set<std::size_t> left_out_;
   std::set<std::tuple<std::uint32_t, RangePass, std::int64_t>> recomputed_;
-  std::set<std::tuple<std::uint32_t, RangePass, std::uint32_t, RangePass>> told_;
+  std::set<std::tuple<std::uint32_t, RangePass, std::uint32_t, RangePass>> traced_;
 };
 
 }  // namespace
 
-TraceNesting leave_out_recomputation(TraceEvents& events, std::size_t most) {
-  return Nesting(events, most).find();
+TraceNesting leave_out_recomputation(TraceEvents& events, std::size_t max) {
+  return Nesting(events, max).find();
 }
 
 }  // namespace plumbline

@@ -24,6 +24,6 @@ struct TraceNesting {
 /// activations that are recomputed are part of that backward. A backward that waits for autograd's
 /// threads holds what they do meanwhile. At most `most` pairs are returned in `twice`, each pair of
 /// names once.
-TraceNesting leave_out_recomputation(TraceEvents& events, std::size_t most);
+TraceNesting leave_out_recomputation(TraceEvents& events, std::size_t max);
 
 }  // namespace plumbline

@@ -12,31 +12,31 @@ namespace {
 
 /// The sizes on one device, as the formulas name them.
 struct Symbols {
-  ExactCount e;  // bytes of a number
-  ExactCount l;  // that a linear layer multiplies
-  ExactCount T;  // tokens of a micro-batch
-  ExactCount R;  // those between products
-  ExactCount M;  // those that it sends to experts
-  ExactCount s;  // tokens of a sample
-  ExactCount h;  // hidden
-  ExactCount a;  // heads
-  ExactCount g;  // key-value heads
-  ExactCount d;  // of a head
-  ExactCount f;  // inner width of a dense MLP
-  ExactCount x;  // inner width of an expert
-  ExactCount E;  // experts
-  ExactCount k;  // experts of a token
-  ExactCount L;  // of them on each device
-  ExactCount y;  // inner width of the shared experts
-  ExactCount q;  // rank of compressed queries
-  ExactCount c;  // of compressed keys and values
-  ExactCount n;  // of a head of queries and keys, not rotated
-  ExactCount r;  // rotated
-  ExactCount v;  // of a head of values
-  ExactCount V;  // vocabulary
-  ExactCount P;  // learned positions
-  ExactCount u;  // columns of the projection in front of a further block
-  ExactCount m;  // modules that predict further tokens
+  SaturatingCount e;  // bytes of a number
+  SaturatingCount l;  // that a linear layer multiplies
+  SaturatingCount T;  // tokens of a micro-batch
+  SaturatingCount R;  // those between products
+  SaturatingCount M;  // those that it sends to experts
+  SaturatingCount s;  // tokens of a sample
+  SaturatingCount h;  // hidden
+  SaturatingCount a;  // heads
+  SaturatingCount g;  // key-value heads
+  SaturatingCount d;  // of a head
+  SaturatingCount f;  // inner width of a dense MLP
+  SaturatingCount x;  // inner width of an expert
+  SaturatingCount E;  // experts
+  SaturatingCount k;  // experts of a token
+  SaturatingCount L;  // of them on each device
+  SaturatingCount y;  // inner width of the shared experts
+  SaturatingCount q;  // rank of compressed queries
+  SaturatingCount c;  // of compressed keys and values
+  SaturatingCount n;  // of a head of queries and keys, not rotated
+  SaturatingCount r;  // rotated
+  SaturatingCount v;  // of a head of values
+  SaturatingCount V;  // vocabulary
+  SaturatingCount P;  // learned positions
+  SaturatingCount u;  // columns of the projection in front of a further block
+  SaturatingCount m;  // modules that predict further tokens
 };
 
 Symbols symbols_of(const TransformerShape& shape, const TransformerOptions& options) {
@@ -77,8 +77,8 @@ LayerDerivation joined(LayerDerivation first, const LayerDerivation& second) {
                           second.parameters.end());
   first.flops.insert(first.flops.end(), second.flops.begin(), second.flops.end());
   first.kept.insert(first.kept.end(), second.kept.begin(), second.kept.end());
-  first.again_flops += second.again_flops;
-  first.again_fp8_flops += second.again_fp8_flops;
+  first.recompute_flops += second.recompute_flops;
+  first.recompute_fp8_flops += second.recompute_fp8_flops;
   first.again_reads += second.again_reads;
   first.dropped += second.dropped;
   first.idle_parameters += second.idle_parameters;
@@ -132,13 +132,13 @@ class Deriver {
   LayerDerivation plain_attention() const {
     LayerDerivation layer;
     layer.kind = "attention";
-    const ExactCount inputs = (n_.a + 2 * n_.g) * n_.d;
+    const SaturatingCount inputs = (n_.a + 2 * n_.g) * n_.d;
     add_norm(layer);
     add_product(layer, "queries, keys, values", "h (a + 2 g) d", n_.h * inputs);
     if (shape_.attention_input_bias)
       layer.parameters.push_back({"their biases", "(a + 2 g) d", inputs});
     if (shape_.query_key_norm) layer.parameters.push_back({"norms of q and k", "2 d", 2 * n_.d});
-    const ExactCount pairs = n_.T * n_.s * n_.a * n_.d;
+    const SaturatingCount pairs = n_.T * n_.s * n_.a * n_.d;
     if (options_.flash_attention) {
       // Dao 2023 (FlashAttention-2), section 4.1: half the pairs are masked; the backward computes
       // the scores again and takes 2.5 times as many FLOPs.
@@ -163,7 +163,7 @@ class Deriver {
   LayerDerivation latent_attention() const {
     LayerDerivation layer;
     layer.kind = "attention";
-    const ExactCount of_query = n_.n + n_.r;
+    const SaturatingCount of_query = n_.n + n_.r;
     const bool compressed = shape_.latent->query_rank > 0;
     add_norm(layer);
     if (compressed) {
@@ -183,7 +183,7 @@ class Deriver {
     }
     // Of n + r and v numbers: a product for the scores and one for their sums, and for the backward
     // of each two; with flash attention as in plain_attention, and the scores once more.
-    const ExactCount pairs = n_.T * n_.s * n_.a;
+    const SaturatingCount pairs = n_.T * n_.s * n_.a;
     const std::int64_t both = options_.flash_attention ? 1 : 2;  // halves of the pairs
     const std::string_view twice = options_.flash_attention ? "" : "2 ";
     layer.flops.push_back(
@@ -206,7 +206,7 @@ class Deriver {
                           n_.T * (n_.e * (n_.c + n_.r) + n_.l * n_.c)});
     layer.kept.push_back({"queries, keys, values", "e T a (2 n + 2 r + v)",
                           n_.e * n_.T * n_.a * (2 * of_query + n_.v)});
-    make_heads_again(layer, compressed);
+    recompute_heads(layer, compressed);
     finish_attention(layer, of_query, {"a v", n_.a * n_.v});
     gather_context(layer, {"keys and values", "a (n + r + v)", n_.a * (of_query + n_.v)});
     return layer;
@@ -238,12 +238,12 @@ class Deriver {
     LayerDerivation layer;
     layer.kind = "moe";
     add_norm(layer);
-    const ExactCount expert = 3 * n_.h * n_.x;
+    const SaturatingCount expert = 3 * n_.h * n_.x;
     layer.parameters.push_back({"router", "h E", n_.h * n_.E});
     layer.parameters.push_back({"gate, up, down of the experts",
                                 is_exchanged() ? "3 L h x" : "3 E h x", n_.L * expert,
                                 is_exchanged()});
-    const ExactCount shared = 3 * n_.h * n_.y;
+    const SaturatingCount shared = 3 * n_.h * n_.y;
     if (has_shared())
       layer.parameters.push_back({"gate, up, down of the shared experts", "3 h y", shared});
     const std::int64_t unused = shape_.experts - shape_.experts_per_token;
@@ -255,12 +255,12 @@ class Deriver {
     if (has_shared())
       add_linear(layer, {"gate, up, down of the shared experts", "6 T h y", 2 * n_.T * shared});
     add_norm_output(layer, n_.e, "e");  // the router multiplies it as it is
-    const ExactCount numbers = n_.k * n_.M * n_.h;
+    const SaturatingCount numbers = n_.k * n_.M * n_.h;
     layer.kept.push_back({"the router's shares, fp32", "4 " + m + " E", 4 * n_.M * n_.E});
     layer.kept.push_back({"tokens as each expert gets them",
                           fmt::format("k {} {} h", of_linear(), m), n_.l * numbers});
     keep_inner(layer, "", "k " + m + " x", n_.k * n_.M * n_.x);
-    const ExactCount outputs = n_.e * numbers;
+    const SaturatingCount outputs = n_.e * numbers;
     if (!options_.fused_swiglu)
       layer.kept.push_back({"outputs of the experts", "k e " + m + " h", outputs});
     if (has_shared()) {
@@ -272,9 +272,9 @@ class Deriver {
     }
     add_kept_tokens(layer, "output, the residual added");
     // With tokens enough every expert has some.
-    const ExactCount choices = n_.k * n_.M;
+    const SaturatingCount choices = n_.k * n_.M;
     const std::int64_t busy = std::min(choices.value(), n_.L.value());
-    const ExactCount touched = n_.h + n_.h * n_.E + busy * expert + shared;
+    const SaturatingCount touched = n_.h + n_.h * n_.E + busy * expert + shared;
     if (options_.fused_swiglu) {  // outputs are only passed on, their gradients read twice
       finish(layer, touched, 2 * outputs);
       layer.weight_traffic += outputs;
@@ -285,7 +285,7 @@ class Deriver {
     // Whole experts take their own tokens as they are; shared ones are products as any other.
     if (!is_exchanged() || has_shared()) share_products(layer);
     if (is_exchanged())  // there and back
-      layer.exchanged = ((options_.fp8_dispatch ? ExactCount{1} : n_.e) + n_.e) * numbers;
+      layer.exchanged = ((options_.fp8_dispatch ? SaturatingCount{1} : n_.e) + n_.e) * numbers;
     return layer;
   }
 
@@ -296,7 +296,7 @@ class Deriver {
   LayerDerivation mtp_module(const LayerDerivation& block, std::int64_t passed) const {
     LayerDerivation layer;
     add_norm(layer);
-    const ExactCount table = n_.V * n_.h;
+    const SaturatingCount table = n_.V * n_.h;
     layer.parameters.push_back({"a copy of the embedding's table", "V h", table});
     layer.borrowed = table;
     add_norm(layer);
@@ -315,7 +315,7 @@ class Deriver {
     if (by_tokens()) {
       layer.gathered = 4 * whole_bytes();
       layer.input_gathered = 4 * whole_bytes();
-      for (ExactCount* traffic :
+      for (SaturatingCount* traffic :
            {&layer.forward_traffic, &layer.input_traffic, &layer.weight_traffic})
         *traffic += 4 * whole_bytes();
     } else if (is_shared()) {
@@ -333,8 +333,8 @@ class Deriver {
     LayerDerivation layer;
     layer.kind = "head";
     add_norm(layer);
-    const ExactCount matrix = n_.h * n_.V;
-    const ExactCount outputs = n_.m + 1;  // of the blocks, and of each module
+    const SaturatingCount matrix = n_.h * n_.V;
+    const SaturatingCount outputs = n_.m + 1;  // of the blocks, and of each module
     layer.parameters.push_back(
         {shape_.tied ? "a copy of the embedding's table" : "matrix", "h V", matrix});
     if (shape_.tied) layer.borrowed = matrix;
@@ -351,7 +351,7 @@ class Deriver {
     if (by_tokens()) {
       layer.gathered = outputs * whole_bytes();
       layer.input_gathered = outputs * whole_bytes();
-      for (ExactCount* traffic :
+      for (SaturatingCount* traffic :
            {&layer.forward_traffic, &layer.input_traffic, &layer.weight_traffic})
         *traffic += 2 * n_.m * whole_bytes();
     } else if (is_shared()) {
@@ -366,9 +366,9 @@ class Deriver {
   bool has_shared() const { return shape_.shared_feed_forward > 0; }
   bool by_tokens() const { return options_.sequence_parallel; }
   /// Of all tokens, as products take them and add them up.
-  ExactCount whole_bytes() const { return n_.e * n_.T * n_.h; }
+  SaturatingCount whole_bytes() const { return n_.e * n_.T * n_.h; }
   /// Of those that a device keeps between products.
-  ExactCount hidden_bytes() const { return n_.e * n_.R * n_.h; }
+  SaturatingCount hidden_bytes() const { return n_.e * n_.R * n_.h; }
   std::int64_t inner_count() const {
     if (!shape_.gated) return 2;
     return options_.fused_swiglu ? 3 : 4;
@@ -381,7 +381,7 @@ class Deriver {
 
   /// A matrix of `count` numbers, and the product of every token with it.
   void add_product(LayerDerivation& layer, const std::string& what, const std::string& formula,
-                   ExactCount count) const {
+                   SaturatingCount count) const {
     layer.parameters.push_back({what, formula, count});
     add_linear(layer, {what, "2 T " + formula, 2 * n_.T * count});
   }
@@ -393,18 +393,18 @@ class Deriver {
   /// Numbers of a token.
   struct Width {
     std::string_view formula;
-    ExactCount value;
+    SaturatingCount value;
   };
   /// What attention has behind its queries, keys and values, whatever their sizes; a head's keys
   /// have `of_key` numbers, what is projected `projected`: attention's own backward needs it, too.
-  void finish_attention(LayerDerivation& layer, ExactCount of_key, Width projected) const {
-    ExactCount passing;  // written and read, not kept
+  void finish_attention(LayerDerivation& layer, SaturatingCount of_key, Width projected) const {
+    SaturatingCount passing;  // written and read, not kept
     if (options_.flash_attention) {
       layer.kept.push_back({"sums of the softmax, fp32", "4 T a", 4 * n_.T * n_.a});
     } else {
-      const ExactCount scores = n_.e * n_.T * n_.s * n_.a;
+      const SaturatingCount scores = n_.e * n_.T * n_.s * n_.a;
       layer.kept.push_back({"softmax", "e T s a", scores, false, scores});
-      layer.again_flops += 2 * n_.T * n_.s * n_.a * of_key;
+      layer.recompute_flops += 2 * n_.T * n_.s * n_.a * of_key;
       passing = 2 * scores;
     }
     layer.kept.push_back(
@@ -423,11 +423,11 @@ class Deriver {
   /// Forward and backward each read and write the tensor and move its mask; to keep: the mask.
   /// `again`: that selective recomputation makes it once more.
   void drop(LayerDerivation& layer, const std::string& what, std::string_view formula,
-            ExactCount numbers, bool again) const {
+            SaturatingCount numbers, bool again) const {
     layer.kept.push_back({"mask of " + what + "'s dropout", std::string(formula), numbers, false,
-                          again ? numbers : ExactCount{}});
+                          again ? numbers : SaturatingCount{}});
     layer.dropped += numbers;
-    const ExactCount moved = (2 * n_.e + 1) * numbers;
+    const SaturatingCount moved = (2 * n_.e + 1) * numbers;
     layer.forward_traffic += moved;
     layer.input_traffic += moved;
   }
@@ -439,9 +439,9 @@ class Deriver {
   }
   /// The softmax is kept for its own backward, and what is left of it for the product.
   void drop_scores(LayerDerivation& layer) const {
-    const ExactCount numbers = n_.T * n_.s * n_.a;
+    const SaturatingCount numbers = n_.T * n_.s * n_.a;
     drop(layer, "the softmax", "T s a", numbers, true);
-    const ExactCount bytes = n_.e * numbers;
+    const SaturatingCount bytes = n_.e * numbers;
     layer.kept.push_back({"softmax, dropped", "e T s a", bytes, false, bytes});
   }
   /// Keys and values of all tokens are written and read as they come, and in the backward their
@@ -449,7 +449,7 @@ class Deriver {
   void gather_context(LayerDerivation& layer, const Term& numbers) const {
     const std::int64_t devices = options_.context_parallel;
     if (devices == 1) return;
-    const ExactCount all = devices * n_.e * n_.T * numbers.value;
+    const SaturatingCount all = devices * n_.e * n_.T * numbers.value;
     layer.keys_and_values = {numbers.what, fmt::format("e {} T {}", devices, numbers.formula), all};
     layer.forward_traffic += 2 * all;
     layer.input_traffic += 4 * all;
@@ -463,9 +463,9 @@ class Deriver {
   }
   /// For linear layers.
   void add_norm_output(LayerDerivation& layer) const { add_norm_output(layer, n_.l, of_linear()); }
-  void add_norm_output(LayerDerivation& layer, ExactCount of_number,
+  void add_norm_output(LayerDerivation& layer, SaturatingCount of_number,
                        std::string_view symbol) const {
-    const ExactCount bytes = of_number * n_.R * n_.h;
+    const SaturatingCount bytes = of_number * n_.R * n_.h;
     layer.kept.push_back({"output of the norm",
                           fmt::format("{} {} h", symbol, by_tokens() ? "R" : "T"), bytes, false,
                           bytes});
@@ -473,11 +473,11 @@ class Deriver {
   /// The tensors within an MLP, each of `numbers`: outputs of products, and what is made of these,
   /// the last of which is multiplied.
   void keep_inner(LayerDerivation& layer, std::string_view of, const std::string& formula,
-                  ExactCount numbers) const {
+                  SaturatingCount numbers) const {
     const std::int64_t tensors = inner_count();
     const std::int64_t products = shape_.gated ? 2 : 1;
-    const ExactCount last = n_.l * numbers;
-    const ExactCount made = (tensors - products - 1) * n_.e * numbers + last;
+    const SaturatingCount last = n_.l * numbers;
+    const SaturatingCount made = (tensors - products - 1) * n_.e * numbers + last;
     layer.kept.push_back({fmt::format("{}{}", inner_tensors(), of),
                           fmt::format("{} {}",
                                       options_.fp8_linear ? fmt::format("({} e + l)", tensors - 1)
@@ -487,22 +487,22 @@ class Deriver {
     if (tensors == 3) layer.again_reads += n_.e * numbers;  // one is made of two
   }
   /// Of latent attention, from what is compressed: keys and values, queries where they are, too.
-  void make_heads_again(LayerDerivation& layer, bool has_queries) const {
-    const ExactCount of_query = n_.n + n_.r;
-    const ExactCount numbers =
-        n_.c * n_.a * (n_.n + n_.v) + (has_queries ? n_.q * n_.a * of_query : ExactCount{});
+  void recompute_heads(LayerDerivation& layer, bool has_queries) const {
+    const SaturatingCount of_query = n_.n + n_.r;
+    const SaturatingCount numbers =
+        n_.c * n_.a * (n_.n + n_.v) + (has_queries ? n_.q * n_.a * of_query : SaturatingCount{});
     layer.kept.back().again = n_.e * n_.T * n_.a * ((has_queries ? 2 : 1) * of_query + n_.v);
-    layer.again_flops += 2 * n_.T * numbers;
-    if (options_.fp8_linear) layer.again_fp8_flops += 2 * n_.T * numbers;
+    layer.recompute_flops += 2 * n_.T * numbers;
+    if (options_.fp8_linear) layer.recompute_fp8_flops += 2 * n_.T * numbers;
     layer.again_reads += n_.e * numbers;
   }
 
   /// What all layers that multiply have in common: each kept tensor is written and read once in the
   /// forward, read once in either backward, and its gradient written and read once for the input
   /// and read once for the weights; the weights are read once in a pass, their gradient written.
-  void finish(LayerDerivation& layer, ExactCount touched, ExactCount passing) const {
-    const ExactCount weights = n_.e * touched;
-    const ExactCount kept = sum(layer.kept);
+  void finish(LayerDerivation& layer, SaturatingCount touched, SaturatingCount passing) const {
+    const SaturatingCount weights = n_.e * touched;
+    const SaturatingCount kept = sum(layer.kept);
     layer.output = hidden_bytes();
     layer.forward_traffic = weights + hidden_bytes() + 2 * kept + passing;
     layer.input_traffic = weights + 3 * kept + passing;
@@ -541,41 +541,41 @@ DropoutRates dropout_of(const TransformerShape& shape, const TransformerOptions&
           first(options.hidden_dropout, file.embedding)};
 }
 
-ExactCount sum(const std::vector<Term>& terms) {
-  ExactCount total;
+SaturatingCount sum(const std::vector<Term>& terms) {
+  SaturatingCount total;
   for (const Term& term : terms) total += term.value;
   return total;
 }
 
-ExactCount made_again(const std::vector<Term>& kept) {
-  ExactCount total;
+SaturatingCount recomputation(const std::vector<Term>& kept) {
+  SaturatingCount total;
   for (const Term& term : kept) total += term.again;
   return total;
 }
 
-ExactCount forward_flops(const LayerDerivation& layer) {
-  ExactCount total;
+SaturatingCount forward_flops(const LayerDerivation& layer) {
+  SaturatingCount total;
   for (const WorkTerm& term : layer.flops) total += term.forward.value;
   return total;
 }
 
-ExactCount input_flops(const LayerDerivation& layer) {
-  ExactCount halves;
+SaturatingCount input_flops(const LayerDerivation& layer) {
+  SaturatingCount halves;
   for (const WorkTerm& term : layer.flops) halves += term.input_halves * term.forward.value;
   // Every term is even: a multiplication and an addition.
-  return halves.is_exact() ? ExactCount{halves.value() / 2} : halves;
+  return halves.is_exact() ? SaturatingCount{halves.value() / 2} : halves;
 }
 
-ExactCount weight_flops(const LayerDerivation& layer) {
-  ExactCount total;
+SaturatingCount weight_flops(const LayerDerivation& layer) {
+  SaturatingCount total;
   for (const WorkTerm& term : layer.flops) {
     if (term.has_weights) total += term.forward.value;
   }
   return total;
 }
 
-ExactCount fp8_flops(const LayerDerivation& layer) {
-  ExactCount total;
+SaturatingCount fp8_flops(const LayerDerivation& layer) {
+  SaturatingCount total;
   for (const WorkTerm& term : layer.flops) {
     if (term.in_fp8) total += term.forward.value;
   }
@@ -586,7 +586,7 @@ std::vector<std::string> symbol_lines(const TransformerShape& shape,
                                       const TransformerOptions& options) {
   const Symbols n = symbols_of(shape, options);
   const std::int64_t t = options.tensor_parallel;
-  const auto shared = [&](std::int64_t whole, const ExactCount& part) {
+  const auto shared = [&](std::int64_t whole, const SaturatingCount& part) {
     return t == 1 ? std::to_string(whole) : fmt::format("{} / {} = {}", whole, t, part.value());
   };
   std::vector<std::string> lines = {

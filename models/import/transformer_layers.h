@@ -98,9 +98,9 @@ struct TransformerOptions {
 struct Term {
   std::string what;     ///< "queries, keys and values".
   std::string formula;  ///< In the symbols of symbol_lines().
-  ExactCount value;
-  bool is_split = false;  ///< The devices of an expert-parallel group hold different ones.
-  ExactCount again{};     ///< Of kept bytes, what costs little to make again.
+  SaturatingCount value;
+  bool is_split = false;    ///< The devices of an expert-parallel group hold different ones.
+  SaturatingCount again{};  ///< Of kept bytes, what costs little to make again.
 };
 
 /// One summand of the forward's FLOPs; the backward's follow from it.
@@ -124,41 +124,41 @@ struct LayerDerivation {
   std::string kind;
   std::vector<Term> parameters;  ///< Numbers, not bytes.
   std::vector<WorkTerm> flops;
-  std::vector<Term> kept;        ///< Bytes from the forward to the backward.
-  ExactCount again_flops;        ///< To make again what of that costs little:
-  ExactCount again_fp8_flops;    ///< of these in fp8;
-  ExactCount again_reads;        ///< bytes that are read for it, besides as many.
-  ExactCount dropped;            ///< Numbers that dropout passes over, forward and backward.
-  ExactCount idle_parameters;    ///< Experts that a token does not use.
-  ExactCount borrowed;           ///< Parameters that are another layer's: a tied head's copy.
-  ExactCount output;             ///< Bytes.
-  ExactCount forward_traffic;    ///< Bytes read from and written to memory.
-  ExactCount input_traffic;      ///< By the backward for the input.
-  ExactCount weight_traffic;     ///< By the backward for the weights.
-  ExactCount all_reduced;        ///< Bytes that the forward all-reduces over the group.
-  ExactCount input_all_reduced;  ///< And the backward for the input.
-  ExactCount gathered;           ///< Bytes that the forward all-gathers or reduce-scatters.
-  ExactCount input_gathered;     ///< And the backward for the input.
-  ExactCount exchanged;          ///< Bytes of tokens on their way to experts and back, in each of
-                                 ///< forward and backward for the input: a share stays.
-  Term keys_and_values;          ///< Bytes of those of all devices that share a sample: the forward
-                                 ///< gathers them, the backward for the input again, and scatters
-                                 ///< their gradients.
+  std::vector<Term> kept;               ///< Bytes from the forward to the backward.
+  SaturatingCount recompute_flops;      ///< To make again what of that costs little:
+  SaturatingCount recompute_fp8_flops;  ///< of these in fp8;
+  SaturatingCount again_reads;          ///< bytes that are read for it, besides as many.
+  SaturatingCount dropped;              ///< Numbers that dropout passes over, forward and backward.
+  SaturatingCount idle_parameters;      ///< Experts that a token does not use.
+  SaturatingCount borrowed;           ///< Parameters that are another layer's: a tied head's copy.
+  SaturatingCount output;             ///< Bytes.
+  SaturatingCount forward_traffic;    ///< Bytes read from and written to memory.
+  SaturatingCount input_traffic;      ///< By the backward for the input.
+  SaturatingCount weight_traffic;     ///< By the backward for the weights.
+  SaturatingCount all_reduced;        ///< Bytes that the forward all-reduces over the group.
+  SaturatingCount input_all_reduced;  ///< And the backward for the input.
+  SaturatingCount gathered;           ///< Bytes that the forward all-gathers or reduce-scatters.
+  SaturatingCount input_gathered;     ///< And the backward for the input.
+  SaturatingCount exchanged;  ///< Bytes of tokens on their way to experts and back, in each of
+                              ///< forward and backward for the input: a share stays.
+  Term keys_and_values;       ///< Bytes of those of all devices that share a sample: the forward
+                              ///< gathers them, the backward for the input again, and scatters
+                              ///< their gradients.
 };
 
 /// What is dropped: what the options say, else the file; absent where neither does.
 DropoutRates dropout_of(const TransformerShape& shape, const TransformerOptions& options);
 
-ExactCount sum(const std::vector<Term>& terms);
+SaturatingCount sum(const std::vector<Term>& terms);
 /// Of kept terms, the bytes that recomputing outputs of norms and nonlinear functions, their
 /// products, unfused scores (Korthikanti et al. 2022, section 5) and the heads of latent attention
 /// (DeepSeek-AI 2024, "DeepSeek-V3", section 3.2.3) makes again.
-ExactCount made_again(const std::vector<Term>& kept);
-ExactCount forward_flops(const LayerDerivation& layer);
-ExactCount input_flops(const LayerDerivation& layer);
-ExactCount weight_flops(const LayerDerivation& layer);
+SaturatingCount recomputation(const std::vector<Term>& kept);
+SaturatingCount forward_flops(const LayerDerivation& layer);
+SaturatingCount input_flops(const LayerDerivation& layer);
+SaturatingCount weight_flops(const LayerDerivation& layer);
 /// Of each of the three, what is in fp8: all of that has weights.
-ExactCount fp8_flops(const LayerDerivation& layer);
+SaturatingCount fp8_flops(const LayerDerivation& layer);
 
 /// What the symbols in the formulas stand for, with their values: one line each.
 std::vector<std::string> symbol_lines(const TransformerShape& shape,

@@ -113,19 +113,18 @@ Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& opt
 }
 
 /// Errors: a layer that no profile may hold.
-std::optional<Diagnostic> refuse_large(const LayerDerivation& layer, const std::string& name,
-                                       ExactCount parameter_bytes,
-                                       const TransformerOptionNames& names) {
-  const auto most = [](std::initializer_list<ExactCount> counts) {
+std::optional<Diagnostic> check_large(const LayerDerivation& layer, const std::string& name,
+                                      SaturatingCount parameter_bytes,
+                                      const TransformerOptionNames& names) {
+  const auto max = [](std::initializer_list<SaturatingCount> counts) {
     std::int64_t largest = 0;
-    for (const ExactCount& count : counts) largest = std::max(largest, count.value());
+    for (const SaturatingCount& count : counts) largest = std::max(largest, count.value());
     return largest;
   };
   const bool too_much_work = !forward_flops(layer).is_exact() || !input_flops(layer).is_exact();
-  if (!too_much_work &&
-      most({parameter_bytes, sum(layer.kept), layer.output, layer.forward_traffic,
-            layer.input_traffic, layer.weight_traffic, 2 * layer.all_reduced, layer.exchanged,
-            2 * layer.keys_and_values.value}) <= kLargestQuantity)
+  if (!too_much_work && max({parameter_bytes, sum(layer.kept), layer.output, layer.forward_traffic,
+                             layer.input_traffic, layer.weight_traffic, 2 * layer.all_reduced,
+                             layer.exchanged, 2 * layer.keys_and_values.value}) <= kLargestQuantity)
     return std::nullopt;
   return refused(fmt::format("layer '{}' has {}", name,
                              too_much_work ? "more than the 2^53 FLOPs that are counted"
@@ -188,7 +187,7 @@ std::vector<std::string> formula_lines(const LayerDerivation& layer, const Exper
               "FLOP; the backwards for the input and for the weights: as many each");
   }
   add_terms(lines, "activation, kept until the backward", layer.kept, "B");
-  if (const ExactCount again = made_again(layer.kept); again.value() > 0)
+  if (const SaturatingCount again = recomputation(layer.kept); again.value() > 0)
     lines.push_back(fmt::format("  of this recompute: selective makes {} again", again.value()));
   if (layer.kind == "embedding") {
     lines.emplace_back(
@@ -243,7 +242,7 @@ struct Sent {
 
 /// Of products that a tensor-parallel group shares. Where it spans servers, each of its devices in
 /// one sends its part of what goes to the others, besides.
-Sent sent_by_products(ExactCount all_reduced, ExactCount gathered,
+Sent sent_by_products(SaturatingCount all_reduced, SaturatingCount gathered,
                       const TransformerOptions& options) {
   const std::int64_t devices = options.tensor_parallel;
   const Bytes bytes =
@@ -308,19 +307,19 @@ LayerWork work_of(const LayerDerivation& layer, const ExpertRouting& routing,
 
 /// What is made again is written, and what it is made of, about as much, is read.
 std::optional<Selective> selective_of(const LayerDerivation& layer) {
-  const ExactCount again = made_again(layer.kept);
+  const SaturatingCount again = recomputation(layer.kept);
   if (again.value() == 0) return std::nullopt;
   Selective selective;
   selective.activation = {again.value()};
-  selective.work = PassWork{.flops = {layer.again_flops.value()},
-                            .fp8_flops = {layer.again_fp8_flops.value()},
+  selective.work = PassWork{.flops = {layer.recompute_flops.value()},
+                            .fp8_flops = {layer.recompute_fp8_flops.value()},
                             .memory_traffic = {(2 * again + layer.again_reads).value()},
                             .link_traffic = {},
                             .network_traffic = {}};
   return selective;
 }
 
-double as_double(ExactCount count) {
+double as_double(SaturatingCount count) {
   return count.is_exact() ? static_cast<double>(count.value())
                           : std::numeric_limits<double>::infinity();
 }
@@ -333,8 +332,8 @@ TransformerTotals totals_of(const TransformerShape& shape, TransformerOptions op
   options.context_parallel = std::gcd(options.tokens(), options.context_parallel << 16U);
   const auto parts = static_cast<double>(options.context_parallel);
   TransformerTotals totals;
-  ExactCount idle;
-  ExactCount borrowed;
+  SaturatingCount idle;
+  SaturatingCount borrowed;
   for (const LayerDerivation& layer : derive_layers(shape, options)) {
     totals.parameters += sum(layer.parameters);
     totals.forward_flops += parts * as_double(forward_flops(layer));
@@ -354,8 +353,9 @@ constexpr std::string_view kReplicated =
 
 /// What each device of a group that trains with tokens of its own holds of a layer as the others
 /// do, in numbers.
-ExactCount replicated_parameters(const LayerDerivation& layer, const TransformerOptions& options) {
-  ExactCount replicated;
+SaturatingCount replicated_parameters(const LayerDerivation& layer,
+                                      const TransformerOptions& options) {
+  SaturatingCount replicated;
   if (options.group() == options.tensor_parallel) return replicated;
   for (const Term& term : layer.parameters) {
     if (!term.is_split) replicated += term.value;
@@ -364,11 +364,11 @@ ExactCount replicated_parameters(const LayerDerivation& layer, const Transformer
 }
 
 /// What a group holds more than once of the whole model.
-ExactCount replicated_of(const TransformerShape& shape, TransformerOptions options) {
+SaturatingCount replicated_of(const TransformerShape& shape, TransformerOptions options) {
   options.tensor_parallel = 1;
   options.sequence_parallel = false;
-  ExactCount replicated;
-  ExactCount borrowed;
+  SaturatingCount replicated;
+  SaturatingCount borrowed;
   for (const LayerDerivation& layer : derive_layers(shape, options)) {
     replicated += replicated_parameters(layer, options);
     borrowed += layer.borrowed;
@@ -507,7 +507,7 @@ DeviceGroup group_of(const TransformerShape& shape, TransformerOptions options) 
   const std::int64_t batches = options.group_batches();
   options.flash_attention = true;
   const double forward = static_cast<double>(batches) * totals_of(shape, options).forward_flops;
-  if (forward <= static_cast<double>(kMostFlops))
+  if (forward <= static_cast<double>(kMaxFlops))
     group.forward = Flops{static_cast<std::int64_t>(forward)};
   return group;
 }
@@ -560,8 +560,8 @@ Result<TransformerProfile> transformer_profile(const std::string& name,
                                         : fmt::format("block_{}", block);
       ++block;
     }
-    const ExactCount parameter_bytes = bytes_of(options.dtype) * sum(layer.parameters);
-    if (auto problem = refuse_large(layer, layer_name, parameter_bytes, *options.names))
+    const SaturatingCount parameter_bytes = bytes_of(options.dtype) * sum(layer.parameters);
+    if (auto problem = check_large(layer, layer_name, parameter_bytes, *options.names))
       return *problem;
     if (shown.insert(layer.kind).second)
       profile.comments.above_layer.emplace(layer_name,

@@ -13,8 +13,8 @@ namespace plumbline {
 
 /// What is told of the model as a whole, whatever its groups of devices share.
 struct TransformerTotals {
-  ExactCount parameters;
-  ExactCount active_parameters;  ///< Of one token; fewer than all where there are experts.
+  SaturatingCount parameters;
+  SaturatingCount active_parameters;  ///< Of one token; fewer than all where there are experts.
   /// Of one micro-batch, in whole numbers up to 2^53; infinite where one layer has more.
   double forward_flops = 0;
   double backward_flops = 0;

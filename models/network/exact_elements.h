@@ -9,8 +9,8 @@
 namespace plumbline {
 
 /// The product of the extents.
-inline ExactCount exact_elements(const Shape& shape) {
-  ExactCount product = 1;
+inline SaturatingCount exact_elements(const Shape& shape) {
+  SaturatingCount product = 1;
   for (const std::int64_t extent : shape.extents) product *= extent;
   return product;
 }

@@ -53,13 +53,13 @@ Shape with_last(const Shape& shape, std::int64_t last) {
 }
 
 /// The extents of a picture after a square window with these settings went over it.
-Shape windowed(const Shape& picture, std::int64_t channels, const Conv2d& window) {
+Shape windowed(const Shape& image, std::int64_t channels, const Conv2d& window) {
   PLUMBLINE_CHECK(window.kernel >= 1 && window.stride >= 1 && window.padding >= 0, window.kernel,
                   window.stride, window.padding);
   const auto along = [&](std::int64_t extent) {
     return (extent + 2 * window.padding - window.kernel) / window.stride + 1;
   };
-  return {{channels, along(picture.extents[1]), along(picture.extents[2])}};
+  return {{channels, along(image.extents[1]), along(image.extents[2])}};
 }
 
 /// A layer that is being derived, and the sums of its FLOPs.
@@ -101,7 +101,7 @@ class Derivation {
     keep("qkv", {{tokens, 3 * features}});
     keep_statistic("logsumexp", {{kind.heads, tokens}});
     keep("context", in());
-    const ExactCount product = ExactCount(2) * tokens * tokens * features;
+    const SaturatingCount product = SaturatingCount(2) * tokens * tokens * features;
     forward_ += product * kAttentionForwardProducts;
     backward_input_ += product * kAttentionBackwardProducts;
     add_matrix("projection.weight", features, features);
@@ -169,8 +169,8 @@ class Derivation {
   void derive(const MaxPool& kind) {
     layer_.output = windowed(in(), in().extents.front(),
                              Conv2d{0, kind.kernel, kind.stride, kind.padding, false});
-    const ExactCount outputs = exact_elements(layer_.output);
-    const ExactCount comparisons = outputs * kind.kernel * kind.kernel;
+    const SaturatingCount outputs = exact_elements(layer_.output);
+    const SaturatingCount comparisons = outputs * kind.kernel * kind.kernel;
     forward_ += comparisons;
     backward_input_ += comparisons + outputs;  // finds the maximum again and adds the gradient
   }
@@ -239,12 +239,12 @@ class Derivation {
     layer_.left_for_weights.push_back({std::move(name), std::move(shape), true, false});
   }
 
-  void add_product(ExactCount multiply_adds) {
-    forward_ += ExactCount(2) * multiply_adds;
-    backward_input_ += ExactCount(2) * multiply_adds;
-    backward_weight_ += ExactCount(2) * multiply_adds;
+  void add_product(SaturatingCount multiply_adds) {
+    forward_ += SaturatingCount(2) * multiply_adds;
+    backward_input_ += SaturatingCount(2) * multiply_adds;
+    backward_weight_ += SaturatingCount(2) * multiply_adds;
   }
-  void add_work(ExactCount elements, const ElementCost& cost) {
+  void add_work(SaturatingCount elements, const ElementCost& cost) {
     forward_ += elements * cost.forward;
     backward_input_ += elements * cost.backward_input;
     backward_weight_ += elements * cost.backward_weight;
@@ -283,16 +283,16 @@ class Derivation {
 
   const NetworkInput& input_;
   NetworkLayer layer_;
-  ExactCount forward_;
-  ExactCount backward_input_;
-  ExactCount backward_weight_;
+  SaturatingCount forward_;
+  SaturatingCount backward_input_;
+  SaturatingCount backward_weight_;
 };
 
 Result<NetworkLayer> Derivation::result(const Mark& mark) && {
-  ExactCount parameters;
+  SaturatingCount parameters;
   for (const Parameter& parameter : layer_.parameters)
     parameters += exact_elements(parameter.shape);
-  ExactCount kept = exact_elements(layer_.input) + exact_elements(layer_.output);
+  SaturatingCount kept = exact_elements(layer_.input) + exact_elements(layer_.output);
   for (const KeptTensor& tensor : layer_.kept) kept += exact_elements(tensor.shape);
   for (const KeptTensor& tensor : layer_.left_for_weights) kept += exact_elements(tensor.shape);
   const char* const help = "layers of this size cannot be run: make an extent smaller";

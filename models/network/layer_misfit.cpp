@@ -9,7 +9,7 @@ namespace {
 
 const char* const kSequence = "[tokens, features]";
 const char* const kRows = "[features] or [tokens, features]";
-const char* const kPicture = "[channels, height, width]";
+const char* const kImage = "[channels, height, width]";
 
 Misfit wants_sequence(const Shape& shape) {
   if (shape.extents.size() == 3) {
@@ -18,18 +18,18 @@ Misfit wants_sequence(const Shape& shape) {
   return {kSequence, "sequences come from an embedding or input: {shape: [tokens, features]}"};
 }
 
-Misfit wants_picture() {
-  return {kPicture, "pictures come from input: {shape: [channels, height, width]}"};
+Misfit wants_image() {
+  return {kImage, "pictures come from input: {shape: [channels, height, width]}"};
 }
 
 /// Whether a window with these settings fits into a picture.
 std::optional<Misfit> window_misfit(const Shape& shape, const Conv2d& window) {
-  if (shape.extents.size() != 3) return wants_picture();
+  if (shape.extents.size() != 3) return wants_image();
   for (std::size_t i = 1; i < 3; ++i) {
     if (shape.extents[i] + 2 * window.padding >= window.kernel) continue;
     return Misfit{
         fmt::format(
-            "{0} of at least {1} x {1}{2}", kPicture, window.kernel,
+            "{0} of at least {1} x {1}{2}", kImage, window.kernel,
             window.padding == 0 ? "" : fmt::format(" with its padding of {}", window.padding)),
         "make the kernel smaller or the padding larger, or take out a layer before that shrinks "
         "the picture"};
@@ -62,11 +62,11 @@ struct FindMisfit {
     return window_misfit(shape, {0, kind.kernel, kind.stride, kind.padding, false});
   }
   std::optional<Misfit> operator()(const BatchNorm&) const {
-    return shape.extents.size() == 3 ? std::nullopt : std::optional(wants_picture());
+    return shape.extents.size() == 3 ? std::nullopt : std::optional(wants_image());
   }
   std::optional<Misfit> operator()(const Flatten&) const { return at_least_one(); }
   std::optional<Misfit> operator()(const ResidualBlock&) const {
-    return shape.extents.size() == 3 ? std::nullopt : std::optional(wants_picture());
+    return shape.extents.size() == 3 ? std::nullopt : std::optional(wants_image());
   }
   std::optional<Misfit> operator()(const Lstm& kind) const {
     if (shape.extents.size() != 2) return wants_sequence(shape);

@@ -136,7 +136,7 @@ const std::vector<KindFormat>& kind_formats() {
 }
 
 /// Adds an error for every key that only other kinds know.
-void refuse_keys_of_others(SectionReader& section, const KindFormat& format) {
+void report_keys_of_others(SectionReader& section, const KindFormat& format) {
   std::map<std::string_view, std::vector<std::string>> owners;
   for (const KindFormat& other : kind_formats()) {
     for (const std::string_view key : other.keys) owners[key].push_back(other.name);
@@ -169,15 +169,15 @@ const SectionFormat& network_layer_format() {
              .text = "What the layer does.",
              .required = true},
             {"name", {text()}, "Its name; absent: the kind and a number, as linear_0."},
-            {"features", {count(1, kMostExtent)}, "The features of its output: linear, embedding."},
+            {"features", {count(1, kMaxExtent)}, "The features of its output: linear, embedding."},
             {"channels",
-             {count(1, kMostExtent)},
+             {count(1, kMaxExtent)},
              "The channels of its output: conv2d, residual_block."},
             {"hidden",
-             {count(1, kMostExtent)},
+             {count(1, kMaxExtent)},
              "The inner features: mlp_block (absent: 4 times its features), lstm."},
             {"heads",
-             {count(1, kMostExtent)},
+             {count(1, kMaxExtent)},
              "The heads of an attention_block; they divide its "
              "features.",
              "1"},
@@ -187,17 +187,17 @@ const SectionFormat& network_layer_format() {
              "it.",
              "true"},
             {"classes",
-             {count(1, kMostExtent)},
+             {count(1, kMaxExtent)},
              "The classes of a head; absent: the vocabulary of the input."},
             {"kernel",
-             {count(1, kMostExtent)},
+             {count(1, kMaxExtent)},
              "The side of the square that is looked at: conv2d (absent: 3), max_pool (absent: 2)."},
             {"stride",
-             {count(1, kMostExtent)},
+             {count(1, kMaxExtent)},
              "The step between two such squares: conv2d, residual_block (absent: 1), max_pool "
              "(absent: its kernel)."},
             {"padding",
-             {count(0, kMostExtent)},
+             {count(0, kMaxExtent)},
              "What is added on each side: conv2d, max_pool.",
              "0"},
             {"bias",
@@ -230,7 +230,7 @@ std::optional<Marked<LayerSettings>> read_layer_settings(SectionReader& section)
                     [&](const KindFormat& each) { return each.name == kind->value; });
   for (const std::string_view key : format.required) section.require(key);
   Marked<LayerSettings> read{format.read(section), kind->mark};
-  refuse_keys_of_others(section, format);
+  report_keys_of_others(section, format);
   return read;
 }
 

@@ -10,7 +10,7 @@
 namespace plumbline {
 
 /// The largest extent, kernel or count of classes that a file may give.
-inline constexpr std::int64_t kMostExtent = 1'000'000'000;
+inline constexpr std::int64_t kMaxExtent = 1'000'000'000;
 
 /// Reads `kind` and the keys that only this kind has; the mark is that of the kind. Adds all
 /// problems, keys of other kinds among them; nothing comes back where the kind is absent or

@@ -27,18 +27,18 @@ struct KindName {
   std::string_view operator()(const Lstm&) const { return "lstm"; }
 };
 
-ExactCount exact_output_bytes(const Network& network, const NetworkLayer& layer,
-                              std::int64_t batch) {
+SaturatingCount exact_output_bytes(const Network& network, const NetworkLayer& layer,
+                                   std::int64_t batch) {
   PLUMBLINE_CHECK(batch >= 1, batch);
   const bool is_loss = std::holds_alternative<Head>(layer.settings);
   return exact_elements(layer.output) * batch *
          bytes_of(is_loss ? ElementType::fp32 : network.element);
 }
 
-ExactCount exact_bytes(const std::vector<KeptTensor>& tensors, ElementType element,
-                       std::int64_t batch) {
+SaturatingCount exact_bytes(const std::vector<KeptTensor>& tensors, ElementType element,
+                            std::int64_t batch) {
   PLUMBLINE_CHECK(batch >= 1, batch);
-  ExactCount sum;
+  SaturatingCount sum;
   for (const KeptTensor& tensor : tensors) {
     const std::int64_t element_bytes = bytes_of(tensor.statistic ? ElementType::fp32 : element);
     sum += exact_elements(tensor.shape) * (tensor.per_sample ? batch : 1) * element_bytes;
@@ -49,7 +49,7 @@ ExactCount exact_bytes(const std::vector<KeptTensor>& tensors, ElementType eleme
 }  // namespace
 
 std::int64_t Shape::elements() const {
-  const ExactCount count = exact_elements(*this);
+  const SaturatingCount count = exact_elements(*this);
   PLUMBLINE_CHECK(count.is_exact(), to_text(*this));
   return count.value();
 }
@@ -67,14 +67,14 @@ std::string_view kind_name(const LayerSettings& settings) {
 }
 
 std::int64_t NetworkLayer::parameter_count() const {
-  ExactCount sum;
+  SaturatingCount sum;
   for (const Parameter& parameter : parameters) sum += exact_elements(parameter.shape);
   PLUMBLINE_CHECK(sum.is_exact(), name);
   return sum.value();
 }
 
 std::int64_t Network::parameter_count() const {
-  ExactCount sum;
+  SaturatingCount sum;
   for (const NetworkLayer& layer : layers) sum += layer.parameter_count();
   PLUMBLINE_CHECK(sum.is_exact(), name);
   return sum.value();
@@ -87,7 +87,7 @@ Bytes output_bytes(const Network& network, const NetworkLayer& layer, std::int64
 }
 
 Bytes activation_bytes(const Network& network, const NetworkLayer& layer, std::int64_t batch) {
-  const ExactCount kept = exact_bytes(layer.kept, network.element, batch);
+  const SaturatingCount kept = exact_bytes(layer.kept, network.element, batch);
   return {(exact_output_bytes(network, layer, batch) + kept).value()};
 }
 
@@ -96,7 +96,7 @@ Bytes left_bytes(const Network& network, const NetworkLayer& layer, std::int64_t
 }
 
 Bytes parameter_bytes(const Network& network, const NetworkLayer& layer) {
-  return {(ExactCount(layer.parameter_count()) * bytes_of(network.element)).value()};
+  return {(SaturatingCount(layer.parameter_count()) * bytes_of(network.element)).value()};
 }
 
 }  // namespace plumbline

@@ -26,10 +26,10 @@ const SectionFormat& network_input_format() {
       .name = "input",
       .text = "What the first layer gets for one sample: numbers of a shape, or token ids.",
       .keys = {{"shape",
-                {list({count(1, kMostExtent)}, 1, 3)},
+                {list({count(1, kMaxExtent)}, 1, 3)},
                 "[features], [tokens, features] or [channels, height, width]."},
-               {"tokens", {count(1, kMostExtent)}, "How many token ids a sample has."},
-               {"vocabulary", {count(1, kMostExtent)}, "How many different token ids there are."}},
+               {"tokens", {count(1, kMaxExtent)}, "How many token ids a sample has."},
+               {"vocabulary", {count(1, kMaxExtent)}, "How many different token ids there are."}},
       .exactly_one = {"shape", "tokens"},
       .needs = {{"tokens", "vocabulary"}, {"vocabulary", "tokens"}}};
   return input;
@@ -40,7 +40,7 @@ const SectionFormat& layer_group_format() {
       .name = "layer_group",
       .text = "Layers that repeat.",
       .keys = {{.name = "repeat",
-                .values = {count(1, kMostNetworkLayers)},
+                .values = {count(1, kMaxNetworkLayers)},
                 .text = "How often they stand there one after another.",
                 .required = true},
                layers_key("The layers that repeat.")}};

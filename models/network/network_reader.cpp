@@ -32,10 +32,10 @@ struct Item {
   std::vector<Item> layers;  ///< Of a group; empty for a layer.
 };
 
-ExactCount written_out(const std::vector<Item>& items) {
-  ExactCount sum;
+SaturatingCount written_out(const std::vector<Item>& items) {
+  SaturatingCount sum;
   for (const Item& item : items) {
-    sum += item.layers.empty() ? ExactCount(1) : written_out(item.layers) * item.repeat;
+    sum += item.layers.empty() ? SaturatingCount(1) : written_out(item.layers) * item.repeat;
   }
   return sum;
 }
@@ -83,8 +83,8 @@ class NetworkReader {
     const std::vector<Item> items = read_items(file, "layers");
     file.finish();
     write_out(file, items);
-    refuse_repeated_names();
-    refuse_early_heads();
+    report_repeated_names();
+    report_early_heads();
     if (input_known) derive_chain();
     if (!problems_.empty()) return problems_;
     return std::move(network_);
@@ -219,12 +219,12 @@ class NetworkReader {
 
   /// Sets chain_ from the items, repeats written out.
   void write_out(SectionReader& file, const std::vector<Item>& items) {
-    const ExactCount count = written_out(items);
-    if (count.value() > kMostNetworkLayers) {
+    const SaturatingCount count = written_out(items);
+    if (count.value() > kMaxNetworkLayers) {
       file.error(file.mark_of("layers"),
                  fmt::format("layers holds {} layers, repeats written out, which is more than {}",
                              count.is_exact() ? std::to_string(count.value()) : "over 2^53",
-                             kMostNetworkLayers));
+                             kMaxNetworkLayers));
       return;
     }
     chain_.reserve(static_cast<std::size_t>(count.value()));
@@ -246,7 +246,7 @@ class NetworkReader {
     }
   }
 
-  void refuse_repeated_names() {
+  void report_repeated_names() {
     std::map<std::string, const ChainLink*> first_of;
     const Item* told = nullptr;  // once for all the repeats of a layer
     for (const ChainLink& link : chain_) {
@@ -263,7 +263,7 @@ class NetworkReader {
     }
   }
 
-  void refuse_early_heads() {
+  void report_early_heads() {
     const Item* told = nullptr;
     for (std::size_t i = 0; i + 1 < chain_.size(); ++i) {
       const ChainLink& link = chain_[i];
@@ -281,7 +281,7 @@ class NetworkReader {
   /// known.
   void derive_chain() {
     NetworkInput input = network_.input;
-    ExactCount parameters;
+    SaturatingCount parameters;
     network_.layers.reserve(chain_.size());
     for (std::size_t i = 0; i < chain_.size(); ++i) {
       const ChainLink& link = chain_[i];

@@ -11,7 +11,7 @@
 namespace plumbline {
 
 /// The most layers of a network, repeats written out.
-inline constexpr std::int64_t kMostNetworkLayers = 10'000;
+inline constexpr std::int64_t kMaxNetworkLayers = 10'000;
 
 /// Reads a network file. Errors: everything that the format does not know, or that does not fit
 /// together, with both lines where two layers do not chain.

@@ -155,7 +155,7 @@ const SectionFormat& layer_format() {
 
 KeyFormat layers_key() {
   return {"layers",
-          {list({section(&layer_format)}, 1, kMostLayers)},
+          {list({section(&layer_format)}, 1, kMaxLayers)},
           "The layers with their costs, in topological order."};
 }
 
@@ -173,20 +173,20 @@ KeyFormat dtype_key() {
 }
 
 /// Far above any group, so that devices times groups stay far from the end of 64 bits.
-constexpr std::int64_t kMostGroup = 1'000'000'000;
+constexpr std::int64_t kMaxGroup = 1'000'000'000;
 
 const SectionFormat& group_format() {
   static const SectionFormat group = {
       .name = "group",
       .text = "Devices that share the layers; a scenario's device stands for all of them.",
-      .keys = {{"devices", {count(1, kMostGroup)}, "How many they are.", "1"},
+      .keys = {{"devices", {count(1, kMaxGroup)}, "How many they are.", "1"},
                {"tensor_parallel",
-                {count(1, kMostGroup)},
+                {count(1, kMaxGroup)},
                 "How many of them divide each layer's matrices; what is replicated is so on every "
                 "such one.",
                 "1"},
                {"devices_per_server",
-                {count(1, kMostGroup)},
+                {count(1, kMaxGroup)},
                 "How many of them are in one server; absent: all. A group of more adds up the "
                 "gradients of what is replicated over the device's network."},
                {"forward_flops",

@@ -42,7 +42,7 @@ Passes<T> read_passes(SectionReader& section, std::string_view key, const Sectio
 
 }  // namespace
 
-void refuse_fp8_flops(SectionReader& section) {
+void report_fp8_flops(SectionReader& section) {
   section.error(
       section.mark_of("fp8_flops"),
       fmt::format("{} is more than {}", section.path_of("fp8_flops"), section.path_of("flops")),
@@ -67,13 +67,13 @@ std::optional<LayerWork> read_layer_work(SectionReader& section, Diagnostics& pr
                     fmt::format("{} stands without flops and memory_traffic", section.path_of(key)),
                     "it is added to the time that those two are estimated to take");
     }
-    if (section.has("fp8_flops")) refuse_fp8_flops(section);
+    if (section.has("fp8_flops")) report_fp8_flops(section);
     return std::nullopt;
   }
   const auto exceeds = [](Flops part, Flops whole) { return part.count > whole.count; };
   if (exceeds(fp8.forward, flops.forward) || exceeds(fp8.backward_input, flops.backward_input) ||
       exceeds(fp8.backward_weight, flops.backward_weight))
-    refuse_fp8_flops(section);
+    report_fp8_flops(section);
   return LayerWork{
       .forward = {flops.forward, fp8.forward, memory.forward, link.forward, network.forward},
       .backward_input = {flops.backward_input, fp8.backward_input, memory.backward_input,

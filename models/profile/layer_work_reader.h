@@ -17,6 +17,6 @@ namespace plumbline {
 std::optional<LayerWork> read_layer_work(SectionReader& section, Diagnostics& problems);
 
 /// Adds that fp8_flops are more than flops.
-void refuse_fp8_flops(SectionReader& section);
+void report_fp8_flops(SectionReader& section);
 
 }  // namespace plumbline

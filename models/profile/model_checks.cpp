@@ -10,16 +10,16 @@
 
 namespace plumbline {
 
-void refuse_cycle(const LayerGraph& graph, const std::function<Mark(const LayerEdge&)>& mark_of,
+void report_cycle(const LayerGraph& graph, const std::function<Mark(const LayerEdge&)>& mark_of,
                   Diagnostics& problems) {
   const std::vector<LayerId> cycle = graph.find_cycle();
   if (cycle.empty()) return;
-  constexpr std::size_t most = 8;
+  constexpr std::size_t max = 8;
   std::string path;
-  for (std::size_t i = 0; i < cycle.size() && i < most; ++i) {
+  for (std::size_t i = 0; i < cycle.size() && i < max; ++i) {
     path += clipped(graph.layer(cycle[i]).name) + " -> ";
   }
-  if (cycle.size() > most) path += fmt::format("({} more) -> ", cycle.size() - most);
+  if (cycle.size() > max) path += fmt::format("({} more) -> ", cycle.size() - max);
   path += clipped(graph.layer(cycle.front()).name);
   problems.push_back(input_error(mark_of({cycle.back(), cycle.front()}),
                                  fmt::format("the layers form a cycle: {}", path),
@@ -37,7 +37,7 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-void refuse_unwritable(std::string_view what, std::string_view text, const Mark& mark,
+void report_unwritable(std::string_view what, std::string_view text, const Mark& mark,
                        Diagnostics& problems) {
   if (text.size() <= kLongestText && is_utf8(text)) return;
   problems.push_back(input_error(
@@ -48,11 +48,11 @@ void refuse_unwritable(std::string_view what, std::string_view text, const Mark&
 
 }  // namespace
 
-void refuse_unwritable(const Model& model, const Mark& mark, Diagnostics& problems) {
-  refuse_unwritable("the model's name", model.name, mark, problems);
+void report_unwritable(const Model& model, const Mark& mark, Diagnostics& problems) {
+  report_unwritable("the model's name", model.name, mark, problems);
   for (const Layer& layer : model.graph.layers()) {
-    refuse_unwritable("the layer's name", layer.name, mark, problems);
-    refuse_unwritable("the layer's kind", layer.kind, mark, problems);
+    report_unwritable("the layer's name", layer.name, mark, problems);
+    report_unwritable("the layer's kind", layer.kind, mark, problems);
   }
 }
 

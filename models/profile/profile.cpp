@@ -27,9 +27,9 @@ struct Line {
     const Wide span = batch_b - batch_a;
     const Wide top =
         static_cast<Wide>(a) * (batch_b - size) + static_cast<Wide>(b) * (size - batch_a);
-    constexpr Wide most =
+    constexpr Wide max =
         std::numeric_limits<std::int64_t>::max() / 4;  // refused when stages are summed
-    return static_cast<std::int64_t>(std::clamp<Wide>((top + span / 2) / span, 0, most));
+    return static_cast<std::int64_t>(std::clamp<Wide>((top + span / 2) / span, 0, max));
   }
   MeasuredTime at(const MeasuredTime& a, const MeasuredTime& b) const {
     return {.mean = Duration(at(a.mean.count(), b.mean.count())),
@@ -73,7 +73,7 @@ LayerCosts nothing_like(const LayerCosts& like) {
 MeasuredTime measured_time(const std::vector<double>& samples) {
   const auto rounded = [](double ns) { return Duration{std::llround(ns)}; };
   const Statistics statistics = statistics_of(samples);
-  PLUMBLINE_CHECK(statistics.least >= 0, statistics.least);
+  PLUMBLINE_CHECK(statistics.min >= 0, statistics.min);
   MeasuredTime time;
   time.mean = rounded(statistics.mean);
   time.median = rounded(statistics.median);

@@ -42,7 +42,7 @@ struct Selective {
 };
 
 /// What of a layer's forward runs again for its backward, where the schedule recomputes.
-enum class MadeAgain {
+enum class Recomputed {
   all,        ///< The whole forward.
   selective,  ///< What LayerCosts::selective says; nothing where it is silent.
   nothing,    ///< All activations are kept.
@@ -78,14 +78,16 @@ struct LayerCosts {
   std::optional<LayerWork> work;
   bool timed = true;  ///< Whether forward and backward were given; if so, they win over `work`.
   std::optional<Selective> selective;
-  SentShares sent;                        ///< Of times that estimate_times derived; else 0.
-  FreeShares free;                        ///< The same.
-  MadeAgain made_again = MadeAgain::all;  ///< By the schedule and the layer's place in its stage.
+  SentShares sent;  ///< Of times that estimate_times derived; else 0.
+  FreeShares free;  ///< The same.
+  Recomputed recomputation =
+      Recomputed::all;  ///< By the schedule and the layer's place in its stage.
 
   /// What a backward takes besides where the schedule makes activations again.
   MeasuredTime again() const {
-    if (made_again == MadeAgain::all) return forward;
-    return made_again == MadeAgain::selective && selective ? selective->forward : MeasuredTime{};
+    if (recomputation == Recomputed::all) return forward;
+    return recomputation == Recomputed::selective && selective ? selective->forward
+                                                               : MeasuredTime{};
   }
   /// What of the update is sending within the group.
   Duration update_in_group() const {
@@ -93,7 +95,7 @@ struct LayerCosts {
   }
   /// The part of the activation that `selective` makes again; 0 for the others.
   Bytes selected() const {
-    return made_again == MadeAgain::selective && selective ? selective->activation : Bytes{};
+    return recomputation == Recomputed::selective && selective ? selective->activation : Bytes{};
   }
 };
 

@@ -87,7 +87,7 @@ std::optional<Selective> read_selective(SectionReader& layer, const LayerCosts& 
     work.flops = read_flops(*node, section->path_of("flops"), problems).value_or(Flops{});
   if (const YamlNode* node = section->child("fp8_flops")) {
     work.fp8_flops = read_flops(*node, section->path_of("fp8_flops"), problems).value_or(Flops{});
-    if (work.fp8_flops.count > work.flops.count) refuse_fp8_flops(*section);
+    if (work.fp8_flops.count > work.flops.count) report_fp8_flops(*section);
   }
   if (auto bytes = section->bytes("memory_traffic")) work.memory_traffic = bytes->value;
   if (has_work && !section->has("forward")) selective.work = work;
@@ -221,7 +221,7 @@ class ProfileReader {
       section.require("batch");
       section.require("layers");
       add_measurement(section);
-      refuse_repeated_batch(section);
+      report_repeated_batch(section);
       section.finish();
     }
     auto& held = model_.profile.measurements;
@@ -229,7 +229,7 @@ class ProfileReader {
                      [](const Measurement& a, const Measurement& b) { return a.batch < b.batch; });
   }
 
-  void refuse_repeated_batch(SectionReader& section) {
+  void report_repeated_batch(SectionReader& section) {
     if (model_.profile.measurements.empty() || !model_.profile.measurements.back().batch) return;
     const std::int64_t batch = *model_.profile.measurements.back().batch;
     const Mark mark = section.mark_of("batch");
@@ -397,10 +397,10 @@ std::optional<LayerList> read_layers(SectionReader& section, std::string_view ke
   const std::size_t problems_before = problems.size();
   const std::vector<YamlNode>* nodes = section.list(key);
   if (!nodes) return std::nullopt;
-  if (nodes->empty() || nodes->size() > static_cast<std::size_t>(kMostLayers)) {
+  if (nodes->empty() || nodes->size() > static_cast<std::size_t>(kMaxLayers)) {
     section.error(section.mark_of(key),
                   fmt::format("{} holds {} layers, which is not between 1 and {}",
-                              section.path_of(key), nodes->size(), kMostLayers));
+                              section.path_of(key), nodes->size(), kMaxLayers));
     return std::nullopt;
   }
   LayerList list;
@@ -472,7 +472,7 @@ std::optional<LayerGraph> read_edges(SectionReader& section, std::string_view ke
   }
   if (problems.size() != problems_before) return std::nullopt;
   graph.add_edges(edges);
-  refuse_cycle(
+  report_cycle(
       graph, [&](const LayerEdge& edge) { return marks.at(edge); }, problems);
   if (problems.size() != problems_before) return std::nullopt;
   return graph;

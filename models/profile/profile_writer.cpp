@@ -59,7 +59,7 @@ std::string exact(BytesPerSecond rate) {
 }
 
 std::string exact(Flops work) {
-  PLUMBLINE_CHECK(work.count >= 0 && work.count <= kMostFlops, work.count);
+  PLUMBLINE_CHECK(work.count >= 0 && work.count <= kMaxFlops, work.count);
   if (work.count == 0) return "0 FLOP";
   return in_decimal_units<7>(work.count,
                              {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"});
@@ -100,12 +100,12 @@ bool needs_escape(std::uint32_t code) {
 
 /// Whether the opening brackets in `text` close again: our reader counts brackets in quotes, too.
 bool brackets_close(std::string_view text) {
-  constexpr int most = 8;
+  constexpr int max = 8;
   int open = 0;
   for (const char c : text) {
     if (c == '[' || c == '{') ++open;
     if (c == ']' || c == '}') --open;
-    if (open < 0 || open > most) return false;
+    if (open < 0 || open > max) return false;
   }
   return open == 0;
 }
@@ -380,7 +380,7 @@ class ProfileWriter {
 
   void write_measurements() {
     const std::vector<Layer>& layers = model_.graph.layers();
-    PLUMBLINE_CHECK(!layers.empty() && layers.size() <= static_cast<std::size_t>(kMostLayers) &&
+    PLUMBLINE_CHECK(!layers.empty() && layers.size() <= static_cast<std::size_t>(kMaxLayers) &&
                         !model_.profile.measurements.empty(),
                     layers.size(), model_.profile.measurements.size());
     std::set<std::string_view> names;

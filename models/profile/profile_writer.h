@@ -23,10 +23,10 @@ struct ProfileComments {
 /// of a layer that was given none. Estimated times are not written: the work that they come from
 /// is. Two things do not come back as they were: a byte that is no UTF-8 (written as U+FFFD), and
 /// the end of a value of the provenance beyond 10,000 bytes, which is more than the reader takes.
-/// Requires: the invariants of Profile; 1 to kMostLayers layers with names that differ; no other
+/// Requires: the invariants of Profile; 1 to kMaxLayers layers with names that differ; no other
 /// text above 10,000 bytes; times and sizes in [0, kLargestQuantity]; every batch, samples and
 /// bandwidth >= 1; every list of factors filled, each factor in [0, 1000]; FLOPs in [0,
-/// kMostFlops].
+/// kMaxFlops].
 std::string profile_yaml(const Model& model, const ProfileComments& comments = {});
 
 }  // namespace plumbline

@@ -13,7 +13,7 @@ namespace {
 
 class CommunicationCheck {
  public:
-  CommunicationCheck(const CsvCells& cells, const StageRows& rows)
+  CommunicationCheck(const TorchCells& cells, const StageRows& rows)
       : cells_(cells), rows_(rows), last_backward_(rows.stages()) {
     for (std::uint32_t s = 0; s < rows.stages(); ++s) last_backward_[s].resize(rows.replicas(s));
     places_.reserve(cells.ops + cells.communications);
@@ -26,7 +26,7 @@ class CommunicationCheck {
   Diagnostics faults() {
     for (std::uint32_t row = 0; row < cells_.rows.size(); ++row) {
       for (std::uint32_t i = 0; i < cells_.rows[row].size(); ++i) {
-        if (faults_.size() == kMostCsvProblems) return std::move(faults_);
+        if (faults_.size() == kMaxCsvProblems) return std::move(faults_);
         check(row, i);
       }
     }
@@ -56,12 +56,12 @@ class CommunicationCheck {
   }
 
   /// What tells a cell from others of its kind and stage: its micro-batch, or its row.
-  static std::uint32_t third(const CsvCell& cell, std::uint32_t row) {
+  static std::uint32_t third(const TorchCell& cell, std::uint32_t row) {
     return cell.kind == CellKind::reduce_gradients ? row : cell.micro_batch;
   }
 
   void note(std::uint32_t row, std::uint32_t i) {
-    const CsvCell& cell = cells_.rows[row][i];
+    const TorchCell& cell = cells_.rows[row][i];
     places_.push_back({key(cell.kind, cell.stage, third(cell, row)), row, i});
     has_transfers_ |= is_transfer(cell.kind);
     has_reductions_ |= cell.kind == CellKind::reduce_gradients;
@@ -91,17 +91,17 @@ class CommunicationCheck {
                      micro_batch);
   }
 
-  std::string name(const CsvCell& cell) const {
+  std::string name(const TorchCell& cell) const {
     return cell_name(cells_, cell.kind, cell.stage, cell.micro_batch);
   }
 
-  void refuse(std::uint32_t row, const CsvCell& cell, const std::string& message) {
-    if (faults_.size() == kMostCsvProblems) return;
+  void refuse(std::uint32_t row, const TorchCell& cell, const std::string& message) {
+    if (faults_.size() == kMaxCsvProblems) return;
     faults_.push_back(cell_error(cells_, row, cell, message));
   }
 
   void check(std::uint32_t row, std::uint32_t i) {
-    const CsvCell& cell = cells_.rows[row][i];
+    const TorchCell& cell = cells_.rows[row][i];
     if (is_compute(cell.kind)) {
       if (has_transfers_) check_edge(row, cell);
       return;
@@ -139,7 +139,7 @@ class CommunicationCheck {
   }
 
   void check_transfer(std::uint32_t row, std::uint32_t i) {
-    const CsvCell& cell = cells_.rows[row][i];
+    const TorchCell& cell = cells_.rows[row][i];
     const bool forward =
         cell.kind == CellKind::send_forward || cell.kind == CellKind::receive_forward;
     const bool sends = cell.kind == CellKind::send_forward || cell.kind == CellKind::send_backward;
@@ -170,7 +170,7 @@ class CommunicationCheck {
 
   /// A SEND stands behind the op that makes its data, a RECV before the one that needs it.
   void check_order(std::uint32_t row, std::uint32_t i, bool forward, bool sends) {
-    const CsvCell& cell = cells_.rows[row][i];
+    const TorchCell& cell = cells_.rows[row][i];
     const Place* op = find_op(forward, cell.stage, cell.micro_batch);
     const std::string own = op_name(forward, cell.stage, cell.micro_batch);
     const std::string_view does = sends ? "makes" : "needs";
@@ -186,7 +186,7 @@ class CommunicationCheck {
 
   /// An op that needs data of another row has a SEND and a RECV for them; where one of the two
   /// stands, it tells of the other.
-  void check_edge(std::uint32_t row, const CsvCell& cell) {
+  void check_edge(std::uint32_t row, const TorchCell& cell) {
     if (cell.kind == CellKind::backward_weight) return;
     const bool forward = cell.kind == CellKind::forward;
     if (forward ? cell.stage == 0 : cell.stage + 1 == rows_.stages()) return;
@@ -206,7 +206,7 @@ class CommunicationCheck {
                        cell_name(cells_, receive, cell.stage, cell.micro_batch)));
   }
 
-  const CsvCells& cells_;
+  const TorchCells& cells_;
   const StageRows& rows_;
   /// Of each stage and replica: the index in its row.
   std::vector<std::vector<std::uint32_t>> last_backward_;
@@ -218,7 +218,7 @@ class CommunicationCheck {
 
 }  // namespace
 
-Diagnostics communication_faults(const CsvCells& cells, const StageRows& rows) {
+Diagnostics communication_faults(const TorchCells& cells, const StageRows& rows) {
   if (cells.communications == 0) return {};
   return CommunicationCheck(cells, rows).faults();
 }

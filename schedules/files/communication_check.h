@@ -15,6 +15,6 @@ namespace plumbline {
 /// there is any, every edge between two rows has its pair; and REDUCE_GRAD stands once a replica of
 /// a stage, or nowhere, behind its last B and W. It does not know whether the ops themselves are
 /// complete. Requires: rows holds those of every stage that ops name.
-Diagnostics communication_faults(const CsvCells& cells, const StageRows& rows);
+Diagnostics communication_faults(const TorchCells& cells, const StageRows& rows);
 
 }  // namespace plumbline

@@ -13,7 +13,7 @@ namespace plumbline {
 namespace {
 
 /// The longest piece that a caret underlines.
-constexpr std::size_t kMostUnderlined = 200;
+constexpr std::size_t kMaxUnderlined = 200;
 
 /// Lists of numbers: [[0], [1, 2]] or [0, 1].
 std::vector<std::vector<std::uint32_t>> lists_of_numbers(std::string_view text) {
@@ -64,7 +64,7 @@ void OrderText::each_line(Each&& each) const {
 }
 
 Mark OrderText::mark(const Line& line, std::string_view piece) const {
-  const std::size_t length = std::clamp<std::size_t>(piece.size(), 1, kMostUnderlined);
+  const std::size_t length = std::clamp<std::size_t>(piece.size(), 1, kMaxUnderlined);
   return {source_, static_cast<int>(line.number), static_cast<int>(line.column(piece)),
           static_cast<int>(length)};
 }
@@ -146,7 +146,7 @@ void OrderText::tell_form_of_words() {
   std::string first;      // word, which a second line with it shows to be that of a row
   bool first_again = false;
   std::vector<std::uint32_t> line_of_stage;
-  bool stage_again = false;
+  bool stage_recomputed = false;
   each_line([&](const Line& line) {
     std::string_view text = line.text;
     const auto label = take_label(text);
@@ -169,7 +169,7 @@ void OrderText::tell_form_of_words() {
       if (!stage || *stage >= 10'000) return true;
       if (*stage >= line_of_stage.size()) line_of_stage.resize(*stage + 1, 0);
       std::uint32_t& before = line_of_stage[*stage];
-      stage_again = stage_again || (before != 0 && before != lines);
+      stage_recomputed = stage_recomputed || (before != 0 && before != lines);
       before = static_cast<std::uint32_t>(lines);
       return true;
     });
@@ -177,7 +177,7 @@ void OrderText::tell_form_of_words() {
   if (is_table) return;
   if (stageless_) {
     if (!first_again) form_ = OrderForm::host_loop;
-  } else if (words > 1 && (lines == 1 || stage_again)) {
+  } else if (words > 1 && (lines == 1 || stage_recomputed)) {
     form_ = OrderForm::sequence;
   }
 }

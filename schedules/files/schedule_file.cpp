@@ -20,10 +20,10 @@ namespace {
 /// A run of fewer ops than this is held whatever the file is like: check.h tells what is missing.
 constexpr std::uint64_t kFewOps = 1'000'000;
 
-OpLists lists_of(const CsvCells& cells) {
+OpLists lists_of(const TorchCells& cells) {
   OpLists lists(cells.rows.size());
   for (std::size_t row = 0; row < cells.rows.size(); ++row) {
-    for (const CsvCell& cell : cells.rows[row]) {
+    for (const TorchCell& cell : cells.rows[row]) {
       if (!is_compute(cell.kind)) continue;
       lists[row].push_back({static_cast<OpKind>(cell.kind), {cell.stage}, {cell.micro_batch}});
     }
@@ -31,12 +31,12 @@ OpLists lists_of(const CsvCells& cells) {
   return lists;
 }
 
-PairStarts pairs_of(const CsvCells& cells) {
+PairStarts pairs_of(const TorchCells& cells) {
   PairStarts pairs;
   if (cells.overlapped == 0) return pairs;
   pairs.resize(cells.rows.size());
   for (std::size_t row = 0; row < cells.rows.size(); ++row) {
-    for (const CsvCell& cell : cells.rows[row]) {
+    for (const TorchCell& cell : cells.rows[row]) {
       if (is_compute(cell.kind)) pairs[row].push_back(cell.begins_pair);
     }
   }
@@ -64,7 +64,7 @@ std::optional<std::uint32_t> shifted_by_one(const std::vector<Op>& list, std::ui
 
 /// PyTorch's Schedule1F1B counts the forwards of its last rank from 1 when it writes its order
 /// down; the loop that it runs counts them from 0.
-std::optional<Diagnostic> shifted_last_row(const CsvCells& cells, const OpLists& lists,
+std::optional<Diagnostic> shifted_last_row(const TorchCells& cells, const OpLists& lists,
                                            const StageRows& rows) {
   const std::uint32_t stage = rows.stages() - 1;
   const std::uint32_t row = rows.of(stage).front();
@@ -76,21 +76,21 @@ std::optional<Diagnostic> shifted_last_row(const CsvCells& cells, const OpLists&
       return std::nullopt;
     }
   }
-  constexpr std::size_t most_shown = 8;
+  constexpr std::size_t max_shown = 8;
   std::string right;
-  for (std::size_t i = 0; i < std::min(lists[row].size(), most_shown); ++i) {
+  for (std::size_t i = 0; i < std::min(lists[row].size(), max_shown); ++i) {
     Op op = lists[row][i];
     if (op.kind == OpKind::forward) --op.micro_batch.value;
     right += (i == 0 ? "" : ",") + to_text(op);
   }
-  if (lists[row].size() > most_shown) right += ",...";
+  if (lists[row].size() > max_shown) right += ",...";
   const auto& list = lists[row];
   const auto first_backward = std::find_if(
       list.begin(), list.end(), [](const Op& op) { return op.kind == OpKind::backward; });
   const auto position = static_cast<std::size_t>(first_backward - list.begin());
   const auto& row_cells = cells.rows[row];
   const auto cell = std::find_if(row_cells.begin(), row_cells.end(),
-                                 [](const CsvCell& c) { return c.kind == CellKind::backward; });
+                                 [](const TorchCell& c) { return c.kind == CellKind::backward; });
   return Diagnostic{
       .mark = {cells.source, static_cast<int>(cell->line), static_cast<int>(cell->column),
                static_cast<int>(cell->length)},
@@ -105,8 +105,8 @@ std::optional<Diagnostic> shifted_last_row(const CsvCells& cells, const OpLists&
 }
 
 /// A number of micro-batches that the file's ops cannot nearly fill, and that would cost memory.
-std::optional<Diagnostic> absurd_size(const CsvCells& cells, std::uint32_t stages) {
-  const PlacedCell last = highest(cells, [](const CsvCell& cell) { return cell.micro_batch; });
+std::optional<Diagnostic> absurd_size(const TorchCells& cells, std::uint32_t stages) {
+  const PlacedCell last = highest(cells, [](const TorchCell& cell) { return cell.micro_batch; });
   const std::uint64_t micro_batches = std::uint64_t{last.cell->micro_batch} + 1;
   const std::uint64_t needed = 2 * micro_batches * stages;
   if (needed < kFewOps || needed / 2 <= cells.ops) return std::nullopt;
@@ -117,8 +117,8 @@ std::optional<Diagnostic> absurd_size(const CsvCells& cells, std::uint32_t stage
 }
 
 /// Of each kind that is there, how many cells: `2 UNSHARD, 1 RESHARD`.
-std::string counted(const CsvCells& cells, const std::vector<std::pair<CellKind, const char*>>& of,
-                    std::size_t& all) {
+std::string counted(const TorchCells& cells,
+                    const std::vector<std::pair<CellKind, const char*>>& of, std::size_t& all) {
   std::string text;
   all = 0;
   for (const auto& [kind, name] : of) {
@@ -126,7 +126,7 @@ std::string counted(const CsvCells& cells, const std::vector<std::pair<CellKind,
     for (const auto& row : cells.rows) {
       count += static_cast<std::size_t>(
           std::count_if(row.begin(), row.end(),
-                        [wanted = kind](const CsvCell& cell) { return cell.kind == wanted; }));
+                        [wanted = kind](const TorchCell& cell) { return cell.kind == wanted; }));
     }
     if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name);
     all += count;
@@ -134,7 +134,7 @@ std::string counted(const CsvCells& cells, const std::vector<std::pair<CellKind,
   return text;
 }
 
-std::vector<std::string> notes_of(const CsvCells& cells) {
+std::vector<std::string> notes_of(const TorchCells& cells) {
   std::vector<std::string> notes;
   if (!cells.order_of_rows.empty()) notes.push_back(cells.order_of_rows);
   if (cells.old_letters) {
@@ -164,12 +164,12 @@ std::vector<std::string> notes_of(const CsvCells& cells) {
 }
 
 /// The SEND and RECV cells of each row; empty where there are none.
-std::vector<std::vector<CommunicationCell>> communication_of(const CsvCells& cells) {
+std::vector<std::vector<CommunicationCell>> communication_of(const TorchCells& cells) {
   std::vector<std::vector<CommunicationCell>> rows(cells.rows.size());
   bool any = false;
   for (std::size_t row = 0; row < rows.size(); ++row) {
     std::uint32_t before = 0;
-    for (const CsvCell& cell : cells.rows[row]) {
+    for (const TorchCell& cell : cells.rows[row]) {
       if (is_compute(cell.kind)) ++before;
       if (!is_transfer(cell.kind)) continue;
       any = true;
@@ -189,8 +189,8 @@ std::vector<std::vector<CommunicationCell>> communication_of(const CsvCells& cel
 }
 
 /// Errors: cells of communication in a sequence.
-std::optional<Diagnostic> refuse_communication(const CsvCells& cells) {
-  for (const CsvCell& cell : cells.rows.front()) {
+std::optional<Diagnostic> check_communication(const TorchCells& cells) {
+  for (const TorchCell& cell : cells.rows.front()) {
     if (!is_transfer(cell.kind)) continue;
     return cell_error(cells, 0, cell, "a SEND or RECV stands in a sequence of one host",
                       "leave them out: each op brings its own transfers; or one row a device");
@@ -199,12 +199,12 @@ std::optional<Diagnostic> refuse_communication(const CsvCells& cells) {
 }
 
 /// A sequence, whose rows are given later.
-Result<ScheduleFile> sequence_of(const CsvCells& cells, std::uint32_t micro_batches) {
-  if (auto fault = refuse_communication(cells)) return *std::move(fault);
-  if (auto fault = refuse_missing_stages(cells)) return *std::move(fault);
+Result<ScheduleFile> sequence_of(const TorchCells& cells, std::uint32_t micro_batches) {
+  if (auto fault = check_communication(cells)) return *std::move(fault);
+  if (auto fault = check_missing_stages(cells)) return *std::move(fault);
   const bool is_loop = cells.form == OrderForm::host_loop;
   const std::uint32_t stages =
-      highest(cells, [](const CsvCell& cell) { return cell.stage; }).cell->stage + 1;
+      highest(cells, [](const TorchCell& cell) { return cell.stage; }).cell->stage + 1;
   if (auto fault = absurd_size(cells, stages)) return *std::move(fault);
   ScheduleFile file{.name = std::filesystem::path(cells.source->name).stem().string(),
                     .source = cells.source,
@@ -223,12 +223,12 @@ Result<ScheduleFile> sequence_of(const CsvCells& cells, std::uint32_t micro_batc
 }
 
 /// The cells of compute of a row, or of a sequence that its host launches on a device.
-std::vector<CsvCell> cells_of_device(const ScheduleFile& file, std::uint32_t device) {
-  const auto read = read_csv_cells(file.source);
+std::vector<TorchCell> cells_of_device(const ScheduleFile& file, std::uint32_t device) {
+  const auto read = read_torch_cells(file.source);
   PLUMBLINE_CHECK(read, file.source->name);
-  std::vector<CsvCell> cells;
-  const std::vector<CsvCell>& row = read->rows[file.is_sequence() ? 0 : device];
-  for (const CsvCell& cell : row) {
+  std::vector<TorchCell> cells;
+  const std::vector<TorchCell>& row = read->rows[file.is_sequence() ? 0 : device];
+  for (const TorchCell& cell : row) {
     if (!is_compute(cell.kind)) continue;
     if (!file.is_sequence()) {
       cells.push_back(cell);
@@ -243,7 +243,7 @@ std::vector<CsvCell> cells_of_device(const ScheduleFile& file, std::uint32_t dev
   return cells;
 }
 
-Mark mark_at(const ScheduleFile& file, const CsvCell& cell) {
+Mark mark_at(const ScheduleFile& file, const TorchCell& cell) {
   return {file.source, static_cast<int>(cell.line), static_cast<int>(cell.column),
           static_cast<int>(cell.length)};
 }
@@ -259,9 +259,9 @@ std::string to_text(const CommunicationCell& cell) {
 }
 
 Result<ScheduleFile> parse_schedule_file(std::shared_ptr<const Source> source) {
-  auto cells = read_csv_cells(std::move(source));
+  auto cells = read_torch_cells(std::move(source));
   if (!cells) return cells.problems();
-  const PlacedCell last = highest(*cells, [](const CsvCell& cell) { return cell.micro_batch; });
+  const PlacedCell last = highest(*cells, [](const TorchCell& cell) { return cell.micro_batch; });
   const std::uint32_t micro_batches = last.cell->micro_batch + 1;
   if (cells->is_sequence()) return sequence_of(*cells, micro_batches);
   std::vector<std::string> notes = notes_of(*cells);
@@ -274,7 +274,7 @@ Result<ScheduleFile> parse_schedule_file(std::shared_ptr<const Source> source) {
   if (auto fault = shifted_last_row(*cells, lists, *rows)) return *std::move(fault);
   Diagnostics problems = communication_faults(*cells, *rows);
   if (auto fault = absurd_size(*cells, rows->stages());
-      fault && problems.size() < kMostCsvProblems) {
+      fault && problems.size() < kMaxCsvProblems) {
     problems.push_back(*std::move(fault));
   }
   if (!problems.empty()) return problems;
@@ -304,11 +304,11 @@ std::optional<Diagnostic> place_sequence(ScheduleFile& file, StageRows rows) {
                   file.stages);
   if (file.form == OrderForm::host_loop) {
     const std::uint32_t stages = rows.stages();
-    if (file.sequence.size() * stages > kMostCsvCells) {
+    if (file.sequence.size() * stages > kMaxCsvCells) {
       return input_error({file.source},
                          fmt::format("is a loop of {} ops over {} stages, more ops than the {} "
                                      "that are read",
-                                     file.sequence.size(), stages, kMostCsvCells));
+                                     file.sequence.size(), stages, kMaxCsvCells));
     }
     std::vector<Op> all;
     all.reserve(file.sequence.size() * stages);
@@ -331,16 +331,16 @@ std::optional<Diagnostic> place_sequence(ScheduleFile& file, StageRows rows) {
 }
 
 Mark mark_of(const ScheduleFile& file, std::uint32_t device, std::size_t position) {
-  const std::vector<CsvCell> cells = cells_of_device(file, device);
+  const std::vector<TorchCell> cells = cells_of_device(file, device);
   if (position < cells.size()) return mark_at(file, cells[position]);
   const int line = cells.empty() ? 1 : static_cast<int>(cells.back().line);
   return {file.source, line, static_cast<int>(file.source->line(line).size()) + 1, 1};
 }
 
 Mark mark_of_communication(const ScheduleFile& file, std::uint32_t device, std::size_t index) {
-  const auto read = read_csv_cells(file.source);
+  const auto read = read_torch_cells(file.source);
   PLUMBLINE_CHECK(read, file.source->name);
-  for (const CsvCell& cell : read->rows[device]) {
+  for (const TorchCell& cell : read->rows[device]) {
     if (is_transfer(cell.kind) && index-- == 0) return mark_at(file, cell);
   }
   return {file.source};

@@ -14,12 +14,12 @@ namespace plumbline {
 namespace {
 
 /// How many rows each stage stands in; 0 for one without ops.
-std::vector<std::uint32_t> row_counts(const CsvCells& cells, std::uint32_t stages) {
+std::vector<std::uint32_t> row_counts(const TorchCells& cells, std::uint32_t stages) {
   constexpr std::size_t nowhere = std::numeric_limits<std::size_t>::max();
   std::vector<std::uint32_t> counts(stages, 0);
   std::vector<std::size_t> seen(stages, nowhere);
   for (std::size_t row = 0; row < cells.rows.size(); ++row) {
-    for (const CsvCell& cell : cells.rows[row]) {
+    for (const TorchCell& cell : cells.rows[row]) {
       if (!is_compute(cell.kind) || seen[cell.stage] == row) continue;
       seen[cell.stage] = row;
       ++counts[cell.stage];
@@ -35,7 +35,7 @@ struct PlacedStages {
 };
 
 /// Each replica is where its first micro-batch is.
-PlacedStages find_rows(const CsvCells& cells, const std::vector<std::uint32_t>& counts,
+PlacedStages find_rows(const TorchCells& cells, const std::vector<std::uint32_t>& counts,
                        std::uint32_t micro_batches) {
   constexpr std::uint32_t nowhere = std::numeric_limits<std::uint32_t>::max();
   const auto stages = static_cast<std::uint32_t>(counts.size());
@@ -45,7 +45,7 @@ PlacedStages find_rows(const CsvCells& cells, const std::vector<std::uint32_t>& 
     placed.torn[s] = counts[s] > 1 && micro_batches % counts[s] != 0;
   }
   for (std::uint32_t row = 0; row < cells.rows.size(); ++row) {
-    for (const CsvCell& cell : cells.rows[row]) {
+    for (const TorchCell& cell : cells.rows[row]) {
       if (!is_compute(cell.kind)) continue;
       std::uint32_t& home = placed.rows.of(cell.stage)[cell.micro_batch % counts[cell.stage]];
       if (home == nowhere) home = row;
@@ -63,11 +63,11 @@ struct TornStage {
   std::uint32_t told = 0;                            ///< Row and one: the last that was told.
 };
 
-std::map<std::uint32_t, TornStage> torn_stages(const CsvCells& cells,
+std::map<std::uint32_t, TornStage> torn_stages(const TorchCells& cells,
                                                const std::vector<bool>& torn) {
   std::map<std::uint32_t, TornStage> stages;
   for (std::uint32_t row = 0; row < cells.rows.size(); ++row) {
-    for (const CsvCell& cell : cells.rows[row]) {
+    for (const TorchCell& cell : cells.rows[row]) {
       if (is_compute(cell.kind) && torn[cell.stage]) ++stages[cell.stage].ops[row];
     }
   }
@@ -81,16 +81,16 @@ std::map<std::uint32_t, TornStage> torn_stages(const CsvCells& cells,
 }
 
 /// Each stage that is torn, in all rows but that with most of its ops.
-void tell_torn(const CsvCells& cells, const std::vector<bool>& torn, std::uint32_t micro_batches,
+void tell_torn(const TorchCells& cells, const std::vector<bool>& torn, std::uint32_t micro_batches,
                Diagnostics& problems) {
   std::map<std::uint32_t, TornStage> stages = torn_stages(cells, torn);
   if (stages.empty()) return;
   for (std::uint32_t row = 0; row < cells.rows.size(); ++row) {
-    for (const CsvCell& cell : cells.rows[row]) {
+    for (const TorchCell& cell : cells.rows[row]) {
       if (!is_compute(cell.kind) || !torn[cell.stage]) continue;
       TornStage& stage = stages.at(cell.stage);
       if (stage.home.first == row || stage.told == row + 1) continue;
-      if (problems.size() == kMostCsvProblems) return;
+      if (problems.size() == kMaxCsvProblems) return;
       stage.told = row + 1;
       problems.push_back(
           cell_error(cells, row, cell,
@@ -106,13 +106,13 @@ void tell_torn(const CsvCells& cells, const std::vector<bool>& torn, std::uint32
 
 /// A stage that shares its row with the next one for some micro-batches, and not for others. Errors
 /// where it is so: what crosses there would be sent for a part of them.
-void tell_half_shared(const CsvCells& cells, const StageRows& rows, Diagnostics& problems) {
+void tell_half_shared(const TorchCells& cells, const StageRows& rows, Diagnostics& problems) {
   for (std::uint32_t row = 0; row < cells.rows.size(); ++row) {
-    for (const CsvCell& cell : cells.rows[row]) {
+    for (const TorchCell& cell : cells.rows[row]) {
       if (cell.kind != CellKind::forward || cell.stage == 0) continue;
       if (rows.row(cell.stage - 1, cell.micro_batch) != row) continue;
       if (rows.of(cell.stage - 1) == rows.of(cell.stage)) continue;
-      if (problems.size() == kMostCsvProblems) return;
+      if (problems.size() == kMaxCsvProblems) return;
       problems.push_back(
           cell_error(cells, row, cell,
                      fmt::format("micro-batch {} of stages {} and {} is in one row, others are not",
@@ -123,7 +123,7 @@ void tell_half_shared(const CsvCells& cells, const StageRows& rows, Diagnostics&
 }
 
 /// A stage without ops, below `last`, the highest.
-std::optional<Diagnostic> missing_stages(const CsvCells& cells, const PlacedCell& last,
+std::optional<Diagnostic> missing_stages(const TorchCells& cells, const PlacedCell& last,
                                          const std::vector<std::uint32_t>& counts) {
   const auto missing = std::count(counts.begin(), counts.end(), 0);
   if (missing == 0) return std::nullopt;
@@ -136,8 +136,8 @@ std::optional<Diagnostic> missing_stages(const CsvCells& cells, const PlacedCell
 
 /// Whether each row of a stage in several rows has a run of the micro-batches, all equally long:
 /// 0 to m/r - 1 in one, and so on. Gives r, the number of such rows.
-std::optional<std::uint32_t> rows_with_runs(const CsvCells& cells, std::uint32_t micro_batches) {
-  const PlacedCell last = highest(cells, [](const CsvCell& cell) { return cell.stage; });
+std::optional<std::uint32_t> rows_with_runs(const TorchCells& cells, std::uint32_t micro_batches) {
+  const PlacedCell last = highest(cells, [](const TorchCell& cell) { return cell.stage; });
   const std::vector<std::uint32_t> counts = row_counts(cells, last.cell->stage + 1);
   const std::uint32_t r = *std::max_element(counts.begin(), counts.end());
   if (r < 2 || micro_batches % r != 0 || micro_batches == r) return std::nullopt;
@@ -146,7 +146,7 @@ std::optional<std::uint32_t> rows_with_runs(const CsvCells& cells, std::uint32_t
   constexpr std::uint32_t nowhere = std::numeric_limits<std::uint32_t>::max();
   std::vector<std::uint32_t> home(std::size_t{r} * counts.size(), nowhere);
   for (std::uint32_t row = 0; row < cells.rows.size(); ++row) {
-    for (const CsvCell& cell : cells.rows[row]) {
+    for (const TorchCell& cell : cells.rows[row]) {
       if (!is_compute(cell.kind)) continue;
       std::uint32_t& of_run =
           home[std::size_t{cell.stage} * r + cell.micro_batch / (micro_batches / r)];
@@ -159,12 +159,12 @@ std::optional<std::uint32_t> rows_with_runs(const CsvCells& cells, std::uint32_t
 
 }  // namespace
 
-std::optional<std::string> number_in_turn(CsvCells& cells, std::uint32_t micro_batches) {
+std::optional<std::string> number_in_turn(TorchCells& cells, std::uint32_t micro_batches) {
   const auto rows = rows_with_runs(cells, micro_batches);
   if (!rows) return std::nullopt;
   const std::uint32_t each = micro_batches / *rows;
   for (auto& row : cells.rows) {
-    for (CsvCell& cell : row) {
+    for (TorchCell& cell : row) {
       if (is_compute(cell.kind) || is_transfer(cell.kind))
         cell.micro_batch = cell.micro_batch % each * *rows + cell.micro_batch / each;
     }
@@ -175,15 +175,15 @@ std::optional<std::string> number_in_turn(CsvCells& cells, std::uint32_t micro_b
       each, 0, each);
 }
 
-Result<StageRows> rows_of_stages(const CsvCells& cells, std::uint32_t micro_batches) {
-  const PlacedCell last = highest(cells, [](const CsvCell& cell) { return cell.stage; });
+Result<StageRows> rows_of_stages(const TorchCells& cells, std::uint32_t micro_batches) {
+  const PlacedCell last = highest(cells, [](const TorchCell& cell) { return cell.stage; });
   const std::uint32_t stages = last.cell->stage + 1;
   const std::vector<std::uint32_t> counts = row_counts(cells, stages);
   PlacedStages placed = find_rows(cells, counts, micro_batches);
   Diagnostics problems;
   tell_torn(cells, placed.torn, micro_batches, problems);
   if (auto fault = missing_stages(cells, last, counts);
-      fault && problems.size() < kMostCsvProblems) {
+      fault && problems.size() < kMaxCsvProblems) {
     problems.push_back(*std::move(fault));
   }
   if (problems.empty()) tell_half_shared(cells, placed.rows, problems);
@@ -191,8 +191,8 @@ Result<StageRows> rows_of_stages(const CsvCells& cells, std::uint32_t micro_batc
   return std::move(placed.rows);
 }
 
-std::optional<Diagnostic> refuse_missing_stages(const CsvCells& cells) {
-  const PlacedCell last = highest(cells, [](const CsvCell& cell) { return cell.stage; });
+std::optional<Diagnostic> check_missing_stages(const TorchCells& cells) {
+  const PlacedCell last = highest(cells, [](const TorchCell& cell) { return cell.stage; });
   const std::vector<std::uint32_t> counts = row_counts(cells, last.cell->stage + 1);
   return missing_stages(cells, last, counts);
 }

@@ -15,15 +15,15 @@ namespace plumbline {
 /// A cell and its row.
 struct PlacedCell {
   std::size_t row = 0;
-  const CsvCell* cell = nullptr;
+  const TorchCell* cell = nullptr;
 };
 
 /// The first op for which `value` is highest. Requires: there is an op.
 template <class Value>
-PlacedCell highest(const CsvCells& cells, Value value) {
+PlacedCell highest(const TorchCells& cells, Value value) {
   PlacedCell best;
   for (std::size_t row = 0; row < cells.rows.size(); ++row) {
-    for (const CsvCell& cell : cells.rows[row]) {
+    for (const TorchCell& cell : cells.rows[row]) {
       if (!is_compute(cell.kind)) continue;
       if (best.cell == nullptr || value(cell) > value(*best.cell)) best = {row, &cell};
     }
@@ -34,13 +34,13 @@ PlacedCell highest(const CsvCells& cells, Value value) {
 
 /// Numbers micro-batches in turn where each row of a stage has a run of them, as DualPipe numbers
 /// its two directions; what it did, in a note.
-std::optional<std::string> number_in_turn(CsvCells& cells, std::uint32_t micro_batches);
+std::optional<std::string> number_in_turn(TorchCells& cells, std::uint32_t micro_batches);
 
 /// The rows of each stage. Errors: a stage in several rows that are not replicas, one without ops,
 /// neighbours that share a part of their rows.
-Result<StageRows> rows_of_stages(const CsvCells& cells, std::uint32_t micro_batches);
+Result<StageRows> rows_of_stages(const TorchCells& cells, std::uint32_t micro_batches);
 
 /// Errors: a stage without ops, below the highest.
-std::optional<Diagnostic> refuse_missing_stages(const CsvCells& cells);
+std::optional<Diagnostic> check_missing_stages(const TorchCells& cells);
 
 }  // namespace plumbline

@@ -45,7 +45,7 @@ std::optional<std::uint32_t> number_below(std::string_view digits, std::uint32_t
   return static_cast<std::uint32_t>(number);
 }
 
-CsvCell cell_at(const OrderWord& word) {
+TorchCell cell_at(const OrderWord& word) {
   return {.kind = CellKind::forward,
           .stage = 0,
           .micro_batch = 0,
@@ -66,15 +66,15 @@ OrderWord part_of(const OrderWord& word, std::string_view part) {
 /// Reads word after word into `cells`, and what is wrong into `problems`.
 class CellReader {
  public:
-  CellReader(CsvCells& cells, bool stageless, Diagnostics& problems)
+  CellReader(TorchCells& cells, bool stageless, Diagnostics& problems)
       : cells_(cells), stageless_(stageless), problems_(problems) {}
 
   /// Whether more is read.
   bool read(const OrderWord& word) {
-    if (word.row >= kMostCsvStages) {
+    if (word.row >= kMaxCsvStages) {
       problems_.push_back(input_error(
           mark_of(word),
-          fmt::format("this is one row more than the {} that are read", kMostCsvStages)));
+          fmt::format("this is one row more than the {} that are read", kMaxCsvStages)));
       return false;
     }
     const std::size_t problems_before = problems_.size();
@@ -86,22 +86,22 @@ class CellReader {
       keep_cell(word.row, *cell);
     }
     if (problems_.size() > problems_before) wrong_[word.row] = true;
-    if (cells_.ops + cells_.communications > kMostCsvCells) {
+    if (cells_.ops + cells_.communications > kMaxCsvCells) {
       problems_.push_back(input_error(
           mark_of(word),
-          fmt::format("with this cell there are more than the {} that are read", kMostCsvCells)));
+          fmt::format("with this cell there are more than the {} that are read", kMaxCsvCells)));
       return false;
     }
-    return problems_.size() < kMostCsvProblems;
+    return problems_.size() < kMaxCsvProblems;
   }
 
   /// Rows that have no op, and nothing that is wrong with one.
   void tell_empty(const std::vector<OrderRow>& rows) {
     cells_.rows.resize(rows.size());
     wrong_.resize(rows.size(), false);
-    for (std::size_t row = 0; row < rows.size() && problems_.size() < kMostCsvProblems; ++row) {
-      const std::vector<CsvCell>& cells = cells_.rows[row];
-      const bool has_op = std::any_of(cells.begin(), cells.end(), [](const CsvCell& cell) {
+    for (std::size_t row = 0; row < rows.size() && problems_.size() < kMaxCsvProblems; ++row) {
+      const std::vector<TorchCell>& cells = cells_.rows[row];
+      const bool has_op = std::any_of(cells.begin(), cells.end(), [](const TorchCell& cell) {
         return is_compute(cell.kind) || cell.kind == CellKind::old_backward;
       });
       if (has_op || wrong_[row]) continue;
@@ -123,24 +123,24 @@ class CellReader {
   }
 
   void refuse(const OrderWord& word, const std::string& message, std::string help = "") {
-    if (problems_.size() == kMostCsvProblems) return;
+    if (problems_.size() == kMaxCsvProblems) return;
     problems_.push_back(cell_error(cells_, word.row, cell_at(word), message, std::move(help)));
   }
 
-  void keep_cell(std::size_t row, const CsvCell& cell) {
+  void keep_cell(std::size_t row, const TorchCell& cell) {
     const bool compute = is_compute(cell.kind) || cell.kind == CellKind::old_backward;
     ++(compute ? cells_.ops : cells_.communications);
     cells_.rows[row].push_back(cell);
   }
 
-  std::optional<CsvCell> read_cell(const OrderWord& read) {
+  std::optional<TorchCell> read_cell(const OrderWord& read) {
     const std::string_view text = read.text;
     const std::string_view stage = run_of(text, 0, is_digit);
     const std::string_view word = run_of(text, stage.size(), is_of_word);
     const std::string_view micro_batch = run_of(text, stage.size() + word.size(), is_digit);
     const std::string_view rest = text.substr(stage.size() + word.size() + micro_batch.size());
     const auto found = std::find(kWords.begin(), kWords.end(), word);
-    CsvCell cell = cell_at(read);
+    TorchCell cell = cell_at(read);
     cell.kind = static_cast<CellKind>(found - kWords.begin());
     const auto wrong = [&](const std::string& why, std::string_view help) {
       refuse(read, fmt::format("'{}' {}", clipped(text), why), std::string(help));
@@ -164,10 +164,10 @@ class CellReader {
     if (!micro_batch.empty() && !takes_micro_batch) {
       return wrong(fmt::format("names a micro-batch, but {} takes none", word), kGrammar);
     }
-    const auto s = number_below(stage, kMostCsvStages);
-    if (!s) return wrong(fmt::format("names a stage above {}", kMostCsvStages - 1), "");
-    const auto m = number_below(micro_batch, kMostCsvMicroBatches);
-    if (!m) return wrong(fmt::format("names a micro-batch above {}", kMostCsvMicroBatches - 1), "");
+    const auto s = number_below(stage, kMaxCsvStages);
+    if (!s) return wrong(fmt::format("names a stage above {}", kMaxCsvStages - 1), "");
+    const auto m = number_below(micro_batch, kMaxCsvMicroBatches);
+    if (!m) return wrong(fmt::format("names a micro-batch above {}", kMaxCsvMicroBatches - 1), "");
     const bool is_rank = stageless_ && cells_.form != OrderForm::host_loop;
     cell.stage = is_rank ? read.row : *s;
     cell.micro_batch = *m;
@@ -204,7 +204,7 @@ class CellReader {
     ++cells_.overlapped;
   }
 
-  CsvCells& cells_;
+  TorchCells& cells_;
   bool stageless_;
   Diagnostics& problems_;
   std::vector<bool> wrong_;  ///< Of each row, whether a word of it is.
@@ -212,7 +212,7 @@ class CellReader {
 
 /// Puts labelled rows into the order of their labels. Errors: a label twice, or on a part of the
 /// rows.
-void order_rows(CsvCells& cells, const std::vector<OrderRow>& rows, Diagnostics& problems) {
+void order_rows(TorchCells& cells, const std::vector<OrderRow>& rows, Diagnostics& problems) {
   const auto labelled =
       std::count_if(rows.begin(), rows.end(), [](const OrderRow& row) { return row.label; });
   if (labelled == 0 || rows.size() != cells.rows.size()) return;
@@ -222,7 +222,7 @@ void order_rows(CsvCells& cells, const std::vector<OrderRow>& rows, Diagnostics&
     return rows[a].label.value_or(0) < rows[b].label.value_or(0);
   });
   bool is_counted = true;  // 0, 1, ...
-  std::vector<std::vector<CsvCell>> sorted;
+  std::vector<std::vector<TorchCell>> sorted;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const OrderRow& row = rows[order[i]];
     const Mark mark{cells.source, static_cast<int>(row.line), 1, 1};
@@ -250,7 +250,7 @@ void order_rows(CsvCells& cells, const std::vector<OrderRow>& rows, Diagnostics&
 }
 
 /// Reads the words of the text.
-void read_words(CsvCells& cells, Diagnostics& problems) {
+void read_words(TorchCells& cells, Diagnostics& problems) {
   OrderText text(cells.source);
   cells.form = text.form();
   cells.devices = text.devices();
@@ -258,17 +258,16 @@ void read_words(CsvCells& cells, Diagnostics& problems) {
   const Diagnostics wrong =
       text.each_word([&](const OrderWord& word) { return reader.read(word); });
   problems.insert(problems.end(), wrong.begin(), wrong.end());
-  if (!wrong.empty() || problems.size() >= kMostCsvProblems) return;
+  if (!wrong.empty() || problems.size() >= kMaxCsvProblems) return;
   if (text.rows().empty()) {
     problems.push_back(input_error({cells.source}, "has no row", std::string(kGrammar)));
     return;
   }
-  if (text.rows().size() > kMostCsvStages) {
+  if (text.rows().size() > kMaxCsvStages) {
     if (!problems.empty()) return;
-    problems.push_back(
-        input_error({cells.source},
-                    fmt::format("has {} rows, more than {}", text.rows().size(), kMostCsvStages),
-                    "each row is the order of one device"));
+    problems.push_back(input_error(
+        {cells.source}, fmt::format("has {} rows, more than {}", text.rows().size(), kMaxCsvStages),
+        "each row is the order of one device"));
     return;
   }
   reader.tell_empty(text.rows());
@@ -276,13 +275,13 @@ void read_words(CsvCells& cells, Diagnostics& problems) {
 }
 
 /// Tells the old letters (B, W, BW) from the present ones (I, W, B) and turns them into those.
-void settle_letters(CsvCells& cells, Diagnostics& problems) {
+void resolve_letters(TorchCells& cells, Diagnostics& problems) {
   std::size_t row_of_input = 0;
-  const CsvCell* input = nullptr;
+  const TorchCell* input = nullptr;
   bool weight = false;
   bool old = false;
   for (std::size_t row = 0; row < cells.rows.size(); ++row) {
-    for (const CsvCell& cell : cells.rows[row]) {
+    for (const TorchCell& cell : cells.rows[row]) {
       weight |= cell.kind == CellKind::backward_weight;
       old |= cell.kind == CellKind::old_backward;
       if (cell.kind != CellKind::backward_input || input != nullptr) continue;
@@ -300,7 +299,7 @@ void settle_letters(CsvCells& cells, Diagnostics& problems) {
   cells.old_letters = old || (weight && input == nullptr);
   if (!cells.old_letters) return;
   for (auto& row : cells.rows) {
-    for (CsvCell& cell : row) {
+    for (TorchCell& cell : row) {
       if (cell.kind == CellKind::backward) {
         cell.kind = CellKind::backward_input;
       } else if (cell.kind == CellKind::old_backward) {
@@ -312,17 +311,17 @@ void settle_letters(CsvCells& cells, Diagnostics& problems) {
 
 }  // namespace
 
-Result<CsvCells> read_csv_cells(std::shared_ptr<const Source> source) {
-  CsvCells cells;
+Result<TorchCells> read_torch_cells(std::shared_ptr<const Source> source) {
+  TorchCells cells;
   cells.source = std::move(source);
   Diagnostics problems;
   read_words(cells, problems);
-  if (problems.empty()) settle_letters(cells, problems);
+  if (problems.empty()) resolve_letters(cells, problems);
   if (!problems.empty()) return problems;
   return cells;
 }
 
-std::string cell_name(const CsvCells& cells, CellKind kind, std::uint32_t stage,
+std::string cell_name(const TorchCells& cells, CellKind kind, std::uint32_t stage,
                       std::uint32_t micro_batch) {
   if (cells.old_letters && kind == CellKind::backward) {
     kind = CellKind::old_backward;
@@ -336,13 +335,13 @@ std::string cell_name(const CsvCells& cells, CellKind kind, std::uint32_t stage,
                      takes_micro_batch ? std::to_string(micro_batch) : "");
 }
 
-std::string place_name(const CsvCells& cells, std::size_t row, std::uint32_t number) {
+std::string place_name(const TorchCells& cells, std::size_t row, std::uint32_t number) {
   if (cells.is_sequence()) return fmt::format("op {}", number);
   if (cells.form == OrderForm::grid) return fmt::format("rank {}, step {}", row, number - 1);
   return fmt::format("row {}, cell {}", row + 1, number);
 }
 
-Diagnostic cell_error(const CsvCells& cells, std::size_t row, const CsvCell& cell,
+Diagnostic cell_error(const TorchCells& cells, std::size_t row, const TorchCell& cell,
                       const std::string& message, std::string help) {
   return input_error({cells.source, static_cast<int>(cell.line), static_cast<int>(cell.column),
                       static_cast<int>(cell.length)},

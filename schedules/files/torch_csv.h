@@ -25,7 +25,7 @@ enum class CellKind : std::uint8_t {
   unshard,
   reshard,
   reduce_gradients,
-  old_backward,  ///< BW as it was read; read_csv_cells leaves none behind.
+  old_backward,  ///< BW as it was read; read_torch_cells leaves none behind.
 };
 
 /// F, B, I, W: the ops that take device time.
@@ -36,7 +36,7 @@ constexpr bool is_transfer(CellKind kind) {
 }
 
 /// One cell, or one part of an overlapped pair, with its place in its row.
-struct CsvCell {
+struct TorchCell {
   CellKind kind = CellKind::forward;
   std::uint32_t stage = 0;
   std::uint32_t micro_batch = 0;  ///< 0 for UNSHARD, RESHARD and REDUCE_GRAD.
@@ -48,10 +48,10 @@ struct CsvCell {
 };
 
 /// All cells that are not idle. Row r is device r; of a sequence there is one row, with all ops.
-struct CsvCells {
+struct TorchCells {
   std::shared_ptr<const Source> source;
   OrderForm form = OrderForm::rows;
-  std::vector<std::vector<CsvCell>> rows;
+  std::vector<std::vector<TorchCell>> rows;
   /// The devices of each stage that the text itself gives; empty: it gives none.
   std::vector<std::vector<std::uint32_t>> devices;
   std::size_t ops = 0;             ///< Cells of compute.
@@ -86,26 +86,26 @@ class StageRows {
 };
 
 /// The bounds of what is read: they keep a small file with large numbers from costing memory.
-inline constexpr std::uint32_t kMostCsvStages = 10'000;
-inline constexpr std::uint32_t kMostCsvMicroBatches = 10'000'000;
-inline constexpr std::size_t kMostCsvCells = 20'000'000;
+inline constexpr std::uint32_t kMaxCsvStages = 10'000;
+inline constexpr std::uint32_t kMaxCsvMicroBatches = 10'000'000;
+inline constexpr std::size_t kMaxCsvCells = 20'000'000;
 /// The most faults of one file that are told.
-inline constexpr std::size_t kMostCsvProblems = 20;
+inline constexpr std::size_t kMaxCsvProblems = 20;
 
 /// Reads the cells of a text in any of its printed forms; settles the letters. Rows that are
 /// labelled stand in the order of their labels. Errors: no row; a row without an op; a cell outside
 /// the grammar, or beyond the bounds; both sets of letters in a file; one label for two rows.
-Result<CsvCells> read_csv_cells(std::shared_ptr<const Source> source);
+Result<TorchCells> read_torch_cells(std::shared_ptr<const Source> source);
 
 /// `2SEND_F0`, in the letters of the file.
-std::string cell_name(const CsvCells& cells, CellKind kind, std::uint32_t stage,
+std::string cell_name(const TorchCells& cells, CellKind kind, std::uint32_t stage,
                       std::uint32_t micro_batch);
 
 /// What stands before a message about a cell: `row 1, cell 3`, `rank 0, step 3` or `op 3`.
-std::string place_name(const CsvCells& cells, std::size_t row, std::uint32_t number);
+std::string place_name(const TorchCells& cells, std::size_t row, std::uint32_t number);
 
 /// The fault of a cell: `row 1, cell 3: ` stands before the message.
-Diagnostic cell_error(const CsvCells& cells, std::size_t row, const CsvCell& cell,
+Diagnostic cell_error(const TorchCells& cells, std::size_t row, const TorchCell& cell,
                       const std::string& message, std::string help = "");
 
 }  // namespace plumbline

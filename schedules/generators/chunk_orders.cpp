@@ -115,7 +115,7 @@ OpLists zero_bubble_h2(const ChunkShape& shape) {
   return greedy_zero_bubble(shape, 2 * shape.devices - 1);
 }
 
-OpLists greedy_zero_bubble(const ChunkShape& shape, std::uint32_t most) {
+OpLists greedy_zero_bubble(const ChunkShape& shape, std::uint32_t max) {
   const std::uint32_t p = shape.devices;
   const std::uint32_t all = shape.micro_batches;
   /// How many of each a device has done.
@@ -137,7 +137,7 @@ OpLists greedy_zero_bubble(const ChunkShape& shape, std::uint32_t most) {
       const std::uint32_t returned = device + 1 == p ? mine.forward : before[device + 1].input;
       if (mine.input < std::min(returned, mine.forward)) {
         lists[device].push_back({OpKind::backward_input, {device}, {mine.input++}});
-      } else if (mine.forward < arrived && mine.forward - mine.weight < most) {
+      } else if (mine.forward < arrived && mine.forward - mine.weight < max) {
         lists[device].push_back({OpKind::forward, {device}, {mine.forward++}});
       } else if (mine.weight < mine.input) {
         lists[device].push_back({OpKind::backward_weight, {device}, {mine.weight++}});

@@ -105,8 +105,8 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .source = "Li et al. 2020 (PyTorch Distributed), section 3.2.3"},
       {.name = "interleaved-1f1b",
        .chunks = ChunkRule{.lists = interleaved_1f1b,
-                           .least_chunks = 2,
-                           .most_chunks = kMostChunks,
+                           .min_chunks = 2,
+                           .max_chunks = kMaxChunks,
                            .takes_group = true},
        .summary = "1F1B over v stages on each device, each 1/v as long",
        .order = "groups of g micro-batches go round chunk by chunk; then one F, one B",
@@ -116,7 +116,7 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .source = "Narayanan et al. 2021 (Megatron-LM), section 2.2"},
       {.name = "looped-bfs",
        .chunks =
-           ChunkRule{.lists = looped_breadth_first, .least_chunks = 1, .most_chunks = kMostChunks},
+           ChunkRule{.lists = looped_breadth_first, .min_chunks = 1, .max_chunks = kMaxChunks},
        .summary = "breadth-first: chunk by chunk all forwards, then all backwards",
        .order = "all F of the first chunk, of the next, ...; all B of the last, newest first, ...",
        .bubble = "fraction (p-1)/(vm+p-1), overhead (p-1)/(vm), for m >= p",
@@ -125,8 +125,8 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .source = "Lamy-Poirier 2023 (breadth-first pipeline parallelism)"},
       {.name = "interleaved-zb",
        .chunks = ChunkRule{.lists = interleaved_zero_bubble,
-                           .least_chunks = 2,
-                           .most_chunks = kMostChunks,
+                           .min_chunks = 2,
+                           .max_chunks = kMaxChunks,
                            .takes_group = true},
        .summary = "zb-h1 over v stages on each device, each 1/v as long",
        .order = "(v-1)g+p-1-d forwards; then F I in turn, and W from the d-th backward on",
@@ -153,8 +153,8 @@ const std::vector<ScheduleRule>& schedule_rules() {
       {.name = "zb-v",
        .chunks = ChunkRule{.lists = zero_bubble_v,
                            .placement = StagePlacement::vee,
-                           .least_chunks = 2,
-                           .most_chunks = 2},
+                           .min_chunks = 2,
+                           .max_chunks = 2},
        .summary = "zero bubble with the memory of 1F1B: stages d and 2p-1-d on device d",
        .order = "down and back up; I and W of both stages in turn once the pipeline is full",
        .bubble = "none between a device's first op and its last, for f = i = w and m >= 2p-1",
@@ -162,10 +162,9 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .makespan = "2m(f+b) + (p-1)f for f = i = w and m >= 2p-1",
        .source = "Qi et al. 2024 (zero bubble), in the order of PyTorch's ScheduleZBVZeroBubble"},
       {.name = "v-half",
-       .chunks = ChunkRule{.lists = v_half,
-                           .placement = StagePlacement::vee,
-                           .least_chunks = 2,
-                           .most_chunks = 2},
+       .chunks =
+           ChunkRule{
+               .lists = v_half, .placement = StagePlacement::vee, .min_chunks = 2, .max_chunks = 2},
        .summary = "half of the memory of 1F1B: stages d and 2p-1-d on device d",
        .order = "one block of ops every six, pushed together as far as that memory allows",
        .bubble = "(3p-7)f, with odd p (3p-4)f, for f = i = w, p >= 3 and m >= p",
@@ -173,10 +172,9 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .makespan = "2m(f+b) + (3p-7)f, with odd p + (3p-4)f, for f = i = w, p >= 3 and m >= p",
        .source = "Qi et al. 2024 (controllable memory), pushed together in one pass"},
       {.name = "v-min",
-       .chunks = ChunkRule{.lists = v_min,
-                           .placement = StagePlacement::vee,
-                           .least_chunks = 2,
-                           .most_chunks = 2},
+       .chunks =
+           ChunkRule{
+               .lists = v_min, .placement = StagePlacement::vee, .min_chunks = 2, .max_chunks = 2},
        .summary = "a third of the memory of 1F1B: stages d and 2p-1-d on device d",
        .order = "as v-half, with a block that keeps less",
        .bubble = "(4p-7)f, where p mod 3 = 1 (4p-5)f, for f = i = w, p >= 2 and m >= p",
@@ -186,9 +184,9 @@ const std::vector<ScheduleRule>& schedule_rules() {
       {.name = "dualpipev",
        .chunks = ChunkRule{.lists = dualpipe_v,
                            .placement = StagePlacement::vee,
-                           .least_chunks = 2,
-                           .most_chunks = 2,
-                           .least_rounds = 2,
+                           .min_chunks = 2,
+                           .max_chunks = 2,
+                           .min_rounds = 2,
                            .has_own_pairs = true},
        .summary = "forwards and backwards in pairs, stages d and 2p-1-d on device d",
        .order = "eight phases; a pair runs one after the other, or with schedule.pairs at once",
@@ -200,7 +198,7 @@ const std::vector<ScheduleRule>& schedule_rules() {
        .chunks = ChunkRule{.lists = dualpipe,
                            .placement = StagePlacement::both,
                            .even_devices = true,
-                           .least_rounds = 2,
+                           .min_rounds = 2,
                            .has_own_pairs = true},
        .summary = "dualpipev in both directions, stages d and p-1-d on device d",
        .order = "eight phases; a pair runs one after the other, or with schedule.pairs at once",
@@ -230,12 +228,12 @@ std::optional<Diagnostic> ChunkRule::refuse(const ChunkShape& shape, const Mark&
                        p == 1 ? "take 2 stages, or fewer copies"
                               : fmt::format("take {} stages, or {}", p - 1, p + 1));
   }
-  if (m < least_rounds * p) {
+  if (m < min_rounds * p) {
     return input_error(
         mark,
         fmt::format("schedule.micro_batches is {}, too few for {} device{}", m, p,
                     p == 1 ? "" : "s"),
-        fmt::format("{} or more: {} times as many as devices", least_rounds * p, least_rounds));
+        fmt::format("{} or more: {} times as many as devices", min_rounds * p, min_rounds));
   }
   return std::nullopt;
 }
@@ -247,12 +245,12 @@ std::vector<std::string> limits_of(const ScheduleRule& rule) {
     if (replicas_in(chunks.placement) > 1) {
       limits.emplace_back(
           "each stage on two devices, no plan.replicas; schedule.micro_batches is even");
-    } else if (chunks.most_chunks == 1) {
+    } else if (chunks.max_chunks == 1) {
       limits.emplace_back("one stage on each device; no plan.replicas");
     } else {
       limits.push_back(fmt::format("schedule.chunks stages on each device ({}); no plan.replicas",
-                                   chunks.most_chunks == chunks.least_chunks
-                                       ? std::to_string(chunks.most_chunks)
+                                   chunks.max_chunks == chunks.min_chunks
+                                       ? std::to_string(chunks.max_chunks)
                                        : "2 where it is not given"));
     }
     if (chunks.even_devices) limits.emplace_back("an even number of devices");
@@ -261,9 +259,9 @@ std::vector<std::string> limits_of(const ScheduleRule& rule) {
           "schedule.group micro-batches go round together; without it as many as PyTorch takes, "
           "then Megatron-LM");
     }
-    if (chunks.least_rounds > 0) {
-      limits.push_back(fmt::format("schedule.micro_batches: {} times the devices, or more",
-                                   chunks.least_rounds));
+    if (chunks.min_rounds > 0) {
+      limits.push_back(
+          fmt::format("schedule.micro_batches: {} times the devices, or more", chunks.min_rounds));
     }
   } else if (rule.whole_model) {
     limits.emplace_back("one stage on every device: no plan.stages, replicas, devices or copies");

@@ -16,21 +16,21 @@
 namespace plumbline {
 
 /// Stages of a device; a pipeline of more stages than layers is refused anyway.
-inline constexpr std::uint32_t kMostChunks = 1000;
+inline constexpr std::uint32_t kMaxChunks = 1000;
 
 /// The rule of a schedule whose devices have several stages, or whose backwards have two parts.
 struct ChunkRule {
   OpLists (*lists)(const ChunkShape& shape);
   StagePlacement placement = StagePlacement::loop;
-  std::uint32_t least_chunks = 1;
-  std::uint32_t most_chunks = 1;
-  bool takes_group = false;        ///< Micro-batches go round in groups, of any size.
-  bool even_devices = false;       ///< p is even.
-  std::uint32_t least_rounds = 0;  ///< m is so many times p at least.
-  bool has_own_pairs = false;      ///< That overlap: see dual_pairs().
+  std::uint32_t min_chunks = 1;
+  std::uint32_t max_chunks = 1;
+  bool takes_group = false;      ///< Micro-batches go round in groups, of any size.
+  bool even_devices = false;     ///< p is even.
+  std::uint32_t min_rounds = 0;  ///< m is so many times p at least.
+  bool has_own_pairs = false;    ///< That overlap: see dual_pairs().
 
   /// Two where there may be several.
-  std::uint32_t usual_chunks() const { return std::min(2U, most_chunks); }
+  std::uint32_t usual_chunks() const { return std::min(2U, max_chunks); }
   /// What is wrong with the number of micro-batches (at `mark`) or of devices (at `name`); its help
   /// says what would do.
   std::optional<Diagnostic> refuse(const ChunkShape& shape, const Mark& mark,

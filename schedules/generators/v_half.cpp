@@ -48,12 +48,12 @@ class SlotRow {
   std::uint32_t count() {
     states_.resize(ops_.size());
     State state;
-    std::uint32_t most = 0;
+    std::uint32_t max = 0;
     for (std::size_t slot = 0; slot < ops_.size(); ++slot) {
       states_[slot] = state = state.after(ops_[slot]);
-      most = std::max(most, state.held);
+      max = std::max(max, state.held);
     }
-    return most;
+    return max;
   }
 
   /// Moves an op to a free slot before it, unless more than `limit` would then be held anywhere.
@@ -129,15 +129,15 @@ class BlockPlan {
 
   /// What an op needs was planned before it, so that one way through the slots is enough.
   void squeeze() {
-    std::uint32_t most = 0;
+    std::uint32_t max = 0;
     std::size_t length = 0;
     for (SlotRow& row : rows_) {
-      most = std::max(most, row.count());
+      max = std::max(max, row.count());
       length = std::max(length, row.size());
     }
     for (std::uint32_t slot = 0; slot < length; ++slot) {
       for (SlotRow& row : rows_) {
-        if (slot < row.size() && row.at(slot)) advance(row, slot, most);
+        if (slot < row.size() && row.at(slot)) advance(row, slot, max);
       }
     }
   }
@@ -160,10 +160,10 @@ class BlockPlan {
   }
 
   /// To the earliest free slot that its needs and `most` leave.
-  void advance(SlotRow& row, std::uint32_t slot, std::uint32_t most) {
+  void advance(SlotRow& row, std::uint32_t slot, std::uint32_t max) {
     const Op op = *row.at(slot);
     for (std::uint32_t to = earliest(op); to < slot; ++to) {
-      if (row.at(to) || !row.move(slot, to, most)) continue;
+      if (row.at(to) || !row.move(slot, to, max)) continue;
       slots_of(op.kind, op.stage.value)[op.micro_batch.value] = to;
       return;
     }

@@ -12,7 +12,7 @@
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kMostFaults = 20;
+constexpr std::size_t kMaxFaults = 20;
 
 class Checker {
  public:
@@ -24,7 +24,7 @@ class Checker {
 
   Diagnostics check() {
     for (std::uint32_t slot = 0; slot < lists_.size(); ++slot) {
-      for (std::size_t i = 0; i < lists_[slot].size() && faults_.size() < kMostFaults; ++i)
+      for (std::size_t i = 0; i < lists_[slot].size() && faults_.size() < kMaxFaults; ++i)
         check_op(slot, i);
     }
     if (faults_.empty()) check_complete();
@@ -65,7 +65,7 @@ class Checker {
 
   void check_complete() {
     for (std::uint32_t s = 0; s < shape_.stages(); ++s) {
-      for (std::uint32_t m = 0; m < shape_.micro_batches && faults_.size() < kMostFaults; ++m) {
+      for (std::uint32_t m = 0; m < shape_.micro_batches && faults_.size() < kMaxFaults; ++m) {
         const auto& [forward, backward, input, weight] =
             seen_[std::size_t{s} * shape_.micro_batches + m];
         const std::uint32_t slot = shape_.slot({s}, {m});

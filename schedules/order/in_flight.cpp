@@ -7,15 +7,15 @@
 namespace plumbline {
 namespace {
 
-double factor_of(const std::vector<double>& factors, std::uint32_t most) {
-  return factors[std::min<std::size_t>(most, factors.size()) - 1];
+double factor_of(const std::vector<double>& factors, std::uint32_t max) {
+  return factors[std::min<std::size_t>(max, factors.size()) - 1];
 }
 
 }  // namespace
 
-std::vector<std::uint32_t> most_in_flight(const Schedule& schedule) {
+std::vector<std::uint32_t> max_in_flight(const Schedule& schedule) {
   const PipelineShape& shape = schedule.shape;
-  std::vector<std::uint32_t> most(shape.stages(), 1);
+  std::vector<std::uint32_t> max(shape.stages(), 1);
   // Replicas of a stage hold micro-batches of their own.
   std::vector<std::vector<std::int64_t>> now(shape.stages());
   for (std::uint32_t s = 0; s < shape.stages(); ++s) now[s].assign(shape.stage_slots[s].size(), 0);
@@ -29,41 +29,41 @@ std::vector<std::uint32_t> most_in_flight(const Schedule& schedule) {
   for (std::uint32_t i = 0; i < schedule.issue_order.size(); ++i) {
     const Op& op = schedule.issue_order[i];
     if (op.kind == OpKind::forward) {
-      std::uint32_t& most_of_stage = most[op.stage.value];
-      most_of_stage = std::max(most_of_stage, static_cast<std::uint32_t>(++held_by(op)));
+      std::uint32_t& max_of_stage = max[op.stage.value];
+      max_of_stage = std::max(max_of_stage, static_cast<std::uint32_t>(++held_by(op)));
     }
     // A pair lets go of what either holds when both have ended.
     const std::uint32_t partner = schedule.partners.empty() ? i : schedule.partners[i];
     if (partner < i) let_go(schedule.issue_order[partner]);
     if (partner <= i) let_go(op);
   }
-  return most;
+  return max;
 }
 
 KindFactors factors_in_flight(const KindFactors& slowdown, const KindFactors& in_flight,
-                              std::uint32_t most, std::uint32_t neighbours) {
+                              std::uint32_t max, std::uint32_t neighbours) {
   KindFactors all = slowdown;
   for (const auto& [kind, factors] : in_flight) {
-    if (factors.empty() || factor_of(factors, most) == 1) continue;
+    if (factors.empty() || factor_of(factors, max) == 1) continue;
     std::vector<double>& list = all[kind];
     if (list.size() <= neighbours) list.resize(neighbours + 1, list.empty() ? 1.0 : list.back());
     for (std::uint32_t k = 0; k < list.size(); ++k) {
       const double busy =
           neighbours == 0 ? 1 : static_cast<double>(std::min(k, neighbours)) / neighbours;
-      list[k] *= 1 + busy * (factor_of(factors, most) - 1);
+      list[k] *= 1 + busy * (factor_of(factors, max) - 1);
     }
   }
   return all;
 }
 
 void scale_in_flight(const LayerGraph& graph, const KindFactors& factors,
-                     const Partition& partition, const std::vector<std::uint32_t>& most,
+                     const Partition& partition, const std::vector<std::uint32_t>& max,
                      std::vector<LayerCosts>& costs) {
   for (std::size_t s = 0; s < partition.stages.size(); ++s) {
     for (const LayerId id : partition.stages[s].layers) {
       const auto found = factors.find(graph.layer(id).kind);
       if (found == factors.end() || found->second.empty()) continue;
-      const double factor = factor_of(found->second, most[s]);
+      const double factor = factor_of(found->second, max[s]);
       const auto scale = [&](MeasuredTime& time) {
         constexpr double longest = 4e18;  // ns; 64 bits hold 9.2e18
         time.mean = Duration{

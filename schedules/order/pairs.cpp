@@ -42,8 +42,8 @@ bool has_any(const PairStarts& starts) {
   });
 }
 
-std::optional<Diagnostic> refuse_marked(const OpLists& lists, const PairStarts& marked,
-                                        const Mark& mark) {
+std::optional<Diagnostic> check_marked(const OpLists& lists, const PairStarts& marked,
+                                       const Mark& mark) {
   for (std::size_t slot = 0; slot < marked.size(); ++slot) {
     for (std::size_t i = 0; i + 1 < lists[slot].size(); ++i) {
       const Op& a = lists[slot][i];
@@ -86,7 +86,7 @@ Result<std::vector<Schedule>> pair_up(const Schedule& schedule, const PairStarts
   const OpLists lists = schedule.lists();
   std::vector<PairStarts> ways;
   if (has_any(marked)) {
-    if (const auto refused = refuse_marked(lists, marked, mark)) return *refused;
+    if (const auto refused = check_marked(lists, marked, mark)) return *refused;
     ways.push_back(marked);
   } else {
     for (const OpKind first : {OpKind::forward, OpKind::backward}) {

@@ -35,16 +35,16 @@ OpLists Schedule::lists() const {
 }
 
 std::string list_grid(const OpLists& lists, std::uint32_t marked_slot, std::size_t marked_index) {
-  constexpr std::size_t most_rows = 16;
-  constexpr std::size_t most_columns = 16;
+  constexpr std::size_t max_rows = 16;
+  constexpr std::size_t max_columns = 16;
   const std::size_t first_column =
-      marked_index > most_columns / 2 ? marked_index - most_columns / 2 : 0;
-  const std::size_t first_row = marked_slot > most_rows / 2 ? marked_slot - most_rows / 2 : 0;
-  const std::size_t end_row = std::min(lists.size(), first_row + most_rows);
+      marked_index > max_columns / 2 ? marked_index - max_columns / 2 : 0;
+  const std::size_t first_row = marked_slot > max_rows / 2 ? marked_slot - max_rows / 2 : 0;
+  const std::size_t end_row = std::min(lists.size(), first_row + max_rows);
   std::size_t width = 0;
   for (std::size_t slot = first_row; slot < end_row; ++slot) {
-    for (std::size_t i = first_column;
-         i < std::min(lists[slot].size(), first_column + most_columns); ++i) {
+    for (std::size_t i = first_column; i < std::min(lists[slot].size(), first_column + max_columns);
+         ++i) {
       width = std::max(width, to_text(lists[slot][i]).size());
     }
   }
@@ -53,12 +53,11 @@ std::string list_grid(const OpLists& lists, std::uint32_t marked_slot, std::size
     const std::vector<Op>& list = lists[slot];
     std::string row = fmt::format("  device {:<3} |{}", slot, first_column > 0 ? " ..." : "");
     std::string carets(row.size(), ' ');
-    for (std::size_t i = first_column; i < std::min(list.size(), first_column + most_columns);
-         ++i) {
+    for (std::size_t i = first_column; i < std::min(list.size(), first_column + max_columns); ++i) {
       row += fmt::format(" {:<{}}", to_text(list[i]), width);
       carets += ' ' + std::string(width, slot == marked_slot && i == marked_index ? '^' : ' ');
     }
-    if (list.size() > first_column + most_columns) row += " ...";
+    if (list.size() > first_column + max_columns) row += " ...";
     if (slot == marked_slot && marked_index >= list.size())
       carets = std::string(row.size() + 1, ' ') + "^";
     while (!row.empty() && row.back() == ' ') row.pop_back();
@@ -80,12 +79,12 @@ Result<std::string> replay_grid(const Schedule& schedule, const std::vector<std:
     if (!times[slot].empty()) steps = std::max(steps, times[slot].back() + 1);
     for (const Op& op : lists[slot]) width = std::max(width, to_text(op).size());
   }
-  if (std::size_t{steps} * lists.size() > kMostCells) {
+  if (std::size_t{steps} * lists.size() > kMaxCells) {
     return input_error(
         {},
         fmt::format(
             "the grid would have {} steps for {} devices, more cells than the {} that are printed",
-            steps, lists.size(), kMostCells),
+            steps, lists.size(), kMaxCells),
         "--format torch-csv and --format sequence have no such limit");
   }
   std::size_t name_width = 4;

@@ -83,10 +83,10 @@ struct Schedule {
 std::string list_grid(const OpLists& lists, std::uint32_t marked_slot, std::size_t marked_index);
 
 /// The most cells of a replay's table: beyond that no person reads it.
-inline constexpr std::size_t kMostCells = 2'000'000;
+inline constexpr std::size_t kMaxCells = 2'000'000;
 
 /// The replay of the schedule as a table: a row a device, a column a step, every op one step long.
-/// `names` are those of the slots. Errors: more than kMostCells cells.
+/// `names` are those of the slots. Errors: more than kMaxCells cells.
 Result<std::string> replay_grid(const Schedule& schedule, const std::vector<std::string>& names);
 
 /// PyTorch's CSV: one row a device, cells `<stage><op><micro-batch>`, pairs that run at the same

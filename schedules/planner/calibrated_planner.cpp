@@ -191,7 +191,7 @@ Diagnostic does_not_fit(const PlannerInput& input, SearchSpace space) {
   space = on_free_links(space);
   std::int64_t too_little = space.memory->count;
   std::int64_t enough = 0;
-  std::optional<PlanCandidate> least;
+  std::optional<PlanCandidate> min;
   const auto fullest = [](const PlanCandidate& plan) {
     return std::max_element(
         plan.stages.begin(), plan.stages.end(),
@@ -205,10 +205,10 @@ Diagnostic does_not_fit(const PlannerInput& input, SearchSpace space) {
     if (outcome.plans.empty()) {
       too_little = memory;
     } else {
-      least = to_candidate(input, space, outcome.plans[0]);
-      enough = std::min(memory, fullest(*least)->peak_memory.count);
+      min = to_candidate(input, space, outcome.plans[0]);
+      enough = std::min(memory, fullest(*min)->peak_memory.count);
     }
-    if (!least) {
+    if (!min) {
       memory *= 2;
     } else if (enough - too_little <= std::max<std::int64_t>(1, enough / 1000)) {
       break;
@@ -218,12 +218,12 @@ Diagnostic does_not_fit(const PlannerInput& input, SearchSpace space) {
   }
   const std::string limit =
       fmt::format("the memory of {} per device", to_text(*input.cluster.memory));
-  if (!least) return infeasible("no plan fits " + limit, "");
-  const auto stage = fullest(*least);
+  if (!min) return infeasible("no plan fits " + limit, "");
+  const auto stage = fullest(*min);
   return infeasible(
       fmt::format("no plan fits {}: in the one that needs least ({}), stage {} (layers '{}' to "
                   "'{}') lacks {}",
-                  limit, least->config(), stage - least->stages.begin(),
+                  limit, min->config(), stage - min->stages.begin(),
                   clipped(input.graph.layer(stage->layers.front()).name),
                   clipped(input.graph.layer(stage->layers.back()).name),
                   to_text(stage->peak_memory - *input.cluster.memory)),
@@ -312,7 +312,7 @@ Result<Plans> plan_calibrated(const PlannerInput& input) {
   if (found.plans.empty() && input.cluster.memory) {
     constexpr std::size_t few = 150;  // the search has no bound on time to go by
     if (all.frontiers.size() > few) {
-      rules.most_cuts = few;
+      rules.max_cuts = few;
       all = cuts_of(input, one_order_frontiers(input.graph, input.costs, rules));
     }
     return does_not_fit(input, space_of(input, all));

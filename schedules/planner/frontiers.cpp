@@ -86,7 +86,7 @@ struct Walk {
   }
 
   /// By how many bytes executing a ready layer changes what crosses.
-  std::int64_t crossing_change(const Positions& graph, std::uint32_t layer) const {
+  std::int64_t cut_bytes_change(const Positions& graph, std::uint32_t layer) const {
     std::int64_t change = graph.consumers[layer].empty() ? 0 : graph.output[layer];
     for (const std::uint32_t producer : graph.producers[layer]) {
       const bool last_consumer =
@@ -103,7 +103,7 @@ struct Walk {
     for (bool changed = true; changed;) {
       changed = false;
       for (const std::uint32_t layer : ready) {
-        if (!graph.is_free[layer] || crossing_change(graph, layer) > 0) continue;
+        if (!graph.is_free[layer] || cut_bytes_change(graph, layer) > 0) continue;
         execute(graph, layer);
         changed = true;
         break;
@@ -205,10 +205,10 @@ void sort_by_layers(Frontiers& frontiers) {
 /// A partial order in the beam search.
 struct Beam {
   Walk walk;
-  std::int64_t crossing = 0;  ///< Now.
-  double sum = 0;             ///< Of what crossed after each layer so far.
-  std::uint32_t parent = 0;   ///< In the step before.
-  std::uint32_t layer = 0;    ///< Executed last.
+  std::int64_t cut_bytes = 0;  ///< Now.
+  double sum = 0;              ///< Of what crossed after each layer so far.
+  std::uint32_t parent = 0;    ///< In the step before.
+  std::uint32_t layer = 0;     ///< Executed last.
 };
 
 /// A topological order with few crossing bytes, as positions.
@@ -219,20 +219,21 @@ std::vector<std::uint32_t> narrow_order(const Positions& graph) {
   std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> history;  // (parent, layer)
   struct Step {
     double sum;
-    std::int64_t crossing;
+    std::int64_t cut_bytes;
     std::uint32_t parent, layer;
   };
   while (history.size() < graph.size()) {
     std::vector<Step> steps;
     for (std::uint32_t b = 0; b < beam.size(); ++b) {
       for (const std::uint32_t layer : beam[b].walk.ready) {
-        const std::int64_t crossing = beam[b].crossing + beam[b].walk.crossing_change(graph, layer);
-        steps.push_back({beam[b].sum + static_cast<double>(crossing), crossing, b, layer});
+        const std::int64_t cut_bytes =
+            beam[b].cut_bytes + beam[b].walk.cut_bytes_change(graph, layer);
+        steps.push_back({beam[b].sum + static_cast<double>(cut_bytes), cut_bytes, b, layer});
       }
     }
     std::sort(steps.begin(), steps.end(), [](const Step& x, const Step& y) {
-      return std::tie(x.sum, x.crossing, x.parent, x.layer) <
-             std::tie(y.sum, y.crossing, y.parent, y.layer);
+      return std::tie(x.sum, x.cut_bytes, x.parent, x.layer) <
+             std::tie(y.sum, y.cut_bytes, y.parent, y.layer);
     });
     std::vector<Beam> next;
     RowTable seen(graph.words);
@@ -242,7 +243,7 @@ std::vector<std::uint32_t> narrow_order(const Positions& graph) {
       Row row = beam[step.parent].walk.row;
       set(row.data(), step.layer);
       if (!seen.insert(row).second) continue;
-      next.push_back({beam[step.parent].walk, step.crossing, step.sum, step.parent, step.layer});
+      next.push_back({beam[step.parent].walk, step.cut_bytes, step.sum, step.parent, step.layer});
       next.back().walk.execute(graph, step.layer);
       history.back().emplace_back(step.parent, step.layer);
     }
@@ -258,8 +259,8 @@ std::vector<std::uint32_t> narrow_order(const Positions& graph) {
 }
 
 /// Keeps the first and last row and, of each run of equal time between them, the narrowest cut.
-void thin(Frontiers& frontiers, const Positions& graph, const std::vector<std::int64_t>& crossing,
-          std::size_t most) {
+void thin(Frontiers& frontiers, const Positions& graph, const std::vector<std::int64_t>& cut_bytes,
+          std::size_t max) {
   std::vector<std::int64_t> time;
   for (std::uint32_t i = 0; i < frontiers.size(); ++i) {
     std::int64_t sum = 0;
@@ -268,7 +269,7 @@ void thin(Frontiers& frontiers, const Positions& graph, const std::vector<std::i
     }
     time.push_back(sum);
   }
-  const auto runs = static_cast<double>(most - 2);
+  const auto runs = static_cast<double>(max - 2);
   std::vector<std::uint32_t> kept = {0};
   std::int64_t last_run = -1;
   for (std::uint32_t i = 1; i + 1 < frontiers.size(); ++i) {
@@ -276,7 +277,7 @@ void thin(Frontiers& frontiers, const Positions& graph, const std::vector<std::i
                                                static_cast<double>(time.back() + 1) * runs);
     if (run != last_run) {
       kept.push_back(i);
-    } else if (crossing[i] < crossing[kept.back()]) {
+    } else if (cut_bytes[i] < cut_bytes[kept.back()]) {
       kept.back() = i;
     }
     last_run = run;
@@ -311,7 +312,7 @@ Frontiers all_frontiers(const LayerGraph& graph, const std::vector<LayerCosts>& 
         further.execute(positions, layer);
         further.close(positions);
         if (!table.insert(further.row).second) continue;
-        if (table.size() > rules.most) return one_order_frontiers(graph, costs, rules);
+        if (table.size() > rules.max) return one_order_frontiers(graph, costs, rules);
         next.push_back(std::move(further));
       }
     }
@@ -326,23 +327,23 @@ Frontiers one_order_frontiers(const LayerGraph& graph, const std::vector<LayerCo
                               const FrontierRules& rules) {
   const Positions positions = positions_of(graph, costs, rules);
   Frontiers frontiers{positions.order, positions.words, {}, true, false};
-  std::vector<std::int64_t> crossing;
+  std::vector<std::int64_t> cut_bytes;
   Walk walk = Walk::start(positions);
   std::int64_t now = 0;
   const auto keep = [&] {
     frontiers.rows.insert(frontiers.rows.end(), walk.row.begin(), walk.row.end());
-    crossing.push_back(now);
+    cut_bytes.push_back(now);
   };
   // Executes a layer and what is then free, so that the same cuts count as in all_frontiers.
   const auto execute = [&](std::uint32_t layer) {
-    now += walk.crossing_change(positions, layer);
+    now += walk.cut_bytes_change(positions, layer);
     walk.execute(positions, layer);
   };
   const auto close = [&] {
     for (bool changed = true; changed;) {
       changed = false;
       for (const std::uint32_t layer : walk.ready) {
-        if (!positions.is_free[layer] || walk.crossing_change(positions, layer) > 0) continue;
+        if (!positions.is_free[layer] || walk.cut_bytes_change(positions, layer) > 0) continue;
         execute(layer);
         changed = true;
         break;
@@ -359,15 +360,15 @@ Frontiers one_order_frontiers(const LayerGraph& graph, const std::vector<LayerCo
     keep();
   }
   frontiers.restricted = other_cuts;
-  if (frontiers.size() > rules.most_cuts) {
-    thin(frontiers, positions, crossing, rules.most_cuts);
+  if (frontiers.size() > rules.max_cuts) {
+    thin(frontiers, positions, cut_bytes, rules.max_cuts);
     frontiers.restricted = true;
   }
   return frontiers;
 }
 
 PublishedFrontiers published_frontiers(const LayerGraph& graph,
-                                       const std::vector<LayerCosts>& costs, std::size_t most) {
+                                       const std::vector<LayerCosts>& costs, std::size_t max) {
   const Positions positions = positions_of(graph, costs, {});
   const std::uint32_t size = positions.size();
   PublishedFrontiers result;
@@ -379,11 +380,11 @@ PublishedFrontiers published_frontiers(const LayerGraph& graph,
                  graph.layer(positions.order[i]).kind.starts_with("__getitem__");
   }
   const auto one_order = [&] {
-    result.frontiers = one_order_frontiers(graph, costs, {.memory_counts = true, .most = most});
+    result.frontiers = one_order_frontiers(graph, costs, {.memory_counts = true, .max = max});
     Frontiers& frontiers = result.frontiers;
     frontiers.rows.erase(frontiers.rows.begin(), frontiers.rows.begin() + frontiers.words);
     frontiers.restricted = true;
-    result.output = frontier_sums(graph, costs, frontiers).crossing;
+    result.output = frontier_sums(graph, costs, frontiers).cut_bytes;
     result.counted.assign(size, true);
   };
   std::uint32_t first = size;  // the first source in the file
@@ -424,7 +425,7 @@ PublishedFrontiers published_frontiers(const LayerGraph& graph,
         successors.back().push_back(table.insert(further).first);
       }
     }
-    if (table.size() > most) {
+    if (table.size() > max) {
       one_order();
       return result;
     }
@@ -491,7 +492,7 @@ FrontierSums frontier_sums(const LayerGraph& graph, const std::vector<LayerCosts
   for (std::uint32_t s = 0; s < frontiers.size(); ++s) {
     const std::uint64_t* const row = frontiers.row(s);
     Duration forward{}, backward{}, again{}, update{}, update_before{};
-    Bytes parameters, stepped, reduced, activation, crossing;
+    Bytes parameters, stepped, reduced, activation, cut_bytes;
     for (std::uint32_t i = 0; i < positions.size(); ++i) {
       if (!test(row, i)) continue;
       const LayerCosts& cost = costs[positions.order[i].value];
@@ -508,7 +509,7 @@ FrontierSums frontier_sums(const LayerGraph& graph, const std::vector<LayerCosts
       const auto& consumers = positions.consumers[i];
       if (std::any_of(consumers.begin(), consumers.end(),
                       [&](std::uint32_t c) { return !test(row, c); })) {
-        crossing += cost.output;
+        cut_bytes += cost.output;
       }
     }
     sums.forward.push_back(forward);
@@ -520,7 +521,7 @@ FrontierSums frontier_sums(const LayerGraph& graph, const std::vector<LayerCosts
     sums.stepped.push_back(stepped);
     sums.reduced.push_back(reduced);
     sums.activation.push_back(activation);
-    sums.crossing.push_back(crossing);
+    sums.cut_bytes.push_back(cut_bytes);
   }
   return sums;
 }

@@ -11,10 +11,10 @@
 namespace plumbline {
 
 /// The most frontiers that are searched exactly; above that the cuts are those of one order.
-inline constexpr std::size_t kMostFrontiers = 20'000;
+inline constexpr std::size_t kMaxFrontiers = 20'000;
 
 /// The most cuts that are kept of one order; see one_order_frontiers.
-inline constexpr std::size_t kMostCutsOfOneOrder = 2'500;
+inline constexpr std::size_t kMaxCutsOfOneOrder = 2'500;
 
 /// Frontiers of a layer graph. A frontier is an antichain of layers; it stands for the set of all
 /// layers that are executed up to and including it, and only that set is kept (a row of bits).
@@ -49,8 +49,8 @@ struct FrontierRules {
   /// Whether what a stage keeps is the inputs of its layers: then each layer adds to it, and none
   /// is free.
   bool inputs_count = false;
-  std::size_t most = kMostFrontiers;
-  std::size_t most_cuts = kMostCutsOfOneOrder;  ///< Of one order; at least 3.
+  std::size_t max = kMaxFrontiers;
+  std::size_t max_cuts = kMaxCutsOfOneOrder;  ///< Of one order; at least 3.
 };
 
 /// All frontiers from "nothing is executed" (the first, as after a virtual source) to "all is" (the
@@ -65,7 +65,7 @@ Frontiers all_frontiers(const LayerGraph& graph, const std::vector<LayerCosts>& 
 
 /// The cuts along ONE topological order, sought with few crossing bytes: a beam search over
 /// executed sets keeps those whose prefixes sum to the fewest bytes (a heuristic). At most
-/// `rules.most_cuts` are kept, the one with the fewest bytes in each run of equal time.
+/// `rules.max_cuts` are kept, the one with the fewest bytes in each run of equal time.
 /// `restricted` is set unless the graph has no other cuts. Requires: as all_frontiers.
 Frontiers one_order_frontiers(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
                               const FrontierRules& rules);
@@ -73,7 +73,7 @@ Frontiers one_order_frontiers(const LayerGraph& graph, const std::vector<LayerCo
 /// The states of PipeDream's own optimizer (Narayanan et al. 2019, and their program): the walk
 /// starts at the first source only and executes, with each successor of an executed layer, all that
 /// it needs; `__getitem__` layers that nobody consumes are left out. "Nothing" is not among them.
-/// Order: a depth-first search's reverse post-order, as there. Above `most` states, or kMostLayers
+/// Order: a depth-first search's reverse post-order, as there. Above `most` states, or kMaxLayers
 /// / 4 layers: one_order_frontiers without its first. Requires: as all_frontiers.
 struct PublishedFrontiers {
   Frontiers frontiers;
@@ -84,14 +84,14 @@ struct PublishedFrontiers {
   std::vector<bool> counted;  ///< By position in the order: whether the layer is in any state.
 };
 PublishedFrontiers published_frontiers(const LayerGraph& graph,
-                                       const std::vector<LayerCosts>& costs, std::size_t most);
+                                       const std::vector<LayerCosts>& costs, std::size_t max);
 
 /// Sums over all that a frontier has executed, and what crosses a cut there.
 struct FrontierSums {
   std::vector<Duration> forward, backward, again, update, update_before;
   std::vector<Bytes> parameters, stepped, reduced, activation;
   /// The outputs of executed layers that a layer not yet executed consumes, each once.
-  std::vector<Bytes> crossing;
+  std::vector<Bytes> cut_bytes;
 };
 
 /// The sums of all frontiers; `output` of a layer crosses once however many consume it.

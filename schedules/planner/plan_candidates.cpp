@@ -35,10 +35,10 @@ std::vector<FormulaStage> formula_stages(const PlannerInput& input, const Partit
          .reduced = cost.reduced,
          .activation = cost.activation,
          .checkpoints = costs.checkpoints(s, s),
-         .crossing = costs.crossing(s),
+         .cut_bytes = costs.cut_bytes(s),
          .devices = partition.stages[s].devices,
-         .again_ns = count(cost.again),
-         .entering = s > 0 ? costs.crossing(s - 1) : Bytes{}});
+         .recompute_ns = count(cost.again),
+         .entering = s > 0 ? costs.cut_bytes(s - 1) : Bytes{}});
   }
   return stages;
 }
@@ -49,8 +49,8 @@ void add_recomputation(const PlannerInput& input, std::uint32_t in_flight, std::
   const Residency& residency = input.residency;
   if (!residency.as_few_as_fit) return;
   stage.backward_ns +=
-      again_that_fits_ns(stage, in_flight, *input.cluster.memory, residency,
-                         input.optimizer_state * residency.optimizer_share(replicas));
+      recompute_that_fits_ns(stage, in_flight, *input.cluster.memory, residency,
+                             input.optimizer_state * residency.optimizer_share(replicas));
 }
 
 bool fits(const PlannerInput& input, const PlanCandidate& plan) {
@@ -184,7 +184,7 @@ void price(const PlannerInput& input, PlanCandidate& plan) {
     HeldInputs inputs;
     if (s > 0) {
       const PlannedStage& front = plan.stages[s - 1];
-      inputs = {stages[s - 1].crossing,
+      inputs = {stages[s - 1].cut_bytes,
                 inputs_held(front.replicas, front.warm_up + 1, stage.replicas)};
     }
     const double state = input.optimizer_state * input.residency.optimizer_share(stage.replicas);
@@ -230,9 +230,9 @@ std::vector<PlanCandidate> even_plans(const PlannerInput& input) {
     price(input, plans.back());
   };
   add(1, 1);
-  const std::uint32_t most = std::min({devices, layers, input.stages_at_most.value_or(devices)});
-  for (std::uint32_t stages = 1; stages <= most; ++stages) {
-    if (std::int64_t{stages} * layers > kMostBalanced) break;
+  const std::uint32_t max = std::min({devices, layers, input.stages_at_most.value_or(devices)});
+  for (std::uint32_t stages = 1; stages <= max; ++stages) {
+    if (std::int64_t{stages} * layers > kMaxBalanced) break;
     int tried = 0;
     for (std::uint32_t r = input.straight ? 1 : devices / stages; r > 0 && tried < 3; --r) {
       if (!input.residency.takes(r) || (stages == 1 && r == 1)) continue;

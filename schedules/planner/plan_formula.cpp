@@ -32,9 +32,9 @@ struct LinkUse {
 /// group share its card.
 LinkUse link_use(const Cluster& cluster, const FormulaStage& from, const FormulaStage& to,
                  std::uint32_t micro_batches) {
-  if (from.crossing.count == 0) return {};
+  if (from.cut_bytes.count == 0) return {};
   const std::size_t common = std::lcm(from.devices.size(), to.devices.size());
-  const double share = static_cast<double>(from.crossing.count) / static_cast<double>(common);
+  const double share = static_cast<double>(from.cut_bytes.count) / static_cast<double>(common);
   LinkUse use;
   use.link.transfer = std::numeric_limits<double>::infinity();
   std::map<Card, std::uint32_t> pairs;
@@ -47,7 +47,7 @@ LinkUse link_use(const Cluster& cluster, const FormulaStage& from, const Formula
   for (std::size_t m = 0; m < common; ++m) {
     const Path path =
         cluster.path(from.devices[m % from.devices.size()], to.devices[m % to.devices.size()]);
-    use.link.transfer = std::min(use.link.transfer, transfer_ns(from.crossing, path.link));
+    use.link.transfer = std::min(use.link.transfer, transfer_ns(from.cut_bytes, path.link));
     if (!path.out) load(share, path.link, std::nullopt);
     if (path.out) ++pairs[*path.out];
     if (path.in) ++pairs[*path.in];
@@ -187,7 +187,7 @@ class Loads {
   }
 
   void boundary(const FormulaStage& from, const FormulaStage& to, std::uint32_t s, bool costs) {
-    const auto bytes = static_cast<double>(from.crossing.count);
+    const auto bytes = static_cast<double>(from.cut_bytes.count);
     traffic_ += 2 * bytes;
     if (!costs) return;
     const std::size_t common = std::lcm(from.devices.size(), to.devices.size());
@@ -311,16 +311,16 @@ std::uint32_t inputs_held(std::uint32_t front_replicas, std::uint32_t front_in_f
   return (front_replicas * front_in_flight + replicas - 1) / replicas;
 }
 
-double again_that_fits_ns(const FormulaStage& stage, std::uint32_t in_flight, Bytes memory,
-                          const Residency& residency, double optimizer_state) {
-  const double with_all_again =
+double recompute_that_fits_ns(const FormulaStage& stage, std::uint32_t in_flight, Bytes memory,
+                              const Residency& residency, double optimizer_state) {
+  const double with_all_recomputed =
       peak_memory(stage, in_flight, {stage.entering, in_flight + 1}, residency, optimizer_state);
   const double saved =
       static_cast<double>((stage.activation - stage.checkpoints.kept).count) * in_flight -
       static_cast<double>(stage.checkpoints.again.count);
-  const double lacking = with_all_again + saved - static_cast<double>(memory.count);
+  const double lacking = with_all_recomputed + saved - static_cast<double>(memory.count);
   if (lacking <= 0) return 0;
-  return stage.again_ns * (lacking < saved ? lacking / saved : 1);
+  return stage.recompute_ns * (lacking < saved ? lacking / saved : 1);
 }
 
 double peak_memory(const FormulaStage& stage, std::uint32_t in_flight, const HeldInputs& inputs,
@@ -332,7 +332,7 @@ double peak_memory(const FormulaStage& stage, std::uint32_t in_flight, const Hel
          static_cast<double>(stage.activation.count) * residency.with_activations(in_flight) +
          static_cast<double>(stage.checkpoints.kept.count) * with_checkpoints +
          (with_checkpoints > 0 ? static_cast<double>(stage.checkpoints.again.count) : 0) +
-         static_cast<double>(stage.crossing.count) * in_flight +
+         static_cast<double>(stage.cut_bytes.count) * in_flight +
          static_cast<double>(inputs.each.count) * inputs.count;
 }
 

@@ -30,18 +30,18 @@ struct FormulaStage {
   Bytes reduced;   ///< this, too.
   Bytes activation;
   Checkpoints checkpoints;  ///< Where each layer makes its own activations again.
-  Bytes crossing;           ///< Behind it; 0 for the last.
+  Bytes cut_bytes;          ///< Behind it; 0 for the last.
   std::vector<DeviceId> devices;
-  double again_ns = 0;  ///< To make all activations again; only where as few layers as fit do.
-  Bytes entering;       ///< The crossing in front of it; 0 for the first. For the same.
+  double recompute_ns = 0;  ///< To make all activations again; only where as few layers as fit do.
+  Bytes entering;           ///< The crossing in front of it; 0 for the first. For the same.
 };
 
-/// The part of `again_ns` that a replica of a stage takes to fit into the memory. It grows with the
-/// memory that is lacking, from nothing where all activations of so many micro-batches in flight,
-/// and an input more, find room, to all where only those do that are kept of layers that are run
-/// again: whole layers take a little more. `optimizer_state`: as for peak_memory.
-double again_that_fits_ns(const FormulaStage& stage, std::uint32_t in_flight, Bytes memory,
-                          const Residency& residency, double optimizer_state);
+/// The part of `recompute_ns` that a replica of a stage takes to fit into the memory. It grows with
+/// the memory that is lacking, from nothing where all activations of so many micro-batches in
+/// flight, and an input more, find room, to all where only those do that are kept of layers that
+/// are run again: whole layers take a little more. `optimizer_state`: as for peak_memory.
+double recompute_that_fits_ns(const FormulaStage& stage, std::uint32_t in_flight, Bytes memory,
+                              const Residency& residency, double optimizer_state);
 
 /// What goes around the ring of a stage's replicas as if all-reduced: its gradients; where these
 /// share the optimizer, its gradients half of the way and its weights the other half.

@@ -28,7 +28,7 @@ void LabelRules::keep(std::vector<Label>& labels, const Label& label) {
     if (bounds_.slack == 0 ? beats(other, label) : nearly_beats(other, label)) return;
   }
   std::erase_if(labels, [&](const Label& other) { return beats(label, other); });
-  if (labels.size() < bounds_.most_alternatives) {
+  if (labels.size() < bounds_.max_alternatives) {
     labels.push_back(label);
     return;
   }

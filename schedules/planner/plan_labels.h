@@ -46,7 +46,7 @@ class LabelRules {
   /// Adds the label, unless another one beats it, and drops those that it beats.
   void keep(std::vector<Label>& labels, const Label& label);
   /// Whether more were compared than the bounds allow.
-  bool is_spent() const { return comparisons_ > bounds_.most_comparisons; }
+  bool is_spent() const { return comparisons_ > bounds_.max_comparisons; }
 
  private:
   bool beats(const Label& a, const Label& b) const;

@@ -31,7 +31,7 @@ class Search {
         progress_(progress),
         frontiers_(*space.frontiers),
         sums_(*space.sums),
-        most_replicas_(space.straight ? 1 : space.devices),
+        max_replicas_(space.straight ? 1 : space.devices),
         per_op_(static_cast<double>(space.per_op.count())),
         flushed_(bounds.fewest && std::isinf(bounds.period_ns) ? std::nullopt
                                                                : space.residency.micro_batches),
@@ -42,29 +42,29 @@ class Search {
     for (std::uint32_t f = 0; f < size; ++f) {
       const Duration both = sums_.forward[f] + sums_.backward[f];
       work_.push_back((both + sums_.update[f]).count());
-      crossing_.push_back(static_cast<double>(sums_.crossing[f].count));
+      cut_bytes_.push_back(static_cast<double>(sums_.cut_bytes[f].count));
       // A hair less, so that rounding skips nothing; no work needs no device, even where a period
       // is zero.
       const double spent = static_cast<double>(both.count()) +
                            count(sums_.update[f]) / space.residency.per_update(1);
-      const double least = spent == 0 ? 0 : spent / bounds.period_ns * (1 - 1e-9);
+      const double min = spent == 0 ? 0 : spent / bounds.period_ns * (1 - 1e-9);
       devices_in_front_.push_back(static_cast<std::uint32_t>(
-          std::min(std::ceil(least), static_cast<double>(space.positions) + 1)));
+          std::min(std::ceil(min), static_cast<double>(space.positions) + 1)));
     }
     entries_.resize(size);
     open_.resize(cells());
     closed_.resize(cells());
-    for (std::uint32_t r = 1; r <= most_replicas_; ++r) {
+    for (std::uint32_t r = 1; r <= max_replicas_; ++r) {
       if (space.residency.takes(r))
-        most_inputs_ = std::max(most_inputs_, r * space.residency.in_flight(space.devices, r));
+        max_inputs_ = std::max(max_inputs_, r * space.residency.in_flight(space.devices, r));
     }
-    least_in_flight_.assign(space.devices + 1, kManyInputs);
+    min_in_flight_.assign(space.devices + 1, kManyInputs);
     for (std::uint32_t devices = 0; devices <= space.devices; ++devices) {
-      for (std::uint32_t r = 1; r <= most_replicas_; ++r) {
+      for (std::uint32_t r = 1; r <= max_replicas_; ++r) {
         if (!space.residency.takes(r)) continue;
         const std::uint32_t in_flight = space.residency.in_flight(devices + r, r);
-        least_in_flight_[devices] =
-            std::min(least_in_flight_[devices], r * space.residency.with_activations(in_flight));
+        min_in_flight_[devices] =
+            std::min(min_in_flight_[devices], r * space.residency.with_activations(in_flight));
       }
     }
   }
@@ -73,11 +73,11 @@ class Search {
     const std::uint32_t last = frontiers_.size() - 1;
     entries_[last].resize(cells());
     pool_.push_back({});
-    for (std::uint32_t r = 1; r <= most_replicas_; ++r) entries_[last][cell(0, r)] = {0, 1};
+    for (std::uint32_t r = 1; r <= max_replicas_; ++r) entries_[last][cell(0, r)] = {0, 1};
     for (std::uint32_t k = last; k-- > 0;) {
       if (progress_ && !progress_(1.0 - static_cast<double>(k) / last))
         return {{}, SearchEnd::cancelled};
-      if (pool_.size() > kMostLabels || rules_.is_spent()) return {{}, SearchEnd::too_large};
+      if (pool_.size() > kMaxLabels || rules_.is_spent()) return {{}, SearchEnd::too_large};
       if (devices_in_front_[k] > space_.devices) continue;
       for (std::uint32_t j = k + 1; j <= last && !rules_.is_spent(); ++j) {
         if (!entries_[j].empty() && frontiers_.within(k, j)) place_stages(k, j);
@@ -98,15 +98,15 @@ class Search {
     return link.bandwidth ? 1e9 / static_cast<double>(link.bandwidth->count) : 0;
   }
   std::size_t cells() const {
-    return (std::size_t{space_.positions} + 1) * (std::size_t{most_replicas_} + 1);
+    return (std::size_t{space_.positions} + 1) * (std::size_t{max_replicas_} + 1);
   }
   std::size_t cell(std::uint32_t position, std::uint32_t replicas) const {
     return std::size_t{replicas} * (std::size_t{space_.positions} + 1) + position;
   }
   /// What a cut at frontier f costs on links.
-  double sent(std::uint32_t f) const { return space_.activation_transfers ? crossing_[f] : 0; }
+  double sent(std::uint32_t f) const { return space_.activation_transfers ? cut_bytes_[f] : 0; }
   double transfer(std::uint32_t f, const Link& link) const {
-    return space_.activation_transfers ? transfer_ns(sums_.crossing[f], link) : 0;
+    return space_.activation_transfers ? transfer_ns(sums_.cut_bytes[f], link) : 0;
   }
 
   /// All stages from frontier k to frontier j, in front of all that is known behind j.
@@ -116,10 +116,10 @@ class Search {
     if (work == 0 && !whole) return;
     FormulaStage stage = stage_between(k, j);
     const double both = stage.forward_ns + stage.backward_ns;
-    if (both / most_replicas_ > bounds_.period_ns) return;
+    if (both / max_replicas_ > bounds_.period_ns) return;
     const double before = count(sums_.update_before[j] - sums_.update_before[k]);
     const double update = count(sums_.update[j] - sums_.update[k]) - before;
-    for (std::uint32_t r = 1; r <= most_replicas_; ++r) {
+    for (std::uint32_t r = 1; r <= max_replicas_; ++r) {
       if (both / r > bounds_.period_ns || !space_.residency.takes(r)) continue;
       stage.update_ns = update / (space_.residency.sharded_optimizer ? r : 1) + before + per_op_;
       const double compute = compute_ns(stage, space_.residency, r) / r;
@@ -136,7 +136,7 @@ class Search {
           Label label = pool_[i];
           label.next = i;
           label.period = std::max(label.period, own);
-          const double again = again_ns(stage, label.devices + r, r);
+          const double again = recompute_ns(stage, label.devices + r, r);
           label.period = std::max(label.period, compute + again / r);
           if (flushed_) {
             const double without = stage.backward_ns;
@@ -163,11 +163,11 @@ class Search {
   }
 
   /// To make activations again on one of r replicas that see so many devices up to the end.
-  double again_ns(const FormulaStage& stage, std::uint32_t devices, std::uint32_t r) const {
+  double recompute_ns(const FormulaStage& stage, std::uint32_t devices, std::uint32_t r) const {
     if (!space_.residency.as_few_as_fit) return 0;
-    return again_that_fits_ns(stage, space_.residency.in_flight(devices, r), *space_.memory,
-                              space_.residency,
-                              space_.optimizer_state * space_.residency.optimizer_share(r));
+    return recompute_that_fits_ns(stage, space_.residency.in_flight(devices, r), *space_.memory,
+                                  space_.residency,
+                                  space_.optimizer_state * space_.residency.optimizer_share(r));
   }
 
   /// What does not depend on the stage's devices.
@@ -181,9 +181,9 @@ class Search {
     stage.gathered = sums_.reduced[j] - sums_.reduced[k];
     stage.reduced = gradient_bytes(stage.gathered, space_.gradient_width);
     stage.activation = sums_.activation[j] - sums_.activation[k];
-    stage.crossing = sums_.crossing[j];
-    stage.entering = sums_.crossing[k];
-    stage.again_ns = count(sums_.again[j] - sums_.again[k]);
+    stage.cut_bytes = sums_.cut_bytes[j];
+    stage.entering = sums_.cut_bytes[k];
+    stage.recompute_ns = count(sums_.again[j] - sums_.again[k]);
     if (space_.memory && by_layer(space_.residency.recompute))
       stage.checkpoints = space_.checkpoints->between(frontiers_, k, j);
     return stage;
@@ -201,7 +201,7 @@ class Search {
       // All replicas of a stage in front hold at least so much together, and one version; the
       // shares of a sharded optimizer state are one.
       const double held =
-          static_cast<double>(sums_.activation[k].count) * least_in_flight_[label.devices] +
+          static_cast<double>(sums_.activation[k].count) * min_in_flight_[label.devices] +
           (1 + space_.gradient_width) * static_cast<double>(sums_.parameters[k].count) +
           space_.optimizer_state * static_cast<double>(sums_.stepped[k].count);
       const double front = std::ceil(held / static_cast<double>(space_.memory->count) * (1 - 1e-9));
@@ -211,9 +211,9 @@ class Search {
     if (flushed_) {
       // All that is in front has to be done before, and behind.
       const double forward = count(sums_.forward[k]);
-      const double least = std::max(label.chain.end() + forward,
-                                    label.chain.span + forward + count(sums_.backward[k]));
-      label.period = std::max(label.period, least / *flushed_);
+      const double min = std::max(label.chain.end() + forward,
+                                  label.chain.span + forward + count(sums_.backward[k]));
+      label.period = std::max(label.period, min / *flushed_);
     }
     label.last = j;
     label.replicas = r;
@@ -255,29 +255,29 @@ class Search {
     const double left = static_cast<double>(space_.memory->count) - held;
     if (left < 0) return false;
     label.inputs = kManyInputs;
-    if (k > 0 && crossing_[k] > 0) {
+    if (k > 0 && cut_bytes_[k] > 0) {
       label.inputs = static_cast<std::uint32_t>(
-          std::min(std::floor(left / crossing_[k]), static_cast<double>(kManyInputs)));
+          std::min(std::floor(left / cut_bytes_[k]), static_cast<double>(kManyInputs)));
     }
     // More room than any stage in front can fill is room without end.
-    if (label.inputs >= most_inputs_) label.inputs = kManyInputs;
+    if (label.inputs >= max_inputs_) label.inputs = kManyInputs;
     return label.inputs > 0;
   }
 
   /// Puts in front of all that begins at frontier k a place for the next stage.
   void add_boundaries(std::uint32_t k) {
-    for (std::uint32_t r = 1; r <= most_replicas_; ++r) {
+    for (std::uint32_t r = 1; r <= max_replicas_; ++r) {
       for (std::uint32_t end = r; end <= space_.positions; ++end) {
         std::vector<Label>& labels = open_[cell(end, r)];
         if (labels.empty()) continue;
-        const std::uint32_t most = std::min(most_replicas_, space_.positions - end);
-        for (std::uint32_t front = 1; front <= most; ++front) {
+        const std::uint32_t max = std::min(max_replicas_, space_.positions - end);
+        for (std::uint32_t front = 1; front <= max; ++front) {
           for (const Label& label : labels) go_on(k, end, front, label);
         }
         if (end % space_.group != 0) {
           const std::uint32_t next = end - end % space_.group + space_.group;
           for (std::uint32_t front = 1;
-               next < space_.positions && front <= std::min(most, space_.positions - next);
+               next < space_.positions && front <= std::min(max, space_.positions - next);
                ++front) {
             for (const Label& label : labels) skip_to(k, end, next, front, label);
           }
@@ -289,7 +289,7 @@ class Search {
   }
 
   /// How many of `r` replicas from a position on are at most in one group.
-  std::uint32_t most_together(std::uint32_t position, std::uint32_t r) const {
+  std::uint32_t max_together(std::uint32_t position, std::uint32_t r) const {
     const std::uint32_t first = std::min(r, space_.group - position % space_.group);
     return std::max(first, std::min(r - first, space_.group));
   }
@@ -326,7 +326,7 @@ class Search {
       pair = 1.0 / static_cast<double>(std::lcm(r, front));
       label.period = std::max(label.period, pair * sent(k) * inner_);
     }
-    const double elsewhere = std::max(static_cast<double>(most_together(end - r, r - u)) / r,
+    const double elsewhere = std::max(static_cast<double>(max_together(end - r, r - u)) / r,
                                       static_cast<double>(std::min(front - v, group)) / front);
     cross(k, pair,
           together < 1 ? std::max({of_behind - together, of_front - together, elsewhere}) : 0,
@@ -347,7 +347,7 @@ class Search {
   void begin_group(std::uint32_t k, std::uint32_t position, std::uint32_t front, Label& label) {
     const double of_front = static_cast<double>(std::min(front, space_.group)) / front;
     const double of_behind =
-        static_cast<double>(most_together(label.position, label.replicas)) / label.replicas;
+        static_cast<double>(max_together(label.position, label.replicas)) / label.replicas;
     label.card = of_front * sent(k);
     cross(k, 0, std::max(of_front, of_behind), label);
     enter(k, position, front, label);
@@ -362,7 +362,7 @@ class Search {
       if (inputs_held(front, in_flight, label.replicas) > label.inputs) return;
       label.inputs = kManyInputs;
     }
-    label.traffic += 2 * crossing_[k];
+    label.traffic += 2 * cut_bytes_[k];
     rules_.keep(closed_[cell(position, front)], label);
   }
 
@@ -425,17 +425,17 @@ class Search {
   const std::function<bool(double)>& progress_;
   const Frontiers& frontiers_;
   const FrontierSums& sums_;
-  std::uint32_t most_replicas_;
+  std::uint32_t max_replicas_;
   double per_op_;
   std::optional<std::uint32_t> flushed_;  ///< Micro-batches between two flushes.
   LabelRules rules_;
   double inner_, outer_;  ///< Nanoseconds per byte.
   std::vector<std::int64_t> work_;
-  std::vector<double> crossing_;
+  std::vector<double> cut_bytes_;
   std::vector<std::uint32_t> devices_in_front_;  ///< At least, for the work in front.
-  std::uint32_t most_inputs_ = 1;                ///< Of the micro-batches of a stage in front.
+  std::uint32_t max_inputs_ = 1;                 ///< Of the micro-batches of a stage in front.
   /// By the devices behind a stage: micro-batches in flight on all its replicas together, at least.
-  std::vector<std::uint32_t> least_in_flight_;
+  std::vector<std::uint32_t> min_in_flight_;
   std::vector<Label> pool_;
   /// Of each frontier, by position and replicas of the stage in front of it; empty = none.
   std::vector<std::vector<Range>> entries_;

@@ -58,20 +58,20 @@ struct SearchBounds {
   /// longer by at most this share. 0 = nothing that could win is lost.
   double slack = 0;
   /// Of all partial plans with the same stage in front of them so many are kept: the shortest.
-  std::size_t most_alternatives = std::numeric_limits<std::size_t>::max();
+  std::size_t max_alternatives = std::numeric_limits<std::size_t>::max();
   /// Comparisons of partial plans after which a search gives up: some 200 million a second.
-  std::uint64_t most_comparisons = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t max_comparisons = std::numeric_limits<std::uint64_t>::max();
 };
 
 /// How a search ended.
 enum class SearchEnd {
   complete,
   cancelled,  ///< `progress` gave up.
-  too_large,  ///< It would need more than kMostLabels partial plans, or comparisons of them.
+  too_large,  ///< It would need more than kMaxLabels partial plans, or comparisons of them.
 };
 
 /// The most partial plans that are kept: some 800 MB.
-inline constexpr std::size_t kMostLabels = 10'000'000;
+inline constexpr std::size_t kMaxLabels = 10'000'000;
 
 /// What a search found.
 struct SearchOutcome {

@@ -60,8 +60,8 @@ PlanCandidate to_candidate(const PlannerInput& input, const PublishedFrontiers& 
 Result<Plans> plan_published(const PlannerInput& input) {
   const std::vector<PublishedLevel> levels = published_levels(input.cluster, devices_of(input));
   // The table of a lower level takes 4 bytes times the square of the states.
-  const std::size_t most = levels.size() > 1 ? 10'000 : kMostFrontiers;
-  const PublishedFrontiers states = published_frontiers(input.graph, input.costs, most);
+  const std::size_t max = levels.size() > 1 ? 10'000 : kMaxFrontiers;
+  const PublishedFrontiers states = published_frontiers(input.graph, input.costs, max);
   const FrontierSums sums = frontier_sums(input.graph, input.costs, states.frontiers);
   const auto found = published_plan(states, sums, levels, input.straight,
                                     input.activation_transfers, input.progress);

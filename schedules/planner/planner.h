@@ -128,7 +128,7 @@ struct Plans {
   /// At least one. The first is the optimum of the cost model; then the best plans with other
   /// replica lists and, after each, the same with deeper warm-ups where they fit.
   std::vector<PlanCandidate> best;
-  bool restricted = false;  ///< Not all cuts were searched: see kMostFrontiers.
+  bool restricted = false;  ///< Not all cuts were searched: see kMaxFrontiers.
   /// The search saw two levels of links, of more the slowest of the outer ones.
   bool sees_two_levels = false;
   /// The search found none: `best` is empty, for the caller to fill.

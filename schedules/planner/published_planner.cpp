@@ -150,7 +150,7 @@ class Solver {
     const std::uint32_t i = table.start;
     const double bandwidth = levels_[level].bandwidth;
     const double devices = devices_below(level);
-    const std::uint32_t most = straight_ ? 1 : m - 1;
+    const std::uint32_t max = straight_ ? 1 : m - 1;
     const auto try_split = [&](std::uint32_t k, std::uint32_t behind) {
       if (k < i || k >= j || !within(k, j)) return;
       const double front = table.at(k, m - behind).seconds;
@@ -169,20 +169,20 @@ class Solver {
     };
     // Where the split stood for the state before gives a first bound.
     if (j > i + 1 && table.at(j - 1, m).split != kNoSplit) {
-      try_split(table.at(j - 1, m).split, std::min(table.at(j - 1, m).machines, most));
+      try_split(table.at(j - 1, m).split, std::min(table.at(j - 1, m).machines, max));
     }
-    for (std::uint32_t behind = 1; behind <= most; ++behind) {
+    for (std::uint32_t behind = 1; behind <= max; ++behind) {
       if (transfers_ && j + 1 < size_ && 2.0 * output_[j] / (bandwidth * behind) > best.seconds)
         continue;
       // A hair of slack, so that rounding skips nothing.
       const double bound = best.seconds * devices * (1 + 1e-12) + 1e-15;
-      const double least = compute_[j] - bound * behind;
-      auto at = std::lower_bound(sorted_compute_.begin(), sorted_compute_.end(), least) -
+      const double min = compute_[j] - bound * behind;
+      auto at = std::lower_bound(sorted_compute_.begin(), sorted_compute_.end(), min) -
                 sorted_compute_.begin();
       for (; at < static_cast<std::ptrdiff_t>(size_); ++at) {
-        const double most_compute =
+        const double max_compute =
             before(compute_, i) + best.seconds * devices * (1 + 1e-12) * (m - behind) + 1e-15;
-        if (sorted_compute_[at] > most_compute) break;
+        if (sorted_compute_[at] > max_compute) break;
         try_split(by_compute_[at], behind);
       }
     }

@@ -28,7 +28,7 @@ bool fits(const std::vector<Duration>& times, std::uint32_t stages, std::int64_t
   return used <= stages;
 }
 
-std::int64_t least_maximum(const std::vector<Duration>& times, std::uint32_t stages) {
+std::int64_t min_maximum(const std::vector<Duration>& times, std::uint32_t stages) {
   std::int64_t low = 0;
   std::int64_t high = std::accumulate(times.begin(), times.end(), Duration{}).count();
   while (low < high) {
@@ -63,7 +63,7 @@ class Balancer {
   Balancer(const std::vector<Duration>& times, std::uint32_t stages)
       : layers_(static_cast<std::uint32_t>(times.size())),
         stages_(stages),
-        limit_(least_maximum(times, stages)),
+        limit_(min_maximum(times, stages)),
         before_(times.size() + 1, 0) {
     for (std::size_t i = 0; i < times.size(); ++i) before_[i + 1] = before_[i] + times[i].count();
   }

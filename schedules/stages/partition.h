@@ -48,7 +48,7 @@ std::vector<std::uint32_t> balanced_counts(const std::vector<Duration>& times,
                                            std::uint32_t stages);
 
 /// The most stages x layers that balanced_counts is asked for; it needs 16 bytes for each.
-inline constexpr std::int64_t kMostBalanced = 20'000'000;
+inline constexpr std::int64_t kMaxBalanced = 20'000'000;
 
 /// Cuts `order` into stages of these many layers; stage s is run by devices[s].
 /// Requires: counts add up to order.size(), none is 0; devices.size() == counts.size().

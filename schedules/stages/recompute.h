@@ -18,7 +18,7 @@ enum class Recompute : std::uint8_t {
   /// The input of each layer is kept; the backward runs each layer's forward again right before
   /// that layer's backward, so that one layer's activations exist at a time. A backward that is
   /// split makes those of all layers again in I, as W needs them. Where only some layers of a stage
-  /// are run again (LayerCosts::made_again), the others keep all that they have.
+  /// are run again (LayerCosts::recomputation), the others keep all that they have.
   layers,
   /// Of each layer what costs little to make (LayerCosts::selective) is made again for its
   /// backward, as with `layers`; the rest is kept. B grows by that alone (Korthikanti et al. 2022,
@@ -44,7 +44,7 @@ struct Checkpoints {
   }
   /// A layer; `is_input` tells whether another one that the device holds consumes its output.
   void add(const LayerCosts& costs, bool is_input) {
-    if (costs.made_again == MadeAgain::all)
+    if (costs.recomputation == Recomputed::all)
       return add(is_input ? costs.output : Bytes{}, costs.activation);
     add(costs.activation - costs.selected(), costs.activation);
   }

@@ -67,9 +67,9 @@ void run_alone(const LayerGraph& graph, const KindFactors& factors,
     const auto* const own = factors_of(factors, graph.layer({i}));
     if (!own || own->front() == 1) continue;
     const auto scale = [&](MeasuredTime& time) {
-      constexpr double most = 4e18;  // ns; 64 bits hold 9.2e18
+      constexpr double max = 4e18;  // ns; 64 bits hold 9.2e18
       const double alone = own->front() * static_cast<double>(time.mean.count());
-      time.mean = Duration{std::llround(std::min(alone, most))};
+      time.mean = Duration{std::llround(std::min(alone, max))};
     };
     scale(costs[i].forward);
     scale(costs[i].backward);

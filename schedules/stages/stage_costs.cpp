@@ -38,10 +38,10 @@ Checkpoints StageCosts::checkpoints(std::uint32_t s, std::uint32_t last) const {
 
 Bytes gradient_bytes(Bytes parameters, double width) {
   if (width == 1) return parameters;  // exact beyond 2^53, too
-  constexpr double most = 1e18;
+  constexpr double max = 1e18;
   // A hair less, so that 110 B x 1.1 are 121 B.
   const double bytes = std::ceil(static_cast<double>(parameters.count) * width * (1 - 1e-12));
-  return {static_cast<std::int64_t>(std::min(bytes, most))};
+  return {static_cast<std::int64_t>(std::min(bytes, max))};
 }
 
 namespace {
@@ -60,7 +60,7 @@ void add_sent(const LayerCosts& layer, SentTimes& sum) {
   } else {
     sum.backward_input += sent_s(layer.backward, sent.backward);
   }
-  if (layer.made_again == MadeAgain::all) sum.again += sent_s(layer.forward, sent.forward);
+  if (layer.recomputation == Recomputed::all) sum.again += sent_s(layer.forward, sent.forward);
 }
 
 void add_overlap(const LayerCosts& layer, StageCost& sum) {
@@ -71,10 +71,10 @@ void add_overlap(const LayerCosts& layer, StageCost& sum) {
   sum.forward_overlap = sum.forward_overlap + forward;
   sum.backward_overlap =
       sum.backward_overlap + of(layer.backward, layer.sent.backward, layer.free.backward);
-  if (layer.made_again == MadeAgain::all) {
-    sum.again_overlap = sum.again_overlap + forward;
+  if (layer.recomputation == Recomputed::all) {
+    sum.recompute_overlap = sum.recompute_overlap + forward;
   } else if (!layer.timed) {  // what is made again apart from the rest sends nothing
-    sum.again_overlap.computing += seconds(layer.again().mean);
+    sum.recompute_overlap.computing += seconds(layer.again().mean);
   }
 }
 
@@ -118,12 +118,12 @@ StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& c
     last_used[edge.from.value] = std::max(last_used[edge.from.value], stage_of[edge.to.value]);
     first_used[edge.from.value] = std::min(first_used[edge.from.value], stage_of[edge.to.value]);
   }
-  result.crossing_.assign(partition.stages.size(), Bytes{});
+  result.cut_bytes_.assign(partition.stages.size(), Bytes{});
   for (std::uint32_t layer = 0; layer < graph.size(); ++layer) {
     const LayerCosts& cost = costs[layer];
     const bool crosses = last_used[layer] > stage_of[layer];
     const bool is_input = first_used[layer] == stage_of[layer];
-    const bool keeps_output = cost.made_again != MadeAgain::all;
+    const bool keeps_output = cost.recomputation != Recomputed::all;
     const bool is_settled = is_input || !crosses || keeps_output;
     if (is_settled) result.stages[stage_of[layer]].within.add(cost, is_input);
     if (!crosses) continue;
@@ -131,7 +131,7 @@ StageCosts stage_costs(const LayerGraph& graph, const std::vector<LayerCosts>& c
                               is_settled ? std::nullopt : std::optional(cost.activation),
                               keeps_output});
     for (std::uint32_t s = stage_of[layer]; s < last_used[layer]; ++s)
-      result.crossing_[s] += cost.output;
+      result.cut_bytes_[s] += cost.output;
   }
   return result;
 }

@@ -68,7 +68,7 @@ struct StageCost {
   SentTimes sent;              ///< Of the times before.
   Overlap forward_overlap{};   ///< The same.
   Overlap backward_overlap{};  ///< Of the full backward.
-  Overlap again_overlap{};
+  Overlap recompute_overlap{};
   Bytes parameters;
   Bytes stepped;       ///< Of the parameters; others of its group step the rest.
   Bytes gradients;     ///< Of the parameters.
@@ -103,7 +103,7 @@ struct StageCosts {
   /// What stage s sends to stage s + 1 for one micro-batch: each tensor made in a stage <= s and
   /// consumed in a stage > s, once. The gradients carry as many bytes the other way. 0 behind the
   /// last stage.
-  Bytes crossing(std::uint32_t s) const { return crossing_[s]; }
+  Bytes cut_bytes(std::uint32_t s) const { return cut_bytes_[s]; }
 
   /// The part of crossing(last) that is made in stages first..last.
   Bytes crossing_made_in(std::uint32_t first, std::uint32_t last) const;
@@ -117,7 +117,7 @@ struct StageCosts {
                                 const Partition& partition, double gradient_width);
 
  private:
-  std::vector<Bytes> crossing_;
+  std::vector<Bytes> cut_bytes_;
 };
 
 /// The gradients of parameters, `width` bytes for each byte of them; whole bytes, rounded up. At

@@ -28,11 +28,11 @@ std::vector<std::uint32_t> last_readers(const OpGraph& graph) {
   std::vector<std::uint32_t> last(graph.size());
   std::iota(last.begin(), last.end(), 0U);
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
-    const std::uint32_t after = graph.nodes[node].after;
+    const std::uint32_t after = graph.nodes[node].input;
     if (after != graph.size()) last[after] = node;
   }
   for (const Join& join : graph.joins) {
-    for (const std::uint32_t producer : join.after)
+    for (const std::uint32_t producer : join.inputs)
       last[producer] = std::max(last[producer], join.node);
   }
   return last;
@@ -46,9 +46,9 @@ std::vector<bool> possible_ends(const OpGraph& graph, const std::vector<std::uin
   for (std::uint32_t node = graph.size(); node-- > 0;) {
     const Node& n = graph.nodes[node];
     const bool read = readers[node] != node;
-    const bool followed = held_again[n.resource] || held_again[n.second];
+    const bool followed = held_again[n.resource] || held_again[n.peer_resource];
     ends[node] = !read && (!followed || graph.cost(node).latency.count() > 0);
-    held_again[n.resource] = held_again[n.second] = true;
+    held_again[n.resource] = held_again[n.peer_resource] = true;
   }
   return ends;
 }
@@ -105,17 +105,18 @@ CompiledGraph::CompiledGraph(const OpGraph& graph, const CostIndex& index,
   steps_.reserve(graph.size());
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
     const Node& n = graph.nodes[node];
-    Step step{index.hold[node], index.latency[node], n.resource, n.second, place[n.after], kUnread};
+    Step step{index.hold[node], index.latency[node], n.resource,
+              n.peer_resource,  place[n.input],      kUnread};
     if (join != graph.joins.end() && join->node == node) {
       Gathering gathering{node, {}};
-      for (const std::uint32_t producer : join->after) {
+      for (const std::uint32_t producer : join->inputs) {
         gathering.places.push_back(place[producer]);
         read(producer, node);
       }
       gatherings_.push_back(std::move(gathering));
       ++join;
     }
-    read(n.after, node);
+    read(n.input, node);
     if (readers[node] != node || kept[node]) {
       if (free_places.empty() || kept[node]) {
         step.arrival = static_cast<std::uint32_t>(places_++);

@@ -37,7 +37,7 @@ std::vector<Duration> slack(const OpGraph& graph, const Trace& trace) {
     const Duration length = trace.spans[node].end - trace.spans[node].begin;
     last = std::max(last, trace.spans[node].end);
     at_least(node, length);
-    for (const std::uint32_t resource : {n.resource, n.second}) {
+    for (const std::uint32_t resource : {n.resource, n.peer_resource}) {
       if (behind[resource] != graph.size() && behind[resource] != node)
         at_least(node, length - graph.cost(node).latency + to_end[behind[resource]]);
       behind[resource] = node;
@@ -45,9 +45,9 @@ std::vector<Duration> slack(const OpGraph& graph, const Trace& trace) {
     const auto tell = [&](std::uint32_t producer) {
       at_least(producer, trace.spans[producer].end - trace.spans[producer].begin + to_end[node]);
     };
-    if (n.after != graph.size()) tell(n.after);
+    if (n.input != graph.size()) tell(n.input);
     if (join != graph.joins.rend() && join->node == node) {
-      for (const std::uint32_t producer : join->after) tell(producer);
+      for (const std::uint32_t producer : join->inputs) tell(producer);
       ++join;
     }
   }

@@ -81,14 +81,14 @@ class Engine {
     while (true) {
       const std::size_t first = at * kArity + 1;
       if (first >= size) break;
-      std::size_t least = first;
+      std::size_t min = first;
       const std::size_t end = first + kArity < size ? first + kArity : size;
       for (std::size_t child = first + 1; child < end; ++child) {
-        if (queue_[child].before(queue_[least])) least = child;
+        if (queue_[child].before(queue_[min])) min = child;
       }
-      if (!queue_[least].before(entry)) break;
-      queue_[at] = queue_[least];
-      at = least;
+      if (!queue_[min].before(entry)) break;
+      queue_[at] = queue_[min];
+      at = min;
     }
     queue_[at] = entry;
   }

@@ -87,7 +87,7 @@ class GapReader {
   /// those at last; else when it begins.
   SimTime input_there(std::uint32_t node) const {
     const std::uint32_t by = spans_[node].released_by;
-    const std::uint32_t input = graph_.nodes[node].after;
+    const std::uint32_t input = graph_.nodes[node].input;
     if (by == kNobody || graph_.activities[by].kind != ActivityKind::collective_end ||
         graph_.activities[node].kind == ActivityKind::update)
       return spans_[node].begin;
@@ -97,16 +97,16 @@ class GapReader {
   /// Up to the end of the producer the device waited for it, from then on for the data or the
   /// partner.
   void split(std::uint32_t node, SimTime begin, SimTime end) {
-    std::uint32_t producer = graph_.nodes[node].after;
+    std::uint32_t producer = graph_.nodes[node].input;
     const bool is_blocking_transfer = is_transfer(graph_.activities[node].kind);
     IdleCause on_its_way = is_blocking_transfer ? IdleCause::rendezvous : IdleCause::transfer;
     if (!is_blocking_transfer && producer != graph_.size()) {
       if (is_transfer(graph_.activities[producer].kind)) {
-        producer = graph_.nodes[producer].after;
+        producer = graph_.nodes[producer].input;
       } else if (graph_.activities[producer].kind == ActivityKind::collective_end) {
         // Hops stand before the moment at which they end, and begin at the one before.
         while (graph_.activities[producer].kind != ActivityKind::collective_begin)
-          producer = graph_.nodes[producer - 1].after;
+          producer = graph_.nodes[producer - 1].input;
         on_its_way = IdleCause::all_reduce;
       }
     }
@@ -137,8 +137,8 @@ std::vector<std::vector<std::uint32_t>> nodes_by_slot(const OpGraph& graph) {
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (node.resource < graph.slots()) nodes[node.resource].push_back(i);
-    if (node.second != node.resource && node.second < graph.slots())
-      nodes[node.second].push_back(i);
+    if (node.peer_resource != node.resource && node.peer_resource < graph.slots())
+      nodes[node.peer_resource].push_back(i);
   }
   return nodes;
 }

@@ -25,10 +25,10 @@ void evaluate(const OpGraph& graph, Visit&& visit) {
       const Node node = nodes[i];
       const Cost& cost = costs[node.cost];
       const std::int64_t begin =
-          std::max({free_at[node.resource], free_at[node.second], arrived[node.after]});
+          std::max({free_at[node.resource], free_at[node.peer_resource], arrived[node.input]});
       const std::int64_t released = begin + cost.hold.count();
       free_at[node.resource] = released;
-      free_at[node.second] = released;
+      free_at[node.peer_resource] = released;
       arrived[i] = released + cost.latency.count();
       visit(i, begin, arrived[i]);
     }
@@ -38,7 +38,7 @@ void evaluate(const OpGraph& graph, Visit&& visit) {
   for (const Join& join : graph.joins) {
     pass(first, join.node);
     std::int64_t& ready = free_at[nodes[join.node].resource];
-    for (const std::uint32_t producer : join.after) ready = std::max(ready, arrived[producer]);
+    for (const std::uint32_t producer : join.inputs) ready = std::max(ready, arrived[producer]);
     first = join.node;
   }
   pass(first, size);

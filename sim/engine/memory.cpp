@@ -49,7 +49,7 @@ class Collector {
         add(slot, Change{span.begin, false, node, {}, graph_.cost(node).bytes, 0});
         if (activity.kind == ActivityKind::activation_transfer &&
             stages_[stage - 1].sent != Bytes{}) {
-          const bool made_before = begin_of(graph_.nodes[node].after) < span.end;
+          const bool made_before = begin_of(graph_.nodes[node].input) < span.end;
           add(graph_.sender(node),
               Change{span.end, made_before, node, {}, Bytes{} - stages_[stage - 1].sent, 0});
         }
@@ -63,8 +63,8 @@ class Collector {
         add(slot, end_of_backward(node, memory, memory.done));
         break;
       case ActivityKind::backward_input:
-        if (memory.again_by_input != Bytes{})
-          add(slot, Change{span.begin, false, node, memory.again_by_input, {}, 0});
+        if (memory.recomputed_by_input != Bytes{})
+          add(slot, Change{span.begin, false, node, memory.recomputed_by_input, {}, 0});
         break;
       case ActivityKind::backward_weight:
         add(slot, end_of_backward(node, memory, memory.done_by_weight));
@@ -244,14 +244,14 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts&
   return devices;
 }
 
-double most_memory(const StageCosts& costs, const MemoryRules& rules, std::uint32_t micro_batches) {
+double max_memory(const StageCosts& costs, const MemoryRules& rules, std::uint32_t micro_batches) {
   double sum = 0;
   for (std::uint32_t s = 0; s < costs.stages.size(); ++s) {
     const auto parameters = static_cast<double>(costs.stages[s].parameters.count);
     // Of what is shared two buckets are whole beside the shares: twice as much as all, at most.
     sum += parameters * (2 + rules.optimizer_state + rules.weight_versions[s]);
     sum += 2 * static_cast<double>(costs.stages[s].gradients.count);
-    sum += static_cast<double>(costs.stages[s].activation.count + 3 * costs.crossing(s).count) *
+    sum += static_cast<double>(costs.stages[s].activation.count + 3 * costs.cut_bytes(s).count) *
            micro_batches;
     if (by_layer(rules.recompute))  // outputs may be more than activations
       sum += static_cast<double>(costs.stages[s].within.kept.count) * micro_batches;

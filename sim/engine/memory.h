@@ -78,6 +78,6 @@ std::vector<DeviceMemory> measure_memory(const OpGraph& graph, const StageCosts&
                                          const std::vector<std::vector<MemoryStep>>& steps);
 
 /// An upper bound of what any device holds, to refuse sums beyond 64 bits before they happen.
-double most_memory(const StageCosts& costs, const MemoryRules& rules, std::uint32_t micro_batches);
+double max_memory(const StageCosts& costs, const MemoryRules& rules, std::uint32_t micro_batches);
 
 }  // namespace plumbline

@@ -58,7 +58,7 @@ SteadyState steady_state(const OpGraph& graph, const Trace& trace,
   }
   SteadyState steady;
   steady.first = (all + multiple - 1) / multiple * multiple;
-  PLUMBLINE_CHECK(graph.micro_batches >= window.least_run(), graph.micro_batches, all, multiple);
+  PLUMBLINE_CHECK(graph.micro_batches >= window.min_run(), graph.micro_batches, all, multiple);
   steady.last = steady.first + (graph.micro_batches - 1 - all - steady.first) / multiple * multiple;
   const SimTime begin = completed[steady.first];
   const SimTime end = completed[steady.last];
@@ -79,7 +79,8 @@ SteadyState steady_state(const OpGraph& graph, const Trace& trace,
                               ? trace.spans[i].end - trace.spans[i].begin
                               : graph.cost(i).hold;
     held[graph.nodes[i].resource] += hold;
-    if (graph.nodes[i].second != graph.nodes[i].resource) held[graph.nodes[i].second] += hold;
+    if (graph.nodes[i].peer_resource != graph.nodes[i].resource)
+      held[graph.nodes[i].peer_resource] += hold;
   }
   steady.bottleneck_s =
       seconds(*std::max_element(held.begin(), held.end())) / static_cast<double>(multiple);

@@ -108,7 +108,7 @@ struct SteadyWindow {
   bool update_limited = false;  ///< Replicas wait for each other's updates (lag 0).
 
   /// How many micro-batches a run needs for it to show: 2N + 5L.
-  std::uint32_t least_run() const { return 2 * in_flight + 5 * multiple; }
+  std::uint32_t min_run() const { return 2 * in_flight + 5 * multiple; }
 };
 
 /// N is the sum of the replica counts, or what a given warm-up (one a stage; empty = by the rule)

@@ -12,9 +12,9 @@ void attribute_releases(const OpGraph& graph, Trace& trace) {
     std::uint32_t best = last[node.resource];
     // A transfer gives its channel back when its latency begins.
     SimTime latest = best == kNobody ? SimTime{} : trace.spans[best].end - graph.cost(best).latency;
-    if (node.second != node.resource && last[node.second] != kNobody &&
-        (best == kNobody || trace.spans[last[node.second]].end > latest)) {
-      best = last[node.second];
+    if (node.peer_resource != node.resource && last[node.peer_resource] != kNobody &&
+        (best == kNobody || trace.spans[last[node.peer_resource]].end > latest)) {
+      best = last[node.peer_resource];
       latest = trace.spans[best].end;
     }
     const auto consider = [&](std::uint32_t producer) {
@@ -22,14 +22,14 @@ void attribute_releases(const OpGraph& graph, Trace& trace) {
       best = producer;
       latest = trace.spans[producer].end;
     };
-    if (node.after != graph.size()) consider(node.after);
+    if (node.input != graph.size()) consider(node.input);
     if (join != graph.joins.end() && join->node == i) {
-      for (const std::uint32_t producer : join->after) consider(producer);
+      for (const std::uint32_t producer : join->inputs) consider(producer);
       ++join;
     }
     trace.spans[i].released_by = best;
     last[node.resource] = i;
-    last[node.second] = i;
+    last[node.peer_resource] = i;
   }
 }
 

@@ -25,7 +25,7 @@ class Due {
     is_through,  ///< They are, or its work is done, if the rates have not changed since.
   };
 
-  /// `version` is that of the end of what changes its rate. Requires: node < OpGraph::kMostNodes.
+  /// `version` is that of the end of what changes its rate. Requires: node < OpGraph::kMaxNodes.
   Due(std::uint32_t node, What what, std::uint32_t version = 0)
       : bits_(node | std::uint64_t{what} << 30U | std::uint64_t{version} << 32U) {}
 
@@ -46,14 +46,15 @@ struct Queues {
   explicit Queues(const OpGraph& graph) : next(graph.resources() + 1, 0) {
     for (const Node& node : graph.nodes) {
       ++next[node.resource + 1];
-      if (node.second != node.resource) ++next[node.second + 1];
+      if (node.peer_resource != node.resource) ++next[node.peer_resource + 1];
     }
     for (std::size_t r = 1; r < next.size(); ++r) next[r] += next[r - 1];
     nodes.resize(next.back());
     std::vector<std::uint32_t> at(next.begin(), next.end() - 1);
     for (std::uint32_t i = 0; i < graph.size(); ++i) {
       nodes[at[graph.nodes[i].resource]++] = i;
-      if (graph.nodes[i].second != graph.nodes[i].resource) nodes[at[graph.nodes[i].second]++] = i;
+      if (graph.nodes[i].peer_resource != graph.nodes[i].resource)
+        nodes[at[graph.nodes[i].peer_resource]++] = i;
     }
     end.assign(next.begin() + 1, next.end());
     next.pop_back();
@@ -68,10 +69,10 @@ struct Consumers {
   explicit Consumers(const OpGraph& graph) : first(graph.size() + 2, 0) {
     const auto each_edge = [&](auto&& visit) {
       for (std::uint32_t i = 0; i < graph.size(); ++i) {
-        if (graph.nodes[i].after != graph.size()) visit(graph.nodes[i].after, i);
+        if (graph.nodes[i].input != graph.size()) visit(graph.nodes[i].input, i);
       }
       for (const Join& join : graph.joins) {
-        for (const std::uint32_t producer : join.after) visit(producer, join.node);
+        for (const std::uint32_t producer : join.inputs) visit(producer, join.node);
       }
     };
     each_edge([&](std::uint32_t producer, std::uint32_t) { ++first[producer + 2]; });
@@ -102,11 +103,11 @@ class Simulation {
   Trace run() {
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_.nodes[i];
-      waits_for_[i] =
-          1U + (node.second != node.resource ? 1U : 0U) + (node.after != graph_.size() ? 1U : 0U);
+      waits_for_[i] = 1U + (node.peer_resource != node.resource ? 1U : 0U) +
+                      (node.input != graph_.size() ? 1U : 0U);
     }
     for (const Join& join : graph_.joins)
-      waits_for_[join.node] += static_cast<std::uint32_t>(join.after.size());
+      waits_for_[join.node] += static_cast<std::uint32_t>(join.inputs.size());
     for (std::uint32_t resource = 0; resource < graph_.resources(); ++resource)
       admit_next(resource);
     engine_.run([this](const Due& due) { handle(due); });
@@ -181,7 +182,7 @@ class Simulation {
   std::uint32_t channel_of(std::uint32_t node) const {
     const Node& n = graph_.nodes[node];
     if (graph_.holds_channel(node)) return n.resource - graph_.slots();
-    return channel_between_.at({n.resource, n.second});
+    return channel_between_.at({n.resource, n.peer_resource});
   }
 
   bool shares_a_card(std::uint32_t node) const {
@@ -204,7 +205,7 @@ class Simulation {
   void release(std::uint32_t node) {
     const Node& n = graph_.nodes[node];
     admit_next(n.resource);
-    if (n.second != n.resource) admit_next(n.second);
+    if (n.peer_resource != n.resource) admit_next(n.peer_resource);
     const Duration latency = graph_.cost(node).latency;
     if (latency.count() > 0) {
       engine_.schedule(engine_.now() + latency, {node, Due::arrived});

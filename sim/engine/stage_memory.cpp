@@ -13,16 +13,16 @@ void keep_all(const StageCost& cost, StageMemory& stage) {
 
 /// `all`: the activations of the stages of its position.
 void keep_nothing(const StageCost& cost, Bytes all, StageMemory& stage) {
-  if (stage.last_of_position) stage.again = stage.again_by_input = all;
+  if (stage.last_of_position) stage.again = stage.recomputed_by_input = all;
   stage.done = stage.done_by_weight = cost.activation;
 }
 
 void keep_some(const StageCost& cost, const Checkpoints& checkpoints, StageMemory& stage) {
   stage.kept = checkpoints.kept;
   stage.again = checkpoints.again;
-  stage.again_by_input = std::max(Bytes{}, cost.activation - stage.kept);
+  stage.recomputed_by_input = std::max(Bytes{}, cost.activation - stage.kept);
   stage.done = stage.kept + stage.again;
-  stage.done_by_weight = stage.kept + stage.again_by_input;
+  stage.done_by_weight = stage.kept + stage.recomputed_by_input;
 }
 
 using Positions = std::vector<Position>::const_iterator;
@@ -79,8 +79,8 @@ std::vector<StageMemory> stage_memory(const StageCosts& costs,
                                  [](const Position& position) { return !position.same_devices; });
     const std::uint32_t first = from->first_stage;
     const std::uint32_t last = (to - 1)->last_stage();
-    if (first > 0) stages[first].received_input = costs.crossing(first - 1);
-    stages[last].received_gradient = costs.crossing(last);
+    if (first > 0) stages[first].received_input = costs.cut_bytes(first - 1);
+    stages[last].received_gradient = costs.cut_bytes(last);
     for (auto position = from; position != to; ++position)
       keep(costs, *position, last, recompute, stages);
     if (recompute == Recompute::full) keep_inputs(costs, from, to, stages);

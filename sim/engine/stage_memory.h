@@ -15,13 +15,13 @@ namespace plumbline {
 struct StageMemory {
   bool first_of_position = false;
   bool last_of_position = false;
-  Bytes kept;            ///< Activations, from the start of F on.
-  Bytes sent;            ///< A buffer, from the start of F until its transfer has ended.
-  Bytes again;           ///< Activations that are made again, from the start of B on.
-  Bytes again_by_input;  ///< The same from the start of I on.
-  Bytes done;            ///< Activations that the end of B releases.
-  Bytes done_by_weight;  ///< The same for the end of W.
-  Bytes received_input;  ///< 0 unless the stage gets its input from another device.
+  Bytes kept;                 ///< Activations, from the start of F on.
+  Bytes sent;                 ///< A buffer, from the start of F until its transfer has ended.
+  Bytes again;                ///< Activations that are made again, from the start of B on.
+  Bytes recomputed_by_input;  ///< The same from the start of I on.
+  Bytes done;                 ///< Activations that the end of B releases.
+  Bytes done_by_weight;       ///< The same for the end of W.
+  Bytes received_input;       ///< 0 unless the stage gets its input from another device.
   Bytes received_gradient;
 
   Bytes received() const { return received_input + received_gradient; }

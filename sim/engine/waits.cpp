@@ -81,7 +81,7 @@ class WaitReader {
   /// The op without which `node` would not have ended: behind transfers, rings and moments.
   std::uint32_t op_behind(std::uint32_t node) const {
     while (node != kNobody && !is_compute(graph_.activities[node].kind)) {
-      const std::uint32_t after = graph_.nodes[node].after;
+      const std::uint32_t after = graph_.nodes[node].input;
       node = after != graph_.size() ? after : spans_[node].released_by;
     }
     return node;

@@ -64,7 +64,7 @@ std::uint32_t GraphWriter::input_of(const Op& op, std::uint32_t copy) const {
 std::uint32_t GraphWriter::add_transfer(const DataEdge& edge, StageId consumer,
                                         std::uint32_t micro_batch, std::uint32_t copy,
                                         std::uint32_t after) {
-  const Wiring::Crossing& way = wiring_.crossing(edge.boundary, edge.direction, micro_batch, copy);
+  const Wiring::Route& way = wiring_.route(edge.boundary, edge.direction, micro_batch, copy);
   return add(edge.direction == Wiring::up ? ActivityKind::activation_transfer
                                           : ActivityKind::gradient_transfer,
              consumer, micro_batch, way.cost, way.first, way.second, after);
@@ -119,8 +119,8 @@ void GraphWriter::add_waits(std::uint32_t node, std::initializer_list<std::uint3
   std::vector<std::uint32_t> more;
   for (const std::uint32_t producer : producers) {
     if (producer == kNone) continue;
-    if (graph_.nodes[node].after == kNone) {
-      graph_.nodes[node].after = producer;
+    if (graph_.nodes[node].input == kNone) {
+      graph_.nodes[node].input = producer;
     } else {
       more.push_back(producer);
     }
@@ -168,7 +168,7 @@ std::uint32_t GraphWriter::add_collective(const Wiring::Collective& collective, 
   for (const Wiring::Collective::Phase& phase : collective.phases) {
     std::vector<std::uint32_t> hops;
     hops.reserve(phase.hops.size());
-    for (const Wiring::Crossing& hop : phase.hops) {
+    for (const Wiring::Route& hop : phase.hops) {
       hops.push_back(
           add(collective.kind, stage, micro_batch, hop.cost, hop.first, hop.second, moment));
     }
@@ -188,7 +188,7 @@ std::uint32_t GraphWriter::add_gate(std::uint32_t micro_batch, std::vector<std::
 
 OpGraph GraphWriter::take() {
   for (Node& node : graph_.nodes) {
-    if (node.after == kNone) node.after = graph_.size();
+    if (node.input == kNone) node.input = graph_.size();
   }
   return std::move(graph_);
 }

@@ -192,8 +192,8 @@ class AsynchronousRun {
 };
 
 /// The run cannot last longer than all its activities one after the other.
-std::optional<Diagnostic> refuse_overflow(const OpGraph& graph, const Mark& mark) {
-  constexpr double most = 4e18;  // ns; 64 bits hold 9.2e18
+std::optional<Diagnostic> check_overflow(const OpGraph& graph, const Mark& mark) {
+  constexpr double max = 4e18;  // ns; 64 bits hold 9.2e18
   double sum = 0;
   double bytes = 0;
   const double at_once = graph.updates_at_once.empty()
@@ -210,19 +210,19 @@ std::optional<Diagnostic> refuse_overflow(const OpGraph& graph, const Mark& mark
   }
   for (const Node& node : graph.nodes)
     bytes += static_cast<double>(graph.costs[node.cost].bytes.count);
-  if (bytes >= most) {
+  if (bytes >= max) {
     return input_error(mark, "the transfers add up to more bytes than 64 bits hold",
                        "make the outputs or the number of micro-batches smaller");
   }
-  if (sum < most) return std::nullopt;
+  if (sum < max) return std::nullopt;
   return input_error(
       mark, "the run could last longer than 120 years, more than 64 bits of nanoseconds hold",
       "make the times or the number of micro-batches smaller");
 }
 
 /// An upper bound, close for common runs: ops, the transfers between stages, updates, all-reduces.
-double most_nodes_of(const Schedule& schedule, const StageCosts& costs,
-                     const LoweringOptions& options) {
+double max_nodes_of(const Schedule& schedule, const StageCosts& costs,
+                    const LoweringOptions& options) {
   const PipelineShape& shape = schedule.shape;
   double crossings = 0;
   for (std::uint32_t s = 0; s + 1 < shape.stages(); ++s)
@@ -260,18 +260,18 @@ Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs,
   PLUMBLINE_CHECK(
       (options.copies == 1 && options.sharded == Sharded::nothing) || !schedule.asynchronous,
       options.copies);
-  const double most_nodes = most_nodes_of(schedule, costs, options);
-  if (most_nodes > OpGraph::kMostNodes) {
+  const double max_nodes = max_nodes_of(schedule, costs, options);
+  if (max_nodes > OpGraph::kMaxNodes) {
     return input_error(
         mark,
         fmt::format(
             "the run has about {:.0f} ops and transfers, more than the {} that are simulated",
-            most_nodes, OpGraph::kMostNodes),
+            max_nodes, OpGraph::kMaxNodes),
         "make micro_batches, mini_batches or the number of stages smaller");
   }
   const bool sends_at_once = !options.blocking && schedule.transfers.empty();
   GraphWriter writer(schedule.shape, costs, devices, cluster, options, sends_at_once);
-  writer.reserve(static_cast<std::size_t>(most_nodes));
+  writer.reserve(static_cast<std::size_t>(max_nodes));
   if (!schedule.asynchronous) {
     SynchronousRun(schedule, costs, options, writer).write();
   } else if (!AsynchronousRun(schedule, options, writer).write()) {
@@ -281,7 +281,7 @@ Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs,
     return stuck;
   }
   OpGraph graph = writer.take();
-  if (auto refused = refuse_overflow(graph, mark)) return *refused;
+  if (auto refused = check_overflow(graph, mark)) return *refused;
   return graph;
 }
 

@@ -105,15 +105,15 @@ struct Channel {
 struct Node {
   std::uint32_t cost = 0;      ///< Index into OpGraph::costs.
   std::uint32_t resource = 0;  ///< What it holds.
-  std::uint32_t second =
+  std::uint32_t peer_resource =
       0;  ///< The other stream of a blocking transfer; else the same resource again.
-  std::uint32_t after = 0;  ///< The node whose result it waits for; OpGraph::size() = none.
+  std::uint32_t input = 0;  ///< The node whose result it waits for; OpGraph::size() = none.
 };
 
-/// Nodes whose results one node waits for besides `after`.
+/// Nodes whose results one node waits for besides `input`.
 struct Join {
   std::uint32_t node = 0;
-  std::vector<std::uint32_t> after;
+  std::vector<std::uint32_t> inputs;
 };
 
 /// The mini-batch boundaries of a synchronous run.
@@ -130,7 +130,7 @@ struct MiniBatch {
 /// they hold it, so that one pass over the arrays evaluates the graph. What follows on one device
 /// from its order alone has no edge (an F before its own B). It knows no clock and no queue.
 struct OpGraph {
-  static constexpr std::uint32_t kMostNodes = std::numeric_limits<std::uint32_t>::max() / 4;
+  static constexpr std::uint32_t kMaxNodes = std::numeric_limits<std::uint32_t>::max() / 4;
   /// Each stage has a class of cost for its F, B, I, W and U: the first ones of `costs`.
   static constexpr std::size_t kStageClasses = 5;
   /// That of U; the others have the number of their OpKind.
@@ -155,8 +155,9 @@ struct OpGraph {
   std::vector<Channel> channels;
   std::uint32_t moments = 1;
   std::vector<std::vector<std::uint32_t>> stage_slots;  ///< Of each stage: replicas and copies.
-  std::uint32_t stands_for = 1;  ///< Copies of the pipeline, where one is written for all of them.
-  bool blocking = false;         ///< Transfers hold the streams of both ends; collectives never do.
+  std::uint32_t copies_represented =
+      1;                  ///< Copies of the pipeline, where one is written for all of them.
+  bool blocking = false;  ///< Transfers hold the streams of both ends; collectives never do.
   std::uint32_t micro_batches = 0;  ///< In the whole run.
   /// The nodes of two ops that their device runs at the same time, one behind the other here: the
   /// first waits for what both need, and what needs either waits for the second. Ascending.
@@ -171,7 +172,7 @@ struct OpGraph {
   bool asynchronous() const { return mini_batches.empty(); }
   /// The devices that hold a stage, in all copies.
   std::uint32_t members(std::uint32_t stage) const {
-    return static_cast<std::uint32_t>(stage_slots[stage].size()) * stands_for;
+    return static_cast<std::uint32_t>(stage_slots[stage].size()) * copies_represented;
   }
   /// Whether what ops take depends on what neighbours do.
   bool has_slowdowns() const { return slowdowns.size() > 1 || !updates_at_once.empty(); }
@@ -204,7 +205,7 @@ struct OpGraph {
     return holds_channel(node) ? channel(node).from_slot : nodes[node].resource;
   }
   std::uint32_t receiver(std::uint32_t node) const {
-    return holds_channel(node) ? channel(node).to_slot : nodes[node].second;
+    return holds_channel(node) ? channel(node).to_slot : nodes[node].peer_resource;
   }
   /// The stages of each slot, ascending.
   std::vector<std::vector<std::uint32_t>> stages_by_slot() const;

@@ -27,15 +27,15 @@ Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
         of_stage.push_back(slot * options.written_copies() + copy);
     }
   }
-  graph_.stands_for = options.copies / options.written_copies();
+  graph_.copies_represented = options.copies / options.written_copies();
   add_compute_classes(with_whole_updates(costs));
   for (const StageCost& stage : costs.stages) {
     const bool again = options.recompute != Recompute::none;
     overlaps_.push_back({stage.forward_overlap,
-                         stage.backward_overlap + (again ? stage.again_overlap : Overlap{})});
+                         stage.backward_overlap + (again ? stage.recompute_overlap : Overlap{})});
   }
   boundaries_.resize(shape.stages());
-  for (std::uint32_t s = 0; s + 1 < shape.stages(); ++s) add_boundary(s, costs.crossing(s));
+  for (std::uint32_t s = 0; s + 1 < shape.stages(); ++s) add_boundary(s, costs.cut_bytes(s));
   reductions_.resize(shape.stages());
   gathers_.resize(shape.stages());
   for (std::uint32_t s = 0; s < shape.stages(); ++s) add_collectives(s, costs.stages[s]);
@@ -228,7 +228,7 @@ void Wiring::add_boundary(std::uint32_t boundary, Bytes bytes) {
   }
 }
 
-Wiring::Crossing Wiring::transfer(std::uint32_t from, std::uint32_t to, Bytes bytes) {
+Wiring::Route Wiring::transfer(std::uint32_t from, std::uint32_t to, Bytes bytes) {
   const std::uint32_t index = channel(from, to);
   const Path& path = graph_.channels[index].path;
   const bool own = options_.blocking && options_.blocking_link && !path.out;
@@ -250,7 +250,7 @@ void Wiring::add_collectives(std::uint32_t stage, const StageCost& cost) {
                         members.size() == cluster_.device_count();
   const auto collective = [&](ActivityKind kind, Bytes bytes, const GroupRing& in_group) {
     Collective result{kind, {}, 0};
-    if (graph_.stands_for > 1) {
+    if (graph_.copies_represented > 1) {
       result = one_hop(kind, members.front(), bytes);
     } else if (members.size() > 1) {
       result = levelled ? hierarchical(kind, bytes) : flat(kind, members, bytes);
@@ -352,7 +352,7 @@ void Wiring::add_group_hops(Collective& collective, const std::vector<std::uint3
   const bool is_alone = innermost.hops.empty();
   const Bytes bytes = sent.time.count() > 0 ? sent.bytes : Bytes{};
   const Duration more = bytes.count > 0 ? options_.overheads.hand_over : Duration{};
-  std::vector<Crossing> hops;
+  std::vector<Route> hops;
   for (std::size_t i = 0; i < members.size(); ++i) {
     Duration time = sent.time;
     std::uint32_t resource = 0;
@@ -363,23 +363,23 @@ void Wiring::add_group_hops(Collective& collective, const std::vector<std::uint3
     } else {
       resource = graph_.slots() + own_channel(members[i], /*of_group=*/true, {});
       // Other copies, which are not written, have both on the links of a server.
-      const Crossing* const ring = is_alone ? nullptr : &innermost.hops[i];
-      if (ring && graph_.stands_for > 1) time += beside_in_server(members[i], *ring);
+      const Route* const ring = is_alone ? nullptr : &innermost.hops[i];
+      if (ring && graph_.copies_represented > 1) time += beside_in_server(members[i], *ring);
     }
     hops.push_back({resource, resource, cost_class({time, more, {}, bytes, 0})});
   }
   innermost.hops.insert(innermost.hops.end(), hops.begin(), hops.end());
 }
 
-bool Wiring::within_server(const Crossing& hop) const {
+bool Wiring::within_server(const Route& hop) const {
   const Channel& channel = graph_.channels[hop.first - graph_.slots()];
   if (channel.from_slot != channel.to_slot)
     return graph_.machines[channel.from_slot] == graph_.machines[channel.to_slot];
-  return hops_in_server(channel.from_slot) == graph_.stands_for;
+  return hops_in_server(channel.from_slot) == graph_.copies_represented;
 }
 
 std::uint32_t Wiring::hops_in_server(std::uint32_t slot) const {
-  const std::uint32_t copies = graph_.stands_for;
+  const std::uint32_t copies = graph_.copies_represented;
   const std::uint32_t first = graph_.devices[slot].value;
   const auto machine = [&](std::uint32_t copy) {
     return (first + copy % copies) / cluster_.levels.front().size;
@@ -390,7 +390,7 @@ std::uint32_t Wiring::hops_in_server(std::uint32_t slot) const {
   return hops;
 }
 
-Duration Wiring::beside_in_server(std::uint32_t slot, const Crossing& hop) const {
+Duration Wiring::beside_in_server(std::uint32_t slot, const Route& hop) const {
   const auto& bandwidth = cluster_.levels.front().link.bandwidth;
   if (hops_in_server(slot) == 0 || !bandwidth) return {};
   return transfer_time(graph_.costs[hop.cost].bytes, *bandwidth);
@@ -412,7 +412,7 @@ Wiring::Collective Wiring::flat(ActivityKind kind, const std::vector<std::uint32
 }
 
 Wiring::Collective Wiring::one_hop(ActivityKind kind, std::uint32_t slot, Bytes bytes) {
-  const std::uint32_t copies = graph_.stands_for;
+  const std::uint32_t copies = graph_.copies_represented;
   const Link worst =
       worst_of(ring_of_copies({graph_.devices[slot].value / copies}, cluster_, copies));
   const std::uint32_t index =
@@ -461,13 +461,12 @@ Wiring::Collective::Phase Wiring::rings_of_level(std::size_t level, Bytes sent,
   return phase;
 }
 
-Wiring::Crossing Wiring::hop(std::uint32_t from, std::uint32_t to, Bytes sent, std::int64_t steps) {
+Wiring::Route Wiring::hop(std::uint32_t from, std::uint32_t to, Bytes sent, std::int64_t steps) {
   const std::uint32_t index = channel(from, to);
   return hop(index, graph_.channels[index].path.link, sent, steps);
 }
 
-Wiring::Crossing Wiring::hop(std::uint32_t channel, const Link& link, Bytes sent,
-                             std::int64_t steps) {
+Wiring::Route Wiring::hop(std::uint32_t channel, const Link& link, Bytes sent, std::int64_t steps) {
   const std::uint32_t resource = graph_.slots() + channel;
   if (sent.count == 0) return {resource, resource, cost_class({})};  // nothing to add up
   const Duration flow = link.bandwidth ? transfer_time(sent, *link.bandwidth) : Duration{};

@@ -22,7 +22,7 @@ class Wiring {
   enum Direction : std::size_t { up = 0, down = 1 };
 
   /// One way over a boundary: nodes of class `cost` that hold `first` (and `second`).
-  struct Crossing {
+  struct Route {
     std::uint32_t first = 0;
     std::uint32_t second = 0;
     std::uint32_t cost = 0;
@@ -34,7 +34,7 @@ class Wiring {
   /// Where a device stands for a group that shares as well, its members are on the same ring.
   struct Collective {
     struct Phase {
-      std::vector<Crossing> hops;
+      std::vector<Route> hops;
       std::uint32_t end = 0;  ///< The resource of the moment at which all hops have ended.
     };
     ActivityKind kind = ActivityKind::all_reduce;
@@ -67,8 +67,8 @@ class Wiring {
   /// Whether the boundary above stage s lies between two devices.
   bool crosses(std::uint32_t boundary) const { return !boundaries_[boundary].ways.empty(); }
   /// Requires: crosses(boundary).
-  const Crossing& crossing(std::uint32_t boundary, Direction direction, std::uint32_t micro_batch,
-                           std::uint32_t copy) const {
+  const Route& route(std::uint32_t boundary, Direction direction, std::uint32_t micro_batch,
+                     std::uint32_t copy) const {
     const Boundary& b = boundaries_[boundary];
     return b
         .ways[std::size_t{micro_batch % b.period} * options_.written_copies() + copy][direction];
@@ -91,7 +91,7 @@ class Wiring {
  private:
   struct Boundary {
     std::uint32_t period = 1;  ///< After so many micro-batches the replicas meet again.
-    std::vector<std::array<Crossing, 2>> ways;  ///< By micro-batch, then copy.
+    std::vector<std::array<Route, 2>> ways;  ///< By micro-batch, then copy.
   };
 
   void add_compute_classes(const StageCosts& costs);
@@ -121,11 +121,11 @@ class Wiring {
   void add_group_hops(Collective& collective, const std::vector<std::uint32_t>& members,
                       const GroupRing& sent);
   /// Whether a hop, or all that it stands for, is between devices of one server.
-  bool within_server(const Crossing& hop) const;
+  bool within_server(const Route& hop) const;
   /// Of the ring around the copies of a device of which one is written: how many of its hops are.
   std::uint32_t hops_in_server(std::uint32_t slot) const;
   /// What a hop of such a ring takes within a server, if any is.
-  Duration beside_in_server(std::uint32_t slot, const Crossing& hop) const;
+  Duration beside_in_server(std::uint32_t slot, const Route& hop) const;
   Collective flat(ActivityKind kind, const std::vector<std::uint32_t>& members, Bytes bytes);
   /// That of a stage whose other members are those of copies which are not written: its slowest
   /// hop.
@@ -133,9 +133,9 @@ class Wiring {
   Collective hierarchical(ActivityKind kind, Bytes bytes);
   /// The rings of one level: each member sends `sent` in `steps` steps to the next of its group.
   Collective::Phase rings_of_level(std::size_t level, Bytes sent, std::int64_t steps);
-  Crossing hop(std::uint32_t from, std::uint32_t to, Bytes sent, std::int64_t steps);
-  Crossing hop(std::uint32_t channel, const Link& link, Bytes sent, std::int64_t steps);
-  Crossing transfer(std::uint32_t from, std::uint32_t to, Bytes bytes);
+  Route hop(std::uint32_t from, std::uint32_t to, Bytes sent, std::int64_t steps);
+  Route hop(std::uint32_t channel, const Link& link, Bytes sent, std::int64_t steps);
+  Route transfer(std::uint32_t from, std::uint32_t to, Bytes bytes);
   std::uint32_t channel(std::uint32_t from, std::uint32_t to);
   /// From a device to itself, for what stands for several: copies that are not written, its group.
   std::uint32_t own_channel(std::uint32_t slot, bool of_group, const Path& path);

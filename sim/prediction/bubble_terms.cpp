@@ -225,7 +225,7 @@ class Variant {
     for (std::uint32_t node = 0; node < graph_.size(); ++node) {
       const Node& n = graph_.nodes[node];
       if (n.resource < graph_.slots()) ++weights_[n.cost];
-      if (n.second != n.resource && n.second < graph_.slots()) ++weights_[n.cost];
+      if (n.peer_resource != n.resource && n.peer_resource < graph_.slots()) ++weights_[n.cost];
       if (seen[n.cost]) continue;
       seen[n.cost] = true;
       const Activity& activity = graph_.activities[node];

@@ -124,14 +124,14 @@ bool is_shared(const Scenario& scenario, const Pipeline& pipeline, std::size_t s
 
 void add_buckets(const Scenario& scenario, const std::vector<LayerCosts>& layers,
                  Pipeline& pipeline) {
-  const auto least = scenario.least_bucket();
-  if (!least) return;
+  const auto min = scenario.min_bucket();
+  if (!min) return;
   for (std::size_t s = 0; s < pipeline.costs.stages.size(); ++s) {
     StageCost& stage = pipeline.costs.stages[s];
     const std::vector<LayerId>& held = pipeline.partition.stages[s].layers;
     if (!is_shared(scenario, pipeline, s)) continue;
     const bool alone = pipeline.replicas[s] * pipeline.copies == 1;
-    auto buckets = BucketFiller(scenario, *least, alone).fill(layers, held);
+    auto buckets = BucketFiller(scenario, *min, alone).fill(layers, held);
     // One bucket is the whole stage, which only what is shared all the time goes through as such.
     if (buckets.size() == 1 && scenario.sharded < Sharded::gradients) continue;
     stage.buckets = std::move(buckets);

@@ -98,7 +98,7 @@ std::optional<Diagnostics> add_order_of_file(const Scenario& scenario, const Pip
     return Diagnostics{input_error(scenario.plan.warm_up->mark,
                                    "plan.warm_up does not apply to an order from schedule.file")};
   }
-  if (auto refused = refuse_slices_in(choice.slices, file)) return Diagnostics{*std::move(refused)};
+  if (auto refused = check_slices_in(choice.slices, file)) return Diagnostics{*std::move(refused)};
   const std::vector<std::uint32_t> slots = slots_of_rows(file, shape);
   const auto row_of = [&](std::uint32_t slot) {
     return static_cast<std::uint32_t>(std::find(slots.begin(), slots.end(), slot) - slots.begin());

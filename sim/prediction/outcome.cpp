@@ -314,10 +314,11 @@ Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph grap
   outcome.trace = std::move(trace);
   const Pipeline& plan = outcome.pipeline;
   outcome.memory_rules = memory_rules(scenario, plan);
-  if (most_memory(plan.costs, outcome.memory_rules, plan.schedule.shape.micro_batches) > 9e18) {
+  if (max_memory(plan.costs, outcome.memory_rules, plan.schedule.shape.micro_batches) > 9e18) {
     return input_error(scenario.model_mark, "the model's sizes add up to more than 64 bits hold");
   }
-  if (seconds(longest_end(outcome.trace)) * outcome.graph.slots() * outcome.graph.stands_for >
+  if (seconds(longest_end(outcome.trace)) * outcome.graph.slots() *
+          outcome.graph.copies_represented >
       4e9) {
     return input_error(
         scenario.schedule.micro_batches_mark,

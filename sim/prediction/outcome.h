@@ -58,7 +58,7 @@ struct Outcome {
   double samples_per_iteration() const;
   /// That hold a stage, all of a group counted.
   std::int64_t devices_used() const {
-    return std::int64_t{graph.slots()} * graph.stands_for * group;
+    return std::int64_t{graph.slots()} * graph.copies_represented * group;
   }
   /// Of the cluster, all of a group counted.
   std::int64_t devices_in_all() const { return pipeline.cluster.device_count() * group; }

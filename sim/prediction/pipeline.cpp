@@ -23,9 +23,9 @@ namespace {
 
 /// Sums over the layers must stay far from the end of 64 bits, so they are taken in floating point
 /// first.
-std::optional<Diagnostic> refuse_large_sums(const Scenario& scenario,
-                                            const std::vector<LayerCosts>& layers) {
-  constexpr double most = 1e18;
+std::optional<Diagnostic> check_large_sums(const Scenario& scenario,
+                                           const std::vector<LayerCosts>& layers) {
+  constexpr double max = 1e18;
   const Mark& mark = scenario.model_mark;
   double time = 0;
   double bytes = 0;
@@ -36,24 +36,24 @@ std::optional<Diagnostic> refuse_large_sums(const Scenario& scenario,
     if (layer.split)
       time += static_cast<double>(layer.split->input.mean.count()) +
               static_cast<double>(layer.split->weight.mean.count());
-    if (layer.made_again == MadeAgain::selective)
+    if (layer.recomputation == Recomputed::selective)
       time += static_cast<double>(layer.again().mean.count());
     bytes += static_cast<double>(layer.output.count) + static_cast<double>(layer.activation.count);
   }
   for (const Layer& layer : scenario.model.graph.layers())
     bytes += static_cast<double>(layer.parameters.count) * std::max(1.0, scenario.gradient_width);
-  if (time > most)
+  if (time > max)
     return input_error(
         mark, "the model's times add up to more than the 10^18 ns (30 years) that are simulated");
-  if (bytes > most)
+  if (bytes > max)
     return input_error(mark,
                        "the model's sizes add up to more than the 10^18 B that are simulated");
   return std::nullopt;
 }
 
 /// Each device has one place in the pipeline, where the schedule is not made for several.
-std::optional<Diagnostic> refuse_shared_slots(const Scenario& scenario, const PipelineShape& shape,
-                                              const std::vector<DeviceId>& devices) {
+std::optional<Diagnostic> check_shared_slots(const Scenario& scenario, const PipelineShape& shape,
+                                             const std::vector<DeviceId>& devices) {
   std::vector<std::int64_t> position_of(shape.slots, -1);
   for (std::size_t i = 0; i < shape.positions.size(); ++i) {
     for (const std::uint32_t slot : shape.stage_slots[shape.positions[i].first_stage]) {
@@ -118,7 +118,7 @@ Result<std::vector<std::uint32_t>> position_windows(const Scenario& scenario,
 }
 
 /// Errors: `weights: two` where stages or micro-batches do not allow it.
-std::optional<Diagnostic> refuse_versions(const Scenario& scenario, const Pipeline& pipeline) {
+std::optional<Diagnostic> check_versions(const Scenario& scenario, const Pipeline& pipeline) {
   const ScheduleChoice& choice = scenario.schedule;
   for (std::size_t s = 0; s < pipeline.weights.size(); ++s) {
     if (const auto m = pipeline.weights[s].missing) {
@@ -134,8 +134,8 @@ std::optional<Diagnostic> refuse_versions(const Scenario& scenario, const Pipeli
 }
 
 /// Errors: `weights: two` with a mini-batch that the replicas of a stage cannot share evenly.
-std::optional<Diagnostic> refuse_accumulation(const Scenario& scenario,
-                                              const std::vector<std::uint32_t>& replicas) {
+std::optional<Diagnostic> check_accumulation(const Scenario& scenario,
+                                             const std::vector<std::uint32_t>& replicas) {
   const ScheduleChoice& choice = scenario.schedule;
   if (!choice.asynchronous() || choice.updates.weights != WeightRule::two) return std::nullopt;
   for (std::size_t s = 0; s < replicas.size(); ++s) {
@@ -152,7 +152,7 @@ std::optional<Diagnostic> refuse_accumulation(const Scenario& scenario,
 
 /// Errors: gradients or weights that are shared where devices of a stage do not run the same ops at
 /// the same time, or weights where a backward is split or begins with the whole forward.
-std::optional<Diagnostic> refuse_sharing(const Scenario& scenario, const Pipeline& pipeline) {
+std::optional<Diagnostic> check_sharing(const Scenario& scenario, const Pipeline& pipeline) {
   if (scenario.sharded < Sharded::gradients) return std::nullopt;
   const auto stage = static_cast<int>(scenario.sharded);
   for (std::size_t s = 0; s < pipeline.replicas.size(); ++s) {
@@ -201,12 +201,12 @@ std::int64_t micro_batches_to_run(const Scenario& scenario, bool for_run, Pipeli
   pipeline.mini_batches = 1;
   pipeline.steady_window = steady_window(pipeline.replicas, choice.updates,
                                          given_warm_up(scenario, pipeline.replicas.size()));
-  const std::int64_t least = pipeline.steady_window.least_run();
-  if (for_run && micro_batches < least) {
+  const std::int64_t min = pipeline.steady_window.min_run();
+  if (for_run && micro_batches < min) {
     pipeline.notes.push_back(
-        fmt::format("{} micro-batches are run instead of {}, so that the steady state shows", least,
+        fmt::format("{} micro-batches are run instead of {}, so that the steady state shows", min,
                     micro_batches));
-    micro_batches = least;
+    micro_batches = min;
   }
   if (scenario.overheads.per_iteration.count() > 0)
     pipeline.notes.emplace_back(
@@ -215,17 +215,17 @@ std::int64_t micro_batches_to_run(const Scenario& scenario, bool for_run, Pipeli
 }
 
 /// Errors: more ops than are simulated.
-std::optional<Diagnostic> refuse_many_ops(const Scenario& scenario, std::uint32_t stages,
-                                          std::int64_t micro_batches, std::uint32_t mini_batches) {
+std::optional<Diagnostic> check_many_ops(const Scenario& scenario, std::uint32_t stages,
+                                         std::int64_t micro_batches, std::uint32_t mini_batches) {
   const ScheduleChoice& choice = scenario.schedule;
   const double ops = 2.0 * stages * static_cast<double>(micro_batches) * mini_batches *
                      static_cast<double>(scenario.copies);
-  if (ops <= kMostOps) return std::nullopt;
+  if (ops <= kMaxOps) return std::nullopt;
   const bool raised = choice.asynchronous() &&
                       micro_batches > std::int64_t{choice.micro_batches} * choice.mini_batches;
   return input_error(
       choice.micro_batches_mark,
-      fmt::format("the run has {:.0f} ops, more than the {:.0f} that are simulated", ops, kMostOps),
+      fmt::format("the run has {:.0f} ops, more than the {:.0f} that are simulated", ops, kMaxOps),
       fmt::format("2 x {} (stages) x {} ({}{}) x {} (mini-batches){}: make one of them smaller",
                   stages, micro_batches,
                   choice.slices.count > 1 ? "slices of micro-batches" : "micro-batches",
@@ -330,7 +330,7 @@ std::optional<Diagnostics> add_schedule(const Scenario& scenario, const Pipeline
   if (choice.file) return add_order_of_file(scenario, shape, pipeline);
   if (const ChunkRule* const rule = choice.chunk_rule())
     return add_order_of_chunks(scenario, shape, *rule, pipeline);
-  if (auto refused = refuse_shared_slots(scenario, shape, pipeline.devices))
+  if (auto refused = check_shared_slots(scenario, shape, pipeline.devices))
     return Diagnostics{*refused};
   auto windows = position_windows(scenario, shape, pipeline.partition);
   if (!windows) return windows.problems();
@@ -386,15 +386,15 @@ std::vector<std::uint32_t> neighbours_of_stages(const Pipeline& pipeline) {
 
 /// Of each stage, of how many micro-batches a device has the activations at a time. Where all of
 /// them are made again it has those of one, however many are in flight.
-std::vector<std::uint32_t> most_kept(const Scenario& scenario, const Schedule& schedule) {
+std::vector<std::uint32_t> max_kept(const Scenario& scenario, const Schedule& schedule) {
   const RecomputeChoice& recompute = scenario.schedule.recompute;
-  const bool makes_all_again = recompute.kind == Recompute::full ||
-                               (recompute.kind == Recompute::layers && !recompute.leaves_some());
-  if (makes_all_again) return std::vector<std::uint32_t>(schedule.shape.stages(), 1);
-  std::vector<std::uint32_t> most = most_in_flight(schedule);
-  for (std::uint32_t& held : most)  // of whole micro-batches
+  const bool recomputes_all = recompute.kind == Recompute::full ||
+                              (recompute.kind == Recompute::layers && !recompute.leaves_some());
+  if (recomputes_all) return std::vector<std::uint32_t>(schedule.shape.stages(), 1);
+  std::vector<std::uint32_t> max = max_in_flight(schedule);
+  for (std::uint32_t& held : max)  // of whole micro-batches
     held = (held + scenario.schedule.slices.count - 1) / scenario.schedule.slices.count;
-  return most;
+  return max;
 }
 
 /// The costs of stages, by the order of their ops, and how they change beside others.
@@ -406,18 +406,18 @@ std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<Layer
   if (scenario.neighbours_slow) neighbours = neighbours_of_stages(pipeline);
   const bool has_neighbours = std::any_of(neighbours.begin(), neighbours.end(),
                                           [](std::uint32_t count) { return count > 0; });
-  std::vector<std::uint32_t> most;
-  if (!profile.in_flight.empty()) most = most_kept(scenario, pipeline.schedule);
-  if (!most.empty() && !has_neighbours) {
-    scale_in_flight(graph, profile.in_flight, pipeline.partition, most, layers);
-    if (auto refused = refuse_large_sums(scenario, layers)) return Diagnostics{*refused};
+  std::vector<std::uint32_t> max;
+  if (!profile.in_flight.empty()) max = max_kept(scenario, pipeline.schedule);
+  if (!max.empty() && !has_neighbours) {
+    scale_in_flight(graph, profile.in_flight, pipeline.partition, max, layers);
+    if (auto refused = check_large_sums(scenario, layers)) return Diagnostics{*refused};
   }
   pipeline.costs = stage_costs(graph, layers, pipeline.partition, scenario.gradient_width);
   if (!scenario.neighbours_slow) return std::nullopt;
   std::vector<KindFactors> factors(pipeline.partition.stages.size(), profile.slowdown);
-  if (!most.empty() && has_neighbours) {
+  if (!max.empty() && has_neighbours) {
     for (std::size_t s = 0; s < factors.size(); ++s) {
-      factors[s] = factors_in_flight(profile.slowdown, profile.in_flight, most[s], neighbours[s]);
+      factors[s] = factors_in_flight(profile.slowdown, profile.in_flight, max[s], neighbours[s]);
     }
   }
   pipeline.costs.slowdowns =
@@ -465,13 +465,13 @@ void note_unreduced(const Scenario& scenario, Pipeline& pipeline) {
 std::optional<Diagnostics> complete(const Scenario& scenario, std::vector<LayerCosts> layers,
                                     Pipeline& pipeline) {
   if (auto hang = order_communication(scenario, pipeline)) return Diagnostics{*hang};
-  if (auto refused = refuse_sharing(scenario, pipeline)) return Diagnostics{*refused};
+  if (auto refused = check_sharing(scenario, pipeline)) return Diagnostics{*refused};
   // What each stage costs, with as many micro-batches in flight as the order leaves it.
   tell(split_backwards(scenario, pipeline.schedule, layers), pipeline);
   if (auto refused = add_costs(scenario, layers, pipeline)) return refused;
   add_buckets(scenario, layers, pipeline);
   pipeline.weights = weight_versions(pipeline.schedule, scenario.schedule.updates);
-  if (auto refused = refuse_versions(scenario, pipeline)) return Diagnostics{*refused};
+  if (auto refused = check_versions(scenario, pipeline)) return Diagnostics{*refused};
   return std::nullopt;
 }
 
@@ -521,7 +521,7 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
 
   if (!scenario.neighbours_slow)
     run_alone(scenario.model.graph, scenario.model.profile.slowdown, sized.layers);
-  if (auto refused = refuse_large_sums(scenario, sized.layers)) return *refused;
+  if (auto refused = check_large_sums(scenario, sized.layers)) return *refused;
 
   // Layers to stages to devices.
   auto partition = as ? Result<Partition>(*as) : place(scenario, sized.layers);
@@ -545,10 +545,10 @@ Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Par
   note_unreduced(scenario, pipeline);
   note_unshared(scenario, pipeline);
   // Who does what in which order.
-  if (auto refused = refuse_accumulation(scenario, pipeline.replicas)) return *refused;
-  if (auto refused = refuse_slices_on(scenario.schedule.slices, pipeline.replicas)) return *refused;
+  if (auto refused = check_accumulation(scenario, pipeline.replicas)) return *refused;
+  if (auto refused = check_slices_on(scenario.schedule.slices, pipeline.replicas)) return *refused;
   const std::int64_t micro_batches = micro_batches_to_run(scenario, for_run, pipeline);
-  if (auto refused = refuse_many_ops(scenario, stages, micro_batches, pipeline.mini_batches))
+  if (auto refused = check_many_ops(scenario, stages, micro_batches, pipeline.mini_batches))
     return *refused;
   PipelineShape shape =
       pipeline_shape(pipeline.partition, static_cast<std::uint32_t>(micro_batches),

@@ -16,7 +16,7 @@
 namespace plumbline {
 
 /// The most F, B, I and W of one run; it then takes some 3 GB.
-inline constexpr double kMostOps = 2e7;
+inline constexpr double kMaxOps = 2e7;
 
 /// A scenario with everything settled that does not depend on time: who runs what in which order.
 struct Pipeline {
@@ -52,7 +52,7 @@ struct Pipeline {
     return kept;
   }
   /// Whether the layer at `place` of a stage makes its activations again where any does.
-  bool makes_again(std::size_t stage, std::size_t place) const {
+  bool recomputes(std::size_t stage, std::size_t place) const {
     return recomputed.empty() || place < recomputed[stage];
   }
   /// Of the cluster's.

@@ -9,7 +9,7 @@
 namespace plumbline {
 
 Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipeline,
-                               bool one_for_all) {
+                               bool represent_all) {
   const ScheduleChoice& choice = scenario.schedule;
   return lower(pipeline.schedule, pipeline.costs, pipeline.devices, pipeline.cluster,
                {.mini_batches = pipeline.mini_batches,
@@ -17,7 +17,7 @@ Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipelin
                 .blocking_link = scenario.blocking_link,
                 .recompute = choice.recompute.kind,
                 .copies = pipeline.copies,
-                .one_for_all = one_for_all,
+                .represent_all = represent_all,
                 .hierarchical = choice.whole_model(),
                 .sharded = scenario.sharded,
                 .gather_ahead = scenario.gather_ahead,

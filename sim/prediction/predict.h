@@ -6,16 +6,16 @@
 
 namespace plumbline {
 
-/// The run of a pipeline: from here on the order is fixed. With `one_for_all`, of its first copy
+/// The run of a pipeline: from here on the order is fixed. With `represent_all`, of its first copy
 /// alone. Errors: those of lower().
 Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipeline,
-                               bool one_for_all = false);
+                               bool represent_all = false);
 
 /// How a run is evaluated. Both give the same times to the tick.
 enum class Evaluation {
   events,  ///< By the event engine, all of it.
   /// As a longest path where no rates change under way, else by the event engine; of copies that
-  /// are alike the first one for all of them: its graph `stands_for` them.
+  /// are alike the first one for all of them: its graph `copies_represented` them.
   fastest,
 };
 

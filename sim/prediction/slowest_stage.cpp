@@ -50,11 +50,11 @@ std::vector<bool> unlike_others(const LayerGraph& graph) {
     return text;
   };
   for (const Layer& layer : graph.layers()) ++count[key(layer)];
-  std::size_t most = 0;
-  for (const auto& one : count) most = std::max(most, one.second);
+  std::size_t max = 0;
+  for (const auto& one : count) max = std::max(max, one.second);
   std::vector<bool> unlike;
   for (const Layer& layer : graph.layers())
-    unlike.push_back(count[key(layer)] == 1 && most > 1 && 2 * most >= graph.size());
+    unlike.push_back(count[key(layer)] == 1 && max > 1 && 2 * max >= graph.size());
   return unlike;
 }
 
@@ -75,8 +75,8 @@ class Reason {
     std::vector<double> odd(graph_.size(), 0.0);
     for (std::size_t i = 0; i < odd.size(); ++i) odd[i] = unlike[i] ? times_.whole[i] : 0;
     if (explains(odd)) return graph_.layer(longest(odd)).name;
-    const LayerId most = longest(times_.whole);
-    if (explains(beyond_median(most))) return graph_.layer(most).name;
+    const LayerId max = longest(times_.whole);
+    if (explains(beyond_median(max))) return graph_.layer(max).name;
     if (has_more_layers()) return "more layers";
     return "";
   }
@@ -174,13 +174,13 @@ std::optional<SlowestStage> slowest_stage(const Scenario& scenario, const Outcom
   found.above_mean = all[longest] / mean - 1;
   found.stage = static_cast<std::uint32_t>(longest);
   if (is_device) {
-    double most = -1;
+    double max = -1;
     for (std::uint32_t s = 0; s < shape.stages(); ++s) {
       const auto& slots = shape.stage_slots[s];
       if (std::find(slots.begin(), slots.end(), longest) == slots.end()) continue;
       found.stages.push_back(s);
-      if (stages[s] > most) found.stage = s;
-      most = std::max(most, stages[s]);
+      if (stages[s] > max) found.stage = s;
+      max = std::max(max, stages[s]);
     }
   } else {
     found.stages = {found.stage};

@@ -77,7 +77,7 @@ std::vector<StageSpreads> measured_spreads(const Scenario& scenario, const Outco
       add(ActivityKind::backward_input, layer.split ? layer.split->input : layer.backward);
       if (layer.split) add(ActivityKind::backward_weight, layer.split->weight);
       if (outcome.memory_rules.recompute == Recompute::none) continue;
-      if (!outcome.pipeline.makes_again(s, place)) continue;
+      if (!outcome.pipeline.recomputes(s, place)) continue;
       add(ActivityKind::backward, layer.again());
       add(ActivityKind::backward_input, layer.again());
     }
@@ -227,12 +227,12 @@ Result<Outcome> with_uncertainty(const Scenario& scenario, Outcome outcome) {
 }
 
 std::optional<std::string> lockstep_note(const Scenario& scenario, const Outcome& outcome) {
-  constexpr std::uint32_t most_activities = 2'000'000;
+  constexpr std::uint32_t max_activities = 2'000'000;
   const OpGraph& graph = outcome.graph;
-  if (scenario.noise || graph.size() > most_activities) return std::nullopt;
+  if (scenario.noise || graph.size() > max_activities) return std::nullopt;
   const std::vector<bool> shared = graph.shared_channels();
   if (std::find(shared.begin(), shared.end(), true) == shared.end()) return std::nullopt;
-  const std::uint32_t runs = std::clamp(most_activities / graph.size() / 2, 0U, 5U) * 2 + 1;
+  const std::uint32_t runs = std::clamp(max_activities / graph.size() / 2, 0U, 5U) * 2 + 1;
   const std::vector<double> times = times_by_little(scenario, outcome, runs);
   const double now = outcome.iteration_time_s;
   const double first = times.front();

@@ -156,7 +156,7 @@ class Writer {
       return slice("", node, n.resource, kCompute, span.begin, span.end);
     if (!graph_.holds_channel(node)) {
       slice("send ", node, n.resource, kCompute, span.begin, span.end);
-      return slice("recv ", node, n.second, kCompute, span.begin, span.end);
+      return slice("recv ", node, n.peer_resource, kCompute, span.begin, span.end);
     }
     // The receiver's slice is the sender's, later by the latency: so neither overlaps with its
     // neighbours.

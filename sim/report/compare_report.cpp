@@ -14,8 +14,8 @@
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kMostDevicesShown = 8;
-constexpr std::size_t kMostKeysShown = 20;
+constexpr std::size_t kMaxDevicesShown = 8;
+constexpr std::size_t kMaxKeysShown = 20;
 
 /// How far `value` is from the first run's; "" where that is 0.
 std::string relative(double value, double first) {
@@ -114,10 +114,10 @@ void add_memory(Columns& columns, const std::vector<ComparedRun>& runs) {
       "peak memory",
       [](const ComparedRun& run) { return static_cast<double>(run.peak_memory_bytes()); }, bytes,
       relative);
-  std::size_t most = 0;
-  for (const ComparedRun& run : runs) most = std::max(most, run.devices.size());
-  if (most > 1 && most <= kMostDevicesShown) {
-    for (std::size_t i = 0; i < most; ++i) {
+  std::size_t max = 0;
+  for (const ComparedRun& run : runs) max = std::max(max, run.devices.size());
+  if (max > 1 && max <= kMaxDevicesShown) {
+    for (std::size_t i = 0; i < max; ++i) {
       columns.row(
           fmt::format("  device {}", i),
           [&](const ComparedRun& run) {
@@ -215,14 +215,14 @@ std::string keys_table(const std::vector<ComparedRun>& runs) {
   std::vector<std::string> header = {"keys that differ"};
   for (const ComparedRun& run : runs) header.push_back(run.title);
   table.row(std::move(header));
-  for (std::size_t i = 0; i < std::min(keys.size(), kMostKeysShown); ++i) {
+  for (std::size_t i = 0; i < std::min(keys.size(), kMaxKeysShown); ++i) {
     std::vector<std::string> cells = {printable(keys[i].key)};
     for (const std::string& value : keys[i].values) cells.push_back(printable(clipped(value)));
     table.row(std::move(cells));
   }
   std::string text = table.print();
-  if (keys.size() > kMostKeysShown)
-    text += fmt::format("  and {} more keys, which --json has\n", keys.size() - kMostKeysShown);
+  if (keys.size() > kMaxKeysShown)
+    text += fmt::format("  and {} more keys, which --json has\n", keys.size() - kMaxKeysShown);
   return text + '\n';
 }
 

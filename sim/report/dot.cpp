@@ -67,11 +67,11 @@ std::string layer_graph_dot(const LayerGraph& graph, const Partition& partition)
 }
 
 Result<std::string> op_graph_dot(const OpGraph& graph) {
-  if (graph.size() > kMostDrawnNodes) {
+  if (graph.size() > kMaxDrawnNodes) {
     return input_error(
         {},
         fmt::format("the op graph has {} nodes, more than the {} that are drawn", graph.size(),
-                    kMostDrawnNodes),
+                    kMaxDrawnNodes),
         "fewer micro-batches or mini-batches; simulate --trace shows runs of any size");
   }
   Drawing drawing(graph.size());
@@ -85,14 +85,14 @@ Result<std::string> op_graph_dot(const OpGraph& graph) {
                                           graph.devices[node.resource].value)
                             : to_text(activity),
                   std::string(shape(activity.kind)) + (on_device ? fill(node.resource) : "")};
-    if (node.after != graph.size()) boost::add_edge(node.after, i, drawing);
+    if (node.input != graph.size()) boost::add_edge(node.input, i, drawing);
     if (join != graph.joins.end() && join->node == i) {
-      for (const std::uint32_t producer : join->after) boost::add_edge(producer, i, drawing);
+      for (const std::uint32_t producer : join->inputs) boost::add_edge(producer, i, drawing);
       ++join;
     }
-    for (const std::uint32_t resource : {node.resource, node.second}) {
+    for (const std::uint32_t resource : {node.resource, node.peer_resource}) {
       const std::uint32_t before = last[resource];
-      if (before != graph.size() && before != i && before != node.after)
+      if (before != graph.size() && before != i && before != node.input)
         boost::add_edge(before, i, DrawnEdge{true}, drawing);
       last[resource] = i;
     }

@@ -30,12 +30,12 @@ Json segment(const Outcome& p, const PathSegment& s, double whole) {
           {"activities", std::move(activities)}};
 }
 
-Json lever(const Outcome& p, const Lever& l) {
+Json sensitivity(const Outcome& p, const Sensitivity& l) {
   constexpr std::string_view kinds[] = {"forward", "backward", "backward_input", "backward_weight",
                                         "update",  "latency",  "bandwidth",      "overhead"};
-  const bool is_link = l.kind == LeverKind::latency || l.kind == LeverKind::bandwidth;
+  const bool is_link = l.kind == SensitivityKind::latency || l.kind == SensitivityKind::bandwidth;
   const bool is_one_link = is_link && !l.every;
-  const bool is_op = !is_link && l.kind != LeverKind::overhead;
+  const bool is_op = !is_link && l.kind != SensitivityKind::overhead;
   return {{"kind", kinds[static_cast<std::size_t>(l.kind)]},
           {"every", l.every},
           {"stage", is_op && !l.every ? Json(l.stage.value) : Json(nullptr)},
@@ -48,7 +48,7 @@ Json lever(const Outcome& p, const Lever& l) {
           {"share", p.iteration_time_s > 0 ? l.gain_s / p.iteration_time_s : 0.0},
           {"until", or_null(l.until)},
           {"gain_until_s", l.until ? Json(l.gain_until_s()) : Json(nullptr)},
-          {"least_iteration_time_s", or_null(l.least_s)}};
+          {"least_iteration_time_s", or_null(l.min_s)}};
 }
 
 Json wait(const Outcome& p, const Wait& w) {
@@ -86,15 +86,15 @@ std::string to_json(const Outcome& p, const Explanation& e, const std::string& v
   const double whole = seconds(e.path_length());
   Json path = Json::array();
   for (const PathSegment& s : e.path) path.push_back(segment(p, s, whole));
-  Json levers = Json::array();
-  for (const Lever& l : e.levers.all) levers.push_back(lever(p, l));
+  Json sensitivities = Json::array();
+  for (const Sensitivity& l : e.sensitivities.all) sensitivities.push_back(sensitivity(p, l));
   Json stages = Json::array();
   for (std::size_t s = 0; s < e.stages.size(); ++s) {
     stages.push_back({{"stage", s},
                       {"ops", e.stages[s].ops},
                       {"critical_ops", e.stages[s].critical},
-                      {"least_slack_s", seconds(e.stages[s].least_slack)},
-                      {"most_slack_s", seconds(e.stages[s].most_slack)}});
+                      {"least_slack_s", seconds(e.stages[s].min_slack)},
+                      {"most_slack_s", seconds(e.stages[s].max_slack)}});
   }
   Json waits = Json::array();
   for (const Wait& w : e.waits) waits.push_back(wait(p, w));
@@ -108,8 +108,8 @@ std::string to_json(const Outcome& p, const Explanation& e, const std::string& v
       {"iteration_time_s", p.iteration_time_s},
       {"critical_path",
        {{"begin_s", at_s(e.path_begin())}, {"length_s", whole}, {"segments", std::move(path)}}},
-      {"exact", e.levers.exact},
-      {"levers", std::move(levers)},
+      {"exact", e.sensitivities.exact},
+      {"levers", std::move(sensitivities)},
       {"stages", std::move(stages)},
       {"waits", std::move(waits)},
       {"bubble_terms", p.bubble_terms ? bubble_json(*p.bubble_terms) : Json(nullptr)},

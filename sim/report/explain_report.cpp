@@ -20,7 +20,7 @@ namespace plumbline {
 namespace {
 
 constexpr std::size_t kShownSegments = 16;
-constexpr std::size_t kShownLevers = 8;  // besides those of every stage or link
+constexpr std::size_t kShownSensitivities = 8;  // besides those of every stage or link
 constexpr std::size_t kShownWaits = 8;
 constexpr std::size_t kShownSteps = 8;
 
@@ -89,14 +89,14 @@ std::string path_table(const Outcome& p, const Explanation& e) {
 }
 
 /// Down to which time making it shorter gains at the same rate.
-std::string limit_of(const Lever& lever) {
-  if (!lever.until) return "?";
-  if (*lever.until >= 1) return "0 s";
-  return to_text(
-      Duration(std::llround((1 - *lever.until) * static_cast<double>(lever.now.count()))));
+std::string limit_of(const Sensitivity& sensitivity) {
+  if (!sensitivity.until) return "?";
+  if (*sensitivity.until >= 1) return "0 s";
+  return to_text(Duration(
+      std::llround((1 - *sensitivity.until) * static_cast<double>(sensitivity.now.count()))));
 }
 
-std::string lever_table(const Outcome& p, const Explanation& e) {
+std::string sensitivity_table(const Outcome& p, const Explanation& e) {
   const double whole = p.iteration_time_s;
   Table table;
   table.row(
@@ -104,22 +104,22 @@ std::string lever_table(const Outcome& p, const Explanation& e) {
   std::size_t shown = 0;
   std::size_t gaining = 0;
   std::size_t singles = 0;
-  for (const Lever& lever : e.levers.all) {
-    if (!(lever.gain_s > 0)) break;
+  for (const Sensitivity& sensitivity : e.sensitivities.all) {
+    if (!(sensitivity.gain_s > 0)) break;
     ++gaining;
-    if (!lever.every && singles++ >= kShownLevers) continue;
+    if (!sensitivity.every && singles++ >= kShownSensitivities) continue;
     ++shown;
-    table.row({to_text(lever), to_text(lever.now),
-               e.levers.exact ? fmt::format("{:.4g}", lever.derivative) : "?",
-               time_text(lever.gain_s / 100), limit_of(lever),
-               lever.until ? time_text(lever.gain_until_s()) : "?",
-               lever.until ? share_of(lever.gain_until_s(), whole) : "?"});
+    table.row({to_text(sensitivity), to_text(sensitivity.now),
+               e.sensitivities.exact ? fmt::format("{:.4g}", sensitivity.derivative) : "?",
+               time_text(sensitivity.gain_s / 100), limit_of(sensitivity),
+               sensitivity.until ? time_text(sensitivity.gain_until_s()) : "?",
+               sensitivity.until ? share_of(sensitivity.gain_until_s(), whole) : "?"});
   }
   if (gaining == 0)
     return "\nwhat to speed up first: nothing alone would help, each path has another as long\n";
   std::string text = "\nwhat to speed up first\n" + table.print();
   if (gaining > shown) text += fmt::format("  and {} more that gain less\n", gaining - shown);
-  if (!e.levers.exact)
+  if (!e.sensitivities.exact)
     text +=
         "  rates change under way: this is what steps of up to 10 % save in simulations, for each "
         "1 "
@@ -135,7 +135,7 @@ std::string room_table(const Explanation& e) {
   for (std::size_t s = 0; s < e.stages.size(); ++s) {
     const StageRoom& room = e.stages[s];
     table.row({std::to_string(s), std::to_string(room.ops), std::to_string(room.critical),
-               to_text(room.least_slack), to_text(room.most_slack)});
+               to_text(room.min_slack), to_text(room.max_slack)});
   }
   return "\nhow much longer each op could take, alone, for nothing\n" + table.print();
 }
@@ -212,11 +212,13 @@ std::string wait_table(const Outcome& p, const Explanation& e, std::optional<Dev
 }
 
 std::string advice(const Outcome& p, const Explanation& e) {
-  const auto worth = [](const Lever& lever) { return lever.every ? 0 : lever.gain_until_s(); };
-  const auto best =
-      std::max_element(e.levers.all.begin(), e.levers.all.end(),
-                       [&](const Lever& a, const Lever& b) { return worth(a) < worth(b); });
-  if (best == e.levers.all.end() || !(worth(*best) > 0)) return "";
+  const auto worth = [](const Sensitivity& sensitivity) {
+    return sensitivity.every ? 0 : sensitivity.gain_until_s();
+  };
+  const auto best = std::max_element(
+      e.sensitivities.all.begin(), e.sensitivities.all.end(),
+      [&](const Sensitivity& a, const Sensitivity& b) { return worth(a) < worth(b); });
+  if (best == e.sensitivities.all.end() || !(worth(*best) > 0)) return "";
   const double saved = best->gain_until_s();
   const std::string gain = fmt::format("{} ({}) of each iteration", time_text(saved),
                                        share_of(saved, p.iteration_time_s));
@@ -230,33 +232,37 @@ std::string advice(const Outcome& p, const Explanation& e) {
 
 }  // namespace
 
-std::string to_text(const Lever& lever) {
+std::string to_text(const Sensitivity& sensitivity) {
   constexpr std::string_view ops[] = {"F", "B", "I", "W", "U"};
-  const auto kind = static_cast<std::size_t>(lever.kind);
-  if (lever.every) {
-    switch (lever.kind) {
-      case LeverKind::latency:
+  const auto kind = static_cast<std::size_t>(sensitivity.kind);
+  if (sensitivity.every) {
+    switch (sensitivity.kind) {
+      case SensitivityKind::latency:
         return "latency of every link";
-      case LeverKind::bandwidth:
+      case SensitivityKind::bandwidth:
         return "bytes over every link";
       default:
         return fmt::format("{} of every stage", ops[kind]);
     }
   }
   const std::string alike =
-      lever.links > 1 ? fmt::format(" and {} like it", lever.links - 1) : std::string();
-  const bool in_group = lever.from == lever.to;
-  switch (lever.kind) {
-    case LeverKind::latency:
-      if (in_group) return fmt::format("latency in group of device {}{}", lever.from.value, alike);
-      return fmt::format("latency of link {}-{}{}", lever.from.value, lever.to.value, alike);
-    case LeverKind::bandwidth:
-      if (in_group) return fmt::format("bytes in group of device {}{}", lever.from.value, alike);
-      return fmt::format("bytes over link {}-{}{}", lever.from.value, lever.to.value, alike);
-    case LeverKind::overhead:
+      sensitivity.links > 1 ? fmt::format(" and {} like it", sensitivity.links - 1) : std::string();
+  const bool in_group = sensitivity.from == sensitivity.to;
+  switch (sensitivity.kind) {
+    case SensitivityKind::latency:
+      if (in_group)
+        return fmt::format("latency in group of device {}{}", sensitivity.from.value, alike);
+      return fmt::format("latency of link {}-{}{}", sensitivity.from.value, sensitivity.to.value,
+                         alike);
+    case SensitivityKind::bandwidth:
+      if (in_group)
+        return fmt::format("bytes in group of device {}{}", sensitivity.from.value, alike);
+      return fmt::format("bytes over link {}-{}{}", sensitivity.from.value, sensitivity.to.value,
+                         alike);
+    case SensitivityKind::overhead:
       return "overhead per iteration";
     default:
-      return fmt::format("{} of stage {}", ops[kind], lever.stage.value);
+      return fmt::format("{} of stage {}", ops[kind], sensitivity.stage.value);
   }
 }
 
@@ -283,7 +289,7 @@ std::string to_table(const Outcome& p, const Explanation& e, std::optional<Devic
                                        time_text(p.iteration_time_s), remarks(p));
   if (device) return head + wait_table(p, e, device);
   const std::string bubble = p.bubble_terms ? bubble_or_base(p, *p.bubble_terms) : "";
-  return head + bubble + path_table(p, e) + lever_table(p, e) + room_table(e) +
+  return head + bubble + path_table(p, e) + sensitivity_table(p, e) + room_table(e) +
          wait_table(p, e, device) + other_orders_text(p, e.orders) + advice(p, e);
 }
 

@@ -23,7 +23,7 @@ std::string to_json(const Outcome& outcome, const Explanation& explanation,
                     const std::string& version);
 
 /// "B of stage 3", "latency of link 0-1".
-std::string to_text(const Lever& lever);
+std::string to_text(const Sensitivity& sensitivity);
 
 /// "1F3 waited for 0F3 over link 0-1".
 std::string to_text(const OpGraph& graph, const Wait& wait);

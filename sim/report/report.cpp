@@ -119,7 +119,7 @@ std::string device_table(const Outcome& p) {
     if (p.memory_limit) row.emplace_back(*p.fits(slot) ? "yes" : "NO");
     table.row(std::move(row));
   }
-  if (p.graph.slots() > kMostSeparate) table.join_alike();
+  if (p.graph.slots() > kMaxSeparate) table.join_alike();
   return table.print();
 }
 
@@ -144,7 +144,7 @@ std::string cause_table(const Outcome& p) {
     }
     table.row(std::move(row));
   }
-  if (p.graph.slots() > kMostSeparate) table.join_alike();
+  if (p.graph.slots() > kMaxSeparate) table.join_alike();
   return "\nwhere the idle time comes from\n" + table.print();
 }
 
@@ -161,7 +161,7 @@ std::string memory_table(const Outcome& p) {
                to_text(peak.optimizer), to_text(peak.activations), to_text(peak.stash),
                to_text(peak.buffers), to_text(peak.sum())});
   }
-  if (p.graph.slots() > kMostSeparate) table.join_alike();
+  if (p.graph.slots() > kMaxSeparate) table.join_alike();
   return "\nwhat the peak memory holds\n" + table.print();
 }
 
@@ -220,11 +220,10 @@ std::string headline(const Outcome& p) {
 }
 
 std::string to_table(const Outcome& p, const std::optional<TimelineStyle>& style) {
-  const std::string picture = style ? timeline(p, *style) : "";
+  const std::string image = style ? timeline(p, *style) : "";
   const std::string bubble = p.bubble_terms ? bubble_table(p, *p.bubble_terms) : "";
-  return headline(p) + "\n\n" + summary(p) + '\n' + device_table(p) +
-         (picture.empty() ? "" : "\n") + picture + bubble + cause_table(p) + memory_table(p) +
-         version_table(p) + remarks(p);
+  return headline(p) + "\n\n" + summary(p) + '\n' + device_table(p) + (image.empty() ? "" : "\n") +
+         image + bubble + cause_table(p) + memory_table(p) + version_table(p) + remarks(p);
 }
 
 }  // namespace plumbline

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kExact = std::int64_t{1} << 53;
 /// Points of memory curves in one file; each slot gets its share, but never fewer than kFewest.
-constexpr std::size_t kMostMemoryPoints = 65'536;
+constexpr std::size_t kMaxMemoryPoints = 65'536;
 constexpr std::size_t kFewestMemoryPoints = 64;
 constexpr std::size_t kMemoryPointsOfSlot = 2048;
 
@@ -192,9 +192,9 @@ class RunWriter {
   };
 
   /// The curve at every instant at which it changes: the most at that instant, then what is left.
-  static void add_point(std::vector<MemoryPoint>& curve, std::int64_t at, std::int64_t most,
+  static void add_point(std::vector<MemoryPoint>& curve, std::int64_t at, std::int64_t max,
                         std::int64_t left) {
-    if (most > left) curve.push_back({at, most});
+    if (max > left) curve.push_back({at, max});
     if (curve.empty() || curve.back().bytes != left) curve.push_back({at, left});
   }
 
@@ -202,21 +202,21 @@ class RunWriter {
     std::vector<MemoryPoint> curve = {{0, fixed.count}};
     for (std::size_t i = 0; i < steps.size();) {
       const SimTime at = steps[i].at;
-      std::int64_t most = 0, left = 0;
+      std::int64_t max = 0, left = 0;
       for (; i < steps.size() && steps[i].at == at; ++i) {
         left = (fixed + steps[i].activations + steps[i].buffers).count;
-        most = std::max(most, left);
+        max = std::max(max, left);
       }
-      add_point(curve, ticks(at), most, left);
+      add_point(curve, ticks(at), max, left);
     }
     return curve;
   }
 
   /// At most `most` points: the largest of every slice of the run.
-  std::vector<MemoryPoint> sampled(const std::vector<MemoryPoint>& curve, std::size_t most) const {
+  std::vector<MemoryPoint> sampled(const std::vector<MemoryPoint>& curve, std::size_t max) const {
     std::vector<MemoryPoint> samples;
-    samples.reserve(most);
-    const auto slices = static_cast<std::int64_t>(most);
+    samples.reserve(max);
+    const auto slices = static_cast<std::int64_t>(max);
     const std::int64_t width = layout_.makespan / slices + 1;
     std::size_t next = 0;
     std::int64_t held = 0;
@@ -236,13 +236,13 @@ class RunWriter {
     const auto steps =
         memory_steps(graph_, outcome_.trace, outcome_.pipeline.costs,
                      outcome_.pipeline.schedule.shape.positions, outcome_.memory_rules);
-    const std::size_t most =
-        std::clamp(kMostMemoryPoints / graph_.slots(), kFewestMemoryPoints, kMemoryPointsOfSlot);
+    const std::size_t max =
+        std::clamp(kMaxMemoryPoints / graph_.slots(), kFewestMemoryPoints, kMemoryPointsOfSlot);
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
       const MemoryParts& peak = outcome_.memory[slot].peak;
       auto curve = memory_curve(steps[slot], peak.sum() - peak.activations - peak.buffers);
-      layout_.memory_sampled.push_back(curve.size() > most);
-      if (curve.size() > most) curve = sampled(curve, most);
+      layout_.memory_sampled.push_back(curve.size() > max);
+      if (curve.size() > max) curve = sampled(curve, max);
       layout_.memory_points.push_back(static_cast<std::uint32_t>(curve.size()));
       std::int64_t last = 0;
       for (const MemoryPoint& point : curve) {

@@ -74,7 +74,8 @@ std::vector<StageMemory> memory_of_stages(const Outcome& p) {
   const bool splits = std::any_of(order.begin(), order.end(),
                                   [](const Op& op) { return op.kind == OpKind::backward_input; });
   if (splits) {
-    for (StageMemory& stage : memory) stage.again = std::max(stage.again, stage.again_by_input);
+    for (StageMemory& stage : memory)
+      stage.again = std::max(stage.again, stage.recomputed_by_input);
   }
   return memory;
 }
@@ -102,7 +103,7 @@ std::string stage_json(const Scenario& scenario, const Outcome& p, std::size_t s
             [&](LayerId id) { return script_text(scenario.model.graph.layer(id).name); }),
       numbers(devices), cost.forward.count(), cost.backward.count(), update.count(),
       cost.parameters.count, cost.gradients.count, memory[s].kept.count, memory[s].again.count,
-      p.pipeline.costs.crossing(static_cast<std::uint32_t>(s)).count, in_flight[s]);
+      p.pipeline.costs.cut_bytes(static_cast<std::uint32_t>(s)).count, in_flight[s]);
 }
 
 }  // namespace
@@ -179,7 +180,7 @@ std::string run_facts(const Scenario& scenario, const TracedRun& run, const Colu
   const Outcome& p = run.outcome;
   std::vector<std::size_t> stages(p.pipeline.partition.stages.size());
   for (std::size_t s = 0; s < stages.size(); ++s) stages[s] = s;
-  const std::vector<std::uint32_t> in_flight = most_in_flight(p.pipeline.schedule);
+  const std::vector<std::uint32_t> in_flight = max_in_flight(p.pipeline.schedule);
   const std::vector<StageMemory> memory = memory_of_stages(p);
   std::string headline_text = headline(p);
   headline_text.erase(0, std::min(p.scenario.size() + 3, headline_text.size()));

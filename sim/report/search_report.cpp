@@ -110,7 +110,7 @@ double goodness(const SearchReport& report, const SweepNumbers& numbers) {
 }
 
 /// Errors: a value that no row can have.
-std::optional<Diagnostic> refuse_value(const ConditionText& condition, bool of_schedules) {
+std::optional<Diagnostic> check_value(const ConditionText& condition, bool of_schedules) {
   const std::string& value = condition.value;
   const bool equality = condition.operation == "==" || condition.operation == "!=";
   const auto source = std::make_shared<const Source>(Source{"--where", condition.text, ""});
@@ -187,7 +187,7 @@ Json row_json(const SearchRow& row, const std::vector<std::string>& varied_keys)
                {"micro_batch_size", layout.micro_batch_size},
                {"micro_batches_of_a_group", layout.batches},
                {"micro_batches", layout.micro_batches},
-               {"made_again", layout.made_again}};
+               {"made_again", layout.recomputation}};
   add_numbers(row.row.numbers, json);
   const auto tokens = row.row.numbers ? tokens_per_device(row) : std::nullopt;
   json["tokens_per_device_per_s"] = tokens ? Json(*tokens) : Json(nullptr);
@@ -269,7 +269,7 @@ Result<SearchSelection> select_layouts(SweepSelection rows, const std::vector<st
         std::find(varied_keys.begin(), varied_keys.end(), parts->key) != varied_keys.end();
     if (const LayoutColumn* column = find_column(parts->key); column || is_varied) {
       const bool of_schedules = column && column->key == std::string_view("schedule");
-      if (auto wrong = refuse_value(*parts, of_schedules)) {
+      if (auto wrong = check_value(*parts, of_schedules)) {
         problems.push_back(*std::move(wrong));
       } else {
         if (of_schedules) parts->value = find_schedule_rule(parts->value)->name;
@@ -329,8 +329,8 @@ SearchReport SearchTally::report(SearchSelection selection) && {
     const SearchRow& found = *by_point.at(row.point);
     const std::string alike = selection.distinct ? sizes(found.layout) : identity(found.layout);
     if (!told.insert(alike).second) continue;
-    constexpr std::size_t most_tried = 10;
-    if (report.best.size() < most_tried) report.best.push_back(found);
+    constexpr std::size_t max_tried = 10;
+    if (report.best.size() < max_tried) report.best.push_back(found);
     const std::size_t top = selection.rows.top;
     if (top == 0 || report.rows.size() < top) report.rows.push_back(found);
   }
@@ -407,12 +407,12 @@ std::string to_markdown(const SearchReport& report) {
 std::string to_csv(const SearchReport& report) {
   std::vector<std::string> header;
   const Json keys = row_json(SearchRow{}, report.facts.varied_keys);
-  for (const auto& [key, value] : keys.items()) header.push_back(csv_cell(key));
+  for (const auto& [key, value] : keys.items()) header.push_back(torch_cell(key));
   std::string text = fmt::format("{}\n", fmt::join(header, ","));
   for (const SearchRow& row : report.rows) {
     std::vector<std::string> line;
     const Json json = row_json(row, report.facts.varied_keys);
-    for (const auto& [key, value] : json.items()) line.push_back(csv_cell(text_of(value)));
+    for (const auto& [key, value] : json.items()) line.push_back(torch_cell(text_of(value)));
     text += fmt::format("{}\n", fmt::join(line, ","));
   }
   return text;

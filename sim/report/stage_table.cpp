@@ -33,10 +33,10 @@ double work_of(const StageCost& cost, bool again, std::size_t replicas) {
 std::string balance_text(const std::vector<double>& work) {
   const double sum = std::accumulate(work.begin(), work.end(), 0.0);
   if (work.size() < 2 || sum <= 0) return "";
-  const auto [least, most] = std::minmax_element(work.begin(), work.end());
-  if (*least == *most) return "all stages take the same\n";
+  const auto [min, max] = std::minmax_element(work.begin(), work.end());
+  if (*min == *max) return "all stages take the same\n";
   return fmt::format("slowest: stage {}, which takes {:.3f} times the mean of all\n",
-                     most - work.begin(), *most * static_cast<double>(work.size()) / sum);
+                     max - work.begin(), *max * static_cast<double>(work.size()) / sum);
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ std::string stage_table(const Scenario& scenario, const Pipeline& pipeline) {
     row.push_back(to_text(cost.update));
     row.push_back(to_text(cost.parameters));
     row.push_back(to_text(memory[s].kept));
-    row.push_back(to_text(pipeline.costs.crossing(static_cast<std::uint32_t>(s))));
+    row.push_back(to_text(pipeline.costs.cut_bytes(static_cast<std::uint32_t>(s))));
     table.row(std::move(row));
     work.push_back(work_of(cost, again, stage.devices.size()));
   }

@@ -74,7 +74,7 @@ std::string axes_json(const SweepResult& result) {
 
 std::string rows_page(const RowsPage& page) {
   const SweepResult& result = page.result;
-  const std::size_t told = std::min(result.rows.size(), kMostPageRows);
+  const std::size_t told = std::min(result.rows.size(), kMaxPageRows);
   Texts reasons;
   Texts estimates;
   std::string rows = "{\"rows\":[";

@@ -10,7 +10,7 @@
 namespace plumbline {
 
 /// The most rows that a page holds; of more it has the first ones, and says so.
-inline constexpr std::size_t kMostPageRows = 100'000;
+inline constexpr std::size_t kMaxPageRows = 100'000;
 
 /// A page of rows, whatever asked for them.
 struct RowsPage {

@@ -54,11 +54,10 @@ SweepResult result_of(const Json& json) {
 bool is_sound(const SweepResult& result) {
   double points = 1;
   for (const SweepAxis& axis : result.axes) points *= static_cast<double>(axis.values.size());
-  if (points != static_cast<double>(result.points) || result.points > kMostCombinations)
+  if (points != static_cast<double>(result.points) || result.points > kMaxCombinations)
     return false;
   const auto& shard = result.shard;
-  if (shard &&
-      (shard->index < 1 || shard->index > shard->count || shard->count > kMostCombinations))
+  if (shard && (shard->index < 1 || shard->index > shard->count || shard->count > kMaxCombinations))
     return false;
   return std::all_of(result.rows.begin(), result.rows.end(), [&](const SweepRow& row) {
     return row.point < result.points && is_sound(row);

@@ -17,7 +17,7 @@
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kMostRows = 64;
+constexpr std::size_t kMaxRows = 64;
 
 /// A kind of cell as it is drawn: as a character, in a colour, under a name.
 struct Ink {
@@ -142,7 +142,7 @@ class Painter {
 
 /// As many of `most` columns as make all ops begin and end between columns, where that takes no
 /// more than a quarter of them away.
-std::size_t whole_columns(const Outcome& p, std::size_t most) {
+std::size_t whole_columns(const Outcome& p, std::size_t max) {
   std::int64_t unit = p.metrics.makespan.count();
   std::vector<bool> told(p.graph.costs.size(), false);
   for (const Node& node : p.graph.nodes) {
@@ -152,9 +152,9 @@ std::size_t whole_columns(const Outcome& p, std::size_t most) {
     unit = std::gcd(unit, p.graph.costs[node.cost].latency.count());
   }
   const auto units = static_cast<std::size_t>(p.metrics.makespan.count() / unit);
-  if (units > most) return most;
-  const std::size_t columns = most / units * units;
-  return 4 * columns >= 3 * most ? columns : most;
+  if (units > max) return max;
+  const std::size_t columns = max / units * units;
+  return 4 * columns >= 3 * max ? columns : max;
 }
 
 /// Turns cells into characters.
@@ -164,7 +164,7 @@ class Pen {
 
   std::string draw() {
     const std::size_t slots = p_.graph.slots();
-    const bool joins = slots > kMostSeparate;
+    const bool joins = slots > kMaxSeparate;
     const std::uint32_t last = p_.graph.devices[slots - 1].value;
     const std::size_t name_width = name(last, joins ? last + 1 : last).size();
     const std::size_t frame = name_width + 5;  // two spaces, a space and two bars
@@ -173,7 +173,7 @@ class Pen {
     const TimelineCells cells = timeline_cells(p_, columns);
     std::string text = axis(name_width + 4, columns);
     std::size_t slot = 0;
-    for (std::size_t lines = 0; slot < slots && lines < kMostRows; ++lines) {
+    for (std::size_t lines = 0; slot < slots && lines < kMaxRows; ++lines) {
       const std::uint32_t first = p_.graph.devices[slot].value;
       const std::string drawn = row(cells[slot]);
       std::uint32_t end = first;

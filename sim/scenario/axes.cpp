@@ -81,9 +81,9 @@ Result<std::vector<std::string>> range_values(std::string_view inside, const Mar
     return input_error(mark, fmt::format("range({}) holds nothing", inside),
                        "the first number is below the second, and the step is at least 1");
   const auto count = static_cast<std::size_t>((numbers[1] - numbers[0] + step - 1) / step);
-  if (count > kMostCombinations)
+  if (count > kMaxCombinations)
     return input_error(mark, fmt::format("range({}) holds {} numbers, more than {}", inside, count,
-                                         kMostCombinations));
+                                         kMaxCombinations));
   std::vector<std::string> values;
   values.reserve(count);
   for (std::int64_t n = numbers[0]; n < numbers[1]; n += step) values.push_back(std::to_string(n));
@@ -270,9 +270,9 @@ Result<std::vector<std::vector<std::string>>> combinations(
   if (!axes) return axes.problems();
   double count = 1;
   for (const Argument& axis : *axes) count *= static_cast<double>(axis.values.size());
-  if (count > static_cast<double>(kMostCombinations)) {
+  if (count > static_cast<double>(kMaxCombinations)) {
     return wrong(arguments.back(), fmt::format("the values make {:.0f} combinations, more than {}",
-                                               count, kMostCombinations));
+                                               count, kMaxCombinations));
   }
   std::vector<std::vector<std::string>> all(1);
   for (const Argument& axis : *axes) {

@@ -11,7 +11,7 @@
 namespace plumbline {
 
 /// The most combinations of one command.
-inline constexpr std::size_t kMostCombinations = 10'000'000;
+inline constexpr std::size_t kMaxCombinations = 10'000'000;
 
 /// A key with the values that it takes in turn. Invariant: at least one value; `changes` is
 /// parallel to `values`.

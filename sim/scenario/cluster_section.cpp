@@ -96,7 +96,7 @@ class ClusterReader {
     }
     if (section_.is_word("link", "device") || section_.is_word("link", "network"))
       return device_link(*node);
-    if (section_.refuse_word("link", {"measured", "device", "network"})) return {};
+    if (section_.check_word("link", {"measured", "device", "network"})) return {};
     auto link_section = section_.section("link");
     if (!link_section) return {};
     const Link link = read_link_keys(*link_section);
@@ -141,10 +141,9 @@ class ClusterReader {
     for (std::size_t i = 0; i < nodes->size(); ++i) {
       levels.push_back(read_level((*nodes)[i], i));
       product *= levels.back().size;
-      if (product > kMostDevices) {
-        return section_.error(
-            section_.mark_of("levels"),
-            fmt::format("cluster.levels make more than {} devices", kMostDevices));
+      if (product > kMaxDevices) {
+        return section_.error(section_.mark_of("levels"),
+                              fmt::format("cluster.levels make more than {} devices", kMaxDevices));
       }
     }
     if (devices && devices->value != product && problems_.size() == problems_before) {
@@ -199,7 +198,7 @@ ClusterChoice read_cluster_section(SectionReader& section, Diagnostics& problems
   return ClusterReader(section, problems).read();
 }
 
-std::optional<Diagnostic> settle_gpus(ClusterChoice& choice, const DeviceGroup& devices_of) {
+std::optional<Diagnostic> resolve_gpus(ClusterChoice& choice, const DeviceGroup& devices_of) {
   if (!choice.gpus) return std::nullopt;
   const std::int64_t group = devices_of.devices;
   const Marked<std::int64_t>& gpus = *choice.gpus;
@@ -207,10 +206,10 @@ std::optional<Diagnostic> settle_gpus(ClusterChoice& choice, const DeviceGroup& 
     return undivided(gpus, "cluster.gpus", "groups", group,
                      "a device is a group of GPUs that share layers, samples or experts");
   const std::int64_t devices = gpus.value / group;
-  if (devices > kMostDevices) {
+  if (devices > kMaxDevices) {
     return input_error(
         gpus.mark, fmt::format("{} GPUs in groups of {} are {} devices, more than {}", gpus.value,
-                               group, devices, kMostDevices));
+                               group, devices, kMaxDevices));
   }
   const auto count = static_cast<std::uint32_t>(devices);
   std::vector<Level>& levels = choice.cluster.levels;

@@ -15,7 +15,7 @@ namespace plumbline {
 class SectionReader;
 
 /// The most single GPUs of a cluster.
-inline constexpr std::int64_t kMostGpus = 1'000'000;
+inline constexpr std::int64_t kMaxGpus = 1'000'000;
 
 /// The section as it stands there.
 struct ClusterChoice {
@@ -42,6 +42,6 @@ ClusterChoice read_cluster_section(SectionReader& section, Diagnostics& problems
 /// network, and each GPU a network card of its own; where the section gives a link, all have that.
 /// Errors: GPUs that groups or servers do not divide; servers of another size than those that the
 /// costs of the group were derived for; a network that is needed and not given.
-std::optional<Diagnostic> settle_gpus(ClusterChoice& choice, const DeviceGroup& group);
+std::optional<Diagnostic> resolve_gpus(ClusterChoice& choice, const DeviceGroup& group);
 
 }  // namespace plumbline

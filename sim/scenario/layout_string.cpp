@@ -13,7 +13,7 @@ namespace plumbline {
 namespace {
 
 constexpr std::string_view kLayoutLetters = "EtmL";
-constexpr std::size_t kMostUnrolled = 2 * static_cast<std::size_t>(kMostLayers);
+constexpr std::size_t kMaxUnrolled = 2 * static_cast<std::size_t>(kMaxLayers);
 
 constexpr std::size_t kDeepest = 100;
 
@@ -50,7 +50,7 @@ class LayoutReader {
       const std::string one = item();
       const std::size_t times = repetitions();
       if (one.empty()) continue;
-      if (all.size() + one.size() * times > kMostUnrolled) {
+      if (all.size() + one.size() * times > kMaxUnrolled) {
         fail("too many layers");
         break;
       }
@@ -96,7 +96,7 @@ class LayoutReader {
     }
     std::size_t times = 0;
     for (; at_ < text_.size() && is_digit(text_[at_]); ++at_)
-      times = std::min(10 * times + static_cast<std::size_t>(text_[at_] - '0'), kMostUnrolled + 1);
+      times = std::min(10 * times + static_cast<std::size_t>(text_[at_] - '0'), kMaxUnrolled + 1);
     return times;
   }
 

@@ -25,7 +25,7 @@ bool is_layout_string(std::string_view text);
 /// Reads the grammar of Megatron-LM's --pipeline-model-parallel-layout (megatron-core 0.13,
 /// transformer/pipeline_parallel_layer_layout.py): `|` ends a stage, `x*n` and `(...)*n` repeat,
 /// commas and spaces are ignored. Errors, with the character: another letter, a parenthesis without
-/// its partner, a * without a number behind it or anything before it, more than kMostLayers
+/// its partner, a * without a number behind it or anything before it, more than kMaxLayers
 /// letters; an empty stage.
 Result<LayoutString> parse_layout_string(const std::string& text, const Mark& mark);
 

@@ -27,7 +27,7 @@ class ModelSectionReader {
       if (section_.has(source)) given.push_back(source);
     }
     read_.batch = section_.count("batch");
-    refuse_sharing_alone();
+    report_sharing_alone();
     const bool measured_network = given == std::vector<std::string>{"profile", "network"};
     if (given.size() != 1 && !measured_network) {
       section_.child("edges");
@@ -76,7 +76,7 @@ class ModelSectionReader {
   }
 
   /// A model that is known by its costs is shared as these say.
-  void refuse_sharing_alone() {
+  void report_sharing_alone() {
     if (section_.has("huggingface")) return;
     for (const std::string_view key : transformer_keys()) {
       if (!section_.has(key)) continue;
@@ -111,11 +111,11 @@ class ModelSectionReader {
     const std::size_t problems_before = problems_.size();
     load("profile", read_profile);
     const auto path = load_network();
-    if (path && problems_.size() == problems_before) refuse_other_layers();
+    if (path && problems_.size() == problems_before) report_other_layers();
   }
 
   /// The profile must be one of this network.
-  void refuse_other_layers() {
+  void report_other_layers() {
     const Network& network = *read_.network;
     const LayerGraph& graph = read_.model.graph;
     const auto refuse = [&](std::string what) {

@@ -15,7 +15,7 @@ namespace plumbline {
 class SectionReader;
 
 /// The most samples of a batch.
-inline constexpr std::int64_t kMostBatch = 1'000'000'000;
+inline constexpr std::int64_t kMaxBatch = 1'000'000'000;
 
 struct ModelSection {
   Model model;  ///< Without layers where `transformer` says what they follow from.

@@ -32,11 +32,11 @@ struct NoiseSection {
 };
 
 /// The most runs that are sampled.
-inline constexpr std::int64_t kMostSamples = 1'000'000;
+inline constexpr std::int64_t kMaxSamples = 1'000'000;
 
 /// The largest spread, and the most times longer that a straggler takes.
-inline constexpr double kMostSpread = 10;
-inline constexpr double kMostFactor = 1000;
+inline constexpr double kMaxSpread = 10;
+inline constexpr double kMaxFactor = 1000;
 
 /// Reads the section. Adds all that is wrong to the reader's problems.
 NoiseSection read_noise_section(SectionReader& section);

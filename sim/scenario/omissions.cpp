@@ -28,7 +28,7 @@ std::optional<std::string> assumed_optimizer(const OptimizerKeys& given, NumberF
       precision, adam.state, adam.gradients, numbers);
 }
 
-std::vector<std::string> forgotten_keys(const ClusterChoice& cluster, const DeviceGroup& group) {
+std::vector<std::string> omissions(const ClusterChoice& cluster, const DeviceGroup& group) {
   std::vector<std::string> notes;
   constexpr std::int64_t usual_server = 8;
   if (cluster.gpus && cluster.gpus->value > usual_server && !cluster.gpus_per_server &&

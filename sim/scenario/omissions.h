@@ -22,6 +22,6 @@ std::optional<std::string> assumed_optimizer(const OptimizerKeys& given, NumberF
 
 /// Notes on other keys of a model that is known by its shape, each of whose devices is such a
 /// `group`: people give them to their framework, and a prediction without them is still one.
-std::vector<std::string> forgotten_keys(const ClusterChoice& cluster, const DeviceGroup& group);
+std::vector<std::string> omissions(const ClusterChoice& cluster, const DeviceGroup& group);
 
 }  // namespace plumbline

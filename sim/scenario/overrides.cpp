@@ -19,8 +19,8 @@ std::string text_of(const std::vector<YamlOverride::Key>& path) {
 }
 
 /// Errors: an override that sets what an earlier one sets, or replaces all of that.
-std::optional<Diagnostic> refuse_overlap(const std::vector<YamlOverride>& earlier,
-                                         const YamlOverride& change) {
+std::optional<Diagnostic> check_overlap(const std::vector<YamlOverride>& earlier,
+                                        const YamlOverride& change) {
   for (const YamlOverride& before : earlier) {
     if (before.path.size() < change.path.size()) continue;
     if (!std::equal(change.path.begin(), change.path.end(), before.path.begin(),
@@ -61,7 +61,7 @@ Diagnostics override_by_arguments(YamlNode& root, const std::vector<std::string>
       problems.insert(problems.end(), change.problems().begin(), change.problems().end());
       continue;
     }
-    if (auto lost = refuse_overlap(earlier, *change)) problems.push_back(*std::move(lost));
+    if (auto lost = check_overlap(earlier, *change)) problems.push_back(*std::move(lost));
     earlier.push_back(*change);
     if (auto wrong = override_scenario(root, *change, log))
       problems.insert(problems.end(), wrong->begin(), wrong->end());

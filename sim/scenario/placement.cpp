@@ -41,14 +41,14 @@ using StageDevices = std::vector<std::vector<DeviceId>>;
 
 /// `[[0], [1], [0], [1]]`, cut where it is long.
 std::string to_text_of(const StageDevices& devices) {
-  constexpr std::size_t most = 8;
+  constexpr std::size_t max = 8;
   std::vector<std::string> stages;
-  for (std::size_t s = 0; s < std::min(devices.size(), most); ++s) {
+  for (std::size_t s = 0; s < std::min(devices.size(), max); ++s) {
     std::vector<std::uint32_t> numbers;
     for (const DeviceId device : devices[s]) numbers.push_back(device.value);
     stages.push_back(fmt::format("[{}]", fmt::join(numbers, ", ")));
   }
-  return fmt::format("[{}{}]", fmt::join(stages, ", "), devices.size() > most ? ", ..." : "");
+  return fmt::format("[{}{}]", fmt::join(stages, ", "), devices.size() > max ? ", ..." : "");
 }
 
 /// The devices of each stage of one copy, as they are numbered where the plan does not say: 0, 1,
@@ -131,9 +131,9 @@ std::optional<std::vector<std::uint32_t>> own_replicas(const ScheduleChoice& cho
 }
 
 /// plan.replicas beside an order that has its own. Errors: where they differ.
-std::optional<Diagnostic> refuse_replicas(const Marked<std::vector<std::int64_t>>& given,
-                                          const ScheduleChoice& choice,
-                                          const std::vector<std::uint32_t>& own) {
+std::optional<Diagnostic> check_replicas(const Marked<std::vector<std::int64_t>>& given,
+                                         const ScheduleChoice& choice,
+                                         const std::vector<std::uint32_t>& own) {
   if (std::equal(own.begin(), own.end(), given.value.begin(), given.value.end()))
     return std::nullopt;
   if (choice.file) {
@@ -161,7 +161,7 @@ Result<std::vector<std::uint32_t>> stage_replicas(const Scenario& scenario, std:
   std::vector<std::uint32_t> replicas(stages, 1);
   if (auto own = own_replicas(choice, stages)) {
     if (given) {
-      if (auto refused = refuse_replicas(*given, choice, *own)) return *refused;
+      if (auto refused = check_replicas(*given, choice, *own)) return *refused;
     }
     replicas = *std::move(own);
   } else if (given) {
@@ -380,7 +380,7 @@ Result<Cut> cut_layers(const Scenario& scenario, const std::vector<LayerCosts>& 
     if (!counts) return counts.problems();
     return Cut{order, *std::move(counts)};
   }
-  if (std::int64_t{stages} * layers > kMostBalanced) {
+  if (std::int64_t{stages} * layers > kMaxBalanced) {
     return input_error(
         plan.partition_mark,
         fmt::format("{} layers in {} stages are too many for partition: balanced", layers, stages),
@@ -441,7 +441,7 @@ Result<Partition> place(const Scenario& scenario, const std::vector<LayerCosts>&
   const std::uint32_t stages = stage_count(scenario);
   Diagnostics problems;
   auto cut = cut_layers(scenario, costs, stages);
-  if (!cut && stages > kMostDevices) return cut.problems();  // none is laid out
+  if (!cut && stages > kMaxDevices) return cut.problems();  // none is laid out
   auto devices = stage_devices(scenario, stages);
   const bool is_cut = keep(cut, problems);
   if (!keep(devices, problems) || !is_cut) return problems;

@@ -34,7 +34,7 @@ class PlanReader {
       plan_.activation_transfers = transfers->value;
     if (auto candidates = section_.count("candidates"))
       plan_.candidates = static_cast<std::uint32_t>(candidates->value);
-    if (plan_.is_planned()) refuse_beside_planner();
+    if (plan_.is_planned()) report_beside_planner();
     section_.finish();
     return std::move(plan_);
   }
@@ -120,7 +120,7 @@ class PlanReader {
           node.kind == YamlNode::Kind::sequence ? node.items : alone;
       if (items.empty()) section_.error(node.mark, fmt::format("{} is an empty list", path));
       for (const YamlNode& item : items) {
-        if (auto device = read_count(item, path, 0, kMostDevices - 1, problems_))
+        if (auto device = read_count(item, path, 0, kMaxDevices - 1, problems_))
           replicas.push_back(*device);
       }
     }
@@ -140,7 +140,7 @@ class PlanReader {
     }
   }
 
-  void refuse_beside_planner() {
+  void report_beside_planner() {
     const auto refuse = [&](const Mark& mark, std::string_view key) {
       section_.error(mark, fmt::format("plan.{} stands beside partition: pipedream", key),
                      "the planner chooses it");

@@ -16,10 +16,10 @@ namespace plumbline {
 
 class SectionReader;
 
-inline constexpr std::int64_t kMostDevices = 10'000;
-inline constexpr std::int64_t kMostMicroBatches = 10'000'000;
+inline constexpr std::int64_t kMaxDevices = 10'000;
+inline constexpr std::int64_t kMaxMicroBatches = 10'000'000;
 /// Of one micro-batch.
-inline constexpr std::int64_t kMostSlices = 1000;
+inline constexpr std::int64_t kMaxSlices = 1000;
 
 enum class PartitionRule {
   even,
@@ -34,7 +34,7 @@ using StageNames = std::vector<std::vector<std::string>>;
 /// As the user wrote it. Absent = by the rules of the contract.
 struct Plan {
   std::optional<Marked<std::int64_t>> stages;
-  /// What stood there, where `stages` is more: see settle_stage_number().
+  /// What stood there, where `stages` is more: see resolve_stage_number().
   std::optional<std::int64_t> stages_raised_from{};
   /// A rule, layers per stage in topological order, the names of each stage's layers, or a layout
   /// of Megatron-LM.

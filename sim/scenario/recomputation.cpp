@@ -90,7 +90,7 @@ void keep_others(const Partition& partition, const std::vector<std::uint32_t>& r
   for (std::size_t s = 0; s < recomputed.size(); ++s) {
     const std::vector<LayerId>& of_stage = partition.stages[s].layers;
     for (std::size_t i = recomputed[s]; i < of_stage.size(); ++i)
-      layers[of_stage[i].value].made_again = MadeAgain::nothing;
+      layers[of_stage[i].value].recomputation = Recomputed::nothing;
   }
 }
 

@@ -50,17 +50,17 @@ class ScenarioReader {
     if (auto noise = file.section("noise")) scenario_.noise = read_noise_section(*noise);
     if (const YamlNode* sweep = file.child("sweep")) read_axes(*sweep, problems_);
     file.finish();
-    if (problems_.empty()) settle_cluster();
-    if (problems_.empty()) settle_sequence();
-    if (problems_.empty()) settle_copies();
-    if (problems_.empty()) settle_batches();
-    if (problems_.empty()) settle_optimizer();
+    if (problems_.empty()) resolve_cluster();
+    if (problems_.empty()) resolve_sequence();
+    if (problems_.empty()) resolve_copies();
+    if (problems_.empty()) resolve_batches();
+    if (problems_.empty()) resolve_optimizer();
     if (problems_.empty()) derive_layers();
     if (problems_.empty()) {
-      if (auto refused = settle_stage_number(scenario_)) problems_.push_back(*std::move(refused));
+      if (auto refused = resolve_stage_number(scenario_)) problems_.push_back(*std::move(refused));
     }
-    if (problems_.empty()) settle_group();
-    if (problems_.empty()) settle_recomputation();
+    if (problems_.empty()) resolve_group();
+    if (problems_.empty()) resolve_recomputation();
     if (problems_.empty()) estimate();
     if (problems_.empty()) check_batches();
     if (problems_.empty()) apply_measured();
@@ -284,18 +284,18 @@ class ScenarioReader {
     const auto chunks = section.count("chunks");
     if (!chunks) return;
     if (gives_way(chunks->mark)) return note_left_out("schedule.chunks");
-    const std::int64_t least = rule ? rule->least_chunks : 1;
-    const std::int64_t most = rule ? rule->most_chunks : 1;
-    choice.chunks = static_cast<std::uint32_t>(std::clamp(chunks->value, least, most));
+    const std::int64_t min = rule ? rule->min_chunks : 1;
+    const std::int64_t max = rule ? rule->max_chunks : 1;
+    choice.chunks = static_cast<std::uint32_t>(std::clamp(chunks->value, min, max));
     if (choice.chunks == chunks->value) return;
     const std::string whose =
         choice.rule ? fmt::format("the schedule '{}'", choice.rule->name) : "schedule.file";
     section.error(
         chunks->mark,
         fmt::format("schedule.chunks is {}, but {} has {}", chunks->value, whose,
-                    chunks->value < least && least != most
-                        ? fmt::format("{} or more stages on each device", least)
-                        : fmt::format("{} stage{} on each device", most, most == 1 ? "" : "s")),
+                    chunks->value < min && min != max
+                        ? fmt::format("{} or more stages on each device", min)
+                        : fmt::format("{} stage{} on each device", max, max == 1 ? "" : "s")),
         rule ? ""
              : "interleaved-1f1b and interleaved-zb take any number from 2, looped-bfs from 1");
   }
@@ -376,7 +376,7 @@ class ScenarioReader {
       measured_overhead_ = node->mark;
       return;
     }
-    if (file.refuse_word("overhead", {"measured"})) return;
+    if (file.check_word("overhead", {"measured"})) return;
     auto section = file.section("overhead");
     scenario_.overheads = read_overheads(*section);
     section->finish();
@@ -385,22 +385,22 @@ class ScenarioReader {
   // ---- what needs several sections ----
 
   /// How many devices there are, where GPUs are given, and what links them.
-  void settle_cluster() {
+  void resolve_cluster() {
     DeviceGroup group = scenario_.model.profile.group;
     if (transformer_) group.devices = transformer_->group();
-    if (auto refused = settle_gpus(cluster_, group)) return problems_.push_back(*refused);
+    if (auto refused = resolve_gpus(cluster_, group)) return problems_.push_back(*refused);
     scenario_.cluster = cluster_.cluster;
     scenario_.cluster_given = cluster_.given;
     scenario_.neighbours_slow = cluster_.neighbours_slow;
   }
 
   /// Where the stages of a sequence stand.
-  void settle_sequence() {
+  void resolve_sequence() {
     if (auto refused = place_sequence(scenario_)) problems_.push_back(*std::move(refused));
   }
 
   /// What the group that a device stands for holds of each layer more than once.
-  void settle_group() {
+  void resolve_group() {
     Model& model = scenario_.model;
     const DeviceGroup& group = model.profile.group;
     bool is_timed = false;
@@ -443,12 +443,12 @@ class ScenarioReader {
   }
 
   /// What layers make again where each says it for itself.
-  void settle_recomputation() {
+  void resolve_recomputation() {
     if (scenario_.schedule.recompute.kind != Recompute::selective) return;
     bool any = false;
     for (Measurement& measurement : scenario_.model.profile.measurements) {
       for (LayerCosts& layer : measurement.layers) {
-        layer.made_again = MadeAgain::selective;
+        layer.recomputation = Recomputed::selective;
         any = any || layer.selective;
       }
     }
@@ -492,12 +492,12 @@ class ScenarioReader {
   }
 
   /// How many copies of the pipeline run, and the micro-batch size where a mini-batch is split.
-  void settle_copies() {
+  void resolve_copies() {
     const Plan& plan = scenario_.plan;
     scenario_.copies = plan.data_parallel.value;
     if (plan.fills_cluster) fill_cluster();
     if (scenario_.schedule.whole_model()) {
-      settle_whole_model();
+      resolve_whole_model();
     } else if (scenario_.schedule.asynchronous() && scenario_.copies > 1) {
       error(plan.data_parallel.mark,
             fmt::format("plan.data_parallel is {}, but the schedule '{}' has no flush",
@@ -522,24 +522,24 @@ class ScenarioReader {
   }
 
   /// The number of micro-batches, or their size, where a mini-batch is split into them.
-  void settle_batches() {
+  void resolve_batches() {
     if (!mini_batch_size_) return;
     const bool by_count = !micro_batch_size_;
     const std::int64_t parts =
         scenario_.copies * (by_count ? scenario_.schedule.micro_batches : micro_batch_size_->value);
     if (const std::int64_t rest = mini_batch_size_->value % parts; rest != 0)
-      return refuse_rest(parts, rest, by_count);
+      return report_rest(parts, rest, by_count);
     const std::int64_t quotient = mini_batch_size_->value / parts;
     if (by_count) {
       micro_batch_size_ = {quotient, mini_batch_size_->mark};
       return;
     }
-    if (quotient > kMostMicroBatches) {
+    if (quotient > kMaxMicroBatches) {
       return error(mini_batch_size_->mark,
                    fmt::format("training.mini_batch_size is {}, in {} micro-batches of {}: more "
                                "than {}",
                                mini_batch_size_->value, quotient, micro_batch_size_->value,
-                               kMostMicroBatches));
+                               kMaxMicroBatches));
     }
     scenario_.schedule.micro_batches = static_cast<std::uint32_t>(quotient);
     scenario_.schedule.micro_batches_mark = mini_batch_size_->mark;
@@ -547,7 +547,7 @@ class ScenarioReader {
   }
 
   /// A mini-batch that `parts` micro-batches, or copies of micro-batches, do not divide.
-  void refuse_rest(std::int64_t parts, std::int64_t rest, bool by_count) {
+  void report_rest(std::int64_t parts, std::int64_t rest, bool by_count) {
     const std::int64_t size = mini_batch_size_->value;
     std::string what = by_count ? fmt::format("{} micro-batches on each of {} copies",
                                               scenario_.schedule.micro_batches, scenario_.copies)
@@ -569,7 +569,7 @@ class ScenarioReader {
   }
 
   /// What the optimizer of a model that is known by its shape holds, where the file does not say.
-  void settle_optimizer() {
+  void resolve_optimizer() {
     if (!transformer_) return;
     const NumberFormat weights = transformer_->options.dtype;
     const OptimizerBytes adam = usual_adam(weights);
@@ -588,12 +588,12 @@ class ScenarioReader {
                               micro_batch_size_->mark, scenario_.notes);
     if (keep(model, problems_)) scenario_.model = *std::move(model);
     scenario_.transformer = transformer_->options;
-    for (std::string& note : forgotten_keys(cluster_, scenario_.model.profile.group))
+    for (std::string& note : omissions(cluster_, scenario_.model.profile.group))
       scenario_.notes.push_back(std::move(note));
   }
 
   /// `data-parallel`: one stage, and a copy of it on every device.
-  void settle_whole_model() {
+  void resolve_whole_model() {
     const Plan& plan = scenario_.plan;
     const auto refuse = [&](const Mark& mark, std::string_view key) {
       error(mark, fmt::format("{} does not go with the schedule 'data-parallel'", key),

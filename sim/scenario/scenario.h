@@ -90,7 +90,7 @@ struct Scenario {
   /// The least bytes of gradients that are reduced as one piece, beside the backward that makes
   /// them; nothing: all of a stage, behind it. Where nothing is given, with data-parallel and
   /// sharded gradients that of PyTorch's DistributedDataParallel.
-  std::optional<Bytes> least_bucket() const {
+  std::optional<Bytes> min_bucket() const {
     const bool always = schedule.whole_model() || sharded >= Sharded::gradients;
     if (schedule.asynchronous() || (!schedule.bucket && !always)) return std::nullopt;
     return schedule.bucket.value_or(Bytes{25 << 20});

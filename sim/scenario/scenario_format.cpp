@@ -26,7 +26,7 @@ const SectionFormat& uniform_format() {
                            .some_group = layer_cost_groups(),
                            .needs = layer_cost_needs()};
     built.keys.insert(built.keys.begin(), {.name = "layers",
-                                           .values = {count(1, kMostLayers)},
+                                           .values = {count(1, kMaxLayers)},
                                            .text = "How many layers there are.",
                                            .required = true});
     return built;
@@ -88,14 +88,14 @@ const SectionFormat& cluster_format() {
       .name = "cluster",
       .text = "The devices and what links them.",
       .keys = {{"devices",
-                {count(1, kMostDevices)},
+                {count(1, kMaxDevices)},
                 "How many devices there are; absent: as many as the plan needs."},
                {"gpus",
-                {count(1, kMostGpus)},
+                {count(1, kMaxGpus)},
                 "In the place of devices: how many single GPUs there are. A device is a group of "
                 "them where layers, samples or experts are shared."},
                {"gpus_per_server",
-                {count(1, kMostGpus)},
+                {count(1, kMaxGpus)},
                 "With gpus: how many share a server. Without a link those have that of the device, "
                 "others its network; absent: all."},
                {"memory", {bytes()}, "The memory of each device; absent: not checked."},
@@ -147,27 +147,27 @@ const SectionFormat& schedule_format() {
             "In the place of a name: the order of every device, as PyTorch's pipelining writes or "
             "prints it, or of the whole as one host launches it."},
            {"micro_batches",
-            {count(1, kMostMicroBatches)},
+            {count(1, kMaxMicroBatches)},
             "How many parts a mini-batch is split into; each runs by itself; absent: as the sizes "
             "in "
             "training say, or an order from a file."},
            {"mini_batches",
-            {count(1, kMostMicroBatches)},
+            {count(1, kMaxMicroBatches)},
             "How many mini-batches run, each ending in an update.",
             "1"},
            {"chunks",
-            {count(1, kMostChunks)},
+            {count(1, kMaxChunks)},
             "How many stages each device has; only for interleaved-1f1b, interleaved-zb, "
             "looped-bfs, "
             "zb-v, v-half, v-min and dualpipev.",
             "2"},
            {"group",
-            {count(1, kMostMicroBatches)},
+            {count(1, kMaxMicroBatches)},
             "How many micro-batches go round the chunks together; the last group may be smaller; "
             "only for interleaved-1f1b and interleaved-zb. Absent: as PyTorch rounds them, else as "
             "Megatron-LM takes them."},
            {"slices",
-            {count(1, kMostSlices), list({real(1000)}, 1)},
+            {count(1, kMaxSlices), list({real(1000)}, 1)},
             "How many slices each micro-batch is cut into along its sequence, each an op of its "
             "own; "
             "or what each of them takes beside the others, such as [1, 1.2, 1.4]; only for gpipe, "
@@ -195,7 +195,7 @@ const SectionFormat& schedule_format() {
             "whole, or of each layer by itself, or of each layer what its `selective` says.",
             "none"},
            {"recompute_layers",
-            {words({"all", "fit"}), count(0, kMostLayers), list({count(0, kMostLayers)}, 1)},
+            {words({"all", "fit"}), count(0, kMaxLayers), list({count(0, kMaxLayers)}, 1)},
             "With recompute: layers or selective, how many layers of each stage make activations "
             "again, from its first one on in the model's order; a list: of each stage by itself; "
             "fit: as few in all as the memory needs.",
@@ -224,12 +224,12 @@ const SectionFormat& training_format() {
       .text = "What is trained with.",
       .keys =
           {{"micro_batch_size",
-            {count(1, kMostBatch)},
+            {count(1, kMaxBatch)},
             "The samples of a micro-batch; absent: model.batch, or 1; of a group that shares "
             "experts "
             "those of all its micro-batches."},
            {"mini_batch_size",
-            {count(1, kMostBatch)},
+            {count(1, kMaxBatch)},
             "The samples of a mini-batch, which the micro-batches of all copies must divide: with "
             "schedule.micro_batches it decides their size, with micro_batch_size their number."},
            {"optimizer_state",
@@ -274,7 +274,7 @@ const SectionFormat& stragglers_format() {
            .values = {real(1)},
            .text = "The share of ops that take longer.",
            .required = true},
-          {"factor", {real(kMostFactor)}, "How many times longer they take, at least 1.", "2"}}};
+          {"factor", {real(kMaxFactor)}, "How many times longer they take, at least 1.", "2"}}};
   return stragglers;
 }
 
@@ -283,13 +283,13 @@ const SectionFormat& noise_format() {
       .name = "noise",
       .text = "How the times of ops differ from run to run: many runs are sampled.",
       .keys = {{"spread",
-                {real(kMostSpread), word("measured")},
+                {real(kMaxSpread), word("measured")},
                 "The standard deviation of an op's time over its mean; `measured`: that of each "
                 "layer's profile.",
                 "0"},
                {"stragglers", {section(&stragglers_format)}, "Ops that take much longer."},
                {"seed", {count(0)}, "What the random numbers start from.", "1"},
-               {"samples", {count(1, kMostSamples)}, "How many runs are sampled.", "1000"}}};
+               {"samples", {count(1, kMaxSamples)}, "How many runs are sampled.", "1000"}}};
   return noise;
 }
 
@@ -314,7 +314,7 @@ const SectionFormat& level_format() {
         .text = "One level of a cluster: what links its members.",
         .keys = {{"name", {text()}, "Its name in reports."},
                  {.name = "size",
-                  .values = {count(1, kMostDevices)},
+                  .values = {count(1, kMaxDevices)},
                   .text = "How many members one group of this level has: devices for the "
                           "innermost, groups of the level below for the others.",
                   .required = true}}};
@@ -346,7 +346,7 @@ const SectionFormat& model_section_format() {
                 "What `plumbline run` executes: a file with `kind: network`; predictions take "
                 "the profile beside it."},
                {"batch",
-                {count(1, kMostBatch)},
+                {count(1, kMaxBatch)},
                 "The samples that one forward in the model's times covers; absent: unknown, and "
                 "then nothing is scaled."},
                dtype_key(),
@@ -355,9 +355,9 @@ const SectionFormat& model_section_format() {
                 {file()},
                 "A transformer by its config.json, read directly: its layers give FLOPs and bytes "
                 "for training.micro_batch_size, and cluster.device their times."},
-               {"sequence", {count(1, kMostTokens)}, "Tokens of a sample."},
+               {"sequence", {count(1, kMaxTokens)}, "Tokens of a sample."},
                {"tensor_parallel",
-                {count(1, kMostShared)},
+                {count(1, kMaxShared)},
                 "GPUs that share each layer, as Megatron-LM does.",
                 "1"},
                {"sequence_parallel",
@@ -365,11 +365,11 @@ const SectionFormat& model_section_format() {
                 "Whether these also share what stands between the products, by tokens.",
                 "false"},
                {"context_parallel",
-                {count(1, kMostShared)},
+                {count(1, kMaxShared)},
                 "GPUs that share the tokens of each sample, and gather keys and values.",
                 "1"},
                {"expert_parallel",
-                {count(1, kMostShared)},
+                {count(1, kMaxShared)},
                 "GPUs that share the experts of each layer, each with tokens of its own.",
                 "1"},
                {"dispatch",
@@ -445,13 +445,13 @@ const SectionFormat& plan_format() {
       .text = "How layers come to stages, and stages to devices.",
       .keys =
           {{"stages",
-            {count(1, kMostDevices)},
+            {count(1, kMaxDevices)},
             "How many stages there are; for partition: pipedream the most of them; absent: "
             "the length of partition, replicas or devices, else one for each device. Where the "
             "schedule puts several on each device (schedule.chunks) and this says one for each, "
             "that many times as many are taken, with a note."},
            {"partition",
-            {words({"even", "blocks", "balanced", "pipedream"}), list({count(1, kMostLayers)}, 1),
+            {words({"even", "blocks", "balanced", "pipedream"}), list({count(1, kMaxLayers)}, 1),
              list({list({text()}, 1)}, 1), text()},
             "even: equal numbers of layers; blocks: equal numbers of a transformer's blocks, "
             "embedding and head on top; balanced: by their times; pipedream: the planner "
@@ -459,17 +459,17 @@ const SectionFormat& plan_format() {
             "a layout of Megatron-LM: \"Et*3|(tt|)*29,m|L\".",
             "even"},
            {"replicas",
-            {list({count(1, kMostDevices)}, 1)},
+            {list({count(1, kMaxDevices)}, 1)},
             "How many devices run each stage; absent: one each."},
            {"devices",
-            {list({count(0, kMostDevices - 1), list({count(0, kMostDevices - 1)}, 1)}, 1)},
+            {list({count(0, kMaxDevices - 1), list({count(0, kMaxDevices - 1)}, 1)}, 1)},
             "The devices of each stage, from 0: [[0], [1]]; absent: in order."},
            {"warm_up",
-            {list({count(0, kMostMicroBatches)}, 1)},
+            {list({count(0, kMaxMicroBatches)}, 1)},
             "For each stage, the forwards before its first forward-backward pair; absent: by "
             "the rule of the schedule."},
            {"data_parallel",
-            {count(1, kMostDevices), word("fill")},
+            {count(1, kMaxDevices), word("fill")},
             "Copies of the whole pipeline; fill: as many as there are devices for.",
             "1"},
            {"cost_model",

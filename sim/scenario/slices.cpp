@@ -58,8 +58,8 @@ SliceChoice read_slices(SectionReader& schedule, const ScheduleRule* rule,
   } else if (const auto count = schedule.count("slices")) {
     slices.count = static_cast<std::uint32_t>(count->value);
   }
-  if (slices.count > kMostSlices)
-    return wrong(fmt::format("schedule.slices are {}, more than {}", slices.count, kMostSlices));
+  if (slices.count > kMaxSlices)
+    return wrong(fmt::format("schedule.slices are {}, more than {}", slices.count, kMaxSlices));
   if (file != nullptr && file->micro_batches % slices.count != 0) {
     return wrong(
         fmt::format("schedule.slices is {}, which does not divide the {} numbers of schedule.file",
@@ -73,8 +73,8 @@ SliceChoice read_slices(SectionReader& schedule, const ScheduleRule* rule,
   return slices;
 }
 
-std::optional<Diagnostic> refuse_slices_on(const SliceChoice& slices,
-                                           const std::vector<std::uint32_t>& replicas) {
+std::optional<Diagnostic> check_slices_on(const SliceChoice& slices,
+                                          const std::vector<std::uint32_t>& replicas) {
   for (std::size_t s = 0; slices.count > 1 && s < replicas.size(); ++s) {
     if (replicas[s] == 1) continue;
     return input_error(slices.mark,
@@ -86,7 +86,7 @@ std::optional<Diagnostic> refuse_slices_on(const SliceChoice& slices,
   return std::nullopt;
 }
 
-std::optional<Diagnostic> refuse_slices_in(const SliceChoice& slices, const ScheduleFile& file) {
+std::optional<Diagnostic> check_slices_in(const SliceChoice& slices, const ScheduleFile& file) {
   for (std::uint32_t slot = 0; slices.count > 1 && slot < file.lists.size(); ++slot) {
     std::set<Op> seen;
     for (std::size_t i = 0; i < file.lists[slot].size(); ++i) {

@@ -31,12 +31,12 @@ SliceChoice read_slices(SectionReader& schedule, const ScheduleRule* rule,
                         const ScheduleFile* file);
 
 /// Errors: slices of a stage with replicas, which would not have what the slices before them left.
-std::optional<Diagnostic> refuse_slices_on(const SliceChoice& slices,
-                                           const std::vector<std::uint32_t>& replicas);
+std::optional<Diagnostic> check_slices_on(const SliceChoice& slices,
+                                          const std::vector<std::uint32_t>& replicas);
 
 /// Errors, where the file has it: a slice before those that it needs: forward before the one before
 /// it, backward before the one behind it.
-std::optional<Diagnostic> refuse_slices_in(const SliceChoice& slices, const ScheduleFile& file);
+std::optional<Diagnostic> check_slices_in(const SliceChoice& slices, const ScheduleFile& file);
 
 /// What the numbers of such a run count, and what it leaves out. Requires: more than one slice.
 std::vector<std::string> notes_on(const SliceChoice& slices, Recompute recompute,

@@ -76,7 +76,7 @@ void note_filled(const WrittenStages& written, std::int64_t devices, Scenario& s
 }
 
 /// Errors: a list with an entry for each stage, of which nobody knows how they would be cut.
-std::optional<Diagnostic> refuse_lists(const Raise& raise, const Scenario& scenario) {
+std::optional<Diagnostic> check_lists(const Raise& raise, const Scenario& scenario) {
   const Plan& plan = scenario.plan;
   const auto refused = [&](const Mark& mark, std::string help) {
     return input_error(
@@ -106,17 +106,17 @@ std::optional<Diagnostic> refuse_lists(const Raise& raise, const Scenario& scena
 }
 
 /// Errors: fewer layers than stages.
-std::optional<Diagnostic> refuse_few_layers(const Raise& raise, const Scenario& scenario) {
+std::optional<Diagnostic> check_few_layers(const Raise& raise, const Scenario& scenario) {
   const auto layers = static_cast<std::int64_t>(scenario.model.graph.size());
   if (raise.to() <= layers) return std::nullopt;
-  const std::int64_t most_chunks = layers / raise.devices;
-  const std::int64_t most_devices = layers / raise.chunks;
+  const std::int64_t max_chunks = layers / raise.devices;
+  const std::int64_t max_devices = layers / raise.chunks;
   std::string help = "a schedule with one stage on each device";
-  if (most_chunks > 1 && most_chunks >= scenario.schedule.chunk_rule()->least_chunks) {
-    help = fmt::format("schedule.chunks: {}, or {}", most_chunks, help);
-  } else if (most_devices > 0) {
-    help = fmt::format("plan.stages: {}, which leaves {} of {} devices idle; or {}", most_devices,
-                       raise.devices - most_devices, raise.devices, help);
+  if (max_chunks > 1 && max_chunks >= scenario.schedule.chunk_rule()->min_chunks) {
+    help = fmt::format("schedule.chunks: {}, or {}", max_chunks, help);
+  } else if (max_devices > 0) {
+    help = fmt::format("plan.stages: {}, which leaves {} of {} devices idle; or {}", max_devices,
+                       raise.devices - max_devices, raise.devices, help);
   }
   return input_error(raise.from.mark,
                      fmt::format("{}: {} stages, but the model has {} layer{}",
@@ -127,7 +127,7 @@ std::optional<Diagnostic> refuse_few_layers(const Raise& raise, const Scenario& 
 
 }  // namespace
 
-std::optional<Diagnostic> settle_stage_number(Scenario& scenario) {
+std::optional<Diagnostic> resolve_stage_number(Scenario& scenario) {
   const std::int64_t chunks = scenario.schedule.chunks;
   Plan& plan = scenario.plan;
   if (!scenario.schedule.chunk_rule() || chunks == 1 || plan.is_planned()) return std::nullopt;
@@ -160,9 +160,9 @@ std::optional<Diagnostic> settle_stage_number(Scenario& scenario) {
     }
     return std::nullopt;
   }
-  if (auto refused = refuse_lists(raise, scenario)) return refused;
+  if (auto refused = check_lists(raise, scenario)) return refused;
   if (!plan.stages) return std::nullopt;  // as many entries as there are to be
-  if (auto refused = refuse_few_layers(raise, scenario)) return refused;
+  if (auto refused = check_few_layers(raise, scenario)) return refused;
   scenario.notes.push_back(
       fmt::format("{}: {} stages are taken", reason(raise, scenario, "the schedule"), raise.to()));
   plan.stages_raised_from = plan.stages->value;

@@ -16,6 +16,6 @@ namespace plumbline {
 /// a note says how many copies of how many devices there are. Requires: copies and layers are
 /// settled. Errors: stages that cannot be raised, as a list has an entry for each or the model has
 /// too few layers.
-std::optional<Diagnostic> settle_stage_number(Scenario& scenario);
+std::optional<Diagnostic> resolve_stage_number(Scenario& scenario);
 
 }  // namespace plumbline

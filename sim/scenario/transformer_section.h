@@ -18,8 +18,8 @@ namespace plumbline {
 class SectionReader;
 
 /// The most tokens of a sample, and GPUs of a group.
-inline constexpr std::int64_t kMostTokens = 100'000'000;
-inline constexpr std::int64_t kMostShared = 65'536;
+inline constexpr std::int64_t kMaxTokens = 100'000'000;
+inline constexpr std::int64_t kMaxShared = 65'536;
 
 /// What stands in the model section beside `huggingface`. The layers follow once the micro-batch
 /// and the servers are known.

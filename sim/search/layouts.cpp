@@ -23,9 +23,9 @@ namespace {
 /// A value of a key that is searched; nothing where the scenario has one.
 using Choice = std::optional<std::int64_t>;
 
-std::vector<Choice> divisors(std::int64_t whole, std::int64_t most) {
+std::vector<Choice> divisors(std::int64_t whole, std::int64_t max) {
   std::vector<Choice> found;
-  for (std::int64_t d = 1; d <= std::min(whole, most); ++d) {
+  for (std::int64_t d = 1; d <= std::min(whole, max); ++d) {
     if (whole % d == 0) found.emplace_back(d);
   }
   return found;
@@ -43,7 +43,7 @@ struct Facts {
   std::int64_t group = 1;   ///< Of a model that is known by its costs.
   /// The smallest micro-batch that is tried, in samples: of a group of devices that of its costs,
   /// as nobody knows how its members share it.
-  std::int64_t least_batch = 1;
+  std::int64_t min_batch = 1;
   bool has_batch = true;                      ///< If not, costs are those of any micro-batch.
   bool selective = false;                     ///< Layers say what costs little to make again.
   std::optional<TransformerOptions> options;  ///< As far as they are given.
@@ -96,7 +96,7 @@ Facts read_facts(const YamlNode& root, const ModelSection& model, Diagnostics& p
     facts.group = model.model.profile.group.devices;
     const std::optional<std::int64_t> held = model.model.profile.measurements.front().batch;
     facts.has_batch = held || model.batch;
-    if (facts.group > 1 && facts.has_batch) facts.least_batch = held ? *held : model.batch->value;
+    if (facts.group > 1 && facts.has_batch) facts.min_batch = held ? *held : model.batch->value;
     for (const Measurement& measurement : model.model.profile.measurements) {
       for (const LayerCosts& layer : measurement.layers)
         facts.selective = facts.selective || layer.selective;
@@ -207,12 +207,11 @@ class Enumeration {
   /// As long as each has a thousand tokens: with fewer, attention is no longer what takes long.
   std::vector<Choice> contexts(std::int64_t tensor) const {
     if (!is_open("model.context_parallel")) return {std::nullopt};
-    constexpr std::int64_t least_tokens = 1024;
+    constexpr std::int64_t min_tokens = 1024;
     std::vector<Choice> values;
     for (const Choice c : divisors(facts_.gpus / tensor, facts_.gpus)) {
       const std::int64_t sequence = facts_.options->sequence;
-      if (*c == 1 || (sequence % (2 * *c) == 0 && sequence / *c >= least_tokens))
-        values.push_back(c);
+      if (*c == 1 || (sequence % (2 * *c) == 0 && sequence / *c >= min_tokens)) values.push_back(c);
     }
     return values;
   }
@@ -279,20 +278,20 @@ class Enumeration {
     const ChunkRule* const chunks = rule && rule->chunks ? &*rule->chunks : nullptr;
     if (const Choice given = given_count("schedule.chunks")) {
       const bool fits =
-          chunks ? *given >= chunks->least_chunks && *given <= chunks->most_chunks : *given == 1;
+          chunks ? *given >= chunks->min_chunks && *given <= chunks->max_chunks : *given == 1;
       if (!fits && is_open("schedule.name")) return {};
       return {{std::nullopt, chunks ? *given : 1}};
     }
     if (!chunks) return {{std::nullopt, 1}};
-    if (chunks->least_chunks == chunks->most_chunks) return {{std::nullopt, chunks->most_chunks}};
+    if (chunks->min_chunks == chunks->max_chunks) return {{std::nullopt, chunks->max_chunks}};
     std::set<std::int64_t> counts = {2, 4, 8};
     if (depth > 0 && facts_.blocks % depth == 0) {
-      for (const Choice count : divisors(facts_.blocks / depth, chunks->most_chunks))
+      for (const Choice count : divisors(facts_.blocks / depth, chunks->max_chunks))
         counts.insert(*count);
     }
     std::vector<Chunks> values;
     for (const std::int64_t count : counts) {
-      if (count > 1 && count >= chunks->least_chunks && count <= chunks->most_chunks)
+      if (count > 1 && count >= chunks->min_chunks && count <= chunks->max_chunks)
         values.push_back({count, count});
     }
     return values;
@@ -363,11 +362,10 @@ class Enumeration {
       family.overrides.emplace_back("plan.data_parallel=fill");
     if (is_open("plan.partition")) family.overrides.emplace_back("plan.partition=balanced");
     if (is_open("training.micro_batch_size") && is_open("schedule.micro_batches")) {
-      const std::int64_t least = batches_ * facts_.least_batch;
-      const std::int64_t each = least * copies.value_or(1);
+      const std::int64_t min = batches_ * facts_.min_batch;
+      const std::int64_t each = min * copies.value_or(1);
       for (std::int64_t size = 1; size * each <= facts_.mini_batch; size *= 2) {
-        if (facts_.mini_batch % (size * each) == 0)
-          family.micro_batch_sizes.push_back(size * least);
+        if (facts_.mini_batch % (size * each) == 0) family.micro_batch_sizes.push_back(size * min);
         if (!facts_.has_batch) break;
       }
       if (facts_.has_batch) note_open("training.micro_batch_size");

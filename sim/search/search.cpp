@@ -61,7 +61,7 @@ std::vector<std::string> without_undone(std::vector<std::string> overrides) {
 }
 
 /// What of the layers of all stages a settled scenario makes again.
-std::string made_again(const Scenario& scenario, const Outcome& outcome) {
+std::string recomputation(const Scenario& scenario, const Outcome& outcome) {
   const RecomputeChoice& choice = scenario.schedule.recompute;
   const std::vector<std::uint32_t>& numbers = outcome.pipeline.recomputed;
   const auto word = [&]() -> std::string_view {
@@ -100,7 +100,7 @@ void describe(Layout& layout, const Scenario& scenario, const Outcome& outcome) 
   layout.schedule = scenario.schedule.rule->name;
   layout.micro_batch_size = scenario.micro_batch_size;
   layout.micro_batches = scenario.schedule.micro_batches;
-  layout.made_again = made_again(scenario, outcome);
+  layout.recomputation = recomputation(scenario, outcome);
 }
 
 }  // namespace
@@ -229,7 +229,7 @@ Result<Scenario> Search::read_as_it_stands(const std::vector<std::vector<std::st
   YamlNode root = root_;
   auto scenario = read_overridden(root, standing);
   if (!scenario) return scenario;
-  return settle_plan(*std::move(scenario));
+  return resolve_plan(*std::move(scenario));
 }
 
 void Search::note_kept_keys() {
@@ -258,9 +258,9 @@ std::string Search::fingerprint(const std::vector<std::string>& arguments, bool 
 }
 
 Diagnostics Search::read_any() {
-  constexpr std::size_t most_probed = 1000;
+  constexpr std::size_t max_probed = 1000;
   Diagnostics everywhere;
-  for (std::size_t i = 0; i < std::min(families_.size(), most_probed); ++i) {
+  for (std::size_t i = 0; i < std::min(families_.size(), max_probed); ++i) {
     const auto scenario = read(layout_of(families_[i], 0), {});
     if (scenario) {
       note_what_holds(*scenario);
@@ -274,7 +274,7 @@ Diagnostics Search::read_any() {
     });
     if (everywhere.empty()) return {};
   }
-  return families_.size() <= most_probed ? everywhere : Diagnostics{};
+  return families_.size() <= max_probed ? everywhere : Diagnostics{};
 }
 
 /// The notes of `one` layout that the last readable one has, too: those hold whatever the layout.
@@ -315,9 +315,9 @@ std::optional<Diagnostics> Search::add_families(std::size_t index) {
     std::vector<std::string>& open = facts_.open_keys;
     if (std::find(open.begin(), open.end(), key) == open.end()) open.push_back(key);
   }
-  if (facts_.layouts > kMostCombinations)
+  if (facts_.layouts > kMaxCombinations)
     return Diagnostics{input_error({root_.mark.source},
-                                   fmt::format("there are more than {} layouts", kMostCombinations),
+                                   fmt::format("there are more than {} layouts", kMaxCombinations),
                                    "give some of the keys that are open")};
   return std::nullopt;
 }
@@ -335,7 +335,7 @@ Result<Scenario> Search::scenario(const Layout& layout,
                                   const std::vector<std::string>& more) const {
   auto scenario = read(layout, more);
   if (!scenario) return scenario;
-  return settle_plan(*std::move(scenario));
+  return resolve_plan(*std::move(scenario));
 }
 
 Layout Search::layout_of(const LayoutFamily& family, std::size_t index) const {

@@ -36,7 +36,7 @@ const std::vector<LayoutColumn>& layout_columns() {
        },
        ""},
       plain("micro-batches", "micro_batches", "schedule.micro_batches", &Layout::micro_batches),
-      plain("made again", "made_again", "schedule.recompute", &Layout::made_again, "none")};
+      plain("made again", "made_again", "schedule.recompute", &Layout::recomputation, "none")};
   return columns;
 }
 
@@ -47,7 +47,7 @@ const LayoutColumn* find_column(std::string_view name) {
             &Layout::micro_batch_size),
       {"made again", "made_again", "schedule.recompute",
        [](const Layout& layout) {
-         return layout.made_again.substr(0, layout.made_again.find(' '));
+         return layout.recomputation.substr(0, layout.recomputation.find(' '));
        },
        ""}};
   for (const auto* columns : {&data, &layout_columns()}) {

@@ -33,7 +33,7 @@ Json layout_json(const Layout& layout) {
           {"micro_batch_size", layout.micro_batch_size},
           {"micro_batches", layout.micro_batches},
           {"sequence", layout.sequence},
-          {"made_again", layout.made_again}};
+          {"made_again", layout.recomputation}};
 }
 
 Layout layout_of(const Json& json) {
@@ -51,7 +51,7 @@ Layout layout_of(const Json& json) {
   json.at("micro_batch_size").get_to(layout.micro_batch_size);
   json.at("micro_batches").get_to(layout.micro_batches);
   json.at("sequence").get_to(layout.sequence);
-  json.at("made_again").get_to(layout.made_again);
+  json.at("made_again").get_to(layout.recomputation);
   return layout;
 }
 
@@ -127,7 +127,7 @@ SearchFacts facts_of(const Json& json) {
 }
 
 /// Errors: families of another part, or some of the part's missing.
-std::optional<Diagnostic> refuse_families(const SearchPart& part) {
+std::optional<Diagnostic> check_families(const SearchPart& part) {
   const Shard shard = part.shard.value_or(Shard{});
   std::vector<bool> seen(part.facts.families, false);
   for (const FamilyResult& result : part.families) {
@@ -188,9 +188,9 @@ Result<SearchPart> parse_search_part(const std::shared_ptr<const Source>& source
       return other_version({source}, json, version, kNoun);
     SearchPart part{source, facts_of(json.at("search")), shard_of(json.at("shard")), {}};
     bool sound =
-        part.facts.families <= part.facts.layouts && part.facts.layouts <= kMostCombinations &&
+        part.facts.families <= part.facts.layouts && part.facts.layouts <= kMaxCombinations &&
         (!part.shard || (part.shard->index >= 1 && part.shard->index <= part.shard->count &&
-                         part.shard->count <= kMostCombinations));
+                         part.shard->count <= kMaxCombinations));
     for (const Json& family : json.at("families")) {
       part.families.push_back(family_of(family));
       sound = sound && is_sound(part.families.back(), part.facts);
@@ -212,9 +212,9 @@ Result<SearchPart> merge(std::vector<SearchPart> parts) {
   files.reserve(parts.size());
   for (const SearchPart& part : parts)
     files.push_back({part.source, part.facts.fingerprint, part.shard});
-  if (Diagnostics refused = refuse_parts(files, kNoun); !refused.empty()) return refused;
+  if (Diagnostics refused = check_parts(files, kNoun); !refused.empty()) return refused;
   for (const SearchPart& part : parts) {
-    if (auto refused = refuse_families(part)) return *refused;
+    if (auto refused = check_families(part)) return *refused;
   }
   SearchPart whole = std::move(parts.front());
   whole.shard.reset();

@@ -28,7 +28,7 @@ struct Layout {
   std::int64_t micro_batch_size = 1;
   std::int64_t micro_batches = 1;
   std::int64_t sequence = 0;  ///< Tokens of a sample; 0 = unknown.
-  std::string made_again;     ///< "none", "selective", "layers 12/80".
+  std::string recomputation;  ///< "none", "selective", "layers 12/80".
 
   friend bool operator==(const Layout&, const Layout&) = default;
 };

@@ -77,24 +77,24 @@ std::string device_memory_text(const ComparedRun& fast, const ComparedRun& slow)
   const auto less = [&](std::size_t i) {
     return slow.devices[i].peak_memory_bytes - fast.devices[i].peak_memory_bytes;
   };
-  std::size_t most = 0;
+  std::size_t max = 0;
   for (std::size_t i = 1; i < fast.devices.size(); ++i) {
-    if (std::abs(less(i)) > std::abs(less(most))) most = i;
+    if (std::abs(less(i)) > std::abs(less(max))) max = i;
   }
-  if (less(most) == 0) return "";
-  std::string text = fmt::format("needs {} {} on device {}", to_text(Bytes{std::abs(less(most))}),
-                                 less(most) > 0 ? "less" : "more", fast.devices[most].device);
+  if (less(max) == 0) return "";
+  std::string text = fmt::format("needs {} {} on device {}", to_text(Bytes{std::abs(less(max))}),
+                                 less(max) > 0 ? "less" : "more", fast.devices[max].device);
   const auto in_flight = [&](const ComparedRun& run) {  // whole micro-batches
-    return static_cast<double>(run.devices[most].peak_in_flight) / static_cast<double>(run.slices);
+    return static_cast<double>(run.devices[max].peak_in_flight) / static_cast<double>(run.slices);
   };
   const double ours = in_flight(fast);
   const double theirs = in_flight(slow);
-  if (ours != theirs && (ours < theirs) == (less(most) > 0)) {
+  if (ours != theirs && (ours < theirs) == (less(max) > 0)) {
     text += fmt::format(", where at most {:.4g} micro-batch{} {} in flight instead of {:.4g}", ours,
                         ours == 1 ? "" : "es", ours == 1 ? "is" : "are", theirs);
   }
   const std::int64_t peak_less = slow.peak_memory_bytes() - fast.peak_memory_bytes();
-  if (peak_less != less(most)) {
+  if (peak_less != less(max)) {
     text += fmt::format("; of all devices the highest peak is {} instead of {}",
                         to_text(Bytes{fast.peak_memory_bytes()}),
                         to_text(Bytes{slow.peak_memory_bytes()}));
@@ -175,9 +175,9 @@ std::string ranking_text(std::vector<ComparedRun> runs) {
 }  // namespace
 
 std::int64_t ComparedRun::peak_memory_bytes() const {
-  std::int64_t most = 0;
-  for (const ComparedDevice& device : devices) most = std::max(most, device.peak_memory_bytes);
-  return most;
+  std::int64_t max = 0;
+  for (const ComparedDevice& device : devices) max = std::max(max, device.peak_memory_bytes);
+  return max;
 }
 
 double ComparedRun::speed() const {

@@ -66,8 +66,8 @@ std::vector<StageRoom> rooms(const Outcome& outcome) {
     const Activity& activity = outcome.graph.activities[node];
     if (!is_op(activity.kind)) continue;
     StageRoom& room = stages[activity.stage.value];
-    room.least_slack = room.ops == 0 ? slacks[node] : std::min(room.least_slack, slacks[node]);
-    room.most_slack = std::max(room.most_slack, slacks[node]);
+    room.min_slack = room.ops == 0 ? slacks[node] : std::min(room.min_slack, slacks[node]);
+    room.max_slack = std::max(room.max_slack, slacks[node]);
     ++room.ops;
     if (slacks[node].count() == 0) ++room.critical;
   }
@@ -77,8 +77,11 @@ std::vector<StageRoom> rooms(const Outcome& outcome) {
 }  // namespace
 
 Explanation explain(const Outcome& outcome) {
-  return {
-      segments(outcome), levers(outcome), rooms(outcome), waits(outcome.graph, outcome.trace), {}};
+  return {segments(outcome),
+          sensitivities(outcome),
+          rooms(outcome),
+          waits(outcome.graph, outcome.trace),
+          {}};
 }
 
 std::optional<std::uint32_t> find_op(const OpGraph& graph, const std::string& name) {

@@ -32,8 +32,8 @@ struct PathSegment {
 struct StageRoom {
   std::uint32_t ops = 0;
   std::uint32_t critical = 0;  ///< Without any slack: on a longest path.
-  Duration least_slack{};      ///< By so much each of them, alone, could take longer for nothing.
-  Duration most_slack{};
+  Duration min_slack{};        ///< By so much each of them, alone, could take longer for nothing.
+  Duration max_slack{};
 };
 
 /// What a prediction comes from.
@@ -41,7 +41,7 @@ struct Explanation {
   /// The critical path of the run, or of the steady state of an asynchronous one: from its begin to
   /// its end, all of it.
   std::vector<PathSegment> path;
-  Levers levers;
+  Sensitivities sensitivities;
   std::vector<StageRoom> stages;
   std::vector<Wait> waits;
   std::vector<OtherOrder> orders;  ///< Where they were asked for: other_orders().

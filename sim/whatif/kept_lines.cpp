@@ -40,9 +40,9 @@ Diagnostic no_rows(const std::shared_ptr<const Source>& source, const KeptWork& 
 }
 
 /// Errors: rows of other work.
-std::optional<Diagnostic> refuse_header(const Json& json,
-                                        const std::shared_ptr<const Source>& source,
-                                        const KeptWork& work, const std::string& version) {
+std::optional<Diagnostic> check_header(const Json& json,
+                                       const std::shared_ptr<const Source>& source,
+                                       const KeptWork& work, const std::string& version) {
   if (!is_of_kind(json, kind_of(work))) return no_rows(source, work);
   if (json.at("tool").at("version") != version)
     return other_version({source}, json, version, work.noun);
@@ -115,7 +115,7 @@ Result<std::size_t> read_kept(const std::shared_ptr<const Source>& source, const
     try {
       const Json json = Json::parse(line.text);
       if (line.number == 1) {
-        if (auto refused = refuse_header(json, source, work, version)) return *refused;
+        if (auto refused = check_header(json, source, work, version)) return *refused;
       } else if (const std::string wrong = take(json); !wrong.empty()) {
         return input_error(mark, wrong);
       }

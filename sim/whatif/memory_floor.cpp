@@ -10,14 +10,14 @@ namespace plumbline {
 namespace {
 
 /// The least of each that any number of layers needs.
-StageMemory least_of(const std::vector<std::vector<StageMemory>>& by_count, std::size_t stage) {
-  StageMemory least = by_count.front()[stage];
+StageMemory min_of(const std::vector<std::vector<StageMemory>>& by_count, std::size_t stage) {
+  StageMemory min = by_count.front()[stage];
   for (const auto& stages : by_count) {
     for (Bytes StageMemory::*const bytes : {&StageMemory::kept, &StageMemory::sent,
-                                            &StageMemory::again, &StageMemory::again_by_input})
-      least.*bytes = std::min(least.*bytes, stages[stage].*bytes);
+                                            &StageMemory::again, &StageMemory::recomputed_by_input})
+      min.*bytes = std::min(min.*bytes, stages[stage].*bytes);
   }
-  return least;
+  return min;
 }
 
 bool none_above(const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b) {
@@ -51,7 +51,7 @@ MemoryFloor::MemoryFloor(const Outcome& outcome, std::vector<std::vector<StageMe
         stages[s].sent = {};
     }
   }
-  for (std::size_t s = 0; s < shape.stages(); ++s) least_.push_back(least_of(by_count_, s));
+  for (std::size_t s = 0; s < shape.stages(); ++s) min_.push_back(min_of(by_count_, s));
 }
 
 std::vector<MemoryFloor::Moment> MemoryFloor::moments_of(const std::vector<std::uint32_t>& stages,
@@ -71,39 +71,40 @@ std::vector<MemoryFloor::Moment> MemoryFloor::moments_of(const std::vector<std::
     if (op.kind == OpKind::backward || op.kind == OpKind::backward_weight) --now.in_flight[place];
   }
   // Of those that hold no more than another one none is asked.
-  std::vector<Moment> most;
+  std::vector<Moment> max;
   for (auto moment = seen.rbegin(); moment != seen.rend(); ++moment) {
-    const bool is_less = std::any_of(most.begin(), most.end(), [&](const Moment& other) {
+    const bool is_less = std::any_of(max.begin(), max.end(), [&](const Moment& other) {
       return other.kind == moment->kind && other.stage == moment->stage &&
              none_above(moment->in_flight, other.in_flight) &&
              none_above(moment->waiting, other.waiting);
     });
-    if (!is_less) most.push_back(*moment);
+    if (!is_less) max.push_back(*moment);
   }
-  return most;
+  return max;
 }
 
 Bytes MemoryFloor::of(std::uint32_t slot, const std::vector<std::int64_t>& counts) const {
   const Slot& one = slots_[slot];
   const auto memory = [&](std::size_t place) -> const StageMemory& {
     const std::uint32_t stage = one.stages[place];
-    if (counts[stage] < 0) return least_[stage];
+    if (counts[stage] < 0) return min_[stage];
     return by_count_[static_cast<std::size_t>(counts[stage])][stage];
   };
-  Bytes most;
+  Bytes max;
   for (const Moment& moment : one.moments) {
     const StageMemory& own = memory(moment.stage);
-    Bytes held = moment.kind == OpKind::forward    ? own.sent
-                 : moment.kind == OpKind::backward ? own.again + own.received_gradient
-                                                   : own.again_by_input + own.received_gradient;
+    Bytes held = moment.kind == OpKind::forward ? own.sent
+                 : moment.kind == OpKind::backward
+                     ? own.again + own.received_gradient
+                     : own.recomputed_by_input + own.received_gradient;
     for (std::size_t place = 0; place < one.stages.size(); ++place) {
       const StageMemory& stage = memory(place);
       held += (stage.kept + stage.received_input) * moment.in_flight[place];
-      held += (stage.again_by_input + stage.received_gradient) * moment.waiting[place];
+      held += (stage.recomputed_by_input + stage.received_gradient) * moment.waiting[place];
     }
-    most = std::max(most, held);
+    max = std::max(max, held);
   }
-  return one.throughout + most;
+  return one.throughout + max;
 }
 
 }  // namespace plumbline

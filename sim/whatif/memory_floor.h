@@ -45,7 +45,7 @@ class MemoryFloor {
                                         const std::vector<Op>& list);
 
   std::vector<std::vector<StageMemory>> by_count_;
-  std::vector<StageMemory> least_;  ///< Of each stage, the least of everything.
+  std::vector<StageMemory> min_;  ///< Of each stage, the least of everything.
   std::vector<Slot> slots_;
 };
 

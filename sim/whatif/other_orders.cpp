@@ -18,15 +18,15 @@
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kMostShown = 4;
-constexpr double kMostNodes = 2e7;  ///< Of all runs together.
+constexpr std::size_t kMaxShown = 4;
+constexpr double kMaxNodes = 2e7;  ///< Of all runs together.
 constexpr double kNoFaster = 1e-9;
 
 /// Stages of each device where the rule places these stages on these devices; 0 where it does not.
 std::uint32_t chunks_on(const PipelineShape& shape, const ScheduleRule& rule) {
   if (rule.chunks) {
     const std::uint32_t chunks = shape.stages() / shape.slots;
-    if (chunks < rule.chunks->least_chunks || chunks > rule.chunks->most_chunks) return 0;
+    if (chunks < rule.chunks->min_chunks || chunks > rule.chunks->max_chunks) return 0;
     const ChunkShape wanted{shape.slots, chunks, shape.micro_batches};
     const bool same = wanted.stages() == shape.stages() &&
                       placed_stages(rule.chunks->placement, wanted) == shape.stage_slots;
@@ -46,7 +46,7 @@ std::uint32_t chunks_on(const PipelineShape& shape, const ScheduleRule& rule) {
 std::vector<std::string> keys_of_order(const Scenario& scenario, const ScheduleRule& rule) {
   std::vector<std::string> keys = {"plan.warm_up"};
   const std::uint32_t chunks = scenario.schedule.chunks;
-  if (!rule.chunks || chunks < rule.chunks->least_chunks || chunks > rule.chunks->most_chunks)
+  if (!rule.chunks || chunks < rule.chunks->min_chunks || chunks > rule.chunks->max_chunks)
     keys.emplace_back("schedule.chunks");
   if (!rule.chunks || !rule.chunks->takes_group) keys.emplace_back("schedule.group");
   return keys;
@@ -108,7 +108,7 @@ OtherOrder run_under(const Scenario& scenario, const std::vector<std::string>& o
   }
   if (rule.chunks && keeps_stages) other->schedule.chunks = chunks;
   other->noise.reset();
-  if (!keeps_stages) other = settle_plan(*std::move(other));
+  if (!keeps_stages) other = resolve_plan(*std::move(other));
   if (!other) return cannot(other.problems().front().message);
   const auto outcome =
       predict(*other, Evaluation::fastest, keeps_stages ? &p.pipeline.partition : nullptr);
@@ -159,7 +159,7 @@ std::vector<OtherOrder> other_orders(const Scenario& scenario,
                      .iteration_time_s = {},
                      .fits = {},
                      .why_not = "the run is too long"};
-    if (nodes + p.graph.size() <= kMostNodes) order = run_under(scenario, overrides, p, rule);
+    if (nodes + p.graph.size() <= kMaxNodes) order = run_under(scenario, overrides, p, rule);
     if (order.iteration_time_s) nodes += p.graph.size();
     orders.push_back(std::move(order));
   }
@@ -194,9 +194,9 @@ std::string other_orders_text(const Outcome& p, const std::vector<OtherOrder>& o
     text += fitting.empty() ? "  none fits the memory\n"
                             : "  none of those that can be tried here is faster; the nearest:\n";
   }
-  const std::size_t shown =
-      faster > 0 ? std::min<std::size_t>(static_cast<std::size_t>(faster), kMostShown)
-                 : std::min<std::size_t>(fitting.size(), 1);
+  const std::size_t shown = faster > 0
+                                ? std::min<std::size_t>(static_cast<std::size_t>(faster), kMaxShown)
+                                : std::min<std::size_t>(fitting.size(), 1);
   for (std::size_t i = 0; i < shown; ++i) text += "  " + line_of(p, *fitting[i]) + '\n';
   if (static_cast<std::size_t>(faster) > shown)
     text +=

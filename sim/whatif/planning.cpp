@@ -15,7 +15,7 @@ namespace plumbline {
 namespace {
 
 /// Errors: what a planned partition does not go with.
-std::optional<Diagnostic> refuse_scenario(const Scenario& scenario) {
+std::optional<Diagnostic> check_scenario(const Scenario& scenario) {
   const Mark& mark = scenario.schedule.name_mark;
   if (!scenario.cluster_given) {
     return input_error(scenario.plan_mark,
@@ -289,7 +289,7 @@ Scenario with_plan(const Scenario& scenario, const PlanCandidate& candidate) {
 }
 
 Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& options) {
-  if (auto refused = refuse_scenario(scenario)) return *refused;
+  if (auto refused = check_scenario(scenario)) return *refused;
   SizedCosts costs = costs_at(scenario.model.profile, scenario.micro_batch_size);
   // Of as few as fit the formula counts how many that is.
   const RecomputeChoice& recompute = scenario.schedule.recompute;
@@ -374,7 +374,7 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
   return planning;
 }
 
-Result<Scenario> settle_plan(Scenario scenario) {
+Result<Scenario> resolve_plan(Scenario scenario) {
   if (!scenario.plan.is_planned()) return fit_recomputation(std::move(scenario));
   const auto planning = plan_scenario(scenario, {});
   if (!planning) return planning.problems();

@@ -53,7 +53,7 @@ Scenario with_plan(const Scenario& scenario, const PlanCandidate& candidate);
 
 /// The scenario with what it leaves open decided, and a note of each choice: a partition that is to
 /// be planned, the layers that are run again where these are to be as few as fit.
-Result<Scenario> settle_plan(Scenario scenario);
+Result<Scenario> resolve_plan(Scenario scenario);
 
 /// What there is instead of the formula's plans. Requires: it had none.
 std::string not_found_note(const Planning& planning);

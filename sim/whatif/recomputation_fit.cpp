@@ -35,7 +35,7 @@ std::uint32_t root_of(std::vector<std::uint32_t>& parents, std::uint32_t stage) 
 }
 
 /// The most choices of numbers of a group that are all asked.
-constexpr double kMostChoices = 4096;
+constexpr double kMaxChoices = 4096;
 
 void count_layers(const Partition& partition, Sharers& sharers) {
   std::vector<std::pair<double, std::uint32_t>> shares;
@@ -49,7 +49,7 @@ void count_layers(const Partition& partition, Sharers& sharers) {
   std::sort(shares.begin(), shares.end());
   for (const auto& share : shares) sharers.evenly.push_back(share.second);
   sharers.layers = static_cast<std::int64_t>(shares.size());
-  sharers.is_small = sharers.stages.size() == 1 || choices <= kMostChoices;
+  sharers.is_small = sharers.stages.size() == 1 || choices <= kMaxChoices;
 }
 
 std::vector<Sharers> sharers_of(const Outcome& outcome) {
@@ -84,10 +84,10 @@ std::vector<LayerCosts> layer_costs(const Scenario& scenario) {
 std::vector<std::vector<StageMemory>> memory_by_count(const Scenario& scenario,
                                                       const Pipeline& pipeline,
                                                       const std::vector<LayerCosts>& layers) {
-  std::size_t most = 0;
-  for (const Stage& stage : pipeline.partition.stages) most = std::max(most, stage.layers.size());
+  std::size_t max = 0;
+  for (const Stage& stage : pipeline.partition.stages) max = std::max(max, stage.layers.size());
   std::vector<std::vector<StageMemory>> by_count;
-  for (std::size_t count = 0; count <= most; ++count) {
+  for (std::size_t count = 0; count <= max; ++count) {
     std::vector<std::uint32_t> counts;
     for (const Stage& stage : pipeline.partition.stages)
       counts.push_back(static_cast<std::uint32_t>(std::min(count, stage.layers.size())));
@@ -114,7 +114,7 @@ class Fit {
     choices_.resize(groups_.size());
     for (std::size_t g = 0; g < groups_.size(); ++g)
       choices_[g].resize(static_cast<std::size_t>(groups_[g].layers) + 1);
-    left_ = kMostWork;
+    left_ = kMaxWork;
   }
 
   const Counts& all_layers() const { return layers_; }
@@ -129,20 +129,20 @@ class Fit {
       is_exact_ = is_exact_ && groups_[g].is_small;
     }
     std::int64_t sum = 0;
-    std::int64_t most = 0;
+    std::int64_t max = 0;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
-      const auto least = least_of(g, 0);
-      if (!least) return std::optional<Counts>();
-      least_.push_back(*least);
-      sum += *least;
-      most += groups_[g].layers;
+      const auto min = min_of(g, 0);
+      if (!min) return std::optional<Counts>();
+      min_.push_back(*min);
+      sum += *min;
+      max += groups_[g].layers;
     }
-    for (; sum <= most && left_ > 0; ++sum) {
+    for (; sum <= max && left_ > 0; ++sum) {
       Counts counts(layers_.size(), 0);
       if (auto problems = try_groups(0, sum, counts)) return *problems;
       if (best_) return best_;
     }
-    if (sum > most && left_ > 0) return std::optional<Counts>();
+    if (sum > max && left_ > 0) return std::optional<Counts>();
     is_exact_ = false;
     return step_up();
   }
@@ -150,7 +150,7 @@ class Fit {
  private:
   /// Nodes that are simulated in all, a run counting for so many more: some tenths of a
   /// second.
-  static constexpr double kMostWork = 4e5;
+  static constexpr double kMaxWork = 4e5;
   static constexpr double kRun = 1000;
 
   /// The numbers of a group that add up to `sum` and that the lower bounds leave, those that take
@@ -215,7 +215,7 @@ class Fit {
   }
 
   /// The least sum from `from` on that the lower bounds leave.
-  std::optional<std::int64_t> least_of(std::size_t g, std::int64_t from) {
+  std::optional<std::int64_t> min_of(std::size_t g, std::int64_t from) {
     for (std::int64_t sum = from; sum <= groups_[g].layers; ++sum) {
       if (!choices(g, sum).empty()) return sum;
     }
@@ -246,14 +246,14 @@ class Fit {
       }
       return std::nullopt;
     }
-    std::int64_t least_behind = 0;
-    std::int64_t most_behind = 0;
+    std::int64_t min_behind = 0;
+    std::int64_t max_behind = 0;
     for (std::size_t i = g + 1; i < groups_.size(); ++i) {
-      least_behind += least_[i];
-      most_behind += groups_[i].layers;
+      min_behind += min_[i];
+      max_behind += groups_[i].layers;
     }
-    const std::int64_t to = std::min(groups_[g].layers, sum - least_behind);
-    for (std::int64_t own = std::max(least_[g], sum - most_behind); own <= to; ++own) {
+    const std::int64_t to = std::min(groups_[g].layers, sum - min_behind);
+    for (std::int64_t own = std::max(min_[g], sum - max_behind); own <= to; ++own) {
       for (const Counts& choice : choices(g, own)) {
         take(g, choice, counts);
         if (auto problems = try_groups(g + 1, sum - own, counts)) return problems;
@@ -276,7 +276,7 @@ class Fit {
   /// the others.
   Result<std::optional<Counts>> step_up() {
     Counts counts(layers_.size(), 0);
-    std::vector<std::int64_t> sums = least_;
+    std::vector<std::int64_t> sums = min_;
     while (true) {
       for (std::size_t g = 0; g < groups_.size(); ++g) take(g, choices(g, sums[g]).front(), counts);
       const auto outcome = predicted(counts);
@@ -286,7 +286,7 @@ class Fit {
         bool any = false;
         for (std::size_t g = 0; g < groups_.size(); ++g) {
           if (!all && fits(*outcome, groups_[g])) continue;
-          const auto next = least_of(g, sums[g] + 1);
+          const auto next = min_of(g, sums[g] + 1);
           if (next) sums[g] = *next;
           any = any || next;
         }
@@ -304,7 +304,7 @@ class Fit {
   Counts layers_;  ///< Of each stage.
   /// By group and sum.
   std::vector<std::vector<std::optional<std::vector<Counts>>>> choices_;
-  std::vector<std::int64_t> least_;  ///< Sum of each group.
+  std::vector<std::int64_t> min_;  ///< Sum of each group.
   double left_ = 0;
   bool is_exact_ = true;
   std::optional<Counts> best_;

@@ -28,7 +28,7 @@ struct Part {
 
 /// A lever with what it moves.
 struct Handle {
-  Lever lever;
+  Sensitivity sensitivity;
   std::vector<Part> parts;
   std::int64_t unit = 1;  ///< The greatest number that divides all weights.
 };
@@ -50,13 +50,14 @@ class Handles {
       } else if (is_transfer(kind) || is_collective(kind)) {
         add_transfer(node);
       } else if (kind == ActivityKind::overhead) {
-        add({LeverKind::overhead, 0, 0}, false, index_.hold[node], graph.cost(node).hold);
+        add({SensitivityKind::overhead, 0, 0}, false, index_.hold[node], graph.cost(node).hold);
       }
     }
     count_links();
     drop_only_ones();
     for (Handle& handle : handles_) {
-      if (handle.lever.kind < LeverKind::update) handle.lever.now = whole_op(handle);
+      if (handle.sensitivity.kind < SensitivityKind::update)
+        handle.sensitivity.now = whole_op(handle);
       handle.unit = 0;
       for (const Part& part : handle.parts) handle.unit = std::gcd(handle.unit, part.weight);
     }
@@ -78,15 +79,16 @@ class Handles {
 
  private:
   /// Kind, stage or sender, receiver; kEvery for all of a kind.
-  using Key = std::tuple<LeverKind, std::uint32_t, std::uint32_t>;
+  using Key = std::tuple<SensitivityKind, std::uint32_t, std::uint32_t>;
   static constexpr std::uint32_t kEvery = ~std::uint32_t{0};
 
   void add_op(std::uint32_t node) {
     const Activity& activity = graph_.activities[node];
-    constexpr LeverKind kinds[] = {LeverKind::forward,        LeverKind::backward,
-                                   LeverKind::backward_input, LeverKind::backward_weight,
-                                   LeverKind::backward,       LeverKind::backward_weight,
-                                   LeverKind::forward,        LeverKind::update};
+    constexpr SensitivityKind kinds[] = {
+        SensitivityKind::forward,        SensitivityKind::backward,
+        SensitivityKind::backward_input, SensitivityKind::backward_weight,
+        SensitivityKind::backward,       SensitivityKind::backward_weight,
+        SensitivityKind::forward,        SensitivityKind::update};
     add({kinds[static_cast<std::size_t>(activity.kind)], activity.stage.value, 0}, false,
         index_.hold[node], graph_.cost(node).hold);
   }
@@ -94,11 +96,12 @@ class Handles {
   void count_links() {
     for (const auto& place : alike_) {
       for (Handle& handle : handles_) {
-        const Lever& lever = handle.lever;
-        const bool is_link = lever.kind == LeverKind::latency || lever.kind == LeverKind::bandwidth;
-        const std::pair link{lever.from.value, lever.to.value};
-        if (is_link && !lever.every && link == place.second.front())
-          handle.lever.links = static_cast<std::uint32_t>(place.second.size());
+        const Sensitivity& sensitivity = handle.sensitivity;
+        const bool is_link = sensitivity.kind == SensitivityKind::latency ||
+                             sensitivity.kind == SensitivityKind::bandwidth;
+        const std::pair link{sensitivity.from.value, sensitivity.to.value};
+        if (is_link && !sensitivity.every && link == place.second.front())
+          handle.sensitivity.links = static_cast<std::uint32_t>(place.second.size());
       }
     }
   }
@@ -106,10 +109,10 @@ class Handles {
   /// Every F of a run with one stage is that of the stage.
   void drop_only_ones() {
     for (std::size_t i = 0; i < handles_.size(); ++i) {
-      if (!handles_[i].lever.every) continue;
-      const LeverKind kind = handles_[i].lever.kind;
+      if (!handles_[i].sensitivity.every) continue;
+      const SensitivityKind kind = handles_[i].sensitivity.kind;
       const auto alike = std::count_if(handles_.begin(), handles_.end(), [&](const Handle& other) {
-        return other.lever.kind == kind;
+        return other.sensitivity.kind == kind;
       });
       if (alike == 2) handles_[i].parts.clear();
     }
@@ -117,10 +120,10 @@ class Handles {
 
   /// Ops may be cut into buckets, a part each; slices may differ from their mean.
   Duration whole_op(const Handle& handle) const {
-    const auto kind = static_cast<std::size_t>(handle.lever.kind);  // as the class of cost
+    const auto kind = static_cast<std::size_t>(handle.sensitivity.kind);  // as the class of cost
     Duration longest{};
     for (std::uint32_t s = 0; s < graph_.stage_slots.size(); ++s) {
-      if (handle.lever.every || handle.lever.stage.value == s)
+      if (handle.sensitivity.every || handle.sensitivity.stage.value == s)
         longest = std::max(longest, graph_.cost_of({s}, kind).hold);
     }
     return longest;
@@ -141,10 +144,10 @@ class Handles {
     own(index_.hold, index_.holds, 0);
     own(index_.latency, index_.latencies, 1);
     const auto [a, b] = link_for(graph_.devices[from].value, graph_.devices[to].value);
-    add({LeverKind::latency, a, b}, true, index_.latency[node], cost.latency);
+    add({SensitivityKind::latency, a, b}, true, index_.latency[node], cost.latency);
     // A blocking transfer holds its streams through the latency too.
-    add({LeverKind::latency, a, b}, false, index_.hold[node], cost.lead);
-    add({LeverKind::bandwidth, a, b}, false, index_.hold[node], cost.hold - cost.lead);
+    add({SensitivityKind::latency, a, b}, false, index_.hold[node], cost.lead);
+    add({SensitivityKind::bandwidth, a, b}, false, index_.hold[node], cost.hold - cost.lead);
   }
 
   /// The first link that was seen of those in the same place; see Lever::links.
@@ -164,18 +167,18 @@ class Handles {
     if (time.count() == 0) return;
     const auto kind = std::get<0>(key);
     add_to(key, is_latency, entry, time);
-    if (kind != LeverKind::overhead) add_to({kind, kEvery, kEvery}, is_latency, entry, time);
+    if (kind != SensitivityKind::overhead) add_to({kind, kEvery, kEvery}, is_latency, entry, time);
   }
 
   void add_to(const Key& key, bool is_latency, std::uint32_t entry, Duration time) {
     const auto [found, is_new] = by_key_.try_emplace(key, handles_.size());
     if (is_new) {
       Handle handle;
-      handle.lever.kind = std::get<0>(key);
-      handle.lever.every = std::get<1>(key) == kEvery;
-      handle.lever.stage = {std::get<1>(key)};
-      handle.lever.from = {std::get<1>(key)};
-      handle.lever.to = {std::get<2>(key)};
+      handle.sensitivity.kind = std::get<0>(key);
+      handle.sensitivity.every = std::get<1>(key) == kEvery;
+      handle.sensitivity.stage = {std::get<1>(key)};
+      handle.sensitivity.from = {std::get<1>(key)};
+      handle.sensitivity.to = {std::get<2>(key)};
       handles_.push_back(std::move(handle));
     }
     Handle& handle = handles_[found->second];
@@ -185,7 +188,7 @@ class Handles {
     if (std::any_of(handle.parts.begin(), handle.parts.end(), same)) return;
     handle.parts.push_back({is_latency, entry, time.count()});
     by_entry_.insert({{is_latency, entry}, found->second});
-    handle.lever.now = std::max(handle.lever.now, time);
+    handle.sensitivity.now = std::max(handle.sensitivity.now, time);
   }
 
   const OpGraph& graph_;
@@ -253,15 +256,15 @@ Indexed critical_part(const Outcome& outcome, const CostIndex& index) {
     const bool joins = join != graph.joins.end() && join->node == node;
     if (is_critical(node)) {
       Node copy = graph.nodes[node];
-      copy.after = is_critical(copy.after) ? place[copy.after] : size;
+      copy.input = is_critical(copy.input) ? place[copy.input] : size;
       part.graph.nodes.push_back(copy);
       part.graph.activities.push_back(graph.activities[node]);
       part.index.hold.push_back(index.hold[node]);
       part.index.latency.push_back(index.latency[node]);
       if (joins) {
         Join kept{place[node], {}};
-        for (const std::uint32_t producer : join->after) {
-          if (is_critical(producer)) kept.after.push_back(place[producer]);
+        for (const std::uint32_t producer : join->inputs) {
+          if (is_critical(producer)) kept.inputs.push_back(place[producer]);
         }
         part.graph.joins.push_back(std::move(kept));
       }
@@ -279,8 +282,8 @@ class Evaluator {
     plain_ = compiled_.tables();
     compiled_.evaluate(plain_, workspace_, rows_);
     end_ = std::max<std::int64_t>(rows_[0], 1);
-    constexpr std::int64_t most = std::int64_t{1} << 62;
-    scale_ = most / end_;
+    constexpr std::int64_t max = std::int64_t{1} << 62;
+    scale_ = max / end_;
     for (const auto& [entries, counts] :
          {std::pair{&index.hold, &holds_}, std::pair{&index.latency, &latencies_}}) {
       for (const std::uint32_t entry : *entries) {
@@ -329,12 +332,12 @@ class Evaluator {
   /// How much of an op's part of a slope the steps may miss.
   double missed_by_steps(const Handle& handle) const {
     const double step = step_of(handle);
-    double most = 0;
+    double max = 0;
     for (const Part& part : handle.parts) {
       const double counted = step * static_cast<double>(steps_in(part.weight, step));
-      most = std::max(most, std::abs(counted - static_cast<double>(part.weight)));
+      max = std::max(max, std::abs(counted - static_cast<double>(part.weight)));
     }
-    return most;
+    return max;
   }
 
  private:
@@ -354,10 +357,10 @@ class Evaluator {
       largest = std::max(largest, part.weight);
       all += static_cast<double>(part.weight) * nodes;
     }
-    const double most = std::min(all, static_cast<double>(end_));
-    const double least = most / (0.9 * static_cast<double>(scale_));
+    const double max = std::min(all, static_cast<double>(end_));
+    const double min = max / (0.9 * static_cast<double>(scale_));
     const auto unit = static_cast<double>(handle.unit);
-    return least <= unit ? unit : std::min(least, static_cast<double>(largest));
+    return min <= unit ? unit : std::min(min, static_cast<double>(largest));
   }
 
   /// `value` is time x scale +- steps.
@@ -378,9 +381,9 @@ class Evaluator {
   std::vector<std::uint32_t> latencies_;
 };
 
-void settle(Lever& lever, double slope, const IterationClock& clock) {
-  lever.gain_s = clock.iteration_time_s(slope);
-  lever.derivative = lever.gain_s / seconds(lever.now);
+void settle(Sensitivity& sensitivity, double slope, const IterationClock& clock) {
+  sensitivity.gain_s = clock.iteration_time_s(slope);
+  sensitivity.derivative = sensitivity.gain_s / seconds(sensitivity.now);
 }
 
 /// An end is at T(x) = T(0) - slope x until another path takes over; how far that is, for each
@@ -388,11 +391,11 @@ void settle(Lever& lever, double slope, const IterationClock& clock) {
 /// point meets that line. `end` is one of those at `near`, which are at x = 0.
 std::vector<double> line_ends(Evaluator& evaluator, const std::vector<Handle*>& followed,
                               const std::vector<Ends>& near, Point Ends::*end) {
-  constexpr int most_rounds = 40;
+  constexpr int max_rounds = 40;
   std::vector<const Handle*> handles(followed.begin(), followed.end());
   std::vector<double> x(followed.size(), 1);
   std::vector<bool> found(followed.size(), false);
-  for (int round = 0; round < most_rounds; ++round) {
+  for (int round = 0; round < max_rounds; ++round) {
     const std::vector<Ends> ends = evaluator.at(handles, x, Side::longer);
     for (std::size_t i = 0; i < followed.size(); ++i) {
       if (found[i]) continue;
@@ -401,7 +404,7 @@ std::vector<double> line_ends(Evaluator& evaluator, const std::vector<Handle*>& 
       const double above = point.length - (start.length - start.slope * x[i]);
       // Times are whole nanoseconds: half of one for each of the ops in a row is no difference, nor
       // is what the slope has missed of it.
-      const double ops = start.slope / static_cast<double>(followed[i]->lever.now.count());
+      const double ops = start.slope / static_cast<double>(followed[i]->sensitivity.now.count());
       const double rounding = ops * (0.5 + evaluator.missed_by_steps(*followed[i])) + 1;
       const double steeper = start.slope - point.slope;
       found[i] = above <= rounding;
@@ -424,8 +427,8 @@ void follow(Evaluator& evaluator, const IterationClock& clock, const std::vector
     for (std::size_t i = 0; i < until.size(); ++i) until[i] = std::min(until[i], first[i]);
   }
   for (std::size_t i = 0; i < followed.size(); ++i) {
-    followed[i]->lever.least_s = clock.iteration_time_s(far[i].between().length);
-    followed[i]->lever.until = until[i];
+    followed[i]->sensitivity.min_s = clock.iteration_time_s(far[i].between().length);
+    followed[i]->sensitivity.until = until[i];
   }
 }
 
@@ -445,18 +448,18 @@ void evaluate_exactly(const Outcome& outcome, const CostIndex& index,
     const std::vector<Ends> ends = near.at(some, std::vector<double>(count, 0), Side::shorter);
     for (std::size_t i = 0; i < count; ++i) {
       near_ends[some[i]] = ends[i];
-      settle(handles[first + i]->lever, ends[i].between().slope, clock);
+      settle(handles[first + i]->sensitivity, ends[i].between().slope, clock);
     }
   }
   std::stable_sort(handles.begin(), handles.end(), [](const Handle* a, const Handle* b) {
-    return a->lever.gain_s > b->lever.gain_s;
+    return a->sensitivity.gain_s > b->sensitivity.gain_s;
   });
   std::vector<Handle*> followed;
   std::vector<Ends> their_ends;
   for (const bool every : {true, false}) {
     for (Handle* handle : handles) {
-      if (followed.size() == kLeversFollowed || handle->lever.gain_s <= 0) break;
-      if (handle->lever.every != every) continue;
+      if (followed.size() == kSensitivitiesFollowed || handle->sensitivity.gain_s <= 0) break;
+      if (handle->sensitivity.every != every) continue;
       followed.push_back(handle);
       their_ends.push_back(near_ends[handle]);
     }
@@ -495,9 +498,9 @@ class Trials {
           cost.latency -= less;
         } else {
           cost.hold -= less;
-          if (handle.lever.kind == LeverKind::latency) cost.lead -= less;
+          if (handle.sensitivity.kind == SensitivityKind::latency) cost.lead -= less;
         }
-        if (handle.lever.kind == LeverKind::bandwidth)
+        if (handle.sensitivity.kind == SensitivityKind::bandwidth)
           cost.bytes = {std::llround((1 - share) * static_cast<double>(cost.bytes.count))};
       }
     }
@@ -516,8 +519,8 @@ class Trials {
 /// (least squares). On all cores, each with a graph of its own, as far as memory allows.
 void try_each(const Outcome& outcome, const CostIndex& index, const std::vector<Handle*>& handles,
               const std::vector<double>& shares) {
-  constexpr std::size_t most_nodes = 20'000'000;
-  const std::size_t room = most_nodes / std::max<std::size_t>(outcome.graph.size(), 1);
+  constexpr std::size_t max_nodes = 20'000'000;
+  const std::size_t room = max_nodes / std::max<std::size_t>(outcome.graph.size(), 1);
   const auto jobs = static_cast<unsigned>(
       std::clamp<std::size_t>(std::min(room, handles.size()), 1, available_cores()));
   const std::atomic<bool> never{false};
@@ -530,7 +533,7 @@ void try_each(const Outcome& outcome, const CostIndex& index, const std::vector<
         products += share * trials.saved(*handles[i], share);
         squares += share * share;
       }
-      settle(handles[i]->lever, products / squares, trials.clock());
+      settle(handles[i]->sensitivity, products / squares, trials.clock());
     }
   });
 }
@@ -542,18 +545,18 @@ void evaluate_by_events(const Outcome& outcome, const CostIndex& index,
                         std::vector<Handle*>& handles) {
   try_each(outcome, index, handles, {0.05});
   std::stable_sort(handles.begin(), handles.end(), [](const Handle* a, const Handle* b) {
-    return a->lever.gain_s > b->lever.gain_s;
+    return a->sensitivity.gain_s > b->sensitivity.gain_s;
   });
   std::vector<Handle*> first;
   for (Handle* handle : handles) {
-    if (handle->lever.every || first.size() < kLeversFollowed) first.push_back(handle);
+    if (handle->sensitivity.every || first.size() < kSensitivitiesFollowed) first.push_back(handle);
   }
   try_each(outcome, index, first, {0.02, 0.04, 0.06, 0.08, 0.1});
 }
 
 }  // namespace
 
-Levers levers(const Outcome& outcome) {
+Sensitivities sensitivities(const Outcome& outcome) {
   Handles handles(outcome);
   std::vector<Handle>& all = handles.all();
   // What does not lie on one longest path gains nothing. An asynchronous run is timed between two
@@ -567,7 +570,7 @@ Levers levers(const Outcome& outcome) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (matters[i] && !all[i].parts.empty()) asked.push_back(&all[i]);
   }
-  Levers result;
+  Sensitivities result;
   result.exact = !outcome.graph.rates_change();
   if (result.exact) {
     evaluate_exactly(outcome, handles.index(), asked);
@@ -576,10 +579,10 @@ Levers levers(const Outcome& outcome) {
   }
   result.all.reserve(all.size());
   for (const Handle& handle : all) {
-    if (!handle.parts.empty()) result.all.push_back(handle.lever);
+    if (!handle.parts.empty()) result.all.push_back(handle.sensitivity);
   }
   std::stable_sort(result.all.begin(), result.all.end(),
-                   [](const Lever& a, const Lever& b) { return a.gain_s > b.gain_s; });
+                   [](const Sensitivity& a, const Sensitivity& b) { return a.gain_s > b.gain_s; });
   return result;
 }
 

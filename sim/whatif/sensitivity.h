@@ -10,7 +10,7 @@
 
 namespace plumbline {
 
-enum class LeverKind : std::uint8_t {
+enum class SensitivityKind : std::uint8_t {
   forward,
   backward,
   backward_input,
@@ -25,8 +25,8 @@ enum class LeverKind : std::uint8_t {
 /// one link. With x the share by which it is made shorter (a bandwidth grows to 1 / (1 - x) of
 /// itself), the iteration time T(x) is piecewise linear: it falls by gain_s for each whole of x
 /// until another path takes over.
-struct Lever {
-  LeverKind kind = LeverKind::forward;
+struct Sensitivity {
+  SensitivityKind kind = SensitivityKind::forward;
   bool every = false;  ///< Of all stages, or of all links, together.
   StageId stage;       ///< Of an op.
   DeviceId from;       ///< Of a link.
@@ -40,26 +40,27 @@ struct Lever {
   /// Until this x T falls at that rate; 1 = down to nothing. Nothing where it was not looked for.
   std::optional<double> until;
   /// T where it takes no time at all. Nothing where it was not looked for.
-  std::optional<double> least_s;
+  std::optional<double> min_s;
 
   double gain_until_s() const { return gain_s * until.value_or(0); }
 };
 
 /// The levers of a prediction.
-struct Levers {
-  std::vector<Lever> all;  ///< By gain_s, the greatest first; those without any gain come last.
+struct Sensitivities {
+  std::vector<Sensitivity>
+      all;  ///< By gain_s, the greatest first; those without any gain come last.
   /// Derivatives are those of the longest path. Where rates change under way they are what steps of
   /// up to a tenth save in simulations instead, and `until` is not known.
   bool exact = true;
 };
 
-/// So many of them get `until` and `least_s`: those of every stage or link, then the greatest.
-inline constexpr std::size_t kLeversFollowed = 16;
+/// So many of them get `until` and `min_s`: those of every stage or link, then the greatest.
+inline constexpr std::size_t kSensitivitiesFollowed = 16;
 
 /// Every F, B, I, W and U of every stage and every link that takes time. Left derivatives (what
 /// making it shorter gives) in one pass over the graph for 16 levers at a time: the times are
 /// multiplied by a large number and those of the lever made one less, so that the end of the run
 /// tells both its time and the fewest of them on a longest path.
-Levers levers(const Outcome& outcome);
+Sensitivities sensitivities(const Outcome& outcome);
 
 }  // namespace plumbline

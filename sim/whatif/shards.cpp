@@ -11,8 +11,8 @@ namespace plumbline {
 namespace {
 
 /// Errors: files that are not of one piece of work in equally many parts.
-std::optional<Diagnostic> refuse_strangers(const std::vector<ShardFile>& files,
-                                           std::string_view noun) {
+std::optional<Diagnostic> check_strangers(const std::vector<ShardFile>& files,
+                                          std::string_view noun) {
   const ShardFile& first = files.front();
   for (const ShardFile& file : files) {
     if (file.fingerprint != first.fingerprint) {
@@ -35,8 +35,8 @@ std::optional<Diagnostic> refuse_strangers(const std::vector<ShardFile>& files,
 
 }  // namespace
 
-Diagnostics refuse_parts(const std::vector<ShardFile>& files, std::string_view noun) {
-  if (auto refused = refuse_strangers(files, noun)) return {*std::move(refused)};
+Diagnostics check_parts(const std::vector<ShardFile>& files, std::string_view noun) {
+  if (auto refused = check_strangers(files, noun)) return {*std::move(refused)};
   if (!files.front().shard) return {};
   Diagnostics problems;
   std::vector<const ShardFile*> of_shard(files.front().shard->count, nullptr);
@@ -56,8 +56,8 @@ Diagnostics refuse_parts(const std::vector<ShardFile>& files, std::string_view n
     if (!of_shard[i]) missing.push_back(std::to_string(i + 1));
   }
   if (missing.empty()) return problems;
-  constexpr std::size_t most_told = 10;
-  const std::size_t more = missing.size() - std::min(missing.size(), most_told);
+  constexpr std::size_t max_suggested = 10;
+  const std::size_t more = missing.size() - std::min(missing.size(), max_suggested);
   missing.resize(missing.size() - more);
   std::string list = fmt::format("{}", fmt::join(missing, ", "));
   if (more > 0) list += fmt::format(" and {} more", more);

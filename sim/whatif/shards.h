@@ -34,6 +34,6 @@ struct ShardFile {
 
 /// What keeps files from being put together as one piece of work, named by `noun` ("sweep"): parts
 /// of another one, of other numbers of parts, missing or there twice. Requires: files.
-Diagnostics refuse_parts(const std::vector<ShardFile>& files, std::string_view noun);
+Diagnostics check_parts(const std::vector<ShardFile>& files, std::string_view noun);
 
 }  // namespace plumbline

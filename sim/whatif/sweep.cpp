@@ -16,7 +16,7 @@ namespace plumbline {
 namespace {
 
 /// How many points are read at most to see whether all have the same error.
-constexpr std::uint64_t kMostProbed = 100'000;
+constexpr std::uint64_t kMaxProbed = 100'000;
 
 /// The arguments' axes in the place of the section's.
 std::vector<Axis> merged(std::vector<Axis> section, std::vector<Axis> arguments) {
@@ -33,7 +33,7 @@ std::vector<Axis> merged(std::vector<Axis> section, std::vector<Axis> arguments)
 }
 
 /// Errors: an axis that replaces all that an earlier one sets.
-std::optional<Diagnostic> refuse_overlap(const std::vector<Axis>& axes) {
+std::optional<Diagnostic> check_overlap(const std::vector<Axis>& axes) {
   for (std::size_t later = 0; later < axes.size(); ++later) {
     for (std::size_t i = 0; i < later; ++i) {
       if (!axes[i].key.starts_with(axes[later].key + '.')) continue;
@@ -74,11 +74,11 @@ SweepNumbers numbers_of(const Outcome& outcome) {
   if (outcome.formula) numbers.formula_bubble_fraction = outcome.formula->bubble_fraction;
   numbers.communication_stall_fraction = outcome.metrics.communication_stall_fraction();
   numbers.sent_in_groups_fraction = outcome.sent_in_groups_fraction();
-  const auto most = std::max_element(
+  const auto max = std::max_element(
       outcome.memory.begin(), outcome.memory.end(),
       [](const DeviceMemory& a, const DeviceMemory& b) { return a.peak.sum() < b.peak.sum(); });
-  const auto slot = static_cast<std::size_t>(most - outcome.memory.begin());
-  numbers.peak_memory_bytes = most->peak.sum().count;
+  const auto slot = static_cast<std::size_t>(max - outcome.memory.begin());
+  numbers.peak_memory_bytes = max->peak.sum().count;
   numbers.peak_memory_device = outcome.graph.devices[slot].value;
   numbers.fits = outcome.fits();
   if (outcome.memory_limit) numbers.memory_limit_bytes = outcome.memory_limit->count;
@@ -136,13 +136,13 @@ Result<Sweep> Sweep::make(Result<ScenarioText> text, const std::vector<std::stri
                        "give a key several values: schedule.micro_batches=4,8,16 or "
                        "schedule.micro_batches='range(4, 65, 4)'; or a sweep section in the file");
   }
-  if (auto refused = refuse_overlap(axes)) return *refused;
+  if (auto refused = check_overlap(axes)) return *refused;
   double points = 1;
   for (const Axis& axis : axes) points *= static_cast<double>(axis.values.size());
-  if (points > static_cast<double>(kMostCombinations)) {
+  if (points > static_cast<double>(kMaxCombinations)) {
     return input_error(
         {text->root().mark.source},
-        fmt::format("the axes make {:.0f} points, more than {}", points, kMostCombinations),
+        fmt::format("the axes make {:.0f} points, more than {}", points, kMaxCombinations),
         "give some axes fewer values, or a range a larger step");
   }
 
@@ -168,7 +168,7 @@ Result<Scenario> Sweep::read(std::uint64_t point) const {
 Diagnostics Sweep::problems_everywhere() const {
   const auto first = read(0);
   Diagnostics everywhere = first ? Diagnostics{} : first.problems();
-  const std::uint64_t probed = std::min(points(), kMostProbed);
+  const std::uint64_t probed = std::min(points(), kMaxProbed);
   for (std::uint64_t point = 1; point < probed && !everywhere.empty(); ++point) {
     const auto other = read(point);
     if (other) return {};
@@ -204,7 +204,7 @@ std::string Sweep::fingerprint() const {
 Result<Scenario> Sweep::scenario(std::uint64_t point) const {
   auto scenario = read(point);
   if (!scenario) return scenario;
-  return settle_plan(*std::move(scenario));
+  return resolve_plan(*std::move(scenario));
 }
 
 SweepRow Sweep::evaluate(std::uint64_t point) const {

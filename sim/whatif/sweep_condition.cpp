@@ -153,13 +153,13 @@ std::vector<bool> met_by(const SweepAxis& axis, std::string_view operation,
 
 /// `one of gpipe, 1f1b`.
 std::string values_of(const SweepAxis& axis) {
-  constexpr std::size_t most = 10;
+  constexpr std::size_t max = 10;
   std::vector<std::string> values(
       axis.values.begin(),
-      axis.values.begin() + static_cast<std::ptrdiff_t>(std::min(axis.values.size(), most)));
+      axis.values.begin() + static_cast<std::ptrdiff_t>(std::min(axis.values.size(), max)));
   for (std::string& value : values) value = clipped(value);
-  if (axis.values.size() > most)
-    values.push_back(fmt::format("and {} more", axis.values.size() - most));
+  if (axis.values.size() > max)
+    values.push_back(fmt::format("and {} more", axis.values.size() - max));
   return fmt::format("one of {}", fmt::join(values, ", "));
 }
 

@@ -20,7 +20,7 @@ std::uint64_t points_of(const SweepResult& result) {
 }
 
 /// Errors: rows of points that are not the shard's, or some of them missing.
-std::optional<Diagnostic> refuse_rows(SweepFile& file) {
+std::optional<Diagnostic> check_rows(SweepFile& file) {
   SweepResult& result = file.result;
   const auto by_point = [](const SweepRow& a, const SweepRow& b) { return a.point < b.point; };
   std::sort(result.rows.begin(), result.rows.end(), by_point);
@@ -56,12 +56,12 @@ Result<SweepResult> merge(std::vector<SweepFile> files) {
   std::vector<ShardFile> parts;
   parts.reserve(files.size());
   for (const SweepFile& file : files) parts.push_back(shard_file(file));
-  if (Diagnostics refused = refuse_parts(parts, "sweep"); !refused.empty()) return refused;
+  if (Diagnostics refused = check_parts(parts, "sweep"); !refused.empty()) return refused;
   SweepResult whole = files.front().result;
   whole.rows.clear();
   whole.rows.reserve(whole.points);
   for (SweepFile& file : files) {
-    if (auto refused = refuse_rows(file)) return *refused;
+    if (auto refused = check_rows(file)) return *refused;
     std::move(file.result.rows.begin(), file.result.rows.end(), std::back_inserter(whole.rows));
   }
   const auto by_point = [](const SweepRow& a, const SweepRow& b) { return a.point < b.point; };

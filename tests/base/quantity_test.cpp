@@ -126,7 +126,7 @@ TEST_CASE("a transfer never ends early and is exact where it divides") {
 
 TEST_CASE("FLOPs and rates of them are read and printed") {
   CHECK(parse_flops("1.5 TFLOP").value == Flops{1'500'000'000'000});
-  CHECK(parse_flops("1 EFLOP").value == Flops{kMostFlops});
+  CHECK(parse_flops("1 EFLOP").value == Flops{kMaxFlops});
   CHECK(parse_flops("1.0000001 EFLOP").problem ==
         "is larger than any quantity that is accepted (10^18 FLOP)");
   CHECK(parse_flops_per_second("989 TFLOP/s").value == FlopsPerSecond{989'000'000'000'000});

@@ -13,14 +13,14 @@ namespace plumbline::test {
 namespace {
 
 constexpr std::uint64_t kDraws = 100'000;
-constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 
 TEST_CASE("random bits are the same on every machine") {
   CHECK(random_bits(0, 0) == 0x397ab29740681d9U);
   CHECK(random_bits(0, 1) == 0xc0737b7cf89e44abU);
   CHECK(random_bits(1, 0) == 0xddc1ed05282d1d64U);
   CHECK(random_bits(42, std::uint64_t{1} << 32U | 7U) == 0x3e64f5e40357cf02U);
-  CHECK(random_bits(kMost, kMost) == 0x445018e305810b78U);
+  CHECK(random_bits(kMax, kMax) == 0x445018e305810b78U);
 }
 
 TEST_CASE("seeds and places that differ give bits that differ") {

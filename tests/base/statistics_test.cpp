@@ -23,7 +23,7 @@ TEST_CASE("quantiles interpolate between order statistics") {
 TEST_CASE("one sample is its own mean, median and quartiles") {
   const Statistics s = statistics_of({2.5});
   CHECK(s.samples == 1);
-  for (const double value : {s.mean, s.median, s.q1, s.q3, s.least, s.most}) CHECK(value == 2.5);
+  for (const double value : {s.mean, s.median, s.q1, s.q3, s.min, s.max}) CHECK(value == 2.5);
   CHECK(s.relative_spread() == 0);
 }
 
@@ -34,8 +34,8 @@ TEST_CASE("samples may come in any order") {
   CHECK(s.median == 3);
   CHECK(s.q1 == 1.75);
   CHECK(s.q3 == 5);
-  CHECK(s.least == 1);
-  CHECK(s.most == 8);
+  CHECK(s.min == 1);
+  CHECK(s.max == 8);
   CHECK(s.relative_spread() == 3.25 / 3);
 }
 
@@ -47,8 +47,8 @@ TEST_CASE("the mean leaves out the lowest and the highest tenth") {
   CHECK(statistics_of(samples).mean == (36 + 900) / 9.0);
   samples.push_back(-1'000);  // of ten it is one
   CHECK(statistics_of(samples).mean == 36 / 8.0);
-  CHECK(statistics_of(samples).least == -1'000);
-  CHECK(statistics_of(samples).most == 900);
+  CHECK(statistics_of(samples).min == -1'000);
+  CHECK(statistics_of(samples).max == 900);
   std::vector<double> many(20, 3.0);
   many[0] = many[1] = 1e9;
   many[18] = many[19] = -1e9;

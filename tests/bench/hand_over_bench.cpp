@@ -31,7 +31,7 @@ void hand_over(benchmark::State& state) {
   const auto backend = synthetic_backend({});
   RunOptions options;
   options.warm_up = 1;
-  options.iterations = options.most_iterations = 20;
+  options.iterations = options.max_iterations = 20;
   const double hand_overs = 2.0 * static_cast<double>(state.range(0));
   std::vector<double> times;
   for (auto _ : state) {

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: MIT
 'use strict';
 const assert = require('node:assert');
+const childProcess = require('node:child_process');
 const fs = require('node:fs');
+const os = require('node:os');
 const path = require('node:path');
 const {after, before, test} = require('node:test');
 const {LanguageServer} = require('./language_server.js');
@@ -150,20 +152,24 @@ test('every file in examples/ names its schema and fits it', async () => {
 });
 
 test('what is wrong with a malformed scenario by itself the editor tells too', async () => {
-  const folder = path.join(ROOT, 'tests', 'bad');
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'bad-'));
+  childProcess.execFileSync('bash', [path.join(ROOT, 'tests', 'bad.sh'), '--extract', folder]);
   const telling =
       /unknown key '|is not between|has no unit|unknown unit|which is no schedule\b|not a whole number|is wanted|is above|has no value|is negative|neither true nor false/;
   // A schema knows values, not how they are written: 2.0 is whole, 1e3 a number, 08 is 8.
   const written = new Set(['count-fraction.yaml']);
   let refused = 0;
   const accepted = [];
-  for (const name of fs.readdirSync(folder)) {
-    const expected = path.join(folder, name.replace(/\.yaml$/, '.err'));
-    if (!name.endsWith('.yaml') || name.endsWith('.profile.yaml') || !fs.existsSync(expected))
+  const cases = fs.readdirSync(path.join(folder, 'check'), {recursive: true})
+                    .filter(name => path.basename(name) === '.stderr')
+                    .map(name => path.join(folder, 'check', path.dirname(name)));
+  for (const place of cases) {
+    if (!fs.existsSync(path.join(place, '.first')) || fs.existsSync(path.join(place, '.arguments')))
       continue;
-    const first = fs.readFileSync(expected, 'latin1').split('\n')[0];
-    if (!first.startsWith(`tests/bad/${name}:`) || !telling.test(first)) continue;
-    const text = fs.readFileSync(path.join(folder, name), 'utf8');
+    const name = fs.readFileSync(path.join(place, '.first'), 'utf8').trim();
+    const first = fs.readFileSync(path.join(place, '.stderr'), 'latin1').split('\n')[0];
+    if (!first.startsWith(`${name}:`) || !telling.test(first)) continue;
+    const text = fs.readFileSync(path.join(place, name), 'utf8');
     const kind = /^kind: *(network|profile)/m.exec(text)?.[1] ?? 'scenario';
     const found = await problems(LINE.replace('scenario', kind) + text);
     if (found.length > 0)
@@ -171,6 +177,7 @@ test('what is wrong with a malformed scenario by itself the editor tells too', a
     else if (!written.has(name))
       accepted.push(first);
   }
+  fs.rmSync(folder, {recursive: true});
   assert.deepStrictEqual(accepted, [], 'refused by the command alone');
   assert.ok(refused > 30, `only ${refused} are looked at`);
   console.log(`# ${refused} malformed files refused`);

@@ -12,7 +12,7 @@ namespace {
 
 using namespace plumbline;
 
-constexpr double kMostOps = 3'000;
+constexpr double kMaxOps = 3'000;
 
 bool is_small(const Scenario& scenario) {
   const double layers = static_cast<double>(scenario.model.graph.size());
@@ -22,7 +22,7 @@ bool is_small(const Scenario& scenario) {
     return false;
   if (scenario.noise && scenario.noise->samples > 50) return false;
   return devices * scenario.schedule.micro_batches * scenario.schedule.mini_batches * 2 <=
-             kMostOps &&
+             kMaxOps &&
          scenario.cluster.device_count() <= 64;
 }
 
@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   if (!is_small(*scenario)) return 0;
-  const auto settled = settle_plan(*scenario);
+  const auto settled = resolve_plan(*scenario);
   if (!settled) {
     fuzz::use(to_text(settled.problems()));
     return 0;

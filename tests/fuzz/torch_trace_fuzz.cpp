@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   fuzz::use(Result<Model>(trace->model));
   Diagnostics problems;
-  refuse_unwritable(trace->model, {}, problems);
+  report_unwritable(trace->model, {}, problems);
   if (!problems.empty()) return 0;
   const auto back = parse_profile(fuzz::source(profile_yaml(trace->model)));
   PLUMBLINE_CHECK(back, back ? "" : to_text(back.problems()));

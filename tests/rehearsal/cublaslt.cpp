@@ -83,7 +83,7 @@ struct Steps {
 };
 
 /// A product as it is enqueued.
-struct Product {
+struct Gemm {
   Descriptor how, a, b, d;
   float alpha = 1, beta = 0;
   const unsigned char* a_data = nullptr;
@@ -130,7 +130,7 @@ struct Product {
 };
 
 /// Nanoseconds on so many SMs, and how many of them it keeps busy.
-std::pair<double, double> time_of(const Product& product, const Algorithm& algorithm, double sms) {
+std::pair<double, double> time_of(const Gemm& product, const Algorithm& algorithm, double sms) {
   const auto tiles = static_cast<double>(
       product.batch() * ((product.d.rows + algorithm.tile_rows - 1) / algorithm.tile_rows) *
       ((product.d.columns + algorithm.tile_columns - 1) / algorithm.tile_columns));
@@ -201,10 +201,10 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t o
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatmulPreference_t, int most,
+                                              cublasLtMatmulPreference_t, int max,
                                               cublasLtMatmulHeuristicResult_t* results,
                                               int* count) {
-  *count = std::min(most, static_cast<int>(std::size(kAlgorithms)));
+  *count = std::min(max, static_cast<int>(std::size(kAlgorithms)));
   for (int i = 0; i < *count; ++i) {
     results[i] = {};
     results[i].algo.data[0] = static_cast<std::uint64_t>(i);
@@ -233,7 +233,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const 
   const std::uint64_t number = algorithm->data[0];
   if (number >= std::size(kAlgorithms) || !kAlgorithms[number].runs)
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  auto product = std::make_unique<Product>(Product{
+  auto product = std::make_unique<Gemm>(Gemm{
       told(how), told(a_layout), told(b_layout), told(d_layout), *static_cast<const float*>(alpha),
       *static_cast<const float*>(beta), static_cast<const unsigned char*>(a),
       static_cast<const unsigned char*>(b), static_cast<unsigned char*>(d)});
@@ -246,8 +246,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const 
                        static_cast<double>(product->a.rows * product->a.columns +
                                            product->b.rows * product->b.columns +
                                            product->d.rows * product->d.columns);
-  const auto act = [](void* of) { static_cast<const Product*>(of)->compute(); };
-  const auto forget = [](void* of) { delete static_cast<Product*>(of); };
+  const auto act = [](void* of) { static_cast<const Gemm*>(of)->compute(); };
+  const auto forget = [](void* of) { delete static_cast<Gemm*>(of); };
   return plumbline_rehearsal_enqueue(stream, "cublasLt", nanoseconds, bytes, held,
                                      plumbline::rehearsal::computes() ? +act : nullptr,
                                      product.release(), forget) == 0

@@ -113,7 +113,7 @@ struct Gpu {
     options.kernel_demand = demand_of;
     options.copy_demand = copy_demand;
     options.is_computed = is_computed;
-    if (!rehearsal::computes()) options.most_moved = std::size_t{1} << 20;
+    if (!rehearsal::computes()) options.max_moved = std::size_t{1} << 20;
     options.keeps_books = false;
     return options;
   }()};

@@ -45,9 +45,9 @@ std::uint64_t TimedWorks::between(const FakeWork& before, const FakeWork& after)
 FakeWorkPointer TimedWorks::add(FakeTask task, std::size_t lane,
                                 const std::vector<FakeWorkPointer>& predecessors) {
   if (pending_.size() <= lane) pending_.resize(lane + 1);
-  while (task.is_kernel && !task.in_graph && pending_[lane] >= device_.most_pending) {
+  while (task.is_kernel && !task.in_graph && pending_[lane] >= device_.max_pending) {
     advance(host_time());
-    if (pending_[lane] >= device_.most_pending) wait_a_little();
+    if (pending_[lane] >= device_.max_pending) wait_a_little();
   }
   const auto work = std::make_shared<Work>();
   work->task = std::move(task);
@@ -129,9 +129,9 @@ void TimedWorks::set_rates() {
     }
     double nanoseconds = std::max(static_cast<double>(work.demand.nanoseconds), 1.0) * slower;
     if (work.demand.sms > 0) {
-      const double most =
+      const double max =
           std::min(device_.bandwidth_of_sm * work.demand.sms / slower, device_.memory_bandwidth);
-      nanoseconds = std::max(nanoseconds, work.demand.bytes / most * 1e9);
+      nanoseconds = std::max(nanoseconds, work.demand.bytes / max * 1e9);
     }
     work.rate = 1 / nanoseconds;
     wanted[i] = work.demand.bytes / nanoseconds * 1e9;
@@ -143,10 +143,10 @@ void TimedWorks::set_rates() {
 }
 
 void TimedWorks::advance(std::uint64_t until) {
-  bool is_told = false;
+  bool is_known = false;
   while (true) {
-    if (!is_told) set_rates();
-    is_told = true;
+    if (!is_known) set_rates();
+    is_known = true;
     std::uint64_t next_end = kNever;
     for (const Pointer& work : running_) next_end = std::min(next_end, work->ends_at(clock_));
     const std::uint64_t next_start = starts_.empty() ? kNever : starts_.top().at;
@@ -161,12 +161,12 @@ void TimedWorks::advance(std::uint64_t until) {
       std::vector<Pointer> over(ended, running_.end());
       running_.erase(ended, running_.end());
       for (const Pointer& work : over) end(work);
-      is_told = false;
+      is_known = false;
     } else if (next_start <= to) {
       const Pointer work = starts_.top().work;
       starts_.pop();
       begin(work);
-      is_told = false;
+      is_known = false;
     } else {
       return;
     }

@@ -25,7 +25,7 @@ struct TimedDevice {
   std::uint64_t gap_in_graph = 950;   ///< Between two nodes of a graph,
   std::uint64_t node_crossing = 950;  ///< and where they were captured from two streams.
   unsigned connections = 32;          ///< Streams beyond that share one.
-  unsigned most_pending = 1021;       ///< Launches of a stream; then the host waits.
+  unsigned max_pending = 1021;        ///< Launches of a stream; then the host waits.
   double spread = 0.004;              ///< Of a kernel's time from launch to launch. Of the size.
 };
 

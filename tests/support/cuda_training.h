@@ -34,7 +34,7 @@ inline constexpr const char* kHalf =
     "version: 1\nkind: network\ndtype: bf16\ninput: {tokens: 5, vocabulary: 11}\nlayers:\n"
     "  - {kind: embedding, features: 16, positions: true}\n"
     "  - {kind: attention_block, heads: 2}\n  - {kind: mlp_block}\n  - {kind: head}\n";
-inline constexpr const char* kPictures =
+inline constexpr const char* kImages =
     "version: 1\nkind: network\ninput: {shape: [2, 6, 5]}\nlayers:\n"
     "  - {kind: conv2d, channels: 3, padding: 1}\n  - {kind: batch_norm}\n  - {kind: relu}\n"
     "  - {kind: max_pool}\n  - {kind: residual_block, channels: 4, stride: 2}\n"
@@ -62,15 +62,15 @@ inline RunOptions few_iterations(std::uint32_t iterations, std::uint32_t warm_up
   RunOptions options;
   options.warm_up = warm_up;
   options.iterations = iterations;
-  options.most_iterations = iterations;
+  options.max_iterations = iterations;
   return options;
 }
 
-inline CudaOptions own_kernels(double rate = 0.05) {
+inline CudaOptions builtin_kernels(double rate = 0.05) {
   CudaOptions options;
   options.warm_up_seconds = 0;
   options.learning_rate = rate;
-  options.own_kernels = true;
+  options.builtin_kernels = true;
   return options;
 }
 
@@ -88,7 +88,7 @@ inline Trained train(const Scenario& scenario, FakeOptions fake_options = {},
   FakeGpus fake(std::move(fake_options));
   Trained trained;
   {
-    CudaOptions options = own_kernels(rate);
+    CudaOptions options = builtin_kernels(rate);
     options.nccl = nccl != nullptr;
     auto backend = cuda_backend(fake.cuda.driver(), scenario, options, nccl);
     REQUIRE_MESSAGE(backend, (backend ? "" : to_text(backend.problems())));

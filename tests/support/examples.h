@@ -17,7 +17,7 @@ namespace plumbline::test {
 inline Outcome predict_example(const std::string& file, const std::vector<std::string>& overrides) {
   const auto scenario = read_scenario("examples/" + file + ".yaml", overrides);
   REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-  const auto settled = settle_plan(*scenario);
+  const auto settled = resolve_plan(*scenario);
   REQUIRE(settled);
   auto prediction = predict(*settled);
   REQUIRE(prediction);

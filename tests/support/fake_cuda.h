@@ -21,7 +21,7 @@ struct FakeDemand;
 struct FakeGpu {
   std::string name = "Fake H100";
   unsigned sms = 132;
-  unsigned least_partition = 8;
+  unsigned min_partition = 8;
   unsigned alignment = 8;
   unsigned stray = 0;  ///< So many of its SMs stand in no group, however it is split.
   std::size_t memory = std::size_t{1} << 30;  ///< Bytes.
@@ -39,7 +39,7 @@ struct FakeOptions {
   /// Of the SMs at a time of the fake clock, in MHz; null = 2000.
   std::function<double(std::uint64_t)> clock = nullptr;
   // What a driver could do wrong:
-  unsigned most_groups = 1024;           ///< A split gives so many groups at most.
+  unsigned max_groups = 1024;            ///< A split gives so many groups at most.
   bool leaves_partitions = false;        ///< Kernels run on all SMs, whatever their context.
   bool graphs_leave_partitions = false;  ///< Those of a graph do.
   bool one_at_a_time = false;            ///< No kernel runs beside another.
@@ -52,8 +52,8 @@ struct FakeOptions {
   std::function<FakeDemand(std::size_t bytes, unsigned sms, bool on_sms)> copy_demand = nullptr;
   /// Whether a launch computes anything; null = every one does.
   std::function<bool(const std::string& kernel, const FakeLaunch&)> is_computed = nullptr;
-  std::size_t most_moved = SIZE_MAX;  ///< Copies within the device of more bytes move nothing.
-  bool keeps_books = true;            ///< Memory begins as NaN, and executions() tells what ran.
+  std::size_t max_moved = SIZE_MAX;  ///< Copies within the device of more bytes move nothing.
+  bool keeps_books = true;           ///< Memory begins as NaN, and executions() tells what ran.
 };
 
 /// Something that has run.

@@ -34,7 +34,7 @@ CUdevResource sm_resource(const FakeGpu& gpu, unsigned first, unsigned sms) {
   CUdevResource resource{};
   resource.type = CU_DEV_RESOURCE_TYPE_SM;
   resource.sm.smCount = sms;
-  resource.sm.minSmPartitionSize = gpu.least_partition;
+  resource.sm.minSmPartitionSize = gpu.min_partition;
   resource.sm.smCoscheduledAlignment = gpu.alignment;
   std::memcpy(resource._internal_padding, &first, sizeof first);
   return resource;
@@ -239,7 +239,7 @@ void add_context_calls(CudaDriver& driver) {
     PLUMBLINE_FAKE_CALL(cuCtxSynchronize);
     const FakeContext* const context = s.current();
     if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    if (const auto refused = s.refuse_in_capture()) return *refused;
+    if (const auto refused = s.check_in_capture()) return *refused;
     CUresult result = CUDA_SUCCESS;
     for (const auto& [handle, stream] : s.streams)
       if (stream->context == context) result = s.finish(stream->last);
@@ -258,17 +258,17 @@ void add_context_calls(CudaDriver& driver) {
 void add_green_calls(CudaDriver& driver) {
   driver.cuDevSmResourceSplitByCount = [](CUdevResource* result, unsigned* groups,
                                           const CUdevResource* input, CUdevResource* remaining,
-                                          unsigned, unsigned least) -> CUresult {
+                                          unsigned, unsigned min) -> CUresult {
     PLUMBLINE_FAKE_CALL(cuDevSmResourceSplitByCount);
-    if (groups == nullptr || input == nullptr || least > input->sm.smCount)
+    if (groups == nullptr || input == nullptr || min > input->sm.smCount)
       return CUDA_ERROR_INVALID_VALUE;
     FakeGpu gpu;
-    gpu.least_partition = input->sm.minSmPartitionSize;
+    gpu.min_partition = input->sm.minSmPartitionSize;
     gpu.alignment = std::max(input->sm.smCoscheduledAlignment, 1U);
-    const unsigned asked = std::max({least, gpu.least_partition, 1U});
+    const unsigned asked = std::max({min, gpu.min_partition, 1U});
     const unsigned each = (asked + gpu.alignment - 1) / gpu.alignment * gpu.alignment;
     const unsigned stray = s.options.gpus.front().stray;  // the one that is split
-    const unsigned room = std::min((input->sm.smCount - stray) / each, s.options.most_groups);
+    const unsigned room = std::min((input->sm.smCount - stray) / each, s.options.max_groups);
     if (result == nullptr) {
       *groups = room;
       return CUDA_SUCCESS;
@@ -374,7 +374,7 @@ void add_module_calls(CudaDriver& driver) {
     if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
       if (value < 0 || value > 227 << 10) return CUDA_ERROR_INVALID_VALUE;
-      function->most_shared = static_cast<unsigned>(value);
+      function->max_shared = static_cast<unsigned>(value);
     }
     return CUDA_SUCCESS;
   };

@@ -75,7 +75,7 @@ void launch(FakeCuda::State& s, FakeExec& exec, FakeStream& stream) {
 
 }  // namespace
 
-std::optional<CUresult> FakeCuda::State::refuse_in_capture() {
+std::optional<CUresult> FakeCuda::State::check_in_capture() {
   bool any = false;
   for (const auto& [handle, stream] : streams) {
     if (!stream->began_capture) continue;

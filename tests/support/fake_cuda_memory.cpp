@@ -17,7 +17,7 @@ FakePool* pool_of(FakeCuda::State& s, CUmemoryPool handle) {
 
 CUresult free_now(FakeCuda::State& s, CUdeviceptr pointer, bool is_host) {
   if (pointer == 0) return CUDA_SUCCESS;
-  if (const auto refused = s.refuse_in_capture()) return *refused;
+  if (const auto refused = s.check_in_capture()) return *refused;
   const auto found = s.allocations.find(static_cast<std::uintptr_t>(pointer));
   if (found == s.allocations.end() || (found->second.gpu < 0) != is_host || found->second.freed)
     return s.fault("bad_pointer: a free of what is not allocated", CUDA_ERROR_INVALID_VALUE);
@@ -37,7 +37,7 @@ FakeTask copy_task(FakeCuda::State& s, const FakeStream& stream, CUdeviceptr to,
     // Checked again: something may have been freed before it ran.
     if ((!to_device || s.is_memory(to, size, "a copy to memory")) &&
         (!from_device || s.is_memory(from, size, "a copy from memory")) &&
-        (!within || size <= s.options.most_moved))
+        (!within || size <= s.options.max_moved))
       std::memmove(bytes_at(to), bytes_at(from), size);
     return s.copy_time(now, size, on_sms);
   };
@@ -64,7 +64,7 @@ CUresult set(FakeCuda::State& s, CUdeviceptr to, const void* value, std::size_t 
   task.act = [&s, to, count, pattern = std::vector<unsigned char>(first, first + width)](
                  const FakeTask& now, std::uint64_t) {
     const std::size_t size = pattern.size() * count;
-    if (s.is_memory(to, size, "a memset") && size <= s.options.most_moved)
+    if (s.is_memory(to, size, "a memset") && size <= s.options.max_moved)
       for (std::size_t i = 0; i < count; ++i)
         std::memcpy(bytes_at(to) + i * pattern.size(), pattern.data(), pattern.size());
     return s.copy_time(now, size, true);
@@ -77,7 +77,7 @@ void add_allocation_calls(CudaDriver& driver) {
     PLUMBLINE_FAKE_CALL(cuMemAlloc);
     const FakeContext* const context = s.current();
     if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    if (const auto refused = s.refuse_in_capture()) return *refused;
+    if (const auto refused = s.check_in_capture()) return *refused;
     return s.allocate(pointer, size, context->gpu, nullptr);
   };
   driver.cuMemFree = [](CUdeviceptr pointer) -> CUresult {
@@ -87,7 +87,7 @@ void add_allocation_calls(CudaDriver& driver) {
   driver.cuMemHostAlloc = [](void** pointer, std::size_t size, unsigned) -> CUresult {
     PLUMBLINE_FAKE_CALL(cuMemHostAlloc);
     if (s.current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    if (const auto refused = s.refuse_in_capture()) return *refused;
+    if (const auto refused = s.check_in_capture()) return *refused;
     CUdeviceptr address = 0;
     const CUresult result = s.allocate(&address, size, -1, nullptr);
     if (result == CUDA_SUCCESS) *pointer = bytes_at(address);

@@ -78,7 +78,7 @@ struct FakeFunction {
   FakeModule* module = nullptr;
   std::string name;
   FakeKernel kernel;
-  unsigned most_shared = 48 << 10;
+  unsigned max_shared = 48 << 10;
 };
 
 struct FakePool {
@@ -128,7 +128,7 @@ struct FakeCuda::State {
   FakeTask task(const FakeStream& stream, std::string what) const;
   CUresult finish(const FakeWorkPointer& work);
   /// A call that no capture allows, save in relaxed mode: spoils those that are open.
-  std::optional<CUresult> refuse_in_capture();
+  std::optional<CUresult> check_in_capture();
 
   /// Whether [pointer, pointer + size) lies in one allocation; else that is a fault.
   bool is_memory(CUdeviceptr pointer, std::size_t size, const char* what);

@@ -17,7 +17,7 @@ CUresult make_stream(FakeCuda::State& s, CUstream* stream, FakeContext* context)
 }
 
 /// Why the host may not look at the stream now, if so: it is being captured.
-std::optional<CUresult> refuse_captured(FakeCuda::State& s, const FakeStream& stream) {
+std::optional<CUresult> check_captured(FakeCuda::State& s, const FakeStream& stream) {
   if (stream.capture == nullptr) return std::nullopt;
   stream.capture->spoilt = true;
   return s.fault("capture: the host looks at a stream", CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -83,14 +83,14 @@ void add_stream_calls(CudaDriver& driver) {
     PLUMBLINE_FAKE_CALL(cuStreamSynchronize);
     const FakeStream* const stream = s.stream(handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (const auto refused = refuse_captured(s, *stream)) return *refused;
+    if (const auto refused = check_captured(s, *stream)) return *refused;
     return s.finish(stream->last);
   };
   driver.cuStreamQuery = [](CUstream handle) -> CUresult {
     PLUMBLINE_FAKE_CALL(cuStreamQuery);
     const FakeStream* const stream = s.stream(handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (const auto refused = refuse_captured(s, *stream)) return *refused;
+    if (const auto refused = check_captured(s, *stream)) return *refused;
     return ask(s, stream->last);
   };
   driver.cuStreamWaitEvent = [](CUstream on, CUevent handle, unsigned flags) -> CUresult {
@@ -221,7 +221,7 @@ void add_launch_calls(CudaDriver& driver) {
     const std::uint64_t threads = std::uint64_t{block_x} * block_y * block_z;
     if (extra != nullptr || std::uint64_t{grid_x} * grid_y * grid_z == 0 || threads == 0 ||
         threads > 1024 || grid_x > 0x7FFFFFFF || grid_y > 65535 || grid_z > 65535 || block_z > 64 ||
-        shared_bytes > function->most_shared)
+        shared_bytes > function->max_shared)
       return s.fault("bad_launch: " + function->name, CUDA_ERROR_INVALID_VALUE);
     launch.arguments = arguments;
     return s.enqueue(*stream, launch_task(s, *stream, *function, launch));

@@ -73,8 +73,8 @@ inline CudaDriver host_driver() {
 struct HostDevice {
   CudaDriver driver = host_driver();
   CudaKernels kernels{driver, nullptr};
-  std::unique_ptr<CudaProducts> products = own_products();
-  std::unique_ptr<CudaConvolutions> convolutions = own_convolutions();
+  std::unique_ptr<CudaGemms> products = builtin_gemm();
+  std::unique_ptr<CudaConvolutions> convolutions = builtin_convolutions();
   CudaQueue queue{&driver, &kernels, products.get(), convolutions.get(), nullptr, 1};
 };
 
@@ -153,8 +153,8 @@ class Stored {
 
 /// alpha A B + beta C of one product of the batch, from the definition; elements that are no part
 /// of C stay.
-inline void multiply_plainly(const CudaProduct& p, const Floats& a, const Floats& b, Values& c) {
-  const auto at = [](const CudaProduct::Operand& of, std::int64_t z, std::int64_t row,
+inline void multiply_plainly(const CudaGemm& p, const Floats& a, const Floats& b, Values& c) {
+  const auto at = [](const CudaGemm::Operand& of, std::int64_t z, std::int64_t row,
                      std::int64_t column) {
     return z * of.step + (of.turned ? column * of.stride + row : row * of.stride + column);
   };
@@ -172,9 +172,9 @@ inline void multiply_plainly(const CudaProduct& p, const Floats& a, const Floats
 }
 
 /// Without operands.
-inline CudaProduct product_of(std::int64_t rows, std::int64_t columns, std::int64_t depth,
-                              std::int64_t batch = 1) {
-  CudaProduct made;
+inline CudaGemm product_of(std::int64_t rows, std::int64_t columns, std::int64_t depth,
+                           std::int64_t batch = 1) {
+  CudaGemm made;
   made.rows = rows;
   made.columns = columns;
   made.depth = depth;
@@ -183,8 +183,8 @@ inline CudaProduct product_of(std::int64_t rows, std::int64_t columns, std::int6
 }
 
 /// A product with operands of random numbers, and what it should make.
-struct ProductCase {
-  CudaProduct product;
+struct GemmCase {
+  CudaGemm product;
   Stored a;
   Stored b;
   Stored c;
@@ -194,10 +194,10 @@ struct ProductCase {
 /// Operands turned or not (the bits of `turned`), with rows `apart` elements longer than they need
 /// to be and products as much further apart. Where beta is 0 and nothing is apart, C starts as not
 /// a number.
-inline ProductCase product_case(ElementType type, CudaProduct p, int turned, std::int64_t apart) {
+inline GemmCase gemm_case(ElementType type, CudaGemm p, int turned, std::int64_t apart) {
   p.a.turned = (turned & 1) != 0;
   p.b.turned = (turned & 2) != 0;
-  const auto place = [&](CudaProduct::Operand& of, std::int64_t rows, std::int64_t columns) {
+  const auto place = [&](CudaGemm::Operand& of, std::int64_t rows, std::int64_t columns) {
     if (of.turned) std::swap(rows, columns);
     of.stride = columns + apart;
     of.step = rows * of.stride + apart;
@@ -207,7 +207,7 @@ inline ProductCase product_case(ElementType type, CudaProduct p, int turned, std
   const std::int64_t of_a = place(p.a, p.rows, p.depth);
   const std::int64_t of_b = place(p.b, p.depth, p.columns);
   const std::int64_t of_c = place(p.c, p.rows, p.columns);
-  ProductCase made{
+  GemmCase made{
       p,
       Stored(type, numbers.between(-1, 1, of_a)),
       Stored(type, numbers.between(-1, 1, of_b)),

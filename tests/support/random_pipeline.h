@@ -40,7 +40,7 @@ inline TestPipeline random_pipeline(std::uint64_t seed) {
       t.replicas.push_back(static_cast<std::uint32_t>(dice.roll(1, 3)));
   }
   if (t.schedule == "pipedream") {
-    t.micro_batches += steady_window(replicas_of(t)).least_run();
+    t.micro_batches += steady_window(replicas_of(t)).min_run();
   } else {
     t.options.mini_batches = static_cast<std::uint32_t>(dice.roll(1, 3));
     t.options.copies = static_cast<std::uint32_t>(dice.roll(1, 2));

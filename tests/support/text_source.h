@@ -32,11 +32,11 @@ class Dice {
   explicit Dice(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ULL + 1) {}
 
   /// A number in [least, most].
-  std::int64_t roll(std::int64_t least, std::int64_t most) {
+  std::int64_t roll(std::int64_t min, std::int64_t max) {
     state_ ^= state_ << 13U;
     state_ ^= state_ >> 7U;
     state_ ^= state_ << 17U;
-    return least + static_cast<std::int64_t>(state_ % static_cast<std::uint64_t>(most - least + 1));
+    return min + static_cast<std::int64_t>(state_ % static_cast<std::uint64_t>(max - min + 1));
   }
 
  private:

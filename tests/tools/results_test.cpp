@@ -65,11 +65,11 @@ TEST_CASE("a summary counts only what was measured, and names the worst with its
   CHECK(s.error.mean_size == doctest::Approx(0.02));
   CHECK(s.error.median_size == doctest::Approx(0.01));
   CHECK(s.error.mean == doctest::Approx(-0.04 / 3));
-  CHECK(s.error.least == doctest::Approx(-0.04));
-  CHECK(s.error.most == doctest::Approx(0.01));
+  CHECK(s.error.min == doctest::Approx(-0.04));
+  CHECK(s.error.max == doctest::Approx(0.01));
   CHECK(s.worst == &file.points[0]);
-  CHECK(s.causes[1].least == doctest::Approx(-0.03));  // compute
-  CHECK(s.causes[3].least == doctest::Approx(-0.01));  // hand-over
+  CHECK(s.causes[1].min == doctest::Approx(-0.03));  // compute
+  CHECK(s.causes[3].min == doctest::Approx(-0.01));  // hand-over
   CHECK(s.causes[2].mean_size == 0);
   CHECK(s.clean == 27);
   CHECK(s.iterations == 40);
@@ -134,9 +134,9 @@ TEST_CASE("errors by the layers' times of now stand beside those by the profile"
   CHECK(s.again.by_profile.mean_size == doctest::Approx(0.025));
   CHECK(s.again.error.mean_size == doctest::Approx(0.01));
   CHECK(s.again.worst == &file.points[2]);
-  CHECK(s.again.rounds.most == doctest::Approx(0.05));
+  CHECK(s.again.rounds.max == doctest::Approx(0.05));
   CHECK(s.again.rounds.mean == doctest::Approx(0.03));
-  CHECK(s.causes[0].least == doctest::Approx(-0.045));  // the profile
+  CHECK(s.causes[0].min == doctest::Approx(-0.045));  // the profile
   const std::string page = validation_page({file});
   CHECK(has(page,
             "| mlp | 2 | 2.50 % | 1.00 % | -1.50 % to +0.50 % | -1.50 %: mlp, naive, 4 "

@@ -119,9 +119,9 @@ using Sms = std::set<std::uint32_t>;
 
 /// "0, 1, 2, ...".
 std::string some_of(const std::vector<std::uint32_t>& sms) {
-  constexpr std::size_t kMost = 4;
-  const auto end = sms.begin() + static_cast<std::ptrdiff_t>(std::min(sms.size(), kMost));
-  return fmt::format("{}{}", fmt::join(sms.begin(), end, ", "), sms.size() > kMost ? ", ..." : "");
+  constexpr std::size_t kMax = 4;
+  const auto end = sms.begin() + static_cast<std::ptrdiff_t>(std::min(sms.size(), kMax));
+  return fmt::format("{}{}", fmt::join(sms.begin(), end, ", "), sms.size() > kMax ? ", ..." : "");
 }
 
 std::string counted_sms(std::size_t count) {
@@ -296,7 +296,7 @@ std::string cuda_library_text() {
   return text;
 }
 
-std::optional<Diagnostic> refuse_cuda() {
+std::optional<Diagnostic> cuda_is_missing() {
   const auto driver = load_cuda_driver();
   if (!driver) return driver.problems().front();
   return std::nullopt;

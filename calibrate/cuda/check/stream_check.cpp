@@ -60,9 +60,9 @@ class SpinningStreams {
     }
     std::sort(changes.begin(), changes.end());
     int spinning = 0;
-    int most = 0;
-    for (const auto& [time, change] : changes) most = std::max(most, spinning += change);
-    return static_cast<std::size_t>(most);
+    int max = 0;
+    for (const auto& [time, change] : changes) max = std::max(max, spinning += change);
+    return static_cast<std::size_t>(max);
   }
 
  private:
@@ -126,16 +126,16 @@ class CopyBesideKernel {
 
   /// How long before the kernel the copy has ended, in ms; below 0, behind it. Errors: CudaError.
   double ahead() {
-    int most = 0;  // threads on an SM; two blocks of half as many leave no room
+    int max = 0;  // threads on an SM; two blocks of half as many leave no room
     CUdevice gpu = 0;
     PLUMBLINE_CUDA(driver_, cuDeviceGet, &gpu, device_.ordinal);
-    PLUMBLINE_CUDA(driver_, cuDeviceGetAttribute, &most,
+    PLUMBLINE_CUDA(driver_, cuDeviceGetAttribute, &max,
                    CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, gpu);
     float milliseconds = 0;
     for (int round = 0; round < 2; ++round) {  // the first loads what there is to load
       PLUMBLINE_CUDA(driver_, cuCtxSetCurrent, device_.context);
       cuda::launch(bare_queue(driver_, device_, device_.compute), "plumbline_spin",
-                   {2 * std::int64_t{device_.sms}}, most / 2, 0,
+                   {2 * std::int64_t{device_.sms}}, max / 2, 0,
                    static_cast<unsigned long long>(kSpinNanoseconds), times_.data());
       PLUMBLINE_CUDA(driver_, cuEventRecord, kernel_ended_[0], device_.compute);
       PLUMBLINE_CUDA(driver_, cuCtxSetCurrent, mover_.context);

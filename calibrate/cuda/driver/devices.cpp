@@ -22,7 +22,7 @@ Diagnostic no_device(std::string message, std::string help = "") {
 }
 
 /// Of a stream; the driver takes the nearest that there is.
-constexpr int kMostUrgent = -1000;
+constexpr int kMaxUrgent = -1000;
 
 /// A context is current while this lives; then the one before is again.
 class ContextScope {
@@ -62,7 +62,7 @@ class OpenDevices final : public CudaDevices {
     urgent_[device].reserve(urgent_[device].size() + 1);
     const ContextScope scope(driver_, mover(device).context);
     const std::vector<CUgreenCtx>& greens = movers_.empty() ? greens_ : moving_greens_;
-    urgent_[device].push_back({new_stream(split() ? greens[device] : nullptr, kMostUrgent), true});
+    urgent_[device].push_back({new_stream(split() ? greens[device] : nullptr, kMaxUrgent), true});
     return urgent_[device].back().stream;
   }
   const CudaDevice& mover(std::size_t device) const override {

@@ -17,7 +17,7 @@ namespace plumbline::cuda {
 
 inline constexpr std::int64_t kThreads = 256;
 /// Blocks along the second and third extent of a grid.
-inline constexpr std::int64_t kMostBlocks = 65535;
+inline constexpr std::int64_t kMaxBlocks = 65535;
 
 struct Blocks {
   std::int64_t x = 1;
@@ -52,8 +52,8 @@ template <class... Arguments>
 void launch_over(const CudaQueue& queue, std::string_view kernel, std::int64_t count,
                  Arguments... arguments) {
   constexpr std::int64_t kBlocksOfSm = 16;
-  const std::int64_t most = std::max<std::int64_t>(queue.sms, 1) * kBlocksOfSm;
-  launch(queue, kernel, {std::clamp<std::int64_t>(divided_up(count, kThreads), 1, most)}, kThreads,
+  const std::int64_t max = std::max<std::int64_t>(queue.sms, 1) * kBlocksOfSm;
+  launch(queue, kernel, {std::clamp<std::int64_t>(divided_up(count, kThreads), 1, max)}, kThreads,
          0, arguments...);
 }
 
@@ -72,8 +72,8 @@ void launch_tiles(const CudaQueue& queue, std::string_view kernel, const Rows& r
   constexpr std::int64_t kTile = 64;
   constexpr std::int64_t kSharedFloats = std::int64_t{2} * 16 * (kTile + 1);
   launch(queue, kernel,
-         {divided_up(results.columns, kTile),
-          std::min(divided_up(results.rows, kTile), kMostBlocks), std::min(batch, kMostBlocks)},
+         {divided_up(results.columns, kTile), std::min(divided_up(results.rows, kTile), kMaxBlocks),
+          std::min(batch, kMaxBlocks)},
          kThreads, kSharedFloats, arguments...);
 }
 

@@ -13,7 +13,7 @@
 namespace plumbline {
 
 class CudaConvolutions;
-class CudaProducts;
+class CudaGemms;
 
 /// The own kernels, loaded into one context.
 class CudaKernels {
@@ -38,7 +38,7 @@ class CudaKernels {
 struct CudaQueue {
   const CudaDriver* driver = nullptr;
   const CudaKernels* kernels = nullptr;
-  CudaProducts* products = nullptr;          ///< Matrix products on this device.
+  CudaGemms* products = nullptr;             ///< Matrix products on this device.
   CudaConvolutions* convolutions = nullptr;  ///< Null where no layer has any.
   CUstream stream = nullptr;
   std::uint32_t sms = 0;  ///< That its kernels run on.

@@ -11,11 +11,11 @@ namespace plumbline {
 
 namespace {
 
-Diagnostic too_small(std::string message, std::uint32_t most) {
+Diagnostic too_small(std::string message, std::uint32_t max) {
   Diagnostic small;
   small.message = std::move(message);
-  small.help = fmt::format("it can be split into {} device{} at most", std::max(most, 1U),
-                           most > 1 ? "s" : "");
+  small.help = fmt::format("it can be split into {} device{} at most", std::max(max, 1U),
+                           max > 1 ? "s" : "");
   small.fault = Fault::no_device;
   return small;
 }
@@ -24,22 +24,22 @@ Diagnostic too_small(std::string message, std::uint32_t most) {
 
 Result<SmSplit> split_sms(const SmSupply& supply, std::uint32_t groups, const SmRoom& room) {
   const std::uint32_t alignment = std::max<std::uint32_t>(supply.alignment, 1);
-  const std::uint32_t asked = std::max<std::uint32_t>(supply.least, 1);
-  const std::uint32_t least = (asked + alignment - 1) / alignment * alignment;
-  const std::uint32_t most = supply.sms / groups / alignment * alignment;
-  if (most < least) {
+  const std::uint32_t asked = std::max<std::uint32_t>(supply.min, 1);
+  const std::uint32_t min = (asked + alignment - 1) / alignment * alignment;
+  const std::uint32_t max = supply.sms / groups / alignment * alignment;
+  if (max < min) {
     return too_small(fmt::format("the GPU has {} SMs, too few for {} groups of {} or more",
-                                 supply.sms, groups, least),
-                     std::min(supply.sms / least, room(least)));
+                                 supply.sms, groups, min),
+                     std::min(supply.sms / min, room(min)));
   }
-  for (std::uint32_t each = most; each >= least; each -= alignment) {
+  for (std::uint32_t each = max; each >= min; each -= alignment) {
     if (room(each) >= groups) return SmSplit{groups, each, supply.sms - groups * each};
   }
-  const std::uint32_t possible = room(least);
+  const std::uint32_t possible = room(min);
   return too_small(
       fmt::format("the driver makes {} group{} of {} of the GPU's {} SMs, not the {} that are "
                   "asked for",
-                  possible, possible == 1 ? "" : "s", least, supply.sms, groups),
+                  possible, possible == 1 ? "" : "s", min, supply.sms, groups),
       possible);
 }
 

@@ -11,7 +11,7 @@ namespace plumbline {
 /// What a GPU says of its SMs.
 struct SmSupply {
   std::uint32_t sms = 0;
-  std::uint32_t least = 1;      ///< A group has so many at least.
+  std::uint32_t min = 1;        ///< A group has so many at least.
   std::uint32_t alignment = 1;  ///< And a multiple of so many.
 };
 

@@ -15,7 +15,7 @@ double median_milliseconds(const CudaQueue& queue, const std::function<void()>& 
 
 /// Whether something that takes `time` is chosen before what takes `least` and was asked first:
 /// what differs by less differs from one calibration to the next.
-inline bool is_clearly_faster(double time, double least) { return time < 0.98 * least; }
+inline bool is_clearly_faster(double time, double min) { return time < 0.98 * min; }
 
 /// What a queue's device runs at: a kernel of 0.2 ms counts its cycles.
 class CudaClock {

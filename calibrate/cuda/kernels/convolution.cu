@@ -24,12 +24,12 @@ __device__ inline KernelPlace kernel_place(const ConvolutionShape& s, long long 
 
 /// What the kernel sees at such a place when it stands at `place` of the output: 0 in the padding.
 template <class T>
-__device__ float seen(const ConvolutionShape& s, const T* picture, const KernelPlace& at,
+__device__ float seen(const ConvolutionShape& s, const T* image, const KernelPlace& at,
                       long long place) {
   const long long row = place / s.to_width * s.stride - s.padding + at.down;
   const long long column = place % s.to_width * s.stride - s.padding + at.across;
   if (row < 0 || row >= s.height || column < 0 || column >= s.width) return 0;
-  return to_float(picture[(at.input * s.height + row) * s.width + column]);
+  return to_float(image[(at.input * s.height + row) * s.width + column]);
 }
 
 // Each is a product of tiles whose right operand is gathered from pictures: grid.x = tiles along
@@ -43,12 +43,12 @@ __device__ void convolution(T* y, const T* x, const T* weight, const Convolution
   const long long places = s.to_height * s.to_width;
   const long long depth = s.inputs * s.kernel * s.kernel;
   for (long long n = blockIdx.z; n < s.samples; n += gridDim.z) {
-    const T* const picture = x + n * s.inputs * s.height * s.width;
+    const T* const image = x + n * s.inputs * s.height * s.width;
     T* const to = y + n * s.outputs * places;
     multiply_tiles(
         {s.outputs, places, 0, depth, true, false},
         [&](long long row, long long k) { return to_float(weight[row * depth + k]); },
-        [&](long long place, long long k) { return seen(s, picture, kernel_place(s, k), place); },
+        [&](long long place, long long k) { return seen(s, image, kernel_place(s, k), place); },
         [&](long long row, long long place, float sum) {
           T& at = to[row * places + place];
           store(at, adds == 0 ? sum : to_float(at) + sum);
@@ -106,8 +106,8 @@ __device__ void convolution_weight_partial_sums(float* partial, const T* y_gradi
         return to_float(y_gradient[(k / places * s.outputs + row) * places + k % places]);
       },
       [&](long long column, long long k) {
-        const T* const picture = x + k / places * s.inputs * s.height * s.width;
-        return seen(s, picture, kernel_place(s, column), k % places);
+        const T* const image = x + k / places * s.inputs * s.height * s.width;
+        return seen(s, image, kernel_place(s, column), k % places);
       },
       [&](long long row, long long column, float sum) { to[row * columns + column] = sum; });
 }

@@ -132,7 +132,7 @@ __device__ void attention_forward(Bf16* context, float* logsumexp, const Bf16* q
     queries.load(keys, warp * 16);
     __syncthreads();
     float sums[D / 8][4] = {};
-    float most[2] = {kUnseen, kUnseen};
+    float max[2] = {kUnseen, kUnseen};
     float total[2] = {};  // of what this lane has seen
     for (long long key = 0; key < end; key += kKeys) {
       load_tile(keys, kKeys, q + shape.features, stride, key, shape);
@@ -143,7 +143,7 @@ __device__ void attention_forward(Bf16* context, float* logsumexp, const Bf16* q
       PLUMBLINE_UNROLL
       for (int half = 0; half < 2; ++half) {
         const long long row = own + lane / 4 + 8 * half;
-        float largest = most[half];
+        float largest = max[half];
         PLUMBLINE_UNROLL
         for (int j = 0; j < kKeys / 8; ++j) {
           for (int i = 2 * half; i < 2 * half + 2; ++i) {
@@ -154,8 +154,8 @@ __device__ void attention_forward(Bf16* context, float* logsumexp, const Bf16* q
           }
         }
         largest = group_maximum(largest);
-        const float shrunk = exp2f(most[half] - largest);
-        most[half] = largest;
+        const float shrunk = exp2f(max[half] - largest);
+        max[half] = largest;
         total[half] *= shrunk;
         PLUMBLINE_UNROLL
         for (int j = 0; j < kKeys / 8; ++j) {
@@ -179,7 +179,7 @@ __device__ void attention_forward(Bf16* context, float* logsumexp, const Bf16* q
       share[half] = 1.0F / total[half];
       const long long row = own + lane / 4 + 8 * half;
       if (lane % 4 == 0 && row < shape.tokens)
-        logsumexp[head.in_rows + row] = most[half] / kLog2E + logf(total[half]);
+        logsumexp[head.in_rows + row] = max[half] / kLog2E + logf(total[half]);
     }
     store_rows<D>(context + head.in_context, shape.features, own, sums, share, shape);
   }

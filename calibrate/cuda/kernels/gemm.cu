@@ -4,8 +4,8 @@
 
 namespace plumbline::kernels {
 
-/// As CudaProduct.
-struct ProductShape {
+/// As CudaGemm.
+struct GemmShape {
   long long rows, columns, depth, batch;
   long long a_stride, a_step, b_stride, b_step, c_stride, c_step;
   int a_turned, b_turned;
@@ -15,7 +15,7 @@ struct ProductShape {
 /// grid.x = tiles along the columns, grid.y along the rows, grid.z over the batch. Shared memory:
 /// that of a tile.
 template <class T>
-__device__ void product(const T* a, const T* b, T* c, const ProductShape& shape) {
+__device__ void product(const T* a, const T* b, T* c, const GemmShape& shape) {
   const bool a_along_depth = shape.a_turned == 0;
   const bool b_along_depth = shape.b_turned != 0;
   for (long long z = blockIdx.z; z < shape.batch; z += gridDim.z) {
@@ -43,5 +43,5 @@ __device__ void product(const T* a, const T* b, T* c, const ProductShape& shape)
 
 }  // namespace plumbline::kernels
 
-PLUMBLINE_KERNEL(product, (const Element* a, const Element* b, Element* c, ProductShape shape),
+PLUMBLINE_KERNEL(product, (const Element* a, const Element* b, Element* c, GemmShape shape),
                  (a, b, c, shape))

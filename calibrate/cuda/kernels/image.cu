@@ -6,7 +6,7 @@ namespace plumbline::kernels {
 
 /// A square window that moves over pictures of [height, width] to [to_height, to_width].
 struct WindowShape {
-  long long pictures, height, width;
+  long long images, height, width;
   long long to_height, to_width;
   long long kernel, stride, padding;
 };
@@ -14,7 +14,7 @@ struct WindowShape {
 /// Where the largest element under the window at a place is, the first in row order of several: an
 /// index into its picture.
 template <class T>
-__device__ long long largest_under(const WindowShape& s, const T* picture, long long row,
+__device__ long long largest_under(const WindowShape& s, const T* image, long long row,
                                    long long column) {
   const long long top = row * s.stride - s.padding;
   const long long left = column * s.stride - s.padding;
@@ -22,7 +22,7 @@ __device__ long long largest_under(const WindowShape& s, const T* picture, long 
   float largest = 0;
   for (long long i = top < 0 ? 0 : top; i < top + s.kernel && i < s.height; ++i) {
     for (long long j = left < 0 ? 0 : left; j < left + s.kernel && j < s.width; ++j) {
-      const float value = to_float(picture[i * s.width + j]);
+      const float value = to_float(image[i * s.width + j]);
       if (best >= 0 && !(value > largest)) continue;
       best = i * s.width + j;
       largest = value;
@@ -34,10 +34,10 @@ __device__ long long largest_under(const WindowShape& s, const T* picture, long 
 template <class T>
 __device__ void max_pool(T* y, const T* x, const WindowShape& s) {
   const long long places = s.to_height * s.to_width;
-  for (long long i = grid_first(); i < s.pictures * places; i += grid_step()) {
-    const T* const picture = x + i / places * s.height * s.width;
+  for (long long i = grid_first(); i < s.images * places; i += grid_step()) {
+    const T* const image = x + i / places * s.height * s.width;
     const long long place = i % places;
-    y[i] = picture[largest_under(s, picture, place / s.to_width, place % s.to_width)];
+    y[i] = image[largest_under(s, image, place / s.to_width, place % s.to_width)];
   }
 }
 
@@ -46,9 +46,9 @@ template <class T>
 __device__ void max_pool_gradient(T* x_gradient, const T* y_gradient, const T* x,
                                   const WindowShape& s) {
   const long long elements = s.height * s.width;
-  for (long long i = grid_first(); i < s.pictures * elements; i += grid_step()) {
+  for (long long i = grid_first(); i < s.images * elements; i += grid_step()) {
     const long long own = i % elements;
-    const T* const picture = x + i / elements * elements;
+    const T* const image = x + i / elements * elements;
     const T* const from = y_gradient + i / elements * s.to_height * s.to_width;
     const long long down = own / s.width + s.padding;
     const long long across = own % s.width + s.padding;
@@ -58,7 +58,7 @@ __device__ void max_pool_gradient(T* x_gradient, const T* y_gradient, const T* x
     float sum = 0;
     for (long long r = first_row; r < s.to_height && r * s.stride <= down; ++r) {
       for (long long c = first_column; c < s.to_width && c * s.stride <= across; ++c) {
-        if (largest_under(s, picture, r, c) == own) sum += to_float(from[r * s.to_width + c]);
+        if (largest_under(s, image, r, c) == own) sum += to_float(from[r * s.to_width + c]);
       }
     }
     store(x_gradient[i], sum);

@@ -30,7 +30,7 @@ class Attention {
 
 /// By products with a softmax between them, of all samples, or of so many that their scores, which
 /// are in memory, take no more than 256 MiB; the backward makes them again.
-std::unique_ptr<Attention> product_attention(const AttentionBlock& settings, const LayerSite& site);
+std::unique_ptr<Attention> unfused_attention(const AttentionBlock& settings, const LayerSite& site);
 
 /// In one kernel forward and two backward, without scores in memory; null where there is none for
 /// this type and head size.

@@ -54,7 +54,7 @@ class HeadLayer : public CudaLayer {
         type_(site.type),
         batch_(site.batch),
         rows_(site.rows()),
-        rows_at_a_time_(most_rows(settings, site)),
+        rows_at_a_time_(max_rows(settings, site)),
         norm_(site.type, rows_),
         weight_(settings_.norm ? 2 : 0),
         probabilities_(settings_.norm ? 3 : 0),
@@ -111,12 +111,12 @@ class HeadLayer : public CudaLayer {
  private:
   /// The gradient of the logits is made for some rows at a time: for all it would be as large as
   /// the probabilities.
-  static std::int64_t most_rows(const Head& settings, const LayerSite& site) {
-    constexpr std::int64_t kMostBytes = 64 << 20;
-    constexpr std::int64_t kLeastRows = 64;  // whole tiles of products
-    constexpr std::int64_t kMostRows = 1024;
-    const std::int64_t rows = kMostBytes / (settings.classes * bytes_of(site.type));
-    const std::int64_t whole = std::clamp(rows / kLeastRows * kLeastRows, kLeastRows, kMostRows);
+  static std::int64_t max_rows(const Head& settings, const LayerSite& site) {
+    constexpr std::int64_t kMaxBytes = 64 << 20;
+    constexpr std::int64_t kMinRows = 64;  // whole tiles of products
+    constexpr std::int64_t kMaxRows = 1024;
+    const std::int64_t rows = kMaxBytes / (settings.classes * bytes_of(site.type));
+    const std::int64_t whole = std::clamp(rows / kMinRows * kMinRows, kMinRows, kMaxRows);
     return std::min(whole, site.rows().rows);
   }
 

@@ -12,7 +12,7 @@ namespace plumbline::cuda {
 namespace {
 
 constexpr const char* kFused = "fused";
-constexpr const char* kProducts = "products";
+constexpr const char* kGemms = "products";
 
 AttentionShape shape_of(const AttentionBlock& settings, const LayerSite& site) {
   const Shape& input = site.layer.input;
@@ -76,7 +76,7 @@ std::unique_ptr<Attention> fused_attention(const AttentionBlock& settings, const
 
 std::unique_ptr<Attention> make_attention(const AttentionBlock& settings, const LayerSite& site) {
   auto fused = fused_attention(settings, site);
-  if (!fused) return product_attention(settings, site);
+  if (!fused) return unfused_attention(settings, site);
   if (site.queue.choices == nullptr) return fused;
   const AttentionShape shape = shape_of(settings, site);
   CudaChoices& choices = *site.queue.choices;
@@ -84,12 +84,12 @@ std::unique_ptr<Attention> make_attention(const AttentionBlock& settings, const 
   const auto found = choices.find(what);
   const std::string chosen = found == choices.end() ? "" : found->second;
   if (chosen == kFused) return fused;
-  if (chosen == kProducts) return product_attention(settings, site);
+  if (chosen == kGemms) return unfused_attention(settings, site);
   const double milliseconds = milliseconds_of(*fused, shape, site);
   try {
-    auto products = product_attention(settings, site);
+    auto products = unfused_attention(settings, site);
     if (milliseconds_of(*products, shape, site) < milliseconds) {
-      choices[what] = kProducts;
+      choices[what] = kGemms;
       return products;
     }
   } catch (const CudaError& error) {  // scores grow with the square of the tokens

@@ -10,17 +10,16 @@ namespace plumbline::cuda {
 namespace {
 
 /// Over pictures [channels, height, width], one for each sample.
-CudaConvolution window_over(const Shape& picture, std::int64_t samples, std::int64_t outputs,
+CudaConvolution window_over(const Shape& image, std::int64_t samples, std::int64_t outputs,
                             std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
-  PLUMBLINE_CHECK(picture.extents.size() == 3, picture.extents.size());
-  return {
-      samples, picture.extents[0], picture.extents[1], picture.extents[2], outputs, kernel, stride,
-      padding};
+  PLUMBLINE_CHECK(image.extents.size() == 3, image.extents.size());
+  return {samples, image.extents[0], image.extents[1], image.extents[2],
+          outputs, kernel,           stride,           padding};
 }
 
-Channels channels_of(const Shape& picture, std::int64_t samples) {
-  PLUMBLINE_CHECK(picture.extents.size() == 3, picture.extents.size());
-  return {samples, picture.extents[0], picture.extents[1] * picture.extents[2]};
+Channels channels_of(const Shape& image, std::int64_t samples) {
+  PLUMBLINE_CHECK(image.extents.size() == 3, image.extents.size());
+  return {samples, image.extents[0], image.extents[1] * image.extents[2]};
 }
 
 CudaConvolutions& convolutions_of(const CudaQueue& queue) {

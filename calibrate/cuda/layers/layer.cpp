@@ -10,7 +10,7 @@
 #include "calibrate/cuda/layers/layer_parts.h"
 
 namespace plumbline {
-std::optional<Diagnostic> refuse_for_cuda(const Network& network, const Mark& mark) {
+std::optional<Diagnostic> check_for_cuda(const Network& network, const Mark& mark) {
   if (!std::holds_alternative<Head>(network.layers.back().settings)) {
     return input_error(mark,
                        fmt::format("the network '{}' does not end in a head, so it has no loss",

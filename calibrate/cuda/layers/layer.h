@@ -47,9 +47,9 @@ class CudaLayer {
 };
 
 /// Why the cuda backend does not run this network, if so: no head at the end.
-std::optional<Diagnostic> refuse_for_cuda(const Network& network, const Mark& mark);
+std::optional<Diagnostic> check_for_cuda(const Network& network, const Mark& mark);
 
-/// Allocates scratch and makes products ready. Requires: a layer that refuse_for_cuda lets pass,
+/// Allocates scratch and makes products ready. Requires: a layer that check_for_cuda lets pass,
 /// the queue's context current. Errors: CudaError.
 std::unique_ptr<CudaLayer> cuda_layer(const CudaQueue& queue, const NetworkLayer& layer,
                                       ElementType type, std::int64_t batch);

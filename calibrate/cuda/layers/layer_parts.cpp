@@ -14,7 +14,7 @@ void check_list(const Tensors& tensors, const std::vector<std::string_view>& nam
 }
 
 /// From its first element to its last. `rows` and `columns` are those of the memory.
-std::int64_t spanned(const CudaProduct::Operand& operand, std::int64_t rows, std::int64_t columns,
+std::int64_t spanned(const CudaGemm::Operand& operand, std::int64_t rows, std::int64_t columns,
                      std::int64_t batch) {
   return (batch - 1) * operand.step + (rows - 1) * operand.stride + columns;
 }
@@ -35,10 +35,10 @@ void check_names(const NetworkLayer& layer, const Names& names) {
   check_list(layer.left_for_weights, names.left);
 }
 
-void prepare_product(const LayerSite& site, CudaProduct p) {
+void prepare_gemm(const LayerSite& site, CudaGemm p) {
   // A layer of LSTM asks for the same few shapes token by token.
   if (site.queue.products->is_prepared(site.queue, site.type, p)) return;
-  const auto operand = [&](CudaProduct::Operand& of, std::int64_t rows, std::int64_t columns) {
+  const auto operand = [&](CudaGemm::Operand& of, std::int64_t rows, std::int64_t columns) {
     const std::int64_t elements =
         of.turned ? spanned(of, columns, rows, p.batch) : spanned(of, rows, columns, p.batch);
     // Scratch is aligned to more than any product asks for.
@@ -57,32 +57,32 @@ void prepare_product(const LayerSite& site, CudaProduct p) {
   PLUMBLINE_CUDA(*site.queue.driver, cuStreamSynchronize, site.queue.stream);
 }
 
-CudaProduct Dense::forward_product() const {
+CudaGemm Dense::forward_gemm() const {
   return {rows_, outputs_, inputs_, 1, {0, inputs_}, {0, inputs_, 0, true}, {0, outputs_}};
 }
 
-CudaProduct Dense::input_product() const {
+CudaGemm Dense::input_gemm() const {
   return {rows_, inputs_, outputs_, 1, {0, outputs_}, {0, inputs_}, {0, inputs_}};
 }
 
-CudaProduct Dense::weight_product() const {
-  CudaProduct p{outputs_, inputs_, rows_, 1, {0, outputs_, 0, true}, {0, inputs_}, {0, inputs_}};
+CudaGemm Dense::weight_gemm() const {
+  CudaGemm p{outputs_, inputs_, rows_, 1, {0, outputs_, 0, true}, {0, inputs_}, {0, inputs_}};
   p.beta = 1;
   return p;
 }
 
 void Dense::prepare(const LayerSite& site, bool bias) const {
-  CudaProduct p = forward_product();
+  CudaGemm p = forward_gemm();
   p.beta = bias ? 1 : 0;
-  prepare_product(site, p);
-  prepare_product(site, input_product());
-  prepare_product(site, weight_product());
+  prepare_gemm(site, p);
+  prepare_gemm(site, input_gemm());
+  prepare_gemm(site, weight_gemm());
 }
 
 void Dense::forward(const CudaQueue& queue, CUdeviceptr y, CUdeviceptr x, CUdeviceptr weight,
                     CUdeviceptr bias, CUdeviceptr skip) const {
   PLUMBLINE_CHECK(bias != 0 || skip == 0, skip);
-  CudaProduct p = forward_product();
+  CudaGemm p = forward_gemm();
   p.a.data = x;
   p.b.data = weight;
   p.c.data = y;
@@ -95,7 +95,7 @@ void Dense::forward(const CudaQueue& queue, CUdeviceptr y, CUdeviceptr x, CUdevi
 
 void Dense::input_gradient(const CudaQueue& queue, CUdeviceptr x_gradient, CUdeviceptr y_gradient,
                            CUdeviceptr weight) const {
-  CudaProduct p = input_product();
+  CudaGemm p = input_gemm();
   p.a.data = y_gradient;
   p.b.data = weight;
   p.c.data = x_gradient;
@@ -104,7 +104,7 @@ void Dense::input_gradient(const CudaQueue& queue, CUdeviceptr x_gradient, CUdev
 
 void Dense::weight_gradient(const CudaQueue& queue, CUdeviceptr weight_gradient,
                             CUdeviceptr y_gradient, CUdeviceptr x) const {
-  CudaProduct p = weight_product();
+  CudaGemm p = weight_gemm();
   p.a.data = y_gradient;
   p.b.data = x;
   p.c.data = weight_gradient;

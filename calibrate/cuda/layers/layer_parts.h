@@ -55,7 +55,7 @@ inline CUdeviceptr advanced(CUdeviceptr data, std::int64_t elements, ElementType
 /// Makes a product ready that a layer will ask for; its operands are made for the while of it.
 /// Their pointers are replaced by others that are aligned alike, to 16 bytes at most; in all else
 /// it is the product that multiply() will see.
-void prepare_product(const LayerSite& site, CudaProduct product);
+void prepare_gemm(const LayerSite& site, CudaGemm product);
 
 /// y = x W^T + b of x [rows, inputs] and W [outputs, inputs].
 class Dense {
@@ -66,7 +66,7 @@ class Dense {
   /// Makes the products of all passes ready. `bias`: whether forward() gets one.
   void prepare(const LayerSite& site, bool bias) const;
   /// Only that of weight_gradient().
-  void prepare_weight(const LayerSite& site) const { prepare_product(site, weight_product()); }
+  void prepare_weight(const LayerSite& site) const { prepare_gemm(site, weight_gemm()); }
 
   /// Without a bias where that is 0. The skip [rows, outputs] is added unless it is 0; it needs a
   /// bias beside it.
@@ -86,9 +86,9 @@ class Dense {
   Rows output() const { return {rows_, outputs_}; }
 
  private:
-  CudaProduct forward_product() const;
-  CudaProduct input_product() const;
-  CudaProduct weight_product() const;
+  CudaGemm forward_gemm() const;
+  CudaGemm input_gemm() const;
+  CudaGemm weight_gemm() const;
 
   ElementType type_;
   std::int64_t rows_;

@@ -29,8 +29,8 @@ class LstmLayer : public CudaLayer {
     from_hidden_.prepare_weight(site);
     // A product for each token: where it begins is aligned in its own way.
     for (std::int64_t token = 1; token < shape_.tokens; ++token) {
-      prepare_product(site, hidden_product(token, 0, 0, 0));
-      prepare_product(site, after_product(token, 0, 0));
+      prepare_gemm(site, hidden_gemm(token, 0, 0, 0));
+      prepare_gemm(site, after_product(token, 0, 0));
     }
   }
 
@@ -42,7 +42,7 @@ class LstmLayer : public CudaLayer {
     for (std::int64_t token = 0; token < shape_.tokens; ++token) {
       if (token > 0) {
         queue.products->multiply(queue, type_,
-                                 hidden_product(token, gates, h, call.parameters[kHiddenWeight]));
+                                 hidden_gemm(token, gates, h, call.parameters[kHiddenWeight]));
       }
       lstm_cell(queue, type_, gates, call.kept[kCells], h, shape_, token);
     }
@@ -93,23 +93,22 @@ class LstmLayer : public CudaLayer {
   }
 
   /// The gates of one token += h of the token before x W^T, over the samples.
-  CudaProduct hidden_product(std::int64_t token, CUdeviceptr gates, CUdeviceptr h,
-                             CUdeviceptr weight) const {
+  CudaGemm hidden_gemm(std::int64_t token, CUdeviceptr gates, CUdeviceptr h,
+                       CUdeviceptr weight) const {
     const std::int64_t size = shape_.hidden;
-    CudaProduct p{shape_.samples,
-                  4 * size,
-                  size,
-                  1,
-                  {advanced(h, (token - 1) * size, type_), shape_.tokens * size},
-                  {weight, size, 0, true},
-                  {advanced(gates, token * 4 * size, type_), shape_.tokens * 4 * size}};
+    CudaGemm p{shape_.samples,
+               4 * size,
+               size,
+               1,
+               {advanced(h, (token - 1) * size, type_), shape_.tokens * size},
+               {weight, size, 0, true},
+               {advanced(gates, token * 4 * size, type_), shape_.tokens * 4 * size}};
     p.beta = 1;
     return p;
   }
 
   /// What one token adds to the gradient of the h before it: its gates' gradient x W.
-  CudaProduct after_product(std::int64_t token, CUdeviceptr gates_gradient,
-                            CUdeviceptr weight) const {
+  CudaGemm after_product(std::int64_t token, CUdeviceptr gates_gradient, CUdeviceptr weight) const {
     const std::int64_t size = shape_.hidden;
     return {shape_.samples,
             size,

@@ -49,14 +49,14 @@ std::vector<float> as_floats(ElementType type, const std::vector<std::byte>& ele
 }
 
 StageLayout CudaStage::layout_of(const Network& network, std::size_t first, std::size_t last,
-                                 std::int64_t batch, std::size_t run_again) {
-  return {network, first, last, batch, kCudaAlignment, run_again};
+                                 std::int64_t batch, std::size_t recomputed) {
+  return {network, first, last, batch, kCudaAlignment, recomputed};
 }
 
 CudaStage::CudaStage(const CudaQueue& queue, const Network& network, std::size_t first,
-                     std::size_t last, std::int64_t batch, std::size_t run_again)
+                     std::size_t last, std::int64_t batch, std::size_t recomputed)
     : type_(network.element),
-      layout_(layout_of(network, first, last, batch, run_again)),
+      layout_(layout_of(network, first, last, batch, recomputed)),
       scratch_(*queue.driver, layout_.scratch()),
       layers_(layout_.layers()) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
@@ -115,24 +115,24 @@ void CudaStage::bind_backward(const CudaStageTensors& tensors, std::size_t i, bo
     call.gradients[p] = tensors.gradients + placed.parameters[p];
 }
 
-void CudaStage::walk(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors) {
+void CudaStage::measure_pass(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors) {
   for (std::size_t place = 0; place < layers_.size(); ++place)
-    walk_layer(queue, pass, tensors, layer_at(pass, place));
+    measure_layer(queue, pass, tensors, layer_at(pass, place));
 }
 
 void CudaStage::walk_down(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors,
                           std::size_t end, std::size_t begin) {
   for (std::size_t i = std::min(end, layers_.size()); i-- > begin;)
-    walk_layer(queue, pass, tensors, i);
+    measure_layer(queue, pass, tensors, i);
 }
 
-void CudaStage::walk_again(const CudaQueue& queue, const CudaStageTensors& tensors) {
-  for (std::size_t i = 0; i < layers_.size() && layout_[i].is_run_again; ++i)
-    walk_layer(queue, Pass::forward, tensors, i);
+void CudaStage::measure_again(const CudaQueue& queue, const CudaStageTensors& tensors) {
+  for (std::size_t i = 0; i < layers_.size() && layout_[i].is_recomputed; ++i)
+    measure_layer(queue, Pass::forward, tensors, i);
 }
 
-void CudaStage::walk_layer(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors,
-                           std::size_t layer) {
+void CudaStage::measure_layer(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors,
+                              std::size_t layer) {
   const bool split = pass == Pass::backward_input || pass == Pass::backward_weight;
   CudaLayer& kernels = *layers_[layer].kernels;
   const CudaCall& call = layers_[layer].call;
@@ -143,7 +143,8 @@ void CudaStage::walk_layer(const CudaQueue& queue, Pass pass, const CudaStageTen
   }
   PLUMBLINE_CHECK(!is_update(pass), layer);
   bind_backward(tensors, layer, split);
-  if (tensors.kept_in == KeptIn::again && layout_[layer].is_run_again) kernels.forward(queue, call);
+  if (tensors.kept_in == KeptIn::again && layout_[layer].is_recomputed)
+    kernels.forward(queue, call);
   if (pass != Pass::backward_weight) kernels.backward_input(queue, call);
   if (pass != Pass::backward_input) kernels.backward_weight(queue, call);
 }

@@ -45,11 +45,11 @@ class CudaStage {
  public:
   /// Requires: the queue's context is current, here and in the passes. Errors: CudaError.
   CudaStage(const CudaQueue& queue, const Network& network, std::size_t first, std::size_t last,
-            std::int64_t batch, std::size_t run_again = kAllLayers);
+            std::int64_t batch, std::size_t recomputed = kAllLayers);
 
   /// In steps of 256 bytes, as the device's allocator gives them.
   static StageLayout layout_of(const Network& network, std::size_t first, std::size_t last,
-                               std::int64_t batch, std::size_t run_again = kAllLayers);
+                               std::int64_t batch, std::size_t recomputed = kAllLayers);
 
   const StageLayout& layout() const { return layout_; }
   std::int64_t parameter_elements() const;
@@ -58,19 +58,19 @@ class CudaStage {
 
   /// Every layer in turn; backwards begin at the last one, and a full one is I and W of each, by
   /// layer its F again before them, where it is run again. Requires: no update.
-  void walk(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors);
+  void measure_pass(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors);
   /// Of a backward or W the layers below `end`, of all that there are, down to `begin`.
   void walk_down(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors,
                  std::size_t end, std::size_t begin);
   /// The forward of the layers that are run again by themselves.
-  void walk_again(const CudaQueue& queue, const CudaStageTensors& tensors);
+  void measure_again(const CudaQueue& queue, const CudaStageTensors& tensors);
   /// The layer that comes at `place` in a pass.
   std::size_t layer_at(Pass pass, std::size_t place) const {
     return pass == Pass::forward ? place : layers_.size() - 1 - place;
   }
   /// That layer alone.
-  void walk_layer(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors,
-                  std::size_t layer);
+  void measure_layer(const CudaQueue& queue, Pass pass, const CudaStageTensors& tensors,
+                     std::size_t layer);
 
  private:
   struct Bound {

@@ -8,21 +8,20 @@ namespace plumbline::cuda {
 namespace {
 
 /// The most bytes of scores that are there at a time.
-constexpr std::int64_t kMostScores = std::int64_t{256} << 20U;
+constexpr std::int64_t kMaxScores = std::int64_t{256} << 20U;
 
 /// The largest divisor of the batch whose scores are no more than that; at least a sample.
 std::int64_t samples_at_a_time(std::int64_t batch, std::int64_t bytes_of_sample) {
   std::int64_t samples = batch;
-  while (samples > 1 && (batch % samples != 0 || samples * bytes_of_sample > kMostScores))
-    --samples;
+  while (samples > 1 && (batch % samples != 0 || samples * bytes_of_sample > kMaxScores)) --samples;
   return samples;
 }
 
 /// Products have heads or samples as their batch, whose places are strides, whichever are more; the
 /// others come one after the other. The softmax is one of all.
-class ProductAttention : public Attention {
+class UnfusedAttention : public Attention {
  public:
-  ProductAttention(const AttentionBlock& settings, const LayerSite& site)
+  UnfusedAttention(const AttentionBlock& settings, const LayerSite& site)
       : type_(site.type),
         batch_(site.batch),
         tokens_(site.layer.input.extents.front()),
@@ -35,10 +34,10 @@ class ProductAttention : public Attention {
         gradient_(site.scratch(samples_ * heads_ * tokens_ * tokens_)) {
     // A head's place says how its operands are aligned; all samples are as the first.
     for (std::int64_t i = 0; i < (by_samples_ ? heads_ : 1); ++i) {
-      for (const CudaProduct& product :
+      for (const CudaGemm& product :
            {scores(i, 0), context(i, 0, 0), probability_gradient(i, 0, 0), value_gradient(i, 0, 0),
             query_gradient(i, 0, 0), key_gradient(i, 0, 0)})
-        prepare_product(site, product);
+        prepare_gemm(site, product);
     }
   }
 
@@ -71,7 +70,7 @@ class ProductAttention : public Attention {
   }
 
  private:
-  using Operand = CudaProduct::Operand;
+  using Operand = CudaGemm::Operand;
 
   // Tensors from a sample on.
   CUdeviceptr qkv_of(CUdeviceptr qkv, std::int64_t sample) const {
@@ -115,33 +114,33 @@ class ProductAttention : public Attention {
                    turned);
   }
 
-  CudaProduct to_square(std::int64_t i, const Operand& a, const Operand& b, const CudaScratch& c,
-                        float alpha) const {
+  CudaGemm to_square(std::int64_t i, const Operand& a, const Operand& b, const CudaScratch& c,
+                     float alpha) const {
     return {tokens_, tokens_, head_size(), together(), a, b, square(i, c), alpha, 0};
   }
-  CudaProduct to_rows(const Operand& a, const Operand& b, const Operand& c, float alpha) const {
+  CudaGemm to_rows(const Operand& a, const Operand& b, const Operand& c, float alpha) const {
     return {tokens_, head_size(), tokens_, together(), a, b, c, alpha, 0};
   }
 
-  CudaProduct scores(std::int64_t i, CUdeviceptr qkv) const {
+  CudaGemm scores(std::int64_t i, CUdeviceptr qkv) const {
     return to_square(i, queries(i, qkv), keys(i, qkv, true), probabilities_, score_factor());
   }
-  CudaProduct context(std::int64_t i, CUdeviceptr context, CUdeviceptr qkv) const {
+  CudaGemm context(std::int64_t i, CUdeviceptr context, CUdeviceptr qkv) const {
     return to_rows(square(i, probabilities_), values(i, qkv), of_context(i, context), 1);
   }
-  CudaProduct probability_gradient(std::int64_t i, CUdeviceptr context_gradient,
-                                   CUdeviceptr qkv) const {
+  CudaGemm probability_gradient(std::int64_t i, CUdeviceptr context_gradient,
+                                CUdeviceptr qkv) const {
     return to_square(i, of_context(i, context_gradient), values(i, qkv, true), gradient_, 1);
   }
-  CudaProduct value_gradient(std::int64_t i, CUdeviceptr qkv_gradient,
-                             CUdeviceptr context_gradient) const {
+  CudaGemm value_gradient(std::int64_t i, CUdeviceptr qkv_gradient,
+                          CUdeviceptr context_gradient) const {
     return to_rows(square(i, probabilities_, true), of_context(i, context_gradient),
                    values(i, qkv_gradient), 1);
   }
-  CudaProduct query_gradient(std::int64_t i, CUdeviceptr qkv_gradient, CUdeviceptr qkv) const {
+  CudaGemm query_gradient(std::int64_t i, CUdeviceptr qkv_gradient, CUdeviceptr qkv) const {
     return to_rows(square(i, gradient_), keys(i, qkv), queries(i, qkv_gradient), score_factor());
   }
-  CudaProduct key_gradient(std::int64_t i, CUdeviceptr qkv_gradient, CUdeviceptr qkv) const {
+  CudaGemm key_gradient(std::int64_t i, CUdeviceptr qkv_gradient, CUdeviceptr qkv) const {
     return to_rows(square(i, gradient_, true), queries(i, qkv), keys(i, qkv_gradient),
                    score_factor());
   }
@@ -149,8 +148,8 @@ class ProductAttention : public Attention {
   /// The batch of each product, and how many come one after the other.
   std::int64_t together() const { return by_samples_ ? samples_ : heads_; }
   std::int64_t in_turn() const { return by_samples_ ? heads_ : samples_; }
-  template <class ProductOf>
-  void multiply_all(const CudaQueue& queue, ProductOf&& product_of) const {
+  template <class GemmOf>
+  void multiply_all(const CudaQueue& queue, GemmOf&& product_of) const {
     for (std::int64_t i = 0; i < in_turn(); ++i)
       queue.products->multiply(queue, type_, product_of(i));
   }
@@ -169,9 +168,9 @@ class ProductAttention : public Attention {
 
 }  // namespace
 
-std::unique_ptr<Attention> product_attention(const AttentionBlock& settings,
+std::unique_ptr<Attention> unfused_attention(const AttentionBlock& settings,
                                              const LayerSite& site) {
-  return std::make_unique<ProductAttention>(settings, site);
+  return std::make_unique<UnfusedAttention>(settings, site);
 }
 
 }  // namespace plumbline::cuda

@@ -47,6 +47,8 @@ class OwnConvolutions : public CudaConvolutions {
 
 }  // namespace
 
-std::unique_ptr<CudaConvolutions> own_convolutions() { return std::make_unique<OwnConvolutions>(); }
+std::unique_ptr<CudaConvolutions> builtin_convolutions() {
+  return std::make_unique<OwnConvolutions>();
+}
 
 }  // namespace plumbline

@@ -8,6 +8,6 @@
 namespace plumbline {
 
 /// Need no library; far from the device's speed.
-std::unique_ptr<CudaConvolutions> own_convolutions();
+std::unique_ptr<CudaConvolutions> builtin_convolutions();
 
 }  // namespace plumbline

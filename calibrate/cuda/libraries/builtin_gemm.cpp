@@ -9,13 +9,11 @@
 namespace plumbline {
 namespace {
 
-class OwnProducts : public CudaProducts {
+class BuiltinGemm : public CudaGemms {
  public:
-  void prepare(const CudaQueue&, ElementType, const CudaProduct&) override {}
-  bool is_prepared(const CudaQueue&, ElementType, const CudaProduct&) const override {
-    return true;
-  }
-  void multiply(const CudaQueue& queue, ElementType type, const CudaProduct& product) override {
+  void prepare(const CudaQueue&, ElementType, const CudaGemm&) override {}
+  bool is_prepared(const CudaQueue&, ElementType, const CudaGemm&) const override { return true; }
+  void multiply(const CudaQueue& queue, ElementType type, const CudaGemm& product) override {
     PLUMBLINE_CHECK(!product.c.turned, product.rows, product.columns);
     cuda::product(queue, type, product);
   }
@@ -24,6 +22,6 @@ class OwnProducts : public CudaProducts {
 
 }  // namespace
 
-std::unique_ptr<CudaProducts> own_products() { return std::make_unique<OwnProducts>(); }
+std::unique_ptr<CudaGemms> builtin_gemm() { return std::make_unique<BuiltinGemm>(); }
 
 }  // namespace plumbline

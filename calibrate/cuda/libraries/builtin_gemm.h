@@ -9,6 +9,6 @@ namespace plumbline {
 
 /// Runs on any device and needs no library; far from the device's speed, and without its matrix
 /// units: tf32 is computed as fp32.
-std::unique_ptr<CudaProducts> own_products();
+std::unique_ptr<CudaGemms> builtin_gemm();
 
 }  // namespace plumbline

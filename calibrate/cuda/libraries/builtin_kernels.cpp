@@ -13,12 +13,12 @@ namespace {
 
 // Column sums: chunks of rows by the shape alone, so that the order of a sum is.
 
-constexpr std::int64_t kMostChunks = 64;
-constexpr std::int64_t kLeastChunk = 64;  // rows
+constexpr std::int64_t kMaxChunks = 64;
+constexpr std::int64_t kMinChunk = 64;  // rows
 constexpr std::int64_t kColumnsOfBlock = 32;
 
 std::int64_t chunk_of(const Rows& shape) {
-  return std::max(divided_up(shape.rows, kMostChunks), kLeastChunk);
+  return std::max(divided_up(shape.rows, kMaxChunks), kMinChunk);
 }
 
 std::int64_t chunks_of(const Rows& shape) { return divided_up(shape.rows, chunk_of(shape)); }
@@ -35,14 +35,14 @@ void add_partial_sums(const CudaQueue& queue, ElementType type, CUdeviceptr sums
 
 /// As in kernels/update.cu.
 struct Members {
-  static constexpr std::size_t kMost = 32;
+  static constexpr std::size_t kMax = 32;
 
-  CUdeviceptr gradients[kMost];
+  CUdeviceptr gradients[kMax];
   int count;
 };
 
 Members members_of(const std::vector<CUdeviceptr>& gradients) {
-  PLUMBLINE_CHECK(!gradients.empty() && gradients.size() <= Members::kMost, gradients.size());
+  PLUMBLINE_CHECK(!gradients.empty() && gradients.size() <= Members::kMax, gradients.size());
   Members members{};
   std::copy(gradients.begin(), gradients.end(), members.gradients);
   members.count = static_cast<int>(gradients.size());
@@ -53,7 +53,7 @@ Members members_of(const std::vector<CUdeviceptr>& gradients) {
 /// tile, a head or more of them.
 constexpr std::int64_t kAttentionRows = 64;
 constexpr std::int64_t kAttentionThreads = 128;
-constexpr std::int64_t kMostHeadSize = 128;
+constexpr std::int64_t kMaxHeadSize = 128;
 
 struct HeadShape {
   Count batch, tokens, features;
@@ -63,7 +63,7 @@ struct HeadShape {
 
 std::int64_t tile_columns(const AttentionShape& shape) {
   const std::int64_t size = shape.head_size();
-  return size <= 32 ? 32 : size <= 64 ? 64 : kMostHeadSize;
+  return size <= 32 ? 32 : size <= 64 ? 64 : kMaxHeadSize;
 }
 
 /// Of so many rows of bf16, 16 bytes apart.
@@ -78,14 +78,13 @@ void launch_heads(const CudaQueue& queue, const AttentionShape& shape, const std
       shape.batch,          shape.tokens,
       shape.features,       static_cast<int>(shape.head_size()),
       shape.causal ? 1 : 0, static_cast<float>(1 / std::sqrt(double(shape.head_size())))};
-  launch(
-      queue, "plumbline_" + kernel + "_" + std::to_string(tile_columns(shape)),
-      {divided_up(shape.tokens, kAttentionRows), shape.heads, std::min(shape.batch, kMostBlocks)},
-      kAttentionThreads, shared_floats, arguments..., of_heads);
+  launch(queue, "plumbline_" + kernel + "_" + std::to_string(tile_columns(shape)),
+         {divided_up(shape.tokens, kAttentionRows), shape.heads, std::min(shape.batch, kMaxBlocks)},
+         kAttentionThreads, shared_floats, arguments..., of_heads);
 }
 
 /// As in kernels/product.cu.
-struct ProductShape {
+struct GemmShape {
   Count rows, columns, depth, batch;
   Count a_stride, a_step, b_stride, b_step, c_stride, c_step;
   int a_turned, b_turned;
@@ -198,7 +197,7 @@ void attention_softmax_gradient(const CudaQueue& queue, ElementType type, CUdevi
 
 bool is_fused(ElementType type, const AttentionShape& shape) {
   return type == ElementType::bf16 && shape.head_size() % 8 == 0 &&
-         shape.head_size() <= kMostHeadSize && shape.heads <= kMostBlocks;
+         shape.head_size() <= kMaxHeadSize && shape.heads <= kMaxBlocks;
 }
 
 void fused_attention(const CudaQueue& queue, const AttentionShape& shape, CUdeviceptr context,
@@ -285,10 +284,10 @@ void descend_with_moments(const CudaQueue& queue, ElementType type, CUdeviceptr 
               first_moment, second_moment, steps, float(rate), Count(count));
 }
 
-void product(const CudaQueue& queue, ElementType type, const CudaProduct& p) {
-  const ProductShape shape{p.rows,     p.columns,  p.depth,  p.batch,    p.a.stride,
-                           p.a.step,   p.b.stride, p.b.step, p.c.stride, p.c.step,
-                           p.a.turned, p.b.turned, p.alpha,  p.beta};
+void product(const CudaQueue& queue, ElementType type, const CudaGemm& p) {
+  const GemmShape shape{p.rows,     p.columns,  p.depth,  p.batch,    p.a.stride,
+                        p.a.step,   p.b.stride, p.b.step, p.c.stride, p.c.step,
+                        p.a.turned, p.b.turned, p.alpha,  p.beta};
   launch_tiles(queue, named("product", type), {p.rows, p.columns}, p.batch, p.a.data, p.b.data,
                p.c.data, shape);
 }

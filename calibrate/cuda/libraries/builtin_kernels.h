@@ -146,6 +146,6 @@ void descend_with_moments(const CudaQueue& queue, ElementType type, CUdeviceptr 
                           std::int64_t count);
 
 /// The plain product.
-void product(const CudaQueue& queue, ElementType type, const CudaProduct& product);
+void product(const CudaQueue& queue, ElementType type, const CudaGemm& product);
 
 }  // namespace plumbline::cuda

@@ -20,14 +20,14 @@ namespace plumbline {
 namespace {
 
 constexpr std::size_t kWorkspaceBytes = 32 << 20;
-constexpr int kMostAlgorithms = 8;
+constexpr int kMaxAlgorithms = 8;
 
 constexpr std::string_view kCublasLtHelp =
     "install cuBLAS of CUDA 13, or name the file of libcublasLt.so.13";
 
 /// Throws unless the call went well.
 void check(const CublasLt& library, std::string_view call, cublasStatus_t status,
-           const ProductShape* shape = nullptr) {
+           const GemmShape* shape = nullptr) {
   if (status != CUBLAS_STATUS_SUCCESS)
     throw CublasLtError(library, call, status, shape == nullptr ? "" : to_text(*shape));
 }
@@ -69,13 +69,13 @@ CublasLtError::CublasLtError(const CublasLt& library, std::string_view call, cub
 
 // Shapes.
 
-ProductShape shape_of(ElementType type, const CudaProduct& product, std::uint32_t sms) {
-  const auto operand = [&](const CudaProduct::Operand& of) {
-    constexpr std::uint64_t kMostAlignment = 16;  // what the widest loads and stores need
-    ProductShape::Operand made{of.stride, product.batch > 1 ? of.step : 0, of.turned, 0};
+GemmShape shape_of(ElementType type, const CudaGemm& product, std::uint32_t sms) {
+  const auto operand = [&](const CudaGemm::Operand& of) {
+    constexpr std::uint64_t kMaxAlignment = 16;  // what the widest loads and stores need
+    GemmShape::Operand made{of.stride, product.batch > 1 ? of.step : 0, of.turned, 0};
     const auto bytes = static_cast<std::uint64_t>(bytes_of(type));
     const std::uint64_t places = of.data | static_cast<std::uint64_t>(made.stride) * bytes |
-                                 static_cast<std::uint64_t>(made.step) * bytes | kMostAlignment;
+                                 static_cast<std::uint64_t>(made.step) * bytes | kMaxAlignment;
     made.alignment = std::uint32_t{1} << static_cast<unsigned>(std::countr_zero(places));
     return made;
   };
@@ -91,8 +91,8 @@ ProductShape shape_of(ElementType type, const CudaProduct& product, std::uint32_
           sms};
 }
 
-std::string to_text(const ProductShape& shape) {
-  const auto operand = [](const ProductShape::Operand& of) {
+std::string to_text(const GemmShape& shape) {
+  const auto operand = [](const GemmShape::Operand& of) {
     return fmt::format("{}/{}{}@{}", of.stride, of.step, of.turned ? "t" : "", of.alignment);
   };
   return fmt::format("{} {}x{}x{}{} a {} b {} {}c {} sms {}", name(shape.type), shape.rows,
@@ -101,9 +101,9 @@ std::string to_text(const ProductShape& shape) {
                      operand(shape.b), shape.adds ? "+" : "", operand(shape.c), shape.sms);
 }
 
-ColumnMajorProduct column_major(const ProductShape& shape) {
+ColumnMajorGemm column_major(const GemmShape& shape) {
   // Row-major [m, n] is column-major [n, m].
-  const auto told = [](const ProductShape::Operand& of, std::int64_t m, std::int64_t n) {
+  const auto told = [](const GemmShape::Operand& of, std::int64_t m, std::int64_t n) {
     if (of.turned) std::swap(m, n);
     return ColumnMajor{n, m, of.stride, of.turned};
   };
@@ -133,9 +133,9 @@ std::optional<cublasLtMatmulAlgo_t> algorithm_from(std::string_view text) {
 // Plans.
 
 /// The descriptors of a shape, and the algorithm that was chosen for it.
-class CublasLtProducts::Plan {
+class CublasLtGemm::Plan {
  public:
-  Plan(const CublasLt& library, const ProductShape& of) : shape(of), library_(library) {
+  Plan(const CublasLt& library, const GemmShape& of) : shape(of), library_(library) {
     try {
       create();
     } catch (...) {
@@ -147,7 +147,7 @@ class CublasLtProducts::Plan {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  const ProductShape shape;
+  const GemmShape shape;
   cublasLtMatmulDesc_t product = nullptr;
   cublasLtMatrixLayout_t first = nullptr;
   cublasLtMatrixLayout_t second = nullptr;
@@ -156,7 +156,7 @@ class CublasLtProducts::Plan {
 
  private:
   void create() {
-    const ColumnMajorProduct told = column_major(shape);
+    const ColumnMajorGemm told = column_major(shape);
     check(library_, "cublasLtMatmulDescCreate",
           library_.cublasLtMatmulDescCreate(&product, compute_type(shape.type), CUDA_R_32F),
           &shape);
@@ -184,7 +184,7 @@ class CublasLtProducts::Plan {
           &shape);
   }
 
-  cublasLtMatrixLayout_t layout(const ColumnMajor& matrix, const ProductShape::Operand& operand) {
+  cublasLtMatrixLayout_t layout(const ColumnMajor& matrix, const GemmShape::Operand& operand) {
     cublasLtMatrixLayout_t made = nullptr;
     check(library_, "cublasLtMatrixLayoutCreate",
           library_.cublasLtMatrixLayoutCreate(
@@ -210,26 +210,24 @@ class CublasLtProducts::Plan {
 
 // Products.
 
-CublasLtProducts::CublasLtProducts(const CudaDriver& driver, const CublasLt& library,
-                                   CudaChoices& choices)
+CublasLtGemm::CublasLtGemm(const CudaDriver& driver, const CublasLt& library, CudaChoices& choices)
     : library_(library),
       workspace_(driver, kWorkspaceBytes),
-      plain_(own_products()),
+      plain_(builtin_gemm()),
       choices_(choices) {
   check(library_, "cublasLtCreate", library_.cublasLtCreate(&handle_));
   const std::size_t version = library_.cublasLtGetVersion();
   name_ = fmt::format("cublasLt {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
-CublasLtProducts::~CublasLtProducts() {
+CublasLtGemm::~CublasLtGemm() {
   plans_.clear();
   if (handle_ != nullptr) library_.cublasLtDestroy(handle_);
 }
 
-void CublasLtProducts::prepare(const CudaQueue& queue, ElementType type,
-                               const CudaProduct& product) {
+void CublasLtGemm::prepare(const CudaQueue& queue, ElementType type, const CudaGemm& product) {
   PLUMBLINE_CHECK(!product.c.turned, product.rows, product.columns);
-  const ProductShape shape = shape_of(type, product, queue.sms);
+  const GemmShape shape = shape_of(type, product, queue.sms);
   if (plans_.contains(shape)) return;
   auto plan = std::make_unique<Plan>(library_, shape);
   plan->algorithm = chosen(queue, *plan, product);
@@ -242,14 +240,13 @@ void CublasLtProducts::prepare(const CudaQueue& queue, ElementType type,
   plans_.emplace(shape, std::move(plan));
 }
 
-bool CublasLtProducts::is_prepared(const CudaQueue& queue, ElementType type,
-                                   const CudaProduct& product) const {
+bool CublasLtGemm::is_prepared(const CudaQueue& queue, ElementType type,
+                               const CudaGemm& product) const {
   return plans_.contains(shape_of(type, product, queue.sms));
 }
 
-void CublasLtProducts::multiply(const CudaQueue& queue, ElementType type,
-                                const CudaProduct& product) {
-  const ProductShape shape = shape_of(type, product, queue.sms);
+void CublasLtGemm::multiply(const CudaQueue& queue, ElementType type, const CudaGemm& product) {
+  const GemmShape shape = shape_of(type, product, queue.sms);
   const auto plan = plans_.find(shape);
   PLUMBLINE_CHECK(plan != plans_.end(), "a product that was not prepared", to_text(shape));
   if (const auto& algorithm = plan->second->algorithm) {
@@ -259,8 +256,8 @@ void CublasLtProducts::multiply(const CudaQueue& queue, ElementType type,
   }
 }
 
-void CublasLtProducts::enqueue(const CudaQueue& queue, const Plan& plan, const CudaProduct& product,
-                               const cublasLtMatmulAlgo_t& algorithm) const {
+void CublasLtGemm::enqueue(const CudaQueue& queue, const Plan& plan, const CudaGemm& product,
+                           const cublasLtMatmulAlgo_t& algorithm) const {
   const auto memory = [](CUdeviceptr data) {
     return reinterpret_cast<void*>(data);  // NOLINT(performance-no-int-to-ptr): as CUDA has it
   };
@@ -274,9 +271,8 @@ void CublasLtProducts::enqueue(const CudaQueue& queue, const Plan& plan, const C
 }
 
 /// What a profile has chosen, where it runs here.
-std::optional<cublasLtMatmulAlgo_t> CublasLtProducts::taken(const CudaQueue& queue,
-                                                            const Plan& plan,
-                                                            const CudaProduct& product) {
+std::optional<cublasLtMatmulAlgo_t> CublasLtGemm::taken(const CudaQueue& queue, const Plan& plan,
+                                                        const CudaGemm& product) {
   const auto told = choices_.find(to_text(plan.shape));
   if (told == choices_.end()) return std::nullopt;
   const auto algorithm = algorithm_from(told->second);
@@ -295,9 +291,8 @@ std::optional<cublasLtMatmulAlgo_t> CublasLtProducts::taken(const CudaQueue& que
   }
 }
 
-std::optional<cublasLtMatmulAlgo_t> CublasLtProducts::chosen(const CudaQueue& queue,
-                                                             const Plan& plan,
-                                                             const CudaProduct& product) {
+std::optional<cublasLtMatmulAlgo_t> CublasLtGemm::chosen(const CudaQueue& queue, const Plan& plan,
+                                                         const CudaGemm& product) {
   if (const auto algorithm = taken(queue, plan, product)) return algorithm;
   cublasLtMatmulPreference_t made = nullptr;
   check(library_, "cublasLtMatmulPreferenceCreate", library_.cublasLtMatmulPreferenceCreate(&made),
@@ -320,7 +315,7 @@ std::optional<cublasLtMatmulAlgo_t> CublasLtProducts::chosen(const CudaQueue& qu
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, plan.shape.c.alignment);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, plan.shape.c.alignment);
 
-  std::array<cublasLtMatmulHeuristicResult_t, kMostAlgorithms> found{};
+  std::array<cublasLtMatmulHeuristicResult_t, kMaxAlgorithms> found{};
   int count = 0;
   std::string failed;  // other than that this is not supported
   const auto note = [&](const CublasLtError& error) {
@@ -328,19 +323,19 @@ std::optional<cublasLtMatmulAlgo_t> CublasLtProducts::chosen(const CudaQueue& qu
   };
   if (const cublasStatus_t status = library_.cublasLtMatmulAlgoGetHeuristic(
           handle_, plan.product, plan.first, plan.second, plan.result, plan.result,
-          preference.get(), kMostAlgorithms, found.data(), &count);
+          preference.get(), kMaxAlgorithms, found.data(), &count);
       status != CUBLAS_STATUS_SUCCESS) {
     note(CublasLtError(library_, "cublasLtMatmulAlgoGetHeuristic", status, to_text(plan.shape)));
   }
   std::optional<cublasLtMatmulAlgo_t> best;
-  double least = std::numeric_limits<double>::infinity();
+  double min = std::numeric_limits<double>::infinity();
   for (int i = 0; i < count; ++i) {
     if (found[i].state != CUBLAS_STATUS_SUCCESS) continue;
     try {
       const double time =
           median_milliseconds(queue, [&] { enqueue(queue, plan, product, found[i].algo); });
-      if (is_clearly_faster(time, least)) {
-        least = time;
+      if (is_clearly_faster(time, min)) {
+        min = time;
         best = found[i].algo;
       }
     } catch (const CublasLtError& error) {  // estimates promise more than runs

@@ -66,7 +66,7 @@ class CublasLtError : public std::runtime_error {
 
 /// What an algorithm is chosen for: all of a product but where its operands are and by what it is
 /// multiplied.
-struct ProductShape {
+struct GemmShape {
   ElementType type = ElementType::fp32;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
@@ -87,13 +87,13 @@ struct ProductShape {
   bool adds = false;      ///< beta is not 0.
   std::uint32_t sms = 0;  ///< Of the device.
 
-  friend auto operator<=>(const ProductShape&, const ProductShape&) = default;
+  friend auto operator<=>(const GemmShape&, const GemmShape&) = default;
 };
 
-ProductShape shape_of(ElementType type, const CudaProduct& product, std::uint32_t sms);
+GemmShape shape_of(ElementType type, const CudaGemm& product, std::uint32_t sms);
 /// `bf16 512x1024x768 a 768/0@16 b 768/0t@16 c 1024/0@16 sms 32`, with `+` before `c` where it adds
 /// and `*12` behind the extents (rows x columns x depth) for a batch.
-std::string to_text(const ProductShape& shape);
+std::string to_text(const GemmShape& shape);
 
 /// A matrix as the library is told of it: column-major, extents of its memory.
 struct ColumnMajor {
@@ -107,12 +107,12 @@ struct ColumnMajor {
 
 /// A row-major matrix is, column by column, its transpose, and C^T = B'^T A'^T: so B is the first
 /// operand, and nothing is turned but what the product says.
-struct ColumnMajorProduct {
+struct ColumnMajorGemm {
   ColumnMajor first;   ///< B.
   ColumnMajor second;  ///< A.
   ColumnMajor result;  ///< C.
 };
-ColumnMajorProduct column_major(const ProductShape& shape);
+ColumnMajorGemm column_major(const GemmShape& shape);
 
 /// An algorithm as text, to be stored: 128 hexadecimal digits; and back, nothing where it is none.
 std::string to_text(const cublasLtMatmulAlgo_t& algorithm);
@@ -121,23 +121,23 @@ std::optional<cublasLtMatmulAlgo_t> algorithm_from(std::string_view text);
 /// The products of one device. For each shape the best few algorithms by the library's own estimate
 /// are timed, and the fastest stays; sums are fp32 (of operands rounded to tf32 where the type is
 /// that). Has a workspace of its own, so its products stand on one stream.
-class CublasLtProducts : public CudaProducts {
+class CublasLtGemm : public CudaGemms {
  public:
   /// Choices, by shape, that are no algorithms, or do not run here, are made anew. Requires: the
   /// device's context current; driver and choices outlive it. Errors: CublasLtError.
-  CublasLtProducts(const CudaDriver& driver, const CublasLt& library, CudaChoices& choices);
-  ~CublasLtProducts() override;
-  CublasLtProducts(const CublasLtProducts&) = delete;
-  CublasLtProducts& operator=(const CublasLtProducts&) = delete;
+  CublasLtGemm(const CudaDriver& driver, const CublasLt& library, CudaChoices& choices);
+  ~CublasLtGemm() override;
+  CublasLtGemm(const CublasLtGemm&) = delete;
+  CublasLtGemm& operator=(const CublasLtGemm&) = delete;
 
   /// Where no algorithm runs, it is a plain kernel's product, and the name says so. Waits for the
   /// device. Errors: CublasLtError; CudaError.
-  void prepare(const CudaQueue& queue, ElementType type, const CudaProduct& product) override;
+  void prepare(const CudaQueue& queue, ElementType type, const CudaGemm& product) override;
   bool is_prepared(const CudaQueue& queue, ElementType type,
-                   const CudaProduct& product) const override;
+                   const CudaGemm& product) const override;
   /// Requires: a product of the same shape was prepared, with operands aligned alike. Errors:
   /// CublasLtError.
-  void multiply(const CudaQueue& queue, ElementType type, const CudaProduct& product) override;
+  void multiply(const CudaQueue& queue, ElementType type, const CudaGemm& product) override;
   /// "cublasLt 13.1.0".
   std::string_view name() const override { return name_; }
   std::string_view trouble() const override { return trouble_; }
@@ -145,21 +145,21 @@ class CublasLtProducts : public CudaProducts {
  private:
   class Plan;
 
-  void enqueue(const CudaQueue& queue, const Plan& plan, const CudaProduct& product,
+  void enqueue(const CudaQueue& queue, const Plan& plan, const CudaGemm& product,
                const cublasLtMatmulAlgo_t& algorithm) const;
   /// Nothing where none runs.
   std::optional<cublasLtMatmulAlgo_t> chosen(const CudaQueue& queue, const Plan& plan,
-                                             const CudaProduct& product);
+                                             const CudaGemm& product);
   std::optional<cublasLtMatmulAlgo_t> taken(const CudaQueue& queue, const Plan& plan,
-                                            const CudaProduct& product);
+                                            const CudaGemm& product);
 
   CublasLt library_;
   cublasLtHandle_t handle_ = nullptr;
   CudaScratch workspace_;
   std::string name_;
   std::string trouble_;
-  std::map<ProductShape, std::unique_ptr<Plan>> plans_;
-  std::unique_ptr<CudaProducts> plain_;
+  std::map<GemmShape, std::unique_ptr<Plan>> plans_;
+  std::unique_ptr<CudaGemms> plain_;
   CudaChoices& choices_;
 };
 

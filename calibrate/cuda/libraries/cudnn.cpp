@@ -23,7 +23,7 @@ namespace {
 
 /// Algorithms with larger workspaces are tried only where no other runs.
 constexpr std::size_t kLikedWorkspace = std::size_t{256} << 20;
-constexpr int kMostEstimates = 16;
+constexpr int kMaxEstimates = 16;
 
 constexpr std::size_t kForwardPass = 0;
 constexpr std::size_t kInputPass = 1;
@@ -159,7 +159,7 @@ class CudnnConvolutions::Plan {
 // Convolutions.
 
 CudnnConvolutions::CudnnConvolutions(const Cudnn& library, CudaChoices& choices)
-    : library_(library), plain_(own_convolutions()), choices_(choices) {
+    : library_(library), plain_(builtin_convolutions()), choices_(choices) {
   const cudnn::Status status = library_.Create(&handle_);
   if (status != cudnn::kSuccess) throw CudnnError(library_, "cudnnCreate", status);
   name_ = "cuDNN " + cuda_library_version(library_.GetVersion());
@@ -177,7 +177,7 @@ void CudnnConvolutions::try_on(const CudaQueue& queue) {
                           numbers.data() + 2 * sizeof(float)};
   PLUMBLINE_CUDA(*queue.driver, cuMemsetD8Async, numbers.data(), 0, 3 * sizeof(float),
                  queue.stream);
-  std::array<cudnn::AlgorithmEstimate, kMostEstimates> found{};
+  std::array<cudnn::AlgorithmEstimate, kMaxEstimates> found{};
   int count = 0;
   estimate(ElementType::fp32, plan, kForwardPass, found.data(), count);
   std::optional<CudnnError> failed;
@@ -231,7 +231,7 @@ std::vector<cudnn::AlgorithmEstimate> CudnnConvolutions::estimates(ElementType t
                                                                    const Plan& plan,
                                                                    std::size_t pass,
                                                                    std::string& failed) const {
-  std::array<cudnn::AlgorithmEstimate, kMostEstimates> found{};
+  std::array<cudnn::AlgorithmEstimate, kMaxEstimates> found{};
   int count = 0;
   try {
     estimate(type, plan, pass, found.data(), count);
@@ -251,19 +251,19 @@ void CudnnConvolutions::estimate(ElementType type, const Plan& plan, std::size_t
       plan.check(
           "cudnnGetConvolutionForwardAlgorithm_v7",
           library_.GetConvolutionForwardAlgorithm_v7(handle_, plan.x, plan.weight, plan.convolution,
-                                                     plan.y, kMostEstimates, &count, found));
+                                                     plan.y, kMaxEstimates, &count, found));
       break;
     case kInputPass:
       plan.check("cudnnGetConvolutionBackwardDataAlgorithm_v7",
                  library_.GetConvolutionBackwardDataAlgorithm_v7(handle_, plan.weight, plan.y,
                                                                  plan.convolution, plan.x,
-                                                                 kMostEstimates, &count, found));
+                                                                 kMaxEstimates, &count, found));
       break;
     default:
       plan.check("cudnnGetConvolutionBackwardFilterAlgorithm_v7",
                  library_.GetConvolutionBackwardFilterAlgorithm_v7(handle_, plan.x, plan.y,
                                                                    plan.convolution, plan.weight,
-                                                                   kMostEstimates, &count, found));
+                                                                   kMaxEstimates, &count, found));
   }
 }
 
@@ -286,7 +286,7 @@ void CudnnConvolutions::choose(const CudaQueue& queue, ElementType type, Plan& p
   const std::string known = chosen;
   std::stable_partition(fit.begin(), fit.end(),
                         [&](const auto& estimate) { return text_of(estimate) == known; });
-  double least = std::numeric_limits<double>::infinity();
+  double min = std::numeric_limits<double>::infinity();
   for (const cudnn::AlgorithmEstimate& estimate : fit) {
     if (estimate.memory > kLikedWorkspace && plan.choices[pass]) break;
     const Choice choice{estimate.algorithm,
@@ -297,8 +297,8 @@ void CudnnConvolutions::choose(const CudaQueue& queue, ElementType type, Plan& p
       // All add to what is there, as all have to be able to.
       const double time = median_milliseconds(
           queue, [&] { enqueue(queue, plan, pass, choice, operands, /*adds=*/true); });
-      if (!is_clearly_faster(time, least)) continue;
-      least = time;
+      if (!is_clearly_faster(time, min)) continue;
+      min = time;
       plan.choices[pass] = choice;
       chosen = text_of(estimate);
       if (chosen == known) break;

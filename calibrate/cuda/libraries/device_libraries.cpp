@@ -31,9 +31,10 @@ std::string plain_instead_of(std::string_view what, std::string_view why) {
 /// The library's functions; nothing where it is not there, and why: a sentence that begins with
 /// what is our own now.
 template <class Functions>
-std::optional<Functions> found_or_told(const CudaLibraryKind& kind,
-                                       Result<Functions> (*load)(const std::string&),
-                                       const std::string& what, std::vector<std::string>& missing) {
+std::optional<Functions> found_or_noted(const CudaLibraryKind& kind,
+                                        Result<Functions> (*load)(const std::string&),
+                                        const std::string& what,
+                                        std::vector<std::string>& missing) {
   const auto library = load_cuda_library(kind);
   const Result<Functions> functions =
       library ? load(library->path) : Result<Functions>(library.problems());
@@ -50,8 +51,8 @@ DeviceLibraries::DeviceLibraries(CudaDevices& devices, const Network& network, b
   const bool convolves = has_convolutions(network);
   std::optional<CublasLt> cublaslt;
   std::optional<Cudnn> cudnn;
-  if (!own) cublaslt = found_or_told(kCublasLt, &load_cublaslt, "matrix products", missing_);
-  if (!own && convolves) cudnn = found_or_told(kCudnn, &load_cudnn, "convolutions", missing_);
+  if (!own) cublaslt = found_or_noted(kCublasLt, &load_cublaslt, "matrix products", missing_);
+  if (!own && convolves) cudnn = found_or_noted(kCudnn, &load_cudnn, "convolutions", missing_);
   // A library that does not start on one device is left out on all: they share their choices.
   const auto on_each = [&](const auto& make) {
     for (std::size_t i = 0; i < devices.all().size(); ++i) {
@@ -63,7 +64,7 @@ DeviceLibraries::DeviceLibraries(CudaDevices& devices, const Network& network, b
   try {
     if (cublaslt) {
       on_each([&](OfDevice& mine, const CudaDevice&) {
-        mine.products = std::make_unique<CublasLtProducts>(devices.driver(), *cublaslt, choices_);
+        mine.products = std::make_unique<CublasLtGemm>(devices.driver(), *cublaslt, choices_);
       });
     }
   } catch (const CublasLtError& error) {
@@ -81,8 +82,8 @@ DeviceLibraries::DeviceLibraries(CudaDevices& devices, const Network& network, b
     cudnn.reset();
   }
   for (OfDevice& mine : of_device_) {
-    if (!cublaslt) mine.products = own_products();
-    if (!cudnn && convolves) mine.convolutions = own_convolutions();
+    if (!cublaslt) mine.products = builtin_gemm();
+    if (!cudnn && convolves) mine.convolutions = builtin_convolutions();
   }
 }
 

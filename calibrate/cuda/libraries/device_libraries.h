@@ -45,7 +45,7 @@ class DeviceLibraries {
 
  private:
   struct OfDevice {
-    std::unique_ptr<CudaProducts> products;
+    std::unique_ptr<CudaGemms> products;
     std::unique_ptr<CudaConvolutions> convolutions;
   };
 

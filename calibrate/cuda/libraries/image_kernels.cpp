@@ -22,7 +22,7 @@ ConvolutionShape told(const CudaConvolution& c) {
 
 /// As in kernels/picture.cu.
 struct WindowShape {
-  Count pictures, height, width;
+  Count images, height, width;
   Count to_height, to_width;
   Count kernel, stride, padding;
 };
@@ -39,12 +39,12 @@ Rows weight_rows(const CudaConvolution& c) { return {c.outputs, c.inputs * c.ker
 /// shape alone, so that the order of a sum is.
 std::int64_t weight_chunks(const CudaConvolution& c) {
   constexpr std::int64_t kEnoughTiles = 512;
-  constexpr std::int64_t kLeastPlaces = 256;
+  constexpr std::int64_t kMinPlaces = 256;
   const Rows weights = weight_rows(c);
   const std::int64_t tiles = divided_up(weights.rows, 64) * divided_up(weights.columns, 64);
   const std::int64_t places = c.samples * c.places(c.height) * c.places(c.width);
   return std::clamp<std::int64_t>(divided_up(kEnoughTiles, tiles), 1,
-                                  divided_up(places, kLeastPlaces));
+                                  divided_up(places, kMinPlaces));
 }
 
 /// A block for each channel, with a float of shared memory for each thread.
@@ -92,8 +92,8 @@ void add_convolution_weight_gradient(const CudaQueue& queue, ElementType type,
 void max_pool(const CudaQueue& queue, ElementType type, const CudaConvolution& window,
               CUdeviceptr y, CUdeviceptr x) {
   const WindowShape shape = window_shape(window);
-  launch_over(queue, named("max_pool", type), shape.pictures * shape.to_height * shape.to_width, y,
-              x, shape);
+  launch_over(queue, named("max_pool", type), shape.images * shape.to_height * shape.to_width, y, x,
+              shape);
 }
 
 void max_pool_gradient(const CudaQueue& queue, ElementType type, const CudaConvolution& window,

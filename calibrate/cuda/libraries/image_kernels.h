@@ -11,7 +11,7 @@
 #include "calibrate/cuda/libraries/convolutions.h"
 #include "models/network/network.h"
 
-/// As in own_kernels.h.
+/// As in builtin_kernels.h.
 namespace plumbline::cuda {
 
 // Convolutions: as CudaConvolutions.

@@ -133,8 +133,8 @@ std::string version_of(const CudaLibraryKind& kind, const CudaLibrary& library) 
 
 std::string path_of(void* handle, const std::string& asked) {
   link_map* map = nullptr;
-  const bool is_told = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map->l_name[0] != '\0';
-  return is_told ? map->l_name : asked;
+  const bool is_known = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map->l_name[0] != '\0';
+  return is_known ? map->l_name : asked;
 }
 
 }  // namespace

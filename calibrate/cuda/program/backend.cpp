@@ -27,7 +27,7 @@ namespace plumbline {
 namespace {
 
 /// Pointers of one kernel's arguments.
-constexpr std::uint32_t kMostMembers = 32;
+constexpr std::uint32_t kMaxMembers = 32;
 
 /// Whether copies are held to the cluster's links: not where these are those that were measured
 /// and tensors are really copied.
@@ -66,7 +66,7 @@ std::optional<std::string> clock_remark(const Profile& profile, const CudaDevice
 }
 
 /// The most devices that share the gradients of a stage.
-std::uint32_t most_members(const Pipeline& pipeline) {
+std::uint32_t max_members(const Pipeline& pipeline) {
   return pipeline.copies * *std::max_element(pipeline.replicas.begin(), pipeline.replicas.end());
 }
 
@@ -91,9 +91,10 @@ class CudaBackendOnNetwork : public CudaBackend {
         devices_(opened_->devices.get()),
         scenario_(scenario),
         options_(options),
-        libraries_(scenario.network ? std::make_unique<DeviceLibraries>(
-                                          *devices_, *scenario.network, options.own_kernels, nccl)
-                                    : nullptr),
+        libraries_(scenario.network
+                       ? std::make_unique<DeviceLibraries>(*devices_, *scenario.network,
+                                                           options.builtin_kernels, nccl)
+                       : nullptr),
         launching_(options.graphs ? launching_on(*devices_) : CudaLaunching{false, "--no-graphs"}) {
     if (libraries_ && is_measured_with(scenario.model.profile, *devices_, *libraries_))
       libraries_->take(scenario.model.profile.algorithms);
@@ -120,7 +121,7 @@ class CudaBackendOnNetwork : public CudaBackend {
   RunResult run(const RunPlan& plan, const DeviceOrders& orders,
                 const RunOptions& options) override {
     RunOptions own = options;
-    own.least_warm_up = std::chrono::nanoseconds(std::llround(options_.warm_up_seconds * 1e9));
+    own.min_warm_up = std::chrono::nanoseconds(std::llround(options_.warm_up_seconds * 1e9));
     CudaRun run = run_on_cuda(*devices_, libraries_.get(), launching_,
                               training_of(scenario_, options_), plan, orders, own);
     results_ = std::move(run.learnt);
@@ -174,8 +175,8 @@ class CudaBackendOnNetwork : public CudaBackend {
 
 /// Links that are set are kept between two devices, and only there: not by a card that several
 /// devices share, and not by all-reduces in several phases.
-std::optional<Diagnostic> refuse_links(const Scenario& scenario, const Pipeline& pipeline,
-                                       bool nccl) {
+std::optional<Diagnostic> check_cluster_links(const Scenario& scenario, const Pipeline& pipeline,
+                                              bool nccl) {
   const auto is_set = [](const Level& level) {
     return level.size > 1 && (level.link.bandwidth || level.link.latency > Duration{});
   };
@@ -187,7 +188,7 @@ std::optional<Diagnostic> refuse_links(const Scenario& scenario, const Pipeline&
                        "the cluster's links set a bandwidth or a latency, and NCCL keeps to none",
                        "leave both out, take cluster.link: measured, or leave --nccl out");
   }
-  if (levels.size() > 1 && most_members(pipeline) > 1) {
+  if (levels.size() > 1 && max_members(pipeline) > 1) {
     return input_error(scenario.cluster_mark,
                        "the cluster's links set a bandwidth or a latency, which the cuda backend "
                        "does not keep where replicas add up their gradients over several levels",
@@ -208,14 +209,14 @@ Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
                                                   const Scenario& scenario,
                                                   const CudaOptions& options, const Nccl* nccl) {
   if (scenario.network) {
-    if (auto refused = refuse_for_cuda(*scenario.network, scenario.model_mark)) return *refused;
-    if (auto refused = refuse_training(scenario)) return *refused;
+    if (auto refused = check_for_cuda(*scenario.network, scenario.model_mark)) return *refused;
+    if (auto refused = check_training(scenario)) return *refused;
   } else if (options.nccl) {
     return input_error(scenario.model_mark,
                        "--nccl moves tensors, and a model that is known by its times has none",
                        "leave --nccl out, or give a network (model.network)");
   }
-  if (auto refused = refuse_for_devices(scenario)) return *refused;
+  if (auto refused = check_for_devices(scenario)) return *refused;
   if (scenario.sharded != Sharded::nothing && options.nccl) {
     return input_error(scenario.model_mark,
                        "training.zero_stage is 1, and NCCL is only asked for whole all-reduces",
@@ -223,14 +224,14 @@ Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
   }
   const auto pipeline = plan_pipeline(scenario, /*for_run=*/true);
   if (!pipeline) return pipeline.problems();
-  if (auto refused = refuse_links(scenario, *pipeline, options.nccl)) return *refused;
+  if (auto refused = check_cluster_links(scenario, *pipeline, options.nccl)) return *refused;
   for (const std::uint32_t replicas : pipeline->replicas) {
     const std::uint32_t members = replicas * pipeline->copies;
-    if (members <= kMostMembers || options.nccl) continue;
+    if (members <= kMaxMembers || options.nccl) continue;
     return input_error(scenario.plan_mark,
                        fmt::format("{} devices share the gradients of one stage, and the cuda "
                                    "backend adds those of {} at most",
-                                   members, kMostMembers));
+                                   members, kMaxMembers));
   }
   const auto count = static_cast<std::uint32_t>(pipeline->devices.size()) * pipeline->copies;
   try {

@@ -21,10 +21,10 @@ class Taker {
         taken_(graph.size(), false),
         consumers_(graph.size()) {
     for (std::uint32_t node = 0; node < graph.size(); ++node) {
-      if (graph.nodes[node].after != graph.size())
-        consumers_[graph.nodes[node].after].push_back(node);
+      if (graph.nodes[node].input != graph.size())
+        consumers_[graph.nodes[node].input].push_back(node);
       if (joins[node]) {
-        for (const std::uint32_t one : joins[node]->after) consumers_[one].push_back(node);
+        for (const std::uint32_t one : joins[node]->inputs) consumers_[one].push_back(node);
       }
     }
     for (std::uint32_t node = 0; node < graph.size(); ++node) look_at(node);
@@ -41,7 +41,8 @@ class Taker {
         return failed(node, error.what());
       }
       taken_[node] = true;
-      for (const std::uint32_t slot : {graph_.nodes[node].resource, graph_.nodes[node].second}) {
+      for (const std::uint32_t slot :
+           {graph_.nodes[node].resource, graph_.nodes[node].peer_resource}) {
         if (slot >= graph_.slots() || !is_next(slot, node)) continue;
         if (++next_[slot] < orders_[slot].size()) look_at(orders_[slot][next_[slot]]);
       }
@@ -58,13 +59,14 @@ class Taker {
   bool holds(std::uint32_t node) const {
     const Node& n = graph_.nodes[node];
     if (n.resource < graph_.slots() && !is_next(n.resource, node)) return false;
-    return n.second >= graph_.slots() || n.second == n.resource || is_next(n.second, node);
+    return n.peer_resource >= graph_.slots() || n.peer_resource == n.resource ||
+           is_next(n.peer_resource, node);
   }
   std::optional<std::uint32_t> lacks(std::uint32_t node) const {
-    const std::uint32_t after = graph_.nodes[node].after;
+    const std::uint32_t after = graph_.nodes[node].input;
     if (after != graph_.size() && !taken_[after]) return after;
     if (joins_[node]) {
-      for (const std::uint32_t one : joins_[node]->after) {
+      for (const std::uint32_t one : joins_[node]->inputs) {
         if (!taken_[one]) return one;
       }
     }

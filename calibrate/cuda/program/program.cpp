@@ -143,9 +143,9 @@ class Writer {
     const auto add = [&](std::uint32_t one) {
       steps.insert(steps.end(), sources_[one].begin(), sources_[one].end());
     };
-    if (graph_.nodes[node].after != graph_.size()) add(graph_.nodes[node].after);
+    if (graph_.nodes[node].input != graph_.size()) add(graph_.nodes[node].input);
     if (joins_[node]) {
-      for (const std::uint32_t one : joins_[node]->after) add(one);
+      for (const std::uint32_t one : joins_[node]->inputs) add(one);
     }
     return steps;
   }
@@ -311,11 +311,11 @@ class Writer {
     const auto found = writing.weights.find(version);
     PLUMBLINE_CHECK(found != writing.weights.end(), s, version);
     step.weights = found->second;
-    const bool runs_again = plan_.runs_again(rules_.recompute, s);
-    if (runs_again && rules_.recompute == Recompute::layers) {
+    const bool recomputes = plan_.recomputes(rules_.recompute, s);
+    if (recomputes && rules_.recompute == Recompute::layers) {
       // A backward that is split needs what all layers keep, from I until W.
       const bool in_turn = kind == ActivityKind::forward || kind == ActivityKind::backward;
-      step.kept_in = in_turn ? KeptIn::again : KeptIn::again_at_once;
+      step.kept_in = in_turn ? KeptIn::again : KeptIn::recomputed_at_once;
     }
     const auto make_room = [&] {
       if (!is_last && !one.output) one.output = steps_.take(slot, bytes.output, stream);
@@ -330,8 +330,8 @@ class Writer {
         one.checkpoints = steps_.take(slot, bytes.checkpoints, stream);
     } else {
       const bool begins = one.parts == 0;
-      if (runs_again && kind != ActivityKind::backward_weight && begins) {
-        step.makes_again = true;
+      if (recomputes && kind != ActivityKind::backward_weight && begins) {
+        step.recomputes = true;
         make_room();
       }
       if (!is_last && !one.output_gradient)
@@ -368,8 +368,8 @@ class Writer {
       place(output_gradients_, s - 1, m, slot) = std::move(one.input_gradient);
     if (kind == ActivityKind::forward) {
       if (!is_last) place(inputs_, s + 1, m, slot) = one.output;
-      if (plan_.makes_output_again(rules_.recompute, s)) one.output = nullptr;
-      if (runs_again) one.kept = nullptr;
+      if (plan_.recomputes_output(rules_.recompute, s)) one.output = nullptr;
+      if (recomputes) one.kept = nullptr;
     }
     if (kind == ActivityKind::backward || kind == ActivityKind::backward_weight) one = {};
   }
@@ -552,7 +552,7 @@ class Writer {
 
   void write_hop(std::uint32_t node) {
     sources_[node] = steps_.newest(needs_of(node));
-    const auto found = sent_.find({graph_.nodes[node].after, graph_.sender(node)});
+    const auto found = sent_.find({graph_.nodes[node].input, graph_.sender(node)});
     if (found == sent_.end()) return;
     const std::vector<std::uint32_t> steps = std::move(found->second);
     sent_.erase(found);  // of several hops of one member the first one carries all

@@ -30,12 +30,12 @@ struct StageBytes {
   // In the place of `kept` where layers are run again by themselves:
   std::size_t checkpoints = 0;
   std::size_t again = 0;
-  std::size_t again_at_once = 0;
+  std::size_t recomputed_at_once = 0;
   std::vector<std::size_t> layers{};  ///< Where the parameters of each begin; empty: not known.
 
   /// Of the block `kept`.
   std::size_t in(KeptIn block) const {
-    return block == KeptIn::kept ? kept : block == KeptIn::again ? again : again_at_once;
+    return block == KeptIn::kept ? kept : block == KeptIn::again ? again : recomputed_at_once;
   }
 };
 
@@ -82,7 +82,7 @@ struct CudaStep {
   bool sends = false;                ///< On a stream for sending; else on the compute stream.
   bool signals = false;              ///< Others wait for it: an event is recorded behind it.
   bool clears = false;               ///< An update: `gradients` become zero behind it.
-  bool makes_again = false;          ///< A backward: what F kept is computed again before it, or
+  bool recomputes = false;           ///< A backward: what F kept is computed again before it, or
   KeptIn kept_in = KeptIn::kept;     ///< layer by layer within it, as this says. F, too.
   std::vector<std::uint32_t> waits;  ///< Steps of other streams, before it.
 

@@ -56,7 +56,7 @@ class CudaRig {
         program_(std::move(program)),
         options_(options),
         lanes_(devices, program_),
-        paces_(devices, plan.graph, program_, lanes_, training.keeps_links),
+        emulator_(devices, plan.graph, program_, lanes_, training.keeps_links),
         work_(work_of(devices, libraries, training, plan, program_)),
         on_device_(plan.graph.slots()) {
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) ledgers_.emplace_back(plan, slot);
@@ -66,7 +66,7 @@ class CudaRig {
       if (!step.sends) on_device_[step.slot].steps.push_back(i);
       names_.push_back(to_text(graph_.activities[step.node]));
     }
-    if (options_.most_iterations == 0) options_.most_iterations = 2 * options_.iterations;
+    if (options_.max_iterations == 0) options_.max_iterations = 2 * options_.iterations;
   }
   ~CudaRig() { forget_errors(); }
   CudaRig(const CudaRig&) = delete;
@@ -158,14 +158,14 @@ class CudaRig {
     OnDevice& mine = on_device_[slot];
     mine.timing = CudaEvents(driver_, timings, CU_EVENT_DEFAULT);
     signals_.resize(program_.steps.size());
-    told_.resize(program_.steps.size());
+    traced_.resize(program_.steps.size());
     for (std::uint32_t i = 0; i < program_.steps.size(); ++i) {
       const CudaStep& step = program_.steps[i];
       if (step.slot != slot) continue;
       lanes_.use(step.stream);
-      told_[i].begin = CudaEvents(driver_, 1, CU_EVENT_DEFAULT);
-      lanes_.use(paces_.arrival_of(i));
-      told_[i].end = CudaEvents(driver_, 1, CU_EVENT_DEFAULT);
+      traced_[i].begin = CudaEvents(driver_, 1, CU_EVENT_DEFAULT);
+      lanes_.use(emulator_.arrival_of(i));
+      traced_[i].end = CudaEvents(driver_, 1, CU_EVENT_DEFAULT);
       if (step.signals) signals_[i] = CudaEvents(driver_, 1, CU_EVENT_DISABLE_TIMING);
     }
     use(slot);
@@ -181,15 +181,15 @@ class CudaRig {
       execute(/*tells=*/i + 1 == options_.warm_up);
       tell_progress();
     }
-    while (now() - begin < options_.least_warm_up.count()) execute(/*tells=*/false);
-    const std::uint32_t wanted = std::min(options_.iterations, options_.most_iterations);
+    while (now() - begin < options_.min_warm_up.count()) execute(/*tells=*/false);
+    const std::uint32_t wanted = std::min(options_.iterations, options_.max_iterations);
     while (record.iterations.size() < wanted) {
       execute(/*tells=*/false);
-      const Duration untold = time_of_iteration();
+      const Duration untraced = time_of_iteration();
       execute(/*tells=*/true);
       if (record.iterations.size() + 1 == wanted) count_cycles();
       record.iterations.push_back(read_back());
-      record.iterations.back().untold = untold;
+      record.iterations.back().untraced = untraced;
       tell_progress();
     }
     return record;
@@ -311,16 +311,16 @@ class CudaRig {
     const CUstream stream = lanes_[step.stream];
     for (const std::uint32_t before : step.waits)
       PLUMBLINE_CUDA(driver_, cuStreamWaitEvent, stream, signals_[before][0], 0);
-    if (tells) PLUMBLINE_CUDA(driver_, cuEventRecord, told_[i].begin[0], stream);
-    paces_.begin(i);
+    if (tells) PLUMBLINE_CUDA(driver_, cuEventRecord, traced_[i].begin[0], stream);
+    emulator_.begin(i);
   }
 
   void end_step(std::uint32_t i, bool tells) {
     const CudaStep& step = program_.steps[i];
     lanes_.use(step.stream);  // a library may have left another one current
-    paces_.end(i);
-    const CUstream arrived = lanes_[paces_.arrival_of(i)];
-    if (tells) PLUMBLINE_CUDA(driver_, cuEventRecord, told_[i].end[0], arrived);
+    emulator_.end(i);
+    const CUstream arrived = lanes_[emulator_.arrival_of(i)];
+    if (tells) PLUMBLINE_CUDA(driver_, cuEventRecord, traced_[i].end[0], arrived);
     if (step.signals) PLUMBLINE_CUDA(driver_, cuEventRecord, signals_[i][0], arrived);
   }
 
@@ -438,12 +438,12 @@ class CudaRig {
       const auto after = [&](std::uint32_t one) {
         released = std::max(released, trace.spans[one].end);
       };
-      if (graph_.nodes[node].after != graph_.size()) after(graph_.nodes[node].after);
+      if (graph_.nodes[node].input != graph_.size()) after(graph_.nodes[node].input);
       if (joins[node]) {
-        for (const std::uint32_t one : joins[node]->after) after(one);
+        for (const std::uint32_t one : joins[node]->inputs) after(one);
       }
       for (const std::uint32_t resource :
-           {graph_.nodes[node].resource, graph_.nodes[node].second}) {
+           {graph_.nodes[node].resource, graph_.nodes[node].peer_resource}) {
         if (resource < graph_.slots()) released = std::max(released, on_stream[resource]);
       }
       Span& span = trace.spans[node];
@@ -454,11 +454,11 @@ class CudaRig {
         const std::uint32_t slot = program_.steps[last].slot;
         use(slot);
         const CUevent own_origin = on_device_[slot].timing[origin];
-        span.begin = std::max(released, SimTime{between(own_origin, told_[first].begin[0])});
-        span.end = std::max(span.begin, SimTime{between(own_origin, told_[last].end[0])});
+        span.begin = std::max(released, SimTime{between(own_origin, traced_[first].begin[0])});
+        span.end = std::max(span.begin, SimTime{between(own_origin, traced_[last].end[0])});
       }
       for (const std::uint32_t resource :
-           {graph_.nodes[node].resource, graph_.nodes[node].second}) {
+           {graph_.nodes[node].resource, graph_.nodes[node].peer_resource}) {
         if (resource < graph_.slots()) on_stream[resource] = span.end;
       }
     }
@@ -592,8 +592,8 @@ class CudaRig {
   const OpGraph& graph_;
   const CudaProgram program_;
   RunOptions options_;
-  CudaLanes lanes_;
-  CudaPaces paces_;
+  StreamSet lanes_;
+  LinkEmulator emulator_;
   std::unique_ptr<CudaWork> work_;
   CudaGate gate_;  ///< Of the first device.
   CudaEvents ended_;
@@ -601,7 +601,7 @@ class CudaRig {
   std::vector<Ledger> ledgers_;
   std::vector<std::string> names_;   ///< Of each step, as its slice of the trace.
   std::vector<CudaEvents> signals_;  ///< Of each step that others wait for.
-  std::vector<Told> told_;           ///< Of each step.
+  std::vector<Told> traced_;         ///< Of each step.
   /// By phase: of each step, where its ops are replayed.
   std::array<std::vector<CudaRecording>, 2> recordings_;
   std::array<bool, 2> has_run_{};  ///< By phase.
@@ -647,10 +647,10 @@ CudaRun run_on_cuda(CudaDevices& devices, DeviceLibraries* libraries, CudaLaunch
     return run;
   }
   const OwnContext own(devices.driver());
-  std::unique_ptr<CudaRig> rig;
+  std::unique_ptr<CudaRig> execution;
   try {
-    rig = std::make_unique<CudaRig>(devices, libraries, launching, training, plan,
-                                    *std::move(laid_out.program), options);
+    execution = std::make_unique<CudaRig>(devices, libraries, launching, training, plan,
+                                          *std::move(laid_out.program), options);
   } catch (const CudaError& error) {
     RunFailure failure;
     failure.kind = RunFailure::Kind::failed;
@@ -659,18 +659,18 @@ CudaRun run_on_cuda(CudaDevices& devices, DeviceLibraries* libraries, CudaLaunch
     run.result = std::move(failure);
     return run;
   }
-  run.result = rig->run();
-  run.learnt.losses = rig->losses();
-  run.abandoned = rig->is_abandoned();
+  run.result = execution->run();
+  run.learnt.losses = execution->losses();
+  run.abandoned = execution->is_abandoned();
   if (const auto* record = std::get_if<RunRecord>(&run.result)) {
-    run.learnt.parameters = rig->parameters();
-    run.clock_mhz = rig->clock_mhz();
-    const std::string memory = rig->memory_remark(*record);
-    for (const std::string& remark : {memory, rig->streams_remark()}) {
+    run.learnt.parameters = execution->parameters();
+    run.clock_mhz = execution->clock_mhz();
+    const std::string memory = execution->memory_remark(*record);
+    for (const std::string& remark : {memory, execution->streams_remark()}) {
       if (!remark.empty()) run.remarks.push_back(remark);
     }
   }
-  if (run.abandoned) leave_behind(std::move(rig));
+  if (run.abandoned) leave_behind(std::move(execution));
   return run;
 }
 

@@ -7,7 +7,7 @@
 #include "calibrate/cuda/driver/launch.h"
 
 namespace plumbline {
-CudaLanes::CudaLanes(CudaDevices& devices, const CudaProgram& program) : devices_(devices) {
+StreamSet::StreamSet(CudaDevices& devices, const CudaProgram& program) : devices_(devices) {
   lanes_.reserve(program.streams.size());
   try {
     for (const CudaProgram::Stream& stream : program.streams) {
@@ -24,40 +24,40 @@ CudaLanes::CudaLanes(CudaDevices& devices, const CudaProgram& program) : devices
   }
 }
 
-CudaLanes::~CudaLanes() { close(); }
+StreamSet::~StreamSet() { close(); }
 
-void CudaLanes::close() noexcept {
+void StreamSet::close() noexcept {
   for (Lane& lane : lanes_) {
     devices_.driver().cuCtxSetCurrent(lane.on->context);
     lane.ended = {};
   }
 }
 
-void CudaLanes::use(std::size_t lane) const {
+void StreamSet::use(std::size_t lane) const {
   PLUMBLINE_CUDA(devices_.driver(), cuCtxSetCurrent, lanes_[lane].on->context);
 }
 
-std::size_t CudaLanes::add(std::uint32_t slot) {
+std::size_t StreamSet::add(std::uint32_t slot) {
   CudaUrgentStream own(devices_, slot);
   const CUstream stream = own.get();
   push(devices_.mover(slot), stream, std::move(own));
   return lanes_.size() - 1;
 }
 
-void CudaLanes::push(const CudaDevice& on, CUstream stream, CudaUrgentStream own) {
+void StreamSet::push(const CudaDevice& on, CUstream stream, CudaUrgentStream own) {
   lanes_.push_back({&on, stream, std::move(own), {}});
   use(lanes_.size() - 1);
   lanes_.back().ended = CudaEvents(devices_.driver(), 1, CU_EVENT_DISABLE_TIMING);
 }
 
-void CudaLanes::start_behind(CUevent event) {
+void StreamSet::start_behind(CUevent event) {
   for (std::size_t i = 1; i < lanes_.size(); ++i) {
     use(i);
     PLUMBLINE_CUDA(devices_.driver(), cuStreamWaitEvent, lanes_[i].stream, event, 0);
   }
 }
 
-void CudaLanes::join() {
+void StreamSet::join() {
   for (std::size_t i = 1; i < lanes_.size(); ++i) {
     use(i);
     PLUMBLINE_CUDA(devices_.driver(), cuEventRecord, lanes_[i].ended[0], lanes_[i].stream);
@@ -69,21 +69,21 @@ void CudaLanes::join() {
   }
 }
 
-void CudaLanes::drain() noexcept {
+void StreamSet::drain() noexcept {
   for (const Lane& lane : lanes_) {
     devices_.driver().cuCtxSetCurrent(lane.on->context);
     devices_.driver().cuStreamSynchronize(lane.stream);
   }
 }
 
-CudaPaces::CudaPaces(CudaDevices& devices, const OpGraph& graph, const CudaProgram& program,
-                     CudaLanes& lanes, bool keeps_links)
+LinkEmulator::LinkEmulator(CudaDevices& devices, const OpGraph& graph, const CudaProgram& program,
+                           StreamSet& lanes, bool keeps_links)
     : devices_(devices),
       graph_(graph),
       program_(program),
       lanes_(lanes),
       times_(graph.slots()),
-      paces_(program.steps.size()) {
+      emulator_(program.steps.size()) {
   if (!keeps_links) return;
   struct HeldNode {
     std::uint32_t first = 0;
@@ -107,9 +107,9 @@ CudaPaces::CudaPaces(CudaDevices& devices, const OpGraph& graph, const CudaProgr
     std::map<std::uint32_t, std::size_t> arrivals;  // by the stream that they are sent on
     for (std::size_t i = 0; i < held[slot].size(); ++i) {
       const auto [first, last] = held[slot][i];
-      Pace& pace = paces_[last];
-      pace.began = paces_[first].began = times_[slot].data() + i * sizeof(std::uint64_t);
-      paces_[first].begins = true;
+      Pace& pace = emulator_[last];
+      pace.began = emulator_[first].began = times_[slot].data() + i * sizeof(std::uint64_t);
+      emulator_[first].begins = true;
       pace.ends = true;
       pace.flies = latency(last) > Duration{};
       if (!pace.flies) continue;
@@ -122,15 +122,15 @@ CudaPaces::CudaPaces(CudaDevices& devices, const OpGraph& graph, const CudaProgr
   }
 }
 
-void CudaPaces::begin(std::uint32_t step) {
-  if (!paces_[step].begins) return;
+void LinkEmulator::begin(std::uint32_t step) {
+  if (!emulator_[step].begins) return;
   const std::size_t lane = program_.steps[step].stream;
   cuda::launch(bare_queue(devices_.driver(), lanes_.on(lane), lanes_[lane]), "plumbline_note_time",
-               {}, 1, 0, paces_[step].began);
+               {}, 1, 0, emulator_[step].began);
 }
 
-void CudaPaces::end(std::uint32_t step) {
-  const Pace& pace = paces_[step];
+void LinkEmulator::end(std::uint32_t step) {
+  const Pace& pace = emulator_[step];
   const std::size_t lane = program_.steps[step].stream;
   if (!pace.ends) return;
   if (hold(step) > Duration{}) wait_on(lane, pace.began, hold(step));
@@ -141,7 +141,7 @@ void CudaPaces::end(std::uint32_t step) {
   wait_on(pace.lane, pace.began, hold(step) + latency(step));
 }
 
-void CudaPaces::wait_on(std::size_t lane, CUdeviceptr since, Duration time) const {
+void LinkEmulator::wait_on(std::size_t lane, CUdeviceptr since, Duration time) const {
   cuda::launch(bare_queue(devices_.driver(), lanes_.on(lane), lanes_[lane]), "plumbline_wait_since",
                {}, 1, 0, since, static_cast<unsigned long long>(time.count()));
 }

@@ -18,13 +18,13 @@ namespace plumbline {
 
 /// Streams that begin together and end together. Those of a program come first, in its order; the
 /// compute streams are the devices' own. Nothing is enqueued on them when they are destroyed.
-class CudaLanes {
+class StreamSet {
  public:
   /// What is given outlives them. Errors: CudaError.
-  CudaLanes(CudaDevices& devices, const CudaProgram& program);
-  ~CudaLanes();
-  CudaLanes(const CudaLanes&) = delete;
-  CudaLanes& operator=(const CudaLanes&) = delete;
+  StreamSet(CudaDevices& devices, const CudaProgram& program);
+  ~StreamSet();
+  StreamSet(const StreamSet&) = delete;
+  StreamSet& operator=(const StreamSet&) = delete;
 
   CUstream operator[](std::size_t lane) const { return lanes_[lane].stream; }
   /// Whose context and kernels it has: a device, or what moves its tensors.
@@ -61,11 +61,11 @@ class CudaLanes {
 /// the time before the first copy, another one ends when the link would have let the next one in,
 /// and a third, on a lane for arrivals, when this one would have arrived. Copies that take longer
 /// than their link says are not sped up. The kernels are one thread each, where the copy runs.
-class CudaPaces {
+class LinkEmulator {
  public:
   /// What is given outlives them. Without `keeps_links` nothing is held. Errors: CudaError.
-  CudaPaces(CudaDevices& devices, const OpGraph& graph, const CudaProgram& program,
-            CudaLanes& lanes, bool keeps_links);
+  LinkEmulator(CudaDevices& devices, const OpGraph& graph, const CudaProgram& program,
+               StreamSet& lanes, bool keeps_links);
 
   /// Before the step's work on its stream. Errors: CudaError, as the next.
   void begin(std::uint32_t step);
@@ -73,7 +73,7 @@ class CudaPaces {
   void end(std::uint32_t step);
   /// The lane on which the step has arrived when it has ended.
   std::size_t arrival_of(std::uint32_t step) const {
-    return paces_[step].flies ? paces_[step].lane : program_.steps[step].stream;
+    return emulator_[step].flies ? emulator_[step].lane : program_.steps[step].stream;
   }
 
  private:
@@ -95,9 +95,9 @@ class CudaPaces {
   CudaDevices& devices_;
   const OpGraph& graph_;
   const CudaProgram& program_;
-  CudaLanes& lanes_;
+  StreamSet& lanes_;
   std::vector<CudaScratch> times_;  ///< By slot: all that are noted there.
-  std::vector<Pace> paces_;         ///< By step.
+  std::vector<Pace> emulator_;      ///< By step.
 };
 
 }  // namespace plumbline

@@ -33,7 +33,7 @@ std::uint32_t mini_batch_of(const RunPlan& plan) {
 std::uint32_t different_micro_batches(const RunPlan& plan) {
   const std::uint32_t all = plan.graph.asynchronous() ? plan.graph.micro_batches
                                                       : mini_batch_of(plan) * plan.pipeline.copies;
-  return std::min(all, kMostDifferentMicroBatches);
+  return std::min(all, kMaxDifferentMicroBatches);
 }
 
 /// Each sample's weight in the loss: gradients of a round are those of its mean loss.
@@ -60,9 +60,10 @@ std::vector<StageBytes> stage_bytes(const RunPlan& plan, const CudaTraining& tra
     const auto& layers = stages[s].layers;
     const StageLayout layout =
         CudaStage::layout_of(*training.network, layers.front().value, layers.back().value,
-                             training.batch, plan.made_again(s));
+                             training.batch, plan.recomputation(s));
     all.push_back({layout.parameters(), layout.input(), layout.output(), layout.kept(),
-                   layout.left(), layout.checkpoints(), layout.again(), layout.again_at_once()});
+                   layout.left(), layout.checkpoints(), layout.again(),
+                   layout.recomputed_at_once()});
     for (std::size_t i = 0; i < layout.layers(); ++i)
       all.back().layers.push_back(layout.parameters_of(i).first);
   }
@@ -154,7 +155,7 @@ void CudaTrainer::prepare_stage(std::uint32_t on) {
   const CudaQueue on_stream = on_compute(place.slot);
   mine.stage =
       std::make_unique<CudaStage>(on_stream, network, layers.front().value, layers.back().value,
-                                  training_.batch, plan_.made_again(place.stage));
+                                  training_.batch, plan_.recomputation(place.stage));
   std::size_t updated = 0;
   for (const ByteRange& range : place.updated) updated += range.size();
   mine.optimizer = std::make_unique<CudaOptimizer>(
@@ -245,15 +246,15 @@ void CudaTrainer::enqueue_pass(const CudaStep& step) {
   t.input_gradient = block(step.input_gradient);
   t.parameters = weights(step.on, step.weights);
   t.gradients = block(step.gradients);
-  if (step.makes_again && step.kept_in == KeptIn::kept)
-    mine.stage->walk(on_stream, Pass::forward, t);
-  if (step.makes_again && step.kept_in == KeptIn::again_at_once)
-    mine.stage->walk_again(on_stream, t);
+  if (step.recomputes && step.kept_in == KeptIn::kept)
+    mine.stage->measure_pass(on_stream, Pass::forward, t);
+  if (step.recomputes && step.kept_in == KeptIn::recomputed_at_once)
+    mine.stage->measure_again(on_stream, t);
   const Pass pass = pass_of(step.kind);
   if (pass == Pass::backward || pass == Pass::backward_weight) {
     mine.stage->walk_down(on_stream, pass, t, step.end, step.begin);
   } else {
-    mine.stage->walk(on_stream, pass, t);
+    mine.stage->measure_pass(on_stream, pass, t);
   }
   if (step.clears) {
     PLUMBLINE_CUDA(devices_.driver(), cuMemsetD8Async, t.gradients, 0,

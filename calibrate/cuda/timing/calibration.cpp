@@ -32,28 +32,30 @@ namespace {
 constexpr RealTime kWarmUpAfterPause = 200'000'000;
 /// Nanoseconds.
 constexpr double kBurst = 20e6;
-constexpr std::size_t kFewestTurns = 3;
+constexpr std::size_t kMinTurns = 3;
 /// Of a turn, in ns, for which it matters what events around passes take.
 constexpr double kLongestBare = 10e6;
 /// After so many cycles a round ends without bare turns, too.
-constexpr std::size_t kMostCycles = 16;
+constexpr std::size_t kMaxCycles = 16;
 /// What is enqueued stays little: where a stream's queue is full, the host waits for the gate.
-constexpr std::size_t kMostTurns = 48;
+constexpr std::size_t kMaxTurns = 48;
 
-class CudaWalkers : public Walkers {
+class CudaStageTimers : public StageTimers {
  public:
-  CudaWalkers(CudaDevices& devices, DeviceLibraries& libraries, CudaLaunching& launching,
-              const Network& network, const StageLayers& stages, const CalibrationOptions& options,
-              std::int64_t batch, RealTime warm_up, double per_op)
+  CudaStageTimers(CudaDevices& devices, DeviceLibraries& libraries, CudaLaunching& launching,
+                  const Network& network, const StageLayers& stages,
+                  const CalibrationOptions& options, std::int64_t batch, RealTime warm_up,
+                  double per_op)
       : devices_(devices), warm_up_(warm_up) {
     for (std::uint32_t device = 0; device < stages.size(); ++device) {
       use(device);
-      const CudaWalk walk{
+      const CudaMeasuring measure_pass{
           stages[device].first, stages[device].second, batch, options.devices, device,
           options.optimizer,    options.seed};
       const CudaDevice& on = devices.all()[device];
-      walkers_.push_back(std::make_unique<CudaWalker>(
-          libraries.queue(device, on.compute), on.context, network, walk, launching, per_op));
+      timers_.push_back(std::make_unique<CudaStageTimer>(libraries.queue(device, on.compute),
+                                                         on.context, network, measure_pass,
+                                                         launching, per_op));
     }
   }
 
@@ -64,45 +66,45 @@ class CudaWalkers : public Walkers {
              std::uint32_t in_flight, Duration before,
              std::vector<StageSamples>& samples) override {
     PLUMBLINE_CHECK(at_once == devices.size(), at_once, devices.size());
-    walking_ = devices;
-    for (const std::uint32_t device : walking_)
-      walkers_[device]->start(in_flight, before, samples[device]);
+    measuring_ = devices;
+    for (const std::uint32_t device : measuring_)
+      timers_[device]->start(in_flight, before, samples[device]);
   }
   void count_from(RealTime time) override {
-    for (const std::uint32_t device : walking_) walkers_[device]->count_from(time);
+    for (const std::uint32_t device : measuring_) timers_[device]->count_from(time);
   }
   /// A burst: all begin together, behind a gate that is closed for as long as it takes the host to
   /// enqueue, as in a run, and end at about the same time.
   void go_on() override {
     const RealTime begin = now();
     std::vector<std::size_t> turns;
-    for (const std::uint32_t device : walking_) turns.push_back(turns_of(*walkers_[device]));
+    for (const std::uint32_t device : measuring_) turns.push_back(turns_of(*timers_[device]));
     const std::size_t all = std::accumulate(turns.begin(), turns.end(), std::size_t{0});
     const bool bare = ++bursts_ % 2 == 0 && wants_bare() &&
-                      std::all_of(walking_.begin(), walking_.end(), [&](std::uint32_t device) {
-                        return walkers_[device]->can_be_bare();
+                      std::all_of(measuring_.begin(), measuring_.end(), [&](std::uint32_t device) {
+                        return timers_[device]->can_be_bare();
                       });
     double& enqueuing = enqueuing_[bare ? 1 : 0];
     if (enqueuing == 0) enqueuing = enqueuing_[0];  // more than it will be
-    use(walking_.front());
-    CudaGate& gate = gates_[walking_.front()];
-    const CudaQueue& first = walkers_[walking_.front()]->queue();
+    use(measuring_.front());
+    CudaGate& gate = gates_[measuring_.front()];
+    const CudaQueue& first = timers_[measuring_.front()]->queue();
     gate.close(first,
                enqueuing == 0 ? 0 : CudaGate::time_for(std::llround(enqueuing * double(all))));
-    for (const std::uint32_t device : walking_) {
+    for (const std::uint32_t device : measuring_) {
       use(device);
-      PLUMBLINE_CUDA(devices_.driver(), cuStreamWaitEvent, walkers_[device]->queue().stream,
+      PLUMBLINE_CUDA(devices_.driver(), cuStreamWaitEvent, timers_[device]->queue().stream,
                      gate.opens(), 0);
     }
-    const bool updates = !bare && ++told_bursts_ % 3 == 0;
+    const bool updates = !bare && ++noted_bursts_ % 3 == 0;
     for (std::size_t turn = 0; turn < *std::max_element(turns.begin(), turns.end()); ++turn) {
-      for (std::size_t i = 0; i < walking_.size(); ++i) {
+      for (std::size_t i = 0; i < measuring_.size(); ++i) {
         if (turn >= turns[i]) continue;
-        use(walking_[i]);
+        use(measuring_[i]);
         if (bare) {
-          walkers_[walking_[i]]->enqueue_bare_turn(turn == 0, turn + 1 == turns[i]);
+          timers_[measuring_[i]]->enqueue_bare_turn(turn == 0, turn + 1 == turns[i]);
         } else {
-          walkers_[walking_[i]]->enqueue_turn(updates);
+          timers_[measuring_[i]]->enqueue_turn(updates);
         }
       }
     }
@@ -111,44 +113,43 @@ class CudaWalkers : public Walkers {
     // full.
     const double took = static_cast<double>(now() - begin) / static_cast<double>(all);
     enqueuing = enqueuing == 0 ? took : std::min(enqueuing, took);
-    for (const std::uint32_t device : walking_) {
+    for (const std::uint32_t device : measuring_) {
       use(device);
-      walkers_[device]->finish();
+      timers_[device]->finish();
     }
   }
   void stop() override {}
   bool all_done() const override {
-    return std::all_of(walking_.begin(), walking_.end(),
-                       [&](std::uint32_t device) { return walkers_[device]->is_done(); });
+    return std::all_of(measuring_.begin(), measuring_.end(),
+                       [&](std::uint32_t device) { return timers_[device]->is_done(); });
   }
-  std::size_t cycle() const override { return walkers_.front()->cycle(); }
-  std::size_t least_turns() const override {
-    std::size_t least = walkers_[walking_.front()]->turns();
-    for (const std::uint32_t device : walking_) {
-      const CudaWalker& walker = *walkers_[device];
-      least = std::min(least, walker.turns());
-      if (!walker.has_been_bare() && wants_bare() && walker.turns() < kMostCycles * cycle())
-        return 0;
-      if (!walker.has_updated(false) || (update_at_once() && !walker.has_updated(true))) return 0;
+  std::size_t cycle() const override { return timers_.front()->cycle(); }
+  std::size_t min_turns() const override {
+    std::size_t min = timers_[measuring_.front()]->turns();
+    for (const std::uint32_t device : measuring_) {
+      const CudaStageTimer& timer = *timers_[device];
+      min = std::min(min, timer.turns());
+      if (!timer.has_been_bare() && wants_bare() && timer.turns() < kMaxCycles * cycle()) return 0;
+      if (!timer.has_updated(false) || (update_at_once() && !timer.has_updated(true))) return 0;
     }
-    return least;
+    return min;
   }
   bool measures_clock() const override { return true; }
   std::optional<double> clock() override {
-    for (const std::uint32_t device : walking_) {
+    for (const std::uint32_t device : measuring_) {
       use(device);
-      walkers_[device]->count_cycles();
+      timers_[device]->count_cycles();
     }
     std::optional<double> slowest;
-    for (const std::uint32_t device : walking_) {
+    for (const std::uint32_t device : measuring_) {
       use(device);
-      const double mhz = walkers_[device]->clock();
+      const double mhz = timers_[device]->clock();
       slowest = std::min(slowest.value_or(mhz), mhz);
     }
     return slowest;
   }
-  const std::vector<PassTimes>& walked(std::uint32_t device) const override {
-    return walkers_[device]->walked();
+  const std::vector<PassTimes>& was_measured(std::uint32_t device) const override {
+    return timers_[device]->was_measured();
   }
 
  private:
@@ -158,45 +159,47 @@ class CudaWalkers : public Walkers {
   /// Whether it matters what events around passes take, of the fastest device: then turns are bare,
   /// too, of all.
   bool wants_bare() const {
-    return std::any_of(walking_.begin(), walking_.end(), [&](std::uint32_t device) {
-      return walkers_[device]->turn_time() < kLongestBare;
+    return std::any_of(measuring_.begin(), measuring_.end(), [&](std::uint32_t device) {
+      return timers_[device]->turn_time() < kLongestBare;
     });
   }
   /// As behind a flush: where all devices walk, and are several.
-  bool update_at_once() const { return walking_.size() > 1 && walking_.size() == walkers_.size(); }
+  bool update_at_once() const {
+    return measuring_.size() > 1 && measuring_.size() == timers_.size();
+  }
   void enqueue_updates_at_once() {
     const CudaDriver& driver = devices_.driver();
-    for (const std::uint32_t device : walking_) {
+    for (const std::uint32_t device : measuring_) {
       use(device);
       CudaEvents& ended = ended_[device];
       if (ended.all().empty()) ended = CudaEvents(driver, 1, CU_EVENT_DISABLE_TIMING);
-      PLUMBLINE_CUDA(driver, cuEventRecord, ended[0], walkers_[device]->queue().stream);
+      PLUMBLINE_CUDA(driver, cuEventRecord, ended[0], timers_[device]->queue().stream);
     }
-    for (const std::uint32_t device : walking_) {
+    for (const std::uint32_t device : measuring_) {
       use(device);
-      for (const std::uint32_t other : walking_) {
+      for (const std::uint32_t other : measuring_) {
         if (other == device) continue;
-        PLUMBLINE_CUDA(driver, cuStreamWaitEvent, walkers_[device]->queue().stream,
-                       ended_[other][0], 0);
+        PLUMBLINE_CUDA(driver, cuStreamWaitEvent, timers_[device]->queue().stream, ended_[other][0],
+                       0);
       }
-      walkers_[device]->enqueue_update_at_once();
+      timers_[device]->enqueue_update_at_once();
     }
   }
   /// As many as a burst has time for: such that the fastest device has not too many of them, and,
   /// what matters more, the slowest not too few.
-  std::size_t turns_of(const CudaWalker& walker) const {
+  std::size_t turns_of(const CudaStageTimer& timer) const {
     double slowest = 0;
     double fastest = kBurst;
-    for (const std::uint32_t device : walking_) {
-      const double time = walkers_[device]->turn_time();
-      if (time == 0) return kFewestTurns;
+    for (const std::uint32_t device : measuring_) {
+      const double time = timers_[device]->turn_time();
+      if (time == 0) return kMinTurns;
       slowest = std::max(slowest, time);
       fastest = std::min(fastest, time);
     }
-    const double burst = std::max(static_cast<double>(kFewestTurns) * slowest,
-                                  std::min(kBurst, static_cast<double>(kMostTurns) * fastest));
-    const auto turns = static_cast<std::size_t>(std::llround(burst / walker.turn_time()));
-    return std::clamp(turns, kFewestTurns, kMostTurns);
+    const double burst = std::max(static_cast<double>(kMinTurns) * slowest,
+                                  std::min(kBurst, static_cast<double>(kMaxTurns) * fastest));
+    const auto turns = static_cast<std::size_t>(std::llround(burst / timer.turn_time()));
+    return std::clamp(turns, kMinTurns, kMaxTurns);
   }
 
   CudaDevices& devices_;
@@ -204,11 +207,11 @@ class CudaWalkers : public Walkers {
   std::map<std::uint32_t, CudaGate> gates_;  ///< By device, as the next.
   std::map<std::uint32_t, CudaEvents> ended_;
   std::size_t bursts_ = 0;
-  std::size_t told_bursts_ = 0;
+  std::size_t noted_bursts_ = 0;
   /// Of a turn, in ns of the host; 0 = not known yet; [1] of bare ones.
   std::array<double, 2> enqueuing_{};
-  std::vector<std::unique_ptr<CudaWalker>> walkers_;
-  std::vector<std::uint32_t> walking_;
+  std::vector<std::unique_ptr<CudaStageTimer>> timers_;
+  std::vector<std::uint32_t> measuring_;
 };
 
 class CudaCalibration : public CalibrationDevices {
@@ -220,16 +223,16 @@ class CudaCalibration : public CalibrationDevices {
         devices_(std::move(devices)),
         options_(options),
         libraries_(
-            std::make_unique<DeviceLibraries>(*devices_, network, options.own_kernels, nccl)),
+            std::make_unique<DeviceLibraries>(*devices_, network, options.builtin_kernels, nccl)),
         launching_(options.graphs ? launching_on(*devices_) : CudaLaunching{false, "--no-graphs"}) {
   }
 
   std::string_view backend() const override { return "cuda"; }
-  std::optional<Diagnostic> refuse_network(const Network& network,
-                                           const Mark& mark) const override {
-    return refuse_for_cuda(network, mark);
+  std::optional<Diagnostic> check_network_runs(const Network& network,
+                                               const Mark& mark) const override {
+    return check_for_cuda(network, mark);
   }
-  std::optional<Diagnostic> refuse_count(std::uint32_t, const Mark&) const override {
+  std::optional<Diagnostic> check_count(std::uint32_t, const Mark&) const override {
     return std::nullopt;  // they are open
   }
   std::optional<Bytes> available_memory() const override {
@@ -258,9 +261,10 @@ class CudaCalibration : public CalibrationDevices {
     all["busy_devices"] = std::to_string(devices);
     return all;
   }
-  std::unique_ptr<Walkers> walkers(const Network& network, const StageLayers& stages,
-                                   const CalibrationOptions& options, std::int64_t batch) override {
-    return std::make_unique<CudaWalkers>(
+  std::unique_ptr<StageTimers> timers(const Network& network, const StageLayers& stages,
+                                      const CalibrationOptions& options,
+                                      std::int64_t batch) override {
+    return std::make_unique<CudaStageTimers>(
         *devices_, *libraries_, launching_, network, stages, options, batch,
         static_cast<RealTime>(options_.warm_up_seconds * 1e9), launches().beside);
   }

@@ -23,8 +23,8 @@
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kMostCopies = 32;
-constexpr std::size_t kMostCopied = std::size_t{1} << 29;
+constexpr std::size_t kMaxCopies = 32;
+constexpr std::size_t kMaxCopied = std::size_t{1} << 29;
 
 /// Pinned memory of the host.
 class HostBuffer {
@@ -219,7 +219,7 @@ class Chain {
 
 /// As many as take no long time.
 std::uint32_t rounds_of(std::size_t bytes, std::size_t transfers) {
-  const std::size_t all = std::min(kMostCopied / bytes, kMostCopies);
+  const std::size_t all = std::min(kMaxCopied / bytes, kMaxCopies);
   return static_cast<std::uint32_t>(std::max<std::size_t>(all / transfers, 1));
 }
 

@@ -12,36 +12,39 @@
 
 namespace plumbline {
 
-CudaWalker::CudaWalker(const CudaQueue& queue, CUcontext context, const Network& network,
-                       const CudaWalk& walk, CudaLaunching& launching, double per_op)
+CudaStageTimer::CudaStageTimer(const CudaQueue& queue, CUcontext context, const Network& network,
+                               const CudaMeasuring& measure_pass, CudaLaunching& launching,
+                               double per_op)
     : driver_(*queue.driver),
       context_(context),
       queue_(queue),
       network_(network),
-      walk_(walk),
-      stage_(queue_, network, walk.first, walk.last, walk.batch),
-      is_first_(walk.first == 0),
-      is_last_(walk.last + 1 == network.layers.size()),
-      optimizer_(queue_, walk.optimizer, network.element, stage_.parameter_elements(), 1e-6),
+      measuring_pass_(measure_pass),
+      stage_(queue_, network, measure_pass.first, measure_pass.last, measure_pass.batch),
+      is_first_(measure_pass.first == 0),
+      is_last_(measure_pass.last + 1 == network.layers.size()),
+      optimizer_(queue_, measure_pass.optimizer, network.element, stage_.parameter_elements(),
+                 1e-6),
       launching_(launching),
       per_op_(per_op) {
   const StageLayout& layout = stage_.layout();
-  const std::vector<std::byte> parameters = stage_.initial_parameters(walk.seed);
+  const std::vector<std::byte> parameters = stage_.initial_parameters(measure_pass.seed);
   parameters_ = uploaded(parameters.data(), parameters.size());
   const std::vector<std::byte> zero(layout.parameters());
   gradients_ = uploaded(zero.data(), zero.size());
-  const auto batch = static_cast<std::size_t>(walk.batch);
-  const std::vector<float> loss_weights(batch, 1.0F / static_cast<float>(walk.batch));
+  const auto batch = static_cast<std::size_t>(measure_pass.batch);
+  const std::vector<float> loss_weights(batch, 1.0F / static_cast<float>(measure_pass.batch));
   if (is_last_) loss_weights_ = uploaded(loss_weights.data(), batch * sizeof(float));
   std::optional<TrainingData> data;
-  if (is_first_ || is_last_) data.emplace(network, walk.batch, walk.devices + 1, walk.seed);
+  if (is_first_ || is_last_)
+    data.emplace(network, measure_pass.batch, measure_pass.devices + 1, measure_pass.seed);
   const Shape& rows = network.layers.back().input;
   const std::size_t labels =
       batch * (rows.extents.size() > 1 ? static_cast<std::size_t>(rows.extents.front()) : 1);
   const auto numbers = static_cast<std::size_t>(network.input.shape.elements()) * batch;
-  for (std::uint32_t i = 0; i < walk.devices + 1; ++i) {
+  for (std::uint32_t i = 0; i < measure_pass.devices + 1; ++i) {
     Slot slot;
-    const std::uint64_t seed = walk.seed + std::uint64_t{2} * i;
+    const std::uint64_t seed = measure_pass.seed + std::uint64_t{2} * i;
     if (is_first_ && network.input.vocabulary) {
       slot.input = uploaded(data->ids(i), numbers * sizeof(std::int32_t));
     } else if (is_first_) {
@@ -63,12 +66,12 @@ CudaWalker::CudaWalker(const CudaQueue& queue, CUcontext context, const Network&
   }
 }
 
-CudaWalker::~CudaWalker() {
+CudaStageTimer::~CudaStageTimer() {
   driver_.cuCtxSetCurrent(context_);
   driver_.cuStreamSynchronize(queue_.stream);
 }
 
-CudaScratch CudaWalker::uploaded(const void* data, std::size_t bytes) const {
+CudaScratch CudaStageTimer::uploaded(const void* data, std::size_t bytes) const {
   CudaScratch memory(driver_, bytes);
   if (bytes == 0) return memory;
   PLUMBLINE_CUDA(driver_, cuMemcpyHtoDAsync, memory.data(), data, bytes, queue_.stream);
@@ -77,15 +80,15 @@ CudaScratch CudaWalker::uploaded(const void* data, std::size_t bytes) const {
 }
 
 /// On the device, as the host would take seconds.
-CudaScratch CudaWalker::filled(std::size_t bytes, std::uint64_t seed, float scale) const {
+CudaScratch CudaStageTimer::filled(std::size_t bytes, std::uint64_t seed, float scale) const {
   CudaScratch memory(driver_, bytes);
   const auto count = static_cast<std::int64_t>(bytes) / bytes_of(network_.element);
-  const auto own_seed = static_cast<std::uint32_t>(random_bits(seed, walk_.first));
+  const auto own_seed = static_cast<std::uint32_t>(random_bits(seed, measuring_pass_.first));
   if (count > 0) cuda::noise(queue_, network_.element, memory.data(), own_seed, count, scale);
   return memory;
 }
 
-CudaStageTensors CudaWalker::tensors(std::size_t slot) const {
+CudaStageTensors CudaStageTimer::tensors(std::size_t slot) const {
   const Slot& s = slots_[slot];
   CudaStageTensors t;
   (is_first_ && network_.input.vocabulary ? t.ids : t.input) = s.input.data();
@@ -100,7 +103,7 @@ CudaStageTensors CudaWalker::tensors(std::size_t slot) const {
   return t;
 }
 
-void CudaWalker::start(std::uint32_t in_flight, Duration before, StageSamples& samples) {
+void CudaStageTimer::start(std::uint32_t in_flight, Duration before, StageSamples& samples) {
   PLUMBLINE_CHECK(in_flight >= 1 && in_flight <= slots_.size(), in_flight, slots_.size());
   in_flight_ = in_flight;
   samples_ = &samples;
@@ -109,23 +112,23 @@ void CudaWalker::start(std::uint32_t in_flight, Duration before, StageSamples& s
   turns_ = 0;
   updated_ = {};
   bare_bursts_ = 0;
-  walked_.clear();
+  was_measured_.clear();
 }
 
-void CudaWalker::enqueue_turn(bool updates) {
+void CudaStageTimer::enqueue_turn(bool updates) {
   for (const Task& task : tasks(updates)) enqueue(task, !updates || is_update(task.pass));
   pending_.back().ends_turn = true;
   ++turn_;
 }
 
-const CudaWalker::Walkable* CudaWalker::piece_of(Pass pass, std::size_t slot) const {
-  const auto found = walkables_.find({pass, slot, stage_.layout().layers() > 1});
-  if (found == walkables_.end() || !found->second.has_run) return nullptr;
+const CudaStageTimer::Measurable* CudaStageTimer::piece_of(Pass pass, std::size_t slot) const {
+  const auto found = measurables_.find({pass, slot, stage_.layout().layers() > 1});
+  if (found == measurables_.end() || !found->second.has_run) return nullptr;
   const bool is_ready = !launching_.replays || !found->second.graphs.empty();
   return is_ready ? &found->second : nullptr;
 }
 
-bool CudaWalker::can_be_bare() const {
+bool CudaStageTimer::can_be_bare() const {
   for (std::size_t slot = 0; slot < in_flight_; ++slot) {
     for (const Pass pass : {Pass::forward, Pass::backward})
       if (piece_of(pass, slot) == nullptr) return false;
@@ -133,13 +136,13 @@ bool CudaWalker::can_be_bare() const {
   return turn_ + 1 >= in_flight_;
 }
 
-void CudaWalker::enqueue_bare_turn(bool first, bool last) {
+void CudaStageTimer::enqueue_bare_turn(bool first, bool last) {
   const auto enqueue_piece = [&](Pass pass, std::size_t slot) {
-    const Walkable& piece = *piece_of(pass, slot);
+    const Measurable& piece = *piece_of(pass, slot);
     if (launching_.replays) {
       piece.graphs.front().replay(queue_.stream);
     } else {
-      stage_.walk(queue_, pass, tensors(slot));
+      stage_.measure_pass(queue_, pass, tensors(slot));
     }
   };
   const auto stamp = [&](std::size_t i) {
@@ -159,7 +162,7 @@ void CudaWalker::enqueue_bare_turn(bool first, bool last) {
   if (last) stamp(1);
 }
 
-void CudaWalker::take(const Bare& bare) {
+void CudaStageTimer::take(const Bare& bare) {
   const double turn = between(bare.stamps[0], bare.stamps[1]) / static_cast<double>(bare.turns);
   turn_time_ = turn;
   if (!bare.counts) return;
@@ -167,12 +170,12 @@ void CudaWalker::take(const Bare& bare) {
   if (!samples_->takes(Pass::turn)) return;
   const PassTimes times{Pass::turn, {std::max<std::int64_t>(std::llround(turn - 2 * per_op_), 0)}};
   samples_->add(times, before_ + Duration{now() - counts_});
-  walked_.push_back(times);
+  was_measured_.push_back(times);
 }
 
-void CudaWalker::enqueue_update_at_once() { enqueue(task_of(Pass::update_at_once, 0), true); }
+void CudaStageTimer::enqueue_update_at_once() { enqueue(task_of(Pass::update_at_once, 0), true); }
 
-void CudaWalker::finish() {
+void CudaStageTimer::finish() {
   if (pending_.empty() && bare_.turns == 0) return;
   PLUMBLINE_CUDA(driver_, cuStreamSynchronize, queue_.stream);
   if (bare_.turns > 0) {
@@ -194,13 +197,13 @@ void CudaWalker::finish() {
   pending_.clear();
 }
 
-std::size_t CudaWalker::cycle() const {
+std::size_t CudaStageTimer::cycle() const {
   // Two I and W, one of either way, are at most so far apart; F and B of a buffer take two sweeps.
   constexpr std::size_t kBothWays = 20;
   return std::max(kBothWays, 2 * slots_.size() + 2);
 }
 
-std::vector<CudaWalker::Task> CudaWalker::tasks(bool updates) {
+std::vector<CudaStageTimer::Task> CudaStageTimer::tasks(bool updates) {
   std::vector<Task> all;
   const auto add = [&](Pass pass, std::size_t slot) { all.push_back(task_of(pass, slot)); };
   add(Pass::forward, turn_ % in_flight_);
@@ -213,58 +216,59 @@ std::vector<CudaWalker::Task> CudaWalker::tasks(bool updates) {
   } else {
     add(Pass::backward, *slot);
   }
-  if (updates && (turn_ + walk_.device) % 4 == 3) add(Pass::update, 0);  // each at another time
+  if (updates && (turn_ + measuring_pass_.device) % 4 == 3)
+    add(Pass::update, 0);  // each at another time
   return all;
 }
 
-std::optional<std::size_t> CudaWalker::oldest() const {
+std::optional<std::size_t> CudaStageTimer::oldest() const {
   if (turn_ + 1 < in_flight_) return std::nullopt;
   return (turn_ + 1) % in_flight_;
 }
 
 /// F and B, which bare turns have as pieces, are counted for each buffer, from different numbers
 /// on.
-std::size_t& CudaWalker::count_of(Pass pass, std::size_t slot) {
+std::size_t& CudaStageTimer::count_of(Pass pass, std::size_t slot) {
   const bool by_buffer = pass == Pass::forward || pass == Pass::backward;
   const std::size_t buffer = by_buffer ? slot : 0;
   return passes_.try_emplace({pass, buffer}, buffer).first->second;
 }
 
 /// The next one of this kind: layer by layer and as a piece in turn.
-CudaWalker::Walkable& CudaWalker::walkable(Pass pass, std::size_t slot) {
+CudaStageTimer::Measurable& CudaStageTimer::measurable(Pass pass, std::size_t slot) {
   const std::size_t layers = stage_.layout().layers();
   const bool is_piece = layers > 1 && count_of(pass, slot) % 2 == 1;
-  Walkable& found = walkables_[{pass, slot, is_piece}];
+  Measurable& found = measurables_[{pass, slot, is_piece}];
   found.is_piece = is_piece;
   found.parts = is_piece ? 1 : layers;
   return found;
 }
 
-void CudaWalker::enqueue(const Task& task, bool counts) {
-  Walkable& walkable = *task.walkable;
-  if (walkable.has_run && walkable.graphs.empty() && launching_.replays) record(task);
-  if (!launching_.replays) walkable.graphs.clear();  // what one pass cannot, none does
+void CudaStageTimer::enqueue(const Task& task, bool counts) {
+  Measurable& measurable = *task.measurable;
+  if (measurable.has_run && measurable.graphs.empty() && launching_.replays) record(task);
+  if (!launching_.replays) measurable.graphs.clear();  // what one pass cannot, none does
   Pending pending;
   pending.pass = task.pass;
-  pending.is_piece = walkable.is_piece;
-  pending.stamps = new_stamps(walkable.parts);
-  for (std::size_t part = 0; part < walkable.parts; ++part) {
+  pending.is_piece = measurable.is_piece;
+  pending.stamps = new_stamps(measurable.parts);
+  for (std::size_t part = 0; part < measurable.parts; ++part) {
     PLUMBLINE_CUDA(driver_, cuEventRecord, pending.stamps[part], queue_.stream);
-    if (walkable.graphs.empty()) {
-      walk(task, part);
+    if (measurable.graphs.empty()) {
+      measure_pass(task, part);
     } else {
-      walkable.graphs[part].replay(queue_.stream);
+      measurable.graphs[part].replay(queue_.stream);
     }
   }
   PLUMBLINE_CUDA(driver_, cuEventRecord, pending.stamps.back(), queue_.stream);
-  walkable.has_run = true;
+  measurable.has_run = true;
   ++count_of(task.pass, task.slot);
   // The first time, which is no graph yet, does not count.
-  pending.counts = counts && counts_ != 0 && (!launching_.replays || !walkable.graphs.empty());
+  pending.counts = counts && counts_ != 0 && (!launching_.replays || !measurable.graphs.empty());
   pending_.push_back(std::move(pending));
 }
 
-CudaEvents CudaWalker::new_stamps(std::size_t parts) {
+CudaEvents CudaStageTimer::new_stamps(std::size_t parts) {
   std::vector<CudaEvents>& old = old_stamps_[parts];
   if (old.empty()) return {driver_, parts + 1, CU_EVENT_DEFAULT};
   CudaEvents stamps = std::move(old.back());
@@ -273,30 +277,30 @@ CudaEvents CudaWalker::new_stamps(std::size_t parts) {
 }
 
 /// The layer at a place of the pass, or the piece.
-void CudaWalker::walk(const Task& task, std::size_t place) {
-  const bool is_piece = task.walkable->is_piece;
+void CudaStageTimer::measure_pass(const Task& task, std::size_t place) {
+  const bool is_piece = task.measurable->is_piece;
   if (is_update(task.pass)) {
     update(place, is_piece ? stage_.layout().layers() : place + 1);
   } else if (is_piece) {
-    stage_.walk(queue_, task.pass, tensors(task.slot));
+    stage_.measure_pass(queue_, task.pass, tensors(task.slot));
   } else {
-    stage_.walk_layer(queue_, task.pass, tensors(task.slot), stage_.layer_at(task.pass, place));
+    stage_.measure_layer(queue_, task.pass, tensors(task.slot), stage_.layer_at(task.pass, place));
   }
 }
 
-void CudaWalker::record(const Task& task) {
+void CudaStageTimer::record(const Task& task) {
   std::vector<CudaRecording> graphs;
-  const std::size_t parts = task.walkable->parts;
+  const std::size_t parts = task.measurable->parts;
   graphs.reserve(parts);
   const bool is_recorded = launching_.try_to(driver_, [&] {
     for (std::size_t part = 0; part < parts; ++part)
-      graphs.emplace_back(driver_, queue_.stream, [&] { walk(task, part); });
+      graphs.emplace_back(driver_, queue_.stream, [&] { measure_pass(task, part); });
   });
-  if (is_recorded) task.walkable->graphs = std::move(graphs);
+  if (is_recorded) task.measurable->graphs = std::move(graphs);
 }
 
 /// As a run updates a whole stage.
-void CudaWalker::update(std::size_t from, std::size_t to) {
+void CudaStageTimer::update(std::size_t from, std::size_t to) {
   const StageLayout& layout = stage_.layout();
   const std::int64_t element = bytes_of(network_.element);
   if (from == 0 && layout.parameters() > 0) optimizer_.step(queue_);
@@ -310,7 +314,7 @@ void CudaWalker::update(std::size_t from, std::size_t to) {
                  queue_.stream);
 }
 
-void CudaWalker::take(const Pending& pending) {
+void CudaStageTimer::take(const Pending& pending) {
   const CudaEvents& stamps = pending.stamps;
   if (pending.counts && is_update(pending.pass))
     updated_[pending.pass == Pass::update_at_once ? 1 : 0][pending.is_piece ? 1 : 0] = true;
@@ -322,10 +326,10 @@ void CudaWalker::take(const Pending& pending) {
         std::llround(between(stamps[i], stamps[i + 1]));
   }
   samples_->add(times, before_ + Duration{now() - counts_});
-  walked_.push_back(std::move(times));
+  was_measured_.push_back(std::move(times));
 }
 
-double CudaWalker::between(CUevent first, CUevent second) const {
+double CudaStageTimer::between(CUevent first, CUevent second) const {
   float milliseconds = 0;
   PLUMBLINE_CUDA(driver_, cuEventElapsedTime, &milliseconds, first, second);
   return double{milliseconds} * 1e6;

@@ -27,7 +27,7 @@
 namespace plumbline {
 
 /// What a device walks.
-struct CudaWalk {
+struct CudaMeasuring {
   std::size_t first = 0;  ///< Layers first..last.
   std::size_t last = 0;
   std::int64_t batch = 1;
@@ -44,16 +44,16 @@ struct CudaWalk {
 /// with none between them. Where `launching` replays, a layer, or a piece, is a graph once it has
 /// run. Turns are enqueued in bursts, and their times read when a burst has ended. All calls come
 /// from one thread, with the device's context current; the destructor makes it so.
-class CudaWalker {
+class CudaStageTimer {
  public:
   /// Allocates. What the queue points to outlives it, and so do the network and `launching`, which
   /// is told where something cannot be recorded. `per_op` is what a run takes for each op besides,
   /// in ns. Errors: CudaError.
-  CudaWalker(const CudaQueue& queue, CUcontext context, const Network& network,
-             const CudaWalk& walk, CudaLaunching& launching, double per_op);
-  ~CudaWalker();
-  CudaWalker(const CudaWalker&) = delete;
-  CudaWalker& operator=(const CudaWalker&) = delete;
+  CudaStageTimer(const CudaQueue& queue, CUcontext context, const Network& network,
+                 const CudaMeasuring& measure_pass, CudaLaunching& launching, double per_op);
+  ~CudaStageTimer();
+  CudaStageTimer(const CudaStageTimer&) = delete;
+  CudaStageTimer& operator=(const CudaStageTimer&) = delete;
 
   /// Passes that are enqueued from now on do not count; those that will are added to `samples`,
   /// which outlives the walk. Forgets what was walked. So many micro-batches are in flight, at most
@@ -93,14 +93,14 @@ class CudaWalker {
   bool has_been_bare() const { return bare_bursts_ >= 4; }
   /// As Walkers::cycle.
   std::size_t cycle() const;
-  const std::vector<PassTimes>& walked() const { return walked_; }
+  const std::vector<PassTimes>& was_measured() const { return was_measured_; }
 
  private:
   struct Slot {
     CudaScratch input, output, kept, left, output_gradient, input_gradient, labels;
   };
   /// A pass over one buffer, timed in one of the two ways.
-  struct Walkable {
+  struct Measurable {
     bool is_piece = false;
     std::size_t parts = 1;              ///< Layers; of a piece: one.
     std::vector<CudaRecording> graphs;  ///< Of each part, in order.
@@ -126,23 +126,23 @@ class CudaWalker {
   struct Task {
     Pass pass = Pass::forward;
     std::size_t slot = 0;
-    Walkable* walkable = nullptr;
+    Measurable* measurable = nullptr;
   };
 
   CudaStageTensors tensors(std::size_t slot) const;
   CudaScratch filled(std::size_t bytes, std::uint64_t seed, float scale) const;
   CudaScratch uploaded(const void* data, std::size_t bytes) const;
   std::vector<Task> tasks(bool updates);
-  Task task_of(Pass pass, std::size_t slot) { return {pass, slot, &walkable(pass, slot)}; }
+  Task task_of(Pass pass, std::size_t slot) { return {pass, slot, &measurable(pass, slot)}; }
   /// Of what is counted together, what was enqueued.
   std::size_t& count_of(Pass pass, std::size_t slot);
-  Walkable& walkable(Pass pass, std::size_t slot);
+  Measurable& measurable(Pass pass, std::size_t slot);
   void enqueue(const Task& task, bool counts);
   /// The micro-batch whose backward comes in this turn; nothing before there is one.
   std::optional<std::size_t> oldest() const;
-  const Walkable* piece_of(Pass pass, std::size_t slot) const;
+  const Measurable* piece_of(Pass pass, std::size_t slot) const;
   void take(const Bare& bare);
-  void walk(const Task& task, std::size_t place);
+  void measure_pass(const Task& task, std::size_t place);
   void record(const Task& task);
   /// The layers from one to before another.
   void update(std::size_t from, std::size_t to);
@@ -154,7 +154,7 @@ class CudaWalker {
   CUcontext context_;
   CudaQueue queue_;
   const Network& network_;
-  CudaWalk walk_;
+  CudaMeasuring measuring_pass_;
   StageSamples* samples_ = nullptr;  ///< Of the last walk.
   CudaStage stage_;
   bool is_first_;
@@ -171,7 +171,7 @@ class CudaWalker {
   double per_op_;
   CudaClock clock_;
   /// By pass, buffer and whether it is timed as a piece.
-  std::map<std::tuple<Pass, std::size_t, bool>, Walkable> walkables_;
+  std::map<std::tuple<Pass, std::size_t, bool>, Measurable> measurables_;
   std::map<std::pair<Pass, std::size_t>, std::size_t> passes_;
   std::map<std::size_t, std::size_t> backwards_;  ///< Of each buffer, split ones included.
   std::size_t in_flight_ = 1;
@@ -182,7 +182,7 @@ class CudaWalker {
   std::array<std::array<bool, 2>, 2> updated_{};
   Duration before_{};
   RealTime counts_ = 0;
-  std::vector<PassTimes> walked_;
+  std::vector<PassTimes> was_measured_;
   std::size_t bare_bursts_ = 0;  ///< That count.
 };
 

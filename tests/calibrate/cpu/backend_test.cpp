@@ -62,7 +62,7 @@ Trained train(const Scenario& scenario, std::uint32_t iterations = 3, double rat
   RunOptions run_options;
   run_options.warm_up = 0;
   run_options.iterations = iterations;
-  run_options.most_iterations = iterations;
+  run_options.max_iterations = iterations;
   run_options.clean_below = 1e9;
   const auto run = run_scenario(scenario, **backend, run_options);
   REQUIRE_MESSAGE(run, (run ? "" : to_text(run.problems())));
@@ -151,7 +151,7 @@ TEST_CASE("each part of a backward runs its own layers, and its bucket leaves be
   REQUIRE(backend);
   RunOptions options;
   options.warm_up = 2;
-  options.iterations = options.most_iterations = 12;
+  options.iterations = options.max_iterations = 12;
   options.clean_below = 1e9;
   const auto run = run_scenario(scenario, **backend, options);
   REQUIRE_MESSAGE(run, (run ? "" : to_text(run.problems())));
@@ -323,7 +323,7 @@ TEST_CASE("an asynchronous run applies every gradient to the version that order 
   }
 }
 
-TEST_CASE("the loss falls under every schedule") {
+TEST_CASE("the loss falls under every schedule" * doctest::test_suite("slow")) {
   if (!has_backend()) return;
   const auto falls = [](const Trained& trained) {
     CAPTURE(trained.losses.front());

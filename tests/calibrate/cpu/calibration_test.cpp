@@ -34,8 +34,8 @@ Network small_network() {
 
 CalibrationOptions quick() {
   CalibrationOptions options;
-  options.least_seconds = 0.05;
-  options.most_seconds = 0.3;
+  options.min_seconds = 0.05;
+  options.max_seconds = 0.3;
   return options;
 }
 
@@ -51,7 +51,8 @@ bool has_backend() {
   return false;
 }
 
-TEST_CASE("a calibration times every pass of every layer, and its profile can be read back") {
+TEST_CASE("a calibration times every pass of every layer, and its profile can be read back" *
+          doctest::test_suite("measures")) {
   if (!has_backend()) return;
   const Network network = small_network();
   CalibrationOptions options = quick();
@@ -91,7 +92,7 @@ TEST_CASE("a calibration times every pass of every layer, and its profile can be
   CHECK(profile_yaml(*read) == profile_yaml(model));
 }
 
-TEST_CASE("the layers of a calibrated stage add up to its pass") {
+TEST_CASE("the layers of a calibrated stage add up to its pass" * doctest::test_suite("measures")) {
   if (!has_backend()) return;
   const auto measured = measure_layers(small_network(), {}, quick());
   REQUIRE(measured);
@@ -125,25 +126,26 @@ TEST_CASE("the layers of a calibrated stage add up to its pass") {
   CHECK(backward / seconds(profile.blocks[0].backward) == doctest::Approx(1).epsilon(0.3));
 }
 
-TEST_CASE("more devices than cores or layers, and networks that do not run, are refused") {
+TEST_CASE("more devices than cores or layers, and networks that do not run, are refused" *
+          doctest::test_suite("measures")) {
   if (!has_backend()) return;
   Network network = small_network();
   CalibrationOptions options = quick();
   options.devices = 6;
-  const auto too_many = refuse_calibration(network, {}, options);
+  const auto too_many = check_calibration(network, {}, options);
   REQUIRE(too_many);
   CHECK(too_many->message == "6 devices, but the network 'small' has 5 layers");
   CHECK(too_many->fault == Fault::input);
   options.devices = usable_cores() + 1;
   while (network.layers.size() < options.devices)
     network.layers.insert(network.layers.begin(), network.layers.front());
-  const auto no_core = refuse_calibration(network, {}, options);
+  const auto no_core = check_calibration(network, {}, options);
   REQUIRE(no_core);
   CHECK(no_core->message.starts_with(std::to_string(options.devices) + " devices, but there "));
   CHECK(no_core->fault == Fault::no_device);
   options.devices = 1;
   options.batches = {1, 1'000'000'000};
-  const auto too_large = refuse_calibration(network, {}, options);
+  const auto too_large = check_calibration(network, {}, options);
   REQUIRE(too_large);
   CHECK(too_large->message.starts_with("micro-batches of 1000000000 samples take "));
   CHECK(too_large->fault == Fault::infeasible);
@@ -154,13 +156,14 @@ TEST_CASE("more devices than cores or layers, and networks that do not run, are 
         "the network 'small' does not end in a head, so it has no loss");
 }
 
-TEST_CASE("an interrupted calibration goes on from the rounds that it kept") {
+TEST_CASE("an interrupted calibration goes on from the rounds that it kept" *
+          doctest::test_suite("measures")) {
   if (!has_backend()) return;
   const Network network = small_network();
   CalibrationOptions options = quick();
   options.batches = {2, 8};
-  options.most_seconds = 0.2;
-  options.least_seconds = 0.2;
+  options.max_seconds = 0.2;
+  options.min_seconds = 0.2;
   std::vector<KeptRound> rounds;
   options.keep = [&](const KeptRound& round) -> std::optional<Diagnostic> {
     rounds.push_back(round);
@@ -203,8 +206,8 @@ TEST_CASE("an interrupted calibration goes on from the rounds that it kept") {
     CHECK_FALSE(stage.missing());
   std::swap(rounds, more);
 
-  options.most_seconds = 0.4;  // more time: both go on, and what was kept still counts
-  options.least_seconds = 0.4;
+  options.max_seconds = 0.4;  // more time: both go on, and what was kept still counts
+  options.min_seconds = 0.4;
   options.kept.rounds = rounds;
   const auto third = measure_layers(network, {}, options);
   REQUIRE(third);
@@ -213,7 +216,8 @@ TEST_CASE("an interrupted calibration goes on from the rounds that it kept") {
   CHECK(third->batches[1].passes() > second->batches[1].passes());
 }
 
-TEST_CASE("what cannot be kept ends a calibration, and so do kept passes of other layers") {
+TEST_CASE("what cannot be kept ends a calibration, and so do kept passes of other layers" *
+          doctest::test_suite("measures")) {
   if (!has_backend()) return;
   const Network network = small_network();
   CalibrationOptions options = quick();
@@ -243,8 +247,8 @@ TEST_CASE("what cannot be kept ends a calibration, and so do kept passes of othe
 /// Samples of a batch: two clean passes of each kind, but for `missing`, whose passes are dropped.
 BatchSamples made_samples(std::int64_t batch, std::int64_t ns, std::optional<Pass> missing = {}) {
   StopLimits limits;
-  limits.most_samples = 100;
-  limits.most_time = std::chrono::seconds(1);
+  limits.max_samples = 100;
+  limits.max_time = std::chrono::seconds(1);
   BatchSamples samples;
   samples.batch = batch;
   samples.stages.emplace_back(5, limits);
@@ -261,8 +265,8 @@ BatchSamples made_samples(std::int64_t batch, std::int64_t ns, std::optional<Pas
 /// What a device with one layer of each kind of `small_network` says, each taking so long.
 StageSamples made_stage(std::size_t layers, std::int64_t ns) {
   StopLimits limits;
-  limits.most_samples = 100;
-  limits.most_time = std::chrono::seconds(1);
+  limits.max_samples = 100;
+  limits.max_time = std::chrono::seconds(1);
   StageSamples stage(layers, limits);
   for (const Pass pass : kAllPasses) {
     for (int i = 0; i < 2; ++i) stage.add({pass, std::vector<std::int64_t>(layers, ns)}, {});
@@ -270,7 +274,8 @@ StageSamples made_stage(std::size_t layers, std::int64_t ns) {
   return stage;
 }
 
-TEST_CASE("the updates of a stage add up to its piece, and layers without parameters have none") {
+TEST_CASE("the updates of a stage add up to its piece, and layers without parameters have none" *
+          doctest::test_suite("measures")) {
   const Network network = small_network();  // linear, relu, linear, gelu, head
   Measured measured;
   measured.batches = {made_samples(8, 40)};
@@ -284,7 +289,8 @@ TEST_CASE("the updates of a stage add up to its piece, and layers without parame
   for (const std::size_t without : {1, 3}) CHECK(layers[without].update.mean == Duration{});
 }
 
-TEST_CASE("the slow-down of a kind is its time with fewer neighbours against that with all") {
+TEST_CASE("the slow-down of a kind is its time with fewer neighbours against that with all" *
+          doctest::test_suite("measures")) {
   const Network network = small_network();  // linear, relu | linear, gelu | head
   Measured measured;
   BatchSamples& samples = measured.batches.emplace_back();
@@ -339,7 +345,7 @@ TEST_CASE("the slow-down of a kind is its time with fewer neighbours against tha
   for (int i = 0; i < 4; ++i) last.add({Pass::forward, {i < 2 ? 1000 : 1120}}, {});
   const auto rough = calibration_of(network, {}, {}, drifting);
   REQUIRE(rough);
-  CHECK(rough->least_slowdown() == doctest::Approx(2 * std::max(rough->noise, rough->drift)));
+  CHECK(rough->min_slowdown() == doctest::Approx(2 * std::max(rough->noise, rough->drift)));
   CHECK(rough->slowdown.at("linear").front() == doctest::Approx(0.9));
   CHECK_FALSE(rough->model.profile.slowdown.contains("linear"));
 
@@ -352,8 +358,8 @@ TEST_CASE("the slow-down of a kind is its time with fewer neighbours against tha
   CHECK(without->left_out.front().find("slow-down") != std::string::npos);
 }
 
-TEST_CASE(
-    "fewer micro-batches in flight change a kind as one does, in proportion to their number") {
+TEST_CASE("fewer micro-batches in flight change a kind as one does, in proportion to their number" *
+          doctest::test_suite("measures")) {
   const Network network = small_network();  // linear, relu | linear, gelu, head
   Measured measured;
   BatchSamples& samples = measured.batches.emplace_back();
@@ -371,7 +377,7 @@ TEST_CASE(
   is(made->in_flight.at("relu"), {0.7, 0.85, 1});
   is(made->in_flight.at("head"), {0.995, 0.9975, 1});
   // What is not told from noise does not go into the profile.
-  CHECK(made->least_in_flight() == 0.01);
+  CHECK(made->min_in_flight() == 0.01);
   CHECK_FALSE(made->model.profile.in_flight.contains("head"));
   const auto read_back = parse_profile(
       std::make_shared<const Source>(Source{"made.profile.yaml", profile_yaml(made->model), ""}));
@@ -392,87 +398,89 @@ TEST_CASE(
 class NotingDevices : public CalibrationDevices {
  public:
   /// The devices of a walk, how many of them at once, and how many micro-batches are in flight.
-  using Walked = std::tuple<std::vector<std::uint32_t>, std::uint32_t, std::uint32_t>;
+  using MeasuredNetwork = std::tuple<std::vector<std::uint32_t>, std::uint32_t, std::uint32_t>;
 
   explicit NotingDevices(bool takes_turns) : takes_turns_(takes_turns) {}
-  const std::vector<Walked>& walked() const { return walked_; }
+  const std::vector<MeasuredNetwork>& was_measured() const { return was_measured_; }
   /// By device.
   const StageLayers& layers() const { return layers_; }
 
   std::string_view backend() const override { return "noting"; }
   bool takes_turns() const override { return takes_turns_; }
-  std::optional<Diagnostic> refuse_network(const Network&, const Mark&) const override {
+  std::optional<Diagnostic> check_network_runs(const Network&, const Mark&) const override {
     return {};
   }
-  std::optional<Diagnostic> refuse_count(std::uint32_t, const Mark&) const override { return {}; }
+  std::optional<Diagnostic> check_count(std::uint32_t, const Mark&) const override { return {}; }
   std::optional<Bytes> available_memory() const override { return {}; }
   CalibrationHead head() const override { return {}; }
   std::map<std::string, std::string> provenance(std::uint32_t) const override { return {}; }
   Overheads overheads(const Network&, const CalibrationOptions&) override { return {}; }
-  std::unique_ptr<Walkers> walkers(const Network&, const StageLayers& layers,
-                                   const CalibrationOptions&, std::int64_t) override {
+  std::unique_ptr<StageTimers> timers(const Network&, const StageLayers& layers,
+                                      const CalibrationOptions&, std::int64_t) override {
     layers_ = layers;
-    return std::make_unique<Noting>(walked_);
+    return std::make_unique<Noting>(was_measured_);
   }
 
  private:
-  class Noting : public Walkers {
+  class Noting : public StageTimers {
    public:
-    explicit Noting(std::vector<Walked>& walked) : walked_(walked) {}
+    explicit Noting(std::vector<MeasuredNetwork>& was_measured) : was_measured_(was_measured) {}
     RealTime warm_up(bool) const override { return 0; }
     void start(const std::vector<std::uint32_t>& devices, std::uint32_t at_once,
                std::uint32_t in_flight, Duration, std::vector<StageSamples>&) override {
-      walked_.emplace_back(devices, at_once, in_flight);
+      was_measured_.emplace_back(devices, at_once, in_flight);
     }
     void count_from(RealTime) override {}
     void go_on() override {}
     void stop() override {}
     bool all_done() const override { return true; }
-    std::size_t least_turns() const override { return 1; }
+    std::size_t min_turns() const override { return 1; }
     std::size_t cycle() const override { return 1; }
-    const std::vector<PassTimes>& walked(std::uint32_t) const override { return none_; }
+    const std::vector<PassTimes>& was_measured(std::uint32_t) const override { return none_; }
 
    private:
-    std::vector<Walked>& walked_;
+    std::vector<MeasuredNetwork>& was_measured_;
     std::vector<PassTimes> none_;
   };
 
   bool takes_turns_;
-  std::vector<Walked> walked_;
+  std::vector<MeasuredNetwork> was_measured_;
   StageLayers layers_;
 };
 
-TEST_CASE(
-    "with four devices all walk, and between that one, two and three at a time, or in crews") {
+TEST_CASE("with four devices all walk, and between that one, two and three at a time, or in crews" *
+          doctest::test_suite("measures")) {
   CalibrationOptions options = quick();
   options.devices = 4;
-  options.most_seconds = 1e-9;  // one round of all, then the crews that are left
-  const NotingDevices::Walked all = {{0, 1, 2, 3}, 4, 5};
-  const NotingDevices::Walked one_in_flight = {{0, 1, 2, 3}, 4, 1};
+  options.max_seconds = 1e-9;  // one round of all, then the crews that are left
+  const NotingDevices::MeasuredNetwork all = {{0, 1, 2, 3}, 4, 5};
+  const NotingDevices::MeasuredNetwork one_in_flight = {{0, 1, 2, 3}, 4, 1};
   NotingDevices in_turns(true);
   REQUIRE(measure_layers(in_turns, small_network(), {}, options));
-  CHECK(in_turns.walked() ==
-        std::vector<NotingDevices::Walked>{
+  CHECK(in_turns.was_measured() ==
+        std::vector<NotingDevices::MeasuredNetwork>{
             all, one_in_flight, {{0, 1, 2, 3}, 1, 5}, {{0, 1, 2, 3}, 2, 5}, {{0, 1, 2, 3}, 3, 5}});
-  NotingDevices in_crews(false);
-  REQUIRE(measure_layers(in_crews, small_network(), {}, options));
-  CHECK(in_crews.walked() == std::vector<NotingDevices::Walked>{all,
-                                                                one_in_flight,
-                                                                {{0}, 1, 5},
-                                                                {{1}, 1, 5},
-                                                                {{2}, 1, 5},
-                                                                {{3}, 1, 5},
-                                                                {{0, 1}, 2, 5},
-                                                                {{2, 3}, 2, 5},
-                                                                {{0, 1, 2}, 3, 5},
-                                                                {{3, 0, 1}, 3, 5}});
+  NotingDevices in_active_sets(false);
+  REQUIRE(measure_layers(in_active_sets, small_network(), {}, options));
+  CHECK(in_active_sets.was_measured() ==
+        std::vector<NotingDevices::MeasuredNetwork>{all,
+                                                    one_in_flight,
+                                                    {{0}, 1, 5},
+                                                    {{1}, 1, 5},
+                                                    {{2}, 1, 5},
+                                                    {{3}, 1, 5},
+                                                    {{0, 1}, 2, 5},
+                                                    {{2, 3}, 2, 5},
+                                                    {{0, 1, 2}, 3, 5},
+                                                    {{3, 0, 1}, 3, 5}});
 }
 
-TEST_CASE("devices hold the same part in each copy, and what they say of it is one answer") {
+TEST_CASE("devices hold the same part in each copy, and what they say of it is one answer" *
+          doctest::test_suite("measures")) {
   const Network network = small_network();  // linear, relu | linear, gelu, head
   CalibrationOptions options = quick();
   options.devices = 4;
-  options.most_seconds = 1e-9;
+  options.max_seconds = 1e-9;
   NotingDevices devices(true);
   const auto held = [&](std::uint32_t copies) {
     options.copies = copies;
@@ -482,12 +490,12 @@ TEST_CASE("devices hold the same part in each copy, and what they say of it is o
   CHECK(held(2) == StageLayers{{0, 1}, {0, 1}, {2, 4}, {2, 4}});
   CHECK(held(4) == StageLayers{{0, 4}, {0, 4}, {0, 4}, {0, 4}});
   options.copies = 3;
-  const auto uneven = refuse_calibration(devices, network, {}, options);
+  const auto uneven = check_calibration(devices, network, {}, options);
   REQUIRE(uneven);
   CHECK(uneven->message == "3 copies on 4 devices");
   options.copies = 2;
   options.devices = 12;
-  const auto too_many = refuse_calibration(devices, network, {}, options);
+  const auto too_many = check_calibration(devices, network, {}, options);
   REQUIRE(too_many);
   CHECK(too_many->message == "6 devices of each copy, but the network 'small' has 5 layers");
 
@@ -518,7 +526,8 @@ TEST_CASE("devices hold the same part in each copy, and what they say of it is o
   CHECK(profile.provenance.at("copies") == "2");
 }
 
-TEST_CASE("with two devices both are also measured taking turns, with the largest batch, once") {
+TEST_CASE("with two devices both are also measured taking turns, with the largest batch, once" *
+          doctest::test_suite("measures")) {
   if (!has_backend()) return;
   if (usable_cores() < 2) {
     MESSAGE("skipped: one core");
@@ -570,7 +579,8 @@ TEST_CASE("with two devices both are also measured taking turns, with the larges
   CHECK(without->batches[1].beside.empty());
 }
 
-TEST_CASE("batches without a clean pass of every kind are left out, the others are kept") {
+TEST_CASE("batches without a clean pass of every kind are left out, the others are kept" *
+          doctest::test_suite("measures")) {
   const Network network = small_network();
   CalibrationOptions options;
   Measured measured;
@@ -613,13 +623,13 @@ TEST_CASE("batches without a clean pass of every kind are left out, the others a
         "none\n  help: try again when it is quiet, or with more time\n");
 }
 
-TEST_CASE("batches are measured in ascending order, each once") {
+TEST_CASE("batches are measured in ascending order, each once" * doctest::test_suite("measures")) {
   CalibrationOptions options;
   options.batches = {8, 2, 8};
   CHECK(batches_of(options) == std::vector<std::int64_t>{2, 8});
 }
 
-TEST_CASE("the memory of a calibration is what its stages hold") {
+TEST_CASE("the memory of a calibration is what its stages hold" * doctest::test_suite("measures")) {
   if (!has_backend()) return;
   const Network network = small_network();
   const StageLayers stages = {{0, 1}, {2, 4}};
@@ -638,27 +648,29 @@ TEST_CASE("the memory of a calibration is what its stages hold") {
         doctest::Approx(bytes + 2 * parameters));
 }
 
-TEST_CASE("a batch that the memory does not hold is refused with the largest that fits") {
+TEST_CASE("a batch that the memory does not hold is refused with the largest that fits" *
+          doctest::test_suite("measures")) {
   const Network network = small_network();
   const StageLayers stages = {{0, 4}};
   constexpr auto kind = OptimizerKind::gradient_descent;
   const Bytes holds_eight{static_cast<std::int64_t>(calibration_bytes(network, stages, 8, kind))};
-  CHECK_FALSE(refuse_for_memory(network, {}, stages, 8, kind, holds_eight));
-  const auto nine = refuse_for_memory(network, {}, stages, 9, kind, holds_eight);
+  CHECK_FALSE(check_for_memory(network, {}, stages, 8, kind, holds_eight));
+  const auto nine = check_for_memory(network, {}, stages, 9, kind, holds_eight);
   REQUIRE(nine);
   CHECK(nine->help == "--batch 8 is about the largest that fits");
   CHECK(nine->fault == Fault::infeasible);
-  const auto all = refuse_for_memory(network, {}, stages, 1'000'000'000, kind, Bytes{3 << 20});
+  const auto all = check_for_memory(network, {}, stages, 1'000'000'000, kind, Bytes{3 << 20});
   REQUIRE(all);
   CHECK(all->message ==
         "micro-batches of 1000000000 samples take 22.92 TiB of memory on 1 device, and 3 MiB are "
         "available");
-  const auto none = refuse_for_memory(network, {}, stages, 4, kind, Bytes{1000});
+  const auto none = check_for_memory(network, {}, stages, 4, kind, Bytes{1000});
   REQUIRE(none);
   CHECK(none->help == "not even one sample fits: a smaller network, or another machine");
 }
 
-TEST_CASE("the head of a calibration tells all that decides its times") {
+TEST_CASE("the head of a calibration tells all that decides its times" *
+          doctest::test_suite("measures")) {
   CalibrationOptions options;
   options.batches = {8, 2};
   const CalibrationHead head = calibration_head(small_network(), options, "plumbline 1");
@@ -702,7 +714,8 @@ TEST_CASE("the head of a calibration tells all that decides its times") {
   differs(12, small_network(), options, "plumbline 2");
 }
 
-TEST_CASE("the runner's own overheads are measured and are no milliseconds") {
+TEST_CASE("the runner's own overheads are measured and are no milliseconds" *
+          doctest::test_suite("measures")) {
   if (kSanitized) return;  // a minute there, and other cases watch the same runner
   const Overheads overheads = measure_overheads();
   CHECK(overheads.per_op.count() > 0);
@@ -712,7 +725,8 @@ TEST_CASE("the runner's own overheads are measured and are no milliseconds") {
   CHECK_FALSE(overheads.add_up);
 }
 
-TEST_CASE("to write weights elsewhere than the old ones takes no longer than some gigabytes do") {
+TEST_CASE("to write weights elsewhere than the old ones takes no longer than some gigabytes do" *
+          doctest::test_suite("measures")) {
   CHECK_FALSE(measure_stash(OptimizerKind::adam, 0));
   for (const OptimizerKind kind : {OptimizerKind::gradient_descent, OptimizerKind::adam}) {
     const auto rate = measure_stash(kind, std::size_t{1} << (kSanitized ? 18 : 22));
@@ -725,7 +739,8 @@ TEST_CASE("to write weights elsewhere than the old ones takes no longer than som
   }
 }
 
-TEST_CASE("what it takes to add up the gradients of another core is some gigabytes a second") {
+TEST_CASE("what it takes to add up the gradients of another core is some gigabytes a second" *
+          doctest::test_suite("measures")) {
   CHECK_FALSE(measure_add_up(OptimizerKind::adam, 0));
   if (usable_cores() < 2) return;
   for (const OptimizerKind kind : {OptimizerKind::gradient_descent, OptimizerKind::adam}) {

@@ -521,7 +521,8 @@ TEST_CASE("the kernels agree with the reference over whole networks") {
   for (const Narrowing& example : examples()) check_network(narrowed(example), kTolerance);
 }
 
-TEST_CASE("the kernels agree with the reference over the example networks as they are") {
+TEST_CASE("the kernels agree with the reference over the example networks as they are" *
+          doctest::test_suite("slow")) {
   if (!has_kernels()) return;
 #if !defined(NDEBUG)
   MESSAGE("skipped: the reference is too slow without optimisation");

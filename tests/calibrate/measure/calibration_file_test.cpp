@@ -73,7 +73,7 @@ TEST_CASE("rounds are read back as they were written") {
   CHECK(kept->resumed == 1);
   CHECK(kept->sound_bytes == text.size());
   CHECK(kept->cut_line == 0);
-  CHECK_FALSE(refuse_other_calibration(*kept, kHead));
+  CHECK_FALSE(check_other_calibration(*kept, kHead));
   std::string again = calibration_head_text(kHead);
   for (const KeptRound& round : kept->rounds) {
     again += calibration_round_text(round);
@@ -223,7 +223,7 @@ TEST_CASE("a kept calibration of something else is refused with both values") {
   REQUIRE(kept);
   CalibrationHead other = kHead;
   other[1].second = "2";
-  auto refused = refuse_other_calibration(*kept, other);
+  auto refused = check_other_calibration(*kept, other);
   REQUIRE(refused);
   CHECK(to_text(*refused) ==
         "p.partial:3:7: error: this was measured with 'seed: 1', and now it is '2'\n"
@@ -231,11 +231,11 @@ TEST_CASE("a kept calibration of something else is refused with both values") {
         "  help: go on as it began, or delete the file and calibrate anew\n");
   other = kHead;
   other.emplace_back("tool", "new");
-  refused = refuse_other_calibration(*kept, other);
+  refused = check_other_calibration(*kept, other);
   REQUIRE(refused);
   CHECK(refused->message == "here 'tool' is missing");
   other = {kHead[0]};
-  refused = refuse_other_calibration(*kept, other);
+  refused = check_other_calibration(*kept, other);
   REQUIRE(refused);
   CHECK(refused->message == "'seed' is no key of a calibration");
 }
@@ -248,7 +248,7 @@ TEST_CASE("a file of rounds is made, refused, gone on with behind its last whole
   {
     CalibrationFile file(folder["out.yaml"]);
     CHECK(file.path() == path);
-    CHECK_FALSE(file.refuse_existing());
+    CHECK_FALSE(file.check_existing());
     CHECK_FALSE(file.holds_something());
     CHECK_FALSE(file.append(kHead, round));
     CHECK(read_text(path) == text);
@@ -257,7 +257,7 @@ TEST_CASE("a file of rounds is made, refused, gone on with behind its last whole
   std::ofstream(path, std::ios::app) << "8 0 F 1";
   {
     CalibrationFile file(folder["out.yaml"]);
-    const auto refused = file.refuse_existing();
+    const auto refused = file.check_existing();
     REQUIRE(refused);
     CHECK(to_text(*refused) ==
           path +

@@ -25,16 +25,16 @@ struct Pace {
   double one_in_flight = 1;   ///< With one micro-batch in flight.
   bool is_disturbed = false;  ///< Other work takes the devices away in every pass.
   int opened = 0;
-  int walks = 0;
+  int measured_passes = 0;
   StageLayers held;                               ///< By device, in the last walk.
   std::map<std::string, std::string> provenance;  ///< Of the devices.
   std::map<std::string, std::string> algorithms;  ///< That they were given last.
 };
 
-class InventedWalkers : public Walkers {
+class InventedTimers : public StageTimers {
  public:
-  InventedWalkers(Pace& pace, const StageLayers& stages) : pace_(pace), stages_(stages) {
-    ++pace_.walks;
+  InventedTimers(Pace& pace, const StageLayers& stages) : pace_(pace), stages_(stages) {
+    ++pace_.measured_passes;
     pace_.held = stages;
   }
 
@@ -43,33 +43,33 @@ class InventedWalkers : public Walkers {
              std::uint32_t in_flight, Duration before,
              std::vector<StageSamples>& samples) override {
     is_one_ = in_flight == 1;
-    walking_ = devices;
+    measuring_ = devices;
     is_all_ = at_once == stages_.size();
     before_ = before;
     samples_ = &samples;
-    walked_.assign(stages_.size(), {});
+    was_measured_.assign(stages_.size(), {});
     turns_ = 0;
   }
   void count_from(RealTime time) override { begin_ = time; }
   void go_on() override {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     ++turns_;
-    for (const std::uint32_t device : walking_) {
+    for (const std::uint32_t device : measuring_) {
       for (const Pass pass : kAllPasses) {
         if (!(*samples_)[device].takes(pass)) continue;
-        walked_[device].push_back({pass, times(device, pass)});
-        (*samples_)[device].add(walked_[device].back(), before_ + Duration{now() - begin_});
+        was_measured_[device].push_back({pass, times(device, pass)});
+        (*samples_)[device].add(was_measured_[device].back(), before_ + Duration{now() - begin_});
       }
     }
   }
   void stop() override {}
   bool all_done() const override {
-    return std::all_of(walking_.begin(), walking_.end(),
+    return std::all_of(measuring_.begin(), measuring_.end(),
                        [&](std::uint32_t device) { return (*samples_)[device].is_done(); });
   }
-  std::size_t least_turns() const override { return turns_; }
-  const std::vector<PassTimes>& walked(std::uint32_t device) const override {
-    return walked_[device];
+  std::size_t min_turns() const override { return turns_; }
+  const std::vector<PassTimes>& was_measured(std::uint32_t device) const override {
+    return was_measured_[device];
   }
 
  private:
@@ -90,13 +90,13 @@ class InventedWalkers : public Walkers {
 
   Pace& pace_;
   StageLayers stages_;
-  std::vector<std::uint32_t> walking_;
+  std::vector<std::uint32_t> measuring_;
   bool is_all_ = true;
   bool is_one_ = false;
   Duration before_{};
   RealTime begin_ = 0;
   std::vector<StageSamples>* samples_ = nullptr;
-  std::vector<std::vector<PassTimes>> walked_;
+  std::vector<std::vector<PassTimes>> was_measured_;
   std::size_t turns_ = 0;
 };
 
@@ -106,10 +106,10 @@ class InventedDevices : public CalibrationDevices {
 
   std::string_view backend() const override { return "invented"; }
   bool takes_turns() const override { return true; }
-  std::optional<Diagnostic> refuse_network(const Network&, const Mark&) const override {
+  std::optional<Diagnostic> check_network_runs(const Network&, const Mark&) const override {
     return std::nullopt;
   }
-  std::optional<Diagnostic> refuse_count(std::uint32_t, const Mark&) const override {
+  std::optional<Diagnostic> check_count(std::uint32_t, const Mark&) const override {
     return std::nullopt;
   }
   std::optional<Bytes> available_memory() const override { return std::nullopt; }
@@ -120,9 +120,9 @@ class InventedDevices : public CalibrationDevices {
   void take_algorithms(const std::map<std::string, std::string>& algorithms) override {
     pace_.algorithms = algorithms;
   }
-  std::unique_ptr<Walkers> walkers(const Network&, const StageLayers& stages,
-                                   const CalibrationOptions&, std::int64_t) override {
-    return std::make_unique<InventedWalkers>(pace_, stages);
+  std::unique_ptr<StageTimers> timers(const Network&, const StageLayers& stages,
+                                      const CalibrationOptions&, std::int64_t) override {
+    return std::make_unique<InventedTimers>(pace_, stages);
   }
   Overheads overheads(const Network&, const CalibrationOptions&) override { return {}; }
 
@@ -155,8 +155,8 @@ Scenario calibrated(const std::string& schedule, int batch = 4, int devices_of_a
   CalibrationOptions options;
   options.batches = {4, 8};
   options.devices = 2;
-  options.least_seconds = 0.02;
-  options.most_seconds = 0.04;
+  options.min_seconds = 0.02;
+  options.max_seconds = 0.04;
   options.round_seconds = 0.02;
   const auto measured = measure_layers(devices, *network, {}, options);
   REQUIRE(measured);
@@ -197,15 +197,15 @@ TEST_CASE("layers timed again at another pace predict the run at that pace") {
   REQUIRE_FALSE(recalibrations.add(gpipe, predicted_of(gpipe)));
   REQUIRE_FALSE(recalibrations.add(naive, predicted_of(naive)));
   pace.now = 1.25;
-  REQUIRE_FALSE(recalibrations.walk());
-  CHECK(pace.walks == 1);  // both runs consist of the same layers
+  REQUIRE_FALSE(recalibrations.measure_pass());
+  CHECK(pace.measured_passes == 1);  // both runs consist of the same layers
   for (const Scenario* scenario : {&gpipe, &naive}) {
     const double before = predicted_of(*scenario).iteration_time_s;
     CHECK(time_now(recalibrations, *scenario) == doctest::Approx(1.25 * before).epsilon(1e-6));
   }
   // Another walk at another pace counts as well: what was measured lies between the two.
   pace.now = 1.75;
-  REQUIRE_FALSE(recalibrations.walk());
+  REQUIRE_FALSE(recalibrations.measure_pass());
   const double before = predicted_of(gpipe).iteration_time_s;
   CHECK(time_now(recalibrations, gpipe) > 1.3 * before);
   CHECK(time_now(recalibrations, gpipe) < 1.7 * before);
@@ -220,12 +220,12 @@ TEST_CASE("what neighbours cost is timed again with every walk") {
   const Scenario scenario = calibrated("name: naive");
   REQUIRE_FALSE(recalibrations.add(scenario, predicted_of(scenario)));
   pace.alone = 1.5;
-  REQUIRE_FALSE(recalibrations.walk());
+  REQUIRE_FALSE(recalibrations.measure_pass());
   const double before = predicted_of(scenario).iteration_time_s;
   const double first = time_now(recalibrations, scenario);
   CHECK(first > 1.2 * before);  // F and B alone, the update with both at work
   pace.alone = 1;
-  for (int i = 0; i < 3; ++i) REQUIRE_FALSE(recalibrations.walk());
+  for (int i = 0; i < 3; ++i) REQUIRE_FALSE(recalibrations.measure_pass());
   CHECK(time_now(recalibrations, scenario) < first);
 }
 
@@ -237,7 +237,7 @@ TEST_CASE("with one micro-batch in flight an op may take another time, which sch
   const Scenario one_f_one_b = calibrated("name: 1f1b");
   REQUIRE_FALSE(recalibrations.add(naive, predicted_of(naive)));
   pace.one_in_flight = 0.8;
-  REQUIRE_FALSE(recalibrations.walk());
+  REQUIRE_FALSE(recalibrations.measure_pass());
   // Four in flight are as many as were walked with, and more; and one device after the other finds
   // nothing of its own in the caches.
   for (const Scenario* scenario : {&gpipe, &naive}) {
@@ -266,7 +266,7 @@ TEST_CASE("stages stay as they were planned, whatever the times of now would mak
   REQUIRE(predicted.pipeline.partition.stages[0].layers.size() == 2);
   REQUIRE_FALSE(recalibrations.add(scenario, predicted));
   pace.first_layer = 20;
-  REQUIRE_FALSE(recalibrations.walk());
+  REQUIRE_FALSE(recalibrations.measure_pass());
   const auto again = recalibrations.predict(scenario, predicted);
   REQUIRE(again);
   REQUIRE(*again);
@@ -282,23 +282,24 @@ TEST_CASE("micro-batches of another size are layers of their own") {
     const Scenario scenario = calibrated("name: 1f1b", batch);
     REQUIRE_FALSE(recalibrations.add(scenario, predicted_of(scenario)));
   }
-  REQUIRE_FALSE(recalibrations.walk());
-  CHECK(pace.walks == 2);
+  REQUIRE_FALSE(recalibrations.measure_pass());
+  CHECK(pace.measured_passes == 2);
 }
 
-TEST_CASE("devices are timed with as much of the network as they hold in the run") {
+TEST_CASE("devices are timed with as much of the network as they hold in the run" *
+          doctest::test_suite("slow")) {
   Pace pace;
   Recalibrations recalibrations = recalibrations_at(pace);
   const auto held_in = [&](const std::string& schedule, int devices, int copies) {
     const Scenario scenario = calibrated(schedule, 4, devices, copies);
     REQUIRE_FALSE(recalibrations.add(scenario, predicted_of(scenario)));
-    REQUIRE_FALSE(recalibrations.walk());
+    REQUIRE_FALSE(recalibrations.measure_pass());
     return pace.held;
   };
   CHECK(held_in("name: 1f1b", 2, 1) == StageLayers{{0, 2}, {3, 3}});
   CHECK(held_in("name: 1f1b", 4, 2) == StageLayers{{0, 2}, {0, 2}, {3, 3}, {3, 3}});
   CHECK(held_in("name: chimera", 2, 1) == StageLayers{{0, 3}, {0, 3}});
-  CHECK(pace.walks == 6);  // one more kind of run each time
+  CHECK(pace.measured_passes == 6);  // one more kind of run each time
 }
 
 TEST_CASE("libraries are given the profile's algorithms where it was measured with them") {
@@ -313,8 +314,8 @@ TEST_CASE("libraries are given the profile's algorithms where it was measured wi
     scenario.model.profile.provenance["library"] = "a library 1.0";
     scenario.model.profile.algorithms = chosen;
     REQUIRE_FALSE(recalibrations.add(scenario, predicted_of(scenario)));
-    for (int walk = 0; walk < 2; ++walk) {
-      REQUIRE_FALSE(recalibrations.walk());
+    for (int measure_pass = 0; measure_pass < 2; ++measure_pass) {
+      REQUIRE_FALSE(recalibrations.measure_pass());
       const bool is_same = std::string(library) == "a library 1.0";
       CHECK(pace.algorithms == (is_same ? chosen : std::map<std::string, std::string>()));
     }
@@ -328,7 +329,7 @@ TEST_CASE("without a clean pass nothing is said of the times of now") {
   const Outcome predicted = predicted_of(scenario);
   REQUIRE_FALSE(recalibrations.add(scenario, predicted));
   pace.is_disturbed = true;
-  REQUIRE_FALSE(recalibrations.walk());
+  REQUIRE_FALSE(recalibrations.measure_pass());
   const auto again = recalibrations.predict(scenario, predicted);
   REQUIRE(again);
   CHECK_FALSE(*again);
@@ -337,7 +338,7 @@ TEST_CASE("without a clean pass nothing is said of the times of now") {
             .starts_with("the layers were timed again to no end: too much other work on this "
                          "machine: 0 of "));
   pace.is_disturbed = false;  // the next walk is clean
-  REQUIRE_FALSE(recalibrations.walk());
+  REQUIRE_FALSE(recalibrations.measure_pass());
   CHECK(time_now(recalibrations, scenario) ==
         doctest::Approx(predicted.iteration_time_s).epsilon(1e-6));
 }
@@ -360,8 +361,8 @@ TEST_CASE("a model of times alone, and more devices than layers, are refused") {
   CHECK(too_many->front().message == "2 devices, but the network 'small' has 1 layers");
   CHECK(too_many->front().help ==
         "every device has at least one layer; or leave --recalibrate out");
-  CHECK_FALSE(recalibrations.walk());
-  CHECK(pace.walks == 0);
+  CHECK_FALSE(recalibrations.measure_pass());
+  CHECK(pace.measured_passes == 0);
 }
 
 }  // namespace

@@ -11,11 +11,11 @@ namespace plumbline {
 namespace {
 
 /// How many threads worked at once at most, where so many of them may.
-int most_at_work(std::uint32_t threads, std::uint32_t at_once) {
-  Turns turns;
+int max_at_work(std::uint32_t threads, std::uint32_t at_once) {
+  RoundRobin turns;
   turns.restart(at_once);
   std::atomic<int> at_work{0};
-  std::atomic<int> most{0};
+  std::atomic<int> max{0};
   std::atomic<int> total{0};
   std::atomic<bool> stop{false};
   std::vector<std::thread> all;
@@ -24,8 +24,8 @@ int most_at_work(std::uint32_t threads, std::uint32_t at_once) {
     all.emplace_back([&] {
       while (turns.begin(0, stop)) {
         const int now_at_work = ++at_work;
-        int before = most;
-        while (before < now_at_work && !most.compare_exchange_weak(before, now_at_work)) {
+        int before = max;
+        while (before < now_at_work && !max.compare_exchange_weak(before, now_at_work)) {
         }
         std::this_thread::yield();
         --at_work;
@@ -37,17 +37,17 @@ int most_at_work(std::uint32_t threads, std::uint32_t at_once) {
   }
   for (std::thread& thread : all) thread.join();
   CHECK(total >= 3000);
-  return most;
+  return max;
 }
 
 TEST_CASE("never more work than may, and no more than there are") {
-  CHECK(most_at_work(3, 1) == 1);
-  CHECK(most_at_work(4, 2) <= 2);
-  CHECK(most_at_work(2, 8) <= 2);
+  CHECK(max_at_work(3, 1) == 1);
+  CHECK(max_at_work(4, 2) <= 2);
+  CHECK(max_at_work(2, 8) <= 2);
 }
 
 TEST_CASE("who has waited comes before who has just worked") {
-  Turns turns;
+  RoundRobin turns;
   turns.restart(1);
   std::atomic<bool> stop{false};
   std::vector<int> order;
@@ -71,7 +71,7 @@ TEST_CASE("who has waited comes before who has just worked") {
 }
 
 TEST_CASE("a wait for a turn ends with the walk") {
-  Turns turns;
+  RoundRobin turns;
   turns.restart(1);
   std::atomic<bool> stop{false};
   REQUIRE(turns.begin(0, stop));

@@ -131,8 +131,8 @@ Stop run(StopRule& rule, const Source& source) {
 
 StopLimits limits_of(std::size_t samples, Duration time) {
   StopLimits limits;
-  limits.most_samples = samples;
-  limits.most_time = time;
+  limits.max_samples = samples;
+  limits.max_time = time;
   return limits;
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("quiet samples stop after the fewest, and constant ones too") {
   limits.every = 16;  // 30 samples are there, but nobody looks before the 32nd
   StopRule seldom(limits);
   CHECK(run(seldom, normal(1, 1e6, 3e3)).samples == 32);
-  limits.least_time = milliseconds(300);
+  limits.min_time = milliseconds(300);
   StopRule longer(limits);
   CHECK(run(longer, normal(1, 1e6, 3e3)).samples == 304);
 }

@@ -81,8 +81,8 @@ class Author {
 
  private:
   bool chance(std::int64_t one_in) { return dice_.roll(1, one_in) == 1; }
-  std::string time(std::int64_t least, std::int64_t most) {
-    return fmt::format("{} us", dice_.roll(least, most));
+  std::string time(std::int64_t min, std::int64_t max) {
+    return fmt::format("{} us", dice_.roll(min, max));
   }
   std::string link() {
     return fmt::format("latency: {}{}", chance(2) ? "0 us" : time(1, 20),
@@ -122,9 +122,9 @@ class FaultyWorker : public Worker {
     if (fault_.hangs_at == task.node) std::this_thread::sleep_for(kHang);
     return inner_->run(task, stop);
   }
-  Duration least_time(std::uint32_t iteration, std::uint32_t node,
-                      Duration predicted) const override {
-    return inner_->least_time(iteration, node, predicted);
+  Duration min_time(std::uint32_t iteration, std::uint32_t node,
+                    Duration predicted) const override {
+    return inner_->min_time(iteration, node, predicted);
   }
   void take(std::uint32_t transfer) override {
     if (fault_.refuses_tensor == transfer) throw std::runtime_error("bad tensor (planted)");
@@ -176,13 +176,13 @@ class Oracle {
     needs_.resize(graph_.size());
     for (std::uint32_t node = 0; node < graph_.size(); ++node) {
       const Node& n = graph_.nodes[node];
-      if (n.after != graph_.size()) needs_[node].push_back(n.after);
+      if (n.input != graph_.size()) needs_[node].push_back(n.input);
       if (n.resource < graph_.slots()) continue;
       before_[node] = last[n.resource];
       last[n.resource] = node;
     }
     for (const Join& join : graph_.joins)
-      needs_[join.node].insert(needs_[join.node].end(), join.after.begin(), join.after.end());
+      needs_[join.node].insert(needs_[join.node].end(), join.inputs.begin(), join.inputs.end());
     while (move_devices() || move_links()) {
     }
   }
@@ -313,7 +313,7 @@ Timed timed_run(const Subject& subject, const DeviceOrders& orders, const Fault&
   FaultyBackend backend(fault);
   RunOptions options;
   options.warm_up = 0;
-  options.iterations = options.most_iterations = 1;
+  options.iterations = options.max_iterations = 1;
   options.patience = patience;
   const RealTime begin = now();
   auto result = run(subject.plan(), backend, orders, options);
@@ -423,7 +423,8 @@ std::string plant_swap(const Subject& subject, DeviceOrders& orders, Dice& dice)
                      op(subject.graph, order[at + 1]));
 }
 
-TEST_CASE("every run with a planted fault ends within a second with the right diagnosis") {
+TEST_CASE("every run with a planted fault ends within a second with the right diagnosis" *
+          doctest::test_suite("measures")) {
   Tally tally;
   double slowest_s = 0;
   std::string slowest;
@@ -462,7 +463,8 @@ TEST_CASE("every run with a planted fault ends within a second with the right di
   CHECK(tally.incomplete > 0);
 }
 
-TEST_CASE("an op that hangs is named, and the run ends without it") {
+TEST_CASE("an op that hangs is named, and the run ends without it" *
+          doctest::test_suite("measures")) {
   // The threads that hang need these after the run, so they are never given back: run() asks for
   // that. The pointer is kept, so that no leak is seen.
   static auto& subjects = *new std::vector<std::unique_ptr<Subject>>;
@@ -500,7 +502,8 @@ const char* const kThreeStages =
     "cluster:\n  devices: 3\n  link: {latency: 5 us}\nplan: {stages: 3}\n"
     "schedule: {name: 1f1b, micro_batches: 3}\n";
 
-TEST_CASE("a tensor that cannot be taken is a failure of the op that needs it") {
+TEST_CASE("a tensor that cannot be taken is a failure of the op that needs it" *
+          doctest::test_suite("measures")) {
   const Subject subject(scenario_of(kThreeStages), /*for_run=*/false);
   for (std::uint32_t node = 0; node < subject.graph.size(); ++node) {
     if (!is_transfer(subject.graph.activities[node].kind)) continue;
@@ -517,7 +520,8 @@ TEST_CASE("a tensor that cannot be taken is a failure of the op that needs it") 
   }
 }
 
-TEST_CASE("a device that cannot be prepared is a failure without an op") {
+TEST_CASE("a device that cannot be prepared is a failure without an op" *
+          doctest::test_suite("measures")) {
   const Subject subject(scenario_of(kThreeStages), /*for_run=*/false);
   Fault fault;
   fault.refuses_to_prepare = 1;
@@ -528,7 +532,8 @@ TEST_CASE("a device that cannot be prepared is a failure without an op") {
   CHECK(failure->message == "device 1 failed: no such device (planted)");
 }
 
-TEST_CASE("an exception that is no std::exception ends the run too") {
+TEST_CASE("an exception that is no std::exception ends the run too" *
+          doctest::test_suite("measures")) {
   const Subject subject(scenario_of(kThreeStages), /*for_run=*/false);
   Fault fault;
   fault.throws_at = nodes_by_slot(subject.graph)[1].front();
@@ -539,7 +544,7 @@ TEST_CASE("an exception that is no std::exception ends the run too") {
   CHECK(failure->message == "device 1 failed at 1F0: an exception of an unknown type");
 }
 
-TEST_CASE("a deadlock is told device by device") {
+TEST_CASE("a deadlock is told device by device" * doctest::test_suite("measures")) {
   const Subject subject(scenario_of(kThreeStages), /*for_run=*/false);
   DeviceOrders orders = nodes_by_slot(subject.graph);
   orders[2].erase(orders[2].begin());  // 2F0

@@ -36,7 +36,7 @@ Subject example(const std::string& file, const std::vector<std::string>& overrid
 RunOptions few(std::uint32_t iterations) {
   RunOptions options;
   options.warm_up = 0;
-  options.iterations = options.most_iterations = iterations;
+  options.iterations = options.max_iterations = iterations;
   return options;
 }
 
@@ -57,12 +57,12 @@ void check_waits(const OpGraph& graph, const Trace& trace) {
     CAPTURE(to_text(graph.activities[node]));
     CHECK(span.begin >= SimTime{});
     CHECK(span.end >= span.begin);
-    if (graph.nodes[node].after != graph.size())
-      CHECK(span.begin >= trace.spans[graph.nodes[node].after].end);
+    if (graph.nodes[node].input != graph.size())
+      CHECK(span.begin >= trace.spans[graph.nodes[node].input].end);
     if (is_compute(graph.activities[node].kind)) CHECK(span.begin >= released(graph, trace, node));
   }
   for (const Join& join : graph.joins) {
-    for (const std::uint32_t producer : join.after)
+    for (const std::uint32_t producer : join.inputs)
       CHECK(trace.spans[join.node].begin >= trace.spans[producer].end);
   }
 }
@@ -73,7 +73,7 @@ void check_order(const OpGraph& graph, const Trace& trace) {
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
     const Node& n = graph.nodes[node];
     CAPTURE(to_text(graph.activities[node]));
-    for (const std::uint32_t resource : {n.resource, n.second}) {
+    for (const std::uint32_t resource : {n.resource, n.peer_resource}) {
       const std::uint32_t before = last[resource];
       if (before != graph.size() && before != node)
         CHECK(trace.spans[node].begin >= trace.spans[before].end - graph.cost(before).latency);
@@ -87,10 +87,10 @@ void check_lengths(const OpGraph& graph, const Trace& trace) {
   const bool any_shared = std::find(shared.begin(), shared.end(), true) != shared.end();
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
     const Duration took = trace.spans[node].end - trace.spans[node].begin;
-    const Duration least = graph.cost(node).hold + graph.cost(node).latency;
+    const Duration min = graph.cost(node).hold + graph.cost(node).latency;
     CAPTURE(to_text(graph.activities[node]));
-    CHECK(took >= least);
-    if (!any_shared && !is_compute(graph.activities[node].kind)) CHECK(took == least);
+    CHECK(took >= min);
+    if (!any_shared && !is_compute(graph.activities[node].kind)) CHECK(took == min);
   }
 }
 
@@ -120,11 +120,11 @@ void check_books(const Subject& subject, const MeasuredIteration& iteration) {
   // What a stage is said to keep is kept by its fullest replica.
   for (std::uint32_t s = 0; s < graph.stage_slots.size(); ++s) {
     if (subject.pipeline.schedule.shape.positions.size() != graph.stage_slots.size()) break;
-    std::uint32_t most = 0;
+    std::uint32_t max = 0;
     for (const std::uint32_t slot : graph.stage_slots[s])
-      most = std::max(most, iteration.memory[slot].weight_versions);
+      max = std::max(max, iteration.memory[slot].weight_versions);
     CAPTURE(s);
-    CHECK(most == subject.pipeline.weights[s].kept);
+    CHECK(max == subject.pipeline.weights[s].kept);
   }
 }
 
@@ -176,7 +176,8 @@ std::string uneven(std::string_view schedule, std::string_view cluster, std::str
       cluster, plan, schedule, more, training);
 }
 
-TEST_CASE("in pairs a run holds both ops from the begin to the end of each, as predicted") {
+TEST_CASE("in pairs a run holds both ops from the begin to the end of each, as predicted" *
+          doctest::test_suite("measures")) {
   const Subject subject(
       parse_scenario(
           text_source("pairs.yaml",
@@ -192,7 +193,8 @@ TEST_CASE("in pairs a run holds both ops from the begin to the end of each, as p
   }
 }
 
-TEST_CASE("every law holds on real runs of every schedule, overlapped and blocking") {
+TEST_CASE("every law holds on real runs of every schedule, overlapped and blocking" *
+          doctest::test_suite("measures")) {
   for (const ScheduleRule& rule : window_rules()) {
     const std::string schedule(rule.name);
     CAPTURE(schedule);
@@ -212,7 +214,8 @@ TEST_CASE("every law holds on real runs of every schedule, overlapped and blocki
   }
 }
 
-TEST_CASE("a gap before a part of an op is a hand-over like one before an op") {
+TEST_CASE("a gap before a part of an op is a hand-over like one before an op" *
+          doctest::test_suite("measures")) {
   const Subject subject = subject_of(
       uneven("data-parallel", "devices: 2, link: {}", "", ", micro_batches: 3, bucket: 1 MiB"));
   const OpGraph& graph = subject.graph;
@@ -234,7 +237,8 @@ TEST_CASE("a gap before a part of an op is a hand-over like one before an op") {
   CHECK(iteration.hand_over == static_cast<int>(nodes.size()) * std::chrono::microseconds(5));
 }
 
-TEST_CASE("every law holds on real runs of schedules with chunks and split backwards") {
+TEST_CASE("every law holds on real runs of schedules with chunks and split backwards" *
+          doctest::test_suite("measures")) {
   for (const ScheduleRule& rule : chunk_rules()) {
     const std::string schedule(rule.name);
     CAPTURE(schedule);
@@ -243,7 +247,7 @@ TEST_CASE("every law holds on real runs of schedules with chunks and split backw
     for (const char* const more : {"", ", transfers: blocking",
                                    ", mini_batches: 2, recompute: full", ", recompute: layers"}) {
       CAPTURE(more);
-      const std::string chunks = rule.chunks->most_chunks > 2 ? ", chunks: 3" : "";
+      const std::string chunks = rule.chunks->max_chunks > 2 ? ", chunks: 3" : "";
       check_laws(subject_of(
           "version: 1\nmodel: {uniform: {layers: 9, forward: 90 us, backward_input: 80 us, "
           "backward_weight: 100 us, update: 10 us, output: 64 KiB, activation: 512 KiB, "
@@ -255,7 +259,8 @@ TEST_CASE("every law holds on real runs of schedules with chunks and split backw
   }
 }
 
-TEST_CASE("every law holds on real runs with replicas and copies") {
+TEST_CASE("every law holds on real runs with replicas and copies" *
+          doctest::test_suite("measures")) {
   const std::string link = ", link: {latency: 20 us, bandwidth: 4 GB/s}";
   for (const std::string more : {", micro_batches: 4", ", micro_batches: 4, transfers: blocking"}) {
     CAPTURE(more);
@@ -276,7 +281,8 @@ TEST_CASE("every law holds on real runs with replicas and copies") {
   }
 }
 
-TEST_CASE("every law holds on real runs of groups that hold parameters alike") {
+TEST_CASE("every law holds on real runs of groups that hold parameters alike" *
+          doctest::test_suite("measures")) {
   for (const std::string plan : {"{stages: 2}", "{stages: 2, data_parallel: 2}"}) {
     CAPTURE(plan);
     check_laws(subject_of(
@@ -288,7 +294,7 @@ TEST_CASE("every law holds on real runs of groups that hold parameters alike") {
   }
 }
 
-TEST_CASE("every law holds on real runs of the examples") {
+TEST_CASE("every law holds on real runs of the examples" * doctest::test_suite("measures")) {
   for (const std::string file :
        {"zero-bubble", "two-servers", "blocking-transfers", "recompute", "data-parallel",
         "interleaved", "shared-device", "branching", "delayed-backward", "slow-link",
@@ -302,7 +308,8 @@ TEST_CASE("every law holds on real runs of the examples") {
                                      "plan.devices=", "schedule.micro_batches=4"}));
 }
 
-TEST_CASE("every law holds on real runs whose ops take random times") {
+TEST_CASE("every law holds on real runs whose ops take random times" *
+          doctest::test_suite("measures")) {
   Noise synthetic;
   synthetic.spread = 0.3;
   synthetic.straggler_probability = 0.1;
@@ -314,7 +321,8 @@ TEST_CASE("every law holds on real runs whose ops take random times") {
   }
 }
 
-TEST_CASE("the ledgers keep as many versions of the weights as order alone says") {
+TEST_CASE("the ledgers keep as many versions of the weights as order alone says" *
+          doctest::test_suite("measures")) {
   for (const std::string weights : {"stash", "vertical-sync", "none", "two"}) {
     CAPTURE(weights);
     for (const std::string plan :
@@ -346,7 +354,7 @@ TEST_CASE("the ledgers keep as many versions of the weights as order alone says"
   }
 }
 
-TEST_CASE("a graph with one device runs") {
+TEST_CASE("a graph with one device runs" * doctest::test_suite("measures")) {
   const Subject subject = subject_of(
       "version: 1\nmodel:\n  uniform: {layers: 2, forward: 100 us, backward: 200 us, update: 10 "
       "us, "
@@ -357,19 +365,20 @@ TEST_CASE("a graph with one device runs") {
 
 // ---- the runner ----
 
-TEST_CASE("a run measures as many iterations as it is told, after its warm-up") {
+TEST_CASE("a run measures as many iterations as it is told, after its warm-up" *
+          doctest::test_suite("measures")) {
   const Subject subject =
       subject_of(uneven("1f1b", "devices: 3", "stages: 3", ", micro_batches: 2"));
   RunOptions options;
   options.warm_up = 2;
   options.iterations = 4;
   options.clean_below = 1e9;  // every iteration counts as clean
-  std::uint32_t most_told = 0;
-  options.progress = [&](std::uint32_t done, std::uint32_t most) {
-    CHECK(done >= most_told);
-    CHECK(done <= most);
-    most_told = done;
-    CHECK(most == 2 + 8);
+  std::uint32_t max_suggested = 0;
+  options.progress = [&](std::uint32_t done, std::uint32_t max) {
+    CHECK(done >= max_suggested);
+    CHECK(done <= max);
+    max_suggested = done;
+    CHECK(max == 2 + 8);
   };
   CHECK(record_of(subject, {}, options).iterations.size() == 4);
   options.progress = nullptr;
@@ -377,7 +386,7 @@ TEST_CASE("a run measures as many iterations as it is told, after its warm-up") 
   const RunRecord record = record_of(subject, {}, options);
   CHECK(record.iterations.size() == 8);
   for (const MeasuredIteration& iteration : record.iterations) CHECK(!iteration.clean);
-  options.most_iterations = 3;
+  options.max_iterations = 3;
   CHECK(record_of(subject, {}, options).iterations.size() == 3);
 }
 
@@ -396,9 +405,9 @@ class LosingBackend : public Backend {
         if (loses_ && task.iteration == 1) work.lost = 50'000'000;
         return work;
       }
-      Duration least_time(std::uint32_t iteration, std::uint32_t node,
-                          Duration predicted) const override {
-        return inner_->least_time(iteration, node, predicted);
+      Duration min_time(std::uint32_t iteration, std::uint32_t node,
+                        Duration predicted) const override {
+        return inner_->min_time(iteration, node, predicted);
       }
 
      private:
@@ -415,7 +424,8 @@ class LosingBackend : public Backend {
   std::unique_ptr<Backend> inner_ = synthetic_backend({});
 };
 
-TEST_CASE("an iteration in which a device loses time is not clean") {
+TEST_CASE("an iteration in which a device loses time is not clean" *
+          doctest::test_suite("measures")) {
   const Subject subject =
       subject_of(uneven("1f1b", "devices: 3", "stages: 3", ", micro_batches: 2"));
   LosingBackend backend;
@@ -430,7 +440,8 @@ TEST_CASE("an iteration in which a device loses time is not clean") {
 
 // ---- the synthetic backend ----
 
-TEST_CASE("synthetic factors have the mean and the deviation that were asked for") {
+TEST_CASE("synthetic factors have the mean and the deviation that were asked for" *
+          doctest::test_suite("measures")) {
   constexpr std::uint32_t iterations = 200;
   constexpr std::uint32_t nodes = 500;
   constexpr double draws = double{iterations} * double{nodes};
@@ -449,8 +460,8 @@ TEST_CASE("synthetic factors have the mean and the deviation that were asked for
         CHECK(factor > 0);
         sum += factor;
         squares += factor * factor;
-        const Duration least = workers.front()->least_time(i, node, std::chrono::seconds(1));
-        CHECK(least.count() == std::llround(1e9 * factor));
+        const Duration min = workers.front()->min_time(i, node, std::chrono::seconds(1));
+        CHECK(min.count() == std::llround(1e9 * factor));
       }
     }
     const double mean = sum / draws;
@@ -459,7 +470,8 @@ TEST_CASE("synthetic factors have the mean and the deviation that were asked for
   }
 }
 
-TEST_CASE("synthetic factors depend on the seed, the iteration and the op, and on nothing else") {
+TEST_CASE("synthetic factors depend on the seed, the iteration and the op, and on nothing else" *
+          doctest::test_suite("measures")) {
   CHECK(noise_factor({}, 3, 7) == 1);
   Noise options;
   options.spread = 0.2;
@@ -472,7 +484,8 @@ TEST_CASE("synthetic factors depend on the seed, the iteration and the op, and o
   CHECK(noise_factor(options, 3, 7) != noise_factor(other, 3, 7));
 }
 
-TEST_CASE("stragglers take as much longer, and are as frequent, as they are told") {
+TEST_CASE("stragglers take as much longer, and are as frequent, as they are told" *
+          doctest::test_suite("measures")) {
   Noise options;
   options.straggler_probability = 0.1;
   options.straggler_factor = 3;
@@ -486,7 +499,7 @@ TEST_CASE("stragglers take as much longer, and are as frequent, as they are told
   CHECK(straggling == doctest::Approx(0.1 * draws).epsilon(0.05));
 }
 
-TEST_CASE("a measured op takes its time times its factor") {
+TEST_CASE("a measured op takes its time times its factor" * doctest::test_suite("measures")) {
   const Subject subject =
       subject_of(uneven("1f1b", "devices: 3", "stages: 3", ", micro_batches: 4"));
   Noise options;
@@ -497,16 +510,16 @@ TEST_CASE("a measured op takes its time times its factor") {
     for (std::uint32_t node = 0; node < subject.graph.size(); ++node) {
       if (!is_compute(subject.graph.activities[node].kind)) continue;
       const Span& span = record.iterations[i].trace.spans[node];
-      const auto least = std::llround(static_cast<double>(subject.graph.cost(node).hold.count()) *
-                                      noise_factor(options, i, node));
-      CHECK((span.end - span.begin).count() >= least);
+      const auto min = std::llround(static_cast<double>(subject.graph.cost(node).hold.count()) *
+                                    noise_factor(options, i, node));
+      CHECK((span.end - span.begin).count() >= min);
       if (record.iterations[i].clean && !kSanitized)
-        CHECK((span.end - span.begin).count() <= least + 200'000);
+        CHECK((span.end - span.begin).count() <= min + 200'000);
     }
   }
 }
 
-TEST_CASE("a stopped op returns early") {
+TEST_CASE("a stopped op returns early" * doctest::test_suite("measures")) {
   const Subject subject = subject_of(
       "version: 1\nmodel:\n  uniform: {layers: 1, forward: 100 s, backward: 100 s}\n"
       "cluster: {devices: 1}\nschedule: {name: gpipe, micro_batches: 1}\n");
@@ -553,7 +566,7 @@ void attempt(Point& point) {
   RunOptions options;
   options.warm_up = 0;
   options.iterations = 2;
-  options.most_iterations = 3;
+  options.max_iterations = 3;
   const auto real = run_scenario(point.scenario, *backend, options);
   REQUIRE_MESSAGE(real, (real ? "" : to_text(real.problems())));
   const double error = prediction->iteration_time_s / real->time_s.median - 1;
@@ -606,7 +619,8 @@ std::vector<Point> matrix() {
   return points;
 }
 
-TEST_CASE("waiters do not take the cores from the ops that they wait for") {
+TEST_CASE("waiters do not take the cores from the ops that they wait for" *
+          doctest::test_suite("measures")) {
   // More threads than cores, and ops about as long as the time for which a waiter does not sleep.
   for (const int microseconds : {70, 85, 90, 95, 100, 110, 130, 150, 170}) {
     CAPTURE(microseconds);
@@ -635,7 +649,7 @@ TEST_CASE("waiters do not take the cores from the ops that they wait for") {
   }
 }
 
-TEST_CASE("devices that wait slow each other down as predicted") {
+TEST_CASE("devices that wait slow each other down as predicted" * doctest::test_suite("measures")) {
   for (const char* schedule : {"naive", "gpipe", "1f1b"}) {
     CAPTURE(schedule);
     auto scenario =
@@ -666,7 +680,7 @@ TEST_CASE("devices that wait slow each other down as predicted") {
   }
 }
 
-TEST_CASE("runs of every schedule take as long as predicted") {
+TEST_CASE("runs of every schedule take as long as predicted" * doctest::test_suite("measures")) {
   std::vector<Point> points = matrix();
   // Other work on the machine spoils runs; a prediction that is wrong is wrong in each round.
   const int rounds = kSanitized ? 1 : 8;

@@ -36,15 +36,16 @@ RealRun run_with(const Scenario& scenario, const Outcome& predicted, Length leng
   auto join = graph.joins.begin();
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
     const Node& n = graph.nodes[node];
-    SimTime begin = std::max(free[n.resource], free[n.second]);
-    if (n.after != graph.size()) begin = std::max(begin, trace.spans[n.after].end);
+    SimTime begin = std::max(free[n.resource], free[n.peer_resource]);
+    if (n.input != graph.size()) begin = std::max(begin, trace.spans[n.input].end);
     if (join != graph.joins.end() && join->node == node) {
-      for (const std::uint32_t other : join->after) begin = std::max(begin, trace.spans[other].end);
+      for (const std::uint32_t other : join->inputs)
+        begin = std::max(begin, trace.spans[other].end);
       ++join;
     }
     begin += gap(node);
     const Duration hold = length(node);
-    free[n.resource] = free[n.second] = begin + hold;
+    free[n.resource] = free[n.peer_resource] = begin + hold;
     trace.spans[node] = {begin, begin + hold + graph.cost(node).latency, kNobody};
   }
   attribute_releases(graph, trace);
@@ -82,7 +83,7 @@ TEST_CASE("a run exactly as predicted has no error of any kind") {
     CHECK(v.error == 0);
     CHECK(v.verdict == Verdict::same);
     CHECK(sum(v.shares) == 0);
-    CHECK(v.starts.most_s == 0);
+    CHECK(v.starts.max_s == 0);
     CHECK(v.critical_path_agreement == 1);
     CHECK(v.memory_verdict() == MemoryVerdict::exact);
   }
@@ -99,13 +100,13 @@ TEST_CASE("what it takes to tell a trace is a share of its own") {
   const Validation plain = validate(*predicted, run, 0.05);
   CHECK(plain.shares.telling_s == 0);
   // Executed without telling, the same took what was predicted.
-  run.told_s = run.outcome.iteration_time_s;
+  run.traced_s = run.outcome.iteration_time_s;
   run.outcome.iteration_time_s = predicted->iteration_time_s;
   const Validation v = validate(*predicted, run, 0.05);
   CHECK(v.error == 0);
   CHECK(v.shares.compute_s == plain.shares.compute_s);
   CHECK(v.shares.waiting_s == doctest::Approx(plain.shares.waiting_s).epsilon(1e-12));
-  CHECK(v.shares.telling_s == doctest::Approx(*run.told_s - predicted->iteration_time_s));
+  CHECK(v.shares.telling_s == doctest::Approx(*run.traced_s - predicted->iteration_time_s));
   CHECK(v.shares.telling_s > 0);
   CHECK(sum(v.shares) == doctest::Approx(0).epsilon(1e-12));
 }
@@ -152,7 +153,7 @@ TEST_CASE("the error is found under the cause that made it") {
     CHECK(v.shares.transfer_s == 0);
     CHECK(v.verdict == Verdict::same);
     // The last backward of device 0 is the last of 14 on the longest path.
-    CHECK(v.starts.most_s == doctest::Approx(14 * 3e-6));
+    CHECK(v.starts.max_s == doctest::Approx(14 * 3e-6));
     CHECK(v.starts.worst == "0B3");
   }
 }
@@ -175,7 +176,7 @@ TEST_CASE("a hand-over counts once, predicted in the transfer and measured befor
     Duration late{};
     const auto gap = [&](std::uint32_t node) {
       if (transfers(node)) return late;
-      return transfers(graph.nodes[node].after) ? Duration{40'000} : Duration{};
+      return transfers(graph.nodes[node].input) ? Duration{40'000} : Duration{};
     };
     const Validation same = validate(*predicted, run_with(bare, *as_run, hold, gap), 0.05);
     CHECK(same.error == doctest::Approx(0).epsilon(1e-12));

@@ -706,12 +706,12 @@ TEST_CASE("a sure head loses next to nothing, and large logits do not overflow")
 }
 
 TEST_CASE("a convolution by hand, with stride and padding") {
-  const Values picture{1, 2, 3,  //
-                       4, 5, 6,  //
-                       7, 8, 9};
+  const Values image{1, 2, 3,  //
+                     4, 5, 6,  //
+                     7, 8, 9};
   const Values kernel{1, 2,  //
                       3, 4};
-  const Case plain = one_sample(Conv2d{1, 2, 1, 0, true}, {1, 3, 3}, {kernel, {100}}, picture);
+  const Case plain = one_sample(Conv2d{1, 2, 1, 0, true}, {1, 3, 3}, {kernel, {100}}, image);
   const Passes passes = run(plain);
   CHECK(passes.forward.output == Values{100 + 1 + 4 + 12 + 20, 100 + 2 + 6 + 15 + 24,
                                         100 + 4 + 10 + 21 + 32, 100 + 5 + 12 + 24 + 36});
@@ -720,7 +720,7 @@ TEST_CASE("a convolution by hand, with stride and padding") {
   CHECK(passes.parameter_gradients[0] == Values{12, 16, 24, 28});
   CHECK(passes.parameter_gradients[1] == Values{4});
   // Places at (-1, -1), (-1, 1), (1, -1) and (1, 1).
-  const Case padded = one_sample(Conv2d{1, 2, 2, 1, false}, {1, 3, 3}, {kernel}, picture);
+  const Case padded = one_sample(Conv2d{1, 2, 2, 1, false}, {1, 3, 3}, {kernel}, image);
   CHECK(reference_forward(padded.call()).output == Values{4, 6 + 12, 8 + 28, 5 + 12 + 24 + 36});
 }
 

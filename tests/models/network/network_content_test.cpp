@@ -32,7 +32,7 @@ TEST_CASE("the layout of a network's file does not count, its layers do") {
 
 TEST_CASE("every setting of every kind of layer counts") {
   const std::string numbers = "{shape: [4, 8]}";
-  const std::string picture = "{shape: [4, 8, 8]}";
+  const std::string image = "{shape: [4, 8, 8]}";
   const std::string ids = "{tokens: 4, vocabulary: 16}";
   const std::vector<std::pair<std::string, std::string>> layers = {
       {numbers, "linear, features: 4"},
@@ -56,20 +56,20 @@ TEST_CASE("every setting of every kind of layer counts") {
       {ids, "embedding, features: 8"},
       {ids, "embedding, features: 4"},
       {ids, "embedding, features: 8, positions: true"},
-      {picture, "conv2d, channels: 4, kernel: 3, padding: 1"},
-      {picture, "conv2d, channels: 8, kernel: 3, padding: 1"},
-      {picture, "conv2d, channels: 4, kernel: 1, padding: 0"},
-      {picture, "conv2d, channels: 4, kernel: 3, padding: 1, stride: 2"},
-      {picture, "conv2d, channels: 4, kernel: 3, padding: 1, bias: false"},
-      {picture, "max_pool"},
-      {picture, "max_pool, kernel: 3"},
-      {picture, "max_pool, kernel: 3, padding: 1"},
-      {picture, "max_pool, kernel: 3, stride: 1"},
-      {picture, "batch_norm"},
-      {picture, "flatten"},
-      {picture, "residual_block, channels: 4"},
-      {picture, "residual_block, channels: 8"},
-      {picture, "residual_block, channels: 4, stride: 2"},
+      {image, "conv2d, channels: 4, kernel: 3, padding: 1"},
+      {image, "conv2d, channels: 8, kernel: 3, padding: 1"},
+      {image, "conv2d, channels: 4, kernel: 1, padding: 0"},
+      {image, "conv2d, channels: 4, kernel: 3, padding: 1, stride: 2"},
+      {image, "conv2d, channels: 4, kernel: 3, padding: 1, bias: false"},
+      {image, "max_pool"},
+      {image, "max_pool, kernel: 3"},
+      {image, "max_pool, kernel: 3, padding: 1"},
+      {image, "max_pool, kernel: 3, stride: 1"},
+      {image, "batch_norm"},
+      {image, "flatten"},
+      {image, "residual_block, channels: 4"},
+      {image, "residual_block, channels: 8"},
+      {image, "residual_block, channels: 4, stride: 2"},
   };
   std::set<std::string> contents;
   for (const auto& [input, layer] : layers)

@@ -524,7 +524,7 @@ TEST_CASE("the example networks are read and are small, but for those that are f
     const char* name;
     std::size_t layers;
     std::int64_t parameters;
-    double most_flops;  ///< Of a forward of 8 samples.
+    double max_flops;  ///< Of a forward of 8 samples.
   };
   const std::vector<Example> examples = {
       // 8 x (1024 x 1024 + 1024) + 1024 x 10 + 10
@@ -554,13 +554,13 @@ TEST_CASE("the example networks are read and are small, but for those that are f
     CHECK(network->parameter_count() == example.parameters);
     double flops = 0;
     for (const NetworkLayer& layer : network->layers) flops += layer.forward_flops;
-    CHECK(8 * flops < example.most_flops);
+    CHECK(8 * flops < example.max_flops);
   }
 }
 
 TEST_CASE("a break in the chain names both layers and is told once") {
-  const std::string pictures = "{shape: [16, 16, 16]}";
-  CHECK(errors_in(pictures,
+  const std::string images = "{shape: [16, 16, 16]}";
+  CHECK(errors_in(images,
                   "  - {kind: relu}\n"
                   "  - {kind: flatten}\n"
                   "  - {kind: attention_block, heads: 4}\n"
@@ -568,13 +568,13 @@ TEST_CASE("a break in the chain names both layers and is told once") {
                   "  - {kind: head, classes: 10}\n") ==
         "7: layers[2] 'attention_block_0' takes [tokens, features], but 'flatten_0' in line 6 "
         "makes [4096] (sequences come from an embedding or input: {shape: [tokens, features]})\n");
-  CHECK(errors_in(pictures, "  - {kind: lstm, hidden: 4}\n") ==
+  CHECK(errors_in(images, "  - {kind: lstm, hidden: 4}\n") ==
         "5: layers[0] 'lstm_0' takes [tokens, features], but the input in line 3 is "
         "[16, 16, 16] (pictures go through conv2d or residual_block, then flatten and linear)\n");
-  CHECK(errors_in(pictures, "  - {kind: relu}\n  - {kind: head, classes: 10}\n") ==
+  CHECK(errors_in(images, "  - {kind: relu}\n  - {kind: head, classes: 10}\n") ==
         "6: layers[1] 'head_0' takes [features] or [tokens, features], but 'relu_0' in line 5 "
         "makes [16, 16, 16] (put a flatten between)\n");
-  CHECK(errors_in(pictures, "  - {kind: mlp_block, name: wide}\n") ==
+  CHECK(errors_in(images, "  - {kind: mlp_block, name: wide}\n") ==
         "5: layers[0] 'wide' takes [features] or [tokens, features], but the input in line 3 is "
         "[16, 16, 16] (put a flatten between)\n");
   for (const char* kind :

@@ -279,9 +279,9 @@ class ModelMaker {
   bool flip() { return below(2) == 0; }
   /// Of every size up to the largest that the reader takes.
   std::int64_t quantity() {
-    std::int64_t most = 1;
-    for (std::int64_t digits = below(16); digits > 0; --digits) most *= 10;
-    const std::int64_t value = below(most + 1);
+    std::int64_t max = 1;
+    for (std::int64_t digits = below(16); digits > 0; --digits) max *= 10;
+    const std::int64_t value = below(max + 1);
     constexpr std::array<std::int64_t, 6> steps = {1, 1000, 1'000'000, 1024, 1 << 20, 1 << 30};
     const std::int64_t step = steps[static_cast<std::size_t>(below(6))];
     return value <= kLargestQuantity / step ? value * step : value;

@@ -14,12 +14,12 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-std::vector<std::uint32_t> most(const std::string& schedule, std::uint32_t stages,
-                                std::uint32_t micro_batches) {
+std::vector<std::uint32_t> max(const std::string& schedule, std::uint32_t stages,
+                               std::uint32_t micro_batches) {
   TestStages t = equal_stages(stages, nanoseconds(10), nanoseconds(20));
   t.schedule = schedule;
   t.micro_batches = micro_batches;
-  return most_in_flight(schedule_of(t));
+  return max_in_flight(schedule_of(t));
 }
 
 TEST_CASE("a stage has one micro-batch in flight, all, or as many as stages are left") {
@@ -27,9 +27,9 @@ TEST_CASE("a stage has one micro-batch in flight, all, or as many as stages are 
     for (const std::uint32_t m : {1U, 2U, 4U, 9U}) {
       CAPTURE(p);
       CAPTURE(m);
-      CHECK(most("naive", p, m) == std::vector<std::uint32_t>(p, 1));
-      CHECK(most("gpipe", p, m) == std::vector<std::uint32_t>(p, m));
-      const auto one_f_one_b = most("1f1b", p, m);
+      CHECK(max("naive", p, m) == std::vector<std::uint32_t>(p, 1));
+      CHECK(max("gpipe", p, m) == std::vector<std::uint32_t>(p, m));
+      const auto one_f_one_b = max("1f1b", p, m);
       for (std::uint32_t s = 0; s < p; ++s) CHECK(one_f_one_b[s] == std::min(m, p - s));
     }
   }
@@ -47,18 +47,18 @@ TEST_CASE("where backwards are split a micro-batch is in flight until its W") {
   for (const auto& [kind, m] :
        {std::pair{F, 0U}, {F, 1U}, {I, 0U}, {I, 1U}, {F, 2U}, {W, 0U}, {I, 2U}, {W, 1U}, {W, 2U}})
     schedule.issue_order.push_back({kind, {0}, {m}});
-  CHECK(most_in_flight(schedule) == std::vector<std::uint32_t>{3});
+  CHECK(max_in_flight(schedule) == std::vector<std::uint32_t>{3});
   schedule.issue_order.clear();
   for (const std::uint32_t m : {0U, 1U, 2U}) {
     for (const OpKind kind : {F, I, W}) schedule.issue_order.push_back({kind, {0}, {m}});
   }
-  CHECK(most_in_flight(schedule) == std::vector<std::uint32_t>{1});
+  CHECK(max_in_flight(schedule) == std::vector<std::uint32_t>{1});
   // Some split, others not.
   schedule.issue_order.clear();
   for (const auto& [kind, m] :
        {std::pair{F, 0U}, {B, 0U}, {F, 1U}, {B, 1U}, {F, 2U}, {I, 2U}, {W, 2U}})
     schedule.issue_order.push_back({kind, {0}, {m}});
-  CHECK(most_in_flight(schedule) == std::vector<std::uint32_t>{1});
+  CHECK(max_in_flight(schedule) == std::vector<std::uint32_t>{1});
 }
 
 TEST_CASE("replicas of a stage have micro-batches of their own") {
@@ -66,7 +66,7 @@ TEST_CASE("replicas of a stage have micro-batches of their own") {
   t.schedule = "gpipe";
   t.replicas = {2, 1};
   t.micro_batches = 6;
-  CHECK(most_in_flight(schedule_of(t)) == std::vector<std::uint32_t>{3, 6});
+  CHECK(max_in_flight(schedule_of(t)) == std::vector<std::uint32_t>{3, 6});
 }
 
 TEST_CASE("what fewer in flight save grows with the neighbours at work") {

@@ -126,13 +126,13 @@ class BruteForce {
         input_.cluster.levels.size() > 1 ? input_.cluster.levels[0].size : total;
     std::vector<std::uint32_t> starts = {position};
     if (position % group != 0) starts.push_back((position / group + 1) * group);
-    const std::uint32_t most = std::min(total, input_.devices_at_most.value_or(total)) - used;
+    const std::uint32_t max = std::min(total, input_.devices_at_most.value_or(total)) - used;
     for (const std::uint32_t before : sets_) {
       if (before == set || (before & ~set) != 0) continue;
       const bool whole = before == 0 && cuts_.empty();
       if (work(set & ~before) == 0 && !whole) continue;
       for (const std::uint32_t start : starts) {
-        for (std::uint32_t r = 1; r <= (input_.straight ? std::min(1U, most) : most); ++r) {
+        for (std::uint32_t r = 1; r <= (input_.straight ? std::min(1U, max) : max); ++r) {
           if (start + r > total) break;
           if (!input_.residency.takes(r)) continue;
           cuts_.push_back({set & ~before, start, r});
@@ -180,17 +180,17 @@ class BruteForce {
       stages.push_back({ns(c.forward) + per_op, ns(c.backward) + per_op,
                         ns(c.update) / (input_.residency.sharded_optimizer ? r : 1) + per_op,
                         c.parameters, c.stepped, c.gradients, c.gathered, c.reduced, c.activation,
-                        costs.checkpoints(s, s), costs.crossing(s), partition.stages[s].devices,
-                        ns(c.again), s > 0 ? costs.crossing(s - 1) : Bytes{}});
+                        costs.checkpoints(s, s), costs.cut_bytes(s), partition.stages[s].devices,
+                        ns(c.again), s > 0 ? costs.cut_bytes(s - 1) : Bytes{}});
       const std::uint32_t in_flight = input_.residency.in_flight(left, r);
       if (input_.residency.as_few_as_fit) {
         stages[s].backward_ns +=
-            again_that_fits_ns(stages[s], in_flight, *input_.cluster.memory, input_.residency,
-                               input_.optimizer_state * input_.residency.optimizer_share(r));
+            recompute_that_fits_ns(stages[s], in_flight, *input_.cluster.memory, input_.residency,
+                                   input_.optimizer_state * input_.residency.optimizer_share(r));
       }
       HeldInputs inputs;
       if (s > 0) {
-        inputs = {costs.crossing(s - 1), inputs_held(front_replicas, front_in_flight, r)};
+        inputs = {costs.cut_bytes(s - 1), inputs_held(front_replicas, front_in_flight, r)};
       }
       const double memory =
           peak_memory(stages[s], in_flight, inputs, input_.residency,
@@ -345,7 +345,7 @@ TEST_CASE("the calibrated plan is the best of all that fit the memory, or says t
       residency.recompute = kinds[dice.roll(0, 3)];
       if (residency.recompute == Recompute::selective) {
         for (LayerCosts& layer : model.costs) {
-          layer.made_again = MadeAgain::selective;
+          layer.recomputation = Recomputed::selective;
           if (dice.roll(0, 2) == 0) continue;
           layer.selective = Selective{};
           layer.selective->activation = {dice.roll(0, layer.activation.count)};
@@ -413,9 +413,9 @@ struct PublishedBrute {
   double best(std::size_t level, std::size_t i, std::size_t j, std::uint32_t m) const {
     const double rate = levels[level].bandwidth;
     const double below = level == 0 ? 1 : levels[level - 1].machines;
-    double least = kNever;
+    double min = kNever;
     if (m == 1 || !straight)
-      least = (comp(level, i, j) + 4.0 * (m - 1) * sum(parameters, i, j) / (rate * m) / below) / m;
+      min = (comp(level, i, j) + 4.0 * (m - 1) * sum(parameters, i, j) / (rate * m) / below) / m;
     for (std::size_t k = i; k < j; ++k) {
       for (std::uint32_t behind = 1; behind < (straight ? std::min(m, 2U) : m); ++behind) {
         double time = best(level, i, k, m - behind);
@@ -425,10 +425,10 @@ struct PublishedBrute {
         if (transfers) time = std::max(time, 2 * output[k] / (rate * behind));
         if (transfers && j + 1 < output.size())
           time = std::max(time, 2 * output[j] / (rate * behind));
-        least = std::min(least, time);
+        min = std::min(min, time);
       }
     }
-    return least;
+    return min;
   }
 };
 
@@ -462,12 +462,11 @@ TEST_CASE("the published plan is the least of the recurrence on chains, flat and
     const auto levels = published_levels(cluster, cluster.device_count());
     const PublishedBrute brute{
         compute, parameters, output, levels, input.activation_transfers, input.straight};
-    const double least =
-        brute.best(levels.size() - 1, 0, compute.size() - 1, levels.back().machines);
-    if (least == kNever) continue;  // straight, and more machines than states
+    const double min = brute.best(levels.size() - 1, 0, compute.size() - 1, levels.back().machines);
+    if (min == kNever) continue;  // straight, and more machines than states
     const auto plans = plan(input);
     REQUIRE(plans);
-    CHECK(plans->best[0].period_s == test::close_to(least, 1e-10));
+    CHECK(plans->best[0].period_s == test::close_to(min, 1e-10));
     check_sound(input, plans->best[0]);
   }
 }
@@ -496,22 +495,22 @@ TEST_CASE("the published plan is the least over all cuts of a graph with one sou
     };
     const auto sets = executed_sets(model.graph);
     std::map<std::pair<std::uint32_t, std::uint32_t>, double> known;
-    const std::function<double(std::uint32_t, std::uint32_t)> least = [&](std::uint32_t set,
-                                                                          std::uint32_t m) {
+    const std::function<double(std::uint32_t, std::uint32_t)> min = [&](std::uint32_t set,
+                                                                        std::uint32_t m) {
       const auto found = known.find({set, m});
       if (found != known.end()) return found->second;
       double best = stage(set, m);
       for (const std::uint32_t before : sets) {
         if (before == 0 || before == set || (before & ~set) != 0) continue;
         for (std::uint32_t behind = 1; behind < m; ++behind)
-          best = std::min(best, std::max(least(before, m - behind), stage(set & ~before, behind)));
+          best = std::min(best, std::max(min(before, m - behind), stage(set & ~before, behind)));
       }
       return known[{set, m}] = best;
     };
     const auto plans = plan(input);
     REQUIRE(plans);
     CHECK(plans->best[0].period_s ==
-          test::close_to(least((1U << model.graph.size()) - 1, 3)).epsilon(1e-10));
+          test::close_to(min((1U << model.graph.size()) - 1, 3)).epsilon(1e-10));
     check_sound(input, plans->best[0]);
   }
 }
@@ -562,9 +561,9 @@ TEST_CASE("a server's card carries outputs, gradients and ring together") {
                                              .reduced = {3'000},
                                              .activation = {},
                                              .checkpoints = {},
-                                             .crossing = {1'000},
+                                             .cut_bytes = {1'000},
                                              .devices = {{0}, {1}, {2}},
-                                             .again_ns = 0,
+                                             .recompute_ns = 0,
                                              .entering = {}},
                                             {.forward_ns = 1,
                                              .backward_ns = 0,
@@ -576,9 +575,9 @@ TEST_CASE("a server's card carries outputs, gradients and ring together") {
                                              .reduced = {},
                                              .activation = {},
                                              .checkpoints = {},
-                                             .crossing = {},
+                                             .cut_bytes = {},
                                              .devices = {{3}},
-                                             .again_ns = 0,
+                                             .recompute_ns = 0,
                                              .entering = {}}};
   const FormulaTime time = formula_time(cluster, stages, {}, true);
   // Server 0 sends 2/3 of the outputs, and the ring: 2 x 2/3 x 3 kB in 3 micro-batches.
@@ -754,7 +753,7 @@ TEST_CASE("uncompressed states are those of the original program") {
     const auto model = read_pipedream_graph(file);
     REQUIRE(model);
     const auto found =
-        published_frontiers(model->graph, model->profile.measurements[0].layers, kMostFrontiers);
+        published_frontiers(model->graph, model->profile.measurements[0].layers, kMaxFrontiers);
     CHECK(found.frontiers.size() == count);
     CHECK(!found.frontiers.restricted);
   }

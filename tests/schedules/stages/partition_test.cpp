@@ -22,17 +22,17 @@ std::vector<std::uint32_t> best_of_all_cuts(const std::vector<Duration>& times,
   const auto search = [&](const auto& self, std::size_t first) -> void {
     if (counts.size() + 1 == stages) {
       counts.push_back(static_cast<std::uint32_t>(times.size() - first));
-      std::int64_t most = 0, squares = 0;
+      std::int64_t max = 0, squares = 0;
       std::vector<std::int64_t> negative;
       std::size_t at = 0;
       for (const std::uint32_t count : counts) {
         std::int64_t sum = 0;
         for (std::uint32_t i = 0; i < count; ++i) sum += times[at++].count();
-        most = std::max(most, sum);
+        max = std::max(max, sum);
         squares += sum * sum;
         negative.push_back(-std::int64_t{count});
       }
-      const auto key = std::tuple(most, squares, negative);
+      const auto key = std::tuple(max, squares, negative);
       if (!best || key < *best) {
         best = key;
         found = counts;
@@ -59,8 +59,8 @@ TEST_CASE("the balanced partition equals the best of all cuts, ties included") {
   for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
     test::Dice dice(seed);
     std::vector<Duration> times(static_cast<std::size_t>(dice.roll(1, 10)));
-    const std::int64_t most = dice.roll(0, 1) == 1 ? 3 : 40;
-    for (Duration& time : times) time = Duration{dice.roll(0, most)};
+    const std::int64_t max = dice.roll(0, 1) == 1 ? 3 : 40;
+    for (Duration& time : times) time = Duration{dice.roll(0, max)};
     const auto stages =
         static_cast<std::uint32_t>(dice.roll(1, static_cast<std::int64_t>(times.size())));
     CAPTURE(seed);

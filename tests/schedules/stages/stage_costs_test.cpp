@@ -24,9 +24,9 @@ TEST_CASE("a tensor crosses every cut between its producer and its last consumer
   const Partition partition =
       make_partition(graph.topological_order(), {1, 1, 2}, {{{0}}, {{1}}, {{2}}});
   const StageCosts sums = stage_costs(graph, costs, partition);
-  CHECK(sums.crossing(0) == Bytes{10});
-  CHECK(sums.crossing(1) == Bytes{10 + 20});
-  CHECK(sums.crossing(2) == Bytes{0});
+  CHECK(sums.cut_bytes(0) == Bytes{10});
+  CHECK(sums.cut_bytes(1) == Bytes{10 + 20});
+  CHECK(sums.cut_bytes(2) == Bytes{0});
   CHECK(sums.crossing_made_in(1, 1) == Bytes{20});
   CHECK(sums.crossing_made_in(0, 1) == Bytes{30});
   CHECK(sums.stages[2].forward == Duration{4 + 8});

@@ -198,7 +198,7 @@ TEST_CASE("with free links and lag 1 replicated stages run at their bottleneck")
     t.schedule = "pipedream";
     t.replicas = c.replicas;
     t.parameters = {1'000'000};
-    t.micro_batches = steady_window(c.replicas).least_run();
+    t.micro_batches = steady_window(c.replicas).min_run();
     double bottleneck = 0;
     for (std::size_t s = 0; s < c.replicas.size(); ++s) {
       bottleneck = std::max(bottleneck, 3e-6 * static_cast<double>(c.forward_us[s]) /

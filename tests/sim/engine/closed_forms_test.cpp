@@ -11,8 +11,8 @@ namespace plumbline::test {
 namespace {
 
 using std::chrono::nanoseconds;
-constexpr std::uint32_t kMostStages = 8;
-constexpr std::uint32_t kMostMicroBatches = 24;
+constexpr std::uint32_t kMaxStages = 8;
+constexpr std::uint32_t kMaxMicroBatches = 24;
 
 PipelineTimes times_of(const TestPipeline& p) {
   return {p.forward, p.backward, std::vector<Duration>(p.forward.size() - 1, p.link.latency),
@@ -22,8 +22,8 @@ PipelineTimes times_of(const TestPipeline& p) {
 /// Runs `check(pipeline)` for every p, m and a few pairs of F and B.
 template <class Check>
 void over_small_shapes(const std::string& schedule, Check&& check) {
-  for (std::uint32_t p = 1; p <= kMostStages; ++p) {
-    for (std::uint32_t m = 1; m <= kMostMicroBatches; ++m) {
+  for (std::uint32_t p = 1; p <= kMaxStages; ++p) {
+    for (std::uint32_t m = 1; m <= kMaxMicroBatches; ++m) {
       for (const std::pair<int, int>& times :
            {std::pair{10, 20}, std::pair{7, 7}, std::pair{9, 4}, std::pair{0, 3}}) {
         TestPipeline pipeline =
@@ -113,17 +113,17 @@ TEST_CASE("GPipe with uneven stages takes sum f + sum b + (m-1)(max f + max b)")
   for (std::uint64_t seed = 1; seed <= trials(600); ++seed) {
     Dice dice(seed);
     TestPipeline t = equal_pipeline(static_cast<std::uint32_t>(dice.roll(1, 7)), {}, {});
-    Duration sum{}, most_forward{}, most_backward{};
+    Duration sum{}, max_forward{}, max_backward{};
     for (std::size_t s = 0; s < t.forward.size(); ++s) {
       t.forward[s] = nanoseconds(dice.roll(1, 30));
       t.backward[s] = nanoseconds(dice.roll(1, 60));
       sum += t.forward[s] + t.backward[s];
-      most_forward = std::max(most_forward, t.forward[s]);
-      most_backward = std::max(most_backward, t.backward[s]);
+      max_forward = std::max(max_forward, t.forward[s]);
+      max_backward = std::max(max_backward, t.backward[s]);
     }
     t.micro_batches = static_cast<std::uint32_t>(dice.roll(1, 12));
     CAPTURE(seed);
-    CHECK(makespan_of(t) == sum + (t.micro_batches - 1) * (most_forward + most_backward));
+    CHECK(makespan_of(t) == sum + (t.micro_batches - 1) * (max_forward + max_backward));
   }
 }
 
@@ -246,7 +246,7 @@ TEST_CASE("PipeDream without replicas runs at the pace of its slowest stage") {
     t.update = nanoseconds(dice.roll(0, 3));
     t.schedule = "pipedream";
     const std::vector<std::uint32_t> replicas(t.forward.size(), 1);
-    t.micro_batches = steady_window(replicas).least_run() + 40;
+    t.micro_batches = steady_window(replicas).min_run() + 40;
     const OpGraph graph = graph_of(t);
     const Metrics metrics = measure(graph, simulate(graph), steady_window(replicas));
     CAPTURE(seed);

@@ -166,7 +166,7 @@ TEST_CASE("layer by layer: inputs that layers of the stage read are kept, the mo
   CHECK(stages[0].sent == Bytes{300});  // b is kept anyway
   CHECK(stages[0].again == Bytes{400});
   CHECK(stages[0].done == Bytes{421});
-  CHECK(stages[0].again_by_input == Bytes{529});
+  CHECK(stages[0].recomputed_by_input == Bytes{529});
   CHECK(stages[0].done_by_weight == Bytes{550});
   CHECK(stages[1].received() == Bytes{320});
   CHECK(stage_memory(costs, apart, Recompute::full)[0].sent == Bytes{320});

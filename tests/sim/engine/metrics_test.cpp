@@ -94,8 +94,8 @@ TEST_CASE(
 }
 
 TEST_CASE("an asynchronous run needs 2N + 5L micro-batches") {
-  CHECK(steady_window({1, 1, 1, 1}).least_run() == 13);
-  CHECK(steady_window({2, 3}).least_run() == 40);
+  CHECK(steady_window({1, 1, 1, 1}).min_run() == 13);
+  CHECK(steady_window({2, 3}).min_run() == 40);
 }
 
 }  // namespace

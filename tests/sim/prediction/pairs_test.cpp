@@ -117,7 +117,7 @@ TEST_CASE("a pair holds what both need until it ends") {
   CHECK(apart.memory[0].peak_in_flight == 1);
   CHECK(paired.memory[0].peak_in_flight == 2);
   CHECK(paired.memory[0].peak.activations == Bytes{2 * apart.memory[0].peak.activations.count});
-  CHECK(most_in_flight(paired.pipeline.schedule) == std::vector<std::uint32_t>{2});
+  CHECK(max_in_flight(paired.pipeline.schedule) == std::vector<std::uint32_t>{2});
 }
 
 TEST_CASE("of the two ways to pair a list the faster one is taken") {
@@ -201,16 +201,16 @@ TEST_CASE("the bubble of DualPipe with each pair at once is the published one") 
       CAPTURE(p);
       const int longer = std::max(work.forward(), work.input());
       const int each = work.pair() + longer + work.w - 3 * work.w;
-      const auto most_idle = [&](const std::string& schedule, int chunks) {
+      const auto max_idle = [&](const std::string& schedule, int chunks) {
         const Outcome outcome = all_paired(schedule, p, chunks, work);
-        Duration most{};
+        Duration max{};
         for (const DeviceMetrics& device : outcome.metrics.devices)
-          most = std::max(most, device.idle);
-        return ms(most);
+          max = std::max(max, device.idle);
+        return ms(max);
       };
-      CHECK(std::abs(most_idle(fmt::format("name: dualpipe, micro_batches: {}", 4 * p), 1) -
+      CHECK(std::abs(max_idle(fmt::format("name: dualpipe, micro_batches: {}", 4 * p), 1) -
                      (p / 2 - 1) * each) < 20 * kUpdate);
-      CHECK(std::abs(most_idle(fmt::format("name: dualpipev, micro_batches: {}", 3 * p), 2) -
+      CHECK(std::abs(max_idle(fmt::format("name: dualpipev, micro_batches: {}", 3 * p), 2) -
                      (p - 1) * each) < 20 * kUpdate);
     }
   }
@@ -265,7 +265,7 @@ TEST_CASE("a pair begins with the inputs of both, and what it makes leaves when 
     CAPTURE(schedule);
     for (std::uint64_t trial = 0; trial < trials(5); ++trial) {
       Dice dice(++seed);
-      const auto roll = [&](int most) { return static_cast<int>(dice.roll(1, most)); };
+      const auto roll = [&](int max) { return static_cast<int>(dice.roll(1, max)); };
       const Work work{roll(20), roll(20), roll(20), roll(40), roll(40)};
       const int copies = roll(2);
       const std::vector<std::string> links = {fmt::format("cluster.link.latency={} us", roll(9000)),

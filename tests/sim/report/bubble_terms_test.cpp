@@ -44,7 +44,7 @@ struct Explained {
 };
 
 Explained explained(const Scenario& scenario) {
-  const auto settled = settle_plan(scenario);
+  const auto settled = resolve_plan(scenario);
   REQUIRE(settled);
   auto outcome = predict(*settled);
   REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
@@ -258,7 +258,7 @@ std::string random_scenario(Dice& dice) {
   const bool even = dice.roll(0, 2) == 0;
   std::string list;
   for (std::int64_t i = 0; i < stages; ++i) {
-    const auto us = [&](std::int64_t most) { return even ? most / 2 + 1 : dice.roll(1, most); };
+    const auto us = [&](std::int64_t max) { return even ? max / 2 + 1 : dice.roll(1, max); };
     const std::int64_t input = us(60);
     const std::int64_t weight = us(60);
     list += fmt::format(

@@ -132,13 +132,13 @@ TEST_CASE("a pair holds both of its ops from its begin, however long its forward
   }
   for (const std::string schedule : {"eager-1f1b", "dualpipe", "chimera"}) {
     CAPTURE(schedule);
-    const auto most = [&](const std::string& forward) {
+    const auto max = [&](const std::string& forward) {
       return outcome_of(text, {"model.uniform.forward=" + forward, "schedule.name=" + schedule,
                                "schedule.micro_batches=8"})
           .memory[0]
           .peak_in_flight;
     };
-    CHECK(most("0 ns") == most("1 ns"));
+    CHECK(max("0 ns") == max("1 ns"));
   }
 }
 
@@ -195,28 +195,29 @@ TEST_CASE("what an exact lever says is what the run takes with it, under every s
       CAPTURE(rule.name);
       CAPTURE(seed);
       const Outcome outcome = outcome_of(random_text(rule, seed), {}, Evaluation::events);
-      const Levers found = levers(outcome);
+      const Sensitivities found = sensitivities(outcome);
       REQUIRE(found.exact);
       const IterationClock clock(outcome);
-      for (const Lever& lever : found.all) {
-        if (lever.every || lever.kind > LeverKind::update || !lever.until) continue;
+      for (const Sensitivity& sensitivity : found.all) {
+        if (sensitivity.every || sensitivity.kind > SensitivityKind::update || !sensitivity.until)
+          continue;
         const std::size_t kinds[] = {0, 1, 2, 3, OpGraph::kUpdateClass};
         const std::uint32_t entry =
-            OpGraph::class_of(lever.stage, kinds[static_cast<std::size_t>(lever.kind)]);
+            OpGraph::class_of(sensitivity.stage, kinds[static_cast<std::size_t>(sensitivity.kind)]);
         const auto time_at = [&](double x) {
           OpGraph graph = outcome.graph;
           Duration& hold = graph.costs[entry].hold;
           hold -= Duration(std::llround(x * static_cast<double>(hold.count())));
           return clock.iteration_time_s(static_cast<double>(clock.length(simulate(graph))));
         };
-        CAPTURE(static_cast<int>(lever.kind));
-        CAPTURE(lever.stage.value);
+        CAPTURE(static_cast<int>(sensitivity.kind));
+        CAPTURE(sensitivity.stage.value);
         for (const double share : {0.5, 1.0}) {
-          const double x = share * *lever.until;
-          CHECK(std::abs(outcome.iteration_time_s - x * lever.gain_s - time_at(x)) < 2e-7);
+          const double x = share * *sensitivity.until;
+          CHECK(std::abs(outcome.iteration_time_s - x * sensitivity.gain_s - time_at(x)) < 2e-7);
         }
-        CHECK(std::abs(*lever.least_s - time_at(1)) < 1e-12);
-        ends += *lever.until < 1 ? 1 : 0;
+        CHECK(std::abs(*sensitivity.min_s - time_at(1)) < 1e-12);
+        ends += *sensitivity.until < 1 ? 1 : 0;
       }
     }
   }

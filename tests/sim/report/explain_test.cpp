@@ -66,7 +66,7 @@ TEST_CASE("the waits of a device are its idle time, cause by cause, and somebody
       if (wait.next == kNobody) continue;
       CHECK(outcome.trace.spans[wait.next].begin == wait.end);
       CHECK((outcome.graph.nodes[wait.next].resource == wait.slot ||
-             outcome.graph.nodes[wait.next].second == wait.slot));
+             outcome.graph.nodes[wait.next].peer_resource == wait.slot));
     }
     for (std::size_t slot = 0; slot < idle.size(); ++slot) {
       for (const IdleCause cause : kIdleCauses)

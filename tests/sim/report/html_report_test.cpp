@@ -174,14 +174,14 @@ void check_columns(const Outcome& p) {
   }
   for (std::uint32_t slot = 0; slot < p.graph.slots(); ++slot) {
     const std::uint32_t points = layout.memory_points[slot];
-    std::int64_t at = 0, bytes_held = 0, most = 0;
+    std::int64_t at = 0, bytes_held = 0, max = 0;
     for (std::uint32_t i = 0; i < points; ++i) at += static_cast<std::int64_t>(reader.next());
     CHECK(at <= layout.makespan);
     for (std::uint32_t i = 0; i < points; ++i) {
       bytes_held += reader.next_signed();
-      most = std::max(most, bytes_held);
+      max = std::max(max, bytes_held);
     }
-    CHECK(most == p.memory[slot].peak.sum().count);
+    CHECK(max == p.memory[slot].peak.sum().count);
   }
   CHECK(reader.at_end());
 }

@@ -133,8 +133,8 @@ TEST_CASE("a sweep's page tells the rows that the command tells") {
 TEST_CASE("of more rows than a page holds it has the first, and says so") {
   SweepResult result = swept("it", {"schedule.micro_batches=2"});
   const SweepRow row = result.rows.front();
-  result.axes[0].values.assign(kMostPageRows + 1, "2");
-  result.points = kMostPageRows + 1;
+  result.axes[0].values.assign(kMaxPageRows + 1, "2");
+  result.points = kMaxPageRows + 1;
   for (std::uint64_t point = 1; point < result.points; ++point) {
     result.rows.push_back(row);
     result.rows.back().point = point;

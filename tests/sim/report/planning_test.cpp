@@ -85,7 +85,8 @@ void check_plans(const std::string& text, double beats_formula, Seen& seen) {
   }
 }
 
-TEST_CASE("no simulated plan beats the formula, needs more memory than it says, or the winner") {
+TEST_CASE("no simulated plan beats the formula, needs more memory than it says, or the winner" *
+          doctest::test_suite("slow")) {
   Seen seen;
   for (std::uint64_t seed = 1; seed <= trials(100); ++seed) {
     check_plans(random_scenario(seed, "name: pipedream, micro_batches: 1200"),
@@ -256,7 +257,7 @@ TEST_CASE("with a flush hardly any plan of all that there are is faster than the
     REQUIRE(scenario);
     const auto planning = plan_scenario(*scenario, {});
     REQUIRE_MESSAGE(planning, (planning ? "" : to_text(planning.problems())));
-    double least = planning->winner().time_s;
+    double min = planning->winner().time_s;
     for (std::uint32_t stages = 1; stages <= std::min(4U, layers); ++stages) {
       for (std::uint32_t used = stages; used <= 4; ++used) {
         for (const auto& replicas : compositions(used, stages)) {
@@ -272,22 +273,22 @@ TEST_CASE("with a flush hardly any plan of all that there are is faster than the
             REQUIRE(planned);
             const auto prediction = predict(*planned);
             REQUIRE(prediction);
-            least =
-                std::min(least, prediction->iteration_time_s / static_cast<double>(micro_batches));
+            min = std::min(min, prediction->iteration_time_s / static_cast<double>(micro_batches));
           }
         }
       }
     }
-    CHECK(planning->winner().time_s <= least * 1.1);
+    CHECK(planning->winner().time_s <= min * 1.1);
     for (const SimulatedPlan& plan : planning->ranked)
       CHECK(plan.time_s >= plan.candidate.period_s * (1 - 1e-9));
-    best_of_all += planning->winner().time_s <= least * (1 + 1e-9) ? 1 : 0;
+    best_of_all += planning->winner().time_s <= min * (1 + 1e-9) ? 1 : 0;
     ++cases;
   }
   CHECK(best_of_all * 10 >= cases * 9);
 }
 
-TEST_CASE("plans that one would write by hand are asked beside those of the formula") {
+TEST_CASE("plans that one would write by hand are asked beside those of the formula" *
+          doctest::test_suite("slow")) {
   if (test::kSanitized) return;  // minutes there, and smaller searches go the same ways
   const auto scenario = parse_scenario(
       text_source("servers.yaml",
@@ -352,7 +353,8 @@ TEST_CASE("links that are slower within servers than between them bound no all-r
     CHECK(plan.time_s >= plan.candidate.period_s * (1 - 1e-9));
 }
 
-TEST_CASE("a plan for many servers under a flush is found, if not the very best") {
+TEST_CASE("a plan for many servers under a flush is found, if not the very best" *
+          doctest::test_suite("slow")) {
   if (test::kSanitized) return;  // minutes there, and smaller searches go the same ways
   const auto scenario = parse_scenario(
       text_source("servers.yaml",
@@ -375,7 +377,7 @@ TEST_CASE("a settled scenario runs the winner, and a written plan is read as the
   REQUIRE(scenario);
   const auto planning = plan_scenario(*scenario, {});
   REQUIRE(planning);
-  const auto settled = settle_plan(*scenario);
+  const auto settled = resolve_plan(*scenario);
   REQUIRE(settled);
   CHECK(!settled->plan.is_planned());
   const auto prediction = predict(*settled);

@@ -39,20 +39,18 @@ class Author {
 
  private:
   bool chance(std::int64_t one_in) { return dice_.roll(1, one_in) == 1; }
-  std::string time(std::int64_t most_us) { return fmt::format("{} us", dice_.roll(0, most_us)); }
-  std::string bytes(std::int64_t most_kib) {
-    return fmt::format("{} KiB", dice_.roll(0, most_kib));
-  }
+  std::string time(std::int64_t max_us) { return fmt::format("{} us", dice_.roll(0, max_us)); }
+  std::string bytes(std::int64_t max_kib) { return fmt::format("{} KiB", dice_.roll(0, max_kib)); }
 
   void choose_chunks(const ChunkRule& rule) {
     devices_ = dice_.roll(1, 4);
-    chunks_ = rule.most_chunks > 2 ? dice_.roll(2, 3) : rule.most_chunks;
+    chunks_ = rule.max_chunks > 2 ? dice_.roll(2, 3) : rule.max_chunks;
     if (rule.even_devices) devices_ += devices_ % 2;
     stages_ = devices_ * chunks_;
     layers_ = stages_ + dice_.roll(0, 3);
     replicas_.assign(static_cast<std::size_t>(stages_), 1);
     shares_device_ = false;
-    micro_batches_ = std::max(micro_batches_, devices_ * rule.least_rounds);
+    micro_batches_ = std::max(micro_batches_, devices_ * rule.min_rounds);
     micro_batches_ *= replicas_in(rule.placement);
   }
 
@@ -150,7 +148,7 @@ class Author {
   std::string schedule() {
     std::string text =
         fmt::format("schedule:\n  name: {}\n  micro_batches: {}\n", rule_->name, micro_batches_);
-    if (rule_->chunks && rule_->chunks->most_chunks > 1)
+    if (rule_->chunks && rule_->chunks->max_chunks > 1)
       text += fmt::format("  chunks: {}\n", chunks_);
     if (chance(3)) text += fmt::format("  mini_batches: {}\n", dice_.roll(1, 3));
     if (chance(4)) text += "  transfers: blocking\n";
@@ -173,8 +171,8 @@ class Author {
       const bool in_two_places = rule_->chunks && replicas_in(rule_->chunks->placement) > 1;
       const bool splits =
           rule_->chunks && rule_->name != "interleaved-1f1b" && rule_->name != "looped-bfs";
-      const std::int64_t most = has_replicas || in_two_places ? 1 : splits || is_full_ ? 2 : 3;
-      text += fmt::format("  zero_stage: {}\n", dice_.roll(1, most));
+      const std::int64_t max = has_replicas || in_two_places ? 1 : splits || is_full_ ? 2 : 3;
+      text += fmt::format("  zero_stage: {}\n", dice_.roll(1, max));
       if (chance(2)) text += "  gather: with-forward\n";
     }
     if (chance(4)) text += "  gradients: 1.5\n";
@@ -243,16 +241,16 @@ void check_memory(const Outcome& p) {
   for (std::size_t slot = 0; slot < all.size(); ++slot) {
     const auto& steps = all[slot];
     const MemoryParts& peak = p.memory[slot].peak;
-    Bytes most;
+    Bytes max;
     std::int32_t flying = 0;
     for (const MemoryStep& step : steps) {
       CHECK(step.activations >= Bytes{});
       CHECK(step.buffers >= Bytes{});
       CHECK(step.in_flight >= 0);
-      most = std::max(most, step.activations + step.buffers);
+      max = std::max(max, step.activations + step.buffers);
       flying = std::max(flying, step.in_flight);
     }
-    CHECK(peak.activations + peak.buffers == most);
+    CHECK(peak.activations + peak.buffers == max);
     CHECK(p.memory[slot].peak_in_flight == static_cast<std::uint32_t>(flying));
     if (steps.empty()) continue;
     CHECK(steps.back().activations == Bytes{});
@@ -314,14 +312,14 @@ void check_sweep(const std::string& text) {
     CHECK(numbers.steady_bubble_fraction.has_value() == metrics.steady.has_value());
     CHECK(numbers.formula_bubble_fraction.has_value() == outcome->formula.has_value());
     CHECK(numbers.fits == outcome->fits());
-    Bytes most;
-    for (const DeviceMemory& device : outcome->memory) most = std::max(most, device.peak.sum());
-    CHECK(numbers.peak_memory_bytes == most.count);
+    Bytes max;
+    for (const DeviceMemory& device : outcome->memory) max = std::max(max, device.peak.sum());
+    CHECK(numbers.peak_memory_bytes == max.count);
     CHECK(row.estimated == outcome->pipeline.estimated);
   }
 }
 
-TEST_CASE("every law holds on every random scenario") {
+TEST_CASE("every law holds on every random scenario" * doctest::test_suite("slow")) {
   std::uint64_t steady = 0, shared = 0, reducing = 0;
   for (std::uint64_t seed = 1; seed <= kScenarios; ++seed) {
     const std::string text = Author(seed).write();

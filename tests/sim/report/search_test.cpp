@@ -73,7 +73,7 @@ std::optional<Outcome> outcome_of(const std::string& text,
                                   const std::vector<std::string>& overrides) {
   auto scenario = parse_scenario(text_source("s.yaml", text), overrides);
   if (!scenario) return std::nullopt;
-  const auto settled = settle_plan(*std::move(scenario));
+  const auto settled = resolve_plan(*std::move(scenario));
   if (!settled) return std::nullopt;
   auto outcome = predict(*settled);
   if (!outcome || outcome->fits() == false) return std::nullopt;
@@ -108,9 +108,9 @@ TEST_CASE("the first of a search is the best of all that may be written, tried o
     if (!outcome) return;
     const auto& layers = outcome->pipeline.recomputed;
     const std::uint32_t sum = std::accumulate(layers.begin(), layers.end(), 0U);
-    double& most = feasible[fmt::format("{} {} {} {} {}", tensor, stages, schedule, size,
-                                        sum == 0 ? "none" : fmt::format("{} {}", again, sum))];
-    most = std::max(most, *outcome->throughput_samples_per_s);
+    double& max = feasible[fmt::format("{} {} {} {} {}", tensor, stages, schedule, size,
+                                       sum == 0 ? "none" : fmt::format("{} {}", again, sum))];
+    max = std::max(max, *outcome->throughput_samples_per_s);
   };
   for (const int tensor : {1, 2, 4, 8}) {
     for (const int size : {1, 2, 4, 8, 16}) {
@@ -153,7 +153,7 @@ TEST_CASE("where nothing has to be made again, stages are cut as if nothing were
       layers);
   const SearchReport report = report_of(search_of(text, {"training.micro_batch_size=1"}));
   REQUIRE(report.rows.size() == 1);
-  CHECK(report.rows.front().layout.made_again == "none");
+  CHECK(report.rows.front().layout.recomputation == "none");
   CHECK(
       report.rows.front().row.numbers->iteration_time_s ==
       outcome_of(text, {"training.micro_batch_size=1", "plan.partition=[4, 4]"})->iteration_time_s);
@@ -202,7 +202,7 @@ TEST_CASE("what the scenario or the arguments give is kept") {
     tensors.insert(row.layout.tensor);
     CHECK(row.layout.stages == 2);
     CHECK(row.layout.schedule == "gpipe");
-    CHECK(row.layout.made_again == "full");
+    CHECK(row.layout.recomputation == "full");
     CHECK(row.layout.copies == 4 / row.layout.tensor);
   }
   CHECK(tensors == std::set<std::int64_t>{1, 2});
@@ -228,7 +228,7 @@ TEST_CASE("a model that is known by its costs is searched over stages, copies an
   const SearchReport report = report_of(search);
   REQUIRE(report.rows.size() > 10);
   for (const SearchRow& row : report.rows) {
-    CHECK(row.layout.made_again.find("selective") == std::string::npos);
+    CHECK(row.layout.recomputation.find("selective") == std::string::npos);
     CHECK(row.layout.sequence == 0);
     CHECK(row.layout.copies * row.layout.micro_batches * row.layout.micro_batch_size == 32);
   }
@@ -412,7 +412,7 @@ TEST_CASE("rows may be asked for by what the layouts are") {
         "schedule is compared with '1f1bb', which is no schedule");
   const SearchReport again = picked({"schedule.recompute != none"});
   CHECK_FALSE(again.rows.empty());
-  for (const SearchRow& row : again.rows) CHECK(row.layout.made_again != "none");
+  for (const SearchRow& row : again.rows) CHECK(row.layout.recomputation != "none");
 }
 
 TEST_CASE("a search of plans that are not copied, or fixed, offers none that cannot be") {
@@ -463,7 +463,7 @@ TEST_CASE("the scenario as it stands is what simulate says of the same command l
     CHECK(standing->chosen.empty());
     auto scenario = parse_scenario(text_source("s.yaml", text), overrides);
     REQUIRE(scenario);
-    const auto settled = settle_plan(*std::move(scenario));
+    const auto settled = resolve_plan(*std::move(scenario));
     REQUIRE(settled);
     const auto outcome = predict(*settled);
     REQUIRE(outcome);
@@ -676,7 +676,8 @@ TEST_CASE("parts of different searches, and damaged ones, are refused") {
         "was written by plumbline 1, and this is plumbline 2");
 }
 
-TEST_CASE("an interrupted search goes on from whatever was written of its families") {
+TEST_CASE("an interrupted search goes on from whatever was written of its families" *
+          doctest::test_suite("slow")) {
   const TemporaryFolder folder;
   const Search search =
       search_of(laid_out(folder), {"model.context_parallel=1", "schedule.name=1f1b"}, true);

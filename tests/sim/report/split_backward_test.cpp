@@ -28,7 +28,7 @@ Result<Scenario> scenario_of(const std::string& layers, const std::string& sched
                                                        layers, schedule)),
                      {});
   if (!scenario) return scenario;
-  return settle_plan(*std::move(scenario));
+  return resolve_plan(*std::move(scenario));
 }
 
 Outcome outcome_of(const std::string& layers, const std::string& schedule) {

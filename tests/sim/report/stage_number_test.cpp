@@ -27,7 +27,7 @@ const std::string kFour =
 Result<Scenario> scenario_of(const std::vector<std::string>& overrides) {
   auto scenario = parse_scenario(text_source("s.yaml", kFour), overrides);
   if (!scenario) return scenario;
-  return settle_plan(*std::move(scenario));
+  return resolve_plan(*std::move(scenario));
 }
 
 Outcome outcome_of(const std::vector<std::string>& overrides) {

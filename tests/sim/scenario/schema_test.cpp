@@ -173,7 +173,8 @@ TEST_CASE("every key of the schemas stands in a file that its reader accepts") {
   for (const std::string& key : all) CHECK_MESSAGE(used.count(key) == 1, key);
 }
 
-TEST_CASE("a value that a reader refuses the schema refuses too, and no other") {
+TEST_CASE("a value that a reader refuses the schema refuses too, and no other" *
+          doctest::test_suite("slow")) {
   const std::vector<std::string> values = {
       "zzz",     "-1",        "0",         "1",    "1.5",      "2 ms",         "3 GiB",  "4 GB/s",
       "5 TFLOP", "6 TFLOP/s", "7 parsecs", "true", "measured", "999999999999", "1e3 us", ".5 s"};

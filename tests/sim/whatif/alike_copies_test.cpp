@@ -49,11 +49,11 @@ bool check_alike(const std::string& text) {
   REQUIRE(fast);
   CHECK(numbers_of(*whole) == numbers_of(*fast));
   CHECK(whole->metrics.makespan == fast->metrics.makespan);
-  if (fast->graph.stands_for == 1) return false;
-  CHECK(fast->graph.slots() * fast->graph.stands_for == whole->graph.slots());
+  if (fast->graph.copies_represented == 1) return false;
+  CHECK(fast->graph.slots() * fast->graph.copies_represented == whole->graph.slots());
   // What the first copy's devices hold and wait for.
   for (std::uint32_t slot = 0; slot < fast->graph.slots(); ++slot) {
-    const std::uint32_t same = slot * fast->graph.stands_for;
+    const std::uint32_t same = slot * fast->graph.copies_represented;
     CHECK(fast->graph.devices[slot] == whole->graph.devices[same]);
     CHECK(fast->memory[slot].peak.sum() == whole->memory[same].peak.sum());
     CHECK(fast->metrics.devices[slot].busy == whole->metrics.devices[same].busy);
@@ -110,7 +110,7 @@ TEST_CASE(
   const auto fast =
       predict(scenario_of(noisy + "noise: {spread: 0.1, samples: 10}\n"), Evaluation::fastest);
   REQUIRE(fast);
-  CHECK(fast->graph.stands_for == 1);
+  CHECK(fast->graph.copies_represented == 1);
 }
 
 }  // namespace

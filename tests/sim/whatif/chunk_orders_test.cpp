@@ -29,7 +29,7 @@ namespace {
 std::vector<ChunkShape> shapes_of(const ChunkRule& rule) {
   std::vector<ChunkShape> shapes;
   for (std::uint32_t p = 1; p <= 6; ++p) {
-    for (std::uint32_t v = rule.least_chunks; v <= std::min(rule.most_chunks, 4U); ++v) {
+    for (std::uint32_t v = rule.min_chunks; v <= std::min(rule.max_chunks, 4U); ++v) {
       for (std::uint32_t m = 1; m <= 14; ++m) {
         const ChunkShape shape{p, v, m};
         if (m % replicas_in(rule.placement) == 0 && !rule.refuse(shape, {}, {}))
@@ -112,23 +112,23 @@ TEST_CASE(
 }
 
 /// The most micro-batches of a device that stand between F and B, or W where that is apart.
-std::uint32_t most_held(const std::vector<Op>& list) {
+std::uint32_t max_held(const std::vector<Op>& list) {
   std::uint32_t held = 0;
-  std::uint32_t most = 0;
+  std::uint32_t max = 0;
   for (const Op& op : list) {
-    if (op.kind == OpKind::forward) most = std::max(most, ++held);
+    if (op.kind == OpKind::forward) max = std::max(max, ++held);
     if (op.kind == OpKind::backward || op.kind == OpKind::backward_weight) --held;
   }
-  return most;
+  return max;
 }
 
 TEST_CASE("orders with chunks hold as many micro-batches as was published") {
   const auto held = [](const char* name, std::uint32_t p, std::uint32_t v, std::uint32_t m) {
     const OpLists lists = find_schedule_rule(name)->chunks->lists({p, v, m});
-    std::vector<std::uint32_t> most;
-    most.reserve(lists.size());
-    for (const auto& list : lists) most.push_back(most_held(list));
-    return most;
+    std::vector<std::uint32_t> max;
+    max.reserve(lists.size());
+    for (const auto& list : lists) max.push_back(max_held(list));
+    return max;
   };
   using Counts = std::vector<std::uint32_t>;
   CHECK(held("interleaved-1f1b", 4, 2, 12) == Counts{11, 9, 7, 5});
@@ -138,17 +138,17 @@ TEST_CASE("orders with chunks hold as many micro-batches as was published") {
   CHECK(held("zb-h1", 4, 1, 12) == Counts{4, 4, 4, 4});
   CHECK(held("zb-h2", 4, 1, 12) == Counts{7, 7, 7, 7});
   CHECK(held("zb-v", 4, 2, 12) == Counts{8, 8, 8, 8});
-  for (const std::uint32_t most : held("dualpipev", 4, 2, 12)) CHECK(most <= 9);
-  for (const std::uint32_t most : held("dualpipe", 8, 1, 24)) CHECK(most <= 9);
+  for (const std::uint32_t max : held("dualpipev", 4, 2, 12)) CHECK(max <= 9);
+  for (const std::uint32_t max : held("dualpipe", 8, 1, 24)) CHECK(max <= 9);
   CHECK(held("chimera", 8, 1, 8) == Counts{5, 6, 7, 8, 8, 7, 6, 5});
   CHECK(held("chimera", 4, 1, 12) == Counts{4, 4, 4, 4});
 }
 
 TEST_CASE("blocks are as long as was found, with the memory that was published") {
-  const auto most_of = [](const OpLists& lists) {
-    std::uint32_t most = 0;
-    for (const auto& list : lists) most = std::max(most, most_held(list));
-    return most;
+  const auto max_of = [](const OpLists& lists) {
+    std::uint32_t max = 0;
+    for (const auto& list : lists) max = std::max(max, max_held(list));
+    return max;
   };
   const ChunkRule& half = *find_schedule_rule("v-half")->chunks;
   const ChunkRule& min = *find_schedule_rule("v-min")->chunks;
@@ -159,10 +159,10 @@ TEST_CASE("blocks are as long as was found, with the memory that was published")
       const ChunkShape shape{p, 2, m};
       const OpLists halves = half.lists(shape);
       CHECK(steps(half, shape, halves) == 6 * m + 3 * p - (p % 2 == 0 ? 7 : 4));
-      CHECK(most_of(halves) == 2 * ((p + 2) / 2));
+      CHECK(max_of(halves) == 2 * ((p + 2) / 2));
       const OpLists thirds = min.lists(shape);
       CHECK(steps(min, shape, thirds) == 6 * m + 4 * p - (p % 3 == 1 ? 5 : 7));
-      CHECK(most_of(thirds) == 2 * ((p + 4) / 3));
+      CHECK(max_of(thirds) == 2 * ((p + 4) / 3));
     }
   }
 }
@@ -231,7 +231,7 @@ std::string problem_of(const std::string& rest) {
           "version: 1\nmodel: {uniform: {layers: 8, forward: 1 ms, backward: 2 ms}}\n" + rest),
       {});
   if (!scenario) return to_text(scenario.problems());
-  const auto settled = settle_plan(*scenario);
+  const auto settled = resolve_plan(*scenario);
   if (!settled) return to_text(settled.problems());
   const auto prediction = predict(*settled);
   return prediction ? "" : to_text(prediction.problems());

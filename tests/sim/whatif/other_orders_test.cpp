@@ -31,7 +31,7 @@ struct Asked {
 Asked asked(const std::string& example, const std::vector<std::string>& overrides = {}) {
   const auto scenario = read_scenario("examples/" + example + ".yaml", overrides);
   REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-  const auto settled = settle_plan(*scenario);
+  const auto settled = resolve_plan(*scenario);
   REQUIRE(settled);
   auto outcome = predict(*settled);
   REQUIRE(outcome);

@@ -104,10 +104,10 @@ TEST_CASE("the numbers that fit have the least sum of all, and of those the leas
     CAPTURE(seed);
     const SmallCase c = random_case(seed);
     const std::vector<Tried> all = all_of(c);
-    std::int64_t least = all.front().peak;
-    for (const Tried& tried : all) least = std::min(least, tried.peak);
+    std::int64_t min = all.front().peak;
+    for (const Tried& tried : all) min = std::min(min, tried.peak);
     for (const int part : {0, 30, 70}) {
-      const std::int64_t memory = least + (all.front().peak - least) * part / 100;
+      const std::int64_t memory = min + (all.front().peak - min) * part / 100;
       if (memory >= all.front().peak) continue;
       CAPTURE(memory);
       const Tried* best = nullptr;

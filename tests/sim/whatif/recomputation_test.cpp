@@ -34,7 +34,7 @@ Outcome predicted(const std::string& text) { return predicted(scenario_of(text))
 std::string problem_of(const std::string& text) {
   const auto scenario = parse_scenario(text_source("recomputation.yaml", text), {});
   if (!scenario) return scenario.problems().front().message;
-  const auto settled = settle_plan(*scenario);
+  const auto settled = resolve_plan(*scenario);
   if (!settled) return settled.problems().front().message;
   const auto outcome = predict(*settled);
   return outcome ? "none" : outcome.problems().front().message;
@@ -74,7 +74,7 @@ TEST_CASE("the first layers of a stage are run again, the others keep what they 
   const auto stages = stage_memory(split.pipeline.costs, split.pipeline.schedule.shape.positions,
                                    Recompute::layers);
   CHECK(stages[0].kept == Bytes{310});
-  CHECK(stages[0].again_by_input == Bytes{90});
+  CHECK(stages[0].recomputed_by_input == Bytes{90});
   CHECK(stages[0].done_by_weight == Bytes{400});
 }
 
@@ -115,7 +115,8 @@ bool same_memory(const Outcome& a, const Outcome& b) {
   return true;
 }
 
-TEST_CASE("none of the layers is no recomputation, all are all, and more take no less time") {
+TEST_CASE("none of the layers is no recomputation, all are all, and more take no less time" *
+          doctest::test_suite("slow")) {
   for (std::uint64_t seed = 1; seed <= trials(150); ++seed) {
     CAPTURE(seed);
     const Outcome none = predicted(random_text(seed, "recompute: none"));
@@ -160,16 +161,16 @@ TEST_CASE("as few as fit: one layer fewer of any stage does not fit") {
     const std::string how = dice.roll(0, 1) == 0 ? "layers" : "selective";
     const std::string cut = dice.roll(0, 1) == 0 ? "even" : "balanced";
     // Between what the most loaded device needs with all layers run again and with none.
-    const auto most = [&](const std::string& recompute) {
+    const auto max = [&](const std::string& recompute) {
       std::int64_t bytes = 0;
       for (const DeviceMemory& device : predicted(random_text(seed, recompute, "", cut)).memory)
         bytes = std::max(bytes, device.peak.sum().count);
       return bytes;
     };
-    const std::int64_t least = most("recompute: " + how);
+    const std::int64_t min = max("recompute: " + how);
     const std::int64_t room =
-        std::max<std::int64_t>(1, most("recompute: " + how + ", recompute_layers: 0") - least);
-    const std::string memory = fmt::format("{} B", least + dice.roll(-room / 8 - 1, room));
+        std::max<std::int64_t>(1, max("recompute: " + how + ", recompute_layers: 0") - min);
+    const std::string memory = fmt::format("{} B", min + dice.roll(-room / 8 - 1, room));
     const std::string fit = "recompute: " + how + ", recompute_layers: fit";
     const auto settled = fit_recomputation(scenario_of(random_text(seed, fit, memory, cut)));
     REQUIRE(settled);

@@ -52,7 +52,7 @@ TEST_CASE("what a layer says is made again for its backward, and for no longer")
   const auto stages = stage_memory(split.pipeline.costs, split.pipeline.schedule.shape.positions,
                                    Recompute::selective);
   CHECK(stages[0].kept == Bytes{80});
-  CHECK(stages[0].again_by_input == Bytes{120});
+  CHECK(stages[0].recomputed_by_input == Bytes{120});
   CHECK(stages[0].done_by_weight == Bytes{200});
   CHECK(split.metrics.makespan > split_plain.metrics.makespan);
   // Data-parallel rings leave bucket by bucket, each behind what it made again.
@@ -123,11 +123,11 @@ TEST_CASE("times are those of a model whose backwards are longer, memory is betw
     for (std::size_t slot = 0; slot < some.memory.size(); ++slot) {
       CHECK(some.memory[slot].peak.sum() >= less.memory[slot].peak.sum());
       CHECK(some.memory[slot].peak.sum() <= all.memory[slot].peak.sum());
-      const Bytes most =
+      const Bytes max =
           some.pipeline.costs
               .checkpoints(static_cast<std::uint32_t>(slot), static_cast<std::uint32_t>(slot))
               .again;
-      CHECK(some.memory[slot].peak.sum() <= less.memory[slot].peak.sum() + most);
+      CHECK(some.memory[slot].peak.sum() <= less.memory[slot].peak.sum() + max);
     }
   }
 }

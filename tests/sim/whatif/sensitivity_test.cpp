@@ -23,17 +23,20 @@ Outcome predicted(const std::string& text, const std::vector<std::string>& overr
   return *std::move(outcome);
 }
 
-const Lever& find(const Levers& levers, LeverKind kind, std::uint32_t a, std::uint32_t b = 0) {
-  for (const Lever& lever : levers.all) {
-    const bool is_link = kind == LeverKind::latency || kind == LeverKind::bandwidth;
-    if (lever.kind != kind || lever.every) continue;
-    if (is_link ? lever.from.value == a && lever.to.value == b : lever.stage.value == a)
-      return lever;
+const Sensitivity& find(const Sensitivities& sensitivities, SensitivityKind kind, std::uint32_t a,
+                        std::uint32_t b = 0) {
+  for (const Sensitivity& sensitivity : sensitivities.all) {
+    const bool is_link = kind == SensitivityKind::latency || kind == SensitivityKind::bandwidth;
+    if (sensitivity.kind != kind || sensitivity.every) continue;
+    if (is_link ? sensitivity.from.value == a && sensitivity.to.value == b
+                : sensitivity.stage.value == a)
+      return sensitivity;
   }
   FAIL("no such lever");
-  return levers.all.front();
+  return sensitivities.all.front();
 }
-const Lever& find(Levers&&, LeverKind, std::uint32_t, std::uint32_t = 0) = delete;
+const Sensitivity& find(Sensitivities&&, SensitivityKind, std::uint32_t,
+                        std::uint32_t = 0) = delete;
 
 /// Four stages of their own lengths, written out, so that each can be changed by itself.
 struct Case {
@@ -74,32 +77,34 @@ TEST_CASE("what a lever gains is the finite difference, up to where the next pat
     CAPTURE(seed);
     const Case c = random_case(seed);
     const Outcome outcome = predicted(c.text());
-    const Levers found = levers(outcome);
+    const Sensitivities found = sensitivities(outcome);
     REQUIRE(found.exact);
     for (std::uint32_t s = 0; s < c.forward.size(); ++s) {
       CAPTURE(s);
       for (const bool forward : {true, false}) {
         CAPTURE(forward);
-        const Lever& lever = find(found, forward ? LeverKind::forward : LeverKind::backward, s);
+        const Sensitivity& sensitivity =
+            find(found, forward ? SensitivityKind::forward : SensitivityKind::backward, s);
         const auto time_with = [&](std::int64_t less) {
           Case shorter = c;
           (forward ? shorter.forward : shorter.backward)[s] -= less;
           return time_of(shorter);
         };
         // One nanosecond less.
-        CHECK(outcome.iteration_time_s - time_with(1) == close_to(lever.derivative * 1e-9, 1e-3));
-        if (!lever.until) continue;
-        const auto limit =
-            static_cast<std::int64_t>(*lever.until * static_cast<double>(lever.now.count()));
-        const double rounding = (lever.derivative + 2) * 1e-9;
-        CHECK(std::abs(outcome.iteration_time_s - lever.gain_until_s() - time_with(limit)) <=
+        CHECK(outcome.iteration_time_s - time_with(1) ==
+              close_to(sensitivity.derivative * 1e-9, 1e-3));
+        if (!sensitivity.until) continue;
+        const auto limit = static_cast<std::int64_t>(*sensitivity.until *
+                                                     static_cast<double>(sensitivity.now.count()));
+        const double rounding = (sensitivity.derivative + 2) * 1e-9;
+        CHECK(std::abs(outcome.iteration_time_s - sensitivity.gain_until_s() - time_with(limit)) <=
               rounding);
-        CHECK(std::abs(*lever.least_s - time_with(lever.now.count())) <= 1e-12);
-        if (*lever.until == 1) continue;
+        CHECK(std::abs(*sensitivity.min_s - time_with(sensitivity.now.count())) <= 1e-12);
+        if (*sensitivity.until == 1) continue;
         // A thousandth farther the gain is less.
-        const std::int64_t farther = limit + lever.now.count() / 1000;
-        CHECK(time_with(farther) >
-              outcome.iteration_time_s - lever.derivative * 1e-9 * static_cast<double>(farther));
+        const std::int64_t farther = limit + sensitivity.now.count() / 1000;
+        CHECK(time_with(farther) > outcome.iteration_time_s - sensitivity.derivative * 1e-9 *
+                                                                  static_cast<double>(farther));
       }
     }
   }
@@ -114,14 +119,14 @@ TEST_CASE("the levers of a link are its latency and the time of its bytes") {
         "schedule: {name: naive, micro_batches: 3, transfers: " +
         transfers + "}\n";
     const Outcome outcome = predicted(text);
-    const Levers found = levers(outcome);
+    const Sensitivities found = sensitivities(outcome);
     // Naive: each micro-batch goes up and down alone, so that all its transfers are in a row.
-    const Lever& latency = find(found, LeverKind::latency, 0, 1);
+    const Sensitivity& latency = find(found, SensitivityKind::latency, 0, 1);
     CHECK(latency.now == std::chrono::microseconds(50));
     CHECK(latency.derivative == close_to(3));
     CHECK(latency.gain_s == close_to(150e-6));
     CHECK(*latency.until == 1);
-    const Lever& bandwidth = find(found, LeverKind::bandwidth, 1, 0);
+    const Sensitivity& bandwidth = find(found, SensitivityKind::bandwidth, 1, 0);
     CHECK(bandwidth.now == std::chrono::microseconds(100));
     CHECK(bandwidth.gain_s == close_to(300e-6));
     const double doubled = predicted(text, {"cluster.link.bandwidth=20 GB/s"}).iteration_time_s;
@@ -133,12 +138,12 @@ TEST_CASE("naive with equal stages: every op is on the one path, down to nothing
   const Outcome outcome = predicted(
       "version: 1\nmodel: {uniform: {layers: 3, forward: 1 ms, backward: 2 ms}}\n"
       "cluster: {devices: 3}\nschedule: {name: naive, micro_batches: 4}\n");
-  const Levers found = levers(outcome);
+  const Sensitivities found = sensitivities(outcome);
   CHECK(found.all.size() == 8);
-  for (const Lever& lever : found.all) {
-    CHECK(lever.derivative == close_to(lever.every ? 12 : 4));
-    CHECK(*lever.until == 1);
-    CHECK(*lever.least_s == close_to(outcome.iteration_time_s - lever.gain_s));
+  for (const Sensitivity& sensitivity : found.all) {
+    CHECK(sensitivity.derivative == close_to(sensitivity.every ? 12 : 4));
+    CHECK(*sensitivity.until == 1);
+    CHECK(*sensitivity.min_s == close_to(outcome.iteration_time_s - sensitivity.gain_s));
   }
 }
 
@@ -150,14 +155,14 @@ TEST_CASE("the slowest stage of 1F1B holds the run with all its ops, the first w
       "    - {name: c, forward: 500 us, backward: 1 ms}\n"
       "cluster: {devices: 3}\nschedule: {name: 1f1b, micro_batches: 8}\n");
   CHECK(outcome.iteration_time_s == close_to(0.001 + 8 * 0.009 + 0.002));
-  const Levers found = levers(outcome);
-  CHECK(find(found, LeverKind::forward, 0).derivative == close_to(1));
-  CHECK(find(found, LeverKind::backward, 0).derivative == close_to(1));
-  CHECK(find(found, LeverKind::forward, 2).gain_s == 0);  // hidden behind the next F of b
-  CHECK(find(found, LeverKind::forward, 1).derivative == close_to(8));
-  CHECK(find(found, LeverKind::backward, 1).derivative == close_to(8));
+  const Sensitivities found = sensitivities(outcome);
+  CHECK(find(found, SensitivityKind::forward, 0).derivative == close_to(1));
+  CHECK(find(found, SensitivityKind::backward, 0).derivative == close_to(1));
+  CHECK(find(found, SensitivityKind::forward, 2).gain_s == 0);  // hidden behind the next F of b
+  CHECK(find(found, SensitivityKind::forward, 1).derivative == close_to(8));
+  CHECK(find(found, SensitivityKind::backward, 1).derivative == close_to(8));
   CHECK(found.all[0].every);
-  CHECK(found.all[1].kind == LeverKind::backward);
+  CHECK(found.all[1].kind == SensitivityKind::backward);
   CHECK(found.all[1].stage.value == 1);
 }
 
@@ -169,12 +174,12 @@ TEST_CASE("an asynchronous run gains by what bounds its period") {
       "cluster: {devices: 2}\nschedule: {name: pipedream, micro_batches: 30}\n";
   const Outcome outcome = predicted(text);
   CHECK(outcome.iteration_time_s == close_to(30 * 5e-3));
-  const Levers found = levers(outcome);
-  CHECK(find(found, LeverKind::forward, 1).derivative == close_to(30));
-  CHECK(find(found, LeverKind::backward, 1).derivative == close_to(30));
-  CHECK(find(found, LeverKind::backward, 0).gain_s == close_to(0));
+  const Sensitivities found = sensitivities(outcome);
+  CHECK(find(found, SensitivityKind::forward, 1).derivative == close_to(30));
+  CHECK(find(found, SensitivityKind::backward, 1).derivative == close_to(30));
+  CHECK(find(found, SensitivityKind::backward, 0).gain_s == close_to(0));
   // Stage a takes over at 3 ms a micro-batch: F of b may shrink to nothing first.
-  CHECK(*find(found, LeverKind::forward, 1).least_s == close_to(30 * 3e-3));
+  CHECK(*find(found, SensitivityKind::forward, 1).min_s == close_to(30 * 3e-3));
 }
 
 TEST_CASE("buckets of a data-parallel backward are one lever") {
@@ -184,8 +189,8 @@ TEST_CASE("buckets of a data-parallel backward are one lever") {
       "    - {name: b, forward: 1 ms, backward: 3 ms, parameters: 30 MiB}\n"
       "cluster: {devices: 2, link: {bandwidth: 1 TB/s}}\n"
       "schedule: {name: data-parallel, micro_batches: 2}\n");
-  const Levers found = levers(outcome);
-  const Lever& backward = find(found, LeverKind::backward, 0);
+  const Sensitivities found = sensitivities(outcome);
+  const Sensitivity& backward = find(found, SensitivityKind::backward, 0);
   CHECK(backward.now == std::chrono::milliseconds(5));
   CHECK(backward.derivative == close_to(2));
 }
@@ -195,10 +200,10 @@ TEST_CASE("on shared cards the changes are those of a simulation") {
       "version: 1\nmodel: {uniform: {layers: 4, forward: 1 ms, backward: 2 ms, output: 1 MB}}\n"
       "cluster: {levels: [{name: server, size: 2}, {name: rack, size: 2, bandwidth: 1 GB/s}]}\n"
       "schedule: {name: naive, micro_batches: 2}\nplan: {data_parallel: 2, stages: 2}\n";
-  const Levers found = levers(predicted(text));
+  const Sensitivities found = sensitivities(predicted(text));
   CHECK(!found.exact);
-  CHECK(find(found, LeverKind::forward, 0).derivative == close_to(2));
-  CHECK(!find(found, LeverKind::forward, 0).until);
+  CHECK(find(found, SensitivityKind::forward, 0).derivative == close_to(2));
+  CHECK(!find(found, SensitivityKind::forward, 0).until);
 }
 
 TEST_CASE("however long an iteration takes, a path holds as many ops of all stages") {
@@ -212,15 +217,15 @@ TEST_CASE("however long an iteration takes, a path holds as many ops of all stag
         for (const char* own : {"000000", odd, "000000", "000000"})
           layers += fmt::format("{{name: l{2}, forward: 100 {0}, backward: 200.{1} {0}}}, ", unit,
                                 own, layers.size());
-        const Levers found =
-            levers(predicted(fmt::format("version: 1\nmodel: {{layers: [{}]}}\ncluster: {{devices: "
-                                         "4, link: {{latency: 3 us}}}}\n"
-                                         "schedule: {{name: 1f1b, micro_batches: {}}}\n",
-                                         layers, m)));
+        const Sensitivities found = sensitivities(
+            predicted(fmt::format("version: 1\nmodel: {{layers: [{}]}}\ncluster: {{devices: "
+                                  "4, link: {{latency: 3 us}}}}\n"
+                                  "schedule: {{name: 1f1b, micro_batches: {}}}\n",
+                                  layers, m)));
         REQUIRE(found.exact);
-        for (const Lever& lever : found.all) {
-          if (lever.kind == LeverKind::backward && lever.every)
-            CHECK(lever.derivative == close_to(m + 3, m == 400 ? 1e-2 : 1e-3));
+        for (const Sensitivity& sensitivity : found.all) {
+          if (sensitivity.kind == SensitivityKind::backward && sensitivity.every)
+            CHECK(sensitivity.derivative == close_to(m + 3, m == 400 ? 1e-2 : 1e-3));
         }
       }
     }
@@ -237,57 +242,60 @@ TEST_CASE("in a long run, too, it is known how far a lever goes") {
   c.rest = "schedule: {name: 1f1b, micro_batches: 32}\ncluster: {devices: 8}\n";
   const Outcome outcome = predicted(c.text());
   REQUIRE(outcome.iteration_time_s > 4);
-  const Levers found = levers(outcome);
+  const Sensitivities found = sensitivities(outcome);
   REQUIRE(found.exact);
-  for (const Lever& lever : found.all) {
-    if (lever.gain_s <= 0 || !lever.every) continue;
-    CAPTURE(static_cast<int>(lever.kind));
-    REQUIRE(lever.until);
-    REQUIRE(*lever.until > 0.5);
+  for (const Sensitivity& sensitivity : found.all) {
+    if (sensitivity.gain_s <= 0 || !sensitivity.every) continue;
+    CAPTURE(static_cast<int>(sensitivity.kind));
+    REQUIRE(sensitivity.until);
+    REQUIRE(*sensitivity.until > 0.5);
     // The line holds up to there, and no further.
     const auto scaled = [&](double share) {
       Case shorter = c;
-      auto& times = lever.kind == LeverKind::forward ? shorter.forward : shorter.backward;
+      auto& times =
+          sensitivity.kind == SensitivityKind::forward ? shorter.forward : shorter.backward;
       for (std::int64_t& time : times) time = std::llround((1 - share) * double(time));
       return outcome.iteration_time_s - predicted(shorter.text()).iteration_time_s;
     };
-    const double there = *lever.until;
-    CHECK(scaled(there) == close_to(there * lever.gain_s, 1e-6));
-    if (there < 0.97) CHECK(scaled(there + 0.02) < (there + 0.02) * lever.gain_s * (1 - 1e-5));
+    const double there = *sensitivity.until;
+    CHECK(scaled(there) == close_to(there * sensitivity.gain_s, 1e-6));
+    if (there < 0.97)
+      CHECK(scaled(there + 0.02) < (there + 0.02) * sensitivity.gain_s * (1 - 1e-5));
   }
 }
 
 TEST_CASE("the links of all copies are one lever, which gains no more than every link") {
   const auto of = [](const char* inner, const char* outer) {
-    return levers(predicted(
+    return sensitivities(predicted(
         std::string("version: 1\nmodel: {uniform: {layers: 4, forward: 10 ms, backward: 20 ms, "
                     "output: 10 MB, parameters: 1 MB}}\ncluster: {levels: [{size: 4, ") +
         inner + "}, {size: 4, " + outer +
         "}]}\nplan: {stages: 4, data_parallel: 4}\nschedule: {name: 1f1b, micro_batches: 32}\n"));
   };
   for (const char* outer : {"bandwidth: 4 GB/s", "latency: 2 ms"}) {
-    const Levers found = of("bandwidth: 450 GB/s", outer);
+    const Sensitivities found = of("bandwidth: 450 GB/s", outer);
     const bool shares = std::string(outer).starts_with("bandwidth");
     CHECK(found.exact == !shares);
     double every = 0;
     int pipelines = 0;
     int rings = 0;
-    for (const Lever& lever : found.all) {
-      const LeverKind kind = shares ? LeverKind::bandwidth : LeverKind::latency;
-      if (lever.kind != kind) continue;
-      if (lever.every) every = lever.gain_s;
-      if (lever.every || lever.links == 1) continue;
-      CHECK(lever.links == 4);
-      pipelines += lever.from.value / 4 != lever.to.value / 4 ? 1 : 0;
-      rings += lever.from.value / 4 == lever.to.value / 4 ? 1 : 0;
+    for (const Sensitivity& sensitivity : found.all) {
+      const SensitivityKind kind = shares ? SensitivityKind::bandwidth : SensitivityKind::latency;
+      if (sensitivity.kind != kind) continue;
+      if (sensitivity.every) every = sensitivity.gain_s;
+      if (sensitivity.every || sensitivity.links == 1) continue;
+      CHECK(sensitivity.links == 4);
+      pipelines += sensitivity.from.value / 4 != sensitivity.to.value / 4 ? 1 : 0;
+      rings += sensitivity.from.value / 4 == sensitivity.to.value / 4 ? 1 : 0;
     }
     CHECK(every > 0);
     CHECK(pipelines == 6);  // three boundaries, two ways
     CHECK(rings == (shares ? 4 : 0));
-    for (const Lever& lever : found.all) {
-      const bool is_link = lever.kind == LeverKind::bandwidth || lever.kind == LeverKind::latency;
-      if (is_link && (shares == (lever.kind == LeverKind::bandwidth)))
-        CHECK(lever.gain_s <= every * (1 + 1e-12));
+    for (const Sensitivity& sensitivity : found.all) {
+      const bool is_link = sensitivity.kind == SensitivityKind::bandwidth ||
+                           sensitivity.kind == SensitivityKind::latency;
+      if (is_link && (shares == (sensitivity.kind == SensitivityKind::bandwidth)))
+        CHECK(sensitivity.gain_s <= every * (1 + 1e-12));
     }
   }
 }
@@ -298,11 +306,13 @@ TEST_CASE("on shared cards a step that parts two transfers is not taken for what
   REQUIRE(scenario);
   const auto outcome = predict(*scenario);
   REQUIRE(outcome);
-  const Levers found = levers(*outcome);
+  const Sensitivities found = sensitivities(*outcome);
   REQUIRE(!found.exact);
-  for (const Lever& lever : found.all) {
-    const bool is_op = lever.kind == LeverKind::forward || lever.kind == LeverKind::backward;
-    if (is_op && !lever.every) CHECK(lever.derivative < 3 * scenario->schedule.micro_batches);
+  for (const Sensitivity& sensitivity : found.all) {
+    const bool is_op = sensitivity.kind == SensitivityKind::forward ||
+                       sensitivity.kind == SensitivityKind::backward;
+    if (is_op && !sensitivity.every)
+      CHECK(sensitivity.derivative < 3 * scenario->schedule.micro_batches);
   }
 }
 

@@ -302,17 +302,17 @@ TEST_CASE("the planner knows that replicas share the optimizer state") {
   };
   CHECK(planned(0, 16000));
   CHECK_FALSE(planned(0, 15999));
-  const auto least = planned(1, 10000);  // weights, gradients, and half as much in four shares
-  REQUIRE(least);
-  CHECK(least->winner().candidate.config() == "4");
-  CHECK(least->winner().candidate.stages[0].peak_memory == Bytes{10000});
-  CHECK(least->winner().fits);
-  CHECK(least->plans.data_parallel.peak_memory == Bytes{10000});
+  const auto min = planned(1, 10000);  // weights, gradients, and half as much in four shares
+  REQUIRE(min);
+  CHECK(min->winner().candidate.config() == "4");
+  CHECK(min->winner().candidate.stages[0].peak_memory == Bytes{10000});
+  CHECK(min->winner().fits);
+  CHECK(min->plans.data_parallel.peak_memory == Bytes{10000});
   CHECK_FALSE(planned(1, 9999));
   // Data parallelism: three micro-batches a device before each step, of which nothing hides the
   // gather, 3/4 of 4 kB, and in which each device updates a quarter.
-  CHECK(least->plans.data_parallel.period_s == close_to((3 * (4 + 8) + 1 + 0.03) / 12 * 1e-3));
-  CHECK(*least->data_parallel_s == close_to(least->plans.data_parallel.period_s, 0.001));
+  CHECK(min->plans.data_parallel.period_s == close_to((3 * (4 + 8) + 1 + 0.03) / 12 * 1e-3));
+  CHECK(*min->data_parallel_s == close_to(min->plans.data_parallel.period_s, 0.001));
   const auto whole = planned(0, 16000);
   REQUIRE(whole);
   CHECK(whole->plans.data_parallel.period_s == close_to((3 * (4 + 8) + 4) / 12.0 * 1e-3));

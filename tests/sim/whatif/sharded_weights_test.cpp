@@ -400,7 +400,7 @@ TEST_CASE("one copy tells what all of them do, whatever they share") {
         dice.roll(0, 1) == 0 ? "behind-update" : "with-forward");
     CAPTURE(text);
     const auto [all, one] = all_and_one(text);
-    CHECK(one.graph.stands_for == static_cast<std::uint32_t>(copies));
+    CHECK(one.graph.copies_represented == static_cast<std::uint32_t>(copies));
     for (std::size_t slot = 0; slot < all.metrics.devices.size(); ++slot) {
       CHECK(all.metrics.devices[slot].idle_by_cause.sum() == all.metrics.devices[slot].idle);
       CHECK(all.metrics.devices[slot].busy == all.metrics.devices[0].busy);
@@ -446,7 +446,7 @@ TEST_CASE("one copy tells what all of them do where groups share, too") {
         dice.roll(0, 1) == 0 ? "behind-update" : "with-forward");
     CAPTURE(text);
     const auto [all, one] = all_and_one(text);
-    together += one.graph.stands_for > 1 ? 1 : 0;
+    together += one.graph.copies_represented > 1 ? 1 : 0;
   }
   CHECK(together > trials(80) / 4);
 }

@@ -34,7 +34,7 @@ Outcome predicted(const std::string& text) {
 std::string problem_of(const std::string& text) {
   const auto scenario = parse_scenario(text_source("slices.yaml", text), {});
   if (!scenario) return scenario.problems().front().message;
-  const auto settled = settle_plan(*scenario);
+  const auto settled = resolve_plan(*scenario);
   if (!settled) return settled.problems().front().message;
   const auto outcome = predict(*settled);
   return outcome ? "none" : outcome.problems().front().message;
@@ -194,7 +194,7 @@ TEST_CASE("no slice runs before those that it needs, whatever they take") {
   for (std::uint64_t seed = 0; seed < trials(200); ++seed) {
     CAPTURE(seed);
     std::uint64_t place = 0;
-    const auto below = [&](std::uint64_t most) { return random_bits(seed, place++) % most; };
+    const auto below = [&](std::uint64_t max) { return random_bits(seed, place++) % max; };
     const auto k = static_cast<std::uint32_t>(2 + below(4));
     std::string work;
     for (std::uint32_t i = 0; i < k; ++i)

@@ -71,21 +71,21 @@ class PlainRun {
 
  private:
   bool holds(std::uint32_t node, std::uint32_t resource) const {
-    return graph_.nodes[node].resource == resource || graph_.nodes[node].second == resource;
+    return graph_.nodes[node].resource == resource || graph_.nodes[node].peer_resource == resource;
   }
 
   bool can_start(std::uint32_t node) const {
     const Node& n = graph_.nodes[node];
-    if (n.after != graph_.size() && state_[n.after] != State::done) return false;
+    if (n.input != graph_.size() && state_[n.input] != State::done) return false;
     for (const Join& join : graph_.joins) {
       if (join.node != node) continue;
-      for (const std::uint32_t producer : join.after) {
+      for (const std::uint32_t producer : join.inputs) {
         if (state_[producer] != State::done) return false;
       }
     }
     for (std::uint32_t earlier = 0; earlier < node; ++earlier) {
       const bool busy = state_[earlier] == State::waits || state_[earlier] == State::runs;
-      if (busy && (holds(earlier, n.resource) || holds(earlier, n.second))) return false;
+      if (busy && (holds(earlier, n.resource) || holds(earlier, n.peer_resource))) return false;
     }
     return true;
   }
@@ -432,9 +432,9 @@ TEST_CASE("levers are changes in a simulation where neighbours matter, off the p
   const Outcome outcome = profile.predict(
       "cluster: {devices: 2}\nschedule: {name: 1f1b, micro_batches: 4}\nplan: {partition: [2, "
       "1]}\n");
-  const Levers found = levers(outcome);
+  const Sensitivities found = sensitivities(outcome);
   CHECK(!found.exact);
-  for (const Lever& lever : found.all) CHECK(!lever.until);
+  for (const Sensitivity& sensitivity : found.all) CHECK(!sensitivity.until);
   // Sampled runs go the same way: without spread they are the run itself.
   const Outcome sampled = profile.predict(
       "cluster: {devices: 2}\nschedule: {name: 1f1b, micro_batches: 4}\nplan: {partition: [2, 1]}\n"

@@ -25,7 +25,7 @@ const std::string kMixtral =
 Outcome outcome_of(const std::string& text, const std::vector<std::string>& overrides) {
   auto scenario = parse_scenario(text_source("s.yaml", text), overrides);
   REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-  const auto settled = settle_plan(*std::move(scenario));
+  const auto settled = resolve_plan(*std::move(scenario));
   REQUIRE(settled);
   auto outcome = predict(*settled);
   REQUIRE(outcome);
@@ -76,10 +76,10 @@ TEST_CASE("what is sent within groups is what devices are busy less where links 
       REQUIRE(ideal.sent_in_groups_s);
       CHECK(*real.sent_in_groups_s > 20 * *ideal.sent_in_groups_s);
       // Every time is rounded up to a nanosecond, a layer at a time.
-      const double most_off_s = 1e-9 * 10 * 9 * static_cast<double>(real.graph.size());
+      const double max_off_s = 1e-9 * 10 * 9 * static_cast<double>(real.graph.size());
       CHECK(std::abs(*real.sent_in_groups_s - *ideal.sent_in_groups_s -
-                     (seconds(real.metrics.busy()) - seconds(ideal.metrics.busy()))) < most_off_s);
-      CHECK(*real.sent_in_groups_s > 20 * most_off_s);
+                     (seconds(real.metrics.busy()) - seconds(ideal.metrics.busy()))) < max_off_s);
+      CHECK(*real.sent_in_groups_s > 20 * max_off_s);
       const double fraction =
           *real.sent_in_groups_s / (seconds(real.metrics.makespan) * real.graph.slots());
       CHECK(*real.sent_in_groups_fraction() == close_to(fraction));

@@ -18,7 +18,7 @@
 namespace plumbline {
 namespace {
 
-TEST_CASE("cuda: devices that keep to their SMs and work together pass, and all is told") {
+TEST_CASE("devices that keep to their SMs and work together pass, and all is told") {
   FakeCuda fake;
   const auto check = check_cuda_devices(fake.driver(), 4, false);
   REQUIRE(check);
@@ -38,7 +38,7 @@ TEST_CASE("cuda: devices that keep to their SMs and work together pass, and all 
   CHECK(fake.live().empty());
 }
 
-TEST_CASE("cuda: a whole GPU passes by itself, several without a joint clock") {
+TEST_CASE("a whole GPU passes by itself, several without a joint clock") {
   FakeOptions options;
   options.gpus = {FakeGpu{}, FakeGpu{"Fake A100", 108, 4, 2}};
   FakeCuda fake(options);
@@ -57,7 +57,7 @@ TEST_CASE("cuda: a whole GPU passes by itself, several without a joint clock") {
         "overlap     not looked at: each GPU has a clock of its own\n");
 }
 
-TEST_CASE("cuda: kernels on SMs that are not the device's are found") {
+TEST_CASE("kernels on SMs that are not the device's are found") {
   FakeOptions options;
   options.leaves_partitions = true;
   FakeCuda fake(options);
@@ -69,7 +69,7 @@ TEST_CASE("cuda: kernels on SMs that are not the device's are found") {
                                  "devices 0 and 1 share 132 SMs (0, 1, 2, 3, ...)"});
 }
 
-TEST_CASE("cuda: a device that overlaps another is found, even where the counts are right") {
+TEST_CASE("a device that overlaps another is found, even where the counts are right") {
   FakeCuda fake;
   FakeKernel where{{8, 8}, {}, {}};
   where.run = [](const FakeLaunch& launch) {
@@ -84,7 +84,7 @@ TEST_CASE("cuda: a device that overlaps another is found, even where the counts 
   CHECK(check->failures == std::vector<std::string>{"devices 0 and 1 share 2 SMs (62, 63)"});
 }
 
-TEST_CASE("cuda: graphs that leave their device's SMs are found") {
+TEST_CASE("graphs that leave their device's SMs are found") {
   FakeOptions options;
   options.graphs_leave_partitions = true;
   FakeCuda fake(options);
@@ -97,7 +97,7 @@ TEST_CASE("cuda: graphs that leave their device's SMs are found") {
                                  "not run on (0, 1, 2, 3, ...)"});
 }
 
-TEST_CASE("cuda: devices that wait for each other are found") {
+TEST_CASE("devices that wait for each other are found") {
   FakeOptions options;
   options.one_at_a_time = true;
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
@@ -118,7 +118,7 @@ TEST_CASE("cuda: devices that wait for each other are found") {
   }
 }
 
-TEST_CASE("cuda: a kernel that writes nothing proves nothing") {
+TEST_CASE("a kernel that writes nothing proves nothing") {
   FakeCuda fake;
   FakeKernel where{{8, 8}, {}, {}};
   fake.add({{"plumbline_where", where}});
@@ -127,7 +127,7 @@ TEST_CASE("cuda: a kernel that writes nothing proves nothing") {
   CHECK(check->failures.size() == 1);
 }
 
-TEST_CASE("cuda: whatever call fails in the proof, its name is told and nothing stays behind") {
+TEST_CASE("whatever call fails in the proof, its name is told and nothing stays behind") {
   for (const char* const call :
        {"cuMemAlloc", "cuLaunchKernel", "cuMemsetD32Async", "cuMemcpyDtoHAsync",
         "cuStreamSynchronize", "cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiate",
@@ -154,13 +154,14 @@ TEST_CASE("cuda: whatever call fails in the proof, its name is told and nothing 
   }
 }
 
-TEST_CASE("cuda: every library has a line, whether it is found or not") {
+TEST_CASE("every library has a line, whether it is found or not") {
   const std::string text = cuda_library_text();
   for (const char* const name : {"cuBLASLt", "cuDNN", "NCCL"})
     CHECK(text.find(name) != std::string::npos);
 }
 
-TEST_CASE("cuda: layers are held against the reference, on whatever the device has") {
+TEST_CASE("layers are held against the reference, on whatever the device has" *
+          doctest::test_suite("slow")) {
   const auto checked = [](const auto& breaks) {
     FakeCuda fake;
     FakeKernels kernels = test::emulated_kernels();

@@ -27,11 +27,11 @@ using test::difference;
 using test::elements_of;
 using test::Extents;
 using test::Floats;
+using test::gemm_case;
+using test::GemmCase;
 using test::HostDevice;
 using test::Numbers;
-using test::product_case;
 using test::product_of;
-using test::ProductCase;
 using test::rounded_to_bf16;
 using test::Stored;
 using test::to_values;
@@ -178,10 +178,10 @@ std::vector<Case> all_cases() {
 
 /// The small ones of them.
 std::vector<Case> small_cases() {
-  constexpr std::int64_t kMostElements = 150;
+  constexpr std::int64_t kMaxElements = 150;
   std::vector<Case> small;
   for (Case& c : all_cases()) {
-    if (c.batch * c.layer.input.elements() <= kMostElements) small.push_back(std::move(c));
+    if (c.batch * c.layer.input.elements() <= kMaxElements) small.push_back(std::move(c));
   }
   return small;
 }
@@ -210,7 +210,7 @@ void run(CudaLayer& layer, const CudaQueue& queue, const CudaCall& call) {
   layer.backward_weight(queue, for_weights);
 }
 
-TEST_CASE("cuda: the kernels of every kind make what the reference makes") {
+TEST_CASE("the kernels of every kind make what the reference makes" * doctest::test_suite("slow")) {
   const HostDevice device;
   std::map<std::string, double> worst;  // of each kind: told at the end
   for (const Case& c : all_cases()) {
@@ -227,7 +227,8 @@ TEST_CASE("cuda: the kernels of every kind make what the reference makes") {
   for (const auto& [kind, off] : worst) MESSAGE(kind, ": ", off);
 }
 
-TEST_CASE("cuda: the same call makes the same bits, and other calls between leave nothing behind") {
+TEST_CASE("the same call makes the same bits, and other calls between leave nothing behind" *
+          doctest::test_suite("slow")) {
   HostDevice device;
   for (Case& c : small_cases()) {
     CAPTURE(c.text);
@@ -252,7 +253,7 @@ TEST_CASE("cuda: the same call makes the same bits, and other calls between leav
   }
 }
 
-TEST_CASE("cuda: without the gradient of the input all else is as with it") {
+TEST_CASE("without the gradient of the input all else is as with it") {
   HostDevice device;
   for (Case& c : small_cases()) {
     CAPTURE(c.text);
@@ -271,7 +272,8 @@ TEST_CASE("cuda: without the gradient of the input all else is as with it") {
   }
 }
 
-TEST_CASE("cuda: attention is fused where that is faster, and what was chosen stays") {
+TEST_CASE("attention is fused where that is faster, and what was chosen stays" *
+          doctest::test_suite("slow")) {
   HostDevice device;
   static double clock = 0;  // a millisecond a launch, and what one kernel takes besides
   static double besides = 0;
@@ -324,7 +326,7 @@ TEST_CASE("cuda: attention is fused where that is faster, and what was chosen st
   CHECK(choices == CudaChoices{{what, "fused"}});
 }
 
-TEST_CASE("cuda: a sure head loses next to nothing, and large logits do not overflow") {
+TEST_CASE("a sure head loses next to nothing, and large logits do not overflow") {
   HostDevice device;
   Case c = case_of(ElementType::fp32, Head{2, false, false}, {1}, 1);
   c.tensors.parameters[0] = Stored(c.type, Floats{1000, -1000});
@@ -338,7 +340,7 @@ TEST_CASE("cuda: a sure head loses next to nothing, and large logits do not over
   CHECK(c.tensors.output.floats() == Floats{2000});
 }
 
-TEST_CASE("cuda: activations of large numbers are finite") {
+TEST_CASE("activations of large numbers are finite") {
   HostDevice device;
   Case c = case_of(ElementType::fp32, Gelu{}, {4}, 1);
   c.tensors.input = Stored(c.type, Floats{-100, -20, 20, 100});
@@ -348,35 +350,34 @@ TEST_CASE("cuda: activations of large numbers are finite") {
   CHECK(c.tensors.input_gradient.floats() == Floats{0, 0, 1, 1});
 }
 
-TEST_CASE("cuda: a network without a head is refused") {
+TEST_CASE("a network without a head is refused") {
   Network network;
   network.name = "net";
   network.layers = {derived(Linear{3, true}, {4})};
-  const auto refused = refuse_for_cuda(network, {});
+  const auto refused = check_for_cuda(network, {});
   REQUIRE(refused);
   CHECK(refused->message == "the network 'net' does not end in a head, so it has no loss");
   network.layers.push_back(derived(Head{3}, {3}));
-  CHECK(!refuse_for_cuda(network, {}));
+  CHECK(!check_for_cuda(network, {}));
 }
 
 // Products.
 
-TEST_CASE("cuda: own products are those of plain loops, turned, strided and in batches") {
+TEST_CASE("own products are those of plain loops, turned, strided and in batches") {
   HostDevice device;
   for (const ElementType type : {ElementType::fp32, ElementType::bf16}) {
-    for (const CudaProduct& size :
-         {product_of(1, 1, 1), product_of(3, 5, 7, 2), product_of(65, 4, 33),
-          product_of(4, 66, 16, 3), product_of(64, 64, 17)}) {
+    for (const CudaGemm& size : {product_of(1, 1, 1), product_of(3, 5, 7, 2), product_of(65, 4, 33),
+                                 product_of(4, 66, 16, 3), product_of(64, 64, 17)}) {
       for (const int turned : {0, 1, 2, 3}) {
         for (const std::int64_t apart : {0, 3}) {
           CAPTURE(size.rows);
           CAPTURE(size.columns);
           CAPTURE(turned);
           CAPTURE(apart);
-          CudaProduct product = size;
+          CudaGemm product = size;
           product.alpha = 0.5F;
           product.beta = turned % 2 == 0 ? 0.0F : 2.0F;
-          ProductCase c = product_case(type, product, turned, apart);
+          GemmCase c = gemm_case(type, product, turned, apart);
           device.products->prepare(device.queue, type, c.product);
           Stored again = c.c;
           device.products->multiply(device.queue, type, c.product);
@@ -393,7 +394,7 @@ TEST_CASE("cuda: own products are those of plain loops, turned, strided and in b
 
 // Updates and conversions.
 
-TEST_CASE("cuda: updates are those of the optimizer, over members in order") {
+TEST_CASE("updates are those of the optimizer, over members in order") {
   HostDevice device;
   constexpr std::int64_t kCount = 300;
   constexpr double kRate = 0.1;
@@ -447,7 +448,7 @@ TEST_CASE("cuda: updates are those of the optimizer, over members in order") {
   }
 }
 
-TEST_CASE("cuda: updates in bf16 round once, and moments stay fp32") {
+TEST_CASE("updates in bf16 round once, and moments stay fp32") {
   HostDevice device;
   Stored weights(ElementType::bf16, Floats{1, -2});
   Stored gradient(ElementType::bf16, Floats{1, 0.5F});
@@ -470,7 +471,7 @@ TEST_CASE("cuda: updates in bf16 round once, and moments stay fp32") {
   CHECK(steps.floats()[0] == 1);
 }
 
-TEST_CASE("cuda: numbers become bf16 by rounding to the nearest, ties to even") {
+TEST_CASE("numbers become bf16 by rounding to the nearest, ties to even") {
   HostDevice device;
   // No subnormal numbers: tests of the cpu backend have this thread take them as zero.
   Floats numbers = {0,     -0.0F,        1,     1 + 0x1p-8F, 1 + 0x1p-7F + 0x1p-8F,  0x1p-9F,
@@ -501,7 +502,7 @@ TEST_CASE("cuda: numbers become bf16 by rounding to the nearest, ties to even") 
   CHECK(of_bits(0x800a8000U) == 0x800a0000U);
 }
 
-TEST_CASE("cuda: fills reach every element and no other") {
+TEST_CASE("fills reach every element and no other") {
   HostDevice device;
   for (const ElementType type : {ElementType::fp32, ElementType::bf16}) {
     Stored some(type, 5001);
@@ -522,7 +523,7 @@ TEST_CASE("cuda: fills reach every element and no other") {
   }
 }
 
-TEST_CASE("cuda: a kernel that is not there is an error of the driver") {
+TEST_CASE("a kernel that is not there is an error of the driver") {
   HostDevice device;
   CHECK_THROWS_AS(device.kernels["plumbline_nothing"], CudaError);
 }

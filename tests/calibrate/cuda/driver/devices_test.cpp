@@ -18,7 +18,7 @@ FakeOptions gpus(std::size_t count) {
   return options;
 }
 
-TEST_CASE("cuda: one GPU is split into as many devices as asked for, and closed again") {
+TEST_CASE("one GPU is split into as many devices as asked for, and closed again") {
   FakeCuda fake;
   {
     const auto opened = open_cuda_devices(fake.driver(), 4, false);
@@ -58,7 +58,7 @@ TEST_CASE("cuda: one GPU is split into as many devices as asked for, and closed 
 }
 
 TEST_CASE(
-    "cuda: a device copies by itself where nothing is left over, or the driver makes nothing of "
+    "a device copies by itself where nothing is left over, or the driver makes nothing of "
     "it") {
   {
     FakeOptions even;
@@ -91,7 +91,7 @@ TEST_CASE(
   CHECK(broken.live().empty());
 }
 
-TEST_CASE("cuda: one device is the whole GPU") {
+TEST_CASE("one device is the whole GPU") {
   FakeCuda fake;
   for (const bool one_gpu : {false, true}) {
     const auto opened = open_cuda_devices(fake.driver(), 1, one_gpu);
@@ -102,7 +102,7 @@ TEST_CASE("cuda: one device is the whole GPU") {
   CHECK(fake.live().empty());
 }
 
-TEST_CASE("cuda: as many GPUs as devices are each taken whole, and reach each other") {
+TEST_CASE("as many GPUs as devices are each taken whole, and reach each other") {
   FakeCuda fake(gpus(2));
   {
     const auto opened = open_cuda_devices(fake.driver(), 2, false);
@@ -127,7 +127,7 @@ TEST_CASE("cuda: as many GPUs as devices are each taken whole, and reach each ot
   CHECK(fake.faults().empty());
 }
 
-TEST_CASE("cuda: GPUs that do not reach each other are opened all the same") {
+TEST_CASE("GPUs that do not reach each other are opened all the same") {
   FakeOptions options = gpus(2);
   options.peers = false;
   FakeCuda fake(options);
@@ -135,7 +135,7 @@ TEST_CASE("cuda: GPUs that do not reach each other are opened all the same") {
   CHECK(fake.calls("cuCtxEnablePeerAccess") == 0);
 }
 
-TEST_CASE("cuda: opening leaves the thread's context, closing does not leave a dead one") {
+TEST_CASE("opening leaves the thread's context, closing does not leave a dead one") {
   FakeCuda fake;
   const CudaDriver& driver = fake.driver();
   CUcontext mine = nullptr;
@@ -154,7 +154,7 @@ TEST_CASE("cuda: opening leaves the thread's context, closing does not leave a d
   CHECK(fake.faults().empty());
 }
 
-TEST_CASE("cuda: on a machine a primary context stays, once, however often devices are opened") {
+TEST_CASE("on a machine a primary context stays, once, however often devices are opened") {
   FakeCuda fake;
   CudaDriver driver = fake.driver();
   driver.keeps_contexts = true;
@@ -166,7 +166,7 @@ TEST_CASE("cuda: on a machine a primary context stays, once, however often devic
   CHECK(fake.live().empty());
 }
 
-TEST_CASE("cuda: a split that the GPU has no room for says so") {
+TEST_CASE("a split that the GPU has no room for says so") {
   FakeCuda fake;
   const auto opened = open_cuda_devices(fake.driver(), 17, false);
   REQUIRE_FALSE(opened);
@@ -175,9 +175,9 @@ TEST_CASE("cuda: a split that the GPU has no room for says so") {
   CHECK(fake.live().empty());
 }
 
-TEST_CASE("cuda: a driver that gives fewer groups is refused, with the numbers") {
+TEST_CASE("a driver that gives fewer groups is refused, with the numbers") {
   FakeOptions options;
-  options.most_groups = 7;
+  options.max_groups = 7;
   FakeCuda fake(options);
   const auto opened = open_cuda_devices(fake.driver(), 8, false);
   REQUIRE_FALSE(opened);
@@ -187,7 +187,7 @@ TEST_CASE("cuda: a driver that gives fewer groups is refused, with the numbers")
   CHECK(fake.live().empty());
 }
 
-TEST_CASE("cuda: where SMs stand apart, groups are as large as the driver has room for") {
+TEST_CASE("where SMs stand apart, groups are as large as the driver has room for") {
   FakeOptions options;
   options.gpus.front().stray = 12;  // as on many an H100: 15 groups of 8, and 12 SMs in none
   FakeCuda fake(options);
@@ -205,7 +205,7 @@ TEST_CASE("cuda: where SMs stand apart, groups are as large as the driver has ro
   CHECK(fake.faults().empty());
 }
 
-TEST_CASE("cuda: a driver that refuses a size of group is asked for a smaller one") {
+TEST_CASE("a driver that refuses a size of group is asked for a smaller one") {
   FakeCuda fake;
   fake.fail("cuDevSmResourceSplitByCount", 1, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
   const auto opened = open_cuda_devices(fake.driver(), 2, false);
@@ -213,7 +213,7 @@ TEST_CASE("cuda: a driver that refuses a size of group is asked for a smaller on
   CHECK((*opened)->all()[0].sms == 56);
 }
 
-TEST_CASE("cuda: whatever call fails while devices are opened, nothing stays behind") {
+TEST_CASE("whatever call fails while devices are opened, nothing stays behind") {
   constexpr std::array kCalls = {"cuDeviceGetCount",         "cuDeviceGet",
                                  "cuDeviceGetName",          "cuDeviceGetAttribute",
                                  "cuDeviceGetDevResource",   "cuDevSmResourceSplitByCount",
@@ -252,7 +252,7 @@ TEST_CASE("cuda: whatever call fails while devices are opened, nothing stays beh
   }
 }
 
-TEST_CASE("cuda: devices stay open until others are asked for, or nobody has them") {
+TEST_CASE("devices stay open until others are asked for, or nobody has them") {
   FakeCuda fake(gpus(2));
   {
     CudaDevicePool pool;

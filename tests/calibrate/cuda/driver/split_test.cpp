@@ -11,19 +11,19 @@ SmRoom room_in(std::uint32_t sms) {
   return [sms](std::uint32_t each) { return sms / each; };
 }
 
-TEST_CASE("cuda: a group is as large as the driver has room for") {
+TEST_CASE("a group is as large as the driver has room for") {
   const SmSupply h100{132, 8, 8};
-  const SmRoom most = room_in(120);
-  CHECK(*split_sms(h100, 2, most) == SmSplit{2, 56, 20});
-  CHECK(*split_sms(h100, 4, most) == SmSplit{4, 24, 36});
-  CHECK(*split_sms(h100, 8, most) == SmSplit{8, 8, 68});
-  const auto none = split_sms(h100, 16, most);
+  const SmRoom max = room_in(120);
+  CHECK(*split_sms(h100, 2, max) == SmSplit{2, 56, 20});
+  CHECK(*split_sms(h100, 4, max) == SmSplit{4, 24, 36});
+  CHECK(*split_sms(h100, 8, max) == SmSplit{8, 8, 68});
+  const auto none = split_sms(h100, 16, max);
   REQUIRE_FALSE(none);
   CHECK(none.problems().front().message ==
         "the driver makes 15 groups of 8 of the GPU's 132 SMs, not the 16 that are asked for");
 }
 
-TEST_CASE("cuda: a GPU is split into equal groups, as large as they can be") {
+TEST_CASE("a GPU is split into equal groups, as large as they can be") {
   struct Case {
     SmSupply supply;
     SmSplit split;
@@ -45,7 +45,7 @@ TEST_CASE("cuda: a GPU is split into equal groups, as large as they can be") {
   }
 }
 
-TEST_CASE("cuda: a GPU that is too small for a split is refused with the numbers") {
+TEST_CASE("a GPU that is too small for a split is refused with the numbers") {
   struct Case {
     SmSupply supply;
     std::uint32_t groups;

@@ -23,10 +23,10 @@ namespace {
 
 using test::difference;
 using test::Floats;
+using test::gemm_case;
+using test::GemmCase;
 using test::HostDevice;
-using test::product_case;
 using test::product_of;
-using test::ProductCase;
 using test::Stored;
 
 // The library.
@@ -50,7 +50,7 @@ struct Library {
   std::set<int> broken{};           ///< Offered, but they do not run,
   cublasStatus_t broken_by = CUBLAS_STATUS_NOT_SUPPORTED;  ///< and say so.
   std::vector<int> ran{};
-  Descriptor last_product{};
+  Descriptor last_gemm{};
   Descriptor last_preference{};
   double clock = 0;  ///< In ms.
 };
@@ -110,7 +110,7 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t product, const vo
   REQUIRE(workspace != nullptr);
   REQUIRE(workspace_bytes == 32 << 20);
   Descriptor& how = described(product);
-  library.last_product = how;
+  library.last_gemm = how;
   const Descriptor& of_a = described(a_layout);
   const Descriptor& of_b = described(b_layout);
   const Descriptor& of_d = described(d_layout);
@@ -188,9 +188,9 @@ CublasLt fake_library() {
   made.cublasLtMatmulAlgoGetHeuristic =
       [](cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
          cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t preference,
-         int most, cublasLtMatmulHeuristicResult_t* results, int* count) {
+         int max, cublasLtMatmulHeuristicResult_t* results, int* count) {
         library.last_preference = described(preference);
-        *count = std::min(most, static_cast<int>(library.times.size()));
+        *count = std::min(max, static_cast<int>(library.times.size()));
         for (int i = 0; i < *count; ++i) results[i].algo.data[0] = static_cast<std::uint64_t>(i);
         return CUBLAS_STATUS_SUCCESS;
       };
@@ -206,35 +206,35 @@ CublasLt fake_library() {
 }
 
 /// A host device with products by that library, and events by its clock.
-struct FakeProducts {
+struct FakeGemm {
   CublasLt functions = fake_library();
   HostDevice device;
   CudaChoices choices;
-  CublasLtProducts products{device.driver, functions, choices};
+  CublasLtGemm products{device.driver, functions, choices};
   CudaQueue queue{&device.driver, &device.kernels, &products, nullptr, nullptr, 24};
 
-  FakeProducts() { test::note_events_by(library.clock, device.driver); }
+  FakeGemm() { test::note_events_by(library.clock, device.driver); }
 
-  void prepare(const CudaProduct& product, ElementType type = ElementType::fp32) {
+  void prepare(const CudaGemm& product, ElementType type = ElementType::fp32) {
     products.prepare(queue, type, product);
   }
 };
 
 TEST_CASE("cublaslt: products are told column by column, turned, strided and in batches") {
-  FakeProducts fake;
-  for (const CudaProduct& size :
+  FakeGemm fake;
+  for (const CudaGemm& size :
        {product_of(1, 1, 1), product_of(3, 5, 7, 2), product_of(6, 4, 9), product_of(2, 8, 3, 4)}) {
     for (const int turned : {0, 1, 2, 3}) {
       for (const std::int64_t apart : {0, 3}) {
         CAPTURE(size.rows);
         CAPTURE(turned);
         CAPTURE(apart);
-        CudaProduct product = size;
+        CudaGemm product = size;
         product.alpha = 0.5F;
         product.beta = turned % 2 == 0 ? 0.0F : 2.0F;
-        ProductCase ready = product_case(ElementType::fp32, product, turned, apart);
+        GemmCase ready = gemm_case(ElementType::fp32, product, turned, apart);
         fake.prepare(ready.product);
-        ProductCase c = product_case(ElementType::fp32, product, turned, apart);
+        GemmCase c = gemm_case(ElementType::fp32, product, turned, apart);
         fake.products.multiply(fake.queue, ElementType::fp32, c.product);
         CHECK(difference(c.c.floats(), c.expected) < 2e-7);
       }
@@ -243,15 +243,15 @@ TEST_CASE("cublaslt: products are told column by column, turned, strided and in 
 }
 
 TEST_CASE("cublaslt: types are computed as they say, for the SMs of the queue") {
-  FakeProducts fake;
+  FakeGemm fake;
   const auto compute = [&](ElementType type) {
-    fake.prepare(product_case(type, product_of(2, 3, 4), 0, 0).product, type);
-    return library.last_product.compute;
+    fake.prepare(gemm_case(type, product_of(2, 3, 4), 0, 0).product, type);
+    return library.last_gemm.compute;
   };
   CHECK(compute(ElementType::fp32) == CUBLAS_COMPUTE_32F);
   CHECK(compute(ElementType::tf32) == CUBLAS_COMPUTE_32F_FAST_TF32);
   CHECK(compute(ElementType::bf16) == CUBLAS_COMPUTE_32F);
-  CHECK(library.last_product.attributes[CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET] == 24);
+  CHECK(library.last_gemm.attributes[CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET] == 24);
   auto& preference = library.last_preference.attributes;
   CHECK(preference[CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES] == 32 << 20);
   CHECK(preference[CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK] ==
@@ -260,10 +260,10 @@ TEST_CASE("cublaslt: types are computed as they say, for the SMs of the queue") 
 }
 
 TEST_CASE("cublaslt: the fastest of the offered algorithms stays, those that do not run do not") {
-  FakeProducts fake;
+  FakeGemm fake;
   library.times = {3, 2, 1, 5};
   library.broken = {2};
-  const ProductCase c = product_case(ElementType::fp32, product_of(2, 3, 4), 0, 0);
+  const GemmCase c = gemm_case(ElementType::fp32, product_of(2, 3, 4), 0, 0);
   fake.prepare(c.product);
   library.ran.clear();
   fake.products.multiply(fake.queue, ElementType::fp32, c.product);
@@ -276,9 +276,9 @@ TEST_CASE("cublaslt: the fastest of the offered algorithms stays, those that do 
 
 TEST_CASE("cublaslt: of those that hardly differ the library's first stays") {
   for (const double later : {0.99, 0.97}) {
-    FakeProducts fake;
+    FakeGemm fake;
     library.times = {1, later};
-    const ProductCase c = product_case(ElementType::fp32, product_of(2, 3, 4), 0, 0);
+    const GemmCase c = gemm_case(ElementType::fp32, product_of(2, 3, 4), 0, 0);
     fake.prepare(c.product);
     library.ran.clear();
     fake.products.multiply(fake.queue, ElementType::fp32, c.product);
@@ -287,10 +287,10 @@ TEST_CASE("cublaslt: of those that hardly differ the library's first stays") {
 }
 
 TEST_CASE("cublaslt: an error that is more than not being supported is kept, and told") {
-  FakeProducts fake;
+  FakeGemm fake;
   library.broken = {0};
   library.broken_by = CUBLAS_STATUS_EXECUTION_FAILED;
-  fake.prepare(product_case(ElementType::fp32, product_of(2, 3, 4), 0, 0).product);
+  fake.prepare(gemm_case(ElementType::fp32, product_of(2, 3, 4), 0, 0).product);
   CHECK(fake.products.name() == "cublasLt 13.1.2 and plain kernels");
   CHECK(std::string(fake.products.trouble()).starts_with("cublasLtMatmul: "));
   CHECK(std::string(fake.products.trouble()).find("fp32 2x3x4") != std::string::npos);
@@ -298,12 +298,12 @@ TEST_CASE("cublaslt: an error that is more than not being supported is kept, and
 
 TEST_CASE("cublaslt: a shape for which nothing runs is a plain kernel's, and the name says so") {
   for (const bool any_offered : {true, false}) {
-    FakeProducts fake;
+    FakeGemm fake;
     library.broken = {0};
     if (!any_offered) library.times.clear();
-    CudaProduct product = product_of(2, 3, 4, 5);
+    CudaGemm product = product_of(2, 3, 4, 5);
     product.beta = 1;
-    ProductCase c = product_case(ElementType::fp32, product, 2, 0);
+    GemmCase c = gemm_case(ElementType::fp32, product, 2, 0);
     fake.prepare(c.product);
     CHECK(fake.products.name() == "cublasLt 13.1.2 and plain kernels");
     CHECK(fake.choices.empty());
@@ -311,7 +311,7 @@ TEST_CASE("cublaslt: a shape for which nothing runs is a plain kernel's, and the
     CHECK(difference(c.c.floats(), c.expected) < 2e-7);
     library.broken.clear();
     library.times = {1};
-    fake.prepare(product_case(ElementType::fp32, product_of(6, 4, 9), 0, 0).product);
+    fake.prepare(gemm_case(ElementType::fp32, product_of(6, 4, 9), 0, 0).product);
     CHECK(fake.products.name() == "cublasLt 13.1.2 and plain kernels");
     CHECK(fake.choices.size() == 1);
   }
@@ -319,9 +319,9 @@ TEST_CASE("cublaslt: a shape for which nothing runs is a plain kernel's, and the
 
 TEST_CASE("cublaslt: choices are stored and taken back without timing") {
   CudaChoices choices;
-  const ProductCase c = product_case(ElementType::fp32, product_of(2, 3, 4), 0, 0);
+  const GemmCase c = gemm_case(ElementType::fp32, product_of(2, 3, 4), 0, 0);
   {
-    FakeProducts fake;
+    FakeGemm fake;
     library.times = {3, 1};
     fake.prepare(c.product);
     choices = fake.choices;
@@ -330,7 +330,7 @@ TEST_CASE("cublaslt: choices are stored and taken back without timing") {
   CHECK(choices.begin()->second == "0000000000000001" + std::string(112, '0'));
   // How often it was run to be chosen, more than once where it was timed; and which one stays.
   const auto ran_with = [&](const std::string& text, std::set<int> broken = {}) {
-    FakeProducts fake;
+    FakeGemm fake;
     library.times = {1, 3};
     library.broken = std::move(broken);
     fake.choices = {{choices.begin()->first, text}};
@@ -351,12 +351,12 @@ TEST_CASE("cublaslt: choices are stored and taken back without timing") {
 
 TEST_CASE("cublaslt: nothing is left behind") {
   {
-    FakeProducts fake;
+    FakeGemm fake;
     for (const std::int64_t rows : {1, 2, 3})
-      fake.prepare(product_case(ElementType::fp32, product_of(rows, 3, 4, 2), 0, 0).product);
+      fake.prepare(gemm_case(ElementType::fp32, product_of(rows, 3, 4, 2), 0, 0).product);
     CHECK(library.descriptors == 3 * 4);
     library.broken = {0};
-    const ProductCase c = product_case(ElementType::fp32, product_of(9, 3, 4), 0, 0);
+    const GemmCase c = gemm_case(ElementType::fp32, product_of(9, 3, 4), 0, 0);
     fake.prepare(c.product);
     CHECK(library.descriptors == 4 * 4);
   }
@@ -377,7 +377,7 @@ TEST_CASE("cublaslt: algorithms survive being text") {
 TEST_CASE("cublaslt: a shape knows how its operands are aligned") {
   const auto alignment = [](CUdeviceptr data, std::int64_t stride, std::int64_t step,
                             std::int64_t batch) {
-    CudaProduct product = product_of(2, 3, 4, batch);
+    CudaGemm product = product_of(2, 3, 4, batch);
     product.a = {data, stride, step, false};
     return shape_of(ElementType::bf16, product, 1).a.alignment;
   };
@@ -390,7 +390,7 @@ TEST_CASE("cublaslt: a shape knows how its operands are aligned") {
 
 /// A layer whose products are all the library's; none is asked for that was not prepared.
 void check_layer(const LayerSettings& settings, const test::Extents& extents) {
-  FakeProducts fake;
+  FakeGemm fake;
   const NetworkLayer layer = test::derived(settings, extents);
   CAPTURE(kind_name(settings));
   constexpr std::int64_t kBatch = 2;
@@ -464,7 +464,7 @@ TEST_CASE("cublaslt: a library that does not start is told of") {
   const CublasLt functions = fake_library();
   library.starts = false;
   CudaChoices choices;
-  CHECK_THROWS_WITH_AS(CublasLtProducts(device.driver, functions, choices),
+  CHECK_THROWS_WITH_AS(CublasLtGemm(device.driver, functions, choices),
                        "cublasLtCreate: CUBLAS_STATUS, it is not to be", CublasLtError);
 }
 

@@ -125,13 +125,13 @@ cudnn::Status offer(cudnn::Convolution how, int asked, int* returned,
 /// The window that three descriptors tell, which have to agree.
 reference::Window window_of(cudnn::Tensor x, cudnn::Filter weight, cudnn::Convolution how,
                             cudnn::Tensor y) {
-  const std::vector<int>& picture = told(x).numbers;      // format, type, n, c, h, w
+  const std::vector<int>& image = told(x).numbers;        // format, type, n, c, h, w
   const std::vector<int>& filter = told(weight).numbers;  // type, format, k, c, h, w
   const std::vector<int>& steps = told(how).numbers;      // padding, stride, dilation, mode, type
   const std::vector<int>& output = told(y).numbers;
-  REQUIRE(picture[0] == cudnn::kNchw);
+  REQUIRE(image[0] == cudnn::kNchw);
   REQUIRE(filter[1] == cudnn::kNchw);
-  REQUIRE(picture[1] == filter[0]);
+  REQUIRE(image[1] == filter[0]);
   REQUIRE(filter[4] == filter[5]);
   REQUIRE(steps[0] == steps[1]);
   REQUIRE(steps[2] == steps[3]);
@@ -139,12 +139,12 @@ reference::Window window_of(cudnn::Tensor x, cudnn::Filter weight, cudnn::Convol
   REQUIRE(steps[5] == 1);
   REQUIRE(steps[6] == cudnn::kCrossCorrelation);
   REQUIRE(steps[7] == cudnn::kFloat);
-  REQUIRE(filter[3] == picture[3]);
-  const reference::Window window{picture[2], picture[3], picture[4], picture[5],
-                                 filter[4],  steps[2],   steps[0]};
-  REQUIRE(output == std::vector<int>{cudnn::kNchw, picture[1], picture[2], filter[2],
-                                     static_cast<int>(window.places(picture[4])),
-                                     static_cast<int>(window.places(picture[5]))});
+  REQUIRE(filter[3] == image[3]);
+  const reference::Window window{image[2],  image[3], image[4], image[5],
+                                 filter[4], steps[2], steps[0]};
+  REQUIRE(output == std::vector<int>{cudnn::kNchw, image[1], image[2], filter[2],
+                                     static_cast<int>(window.places(image[4])),
+                                     static_cast<int>(window.places(image[5]))});
   fake_cudnn.math = told(how).math;
   return window;
 }

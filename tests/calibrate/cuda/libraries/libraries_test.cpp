@@ -35,7 +35,7 @@ std::vector<LibraryPlace> places(const Tree& tree, const std::map<std::string, s
 }
 
 TEST_CASE(
-    "cuda: libraries are looked for where the user says, then by the loader, in toolkits, in "
+    "libraries are looked for where the user says, then by the loader, in toolkits, in "
     "Python environments") {
   const Tree tree;
   tree.folder("mine");
@@ -67,8 +67,7 @@ TEST_CASE(
   CHECK(found == expected);
 }
 
-TEST_CASE(
-    "cuda: of the python3 on PATH, its own environment, the one that it links to, and pyenv's") {
+TEST_CASE("of the python3 on PATH, its own environment, the one that it links to, and pyenv's") {
   const Tree tree;
   const char* const reason = "python3 on PATH";
   const LibraryPlace loader{"", "the loader's path"};
@@ -109,12 +108,12 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("cuda: with nothing set and nothing installed only the loader is asked") {
+TEST_CASE("with nothing set and nothing installed only the loader is asked") {
   const Tree tree;
   CHECK(places(tree, {}) == std::vector<LibraryPlace>{{"", "the loader's path"}});
 }
 
-TEST_CASE("cuda: a library that is nowhere is refused with all the places, and why each failed") {
+TEST_CASE("a library that is nowhere is refused with all the places, and why each failed") {
   const Tree tree;
   const CudaLibraryKind kind{"cuNothing", "libplumbline_nothing.so.1", "version", "nvidia-nothing"};
   tree.folder("empty");
@@ -134,7 +133,7 @@ TEST_CASE("cuda: a library that is nowhere is refused with all the places, and w
   CHECK(problem.detail.substr(0, expected.size()) == expected);
 }
 
-TEST_CASE("cuda: a library that tells no version is passed over") {
+TEST_CASE("a library that tells no version is passed over") {
   const CudaLibraryKind kind{"libc", "libc.so.6", "cublasLtGetVersion", "none"};
   const auto library = load_cuda_library(kind, {{"", "the loader's path"}});
   REQUIRE_FALSE(library);
@@ -142,13 +141,13 @@ TEST_CASE("cuda: a library that tells no version is passed over") {
         "  the loader's path: tells no version by cublasLtGetVersion\n");
 }
 
-TEST_CASE("cuda: version numbers") {
+TEST_CASE("version numbers") {
   CHECK(cuda_library_version(130100) == "13.1.0");
   CHECK(cuda_library_version(91900) == "9.19.0");
   CHECK(cuda_library_version(22809) == "2.28.9");
 }
 
-TEST_CASE("cuda: the libraries of this machine load and tell their versions") {
+TEST_CASE("the libraries of this machine load and tell their versions") {
   for (const CudaLibraryKind& kind : {kCublasLt, kCudnn, kNccl}) {
     const auto library = load_cuda_library(kind);
     if (!library) {

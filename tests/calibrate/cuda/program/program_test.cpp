@@ -39,7 +39,7 @@ const StageBytes kSizes{.parameters = kParameters,
                         .left = 24,
                         .checkpoints = 12,
                         .again = 4,
-                        .again_at_once = 8};
+                        .recomputed_at_once = 8};
 
 /// The layers of a stage have as many parameters each.
 std::vector<StageBytes> sizes_of(const Subject& subject) {
@@ -105,7 +105,7 @@ std::multimap<std::uint32_t, Use> uses_of(const CudaProgram& program, std::uint3
     for (const ByteRange& range : program.stages[step.on].updated)
       add({kNone32, range.begin, step.on, step.made}, range.size(), true);
   }
-  const bool runs_forward = step.kind == CudaStep::Kind::forward || step.makes_again;
+  const bool runs_forward = step.kind == CudaStep::Kind::forward || step.recomputes;
   const auto whole = [&](std::uint32_t block, bool writes) {
     if (block != kNone32) add({block, 0}, program.blocks[block].bytes, writes);
   };
@@ -185,7 +185,7 @@ bool is_run(const Subject& subject, const Way& way) {
   return !way.communicators || subject.rules.sharded == Sharded::nothing;
 }
 
-TEST_CASE("cuda: a program does every op once, behind all that the graph says it waits for") {
+TEST_CASE("a program does every op once, behind all that the graph says it waits for") {
   for (const std::string& rest : plans()) {
     for (const Way& way : kWays) {
       CAPTURE(rest);
@@ -206,7 +206,7 @@ TEST_CASE("cuda: a program does every op once, behind all that the graph says it
         const ActivityKind kind = graph.activities[node].kind;
         const bool is_step = is_transfer(kind) || is_compute(kind);
         if (is_step) REQUIRE(program.step_of[node] != kNone32);
-        const std::uint32_t after = graph.nodes[node].after;
+        const std::uint32_t after = graph.nodes[node].input;
         if (!is_step || after == graph.size() || program.step_of[after] == kNone32) continue;
         CHECK(known[program.step_of[node]][program.step_of[after]]);
       }
@@ -214,7 +214,7 @@ TEST_CASE("cuda: a program does every op once, behind all that the graph says it
   }
 }
 
-TEST_CASE("cuda: a bucket's reduction waits for the part that makes it, and for no later one") {
+TEST_CASE("a bucket's reduction waits for the part that makes it, and for no later one") {
   for (const std::string schedule : {"gpipe", "zb-h1"}) {
     CAPTURE(schedule);
     const Subject subject =
@@ -245,7 +245,7 @@ TEST_CASE("cuda: a bucket's reduction waits for the part that makes it, and for 
   }
 }
 
-TEST_CASE("cuda: a stage that runs no layer again holds all, another what it makes again") {
+TEST_CASE("a stage that runs no layer again holds all, another what it makes again") {
   for (const char* schedule : {"1f1b", "zb-h1"}) {
     CAPTURE(schedule);
     Subject subject =
@@ -263,19 +263,19 @@ TEST_CASE("cuda: a stage that runs no layer again holds all, another what it mak
           step.kind == CudaStep::Kind::forward || step.kind == CudaStep::Kind::backward;
       const std::size_t bytes = !again    ? kSizes.kept
                                 : in_turn ? kSizes.again
-                                          : kSizes.again_at_once;
+                                          : kSizes.recomputed_at_once;
       CHECK(made.program->blocks[step.kept].bytes >= bytes);
       CHECK((step.checkpoints != kNone32) == again);
       CHECK((step.kept_in != KeptIn::kept) == again);
       const bool begins =
           step.kind == CudaStep::Kind::backward || step.kind == CudaStep::Kind::backward_input;
-      CHECK(step.makes_again == (again && begins));
+      CHECK(step.recomputes == (again && begins));
     }
     CHECK(passes >= 16);
   }
 }
 
-TEST_CASE("cuda: whoever uses a block knows that all before it have ended with it") {
+TEST_CASE("whoever uses a block knows that all before it have ended with it") {
   for (const std::string& rest : plans()) {
     for (const Way& way : kWays) {
       CAPTURE(rest);
@@ -301,7 +301,7 @@ TEST_CASE("cuda: whoever uses a block knows that all before it have ended with i
   }
 }
 
-TEST_CASE("cuda: in an all-reduce each member sends what it would send in a ring") {
+TEST_CASE("in an all-reduce each member sends what it would send in a ring") {
   for (const int members : {2, 3, 5}) {
     CAPTURE(members);
     const Subject subject = subject_of(devices(members, "name: data-parallel, micro_batches: 2"));
@@ -330,8 +330,7 @@ TEST_CASE("cuda: in an all-reduce each member sends what it would send in a ring
   }
 }
 
-TEST_CASE(
-    "cuda: of a sharded optimizer each member sums, updates and sends its share, at the end") {
+TEST_CASE("of a sharded optimizer each member sums, updates and sends its share, at the end") {
   for (const int members : {2, 3, 5}) {
     CAPTURE(members);
     constexpr int kLarge = 100'000;  // bytes
@@ -385,7 +384,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("cuda: communicators move what copies do, their ranks together and in as much memory") {
+TEST_CASE("communicators move what copies do, their ranks together and in as much memory") {
   for (const std::string& rest : plans()) {
     CAPTURE(rest);
     const Subject subject = subject_of(rest);
@@ -435,8 +434,7 @@ TEST_CASE("cuda: communicators move what copies do, their ranks together and in 
   }
 }
 
-TEST_CASE(
-    "cuda: layer by layer each micro-batch in flight holds inputs, and one what a layer keeps") {
+TEST_CASE("layer by layer each micro-batch in flight holds inputs, and one what a layer keeps") {
   const Subject subject = subject_of(devices(4, "name: gpipe, micro_batches: 5"));
   const auto made =
       program_of(subject, nodes_by_slot(subject.graph), {Recompute::layers, {}, false});
@@ -452,7 +450,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("cuda: one device waits for nothing, and holds as many blocks as are in flight") {
+TEST_CASE("one device waits for nothing, and holds as many blocks as are in flight") {
   const Subject alone = subject_of(devices(1, "name: gpipe, micro_batches: 3"));
   const auto made = program_of(alone, nodes_by_slot(alone.graph));
   REQUIRE(made.program);
@@ -468,7 +466,7 @@ TEST_CASE("cuda: one device waits for nothing, and holds as many blocks as are i
   CHECK(kept == 4);
 }
 
-TEST_CASE("cuda: orders that wait for each other are a deadlock, told with every device") {
+TEST_CASE("orders that wait for each other are a deadlock, told with every device") {
   const Subject subject = subject_of(devices(2, "name: gpipe, micro_batches: 2"));
   DeviceOrders orders = nodes_by_slot(subject.graph);
   // The first device wants its backward before its second forward; the second one is asked for both
@@ -489,7 +487,7 @@ TEST_CASE("cuda: orders that wait for each other are a deadlock, told with every
         "  device 0: 0B1 waits for recv 0B1\n  device 1: 1F1 waits for recv 1F1\n");
 }
 
-TEST_CASE("cuda: an op whose operands are not there ends the run before it begins") {
+TEST_CASE("an op whose operands are not there ends the run before it begins") {
   const Subject subject = subject_of(devices(1, "name: gpipe, micro_batches: 2"));
   DeviceOrders orders = nodes_by_slot(subject.graph);
   std::reverse(orders[0].begin(), orders[0].begin() + 4);  // both backwards first

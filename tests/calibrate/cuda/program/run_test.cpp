@@ -81,8 +81,9 @@ void check_as_on_cpu(const Scenario& scenario, const Trained& trained, double ra
     CHECK(trained.losses[i] == doctest::Approx(cpu->losses[i]).epsilon(1e-4));
 }
 
-TEST_CASE("cuda: a synchronous pipeline makes bit by bit the weights of one device") {
-  for (const char* network : {kMlp, kGpt, kPictures, kSentences}) {
+TEST_CASE("a synchronous pipeline makes bit by bit the weights of one device" *
+          doctest::test_suite("slow")) {
+  for (const char* network : {kMlp, kGpt, kImages, kSentences}) {
     const Scenario one = network_scenario(network, on_devices(1, "name: gpipe, micro_batches: 4"));
     const Trained alone = train(one);
     check_clean(alone);
@@ -105,7 +106,7 @@ TEST_CASE("cuda: a synchronous pipeline makes bit by bit the weights of one devi
   }
 }
 
-TEST_CASE("cuda: GPUs of their own and parts of one make the same bits") {
+TEST_CASE("GPUs of their own and parts of one make the same bits") {
   const Scenario scenario = network_scenario(kMlp, on_devices(3, "name: 1f1b, micro_batches: 4"));
   FakeOptions several;
   several.gpus.assign(3, FakeGpu{});
@@ -114,7 +115,8 @@ TEST_CASE("cuda: GPUs of their own and parts of one make the same bits") {
   CHECK(bit_equal(whole.parameters, train(scenario).parameters));
 }
 
-TEST_CASE("cuda: blocking transfers, several mini-batches, Adam and recomputation change no bit") {
+TEST_CASE("blocking transfers, several mini-batches, Adam and recomputation change no bit" *
+          doctest::test_suite("slow")) {
   for (const char* more :
        {", transfers: blocking", ", mini_batches: 2", ", recompute: full", ", recompute: layers"}) {
     for (const char* adam : {"", "training: {optimizer_state: 2.0}\n"}) {
@@ -131,7 +133,8 @@ TEST_CASE("cuda: blocking transfers, several mini-batches, Adam and recomputatio
   }
 }
 
-TEST_CASE("cuda: what is computed again, of a stage or layer by layer, changes no bit") {
+TEST_CASE("what is computed again, of a stage or layer by layer, changes no bit" *
+          doctest::test_suite("slow")) {
   const auto trained = [](const Scenario& scenario) {
     Trained made = train(scenario);
     check_clean(made);
@@ -142,7 +145,7 @@ TEST_CASE("cuda: what is computed again, of a stage or layer by layer, changes n
   check_recomputation(kTiny, 2, "name: zb-h1, micro_batches: 4", trained);
 }
 
-TEST_CASE("cuda: backwards that are cut into buckets change no bit") {
+TEST_CASE("backwards that are cut into buckets change no bit" * doctest::test_suite("slow")) {
   for (const char* network : {kTiny, kMlp}) {
     if (kSanitized && network == kMlp) continue;
     check_buckets(network, [](const Scenario& scenario) {
@@ -153,13 +156,14 @@ TEST_CASE("cuda: backwards that are cut into buckets change no bit") {
   }
 }
 
-TEST_CASE("cuda: split backwards and several stages on a device make the weights of one device") {
+TEST_CASE("split backwards and several stages on a device make the weights of one device" *
+          doctest::test_suite("slow")) {
   const auto ordered = [](const char* network, const std::string& csv) {
     const TemporaryFolder folder;
     return network_scenario(network, "cluster: {devices: 2}\nschedule: {file: " +
                                          folder.file("order.csv", csv) + "}\n");
   };
-  for (const char* network : {kMlp, kGpt, kPictures, kSentences}) {
+  for (const char* network : {kMlp, kGpt, kImages, kSentences}) {
     const Trained alone =
         train(network_scenario(network, on_devices(1, "name: gpipe, micro_batches: 3")));
     const Trained split = train(ordered(network,
@@ -175,7 +179,8 @@ TEST_CASE("cuda: split backwards and several stages on a device make the weights
   }
 }
 
-TEST_CASE("cuda: replicas and copies make the weights of one device but for the order of sums") {
+TEST_CASE("replicas and copies make the weights of one device but for the order of sums" *
+          doctest::test_suite("slow")) {
   for (const char* network : {kTiny, kMlp}) {
     const Trained alone =
         train(network_scenario(network, on_devices(1, "name: gpipe, micro_batches: 6")));
@@ -203,7 +208,8 @@ TEST_CASE("cuda: replicas and copies make the weights of one device but for the 
   }
 }
 
-TEST_CASE("cuda: a sharded optimizer makes bit by bit the weights of one that is not") {
+TEST_CASE("a sharded optimizer makes bit by bit the weights of one that is not" *
+          doctest::test_suite("slow")) {
   for (const char* network : {kTiny, kMlp}) {
     if (kSanitized && network == kMlp) continue;
     for (const std::string& plan : plans_with_members()) {
@@ -222,7 +228,8 @@ TEST_CASE("cuda: a sharded optimizer makes bit by bit the weights of one that is
   }
 }
 
-TEST_CASE("cuda: an asynchronous run makes the weights that the cpu backend makes") {
+TEST_CASE("an asynchronous run makes the weights that the cpu backend makes" *
+          doctest::test_suite("slow")) {
   for (const char* weights : {"stash", "vertical-sync", "none", "two"}) {
     CAPTURE(weights);
     const Scenario scenario = network_scenario(
@@ -242,10 +249,10 @@ TEST_CASE("cuda: an asynchronous run makes the weights that the cpu backend make
   check_as_on_cpu(replicated, trained);
 }
 
-TEST_CASE("cuda: a run on devices that another has left makes the same weights") {
+TEST_CASE("a run on devices that another has left makes the same weights") {
   FakeGpus fake;
   {
-    CudaOptions options = own_kernels();
+    CudaOptions options = builtin_kernels();
     options.pool = cuda_device_pool();
     std::vector<std::vector<float>> made;
     for (const char* schedule : {"gpipe", "1f1b", "pipedream", "gpipe"}) {
@@ -266,7 +273,7 @@ TEST_CASE("cuda: a run on devices that another has left makes the same weights")
   CHECK(fake.cuda.live() == "");
 }
 
-TEST_CASE("cuda: no order that streams leave free changes a bit") {
+TEST_CASE("no order that streams leave free changes a bit" * doctest::test_suite("slow")) {
   const std::string replicas = "plan: {stages: 2, replicas: [2, 1]}\n";
   const std::string richest =
       on_devices(3, "name: 1f1b, micro_batches: 4, mini_batches: 2", replicas);
@@ -302,16 +309,16 @@ TEST_CASE("cuda: no order that streams leave free changes a bit") {
 
 std::string problem_of(FakeCuda& fake, const Scenario& scenario,
                        RunOptions options = few_iterations(1)) {
-  auto backend = cuda_backend(fake.driver(), scenario, own_kernels());
+  auto backend = cuda_backend(fake.driver(), scenario, builtin_kernels());
   if (!backend) return to_text(backend.problems());
   const auto run = run_scenario(scenario, **backend, options);
   return run ? "" : to_text(run.problems());
 }
 
-TEST_CASE("cuda: memory that runs out ends the run before its first iteration") {
+TEST_CASE("memory that runs out ends the run before its first iteration") {
   const Scenario scenario = network_scenario(kMlp, on_devices(2, "name: 1f1b, micro_batches: 4"));
   FakeGpus fake;
-  auto backend = cuda_backend(fake.cuda.driver(), scenario, own_kernels());
+  auto backend = cuda_backend(fake.cuda.driver(), scenario, builtin_kernels());
   REQUIRE(backend);
   fake.cuda.fail("cuMemAlloc", 12, CUDA_ERROR_OUT_OF_MEMORY);
   const auto run = run_scenario(scenario, **backend, few_iterations(1));
@@ -326,7 +333,7 @@ TEST_CASE("cuda: memory that runs out ends the run before its first iteration") 
   CHECK(fake.cuda.live() == "");
 }
 
-TEST_CASE("cuda: a device that is lost ends the run with where every device stood") {
+TEST_CASE("a device that is lost ends the run with where every device stood") {
   const Scenario scenario = network_scenario(kTiny, on_devices(2, "name: 1f1b, micro_batches: 4"));
   // While work is enqueued, and while it is waited for.
   const std::vector<std::pair<const char*, int>> places = {
@@ -335,7 +342,7 @@ TEST_CASE("cuda: a device that is lost ends the run with where every device stoo
     const std::string place = call;
     CAPTURE(place);
     FakeGpus fake;
-    auto backend = cuda_backend(fake.cuda.driver(), scenario, own_kernels());
+    auto backend = cuda_backend(fake.cuda.driver(), scenario, builtin_kernels());
     REQUIRE(backend);
     RunOptions options = few_iterations(3, 1);
     options.progress = [&, &name = call, &n = nth](std::uint32_t done, std::uint32_t) {
@@ -354,7 +361,7 @@ TEST_CASE("cuda: a device that is lost ends the run with where every device stoo
   }
 }
 
-TEST_CASE("cuda: a device that makes no progress is told, and left behind") {
+TEST_CASE("a device that makes no progress is told, and left behind") {
   const Scenario scenario = network_scenario(kTiny, on_devices(2, "name: 1f1b, micro_batches: 4"));
   FakeGpus fake;
   static const CudaDriver* asked = nullptr;
@@ -365,7 +372,7 @@ TEST_CASE("cuda: a device that makes no progress is told, and left behind") {
   driver.cuEventQuery = [](CUevent event) {
     return ++answers > 6 ? CUDA_ERROR_NOT_READY : asked->cuEventQuery(event);
   };
-  auto backend = cuda_backend(driver, scenario, own_kernels());
+  auto backend = cuda_backend(driver, scenario, builtin_kernels());
   REQUIRE(backend);
   RunOptions options = few_iterations(2);
   options.patience = std::chrono::milliseconds(200);
@@ -380,7 +387,7 @@ TEST_CASE("cuda: a device that makes no progress is told, and left behind") {
   CHECK(fake.cuda.live() != "");
 }
 
-TEST_CASE("cuda: a run has the attention of its profile, though the other were faster") {
+TEST_CASE("a run has the attention of its profile, though the other were faster") {
   const std::string what = "attention bf16 3x5x2*8 causal sms 64";
   const auto kernels = [&](const char* profiled, std::uint64_t nanoseconds) {
     Scenario scenario = network_scenario(kHalf, on_devices(2, "name: gpipe, micro_batches: 1"));
@@ -388,7 +395,7 @@ TEST_CASE("cuda: a run has the attention of its profile, though the other were f
     scenario.model.profile.provenance = {{"device", "Fake H100"}, {"library", "own products"}};
     FakeGpus fake;
     fake.cuda.set_duration("plumbline_attention_key_gradient_32", nanoseconds);
-    auto backend = cuda_backend(fake.cuda.driver(), scenario, own_kernels());
+    auto backend = cuda_backend(fake.cuda.driver(), scenario, builtin_kernels());
     REQUIRE_MESSAGE(backend, (backend ? "" : to_text(backend.problems())));
     const auto run = run_scenario(scenario, **backend, few_iterations(1));
     REQUIRE_MESSAGE(run, (run ? "" : to_text(run.problems())));
@@ -408,7 +415,7 @@ TEST_CASE("cuda: a run has the attention of its profile, though the other were f
   CHECK_FALSE(of_products.contains(fused));
 }
 
-TEST_CASE("cuda: what is not run is told") {
+TEST_CASE("what is not run is told") {
   FakeGpus fake;
   const Scenario replicated = network_scenario(
       kMlp,

@@ -35,7 +35,7 @@ Network small_network() {
 
 CudaCalibrationOptions own() {
   CudaCalibrationOptions options;
-  options.own_kernels = true;
+  options.builtin_kernels = true;
   options.warm_up_seconds = 0.01;
   return options;
 }
@@ -44,14 +44,15 @@ CalibrationOptions short_time(std::uint32_t devices, std::vector<std::int64_t> b
   CalibrationOptions options;
   options.devices = devices;
   options.batches = std::move(batches);
-  options.least_seconds = 0.2;
-  options.most_seconds = 20;  // of a busy machine; else the first look sees that nothing varies
+  options.min_seconds = 0.2;
+  options.max_seconds = 20;  // of a busy machine; else the first look sees that nothing varies
   return options;
 }
 
 std::int64_t ns(Duration time) { return time.count(); }
 
-TEST_CASE("cuda: devices walk in bursts that begin together and end together") {
+TEST_CASE("devices walk in bursts that begin together and end together" *
+          doctest::test_suite("slow")) {
   FakeCuda fake;
   fake.add(emulated_kernels());
   fake.set_duration("plumbline_gelu_f32", 40'000);  // on the second of two devices
@@ -83,19 +84,19 @@ TEST_CASE("cuda: devices walk in bursts that begin together and end together") {
   REQUIRE(bursts.size() > 5);
   for (std::size_t i = 3; i < bursts.size(); ++i) {
     REQUIRE(bursts[i].from_to.size() == 2);
-    std::uint64_t least = ~std::uint64_t{0};
-    std::uint64_t most = 0;
+    std::uint64_t min = ~std::uint64_t{0};
+    std::uint64_t max = 0;
     for (const auto& [sm, from_to] : bursts[i].from_to) {
       CHECK(from_to.first == bursts[i].opens);
-      least = std::min(least, from_to.second);
-      most = std::max(most, from_to.second);
+      min = std::min(min, from_to.second);
+      max = std::max(max, from_to.second);
     }
-    CHECK(most - least < 100'000);            // two turns of the slow one
-    CHECK(most - bursts[i].opens > 250'000);  // of five or more
+    CHECK(max - min < 100'000);              // two turns of the slow one
+    CHECK(max - bursts[i].opens > 250'000);  // of five or more
   }
 }
 
-TEST_CASE("cuda: a calibration finds the times of the kernels, exactly") {
+TEST_CASE("a calibration finds the times of the kernels, exactly" * doctest::test_suite("slow")) {
   FakeCuda fake;
   fake.add(emulated_kernels());
   fake.set_duration("plumbline_relu_f32", 7000);
@@ -109,7 +110,7 @@ TEST_CASE("cuda: a calibration finds the times of the kernels, exactly") {
     REQUIRE(devices);
     CalibrationOptions options = short_time(2, {2, 3});
     options.copies = copies;
-    REQUIRE_FALSE(refuse_calibration(**devices, network, {}, options));
+    REQUIRE_FALSE(check_calibration(**devices, network, {}, options));
     const auto measured = measure_layers(**devices, network, {}, options);
     REQUIRE_MESSAGE(measured, (measured ? "" : to_text(measured.problems())));
     CHECK_FALSE(measured->interrupted);
@@ -170,7 +171,7 @@ TEST_CASE("cuda: a calibration finds the times of the kernels, exactly") {
   CHECK(fake.live() == "");
 }
 
-TEST_CASE("cuda: a clock that falls while it is measured is told") {
+TEST_CASE("a clock that falls while it is measured is told" * doctest::test_suite("slow")) {
   const Network network = small_network();
   const auto calibrated = [&](double from, double to) {
     FakeOptions options;
@@ -203,7 +204,7 @@ TEST_CASE("cuda: a clock that falls while it is measured is told") {
 /// the warm-up and at the end of each round. Rounds are short; they end with `most` of them, where
 /// given.
 struct ClockedCalibration {
-  ClockedCalibration(const std::function<double(int)>& clock, std::size_t most,
+  ClockedCalibration(const std::function<double(int)>& clock, std::size_t max,
                      bool in_flight = false) {
     FakeOptions fake_options;
     const auto asked = std::make_shared<int>(0);
@@ -220,9 +221,9 @@ struct ClockedCalibration {
       rounds.push_back(round);
       return std::nullopt;
     };
-    if (most > 0) {  // however long these take
-      options.least_seconds = options.most_seconds = 1000;
-      options.interrupted = [&, most] { return rounds.size() == most; };
+    if (max > 0) {  // however long these take
+      options.min_seconds = options.max_seconds = 1000;
+      options.interrupted = [&, max] { return rounds.size() == max; };
     }
     const auto measured = measure_layers(**devices, network, {}, options);
     REQUIRE_MESSAGE(measured, (measured ? "" : to_text(measured.problems())));
@@ -237,7 +238,8 @@ struct ClockedCalibration {
   Calibration calibration;
 };
 
-TEST_CASE("cuda: what is measured while the devices are throttled is dropped") {
+TEST_CASE("what is measured while the devices are throttled is dropped" *
+          doctest::test_suite("slow")) {
   const ClockedCalibration half([](int n) { return n % 2 == 0 ? 2000.0 : 1400.0; }, 4);
   REQUIRE(half.rounds.size() == 4);
   std::size_t kept = 0;
@@ -256,7 +258,8 @@ TEST_CASE("cuda: what is measured while the devices are throttled is dropped") {
   CHECK(half.calibration.model.profile.provenance.count("clock_fell") == 0);
 }
 
-TEST_CASE("cuda: a throttled round with one micro-batch in flight is walked again") {
+TEST_CASE("a throttled round with one micro-batch in flight is walked again" *
+          doctest::test_suite("slow")) {
   // The first two rounds are one of all and one with one in flight, which is throttled.
   const ClockedCalibration second([](int n) { return n == 2 ? 1400.0 : 2000.0; }, 0, true);
   REQUIRE(second.rounds.size() >= 3);
@@ -274,7 +277,8 @@ TEST_CASE("cuda: a throttled round with one micro-batch in flight is walked agai
   CHECK(second.calibration.model.profile.provenance.count("clock_fell") == 0);
 }
 
-TEST_CASE("cuda: a clock that stays low is the one that is measured, and told") {
+TEST_CASE("a clock that stays low is the one that is measured, and told" *
+          doctest::test_suite("slow")) {
   const ClockedCalibration low([](int n) { return n == 0 ? 2000.0 : 1400.0; }, 0);
   REQUIRE(low.rounds.size() > 3);
   for (std::size_t i = 0; i < low.rounds.size(); ++i)
@@ -282,7 +286,8 @@ TEST_CASE("cuda: a clock that stays low is the one that is measured, and told") 
   CHECK(low.calibration.model.profile.provenance.at("clock_fell") == "0.3000");
 }
 
-TEST_CASE("cuda: layers are taken back to what their pass takes as one graph") {
+TEST_CASE("layers are taken back to what their pass takes as one graph" *
+          doctest::test_suite("slow")) {
   const Network network = small_network();
   FakeOptions slow;
   slow.graph_nanoseconds = 400;
@@ -333,7 +338,8 @@ TEST_CASE("cuda: layers are taken back to what their pass takes as one graph") {
   CHECK(ns(one_by_one.measurements[0].layers[1].forward.mean) == 7000);
 }
 
-TEST_CASE("cuda: what events take is in no time of the profile, nor in what an op takes besides") {
+TEST_CASE("what events take is in no time of the profile, nor in what an op takes besides" *
+          doctest::test_suite("slow")) {
   const Network network = small_network();
   const auto calibrated = [&](std::uint64_t event, std::uint32_t count) {
     FakeOptions options;
@@ -378,7 +384,8 @@ TEST_CASE("cuda: what events take is in no time of the profile, nor in what an o
   }
 }
 
-TEST_CASE("cuda: a calibration that was interrupted goes on where it stopped") {
+TEST_CASE("a calibration that was interrupted goes on where it stopped" *
+          doctest::test_suite("slow")) {
   FakeCuda fake;
   fake.add(emulated_kernels());
   const Network network = small_network();
@@ -413,7 +420,7 @@ TEST_CASE("cuda: a calibration that was interrupted goes on where it stopped") {
   CHECK(third->batches.front().passes() == second->batches.front().passes());
 }
 
-TEST_CASE("cuda: what cannot be calibrated is told") {
+TEST_CASE("what cannot be calibrated is told") {
   FakeOptions small;
   small.gpus.front().memory = 1 << 20;
   FakeCuda fake(small);
@@ -421,11 +428,11 @@ TEST_CASE("cuda: what cannot be calibrated is told") {
   const Network network = small_network();
   const auto devices = cuda_calibration_devices(fake.driver(), network, 1, own());
   REQUIRE(devices);
-  const auto large = refuse_calibration(**devices, network, {}, short_time(1, {100'000}));
+  const auto large = check_calibration(**devices, network, {}, short_time(1, {100'000}));
   REQUIRE(large);
   CHECK(large->fault == Fault::infeasible);
   CHECK(large->message.find("micro-batches of 100000 samples take") == 0);
-  const auto many = refuse_calibration(**devices, network, {}, short_time(5, {1}));
+  const auto many = check_calibration(**devices, network, {}, short_time(5, {1}));
   REQUIRE(many);
   CHECK(many->message == "5 devices, but the network 'n' has 4 layers");
   const auto none = cuda_calibration_devices(fake.driver(), network, 1000, own());

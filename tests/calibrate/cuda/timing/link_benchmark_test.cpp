@@ -51,7 +51,7 @@ std::vector<std::string> kinds(const std::vector<MeasuredLink>& links) {
   return kinds;
 }
 
-TEST_CASE("cuda: links between parts of a GPU take what copies take, and twice that by the host") {
+TEST_CASE("links between parts of a GPU take what copies take, and twice that by the host") {
   for (const std::uint64_t seed : {1, 2, 3}) {
     FakeOptions options;
     options.seed = seed;
@@ -73,7 +73,7 @@ TEST_CASE("cuda: links between parts of a GPU take what copies take, and twice t
   }
 }
 
-TEST_CASE("cuda: launches and hand-overs are found beside ops, and links beyond both") {
+TEST_CASE("launches and hand-overs are found beside ops, and links beyond both") {
   FakeOptions options;
   options.graph_nanoseconds = 400;
   options.wait_nanoseconds = 700;
@@ -106,7 +106,7 @@ TEST_CASE("cuda: launches and hand-overs are found beside ops, and links beyond 
   }
 }
 
-TEST_CASE("cuda: a hand-over that predictions add is not a part of a link") {
+TEST_CASE("a hand-over that predictions add is not a part of a link") {
   const auto links = links_of({}, 2, 100);
   REQUIRE(links.size() == 3);
   CHECK(links[0].latency == Duration{400});
@@ -115,7 +115,7 @@ TEST_CASE("cuda: a hand-over that predictions add is not a part of a link") {
   for (const auto& [size, time] : huge[0].table) CHECK(time == Duration{1});  // never nothing
 }
 
-TEST_CASE("cuda: each two neighbouring GPUs have a link of their own, one device has none") {
+TEST_CASE("each two neighbouring GPUs have a link of their own, one device has none") {
   FakeOptions options;
   options.gpus.assign(3, FakeGpu{});
   const auto links = links_of(options, 3);
@@ -127,7 +127,7 @@ TEST_CASE("cuda: each two neighbouring GPUs have a link of their own, one device
   CHECK(links_of({}, 1).empty());
 }
 
-TEST_CASE("cuda: with NCCL the links between GPUs are its own, but for the one by the host") {
+TEST_CASE("with NCCL the links between GPUs are its own, but for the one by the host") {
   for (const std::uint64_t seed : {1, 2, 3}) {
     FakeOptions options;
     options.seed = seed;
@@ -141,7 +141,7 @@ TEST_CASE("cuda: with NCCL the links between GPUs are its own, but for the one b
   }
 }
 
-TEST_CASE("cuda: sizes for which there is no memory are left out of a link") {
+TEST_CASE("sizes for which there is no memory are left out of a link") {
   FakeOptions options;
   options.gpus.front().memory = 1 << 20;  // two tensors of 256 KiB, not of 1 MiB
   const auto links = links_of(options, 2);
@@ -152,7 +152,7 @@ TEST_CASE("cuda: sizes for which there is no memory are left out of a link") {
   CHECK(links_of(options, 2).empty());
 }
 
-TEST_CASE("cuda: a call that fails while links are measured is told, and nothing is left") {
+TEST_CASE("a call that fails while links are measured is told, and nothing is left") {
   FakeCuda fake;
   fake.add(emulated_kernels());
   {

@@ -69,7 +69,8 @@ const std::vector<std::string>& plans() {
   return all;
 }
 
-TEST_CASE("cuda: over NCCL every run makes the weights that it makes over copies") {
+TEST_CASE("over NCCL every run makes the weights that it makes over copies" *
+          doctest::test_suite("slow")) {
   for (const std::string& rest : plans()) {
     CAPTURE(rest);
     const Scenario scenario = network_scenario(kMlp, rest);
@@ -86,12 +87,12 @@ TEST_CASE("cuda: over NCCL every run makes the weights that it makes over copies
   }
 }
 
-TEST_CASE("cuda: over NCCL no GPU copies to another, in bf16 as in fp32") {
+TEST_CASE("over NCCL no GPU copies to another, in bf16 as in fp32" * doctest::test_suite("slow")) {
   const Scenario scenario = network_scenario(
       kHalf,
       on_devices(4, "name: 1f1b, micro_batches: 3", "plan: {stages: 2, data_parallel: 2}\n"));
   FakeGpus fake(several(4));
-  CudaOptions options = own_kernels();
+  CudaOptions options = builtin_kernels();
   options.nccl = true;
   {
     auto backend = cuda_backend(fake.cuda.driver(), scenario, options, &fake_nccl());
@@ -111,7 +112,7 @@ TEST_CASE("cuda: over NCCL no GPU copies to another, in bf16 as in fp32") {
 }
 
 std::string problem_of(FakeCuda& fake, const Scenario& scenario, const Nccl* nccl = &fake_nccl()) {
-  CudaOptions options = own_kernels();
+  CudaOptions options = builtin_kernels();
   options.nccl = true;
   auto backend = cuda_backend(fake.driver(), scenario, options, nccl);
   if (!backend) return to_text(backend.problems());
@@ -119,7 +120,7 @@ std::string problem_of(FakeCuda& fake, const Scenario& scenario, const Nccl* ncc
   return run ? "" : to_text(run.problems());
 }
 
-TEST_CASE("cuda: a call of NCCL that fails ends the run with the call and what it said") {
+TEST_CASE("a call of NCCL that fails ends the run with the call and what it said") {
   const Scenario scenario = network_scenario(
       kMlp, on_devices(3, "name: 1f1b, micro_batches: 4", "plan: {stages: 2, replicas: [2, 1]}\n"));
   for (const auto& planted : std::vector<std::pair<std::string, int>>{
@@ -137,7 +138,7 @@ TEST_CASE("cuda: a call of NCCL that fails ends the run with the call and what i
   }
 }
 
-TEST_CASE("cuda: where NCCL cannot be had, that is told before anything runs") {
+TEST_CASE("where NCCL cannot be had, that is told before anything runs") {
   FakeGpus one_gpu;
   const Scenario plain = network_scenario(kTiny, on_devices(2, "name: 1f1b, micro_batches: 2"));
   CHECK(contains(problem_of(one_gpu.cuda, plain),
@@ -161,12 +162,12 @@ TEST_CASE("cuda: where NCCL cannot be had, that is told before anything runs") {
   CHECK(problem_of(one_gpu.cuda, alone) == "");
 }
 
-TEST_CASE("cuda: a calibration over parts of one GPU has no NCCL either") {
+TEST_CASE("a calibration over parts of one GPU has no NCCL either") {
   FakeGpus fake;
   const auto network = parse_network(text_source("n.yaml", kTiny));
   REQUIRE(network);
   CudaCalibrationOptions options;
-  options.own_kernels = true;
+  options.builtin_kernels = true;
   options.nccl = true;
   const auto devices =
       cuda_calibration_devices(fake.cuda.driver(), *network, 2, options, &fake_nccl());

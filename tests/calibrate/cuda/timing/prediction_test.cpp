@@ -22,7 +22,7 @@
 namespace plumbline::test {
 namespace {
 
-TEST_CASE("cuda: the trace obeys the graph, and the books are those of its times") {
+TEST_CASE("the trace obeys the graph, and the books are those of its times") {
   for (const std::string& rest :
        {on_devices(3, "name: 1f1b, micro_batches: 4"),
         on_devices(3, "name: gpipe, micro_batches: 4, transfers: blocking"),
@@ -36,21 +36,21 @@ TEST_CASE("cuda: the trace obeys the graph, and the books are those of its times
     CHECK(run.iterations.size() == 2);
     CHECK(run.clean == 2);
     for (const MeasuredIteration& iteration : run.iterations) {
-      REQUIRE(iteration.untold);
-      CHECK(iteration.untold->count() > 0);
+      REQUIRE(iteration.untraced);
+      CHECK(iteration.untraced->count() > 0);
       const OpGraph& graph = run.outcome.graph;
       REQUIRE(iteration.trace.spans.size() == graph.size());
       for (std::uint32_t node = 0; node < graph.size(); ++node) {
         CAPTURE(to_text(graph.activities[node]));
         const Span& span = iteration.trace.spans[node];
         CHECK(span.end >= span.begin);
-        if (graph.nodes[node].after != graph.size())
-          CHECK(span.begin >= iteration.trace.spans[graph.nodes[node].after].end);
+        if (graph.nodes[node].input != graph.size())
+          CHECK(span.begin >= iteration.trace.spans[graph.nodes[node].input].end);
         const ActivityKind kind = graph.activities[node].kind;
         if (is_op(kind) || is_transfer(kind)) CHECK(span.end > span.begin);
       }
       for (const Join& join : graph.joins) {
-        for (const std::uint32_t before : join.after)
+        for (const std::uint32_t before : join.inputs)
           CHECK(iteration.trace.spans[join.node].begin >= iteration.trace.spans[before].end);
       }
       const auto steps =
@@ -67,7 +67,7 @@ TEST_CASE("cuda: the trace obeys the graph, and the books are those of its times
   }
 }
 
-TEST_CASE("cuda: links keep their latency and bandwidth to the nanosecond of the device's clock") {
+TEST_CASE("links keep their latency and bandwidth to the nanosecond of the device's clock") {
   const auto with_link = [](int count, const std::string& link, const std::string& schedule,
                             const std::string& more = "") {
     return network_scenario(kTiny, "cluster: {devices: " + std::to_string(count) + ", link: {" +
@@ -113,7 +113,7 @@ TEST_CASE("cuda: links keep their latency and bandwidth to the nanosecond of the
       CHECK((span.end - span.begin).count() == (cost.hold + cost.latency).count());
       if (graph.blocking || is_hop) continue;
       const std::uint32_t channel = graph.nodes[node].resource;
-      const SimTime begin = std::max(trace.spans[graph.nodes[node].after].end, free[channel]);
+      const SimTime begin = std::max(trace.spans[graph.nodes[node].input].end, free[channel]);
       CHECK(span.begin.time_since_epoch().count() == begin.time_since_epoch().count());
       free[channel] = span.end - cost.latency;
     }
@@ -123,7 +123,7 @@ TEST_CASE("cuda: links keep their latency and bandwidth to the nanosecond of the
 
 CudaCalibrationOptions quick_calibration() {
   CudaCalibrationOptions options;
-  options.own_kernels = true;
+  options.builtin_kernels = true;
   options.warm_up_seconds = 0.001;
   return options;
 }
@@ -141,8 +141,8 @@ Model calibrated_model(const CudaDriver& driver, const char* network_text,
   CalibrationOptions options;
   options.devices = 2;
   options.batches = {3};
-  options.least_seconds = 0.1;
-  options.most_seconds = 20;  // it is precise at once: kernels take a set time
+  options.min_seconds = 0.1;
+  options.max_seconds = 20;  // it is precise at once: kernels take a set time
   options.slowdown = false;
   const auto measured = measure_layers(**on, *network, {}, options);
   REQUIRE(measured);
@@ -171,7 +171,8 @@ Scenario scenario_of(const Model& model, const char* network_text, const std::st
   return *std::move(scenario);
 }
 
-TEST_CASE("cuda: what was calibrated predicts the run, updates and measured links included") {
+TEST_CASE("what was calibrated predicts the run, updates and measured links included" *
+          doctest::test_suite("slow")) {
   FakeOptions slow_copies;
   slow_copies.copy_nanoseconds = 700;
   const auto calibrate = [&](const char* network) {
@@ -184,7 +185,7 @@ TEST_CASE("cuda: what was calibrated predicts the run, updates and measured link
     FakeGpus fake(slow_copies);
     const Scenario scenario = scenario_of(model, network, schedule);
     REQUIRE(scenario.link_measured);
-    auto backend = cuda_backend(fake.cuda.driver(), scenario, own_kernels());
+    auto backend = cuda_backend(fake.cuda.driver(), scenario, builtin_kernels());
     REQUIRE_MESSAGE(backend, (backend ? "" : to_text(backend.problems())));
     fake.cuda.clear_executions();
     const auto run = run_scenario(scenario, **backend, few_iterations(2, 2));
@@ -195,7 +196,7 @@ TEST_CASE("cuda: what was calibrated predicts the run, updates and measured link
       CHECK(remark.find("measured elsewhere") == std::string::npos);
     const auto predicted = predict(scenario);
     REQUIRE(predicted);
-    const double off = static_cast<double>(run->iterations.back().untold->count()) -
+    const double off = static_cast<double>(run->iterations.back().untraced->count()) -
                        predicted->iteration_time_s * 1e9;
     // A prediction rounds every time up.
     CHECK(std::abs(off) <= static_cast<double>(predicted->graph.size()));
@@ -208,7 +209,7 @@ TEST_CASE("cuda: what was calibrated predicts the run, updates and measured link
         },
         0.1);
     REQUIRE_FALSE(again.add(scenario, *predicted));
-    REQUIRE_FALSE(again.walk());
+    REQUIRE_FALSE(again.measure_pass());
     const auto now = again.predict(scenario, *predicted);
     REQUIRE(now);
     REQUIRE_MESSAGE(*now, again.of(scenario, *predicted).remark());
@@ -220,11 +221,11 @@ TEST_CASE("cuda: what was calibrated predicts the run, updates and measured link
        {"naive", "gpipe", "1f1b", "delayed-backward", "gpipe, transfers: blocking"})
     check(mlp, kMlp, std::string("name: ") + schedule + ", micro_batches: 4");
   if (kSanitized) return;  // a minute there, and sanitizers see the same in other cases
-  for (const char* network : {kGpt, kPictures, kSentences})
+  for (const char* network : {kGpt, kImages, kSentences})
     check(calibrate(network), network, "name: 1f1b, micro_batches: 3");
 }
 
-TEST_CASE("cuda: what was calibrated with NCCL predicts the run with it") {
+TEST_CASE("what was calibrated with NCCL predicts the run with it" * doctest::test_suite("slow")) {
   const auto check = [](const std::string& schedule, const std::string& plan = "") {
     CAPTURE(schedule);
     FakeOptions two_gpus;
@@ -235,7 +236,7 @@ TEST_CASE("cuda: what was calibrated with NCCL predicts the run with it") {
         scenario_of(calibrated_model(fake.cuda.driver(), kMlp, &fake_nccl()), kMlp, schedule, plan);
     REQUIRE(scenario.link_measured);
     CHECK(scenario.model.profile.links.front().kind == "nccl 0-1");
-    CudaOptions options = own_kernels();
+    CudaOptions options = builtin_kernels();
     options.nccl = true;
     auto backend = cuda_backend(fake.cuda.driver(), scenario, options, &fake_nccl());
     REQUIRE_MESSAGE(backend, (backend ? "" : to_text(backend.problems())));
@@ -245,7 +246,7 @@ TEST_CASE("cuda: what was calibrated with NCCL predicts the run with it") {
     for (const std::string& remark : run->remarks) CHECK_FALSE(contains(remark, "elsewhere"));
     const auto predicted = predict(scenario);
     REQUIRE(predicted);
-    const double off = static_cast<double>(run->iterations.back().untold->count()) -
+    const double off = static_cast<double>(run->iterations.back().untraced->count()) -
                        predicted->iteration_time_s * 1e9;
     if (plan.empty()) CHECK(std::abs(off) <= static_cast<double>(predicted->graph.size()));
     // A ring, of gradients that lie in steps of 256 bytes.
@@ -258,7 +259,7 @@ TEST_CASE("cuda: what was calibrated with NCCL predicts the run with it") {
     }
     // By copies it is another link than the profile's.
     backend->reset();
-    auto by_copies = cuda_backend(fake.cuda.driver(), scenario, own_kernels());
+    auto by_copies = cuda_backend(fake.cuda.driver(), scenario, builtin_kernels());
     REQUIRE_MESSAGE(by_copies, (by_copies ? "" : to_text(by_copies.problems())));
     const auto told = run_scenario(scenario, **by_copies, few_iterations(1));
     REQUIRE_MESSAGE(told, (told ? "" : to_text(told.problems())));
@@ -271,12 +272,12 @@ TEST_CASE("cuda: what was calibrated with NCCL predicts the run with it") {
   check("name: 1f1b, micro_batches: 4", "plan: {stages: 1, data_parallel: 2}\n");
 }
 
-TEST_CASE("cuda: a profile of other parts of a GPU than a run's is told") {
+TEST_CASE("a profile of other parts of a GPU than a run's is told" * doctest::test_suite("slow")) {
   FakeGpus fake;
   Scenario scenario = scenario_of(calibrated_model(fake.cuda.driver(), kTiny), kTiny,
                                   "name: gpipe, micro_batches: 2");
   scenario.model.profile.provenance["sms"] = "132";
-  auto backend = cuda_backend(fake.cuda.driver(), scenario, own_kernels());
+  auto backend = cuda_backend(fake.cuda.driver(), scenario, builtin_kernels());
   REQUIRE_MESSAGE(backend, (backend ? "" : to_text(backend.problems())));
   const auto run = run_scenario(scenario, **backend, few_iterations(1));
   REQUIRE_MESSAGE(run, (run ? "" : to_text(run.problems())));
@@ -284,14 +285,15 @@ TEST_CASE("cuda: a profile of other parts of a GPU than a run's is told") {
   CHECK(run->remarks.front() == "the profile was measured elsewhere: sms 132, here 64");
 }
 
-TEST_CASE("cuda: a clock that differs from the profile's is told, and warm-up lasts its time") {
+TEST_CASE("a clock that differs from the profile's is told, and warm-up lasts its time" *
+          doctest::test_suite("slow")) {
   FakeGpus fake;
   Scenario scenario = scenario_of(calibrated_model(fake.cuda.driver(), kTiny), kTiny,
                                   "name: gpipe, micro_batches: 2");
   CHECK(scenario.model.profile.provenance.at("clock") == "2000 MHz");
   const auto remarks_with = [&](const std::string& clock, double warm_up) {
     scenario.model.profile.provenance["clock"] = clock;
-    CudaOptions options = own_kernels();
+    CudaOptions options = builtin_kernels();
     options.warm_up_seconds = warm_up;
     auto backend = cuda_backend(fake.cuda.driver(), scenario, options);
     REQUIRE(backend);
@@ -310,7 +312,8 @@ TEST_CASE("cuda: a clock that differs from the profile's is told, and warm-up la
     CHECK_FALSE(contains(remark, "MHz"));
 }
 
-TEST_CASE("cuda: a model known by its times runs as predicted, to the nanosecond") {
+TEST_CASE("a model known by its times runs as predicted, to the nanosecond" *
+          doctest::test_suite("slow")) {
   for (const std::string& rest :
        {on_devices(3, "name: 1f1b, micro_batches: 5"),
         on_devices(2, "name: naive, micro_batches: 2"),
@@ -342,7 +345,7 @@ TEST_CASE("cuda: a model known by its times runs as predicted, to the nanosecond
       REQUIRE(predicted);
       for (const MeasuredIteration& iteration : run->iterations) {
         REQUIRE(iteration.trace.spans.size() == predicted->trace.spans.size());
-        CHECK(ns(*iteration.untold) == ns(predicted->metrics.makespan));
+        CHECK(ns(*iteration.untraced) == ns(predicted->metrics.makespan));
         for (std::uint32_t node = 0; node < predicted->graph.size(); ++node) {
           CAPTURE(to_text(predicted->graph.activities[node]));
           CHECK(ns(iteration.trace.spans[node].end.time_since_epoch()) ==
@@ -356,24 +359,24 @@ TEST_CASE("cuda: a model known by its times runs as predicted, to the nanosecond
   }
 }
 
-TEST_CASE("cuda: an iteration takes what its kernels take on the driver's clock") {
+TEST_CASE("an iteration takes what its kernels take on the driver's clock") {
   // On one device all stands on one stream: what one kernel takes longer, the iteration does.
   const Scenario scenario = network_scenario(kTiny, on_devices(1, "name: gpipe, micro_batches: 3"));
-  const auto untold = [&](std::uint64_t relu) {
+  const auto untraced = [&](std::uint64_t relu) {
     FakeGpus fake;
     fake.cuda.set_duration("plumbline_relu_f32", relu);
-    auto backend = cuda_backend(fake.cuda.driver(), scenario, own_kernels());
+    auto backend = cuda_backend(fake.cuda.driver(), scenario, builtin_kernels());
     REQUIRE(backend);
     const auto run = run_scenario(scenario, **backend, few_iterations(2, 1));
     REQUIRE(run);
     for (const MeasuredIteration& iteration : run->iterations) {
       const Metrics metrics =
           measure(run->outcome.graph, iteration.trace, run->outcome.pipeline.steady_window);
-      CHECK(*iteration.untold == metrics.makespan);
+      CHECK(*iteration.untraced == metrics.makespan);
     }
-    return run->iterations.back().untold->count();
+    return run->iterations.back().untraced->count();
   };
-  CHECK(untold(6000) == untold(1000) + 3 * 5000);
+  CHECK(untraced(6000) == untraced(1000) + 3 * 5000);
 }
 
 /// A run of two iterations, executed twice each; what it says, and how often the driver was asked.
@@ -387,7 +390,7 @@ struct Launched {
 Launched launched(const Scenario& scenario, const FakeOptions& fake_options, bool graphs,
                   CUresult capture = CUDA_SUCCESS) {
   FakeGpus fake(fake_options);
-  CudaOptions options = own_kernels();
+  CudaOptions options = builtin_kernels();
   options.graphs = graphs;
   auto backend = cuda_backend(fake.cuda.driver(), scenario, options);
   REQUIRE(backend);
@@ -414,7 +417,7 @@ bool tells(const Launched& run, std::string_view part) {
   });
 }
 
-TEST_CASE("cuda: an op is one launch after its first execution, where graphs can be had") {
+TEST_CASE("an op is one launch after its first execution, where graphs can be had") {
   const Scenario scenario = network_scenario(kTiny, on_devices(2, "name: 1f1b, micro_batches: 3"));
   const Launched one_by_one = launched(scenario, {}, false);
   CHECK(one_by_one.graphs == 0);
