@@ -9,7 +9,7 @@
 #include "cli/option_checks.h"
 #include "models/network/network_reader.h"
 #include "models/profile/profile_reader.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "sim/report/dot.h"
 #include "sim/report/network_report.h"
 #include "sim/report/stage_table.h"

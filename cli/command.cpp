@@ -12,9 +12,9 @@
 #include <string_view>
 
 #include "cli/option_checks.h"
+#include "sim/planning/planning.h"
 #include "sim/report/chrome_trace.h"
 #include "sim/report/report.h"
-#include "sim/whatif/planning.h"
 
 namespace plumbline {
 

@@ -10,7 +10,7 @@
 #include "base/diagnostic.h"
 #include "cli/exit_code.h"
 #include "cli/output.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "sim/report/timeline.h"
 
 namespace CLI {

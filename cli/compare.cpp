@@ -10,11 +10,11 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "sim/planning/planning.h"
 #include "sim/report/compare_html.h"
 #include "sim/scenario/axes.h"
 #include "sim/scenario/overrides.h"
 #include "sim/whatif/likeness.h"
-#include "sim/whatif/planning.h"
 
 namespace plumbline {
 namespace {

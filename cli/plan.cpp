@@ -11,8 +11,8 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/option_checks.h"
+#include "sim/planning/planning.h"
 #include "sim/report/report.h"
-#include "sim/whatif/planning.h"
 
 namespace plumbline {
 namespace {

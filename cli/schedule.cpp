@@ -8,7 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/option_checks.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "sim/report/dot.h"
 
 namespace plumbline {

@@ -10,7 +10,7 @@
 
 #include "base/bug.h"
 #include "models/network/network_content.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 
 namespace plumbline {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "calibrate/runtime/provenance_check.h"
 #include "sim/engine/idle.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 
 namespace plumbline {
 namespace {

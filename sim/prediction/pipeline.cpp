@@ -15,7 +15,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/prediction/buckets.h"
 #include "sim/prediction/file_order.h"
-#include "sim/prediction/predict.h"
+#include "sim/prediction/predict_resolved.h"
 #include "sim/scenario/placement.h"
 
 namespace plumbline {

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
+#include "sim/planning/planning.h"
 #include "sim/prediction/outcome.h"
 #include "sim/report/timeline.h"
-#include "sim/whatif/planning.h"
 
 namespace plumbline {
 

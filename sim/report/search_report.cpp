@@ -13,7 +13,7 @@
 #include "base/quantity.h"
 #include "base/table.h"
 #include "schedules/generators/generators.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "sim/search/search.h"
 #include "sim/search/search_columns.h"
 #include "sim/whatif/kept_lines.h"

@@ -8,13 +8,13 @@
 #include <filesystem>
 
 #include "base/section_reader.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/planning.h"
+#include "sim/planning/predict.h"
 #include "sim/scenario/axes.h"
 #include "sim/scenario/fingerprint.h"
 #include "sim/scenario/named_files.h"
 #include "sim/scenario/overrides.h"
 #include "sim/scenario/scenario_format.h"
-#include "sim/whatif/planning.h"
 
 namespace plumbline {
 namespace {

@@ -12,8 +12,8 @@
 #include "base/quantity.h"
 #include "base/table.h"
 #include "schedules/generators/generators.h"
-#include "sim/prediction/predict.h"
-#include "sim/whatif/planning.h"
+#include "sim/planning/planning.h"
+#include "sim/planning/predict.h"
 
 namespace plumbline {
 namespace {

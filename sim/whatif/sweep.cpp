@@ -8,9 +8,9 @@
 #include <cmath>
 #include <filesystem>
 
-#include "sim/prediction/predict.h"
+#include "sim/planning/planning.h"
+#include "sim/planning/predict.h"
 #include "sim/scenario/fingerprint.h"
-#include "sim/whatif/planning.h"
 
 namespace plumbline {
 namespace {

@@ -9,7 +9,7 @@
 #include "calibrate/runtime/runner.h"
 #include "calibrate/runtime/synthetic.h"
 #include "sim/engine/idle.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 
 namespace plumbline {
 namespace {

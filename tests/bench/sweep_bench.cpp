@@ -3,7 +3,7 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "sim/search/search.h"
 #include "sim/whatif/sweep.h"
 

@@ -1,11 +1,11 @@
 // Any bytes as a scenario, and behind a NUL as an override; what is valid and small is predicted
 // and printed in every form. SPDX-License-Identifier: MIT
 #include "base/bug.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/planning.h"
+#include "sim/planning/predict.h"
 #include "sim/report/chrome_trace.h"
 #include "sim/report/dot.h"
 #include "sim/report/report.h"
-#include "sim/whatif/planning.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/prediction/predict.h"
-#include "sim/whatif/planning.h"
+#include "sim/planning/planning.h"
+#include "sim/planning/predict.h"
 
 namespace plumbline::test {
 

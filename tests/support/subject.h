@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "calibrate/runtime/run_plan.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 
 namespace plumbline::test {
 

@@ -21,7 +21,7 @@
 #include "calibrate/cuda/program/provenance.h"
 #include "calibrate/cuda/program/run.h"
 #include "calibrate/runtime/refused_training.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 
 namespace plumbline {
 namespace {

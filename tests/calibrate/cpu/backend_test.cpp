@@ -14,7 +14,7 @@
 #include "calibrate/cpu/stage.h"
 #include "calibrate/runtime/real_run.h"
 #include "calibrate/training/training_data.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "tests/support/network_scenario.h"
 #include "tests/support/same_training.h"
 

@@ -11,7 +11,7 @@
 
 #include "models/network/network_reader.h"
 #include "models/profile/profile_writer.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "tests/support/temporary_folder.h"
 
 namespace plumbline::test {

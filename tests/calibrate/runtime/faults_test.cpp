@@ -15,7 +15,7 @@
 #include "calibrate/runtime/runner.h"
 #include "calibrate/runtime/synthetic.h"
 #include "sim/engine/idle.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "tests/support/rules.h"
 #include "tests/support/subject.h"
 #include "tests/support/text_source.h"

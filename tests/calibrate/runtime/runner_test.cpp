@@ -15,7 +15,7 @@
 #include "sim/engine/idle.h"
 #include "sim/engine/release.h"
 #include "sim/engine/simulate.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "tests/support/load.h"
 #include "tests/support/rules.h"
 #include "tests/support/subject.h"

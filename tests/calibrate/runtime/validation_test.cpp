@@ -9,7 +9,7 @@
 #include "base/quantity.h"
 #include "calibrate/runtime/run_report.h"
 #include "sim/engine/release.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "tests/support/text_source.h"
 
 namespace plumbline::test {

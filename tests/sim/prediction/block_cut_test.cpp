@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "sim/prediction/predict.h"
+#include "sim/prediction/predict_resolved.h"
 #include "sim/scenario/axes.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/text_source.h"
@@ -124,7 +124,7 @@ TEST_CASE("a scenario takes a layout for its stages, from a file and from the co
                                   folder["m.json"], keys, partition)),
           partition == "blocks" ? Stages{"plan.stages=2"} : Stages{});
       REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-      const auto outcome = predict(*scenario);
+      const auto outcome = predict_resolved(*scenario);
       REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
       Counts found;
       for (const Stage& stage : outcome->pipeline.partition.stages)

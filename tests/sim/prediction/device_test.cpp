@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
-#include "sim/prediction/predict.h"
+#include "sim/prediction/predict_resolved.h"
 #include "sim/scenario/scenario_text.h"
 #include "tests/support/close_to.h"
 #include "tests/support/text_source.h"
@@ -20,7 +20,7 @@ Outcome outcome_of(const std::string& cluster, const std::string& more_keys = ""
                             "}\nschedule: {name: naive, micro_batches: 1}\n"),
       overrides);
   REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-  auto outcome = predict(*scenario);
+  auto outcome = predict_resolved(*scenario);
   REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
   return *std::move(outcome);
 }

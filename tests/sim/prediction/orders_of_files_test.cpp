@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/prediction/predict.h"
+#include "sim/prediction/predict_resolved.h"
 #include "tests/support/close_to.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/text_source.h"
@@ -23,7 +23,7 @@ Result<Outcome> predicted(const std::string& rest) {
                                      rest),
                      {});
   if (!scenario) return scenario.problems();
-  return predict(*scenario);
+  return predict_resolved(*scenario);
 }
 
 /// With `order` as the schedule's file.

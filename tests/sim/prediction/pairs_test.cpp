@@ -12,7 +12,7 @@
 #include <tuple>
 
 #include "schedules/order/in_flight.h"
-#include "sim/prediction/predict.h"
+#include "sim/prediction/predict_resolved.h"
 #include "tests/support/builders.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/trials.h"
@@ -55,7 +55,7 @@ Outcome outcome_of(const std::string& schedule, int devices, int chunks, const W
                    Evaluation evaluation = Evaluation::fastest) {
   auto scenario = scenario_of(schedule, devices, chunks, work, overrides);
   REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-  auto outcome = predict(*scenario, evaluation);
+  auto outcome = predict_resolved(*scenario, evaluation);
   REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
   return *std::move(outcome);
 }
@@ -104,7 +104,7 @@ TEST_CASE("what is made again in part sends nothing, and hides what others send"
       "schedule: {name: 1f1b, micro_batches: 5, pairs: overlapped, recompute: selective}\n";
   const auto scenario = parse_scenario(text_source("s.yaml", text), {});
   REQUIRE(scenario);
-  const auto outcome = predict(*scenario);
+  const auto outcome = predict_resolved(*scenario);
   REQUIRE(outcome);
   CHECK(ms(outcome->metrics.makespan) == doctest::Approx(30 + 4 * 60 + 48).epsilon(1e-6));
 }
@@ -161,7 +161,7 @@ TEST_CASE("in pairs more micro-batches take longer, and where much is sent not l
           const std::string schedule = fmt::format("name: {}, micro_batches: {}", name, m);
           const auto scenario = scenario_of(schedule, devices, chunks, work);
           if (!scenario) continue;
-          const auto paired = predict(*scenario, Evaluation::fastest);
+          const auto paired = predict_resolved(*scenario, Evaluation::fastest);
           if (!paired) continue;  // not with so few
           CHECK(paired->metrics.makespan >= before);
           before = paired->metrics.makespan;
@@ -356,7 +356,7 @@ TEST_CASE("an op that is cut into buckets runs beside nothing") {
   const auto run = [&](const std::vector<std::string>& overrides) {
     const auto scenario = parse_scenario(text_source("s.yaml", text), overrides);
     REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-    auto outcome = predict(*scenario);
+    auto outcome = predict_resolved(*scenario);
     REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
     return *std::move(outcome);
   };
@@ -392,7 +392,7 @@ TEST_CASE("pairs are written and read in PyTorch's form, and a file's are those 
   const std::string same = folder.file("same.csv", "0F0,(0F1;0B1)OVERLAP_F_B,0B0\n");
   const auto scenario = scenario_of("file: " + same, 1, 1, Work{});
   REQUIRE(scenario);
-  const auto outcome = predict(*scenario);
+  const auto outcome = predict_resolved(*scenario);
   REQUIRE_FALSE(outcome);
   CHECK(
       outcome.problems().front().message ==
@@ -404,7 +404,7 @@ TEST_CASE("what has no pairs, or cannot have them, says so") {
   const auto refused = [](const std::string& schedule, const std::vector<std::string>& overrides) {
     const auto scenario = scenario_of(schedule, 4, 1, Work{}, overrides);
     REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-    const auto outcome = predict(*scenario);
+    const auto outcome = predict_resolved(*scenario);
     REQUIRE_FALSE(outcome);
     return outcome.problems().front().message;
   };

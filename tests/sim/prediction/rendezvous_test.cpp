@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "schedules/order/check.h"
-#include "sim/prediction/predict.h"
+#include "sim/prediction/predict_resolved.h"
 #include "tests/support/builders.h"
 #include "tests/support/close_to.h"
 #include "tests/support/temporary_folder.h"
@@ -154,7 +154,7 @@ Result<Outcome> predicted(const std::string& csv, const std::string& schedule) {
                               stages, file->lists.size(), folder.file("order.csv", csv), schedule)),
       {});
   if (!scenario) return scenario.problems();
-  return predict(*scenario, Evaluation::events);
+  return predict_resolved(*scenario, Evaluation::events);
 }
 
 TEST_CASE(

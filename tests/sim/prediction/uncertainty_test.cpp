@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "sim/engine/simulate.h"
-#include "sim/prediction/predict.h"
+#include "sim/prediction/predict_resolved.h"
 #include "tests/support/close_to.h"
 #include "tests/support/text_source.h"
 
@@ -18,7 +18,7 @@ namespace {
 Result<Outcome> predicted(const std::string& text) {
   const auto scenario = parse_scenario(text_source("noisy.yaml", text), {});
   if (!scenario) return scenario.problems();
-  return predict(*scenario);
+  return predict_resolved(*scenario);
 }
 
 const std::string kPipeline =
@@ -126,7 +126,7 @@ TEST_CASE("copies that meet on a card at every step are told to be in lockstep")
                         more),
         {});
     REQUIRE(scenario);
-    const auto prediction = predict(*scenario);
+    const auto prediction = predict_resolved(*scenario);
     REQUIRE(prediction);
     return lockstep_note(*scenario, *prediction).value_or("");
   };

@@ -9,11 +9,11 @@
 
 #include "base/quantity.h"
 #include "sim/engine/simulate.h"
+#include "sim/planning/planning.h"
+#include "sim/planning/predict.h"
 #include "sim/prediction/iteration_clock.h"
-#include "sim/prediction/predict.h"
 #include "sim/prediction/uncertainty.h"
 #include "sim/report/report.h"
-#include "sim/whatif/planning.h"
 #include "sim/whatif/sensitivity.h"
 #include "tests/support/builders.h"
 #include "tests/support/temporary_folder.h"

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "sim/report/explain_report.h"
 #include "sim/whatif/explain.h"
 #include "tests/support/builders.h"

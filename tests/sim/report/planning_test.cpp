@@ -1,6 +1,6 @@
 // The planner's formula against the simulation of what it proposes.
 // SPDX-License-Identifier: MIT
-#include "sim/whatif/planning.h"
+#include "sim/planning/planning.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "sim/report/report.h"
 #include "tests/support/close_to.h"
 #include "tests/support/text_source.h"

@@ -1,6 +1,6 @@
 // The whole path from YAML to a prediction, in memory.
 // SPDX-License-Identifier: MIT
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/engine/simulate.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "sim/report/report.h"
 #include "sim/whatif/sweep.h"
 #include "tests/support/close_to.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/table.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "tests/support/text_source.h"
 
 namespace plumbline::test {

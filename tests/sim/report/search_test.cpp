@@ -13,10 +13,10 @@
 #include <set>
 #include <tuple>
 
-#include "sim/prediction/predict.h"
+#include "sim/planning/planning.h"
+#include "sim/planning/predict.h"
 #include "sim/report/search_report.h"
 #include "sim/search/search_file.h"
-#include "sim/whatif/planning.h"
 #include "tests/support/close_to.h"
 #include "tests/support/json_schema.h"
 #include "tests/support/temporary_folder.h"

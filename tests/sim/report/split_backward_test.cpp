@@ -7,11 +7,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sim/prediction/predict.h"
+#include "sim/planning/planning.h"
+#include "sim/planning/predict.h"
 #include "sim/report/explain_report.h"
 #include "sim/report/report.h"
 #include "sim/whatif/explain.h"
-#include "sim/whatif/planning.h"
 #include "tests/support/close_to.h"
 #include "tests/support/text_source.h"
 

@@ -5,9 +5,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "sim/prediction/predict.h"
+#include "sim/planning/planning.h"
+#include "sim/planning/predict.h"
 #include "sim/report/sweep_report.h"
-#include "sim/whatif/planning.h"
 #include "sim/whatif/sweep.h"
 #include "tests/support/builders.h"
 #include "tests/support/close_to.h"

@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "base/parallel.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "sim/report/sweep_report.h"
 #include "sim/whatif/sweep_file.h"
 #include "tests/support/close_to.h"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/network/model_flops.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "sim/report/report.h"
 #include "tests/support/close_to.h"
 #include "tests/support/network_scenario.h"

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "sim/whatif/sweep.h"
 #include "tests/support/text_source.h"
 #include "tests/support/trials.h"

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "tests/support/close_to.h"
 #include "tests/support/text_source.h"
 #include "tests/support/trials.h"

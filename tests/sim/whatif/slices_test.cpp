@@ -10,9 +10,9 @@
 
 #include "base/random.h"
 #include "schedules/generators/generators.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/planning.h"
+#include "sim/planning/predict.h"
 #include "sim/whatif/compare.h"
-#include "sim/whatif/planning.h"
 #include "tests/support/builders.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/trials.h"

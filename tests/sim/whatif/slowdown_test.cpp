@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "models/profile/profile_reader.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "sim/whatif/sensitivity.h"
 #include "tests/support/close_to.h"
 #include "tests/support/random_pipeline.h"

@@ -7,7 +7,7 @@
 #include "models/import/huggingface.h"
 #include "models/import/transformer_profile.h"
 #include "models/profile/profile_writer.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "sim/whatif/sweep.h"
 #include "tests/support/close_to.h"
 #include "tests/support/temporary_folder.h"

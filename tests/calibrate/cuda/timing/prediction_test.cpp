@@ -13,7 +13,7 @@
 #include "calibrate/measure/recalibration.h"
 #include "models/profile/profile_writer.h"
 #include "sim/engine/idle.h"
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "tests/support/cuda_training.h"
 #include "tests/support/fake_nccl.h"
 #include "tests/support/temporary_folder.h"

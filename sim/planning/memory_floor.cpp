@@ -1,6 +1,6 @@
 // The moments of each list that differ, and what is held at them.
 // SPDX-License-Identifier: MIT
-#include "sim/whatif/memory_floor.h"
+#include "sim/planning/memory_floor.h"
 
 #include <algorithm>
 #include <set>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
-#include "sim/prediction/predict.h"
-#include "sim/whatif/planning.h"
+#include "sim/planning/planning.h"
+#include "sim/planning/predict.h"
 #include "tests/support/builders.h"
 #include "tests/support/close_to.h"
 #include "tests/support/temporary_folder.h"

@@ -1,6 +1,6 @@
 // As few recomputed layers as fit, against all numbers that there are, and the bound that excludes
 // most of them. SPDX-License-Identifier: MIT
-#include "sim/whatif/recomputation_fit.h"
+#include "sim/planning/recomputation_fit.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "sim/prediction/predict.h"
+#include "sim/planning/predict.h"
 #include "tests/support/text_source.h"
 #include "tests/support/trials.h"
 

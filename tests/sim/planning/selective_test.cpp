@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "sim/engine/stage_memory.h"
-#include "sim/prediction/predict.h"
-#include "sim/whatif/planning.h"
+#include "sim/planning/planning.h"
+#include "sim/planning/predict.h"
 #include "tests/support/builders.h"
 #include "tests/support/trials.h"
 

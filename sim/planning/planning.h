@@ -51,6 +51,9 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
 /// The scenario with `candidate` written out as its plan.
 Scenario with_plan(const Scenario& scenario, const PlanCandidate& candidate);
 
+/// Whether the scenario leaves nothing open that resolve_plan() would decide.
+bool is_resolved(const Scenario& scenario);
+
 /// The scenario with what it leaves open decided, and a note of each choice: a partition that is to
 /// be planned, the layers that are run again where these are to be as few as fit.
 Result<Scenario> resolve_plan(Scenario scenario);

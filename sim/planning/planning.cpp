@@ -1,6 +1,6 @@
 // The planner's candidates, each simulated.
 // SPDX-License-Identifier: MIT
-#include "sim/whatif/planning.h"
+#include "sim/planning/planning.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 
 #include "base/quantity.h"
 #include "schedules/planner/plan_candidates.h"
-#include "sim/prediction/predict.h"
-#include "sim/whatif/recomputation_fit.h"
+#include "sim/planning/recomputation_fit.h"
+#include "sim/prediction/predict_resolved.h"
 
 namespace plumbline {
 namespace {
@@ -115,7 +115,7 @@ Result<SimulatedPlan> simulate_candidate(const Scenario& scenario, const PlanCan
   planned.noise.reset();
   const auto settled = fit_recomputation(std::move(planned));
   if (!settled) return settled.problems();
-  const auto prediction = predict(*settled);
+  const auto prediction = predict_resolved(*settled);
   if (!prediction) return prediction.problems();
   SimulatedPlan plan;
   plan.candidate = candidate;
@@ -146,7 +146,7 @@ void simulate_data_parallel(Scenario scenario, Planning& planning) {
   scenario.copies = scenario.cluster.device_count();
   const auto settled = fit_recomputation(std::move(scenario));
   if (!settled) return;
-  const auto prediction = predict(*settled);
+  const auto prediction = predict_resolved(*settled);
   if (!prediction) return;
   planning.data_parallel_s =
       prediction->iteration_time_s / own / static_cast<double>(settled->copies);
@@ -372,6 +372,10 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
   if (planning.ranked.size() > std::max(1U, plan.candidates))
     planning.ranked.resize(std::max(1U, plan.candidates));
   return planning;
+}
+
+bool is_resolved(const Scenario& scenario) {
+  return !scenario.plan.is_planned() && !scenario.schedule.recompute.as_few_as_fit();
 }
 
 Result<Scenario> resolve_plan(Scenario scenario) {

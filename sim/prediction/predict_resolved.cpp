@@ -1,6 +1,6 @@
 // The passes from a scenario to a prediction.
 // SPDX-License-Identifier: MIT
-#include "sim/prediction/predict.h"
+#include "sim/prediction/predict_resolved.h"
 
 #include "sim/engine/simulate.h"
 #include "sim/graph/lower.h"
@@ -47,7 +47,8 @@ Trace evaluate(const OpGraph& graph, Evaluation evaluation) {
 
 }  // namespace
 
-Result<Outcome> predict(const Scenario& scenario, Evaluation evaluation, const Partition* as) {
+Result<Outcome> predict_resolved(const Scenario& scenario, Evaluation evaluation,
+                                 const Partition* as) {
   // Partition, stage costs and schedule.
   auto pipeline = plan_pipeline(scenario, /*for_run=*/true, as);
   if (!pipeline) return pipeline.problems();

@@ -19,9 +19,12 @@ enum class Evaluation {
   fastest,
 };
 
-/// Predicts; with `as`, a run of this partition. Errors: those of plan_pipeline; a run that does
+/// Predicts a scenario that leaves nothing open; predict() (sim/planning/predict.h) takes any. With
+/// `as`, a run of this partition. Requires: a partition that is not to be planned, recomputation
+/// that is not to be fitted. Errors: those of plan_pipeline; a run that does
 /// not fit into 64 bits.
-Result<Outcome> predict(const Scenario& scenario, Evaluation evaluation = Evaluation::events,
-                        const Partition* as = nullptr);
+Result<Outcome> predict_resolved(const Scenario& scenario,
+                                 Evaluation evaluation = Evaluation::events,
+                                 const Partition* as = nullptr);
 
 }  // namespace plumbline

@@ -12,7 +12,7 @@ namespace plumbline {
 /// many the note says that they are the smallest that were found. Where nothing fits all layers are
 /// taken. AdaPipe (Sun et al. 2024) chooses stage by stage, too: under 1F1B a stage in front holds
 /// more micro-batches than one behind. Requires: a plan that is settled. Errors: no memory is
-/// given; those of predict().
+/// given; those of predict_resolved().
 Result<Scenario> fit_recomputation(Scenario scenario);
 
 }  // namespace plumbline

@@ -1,6 +1,6 @@
 // Numbers by their sum, the least first: those that lower bounds of the memory leave are simulated.
 // SPDX-License-Identifier: MIT
-#include "sim/whatif/recomputation_fit.h"
+#include "sim/planning/recomputation_fit.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,9 +11,9 @@
 #include <string_view>
 #include <utility>
 
-#include "sim/prediction/predict.h"
+#include "sim/planning/memory_floor.h"
+#include "sim/prediction/predict_resolved.h"
 #include "sim/scenario/recomputation.h"
-#include "sim/whatif/memory_floor.h"
 
 namespace plumbline {
 namespace {
@@ -229,7 +229,7 @@ class Fit {
   Result<Outcome> predicted(const Counts& counts) {
     left_ -= kRun + none_.graph.size();
     trial_.schedule.recompute.layers = counts;
-    return predict(trial_, Evaluation::fastest);
+    return predict_resolved(trial_, Evaluation::fastest);
   }
 
   /// Simulates all numbers of the groups from `g` on that add up to `sum`.
@@ -324,7 +324,7 @@ Result<Scenario> fit_recomputation(Scenario scenario) {
   Scenario trial = scenario;
   trial.noise.reset();
   trial.schedule.recompute.layers = std::int64_t{0};
-  auto none = predict(trial, Evaluation::fastest);
+  auto none = predict_resolved(trial, Evaluation::fastest);
   if (!none) return none.problems();
   const auto settled = [&](Counts chosen, std::string_view why) {
     scenario.notes.push_back(

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "sim/engine/stage_memory.h"
-#include "sim/prediction/predict.h"
-#include "sim/whatif/planning.h"
-#include "sim/whatif/recomputation_fit.h"
+#include "sim/planning/planning.h"
+#include "sim/planning/predict.h"
+#include "sim/planning/recomputation_fit.h"
 #include "tests/support/builders.h"
 #include "tests/support/trials.h"
 

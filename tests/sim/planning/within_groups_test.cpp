@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "sim/prediction/predict.h"
-#include "sim/whatif/planning.h"
+#include "sim/planning/planning.h"
+#include "sim/planning/predict.h"
 #include "tests/support/close_to.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/text_source.h"
