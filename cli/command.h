@@ -20,7 +20,7 @@ class App;
 namespace plumbline {
 
 /// The version that `--version` and the JSON tell.
-inline constexpr const char* kVersion = "0.1.0";
+inline constexpr const char* kVersion = PLUMBLINE_VERSION;
 
 /// What a subcommand that reads a scenario was asked.
 struct ScenarioArguments {

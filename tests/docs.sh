@@ -105,6 +105,7 @@ mask() {  # of stdin: what is measured becomes <word>, what may be there or not 
     -e "/^ *idle, $causes/d" \
     -e '/^ *[-+][0-9.]+ points   /d' `# terms of the bubble, of which one that is 0 is left out` \
     -e "s/^( *device)( +$causes)+\$/\1 <causes>/" \
+    -e '/^this machine is .* than when it was calibrated$/d' `# stands in the verdict where it decides` \
     -e "s/^$verdict: .*/<verdict>/" \
     -e "s/\b$verdict\b/<verdict>/g" \
     -e 's/\b(exact|ties|order|differs)\b/<memory>/g' \
@@ -131,6 +132,12 @@ mask() {  # of stdin: what is measured becomes <word>, what may be there or not 
     -e 's/ +/ /g; s/ $//'
 }
 
+has_other_work() {  # whether devices that only wait are disturbed now
+  local text
+  text=$("$binary" validate examples/for-real.yaml --backend synthetic --iterations 3 2>&1)
+  [[ $text == *"$nothing_clean"* || $text =~ $disturbed ]]
+}
+
 # Compares the output of $command with $expected and appends what shall stand there to $document.
 finish_command() {  # PLACE
   [[ -n $command ]] || return 0
@@ -140,13 +147,18 @@ finish_command() {  # PLACE
     blank_lines+=$'\n'
   done
   mapfile -t files < <(written_by "$command")
+  [[ ! $command =~ $measures ]] || masked=1
+  ! names_one_of "$command" "${measured_files[@]}" || masked=1
   reason=$(cannot_run "$command")
   if [[ -z $reason ]]; then
     names_one_of "$command" "${measured_files[@]}" || rm -f -- "${files[@]/%/.partial}"  # of a test that was killed
     for ((tries = 1; ; tries++)); do
       actual=$(run "$command")
-      [[ $actual == *"$too_busy"* || $actual == *"$left_out"* || $actual == *"$nothing_clean"* ||
-        $actual =~ $disturbed ]] || break
+      if [[ $actual != *"$too_busy"* && $actual != *"$left_out"* && $actual != *"$nothing_clean"* &&
+        ! $actual =~ $disturbed ]]; then
+        # A pipe may have cut off what tells it.
+        [[ -n $masked && $(mask <<< "$actual"$'\n') != "$(mask <<< "$expected")" ]] && has_other_work || break
+      fi
       ((tries < 6)) || { reason='other work has the cores' && break; }
       sleep 2
     done
@@ -158,8 +170,6 @@ finish_command() {  # PLACE
     command=''
     return 0
   fi
-  [[ ! $command =~ $measures ]] || masked=1
-  ! names_one_of "$command" "${measured_files[@]}" || masked=1
   [[ -z $masked ]] || measured_files+=("${files[@]}")
   [[ -z $actual ]] || actual+=$'\n'
   shown=$expected

@@ -66,29 +66,40 @@ std::string nothing_clean(const RealRun& run) {
       run.iterations.size(), run.iterations.size() == 1 ? "" : "s");
 }
 
-/// What the verdict means here, in a sentence.
+/// "this machine is 12.00 % slower than when it was calibrated"; "" where that is not known.
+std::string change_text(const Validation& v) {
+  const auto change = v.machine_change();
+  if (!change) return "";
+  return fmt::format("this machine is {} {} than when it was calibrated",
+                     percent(std::abs(*change)), *change < 0 ? "faster" : "slower");
+}
+
+/// What the verdict means here, in a sentence, and in another one how the machine has changed.
 std::string verdict_text(const Validation& v) {
   if (!v.clean())
     return "INCONCLUSIVE: " + nothing_clean(v.measured) +
            "; stop other programs, or run it again with more --iterations";
-  const std::string off = fmt::format("predicted {:.2f} % too {}", 100 * std::abs(v.error),
-                                      v.error < 0 ? "fast" : "slow");
+  const double error = v.own_error();
+  const std::string off =
+      fmt::format("predicted {:.2f} % too {}{}", 100 * std::abs(error), error < 0 ? "fast" : "slow",
+                  v.again_s ? " from the layers' times beside the run" : "");
+  const std::string change = v.again_s ? "\n" + change_text(v) : "";
   switch (v.verdict) {
     case Verdict::same:
-      return fmt::format("SAME: {}; the measurement's own noise is {}", off, percent(v.noise()));
+      return fmt::format("SAME: {}; the measurement's own noise is {}{}", off, percent(v.noise()),
+                         change);
     case Verdict::close:
-      return fmt::format("CLOSE: {}, within the tolerance of {}", off, percent(v.tolerance));
-    case Verdict::off: {
-      const auto again = v.again_error();
+      return fmt::format("CLOSE: {}, within the tolerance of {}{}", off, percent(v.tolerance),
+                         change);
+    case Verdict::off:
       return fmt::format("OFF: {}, beyond the tolerance of {}{}", off, percent(v.tolerance),
-                         again && std::abs(*again) <= v.tolerance
-                             ? "; within it by the layers' times of now"
-                             : "");
-    }
+                         change);
     case Verdict::inconclusive:
-      if (std::abs(v.error) > v.tolerance && 2 * v.measured.clean >= v.measured.iterations.size()) {
-        return fmt::format("INCONCLUSIVE: {}, but the measurement's own noise is {}", off,
-                           percent(v.noise()));
+      if (std::abs(error) > v.tolerance && 2 * v.measured.clean >= v.measured.iterations.size()) {
+        return v.noise() >= std::abs(v.machine_change().value_or(0))
+                   ? fmt::format("INCONCLUSIVE: {}, but the measurement's own noise is {}{}", off,
+                                 percent(v.noise()), change)
+                   : fmt::format("INCONCLUSIVE: {}, but {}", off, change_text(v));
       }
       return fmt::format("INCONCLUSIVE: {} clean: other work kept the devices from running",
                          of_iterations(v.measured));
@@ -202,7 +213,7 @@ std::string where_and_how(const Validation& v) {
   const RealRun& run = v.measured;
   const Statistics& time = run.time_s;
   if (v.again_s) {
-    text += fmt::format("by the layers' times of now it takes {}: an error of {}\n",
+    text += fmt::format("by the layers' times beside the run it takes {}: an error of {}\n",
                         time_text(*v.again_s), signed_percent(*v.again_error()));
   }
   if (run.rounds_s.size() > 1) {
@@ -261,28 +272,46 @@ std::string other_overrides(const ValidationPoint& point) {
   return fmt::format("{}", fmt::join(others, " "));
 }
 
-/// The errors of the runs that were measured, and how many were not. Without a sign, in any order.
-std::string errors_text(std::vector<double> errors, std::size_t runs, double tolerance) {
-  std::string text;
-  if (errors.size() < runs) {
-    text = fmt::format(
-        "nothing clean was measured in {} of {} runs: other work kept the devices from running\n"
-        "* disturbed: the median of iterations in which it did, and no measurement\n",
-        runs - errors.size(), runs);
-  }
-  if (errors.empty()) return text;
-  std::sort(errors.begin(), errors.end());
-  return text + fmt::format("error {} in the median, {} at worst; tolerance {}\n",
-                            percent(quantile(errors, 0.5)), percent(errors.back()),
-                            percent(tolerance));
+/// How many runs were not measured.
+std::string disturbed_text(std::size_t measured, std::size_t runs) {
+  if (measured == runs) return "";
+  return fmt::format(
+      "nothing clean was measured in {} of {} runs: other work kept the devices from running\n"
+      "* disturbed: the median of iterations in which it did, and no measurement\n",
+      runs - measured, runs);
 }
 
-/// The errors by the layers' times of now, where there are any.
-std::string again_text(std::vector<double> errors) {
-  if (errors.empty()) return "";
+/// "2.40 % in the median, 4.90 % at worst", of errors in any order, without their signs.
+std::string median_and_worst(std::vector<double> errors) {
+  for (double& error : errors) error = std::abs(error);
   std::sort(errors.begin(), errors.end());
-  return fmt::format("by the layers' times of now {} in the median, {} at worst\n",
-                     percent(quantile(errors, 0.5)), percent(errors.back()));
+  return fmt::format("{} in the median, {} at worst", percent(quantile(errors, 0.5)),
+                     percent(errors.back()));
+}
+
+/// What heads the table: the errors, first the prediction's own where the layers were timed again,
+/// and how this machine has changed since it was calibrated.
+std::string errors_text(const std::vector<ValidationPoint>& points) {
+  std::vector<double> own, by_profile, changes;
+  for (const ValidationPoint& point : points) {
+    const Validation& v = point.validation;
+    if (!v.clean()) continue;
+    by_profile.push_back(v.error);
+    if (!v.again_s) continue;
+    own.push_back(*v.again_error());
+    changes.push_back(*v.machine_change());
+  }
+  if (by_profile.empty()) return "";
+  const std::string tolerance = percent(points.front().validation.tolerance);
+  if (own.empty())
+    return fmt::format("error {}; tolerance {}\n", median_and_worst(by_profile), tolerance);
+  const auto [min, max] = std::minmax_element(changes.begin(), changes.end());
+  return fmt::format(
+      "the prediction's own error, from the layers' times beside the runs: {}; tolerance {}\n"
+      "this machine since it was calibrated: {} to {} in the time of a run; with that the error is "
+      "{}\n",
+      median_and_worst(own), tolerance, signed_percent(*min), signed_percent(*max),
+      median_and_worst(by_profile));
 }
 
 /// What of the predictions nobody has measured, and where.
@@ -352,30 +381,28 @@ std::string many_points(const std::vector<ValidationPoint>& points) {
   const bool any_again = std::any_of(points.begin(), points.end(), [](const auto& point) {
     return point.validation.again_s.has_value();
   });
-  for (const std::string_view title : {"micro-batches", "devices", "predicted", "measured", "error",
-                                       "timed again", "hand-over", "memory", "clean"}) {
-    if (any_again || title != "timed again") header.emplace_back(title);
+  for (const std::string_view title : {"micro-batches", "devices", "predicted", "measured",
+                                       "own error", "error", "hand-over", "memory", "clean"}) {
+    if (any_again || title != "own error") header.emplace_back(title);
   }
   header.push_back(fmt::format("{:<{}}", "verdict", widest == 0 ? 12 : widest + 15));
   table.row(std::move(header));
-  std::vector<double> errors;
-  std::vector<double> errors_again;
+  std::size_t measured_runs = 0;
   for (const ValidationPoint& point : points) {
     const Validation& v = point.validation;
-    if (v.clean()) errors.push_back(std::abs(v.error));
-    if (v.clean() && v.again_s) errors_again.push_back(std::abs(*v.again_error()));
+    if (v.clean()) ++measured_runs;
     const auto if_clean = [&](std::string text) { return v.clean() ? std::move(text) : "-"; };
     const std::string measured = time_text(v.measured_s()) + (v.clean() ? "" : "*");
     std::vector<std::string> row;
     if (!one_scenario) row.push_back(v.predicted.scenario);
     for (std::string cell :
          {v.predicted.pipeline.schedule.name, std::to_string(v.predicted.micro_batches),
-          std::to_string(v.predicted.graph.slots()), time_text(v.predicted_s()), measured,
-          if_clean(signed_percent(v.error))})
+          std::to_string(v.predicted.graph.slots()), time_text(v.predicted_s()), measured})
       row.push_back(std::move(cell));
     if (any_again) row.push_back(v.again_s ? if_clean(signed_percent(*v.again_error())) : "-");
     for (std::string cell :
-         {if_clean(per_op_hand_over(v.measured)), if_clean(std::string(name(v.memory_verdict()))),
+         {if_clean(signed_percent(v.error)), if_clean(per_op_hand_over(v.measured)),
+          if_clean(std::string(name(v.memory_verdict()))),
           fmt::format("{} of {}", v.measured.clean, v.measured.iterations.size())})
       row.push_back(std::move(cell));
     row.push_back(widest == 0 ? fmt::format("{:<12}", name(v.verdict))
@@ -383,12 +410,11 @@ std::string many_points(const std::vector<ValidationPoint>& points) {
                                             other_overrides(point), widest));
     table.row(std::move(row));
   }
-  return fmt::format("{}on {}\n\n", one_scenario ? scenario + ", " : "",
+  return fmt::format("{}on {}\n", one_scenario ? scenario + ", " : "",
                      backend_text(points.front().validation.measured)) +
-         table.print() + notes(points) + estimates_text(points) + '\n' +
-         errors_text(std::move(errors), points.size(), points.front().validation.tolerance) +
-         again_text(std::move(errors_again)) + rounds_text(points) + verdict_text(points) +
-         ranking_text(points);
+         errors_text(points) + '\n' + table.print() + notes(points) + estimates_text(points) +
+         '\n' + disturbed_text(measured_runs, points.size()) + rounds_text(points) +
+         verdict_text(points) + ranking_text(points);
 }
 
 }  // namespace

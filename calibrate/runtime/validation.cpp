@@ -130,11 +130,13 @@ double path_agreement(const Outcome& predicted, const Outcome& measured) {
 Verdict verdict_of(const Validation& v) {
   constexpr double same_within = 0.01;
   constexpr std::size_t max_needed = 5;
-  const double error = std::abs(v.error);
+  const double error = std::abs(v.own_error());
+  const double change = std::abs(v.machine_change().value_or(0));
   const std::size_t needed = std::min(max_needed, (v.measured.iterations.size() + 1) / 2);
   if (v.measured.clean < std::max<std::size_t>(needed, 1)) return Verdict::inconclusive;
-  if (error > v.tolerance + v.noise()) return Verdict::off;
-  if (error > v.tolerance) return v.noise() > 0 ? Verdict::inconclusive : Verdict::off;
+  if (error > v.tolerance + v.noise() && error > change) return Verdict::off;
+  if (error > v.tolerance)
+    return v.noise() > 0 || error <= change ? Verdict::inconclusive : Verdict::off;
   return error <= std::max(same_within, v.noise()) ? Verdict::same : Verdict::close;
 }
 
@@ -210,6 +212,11 @@ double Validation::noise() const {
 std::optional<double> Validation::again_error() const {
   if (!again_s || measured_s() <= 0) return std::nullopt;
   return *again_s / measured_s() - 1;
+}
+
+std::optional<double> Validation::machine_change() const {
+  if (!again_s || predicted_s() <= 0) return std::nullopt;
+  return *again_s / predicted_s() - 1;
 }
 
 Validation validate(Outcome predicted, RealRun measured, double tolerance, const Outcome* again) {

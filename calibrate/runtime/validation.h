@@ -14,10 +14,11 @@
 namespace plumbline {
 
 enum class Verdict : std::uint8_t {
-  same,          ///< Within one part in a hundred, or within the measurement's own noise.
-  close,         ///< Within the tolerance.
-  off,           ///< Beyond it.
-  inconclusive,  ///< Too few clean iterations, or the noise decides between close and off.
+  same,   ///< Within one part in a hundred, or within the measurement's own noise.
+  close,  ///< Within the tolerance.
+  off,    ///< Beyond it, and by more than the machine itself has changed.
+  /// Too few clean iterations, or the noise or the machine's change decides between close and off.
+  inconclusive,
 };
 
 /// "SAME", "CLOSE", "OFF", "INCONCLUSIVE".
@@ -85,6 +86,11 @@ struct Validation {
   double noise() const;
   /// The error against again_s; nothing where that is not known.
   std::optional<double> again_error() const;
+  /// The prediction's own error, which the verdict is about: again_error(), else `error`.
+  double own_error() const { return again_error().value_or(error); }
+  /// By how much this machine has changed since it was calibrated: the run by the layers' times of
+  /// now / by the profile's - 1, positive = it has become slower; nothing where that is not known.
+  std::optional<double> machine_change() const;
   /// The worst of all devices.
   MemoryVerdict memory_verdict() const { return *std::max_element(memory.begin(), memory.end()); }
 };

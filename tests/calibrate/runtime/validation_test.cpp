@@ -215,15 +215,22 @@ TEST_CASE("what the layers' times of now explain is the profile's share") {
   CHECK(v.shares.profile_s == predicted->iteration_time_s - now->iteration_time_s);
   CHECK(v.shares.compute_s == doctest::Approx(now->iteration_time_s - v.measured_s()));
   CHECK(sum(v.shares) == doctest::Approx(v.predicted_s() - v.measured_s()));
-  CHECK(v.verdict == Verdict::off);
+  CHECK(v.own_error() == *v.again_error());
+  CHECK(*v.machine_change() == doctest::Approx(now->iteration_time_s / v.predicted_s() - 1));
+  CHECK(*v.machine_change() > 0.2);
+  CHECK(v.verdict == Verdict::close);  // the machine has changed; the prediction is not off
+  CHECK(validate(*predicted, run, 0.05).verdict == Verdict::off);
+  CHECK(validate(*predicted, run, 0.005, &*now).verdict == Verdict::inconclusive);
   const std::string text = to_table({{{}, v}});
   CAPTURE(text);
   CHECK(text.find("\n  profile ") != std::string::npos);
   CHECK(text.find("ops took another time than their layers now") != std::string::npos);
-  CHECK(text.find("; within it by the layers' times of now") != std::string::npos);
+  CHECK(text.find("CLOSE: predicted ") != std::string::npos);
+  CHECK(text.find("\nthis machine is 22.78 % slower than when it was calibrated\n") !=
+        std::string::npos);
   const std::string alone = to_table({{{}, validate(*predicted, run, 0.05)}});
   CHECK(alone.find("\n  profile ") == std::string::npos);
-  CHECK(alone.find("times of now") == std::string::npos);
+  CHECK(alone.find("times beside the run") == std::string::npos);
   CHECK(to_json({{{}, v}}, "0").find("\"timed_again\": {") != std::string::npos);
   CHECK(to_json({{{}, validate(*predicted, run, 0.05)}}, "0").find("\"timed_again\": null") !=
         std::string::npos);
@@ -482,9 +489,10 @@ TEST_CASE("among several runs one without a clean iteration counts in no number"
   CHECK(has(text, "-16."));  // the error of the first
   CHECK(text.find("-16.") == text.rfind("-16."));
   CHECK(has(text, "\nnothing clean was measured in 2 of 3 runs: other work kept"));
-  CHECK(has(text,
-            "running\n* disturbed: the median of iterations in which it did, and no measurement\n"
-            "error 16."));
+  CHECK(
+      has(text,
+          "running\n* disturbed: the median of iterations in which it did, and no measurement\n"));
+  CHECK(has(text, " core\nerror 16."));
   const std::string median = time_text(points[1].validation.measured_s());
   CHECK(has(text, " " + median + "*         -          -       -   0 of 10  INCONCLUSIVE\n"));
   CHECK(has(text, "\nOFF: beyond the tolerance of 5.00 %: 1 of 3 runs; inconclusive: 2\n"));

@@ -1,0 +1,44 @@
+# What the lists of steps share.
+# SPDX-License-Identifier: MIT
+. scripts/packages.sh
+
+# Data that is not ours to ship; the tests that need it are skipped where it is not at hand.
+if [ -d ../shared/data ]; then
+  PLUMBLINE_PROFILES=$(realpath ../shared/data/pipedream)
+  PLUMBLINE_REFERENCE_SCHEDULES=$(realpath ../shared/data/schedules)
+  PLUMBLINE_HF_CONFIGS=$(realpath ../shared/data/hf)
+  export PLUMBLINE_HF_CONFIGS PLUMBLINE_PROFILES PLUMBLINE_REFERENCE_SCHEDULES
+fi
+
+began=$SECONDS
+last=$SECONDS
+took() {
+  [ -z "${step_name-}" ] || echo "-- $step_name: $((SECONDS - last)) s"
+  last=$SECONDS
+}
+# step NAME: what begins now; says how long the step before took.
+step() {
+  took
+  step_name=$1
+  echo
+  echo "== $1 ($(date +%T))"
+}
+end() {
+  took
+  echo
+  echo "== $1: all passed in $((SECONDS - began)) s"
+}
+
+# door NAME MINUTES COMMAND...: a step with a limit, which says so where it is skipped (77).
+door() {
+  local name=$1 minutes=$2 rc=0
+  shift 2
+  step "$name"
+  timeout "${minutes}m" "$@" || rc=$?
+  case $rc in
+    0) ;;
+    77) echo "SKIPPED: $name" ;;
+    124) echo "$name did not end within $minutes minutes"; return 1 ;;
+    *) return "$rc" ;;
+  esac
+}
