@@ -8,8 +8,7 @@
 
 namespace plumbline {
 
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr std::size_t max = 5;
+std::string some_of(const std::vector<std::string>& names, std::size_t max) {
   std::string text;
   for (std::size_t i = 0; i < names.size() && i < max; ++i)
     text += fmt::format("{}{}", i > 0 ? ", " : "", clipped(names[i]));

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 namespace plumbline {
 
-/// "a, b, c, d, e and 2 more"; "" of none.
-std::string some_of(const std::vector<std::string>& names);
+/// "a, b, c, d, e and 2 more", with `max` of them; "" of none.
+std::string some_of(const std::vector<std::string>& names, std::size_t max = 5);
 
 }  // namespace plumbline

@@ -100,7 +100,7 @@ std::string ranges(const std::vector<DeviceId>& devices) {
 
 std::string percent(double fraction) { return fmt::format("{:.2f} %", 100 * fraction); }
 
-std::string torch_cell(const std::string& text) {
+std::string csv_cell(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string cell = "\"";
   for (const char c : text) cell += c == '"' ? std::string("\"\"") : std::string(1, c);

@@ -44,7 +44,7 @@ inline constexpr std::size_t kMaxSeparate = 16;
 std::string plural(std::uint64_t count, std::string_view noun);
 
 /// A cell of CSV, in quotes where it needs them (RFC 4180).
-std::string torch_cell(const std::string& text);
+std::string csv_cell(const std::string& text);
 
 /// 0,1,2,5 as "0-2,5".
 std::string ranges(const std::vector<DeviceId>& devices);

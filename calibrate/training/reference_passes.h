@@ -119,7 +119,7 @@ ForwardMade forward(const Head& layer, const ForwardPass& pass);
 InputMade backward_input(const Head& layer, const InputPass& pass);
 NamedList backward_weight(const Head& layer, const WeightPass& pass);
 
-// reference_pictures.cpp
+// reference_images.cpp
 ForwardMade forward(const Conv2d& layer, const ForwardPass& pass);
 InputMade backward_input(const Conv2d& layer, const InputPass& pass);
 NamedList backward_weight(const Conv2d& layer, const WeightPass& pass);

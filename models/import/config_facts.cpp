@@ -9,6 +9,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/some_of.h"
+
 namespace plumbline {
 namespace {
 
@@ -196,17 +198,6 @@ DropoutRates read_dropout(SectionReader& file, Diagnostics& problems) {
   return rates;
 }
 
-/// "a, b and 3 more".
-std::string listed(const std::vector<std::string>& names) {
-  constexpr std::size_t max = 8;
-  const std::size_t shown = names.size() > max ? max - 1 : names.size();
-  std::string text;
-  for (std::size_t i = 0; i < shown; ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : ", ", clipped(names[i]));
-  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
-  return text;
-}
-
 /// What of dropout is assumed, or left out.
 void add_dropout_notes(const TransformerShape& shape, const TransformerOptions& options,
                        std::vector<std::string>& notes) {
@@ -216,7 +207,7 @@ void add_dropout_notes(const TransformerShape& shape, const TransformerOptions& 
   if (!is_given && !facts.absent_dropout.empty()) {
     const bool one = facts.absent_dropout.size() == 1;
     notes.push_back(fmt::format("config.json has no {}: {} as 0{} ({} sets {})",
-                                listed(facts.absent_dropout), one ? "it counts" : "they count",
+                                some_of(facts.absent_dropout, 7), one ? "it counts" : "they count",
                                 facts.usual_dropout > 0
                                     ? fmt::format(", though transformers takes {:g} for {}",
                                                   facts.usual_dropout, shape.family)
@@ -246,7 +237,7 @@ void add_file_notes(const TransformerShape& shape, const TransformerOptions& opt
     notes.push_back(
         fmt::format("config.json has {} that nothing here reads and that may change "
                     "costs: {}",
-                    facts.unread.size() == 1 ? "a key" : "keys", listed(facts.unread)));
+                    facts.unread.size() == 1 ? "a key" : "keys", some_of(facts.unread, 7)));
 }
 
 }  // namespace

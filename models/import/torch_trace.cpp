@@ -16,6 +16,7 @@
 #include "base/quantity.h"
 #include "base/some_of.h"
 #include "base/statistics.h"
+#include "base/table.h"
 #include "base/units.h"
 #include "models/import/trace_events.h"
 #include "models/import/trace_kernels.h"
@@ -57,10 +58,6 @@ std::string frequent_names(const std::vector<NameCount>& names) {
   for (const auto& [name, count] : names)
     told.push_back(fmt::format("'{}' ({})", clipped(name), count));
   return some_of(told);
-}
-
-std::string counted(std::size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 MeasuredTime measured(std::vector<double> microseconds) {
@@ -121,7 +118,7 @@ class TraceSummary {
     const std::vector<NameCount>& named =
         events_.annotations.empty() ? events_.others : events_.annotations;
     std::string message =
-        fmt::format("no range of a layer is among the {}", counted(events_.events, "event"));
+        fmt::format("no range of a layer is among the {}", plural(events_.events, "event"));
     if (!named.empty())
       message += fmt::format("; the most frequent {} {}",
                              events_.annotations.empty() ? "events are" : "named ranges are",
@@ -142,7 +139,7 @@ class TraceSummary {
     if (nesting.recomputed > 0)
       notes_.push_back(fmt::format(
           "{} within a backward {} part of it: activations that are computed again",
-          counted(nesting.recomputed, "forward"), nesting.recomputed == 1 ? "is" : "are"));
+          plural(nesting.recomputed, "forward"), nesting.recomputed == 1 ? "is" : "are"));
   }
 
   /// A range on the CPU is a run on its clock, and one on that of its kernels. Ranges on GPUs
@@ -209,7 +206,7 @@ class TraceSummary {
     const auto skip = static_cast<std::size_t>(options_.skip);
     if (skip >= steps.size())
       return error(fmt::format("there {} {}, and the first {} {} left out",
-                               steps.size() == 1 ? "is" : "are", counted(steps.size(), "step"),
+                               steps.size() == 1 ? "is" : "are", plural(steps.size(), "step"),
                                options_.skip, options_.skip == 1 ? "is" : "are"),
                    "profile more steps, or leave out fewer with --skip");
     std::size_t outside = 0;
@@ -229,7 +226,7 @@ class TraceSummary {
     runs_ = std::move(kept);
     steps_ = steps.size() - skip;
     if (outside > 0)
-      notes_.push_back(fmt::format("{} outside of all steps {} left out", counted(outside, "range"),
+      notes_.push_back(fmt::format("{} outside of all steps {} left out", plural(outside, "range"),
                                    outside == 1 ? "is" : "are"));
   }
 
@@ -372,7 +369,7 @@ class TraceSummary {
           "warning: the trace has {} of GPU work, and none can be joined to a range, by a range on "
           "the GPU or by args.correlation of its launch: these times are the CPU's, which launches "
           "work and goes on; call torch.cuda.synchronize() at the end of each range",
-          counted(events_.gpu_work, "event")));
+          plural(events_.gpu_work, "event")));
   }
 
   /// What the joining of kernels to ranges left out, and how much of their times kernels fill.
@@ -405,19 +402,19 @@ class TraceSummary {
           fmt::format("{} of NCCL's collectives count{}: where they reduce gradients over copies, "
                       "plan.data_parallel "
                       "would count them a second time",
-                      counted(work_.collectives, "kernel"), work_.collectives == 1 ? "s" : ""));
+                      plural(work_.collectives, "kernel"), work_.collectives == 1 ? "s" : ""));
     if (work_.sends_and_receives > 0)
       notes_.push_back(
           fmt::format("{} of NCCL {} left out: sends and receives are no part of a "
                       "layer's time, and wait for other devices",
-                      counted(work_.sends_and_receives, "kernel"),
+                      plural(work_.sends_and_receives, "kernel"),
                       work_.sends_and_receives == 1 ? "is" : "are"));
     if (work_.maybe_sends > 0)
       notes_.push_back(
           fmt::format("warning: {} of NCCL may be {}all-to-all{} of the layers, or send{} between "
                       "stages, which "
                       "wait for other devices; the times hold {}",
-                      counted(work_.maybe_sends, "kernel"), work_.maybe_sends == 1 ? "an " : "",
+                      plural(work_.maybe_sends, "kernel"), work_.maybe_sends == 1 ? "an " : "",
                       work_.maybe_sends == 1 ? "" : "s",
                       work_.maybe_sends == 1 ? "s or receives" : "s and receives",
                       work_.maybe_sends == 1 ? "it" : "them"));

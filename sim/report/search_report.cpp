@@ -407,12 +407,12 @@ std::string to_markdown(const SearchReport& report) {
 std::string to_csv(const SearchReport& report) {
   std::vector<std::string> header;
   const Json keys = row_json(SearchRow{}, report.facts.varied_keys);
-  for (const auto& [key, value] : keys.items()) header.push_back(torch_cell(key));
+  for (const auto& [key, value] : keys.items()) header.push_back(csv_cell(key));
   std::string text = fmt::format("{}\n", fmt::join(header, ","));
   for (const SearchRow& row : report.rows) {
     std::vector<std::string> line;
     const Json json = row_json(row, report.facts.varied_keys);
-    for (const auto& [key, value] : json.items()) line.push_back(torch_cell(text_of(value)));
+    for (const auto& [key, value] : json.items()) line.push_back(csv_cell(text_of(value)));
     text += fmt::format("{}\n", fmt::join(line, ","));
   }
   return text;

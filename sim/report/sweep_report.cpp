@@ -310,7 +310,7 @@ std::string to_csv(const SweepReport& report) {
   const SweepResult& result = report.result;
   const std::vector<std::size_t> axes = varying(result);
   std::vector<std::string> header = {"point"};
-  for (const std::size_t axis : axes) header.push_back(torch_cell(result.axes[axis].key));
+  for (const std::size_t axis : axes) header.push_back(csv_cell(result.axes[axis].key));
   for (const char* column : {"iteration_time_s",
                              "throughput_samples_per_s",
                              "devices_used",
@@ -337,7 +337,7 @@ std::string to_csv(const SweepReport& report) {
   std::string text = fmt::format("{}\n", fmt::join(header, ","));
   for (const SweepRow& row : result.rows) {
     std::vector<std::string> line = {std::to_string(row.point)};
-    for (const std::string& value : values(result, row, axes)) line.push_back(torch_cell(value));
+    for (const std::string& value : values(result, row, axes)) line.push_back(csv_cell(value));
     if (const auto& n = row.numbers) {
       for (const std::string& cell : {fmt::format("{}", n->iteration_time_s),
                                       or_empty(n->throughput_samples_per_s),
@@ -364,7 +364,7 @@ std::string to_csv(const SweepReport& report) {
       line.resize(line.size() + 20);
     }
     line.emplace_back(row.estimated.empty() ? "false" : "true");
-    line.push_back(torch_cell(row.reason));
+    line.push_back(csv_cell(row.reason));
     text += fmt::format("{}\n", fmt::join(line, ","));
   }
   return text;

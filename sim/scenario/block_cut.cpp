@@ -8,6 +8,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/table.h"
 #include "schedules/stages/partition.h"
 
 namespace plumbline {
@@ -22,10 +23,6 @@ constexpr std::array<Letter, 4> kLetters = {{{UnitKind::embedding, 'E', "embeddi
                                              {UnitKind::block, 't', "block"},
                                              {UnitKind::prediction, 'm', "mtp module"},
                                              {UnitKind::head, 'L', "head"}}};
-
-std::string counted(std::size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 std::size_t units_of(const std::vector<LayerUnit>& units, UnitKind kind) {
   return static_cast<std::size_t>(std::count_if(
@@ -76,7 +73,7 @@ Result<std::vector<std::uint32_t>> layout_counts(const std::vector<LayerUnit>& u
     const std::size_t has = units_of(units, kind);
     if (written == has) continue;
     return wrong(
-        fmt::format("the model has {} and the layout {} {}", counted(has, noun), written, letter),
+        fmt::format("the model has {} and the layout {} {}", plural(has, noun), written, letter),
         kind == UnitKind::prediction && has == 0 ? "model.mtp: true gives a model its mtp modules"
                                                  : fmt::format("write {} {} in all", has, letter));
   }

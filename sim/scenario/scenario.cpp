@@ -1,26 +1,21 @@
-// Reading scenarios: one function a section, each with the keys it knows.
+// Reading scenarios: one function a section, each with the keys it knows. What several sections say
+// together is resolved behind it, in scenario_resolver.cpp.
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/scenario.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 #include "base/quantity.h"
 #include "base/section_reader.h"
-#include "models/profile/optimizer_kind.h"
 #include "models/profile/profile_reader.h"
 #include "sim/scenario/axes.h"
-#include "sim/scenario/cluster_section.h"
 #include "sim/scenario/model_section.h"
-#include "sim/scenario/omissions.h"
 #include "sim/scenario/overrides.h"
-#include "sim/scenario/placement.h"
 #include "sim/scenario/scenario_format.h"
-#include "sim/scenario/sequence_order.h"
-#include "sim/scenario/stage_number.h"
+#include "sim/scenario/written_scenario.h"
 
 namespace plumbline {
 namespace {
@@ -50,22 +45,8 @@ class ScenarioReader {
     if (auto noise = file.section("noise")) scenario_.noise = read_noise_section(*noise);
     if (const YamlNode* sweep = file.child("sweep")) read_axes(*sweep, problems_);
     file.finish();
-    if (problems_.empty()) resolve_cluster();
-    if (problems_.empty()) resolve_sequence();
-    if (problems_.empty()) resolve_copies();
-    if (problems_.empty()) resolve_batches();
-    if (problems_.empty()) resolve_optimizer();
-    if (problems_.empty()) derive_layers();
-    if (problems_.empty()) {
-      if (auto refused = resolve_stage_number(scenario_)) problems_.push_back(*std::move(refused));
-    }
-    if (problems_.empty()) resolve_group();
-    if (problems_.empty()) resolve_recomputation();
-    if (problems_.empty()) estimate();
-    if (problems_.empty()) check_batches();
-    if (problems_.empty()) apply_measured();
     if (!problems_.empty()) return std::move(problems_);
-    return std::move(scenario_);
+    return resolve_sections(std::move(written_));
   }
 
  private:
@@ -97,15 +78,15 @@ class ScenarioReader {
     scenario_.model = std::move(read.model);
     for (const std::string& note : scenario_.model.notes) scenario_.notes.push_back(note);
     scenario_.network = std::move(read.network);
-    transformer_ = std::move(read.transformer);
-    batch_ = read.batch;
+    written_.transformer = std::move(read.transformer);
+    written_.batch = read.batch;
   }
 
   void read_cluster(SectionReader& file) {
     auto section = file.section("cluster");
-    cluster_.mark = file.mark_of("cluster");
-    if (section) cluster_ = read_cluster_section(*section, problems_);
-    scenario_.cluster_mark = cluster_.mark;
+    written_.cluster.mark = file.mark_of("cluster");
+    if (section) written_.cluster = read_cluster_section(*section, problems_);
+    scenario_.cluster_mark = written_.cluster.mark;
   }
 
   void read_plan(SectionReader& file) {
@@ -321,10 +302,10 @@ class ScenarioReader {
   void read_training(SectionReader& file) {
     auto section = file.section("training");
     if (!section) return;
-    micro_batch_size_ = section->count("micro_batch_size");
-    mini_batch_size_ = section->count("mini_batch_size");
-    if (micro_batch_size_ && mini_batch_size_ && micro_batches_given_) {
-      section->error(mini_batch_size_->mark,
+    written_.micro_batch_size = section->count("micro_batch_size");
+    written_.mini_batch_size = section->count("mini_batch_size");
+    if (written_.micro_batch_size && written_.mini_batch_size && micro_batches_given_) {
+      section->error(written_.mini_batch_size->mark,
                      "training.mini_batch_size stands beside training.micro_batch_size and "
                      "schedule.micro_batches",
                      "the one is split into so many micro-batches, or into some of this size: "
@@ -332,10 +313,10 @@ class ScenarioReader {
     }
     if (auto factor = section->real("optimizer_state")) {
       scenario_.optimizer_state = factor->value;
-      optimizer_.state = true;
+      written_.optimizer.state = true;
     }
     if (auto width = section->real("gradients")) {
-      optimizer_.gradients = true;
+      written_.optimizer.gradients = true;
       scenario_.gradient_width = width->value;
       scenario_.gradient_mark = width->mark;
     }
@@ -373,7 +354,7 @@ class ScenarioReader {
     const YamlNode* node = file.child("overhead");
     if (!node) return;
     if (file.is_word("overhead", "measured")) {
-      measured_overhead_ = node->mark;
+      written_.measured_overhead = node->mark;
       return;
     }
     if (file.check_word("overhead", {"measured"})) return;
@@ -382,360 +363,13 @@ class ScenarioReader {
     section->finish();
   }
 
-  // ---- what needs several sections ----
-
-  /// How many devices there are, where GPUs are given, and what links them.
-  void resolve_cluster() {
-    DeviceGroup group = scenario_.model.profile.group;
-    if (transformer_) group.devices = transformer_->group();
-    if (auto refused = resolve_gpus(cluster_, group)) return problems_.push_back(*refused);
-    scenario_.cluster = cluster_.cluster;
-    scenario_.cluster_given = cluster_.given;
-    scenario_.neighbours_slow = cluster_.neighbours_slow;
-  }
-
-  /// Where the stages of a sequence stand.
-  void resolve_sequence() {
-    if (auto refused = place_sequence(scenario_)) problems_.push_back(*std::move(refused));
-  }
-
-  /// What the group that a device stands for holds of each layer more than once.
-  void resolve_group() {
-    Model& model = scenario_.model;
-    const DeviceGroup& group = model.profile.group;
-    bool is_timed = false;
-    for (std::uint32_t i = 0; i < model.graph.size(); ++i) {
-      const Layer& layer = model.graph.layer({i});
-      if (layer.replicated == Bytes{}) continue;
-      is_timed = is_timed || model.profile.measurements.front().layers[i].timed;
-      if (group.given) continue;
-      return error(scenario_.model_mark,
-                   fmt::format("layer '{}' has {} of replicated parameters, but the model has no "
-                               "group of devices",
-                               clipped(layer.name), to_text(layer.replicated)),
-                   "group: {devices: 8} in the profile, or in model beside layers written there");
-    }
-    if (is_timed && group.replicas() > 1) {
-      scenario_.notes.emplace_back(
-          "layers with times have replicated parameters: their group adds up the gradients within "
-          "the update that they give, if any");
-    }
-    if (scenario_.sharded != Sharded::nothing) model.graph.share_steps(group.replicas());
-    if (group_comes_first(group)) share_reductions(group);
-  }
-
-  /// Whether a group adds up gradients before the copies of a stage do. Where they share the
-  /// optimizer alone both orders send as much, but the copies' rings need not wait for the flush:
-  /// they come first where the group's are no wider.
-  bool group_comes_first(const DeviceGroup& group) const {
-    return scenario_.sharded != Sharded::optimizer || !group.spans_servers() || group.cards() > 1;
-  }
-
-  /// Copies add up what their group leaves each device, of layers whose updates are known to hold
-  /// what the group sends; the others' may hold anything.
-  void share_reductions(const DeviceGroup& group) {
-    Model& model = scenario_.model;
-    const std::vector<LayerCosts>& costs = model.profile.measurements.front().layers;
-    for (std::uint32_t i = 0; i < model.graph.size(); ++i) {
-      if (!costs[i].timed && !costs[i].update_given)
-        model.graph.share_reduction({i}, group.replicas());
-    }
-  }
-
-  /// What layers make again where each says it for itself.
-  void resolve_recomputation() {
-    if (scenario_.schedule.recompute.kind != Recompute::selective) return;
-    bool any = false;
-    for (Measurement& measurement : scenario_.model.profile.measurements) {
-      for (LayerCosts& layer : measurement.layers) {
-        layer.recomputation = Recomputed::selective;
-        any = any || layer.selective;
-      }
-    }
-    if (!any) {
-      error(scenario_.schedule.recompute.mark,
-            "schedule.recompute is 'selective', but no layer says what it makes again",
-            "selective: {activation: 8 MiB, forward: 10 us} beside a layer's activation; plumbline "
-            "import huggingface writes it");
-    }
-  }
-
-  /// Times for the layers that give FLOPs and bytes instead.
-  void estimate() {
-    Model& model = scenario_.model;
-    if (!needs_estimate(model.profile)) {
-      if (!cluster_.device) return;
-      scenario_.notes.emplace_back(
-          "the model gives its times: none is estimated for cluster.device");
-      // Times of unknown numbers say nothing of which peak they are below.
-      if (!model.profile.dtype && !cluster_.device->peak) return;
-      if (const auto roofline = roofline_of(*cluster_.device, model.profile.dtype))
-        scenario_.peak = peak_of_mix(model.profile, *roofline);
-      return;
-    }
-    if (!cluster_.device) {
-      return error(scenario_.model_mark,
-                   "the model gives FLOPs instead of times, and there is no cluster.device to "
-                   "estimate times for",
-                   "such as cluster: {device: h100-sxm} (plumbline list presets)");
-    }
-    const auto roofline = roofline_of(*cluster_.device, model.profile.dtype);
-    if (!keep(roofline, problems_)) return;
-    scenario_.peak = peak_of_mix(model.profile, *roofline);
-    scenario_.efficiency = roofline->efficiency;
-    if (auto problem =
-            estimate_times(model, *roofline, {scenario_.optimizer_state, scenario_.gradient_width},
-                           cluster_.device->mark))
-      return problems_.push_back(*std::move(problem));
-    if (transformer_ && !(optimizer_.state && optimizer_.gradients))
-      model.profile.estimated += "; Adam is assumed (training.optimizer_state, training.gradients)";
-  }
-
-  /// How many copies of the pipeline run, and the micro-batch size where a mini-batch is split.
-  void resolve_copies() {
-    const Plan& plan = scenario_.plan;
-    scenario_.copies = plan.data_parallel.value;
-    if (plan.fills_cluster) fill_cluster();
-    if (scenario_.schedule.whole_model()) {
-      resolve_whole_model();
-    } else if (scenario_.schedule.asynchronous() && scenario_.copies > 1) {
-      error(plan.data_parallel.mark,
-            fmt::format("plan.data_parallel is {}, but the schedule '{}' has no flush",
-                        scenario_.copies, scenario_.schedule.rule->name),
-            "it replicates single stages: plan.replicas");
-    }
-  }
-
-  /// `data_parallel: fill`: as if the number of copies stood there.
-  void fill_cluster() {
-    Plan& plan = scenario_.plan;
-    if (scenario_.schedule.whole_model()) return;  // it fills the cluster anyway
-    if (!scenario_.cluster_given) {
-      return error(plan.data_parallel.mark,
-                   "plan.data_parallel is 'fill', but the number of devices is not given",
-                   "cluster.devices, or cluster.gpus");
-    }
-    const auto copies = copies_that_fill(scenario_);
-    if (!keep(copies, problems_)) return;
-    plan.data_parallel.value = *copies;
-    scenario_.copies = *copies;
-  }
-
-  /// The number of micro-batches, or their size, where a mini-batch is split into them.
-  void resolve_batches() {
-    if (!mini_batch_size_) return;
-    const bool by_count = !micro_batch_size_;
-    const std::int64_t parts =
-        scenario_.copies * (by_count ? scenario_.schedule.micro_batches : micro_batch_size_->value);
-    if (const std::int64_t rest = mini_batch_size_->value % parts; rest != 0)
-      return report_rest(parts, rest, by_count);
-    const std::int64_t quotient = mini_batch_size_->value / parts;
-    if (by_count) {
-      micro_batch_size_ = {quotient, mini_batch_size_->mark};
-      return;
-    }
-    if (quotient > kMaxMicroBatches) {
-      return error(mini_batch_size_->mark,
-                   fmt::format("training.mini_batch_size is {}, in {} micro-batches of {}: more "
-                               "than {}",
-                               mini_batch_size_->value, quotient, micro_batch_size_->value,
-                               kMaxMicroBatches));
-    }
-    scenario_.schedule.micro_batches = static_cast<std::uint32_t>(quotient);
-    scenario_.schedule.micro_batches_mark = mini_batch_size_->mark;
-    scenario_.schedule.updates.accumulated = scenario_.schedule.micro_batches;
-  }
-
-  /// A mini-batch that `parts` micro-batches, or copies of micro-batches, do not divide.
-  void report_rest(std::int64_t parts, std::int64_t rest, bool by_count) {
-    const std::int64_t size = mini_batch_size_->value;
-    std::string what = by_count ? fmt::format("{} micro-batches on each of {} copies",
-                                              scenario_.schedule.micro_batches, scenario_.copies)
-                                : fmt::format("micro-batches of {} on each of {} copies",
-                                              micro_batch_size_->value, scenario_.copies);
-    error(mini_batch_size_->mark,
-          by_count ? fmt::format("training.mini_batch_size is {}, which {} parts do not divide: {} "
-                                 "is left",
-                                 size, parts, rest)
-                   : fmt::format("training.mini_batch_size is {}, which {} do not divide: {} is "
-                                 "left",
-                                 size,
-                                 scenario_.copies > 1
-                                     ? what
-                                     : fmt::format("micro-batches of {}", micro_batch_size_->value),
-                                 rest),
-          fmt::format("{}{}{}", size > rest ? fmt::format("{} or ", size - rest) : "",
-                      size - rest + parts, by_count && scenario_.copies > 1 ? ": " + what : ""));
-  }
-
-  /// What the optimizer of a model that is known by its shape holds, where the file does not say.
-  void resolve_optimizer() {
-    if (!transformer_) return;
-    const NumberFormat weights = transformer_->options.dtype;
-    const OptimizerBytes adam = usual_adam(weights);
-    if (!optimizer_.state) scenario_.optimizer_state = adam.state;
-    if (!optimizer_.gradients) scenario_.gradient_width = adam.gradients;
-    if (auto note = assumed_optimizer(optimizer_, weights))
-      scenario_.notes.push_back(*std::move(note));
-  }
-
-  /// The layers of a model that is known by its shape, for this micro-batch on these servers.
-  void derive_layers() {
-    if (!transformer_) return;
-    if (!micro_batch_size_)
-      micro_batch_size_ = {transformer_->options.group_batches(), transformer_->mark};
-    auto model = derive_model(*transformer_, micro_batch_size_->value, cluster_.per_server(),
-                              micro_batch_size_->mark, scenario_.notes);
-    if (keep(model, problems_)) scenario_.model = *std::move(model);
-    scenario_.transformer = transformer_->options;
-    for (std::string& note : omissions(cluster_, scenario_.model.profile.group))
-      scenario_.notes.push_back(std::move(note));
-  }
-
-  /// `data-parallel`: one stage, and a copy of it on every device.
-  void resolve_whole_model() {
-    const Plan& plan = scenario_.plan;
-    const auto refuse = [&](const Mark& mark, std::string_view key) {
-      error(mark, fmt::format("{} does not go with the schedule 'data-parallel'", key),
-            "it runs the whole model, as one stage, on every device");
-    };
-    if (plan.stages && plan.stages->value > 1) refuse(plan.stages->mark, "plan.stages above 1");
-    if (plan.written_stages().value_or(1) > 1) {
-      refuse(plan.partition_mark, "plan.partition with several stages");
-    }
-    if (plan.is_planned()) refuse(plan.partition_mark, "plan.partition: pipedream");
-    if (plan.replicas && (plan.replicas->value.size() > 1 || plan.replicas->value.front() > 1))
-      refuse(plan.replicas->mark, "plan.replicas above 1");
-    if (plan.data_parallel.value > 1) refuse(plan.data_parallel.mark, "plan.data_parallel above 1");
-    if (plan.devices) refuse(plan.devices->mark, "plan.devices");
-    if (!scenario_.cluster_given) {
-      error(scenario_.schedule.name_mark,
-            "the schedule 'data-parallel' uses every device, but cluster.devices is not given");
-    }
-    scenario_.copies = scenario_.cluster.device_count();
-  }
-
-  /// Settles the batch that the model's times cover and the micro-batch size.
-  void check_batches() {
-    Profile& profile = scenario_.model.profile;
-    std::vector<Measurement>& held = profile.measurements;
-    std::optional<std::int64_t> batch = batch_ ? std::optional(batch_->value) : std::nullopt;
-    if (!held.front().batch) {
-      held.front().batch = batch;
-    } else if (batch && !profile.holds(*batch)) {
-      std::vector<std::string> sizes;
-      sizes.reserve(held.size());
-      for (const Measurement& m : held) sizes.push_back(std::to_string(*m.batch));
-      return error(batch_->mark,
-                   fmt::format("model.batch is {}, but the profile is for {}", *batch,
-                               fmt::join(sizes, ", ")),
-                   "leave model.batch out and set training.micro_batch_size");
-    } else if (!batch) {
-      batch = held.front().batch;
-      if (held.size() > 1 && !micro_batch_size_) {
-        scenario_.notes.push_back(
-            fmt::format("the profile holds {} batch sizes; the smallest, {}, is the micro-batch",
-                        held.size(), *batch));
-      }
-    }
-    if (scenario_.model.name.empty()) scenario_.model.name = scenario_.name;
-    if (!micro_batch_size_ && !batch)
-      scenario_.notes.emplace_back(
-          "neither model.batch nor training.micro_batch_size is given: a micro-batch counts as one "
-          "sample");
-    if (micro_batch_size_ && !batch && !held.front().batch) {
-      scenario_.notes.push_back(
-          fmt::format("model.batch is not given: the layers' times are taken to be those of a "
-                      "micro-batch of {}, whatever its size",
-                      micro_batch_size_->value));
-    }
-    scenario_.micro_batch_size = micro_batch_size_ ? micro_batch_size_->value : batch.value_or(1);
-    const bool has_outputs = std::any_of(held[0].layers.begin(), held[0].layers.end(),
-                                         [](const LayerCosts& l) { return l.output.count > 0; });
-    const bool has_activations =
-        std::any_of(held[0].layers.begin(), held[0].layers.end(),
-                    [](const LayerCosts& l) { return l.activation.count > 0; });
-    if (has_outputs && !has_activations) {
-      scenario_.notes.emplace_back(
-          "the layers give no activation sizes, so the memory shown holds no activations");
-    }
-    note_closure();
-    note_optimizer();
-  }
-
-  /// A note where layers that were also timed as one piece do not add up to it.
-  void note_closure() {
-    const Profile& profile = scenario_.model.profile;
-    double worst = 0;
-    for (const Block& block : profile.blocks) {
-      double sum = 0;
-      for (const LayerId layer : block.layers) {
-        const LayerCosts& costs = profile.measurements.front().layers[layer.value];
-        sum += seconds(costs.forward.mean) + seconds(costs.backward.mean);
-      }
-      const double whole = seconds(block.forward) + seconds(block.backward);
-      if (sum > 0 && std::abs(whole / sum - 1) > std::abs(worst)) worst = whole / sum - 1;
-    }
-    if (std::abs(worst) <= 0.01) return;
-    scenario_.notes.push_back(fmt::format(
-        "layers that the profile also times as one piece take {:.1f} % {} there than they add up "
-        "to; predictions add them up",
-        100 * std::abs(worst), worst > 0 ? "longer" : "less"));
-  }
-
-  /// A note where the profile's updates were measured with another optimizer than a run will use.
-  void note_optimizer() {
-    const auto& provenance = scenario_.model.profile.provenance;
-    const auto measured = provenance.find("optimizer");
-    const std::string_view wanted = name(optimizer_for(scenario_.optimizer_state));
-    if (measured == provenance.end() || measured->second == wanted) return;
-    scenario_.notes.push_back(fmt::format(
-        "the profile's updates were measured with {}; a run with training.optimizer_state {} makes "
-        "those of {}, which plumbline calibrate --optimizer {} measures",
-        clipped(measured->second), scenario_.optimizer_state, wanted, wanted));
-  }
-
-  /// `link: measured` and `overhead: measured` take what the profile holds.
-  void apply_measured() {
-    const Profile& profile = scenario_.model.profile;
-    if (cluster_.measured_link) {
-      if (profile.links.empty())
-        return error(*cluster_.measured_link,
-                     "cluster.link is 'measured', but the model holds no measured links",
-                     "only a profile with links does");
-      const MeasuredLink& link = link_for(profile.links, /*blocking=*/false);
-      const MeasuredLink& sending = link_for(profile.links, scenario_.schedule.blocking);
-      scenario_.cluster.levels.front().link = {link.latency, link.bandwidth};
-      if (sending.kind != link.kind) scenario_.blocking_link = {sending.latency, sending.bandwidth};
-      scenario_.link_measured = true;
-      if (profile.links.size() > 1) {
-        scenario_.notes.push_back(fmt::format(
-            "the profile holds {} links; '{}' is taken{}", profile.links.size(), sending.kind,
-            sending.kind == link.kind ? "" : fmt::format(", and '{}' for all-reduces", link.kind)));
-      }
-    }
-    if (measured_overhead_) {
-      if (!profile.overheads)
-        return error(*measured_overhead_,
-                     "overhead is 'measured', but the model holds no measured overheads",
-                     "only a profile with overheads does");
-      scenario_.overheads = *profile.overheads;
-    }
-  }
-
   std::string path_;
   const Source* source_ = nullptr;  ///< What was written, beside what overrides set.
   const ModelSection* known_model_;
-  Scenario scenario_;
+  WrittenScenario written_;
+  Scenario& scenario_ = written_.scenario;
   Diagnostics problems_;
-  std::optional<Marked<std::int64_t>> batch_;
-  std::optional<Marked<std::int64_t>> micro_batch_size_;
-  std::optional<Marked<std::int64_t>> mini_batch_size_;
   bool micro_batches_given_ = false;
-  OptimizerKeys optimizer_;
-  ClusterChoice cluster_;
-  std::optional<TransformerChoice> transformer_;
-  std::optional<Mark> measured_overhead_;
 };
 
 }  // namespace

@@ -1,0 +1,195 @@
+// Plain loops over sequences: attention, long short-term memory.
+//
+// SPDX-License-Identifier: MIT
+#include <cmath>
+
+#include "calibrate/training/reference_math.h"
+#include "calibrate/training/reference_sizes.h"
+
+namespace plumbline::reference {
+
+namespace {
+
+/// One head of one sample: where its vectors stand.
+class OneHead {
+ public:
+  OneHead(const Attention& shape, std::int64_t sample, std::int64_t head)
+      : shape_(shape), sample_(sample), head_(head), size_(shape.features / shape.heads) {}
+
+  std::int64_t size() const { return size_; }
+  /// How many tokens this one sees, from the first.
+  std::int64_t seen(std::int64_t token) const { return shape_.causal ? token + 1 : shape_.tokens; }
+  double scale() const { return 1 / std::sqrt(static_cast<double>(size_)); }
+
+  // The beginning of a token's vector, in qkv and in the context.
+  std::int64_t q(std::int64_t token) const {
+    return row(token) * 3 * shape_.features + head_ * size_;
+  }
+  std::int64_t k(std::int64_t token) const { return q(token) + shape_.features; }
+  std::int64_t v(std::int64_t token) const { return k(token) + shape_.features; }
+  std::int64_t context(std::int64_t token) const {
+    return row(token) * shape_.features + head_ * size_;
+  }
+  std::int64_t logsumexp(std::int64_t token) const {
+    return (sample_ * shape_.heads + head_) * shape_.tokens + token;
+  }
+
+  /// The score of each token that this one sees.
+  Values scores(const Values& qkv, std::int64_t token) const {
+    Values result(seen(token), 0.0);
+    for (std::int64_t j = 0; j < count(result); ++j) {
+      for (std::int64_t e = 0; e < size_; ++e) result[j] += qkv[q(token) + e] * qkv[k(j) + e];
+      result[j] *= scale();
+    }
+    return result;
+  }
+
+ private:
+  std::int64_t row(std::int64_t token) const { return sample_ * shape_.tokens + token; }
+
+  const Attention& shape_;
+  std::int64_t sample_;
+  std::int64_t head_;
+  std::int64_t size_;
+};
+
+}  // namespace
+
+AttentionForward attention(const Values& qkv, const Attention& shape) {
+  check_size(qkv, shape.samples * shape.tokens * 3 * shape.features);
+  AttentionForward result{Values(shape.samples * shape.tokens * shape.features, 0.0),
+                          Values(shape.samples * shape.heads * shape.tokens)};
+  for (std::int64_t s = 0; s < shape.samples; ++s) {
+    for (std::int64_t h = 0; h < shape.heads; ++h) {
+      const OneHead head(shape, s, h);
+      for (std::int64_t i = 0; i < shape.tokens; ++i) {
+        const Values scores = head.scores(qkv, i);
+        const double logsumexp = log_sum_exp(scores);
+        result.logsumexp[head.logsumexp(i)] = logsumexp;
+        for (std::int64_t j = 0; j < head.seen(i); ++j) {
+          const double p = std::exp(scores[j] - logsumexp);
+          for (std::int64_t e = 0; e < head.size(); ++e)
+            result.context[head.context(i) + e] += p * qkv[head.v(j) + e];
+        }
+      }
+    }
+  }
+  return result;
+}
+
+Values attention_gradient(const Values& context_gradient, const Values& qkv,
+                          const Values& logsumexp, const Attention& shape) {
+  check_size(qkv, 3 * count(context_gradient));
+  Values gradient(qkv.size(), 0.0);
+  for (std::int64_t s = 0; s < shape.samples; ++s) {
+    for (std::int64_t h = 0; h < shape.heads; ++h) {
+      const OneHead head(shape, s, h);
+      for (std::int64_t i = 0; i < shape.tokens; ++i) {
+        Values p = head.scores(qkv, i);
+        for (double& score : p) score = std::exp(score - logsumexp[head.logsumexp(i)]);
+        // The gradient of each probability, then of the scores through the softmax.
+        Values p_gradient(p.size(), 0.0);
+        double mean = 0;
+        for (std::int64_t j = 0; j < count(p); ++j) {
+          for (std::int64_t e = 0; e < head.size(); ++e)
+            p_gradient[j] += context_gradient[head.context(i) + e] * qkv[head.v(j) + e];
+          mean += p[j] * p_gradient[j];
+        }
+        for (std::int64_t j = 0; j < count(p); ++j) {
+          const double score_gradient = p[j] * (p_gradient[j] - mean) * head.scale();
+          for (std::int64_t e = 0; e < head.size(); ++e) {
+            gradient[head.q(i) + e] += score_gradient * qkv[head.k(j) + e];
+            gradient[head.k(j) + e] += score_gradient * qkv[head.q(i) + e];
+            gradient[head.v(j) + e] += p[j] * context_gradient[head.context(i) + e];
+          }
+        }
+      }
+    }
+  }
+  return gradient;
+}
+
+// Long short-term memory.
+
+LstmForward lstm(const Values& projected, const Values& hidden_weight, std::int64_t tokens,
+                 std::int64_t hidden) {
+  const std::int64_t samples = parts(projected, tokens * 4 * hidden);
+  check_size(hidden_weight, 4 * hidden * hidden);
+  const std::int64_t elements = samples * tokens * hidden;
+  LstmForward result{projected, Values(elements), Values(elements)};
+  for (std::int64_t s = 0; s < samples; ++s) {
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      const std::int64_t row = s * tokens + t;
+      double* gates = &result.gates[row * 4 * hidden];
+      if (t > 0) {
+        for (std::int64_t g = 0; g < 4 * hidden; ++g) {
+          for (std::int64_t j = 0; j < hidden; ++j)
+            gates[g] += hidden_weight[g * hidden + j] * result.hidden[(row - 1) * hidden + j];
+        }
+      }
+      for (std::int64_t g = 0; g < 4 * hidden; ++g) {
+        const bool cell = g / hidden == 2;
+        gates[g] = cell ? std::tanh(gates[g]) : sigmoid(gates[g]);
+      }
+      for (std::int64_t j = 0; j < hidden; ++j) {
+        const double before = t > 0 ? result.cells[(row - 1) * hidden + j] : 0;
+        const double c = gates[hidden + j] * before + gates[j] * gates[2 * hidden + j];
+        result.cells[row * hidden + j] = c;
+        result.hidden[row * hidden + j] = gates[3 * hidden + j] * std::tanh(c);
+      }
+    }
+  }
+  return result;
+}
+
+Values lstm_gradient(const Values& hidden_gradient, const Values& gates, const Values& cells,
+                     const Values& hidden_weight, std::int64_t tokens, std::int64_t hidden) {
+  const std::int64_t samples = parts(hidden_gradient, tokens * hidden);
+  check_size(cells, count(hidden_gradient));
+  check_size(gates, 4 * count(hidden_gradient));
+  check_size(hidden_weight, 4 * hidden * hidden);
+  Values gradient(gates.size());
+  for (std::int64_t s = 0; s < samples; ++s) {
+    // What the step after gives back.
+    Values h_from_after(hidden, 0.0);
+    Values c_from_after(hidden, 0.0);
+    for (std::int64_t t = tokens - 1; t >= 0; --t) {
+      const std::int64_t row = s * tokens + t;
+      double* here = &gradient[row * 4 * hidden];
+      for (std::int64_t j = 0; j < hidden; ++j) {
+        const double* gate = &gates[row * 4 * hidden + j];
+        const double input = gate[0];
+        const double forget = gate[hidden];
+        const double cell = gate[2 * hidden];
+        const double output = gate[3 * hidden];
+        const double tanh_c = std::tanh(cells[row * hidden + j]);
+        const double c_before = t > 0 ? cells[(row - 1) * hidden + j] : 0;
+        const double h_gradient = hidden_gradient[row * hidden + j] + h_from_after[j];
+        const double c_gradient = c_from_after[j] + h_gradient * output * (1 - tanh_c * tanh_c);
+        here[j] = c_gradient * cell * input * (1 - input);
+        here[hidden + j] = c_gradient * c_before * forget * (1 - forget);
+        here[2 * hidden + j] = c_gradient * input * (1 - cell * cell);
+        here[3 * hidden + j] = h_gradient * tanh_c * output * (1 - output);
+        c_from_after[j] = c_gradient * forget;
+      }
+      for (std::int64_t j = 0; j < hidden; ++j) {
+        h_from_after[j] = 0;
+        for (std::int64_t g = 0; g < 4 * hidden; ++g)
+          h_from_after[j] += here[g] * hidden_weight[g * hidden + j];
+      }
+    }
+  }
+  return gradient;
+}
+
+Values lstm_previous(const Values& h, std::int64_t tokens, std::int64_t hidden) {
+  const std::int64_t samples = parts(h, tokens * hidden);
+  Values previous(h.size(), 0.0);
+  for (std::int64_t s = 0; s < samples; ++s) {
+    for (std::int64_t i = s * tokens * hidden; i < ((s + 1) * tokens - 1) * hidden; ++i)
+      previous[i + hidden] = h[i];
+  }
+  return previous;
+}
+
+}  // namespace plumbline::reference

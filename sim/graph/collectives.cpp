@@ -1,0 +1,250 @@
+// The rings of a run: all-reduces and their halves, flat and level by level, and what groups send.
+//
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "sim/graph/wiring.h"
+
+namespace plumbline {
+
+void Wiring::add_collectives(std::uint32_t stage, const StageCost& cost) {
+  std::vector<std::uint32_t> members = graph_.stage_slots[stage];
+  if (graph_.members(stage) < 2 && cost.buckets.empty()) return;
+  std::sort(members.begin(), members.end());  // slots ascend with the devices
+  const bool own_cards = std::any_of(cluster_.levels.begin(), cluster_.levels.end(),
+                                     [](const Level& level) { return level.own_cards; });
+  const bool levelled = options_.hierarchical && cluster_.levels.size() > 1 && !own_cards &&
+                        members.size() == cluster_.device_count();
+  const auto collective = [&](ActivityKind kind, Bytes bytes, const GroupRing& in_group) {
+    Collective result{kind, {}, 0};
+    if (graph_.copies_represented > 1) {
+      result = one_hop(kind, members.front(), bytes);
+    } else if (members.size() > 1) {
+      result = levelled ? hierarchical(kind, bytes) : flat(kind, members, bytes);
+    }
+    if (result.phases.empty() || in_group.time.count() > 0)
+      add_group_hops(result, members, in_group);
+    return result;
+  };
+  const bool sharded = options_.sharded != Sharded::nothing;
+  const auto kind = sharded ? ActivityKind::reduce_scatter : ActivityKind::all_reduce;
+  if (cost.buckets.empty()) reductions_[stage].push_back(collective(kind, cost.reduced, {}));
+  for (const Bucket& bucket : cost.buckets) {
+    reductions_[stage].push_back(collective(kind, bucket.reduced, bucket.reduced_in_group));
+  }
+  if (!sharded) return;
+  const bool by_bucket = options_.gather_ahead || options_.sharded == Sharded::weights;
+  if (graph_.members(stage) < 2 && !by_bucket) return;  // a group gathers within the update
+  if (!by_bucket || cost.buckets.empty())
+    return gathers_[stage].push_back(collective(ActivityKind::all_gather, cost.gathered, {}));
+  for (auto bucket = cost.buckets.rbegin(); bucket != cost.buckets.rend(); ++bucket) {
+    gathers_[stage].push_back(
+        collective(ActivityKind::all_gather, bucket->gathered, bucket->gathered_in_group));
+  }
+}
+
+namespace {
+
+/// What each of r members sends along a ring, in how many steps.
+struct RingShare {
+  Bytes sent;
+  std::int64_t steps = 0;
+};
+
+RingShare ring_share(ActivityKind kind, Bytes bytes, std::int64_t r) {
+  const bool whole = kind == ActivityKind::all_reduce;
+  return {whole ? ring_volume(bytes, r) : share_volume(bytes, r), (whole ? 2 : 1) * (r - 1)};
+}
+
+bool is_slower(const Link& a, const Link& b) {
+  if (!a.bandwidth || !b.bandwidth) return a.bandwidth.has_value() && !b.bandwidth;
+  return a.bandwidth->count < b.bandwidth->count;
+}
+
+/// The worst of both.
+Link worse(const Link& a, const Link& b) {
+  return {std::max(a.latency, b.latency), is_slower(b, a) ? b.bandwidth : a.bandwidth};
+}
+
+/// The way around the copies of a device, in their order.
+std::vector<Path> ring_of_copies(DeviceId device, const Cluster& cluster, std::uint32_t copies) {
+  std::vector<DeviceId> members;
+  members.reserve(copies);
+  for (std::uint32_t c = 0; c < copies; ++c) members.push_back({device.value * copies + c});
+  return cluster.ring(members);
+}
+
+Link worst_of(const std::vector<Path>& hops) {
+  Link worst;
+  for (const Path& hop : hops) worst = worse(worst, hop.link);
+  return worst;
+}
+
+}  // namespace
+
+bool copies_are_alike(const PipelineShape& shape, const std::vector<DeviceId>& devices,
+                      const Cluster& cluster, std::uint32_t copies) {
+  if (copies == 1) return false;
+  for (std::uint32_t s = 0; s < shape.stages(); ++s) {
+    if (shape.stage_slots[s].size() > 1) return false;
+    const DeviceId device = devices[shape.stage_slots[s].front()];
+    const std::vector<Path> hops = ring_of_copies(device, cluster, copies);
+    const Link worst = worst_of(hops);
+    const auto is_worst = [&](const Path& hop) { return hop.link == worst; };
+    const auto has_card = [](const Path& hop) { return hop.out.has_value(); };
+    if (std::any_of(hops.begin(), hops.end(), has_card) ||
+        std::none_of(hops.begin(), hops.end(), is_worst))
+      return false;
+    if (s + 1 == shape.stages() || shape.stage_slots[s] == shape.stage_slots[s + 1]) continue;
+    const DeviceId next = devices[shape.stage_slots[s + 1].front()];
+    const auto path = [&](std::uint32_t copy, DeviceId from, DeviceId to) {
+      return cluster.path({from.value * copies + copy}, {to.value * copies + copy});
+    };
+    for (std::uint32_t c = 0; c < copies; ++c) {
+      for (const auto& [from, to] : {std::pair(device, next), std::pair(next, device)}) {
+        const Path way = path(c, from, to);
+        if (way.out || !(way.link == path(0, from, to).link)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+void Wiring::add_group_hops(Collective& collective, const std::vector<std::uint32_t>& members,
+                            const GroupRing& sent) {
+  if (collective.phases.empty()) collective.phases.emplace_back();
+  const bool gathers = collective.kind == ActivityKind::all_gather;
+  auto& innermost = gathers ? collective.phases.back() : collective.phases.front();
+  const auto& outermost = gathers ? collective.phases.front() : collective.phases.back();
+  const bool is_alone = innermost.hops.empty();
+  const Bytes bytes = sent.time.count() > 0 ? sent.bytes : Bytes{};
+  const Duration more = bytes.count > 0 ? options_.overheads.hand_over : Duration{};
+  std::vector<Route> hops;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    Duration time = sent.time;
+    std::uint32_t resource = 0;
+    if (!is_alone && options_.group_on_network) {
+      resource = outermost.hops[i].first;
+    } else if (!is_alone && within_server(innermost.hops[i])) {
+      resource = innermost.hops[i].first;
+    } else {
+      resource = graph_.slots() + own_channel(members[i], /*of_group=*/true, {});
+      // Other copies, which are not written, have both on the links of a server.
+      const Route* const ring = is_alone ? nullptr : &innermost.hops[i];
+      if (ring && graph_.copies_represented > 1) time += beside_in_server(members[i], *ring);
+    }
+    hops.push_back({resource, resource, cost_class({time, more, {}, bytes, 0})});
+  }
+  innermost.hops.insert(innermost.hops.end(), hops.begin(), hops.end());
+}
+
+bool Wiring::within_server(const Route& hop) const {
+  const Channel& channel = graph_.channels[hop.first - graph_.slots()];
+  if (channel.from_slot != channel.to_slot)
+    return graph_.machines[channel.from_slot] == graph_.machines[channel.to_slot];
+  return hops_in_server(channel.from_slot) == graph_.copies_represented;
+}
+
+std::uint32_t Wiring::hops_in_server(std::uint32_t slot) const {
+  const std::uint32_t copies = graph_.copies_represented;
+  const std::uint32_t first = graph_.devices[slot].value;
+  const auto machine = [&](std::uint32_t copy) {
+    return (first + copy % copies) / cluster_.levels.front().size;
+  };
+  std::uint32_t hops = 0;
+  for (std::uint32_t copy = 0; copy < copies; ++copy)
+    hops += machine(copy) == machine(copy + 1) ? 1 : 0;
+  return hops;
+}
+
+Duration Wiring::beside_in_server(std::uint32_t slot, const Route& hop) const {
+  const auto& bandwidth = cluster_.levels.front().link.bandwidth;
+  if (hops_in_server(slot) == 0 || !bandwidth) return {};
+  return transfer_time(graph_.costs[hop.cost].bytes, *bandwidth);
+}
+
+Wiring::Collective Wiring::flat(ActivityKind kind, const std::vector<std::uint32_t>& members,
+                                Bytes bytes) {
+  const RingShare share = ring_share(kind, bytes, static_cast<std::int64_t>(members.size()));
+  std::vector<DeviceId> devices;
+  devices.reserve(members.size());
+  for (const std::uint32_t member : members) devices.push_back(graph_.devices[member]);
+  const std::vector<Path> ring = cluster_.ring(devices);
+  Collective::Phase phase;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    phase.hops.push_back(hop(channel(members[i], members[(i + 1) % members.size()]), ring[i].link,
+                             share.sent, share.steps));
+  }
+  return {kind, {std::move(phase)}, 0};
+}
+
+Wiring::Collective Wiring::one_hop(ActivityKind kind, std::uint32_t slot, Bytes bytes) {
+  const std::uint32_t copies = graph_.copies_represented;
+  const Link worst =
+      worst_of(ring_of_copies({graph_.devices[slot].value / copies}, cluster_, copies));
+  const std::uint32_t index =
+      own_channel(slot, /*of_group=*/false, {worst, std::nullopt, std::nullopt});
+  const RingShare share = ring_share(kind, bytes, copies);
+  return {kind, {{{hop(index, worst, share.sent, share.steps)}, 0}}, 0};
+}
+
+Wiring::Collective Wiring::hierarchical(ActivityKind kind, Bytes bytes) {
+  std::vector<std::size_t> levels;  // those with several members
+  for (std::size_t level = 0; level < cluster_.levels.size(); ++level) {
+    if (cluster_.levels[level].size > 1) levels.push_back(level);
+  }
+  Collective collective{kind, {}, 0};
+  std::vector<Collective::Phase> scatters;  // outwards; gathers go the same way back
+  Bytes shard = bytes;
+  for (const std::size_t level : levels) {
+    const std::int64_t r = cluster_.levels[level].size;
+    if (kind == ActivityKind::all_reduce && level == levels.back()) {
+      collective.phases.push_back(rings_of_level(level, ring_volume(shard, r), 2 * (r - 1)));
+      break;
+    }
+    const Bytes sent = share_volume(shard, r);
+    scatters.push_back(rings_of_level(level, sent, r - 1));
+    shard = shard - sent;
+  }
+  auto& phases = collective.phases;
+  if (kind != ActivityKind::all_gather)
+    phases.insert(phases.begin(), scatters.begin(), scatters.end());
+  if (kind != ActivityKind::reduce_scatter)
+    phases.insert(phases.end(), scatters.rbegin(), scatters.rend());
+  return collective;
+}
+
+Wiring::Collective::Phase Wiring::rings_of_level(std::size_t level, Bytes sent,
+                                                 std::int64_t steps) {
+  std::uint32_t stride = 1;  // between neighbours of a ring
+  for (std::size_t inner = 0; inner < level; ++inner) stride *= cluster_.levels[inner].size;
+  const std::uint32_t size = cluster_.levels[level].size;
+  Collective::Phase phase;
+  for (std::uint32_t device = 0; device < cluster_.device_count(); ++device) {
+    const std::uint32_t place = device / stride % size;
+    const std::uint32_t first = device - place * stride;
+    phase.hops.push_back(hop(device, first + (place + 1) % size * stride, sent, steps));
+  }
+  return phase;
+}
+
+Wiring::Route Wiring::hop(std::uint32_t from, std::uint32_t to, Bytes sent, std::int64_t steps) {
+  const std::uint32_t index = channel(from, to);
+  return hop(index, graph_.channels[index].path.link, sent, steps);
+}
+
+Wiring::Route Wiring::hop(std::uint32_t channel, const Link& link, Bytes sent, std::int64_t steps) {
+  const std::uint32_t resource = graph_.slots() + channel;
+  if (sent.count == 0) return {resource, resource, cost_class({})};  // nothing to add up
+  const Duration flow = link.bandwidth ? transfer_time(sent, *link.bandwidth) : Duration{};
+  const Duration latency = steps * (link.latency + options_.overheads.hand_over);
+  Cost cost{flow, latency, {}, sent, 0};
+  cost.sends = static_cast<std::uint32_t>(steps);
+  return {resource, resource, cost_class(cost)};
+}
+
+}  // namespace plumbline

@@ -1,0 +1,157 @@
+// Errors of pipelines, each at the key that asks for too much.
+//
+// SPDX-License-Identifier: MIT
+#include "sim/prediction/pipeline_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "schedules/order/check.h"
+#include "schedules/order/in_flight.h"
+#include "schedules/order/pairs.h"
+#include "schedules/order/weight_versions.h"
+#include "sim/engine/simulate.h"
+#include "sim/prediction/buckets.h"
+#include "sim/prediction/file_order.h"
+#include "sim/prediction/predict_resolved.h"
+#include "sim/scenario/placement.h"
+
+namespace plumbline {
+
+std::optional<Diagnostic> check_large_sums(const Scenario& scenario,
+                                           const std::vector<LayerCosts>& layers) {
+  constexpr double max = 1e18;
+  const Mark& mark = scenario.model_mark;
+  double time = 0;
+  double bytes = 0;
+  for (const LayerCosts& layer : layers) {
+    time += static_cast<double>(layer.forward.mean.count()) +
+            static_cast<double>(layer.backward.mean.count()) +
+            static_cast<double>(layer.update.mean.count());
+    if (layer.split)
+      time += static_cast<double>(layer.split->input.mean.count()) +
+              static_cast<double>(layer.split->weight.mean.count());
+    if (layer.recomputation == Recomputed::selective)
+      time += static_cast<double>(layer.again().mean.count());
+    bytes += static_cast<double>(layer.output.count) + static_cast<double>(layer.activation.count);
+  }
+  for (const Layer& layer : scenario.model.graph.layers())
+    bytes += static_cast<double>(layer.parameters.count) * std::max(1.0, scenario.gradient_width);
+  if (time > max)
+    return input_error(
+        mark, "the model's times add up to more than the 10^18 ns (30 years) that are simulated");
+  if (bytes > max)
+    return input_error(mark,
+                       "the model's sizes add up to more than the 10^18 B that are simulated");
+  return std::nullopt;
+}
+
+std::optional<Diagnostic> check_shared_slots(const Scenario& scenario, const PipelineShape& shape,
+                                             const std::vector<DeviceId>& devices) {
+  std::vector<std::int64_t> position_of(shape.slots, -1);
+  for (std::size_t i = 0; i < shape.positions.size(); ++i) {
+    for (const std::uint32_t slot : shape.stage_slots[shape.positions[i].first_stage]) {
+      if (position_of[slot] < 0) {
+        position_of[slot] = static_cast<std::int64_t>(i);
+        continue;
+      }
+      const auto before = static_cast<std::size_t>(position_of[slot]);
+      const Position& other = shape.positions[before];
+      return input_error(
+          scenario.plan.devices->mark,
+          fmt::format("stages {} and {} share device {} but are not {}",
+                      other.first_stage + other.stages - 1, shape.positions[i].first_stage,
+                      devices[slot].value,
+                      before + 1 == i ? "on the same devices, in the same order" : "neighbours"),
+          fmt::format("the schedule '{}' gives each device one place in the pipeline",
+                      scenario.schedule.rule->name));
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Diagnostic> check_versions(const Scenario& scenario, const Pipeline& pipeline) {
+  const ScheduleChoice& choice = scenario.schedule;
+  for (std::size_t s = 0; s < pipeline.weights.size(); ++s) {
+    if (const auto m = pipeline.weights[s].missing) {
+      return input_error(
+          choice.micro_batches_mark,
+          fmt::format("schedule.micro_batches is {}, too few for weights: two: micro-batch {} "
+                      "reaches stage {} before version {} is made",
+                      choice.micro_batches, *m, s, pipeline.weights[s].uses[*m].forward),
+          "about as many micro-batches as the pipeline is deep");
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Diagnostic> check_accumulation(const Scenario& scenario,
+                                             const std::vector<std::uint32_t>& replicas) {
+  const ScheduleChoice& choice = scenario.schedule;
+  if (!choice.asynchronous() || choice.updates.weights != WeightRule::two) return std::nullopt;
+  for (std::size_t s = 0; s < replicas.size(); ++s) {
+    if (choice.micro_batches % replicas[s] == 0) continue;
+    return input_error(
+        choice.micro_batches_mark,
+        fmt::format("schedule.micro_batches is {}, which the {} replicas of stage {} do not divide "
+                    "evenly",
+                    choice.micro_batches, replicas[s], s),
+        "with weights: two an update covers as many micro-batches of each replica");
+  }
+  return std::nullopt;
+}
+
+std::optional<Diagnostic> check_sharing(const Scenario& scenario, const Pipeline& pipeline) {
+  if (scenario.sharded < Sharded::gradients) return std::nullopt;
+  const auto stage = static_cast<int>(scenario.sharded);
+  for (std::size_t s = 0; s < pipeline.replicas.size(); ++s) {
+    if (pipeline.replicas[s] == 1) continue;
+    return input_error(
+        scenario.sharded_mark,
+        fmt::format("training.zero_stage is {}, but stage {} has {} replicas, which run different "
+                    "micro-batches",
+                    stage, s, pipeline.replicas[s]),
+        "plan.data_parallel copies whole pipelines; with replicas training.zero_stage: 1");
+  }
+  bool shares_any = false;
+  for (std::size_t s = 0; s < pipeline.replicas.size(); ++s)
+    shares_any = shares_any || is_shared(scenario, pipeline, s);
+  if (scenario.sharded != Sharded::weights || !shares_any) return std::nullopt;
+  if (scenario.schedule.recompute.kind == Recompute::full) {
+    return input_error(scenario.sharded_mark,
+                       "training.zero_stage is 3 and schedule.recompute 'full', which needs all "
+                       "weights of a stage before the first of its backward",
+                       "schedule.recompute: layers, each right before its own backward");
+  }
+  const auto& order = pipeline.schedule.issue_order;
+  const bool splits = std::any_of(order.begin(), order.end(),
+                                  [](const Op& op) { return op.kind == OpKind::backward_input; });
+  if (!splits) return std::nullopt;
+  return input_error(scenario.sharded_mark,
+                     "training.zero_stage is 3, but the schedule splits backwards, and weights are "
+                     "gathered for whole ones only",
+                     "training.zero_stage: 2, or a schedule without I and W");
+}
+
+std::optional<Diagnostic> check_many_ops(const Scenario& scenario, std::uint32_t stages,
+                                         std::int64_t micro_batches, std::uint32_t mini_batches) {
+  const ScheduleChoice& choice = scenario.schedule;
+  const double ops = 2.0 * stages * static_cast<double>(micro_batches) * mini_batches *
+                     static_cast<double>(scenario.copies);
+  if (ops <= kMaxOps) return std::nullopt;
+  const bool raised = choice.asynchronous() &&
+                      micro_batches > std::int64_t{choice.micro_batches} * choice.mini_batches;
+  return input_error(
+      choice.micro_batches_mark,
+      fmt::format("the run has {:.0f} ops, more than the {:.0f} that are simulated", ops, kMaxOps),
+      fmt::format("2 x {} (stages) x {} ({}{}) x {} (mini-batches){}: make one of them smaller",
+                  stages, micro_batches,
+                  choice.slices.count > 1 ? "slices of micro-batches" : "micro-batches",
+                  raised ? ", as many as the steady state needs" : "", mini_batches,
+                  scenario.copies > 1 ? fmt::format(" x {} (copies)", scenario.copies) : ""));
+}
+
+}  // namespace plumbline

@@ -1,0 +1,413 @@
+// What several sections say together, decided one thing after the other.
+//
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/quantity.h"
+#include "models/profile/optimizer_kind.h"
+#include "sim/scenario/placement.h"
+#include "sim/scenario/sequence_order.h"
+#include "sim/scenario/stage_number.h"
+#include "sim/scenario/written_scenario.h"
+
+namespace plumbline {
+namespace {
+
+class ScenarioResolver {
+ public:
+  explicit ScenarioResolver(WrittenScenario written) : written_(std::move(written)) {}
+
+  /// A list of passes. Each needs what those before it have decided, so the first one with problems
+  /// is the last one.
+  Result<Scenario> resolve() {
+    using Pass = void (ScenarioResolver::*)();
+    constexpr Pass passes[] = {
+        &ScenarioResolver::resolve_cluster,        // devices of GPUs, and what links them
+        &ScenarioResolver::resolve_sequence,       // where the stages of a file's sequence stand
+        &ScenarioResolver::resolve_copies,         // how many pipelines run
+        &ScenarioResolver::resolve_batches,        // micro-batches of a mini-batch
+        &ScenarioResolver::resolve_optimizer,      // what it holds
+        &ScenarioResolver::derive_layers,          // of a config.json, at this micro-batch size
+        &ScenarioResolver::raise_stages,           // where a schedule needs more of them
+        &ScenarioResolver::resolve_group,          // what a device's group shares
+        &ScenarioResolver::resolve_recomputation,  // where layers say it for themselves
+        &ScenarioResolver::estimate,               // times from FLOPs and bytes
+        &ScenarioResolver::check_batches,          // against what the profile holds
+        &ScenarioResolver::apply_measured,         // links and overheads of the profile
+    };
+    for (const Pass pass : passes) {
+      (this->*pass)();
+      if (!problems_.empty()) return std::move(problems_);
+    }
+    return std::move(scenario_);
+  }
+
+ private:
+  void error(const Mark& mark, std::string message, std::string help = "") {
+    problems_.push_back(input_error(mark, std::move(message), std::move(help)));
+  }
+
+  /// How many devices there are, where GPUs are given, and what links them.
+  void resolve_cluster() {
+    DeviceGroup group = scenario_.model.profile.group;
+    if (written_.transformer) group.devices = written_.transformer->group();
+    if (auto refused = resolve_gpus(written_.cluster, group)) return problems_.push_back(*refused);
+    scenario_.cluster = written_.cluster.cluster;
+    scenario_.cluster_given = written_.cluster.given;
+    scenario_.neighbours_slow = written_.cluster.neighbours_slow;
+  }
+
+  /// Where the stages of a sequence stand.
+  void resolve_sequence() {
+    if (auto refused = place_sequence(scenario_)) problems_.push_back(*std::move(refused));
+  }
+
+  /// What the group that a device stands for holds of each layer more than once.
+  void resolve_group() {
+    Model& model = scenario_.model;
+    const DeviceGroup& group = model.profile.group;
+    bool is_timed = false;
+    for (std::uint32_t i = 0; i < model.graph.size(); ++i) {
+      const Layer& layer = model.graph.layer({i});
+      if (layer.replicated == Bytes{}) continue;
+      is_timed = is_timed || model.profile.measurements.front().layers[i].timed;
+      if (group.given) continue;
+      return error(scenario_.model_mark,
+                   fmt::format("layer '{}' has {} of replicated parameters, but the model has no "
+                               "group of devices",
+                               clipped(layer.name), to_text(layer.replicated)),
+                   "group: {devices: 8} in the profile, or in model beside layers written there");
+    }
+    if (is_timed && group.replicas() > 1) {
+      scenario_.notes.emplace_back(
+          "layers with times have replicated parameters: their group adds up the gradients within "
+          "the update that they give, if any");
+    }
+    if (scenario_.sharded != Sharded::nothing) model.graph.share_steps(group.replicas());
+    if (group_comes_first(group)) share_reductions(group);
+  }
+
+  /// Whether a group adds up gradients before the copies of a stage do. Where they share the
+  /// optimizer alone both orders send as much, but the copies' rings need not wait for the flush:
+  /// they come first where the group's are no wider.
+  bool group_comes_first(const DeviceGroup& group) const {
+    return scenario_.sharded != Sharded::optimizer || !group.spans_servers() || group.cards() > 1;
+  }
+
+  /// Copies add up what their group leaves each device, of layers whose updates are known to hold
+  /// what the group sends; the others' may hold anything.
+  void share_reductions(const DeviceGroup& group) {
+    Model& model = scenario_.model;
+    const std::vector<LayerCosts>& costs = model.profile.measurements.front().layers;
+    for (std::uint32_t i = 0; i < model.graph.size(); ++i) {
+      if (!costs[i].timed && !costs[i].update_given)
+        model.graph.share_reduction({i}, group.replicas());
+    }
+  }
+
+  /// What layers make again where each says it for itself.
+  void resolve_recomputation() {
+    if (scenario_.schedule.recompute.kind != Recompute::selective) return;
+    bool any = false;
+    for (Measurement& measurement : scenario_.model.profile.measurements) {
+      for (LayerCosts& layer : measurement.layers) {
+        layer.recomputation = Recomputed::selective;
+        any = any || layer.selective;
+      }
+    }
+    if (!any) {
+      error(scenario_.schedule.recompute.mark,
+            "schedule.recompute is 'selective', but no layer says what it makes again",
+            "selective: {activation: 8 MiB, forward: 10 us} beside a layer's activation; plumbline "
+            "import huggingface writes it");
+    }
+  }
+
+  /// Times for the layers that give FLOPs and bytes instead.
+  void estimate() {
+    Model& model = scenario_.model;
+    if (!needs_estimate(model.profile)) {
+      if (!written_.cluster.device) return;
+      scenario_.notes.emplace_back(
+          "the model gives its times: none is estimated for cluster.device");
+      // Times of unknown numbers say nothing of which peak they are below.
+      if (!model.profile.dtype && !written_.cluster.device->peak) return;
+      if (const auto roofline = roofline_of(*written_.cluster.device, model.profile.dtype))
+        scenario_.peak = peak_of_mix(model.profile, *roofline);
+      return;
+    }
+    if (!written_.cluster.device) {
+      return error(scenario_.model_mark,
+                   "the model gives FLOPs instead of times, and there is no cluster.device to "
+                   "estimate times for",
+                   "such as cluster: {device: h100-sxm} (plumbline list presets)");
+    }
+    const auto roofline = roofline_of(*written_.cluster.device, model.profile.dtype);
+    if (!keep(roofline, problems_)) return;
+    scenario_.peak = peak_of_mix(model.profile, *roofline);
+    scenario_.efficiency = roofline->efficiency;
+    if (auto problem =
+            estimate_times(model, *roofline, {scenario_.optimizer_state, scenario_.gradient_width},
+                           written_.cluster.device->mark))
+      return problems_.push_back(*std::move(problem));
+    if (written_.transformer && !(written_.optimizer.state && written_.optimizer.gradients))
+      model.profile.estimated += "; Adam is assumed (training.optimizer_state, training.gradients)";
+  }
+
+  /// How many copies of the pipeline run, and the micro-batch size where a mini-batch is split.
+  void resolve_copies() {
+    const Plan& plan = scenario_.plan;
+    scenario_.copies = plan.data_parallel.value;
+    if (plan.fills_cluster) fill_cluster();
+    if (scenario_.schedule.whole_model()) {
+      resolve_whole_model();
+    } else if (scenario_.schedule.asynchronous() && scenario_.copies > 1) {
+      error(plan.data_parallel.mark,
+            fmt::format("plan.data_parallel is {}, but the schedule '{}' has no flush",
+                        scenario_.copies, scenario_.schedule.rule->name),
+            "it replicates single stages: plan.replicas");
+    }
+  }
+
+  /// `data_parallel: fill`: as if the number of copies stood there.
+  void fill_cluster() {
+    Plan& plan = scenario_.plan;
+    if (scenario_.schedule.whole_model()) return;  // it fills the cluster anyway
+    if (!scenario_.cluster_given) {
+      return error(plan.data_parallel.mark,
+                   "plan.data_parallel is 'fill', but the number of devices is not given",
+                   "cluster.devices, or cluster.gpus");
+    }
+    const auto copies = copies_that_fill(scenario_);
+    if (!keep(copies, problems_)) return;
+    plan.data_parallel.value = *copies;
+    scenario_.copies = *copies;
+  }
+
+  /// The number of micro-batches, or their size, where a mini-batch is split into them.
+  void resolve_batches() {
+    if (!written_.mini_batch_size) return;
+    const bool by_count = !written_.micro_batch_size;
+    const std::int64_t parts = scenario_.copies * (by_count ? scenario_.schedule.micro_batches
+                                                            : written_.micro_batch_size->value);
+    if (const std::int64_t rest = written_.mini_batch_size->value % parts; rest != 0)
+      return report_rest(parts, rest, by_count);
+    const std::int64_t quotient = written_.mini_batch_size->value / parts;
+    if (by_count) {
+      written_.micro_batch_size = {quotient, written_.mini_batch_size->mark};
+      return;
+    }
+    if (quotient > kMaxMicroBatches) {
+      return error(written_.mini_batch_size->mark,
+                   fmt::format("training.mini_batch_size is {}, in {} micro-batches of {}: more "
+                               "than {}",
+                               written_.mini_batch_size->value, quotient,
+                               written_.micro_batch_size->value, kMaxMicroBatches));
+    }
+    scenario_.schedule.micro_batches = static_cast<std::uint32_t>(quotient);
+    scenario_.schedule.micro_batches_mark = written_.mini_batch_size->mark;
+    scenario_.schedule.updates.accumulated = scenario_.schedule.micro_batches;
+  }
+
+  /// A mini-batch that `parts` micro-batches, or copies of micro-batches, do not divide.
+  void report_rest(std::int64_t parts, std::int64_t rest, bool by_count) {
+    const std::int64_t size = written_.mini_batch_size->value;
+    std::string what = by_count ? fmt::format("{} micro-batches on each of {} copies",
+                                              scenario_.schedule.micro_batches, scenario_.copies)
+                                : fmt::format("micro-batches of {} on each of {} copies",
+                                              written_.micro_batch_size->value, scenario_.copies);
+    error(written_.mini_batch_size->mark,
+          by_count
+              ? fmt::format("training.mini_batch_size is {}, which {} parts do not divide: {} "
+                            "is left",
+                            size, parts, rest)
+              : fmt::format("training.mini_batch_size is {}, which {} do not divide: {} is "
+                            "left",
+                            size,
+                            scenario_.copies > 1 ? what
+                                                 : fmt::format("micro-batches of {}",
+                                                               written_.micro_batch_size->value),
+                            rest),
+          fmt::format("{}{}{}", size > rest ? fmt::format("{} or ", size - rest) : "",
+                      size - rest + parts, by_count && scenario_.copies > 1 ? ": " + what : ""));
+  }
+
+  /// What the optimizer of a model that is known by its shape holds, where the file does not say.
+  void resolve_optimizer() {
+    if (!written_.transformer) return;
+    const NumberFormat weights = written_.transformer->options.dtype;
+    const OptimizerBytes adam = usual_adam(weights);
+    if (!written_.optimizer.state) scenario_.optimizer_state = adam.state;
+    if (!written_.optimizer.gradients) scenario_.gradient_width = adam.gradients;
+    if (auto note = assumed_optimizer(written_.optimizer, weights))
+      scenario_.notes.push_back(*std::move(note));
+  }
+
+  /// The layers of a model that is known by its shape, for this micro-batch on these servers.
+  void derive_layers() {
+    if (!written_.transformer) return;
+    if (!written_.micro_batch_size)
+      written_.micro_batch_size = {written_.transformer->options.group_batches(),
+                                   written_.transformer->mark};
+    auto model = derive_model(*written_.transformer, written_.micro_batch_size->value,
+                              written_.cluster.per_server(), written_.micro_batch_size->mark,
+                              scenario_.notes);
+    if (keep(model, problems_)) scenario_.model = *std::move(model);
+    scenario_.transformer = written_.transformer->options;
+    for (std::string& note : omissions(written_.cluster, scenario_.model.profile.group))
+      scenario_.notes.push_back(std::move(note));
+  }
+
+  /// `data-parallel`: one stage, and a copy of it on every device.
+  void resolve_whole_model() {
+    const Plan& plan = scenario_.plan;
+    const auto refuse = [&](const Mark& mark, std::string_view key) {
+      error(mark, fmt::format("{} does not go with the schedule 'data-parallel'", key),
+            "it runs the whole model, as one stage, on every device");
+    };
+    if (plan.stages && plan.stages->value > 1) refuse(plan.stages->mark, "plan.stages above 1");
+    if (plan.written_stages().value_or(1) > 1) {
+      refuse(plan.partition_mark, "plan.partition with several stages");
+    }
+    if (plan.is_planned()) refuse(plan.partition_mark, "plan.partition: pipedream");
+    if (plan.replicas && (plan.replicas->value.size() > 1 || plan.replicas->value.front() > 1))
+      refuse(plan.replicas->mark, "plan.replicas above 1");
+    if (plan.data_parallel.value > 1) refuse(plan.data_parallel.mark, "plan.data_parallel above 1");
+    if (plan.devices) refuse(plan.devices->mark, "plan.devices");
+    if (!scenario_.cluster_given) {
+      error(scenario_.schedule.name_mark,
+            "the schedule 'data-parallel' uses every device, but cluster.devices is not given");
+    }
+    scenario_.copies = scenario_.cluster.device_count();
+  }
+
+  /// Settles the batch that the model's times cover and the micro-batch size.
+  void check_batches() {
+    Profile& profile = scenario_.model.profile;
+    std::vector<Measurement>& held = profile.measurements;
+    std::optional<std::int64_t> batch =
+        written_.batch ? std::optional(written_.batch->value) : std::nullopt;
+    if (!held.front().batch) {
+      held.front().batch = batch;
+    } else if (batch && !profile.holds(*batch)) {
+      std::vector<std::string> sizes;
+      sizes.reserve(held.size());
+      for (const Measurement& m : held) sizes.push_back(std::to_string(*m.batch));
+      return error(written_.batch->mark,
+                   fmt::format("model.batch is {}, but the profile is for {}", *batch,
+                               fmt::join(sizes, ", ")),
+                   "leave model.batch out and set training.micro_batch_size");
+    } else if (!batch) {
+      batch = held.front().batch;
+      if (held.size() > 1 && !written_.micro_batch_size) {
+        scenario_.notes.push_back(
+            fmt::format("the profile holds {} batch sizes; the smallest, {}, is the micro-batch",
+                        held.size(), *batch));
+      }
+    }
+    if (scenario_.model.name.empty()) scenario_.model.name = scenario_.name;
+    if (!written_.micro_batch_size && !batch)
+      scenario_.notes.emplace_back(
+          "neither model.batch nor training.micro_batch_size is given: a micro-batch counts as one "
+          "sample");
+    if (written_.micro_batch_size && !batch && !held.front().batch) {
+      scenario_.notes.push_back(
+          fmt::format("model.batch is not given: the layers' times are taken to be those of a "
+                      "micro-batch of {}, whatever its size",
+                      written_.micro_batch_size->value));
+    }
+    scenario_.micro_batch_size =
+        written_.micro_batch_size ? written_.micro_batch_size->value : batch.value_or(1);
+    const bool has_outputs = std::any_of(held[0].layers.begin(), held[0].layers.end(),
+                                         [](const LayerCosts& l) { return l.output.count > 0; });
+    const bool has_activations =
+        std::any_of(held[0].layers.begin(), held[0].layers.end(),
+                    [](const LayerCosts& l) { return l.activation.count > 0; });
+    if (has_outputs && !has_activations) {
+      scenario_.notes.emplace_back(
+          "the layers give no activation sizes, so the memory shown holds no activations");
+    }
+    note_closure();
+    note_optimizer();
+  }
+
+  /// A note where layers that were also timed as one piece do not add up to it.
+  void note_closure() {
+    const Profile& profile = scenario_.model.profile;
+    double worst = 0;
+    for (const Block& block : profile.blocks) {
+      double sum = 0;
+      for (const LayerId layer : block.layers) {
+        const LayerCosts& costs = profile.measurements.front().layers[layer.value];
+        sum += seconds(costs.forward.mean) + seconds(costs.backward.mean);
+      }
+      const double whole = seconds(block.forward) + seconds(block.backward);
+      if (sum > 0 && std::abs(whole / sum - 1) > std::abs(worst)) worst = whole / sum - 1;
+    }
+    if (std::abs(worst) <= 0.01) return;
+    scenario_.notes.push_back(fmt::format(
+        "layers that the profile also times as one piece take {:.1f} % {} there than they add up "
+        "to; predictions add them up",
+        100 * std::abs(worst), worst > 0 ? "longer" : "less"));
+  }
+
+  /// A note where the profile's updates were measured with another optimizer than a run will use.
+  void note_optimizer() {
+    const auto& provenance = scenario_.model.profile.provenance;
+    const auto measured = provenance.find("optimizer");
+    const std::string_view wanted = name(optimizer_for(scenario_.optimizer_state));
+    if (measured == provenance.end() || measured->second == wanted) return;
+    scenario_.notes.push_back(fmt::format(
+        "the profile's updates were measured with {}; a run with training.optimizer_state {} makes "
+        "those of {}, which plumbline calibrate --optimizer {} measures",
+        clipped(measured->second), scenario_.optimizer_state, wanted, wanted));
+  }
+
+  /// `link: measured` and `overhead: measured` take what the profile holds.
+  void apply_measured() {
+    const Profile& profile = scenario_.model.profile;
+    if (written_.cluster.measured_link) {
+      if (profile.links.empty())
+        return error(*written_.cluster.measured_link,
+                     "cluster.link is 'measured', but the model holds no measured links",
+                     "only a profile with links does");
+      const MeasuredLink& link = link_for(profile.links, /*blocking=*/false);
+      const MeasuredLink& sending = link_for(profile.links, scenario_.schedule.blocking);
+      scenario_.cluster.levels.front().link = {link.latency, link.bandwidth};
+      if (sending.kind != link.kind) scenario_.blocking_link = {sending.latency, sending.bandwidth};
+      scenario_.link_measured = true;
+      if (profile.links.size() > 1) {
+        scenario_.notes.push_back(fmt::format(
+            "the profile holds {} links; '{}' is taken{}", profile.links.size(), sending.kind,
+            sending.kind == link.kind ? "" : fmt::format(", and '{}' for all-reduces", link.kind)));
+      }
+    }
+    if (written_.measured_overhead) {
+      if (!profile.overheads)
+        return error(*written_.measured_overhead,
+                     "overhead is 'measured', but the model holds no measured overheads",
+                     "only a profile with overheads does");
+      scenario_.overheads = *profile.overheads;
+    }
+  }
+
+  /// Where there are more stages than plan.stages says, by a schedule with chunks.
+  void raise_stages() {
+    if (auto refused = resolve_stage_number(scenario_)) problems_.push_back(*std::move(refused));
+  }
+
+  WrittenScenario written_;
+  Scenario& scenario_ = written_.scenario;
+  Diagnostics problems_;
+};
+
+}  // namespace
+
+Result<Scenario> resolve_sections(WrittenScenario written) {
+  return ScenarioResolver(std::move(written)).resolve();
+}
+
+}  // namespace plumbline

@@ -1,0 +1,34 @@
+// A scenario between reading and resolving: what each section says by itself.
+//
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/diagnostic.h"
+#include "sim/scenario/cluster_section.h"
+#include "sim/scenario/omissions.h"
+#include "sim/scenario/scenario.h"
+#include "sim/scenario/transformer_section.h"
+
+namespace plumbline {
+
+/// What was written, where it is not in the Scenario as it stands there.
+struct WrittenScenario {
+  Scenario scenario;                             ///< Without what several sections say together.
+  ClusterChoice cluster;                         ///< The cluster section.
+  std::optional<TransformerChoice> transformer;  ///< A model that is known by its config.json.
+  std::optional<Marked<std::int64_t>> batch;     ///< model.batch.
+  std::optional<Marked<std::int64_t>> micro_batch_size;  ///< training.micro_batch_size.
+  std::optional<Marked<std::int64_t>> mini_batch_size;   ///< training.mini_batch_size.
+  OptimizerKeys optimizer;                               ///< Which keys of the optimizer are there.
+  std::optional<Mark> measured_overhead;                 ///< `overhead: measured`.
+};
+
+/// The scenario with all that several sections say together: devices of GPUs, copies, micro-batches
+/// of a mini-batch, layers of a config.json, estimated times, measured links. Errors: the first
+/// thing that does not go together.
+Result<Scenario> resolve_sections(WrittenScenario written);
+
+}  // namespace plumbline
