@@ -1,4 +1,5 @@
 // What happens when a check of our own fails.
+//
 // SPDX-License-Identifier: MIT
 #include "base/bug.h"
 

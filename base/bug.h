@@ -1,4 +1,5 @@
 // Always-on checks for our own mistakes: they print the values and end the program with code 70.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // RFC 4180, and what spreadsheets make of it.
+//
 // SPDX-License-Identifier: MIT
 #include "base/csv.h"
 

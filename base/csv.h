@@ -1,4 +1,5 @@
 // Comma-separated values (RFC 4180), row by row, with the place of every field.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

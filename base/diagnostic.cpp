@@ -1,4 +1,5 @@
 // Printing diagnostics, suggesting names, reading files.
+//
 // SPDX-License-Identifier: MIT
 #include "base/diagnostic.h"
 

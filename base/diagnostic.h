@@ -1,4 +1,5 @@
 // What is wrong in an input, and where; and Result<T>, a value or all that is wrong.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Building and walking the tables of keys.
+//
 // SPDX-License-Identifier: MIT
 #include "base/file_format.h"
 

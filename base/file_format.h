@@ -1,4 +1,5 @@
 // The keys of a file that we read, in tables: what the readers accept and the JSON Schemas tell.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

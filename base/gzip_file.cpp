@@ -1,4 +1,5 @@
 // zlib's reader behind a stream buffer.
+//
 // SPDX-License-Identifier: MIT
 #include "base/gzip_file.h"
 

@@ -1,4 +1,5 @@
 // A file as a stream of its text, decompressed where it is gzip.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

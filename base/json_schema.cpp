@@ -1,4 +1,5 @@
 // The table of keys turned into a schema, one section a definition.
+//
 // SPDX-License-Identifier: MIT
 #include "base/json_schema.h"
 

@@ -1,4 +1,5 @@
 // A format of ours as a JSON Schema, for editors and other programs.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The one file that knows the JSON library as a reader: its events become our own tree.
+//
 // SPDX-License-Identifier: MIT
 #include "base/json_tree.h"
 

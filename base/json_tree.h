@@ -1,4 +1,5 @@
 // JSON as the same tree that YAML becomes, with the place of each piece.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // What the writers of JSON share.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The formats of numbers that a model is trained in.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // A counter that threads draw numbers from.
+//
 // SPDX-License-Identifier: MIT
 #include "base/parallel.h"
 

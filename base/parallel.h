@@ -1,4 +1,5 @@
 // The same work on many things, on several threads.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Exact decimal reading of quantities, and short printing.
+//
 // SPDX-License-Identifier: MIT
 #include "base/quantity.h"
 

@@ -1,4 +1,5 @@
 // Quantities as people write them: "1.25 ms", "16 GiB", "10 Gbit/s"; reading and printing.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Counter-based random numbers.
+//
 // SPDX-License-Identifier: MIT
 #include "base/random.h"
 

@@ -1,4 +1,5 @@
 // Random numbers that are the same on every machine: drawn from a seed and a place, without state.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Counts that cannot overflow: exact up to 2^53, and beyond it known to be beyond.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Typed values out of a YAML tree, with every fault told at its place.
+//
 // SPDX-License-Identifier: MIT
 #include "base/section_reader.h"
 

@@ -1,4 +1,5 @@
 // The strict reader of a map of YAML: what is missing, wrong or unknown is told, all of it at once.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

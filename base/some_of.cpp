@@ -1,4 +1,5 @@
 // The first few of many names.
+//
 // SPDX-License-Identifier: MIT
 #include "base/some_of.h"
 

@@ -1,4 +1,5 @@
 // The first few of many names, for a sentence.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Order statistics and a trimmed mean.
+//
 // SPDX-License-Identifier: MIT
 #include "base/statistics.h"
 

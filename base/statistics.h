@@ -1,4 +1,5 @@
 // What a set of measured times says: location, spread, what may be added.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

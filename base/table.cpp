@@ -1,4 +1,5 @@
 // Aligning columns.
+//
 // SPDX-License-Identifier: MIT
 #include "base/table.h"
 

@@ -1,4 +1,5 @@
 // Rows of cells as aligned text.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // A word is brought into our spelling step by step; case is looked at only for bits and bytes.
+//
 // SPDX-License-Identifier: MIT
 #include "base/unit_spelling.h"
 

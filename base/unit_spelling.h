@@ -1,4 +1,5 @@
 // Units as people write them who have not read our list.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

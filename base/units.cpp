@@ -1,4 +1,5 @@
 // Rounding of transfer times, the one place where real durations become ticks.
+//
 // SPDX-License-Identifier: MIT
 #include "base/units.h"
 

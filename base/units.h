@@ -1,4 +1,5 @@
 // The quantities of the tool: simulated time, bytes, bandwidth and typed ids.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

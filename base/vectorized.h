@@ -1,4 +1,5 @@
 // PLUMBLINE_VECTORIZED: a function of which the program holds a version for each level of x86-64.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

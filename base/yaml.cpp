@@ -1,4 +1,5 @@
 // The one file that knows the YAML library: its events become our own tree.
+//
 // SPDX-License-Identifier: MIT
 #include "base/yaml.h"
 

@@ -1,4 +1,5 @@
 // YAML as a tree that remembers where each piece stands.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // `plumbline bubble`: the formulas beside the simulated values.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/bubble.h"
 

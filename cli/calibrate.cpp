@@ -1,4 +1,5 @@
 // `plumbline calibrate`: time the layers of a network on this machine.
+//
 // SPDX-License-Identifier: MIT
 #include <fmt/chrono.h>
 #include <fmt/format.h>

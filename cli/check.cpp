@@ -1,4 +1,5 @@
 // `plumbline check`: read everything and check it, the fit into memory included; run nothing.
+//
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 

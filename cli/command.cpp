@@ -1,4 +1,5 @@
 // Shared plumbing of the subcommands.
+//
 // SPDX-License-Identifier: MIT
 #include "cli/command.h"
 

@@ -1,4 +1,5 @@
 // What the subcommands share: exit codes, output, the way a command is added.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

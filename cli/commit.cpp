@@ -1,4 +1,5 @@
 // What CMake says of the commit.
+//
 // SPDX-License-Identifier: MIT
 #include "cli/commit.h"
 

@@ -1,4 +1,5 @@
 // The commit that this command was built from.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

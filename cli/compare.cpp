@@ -1,4 +1,5 @@
 // `plumbline compare`: runs side by side, and a sentence that says why one is faster.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/compare.h"
 

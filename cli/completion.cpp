@@ -1,4 +1,5 @@
 // `plumbline completion`: the script that completes its commands, from its own tables.
+//
 // SPDX-License-Identifier: MIT
 #include <CLI/App.hpp>
 #include <memory>

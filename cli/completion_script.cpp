@@ -1,4 +1,5 @@
 // One set of tables for both shells, and for each the function that looks into them.
+//
 // SPDX-License-Identifier: MIT
 #include "cli/completion_script.h"
 

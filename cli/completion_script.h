@@ -1,4 +1,5 @@
 // A command with its subcommands as tables of words, and the scripts that complete them.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

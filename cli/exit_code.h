@@ -1,4 +1,5 @@
 // The exit codes of the contract, and which of them a verdict is.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

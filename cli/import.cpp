@@ -1,4 +1,5 @@
 // `plumbline import`: models that people have, as native profiles.
+//
 // SPDX-License-Identifier: MIT
 #include "cli/import.h"
 

@@ -1,4 +1,5 @@
 // The subcommands of `plumbline import`.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // `plumbline import huggingface`: a profile out of a model's config.json.
+//
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 #include <fmt/ranges.h>

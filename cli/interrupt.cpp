@@ -1,4 +1,5 @@
 // Signal handlers that set a flag.
+//
 // SPDX-License-Identifier: MIT
 #include "cli/interrupt.h"
 

@@ -1,4 +1,5 @@
 // Ctrl-C, for commands that have something to keep before they end.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

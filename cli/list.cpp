@@ -1,4 +1,5 @@
 // `plumbline list`: what there is to choose from.
+//
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 

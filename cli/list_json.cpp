@@ -1,4 +1,5 @@
 // The registries as JSON.
+//
 // SPDX-License-Identifier: MIT
 #include "cli/list_json.h"
 

@@ -1,4 +1,5 @@
 // What `plumbline list` says, as JSON.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

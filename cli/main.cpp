@@ -1,4 +1,5 @@
 // The `plumbline` command: a list of subcommands.
+//
 // SPDX-License-Identifier: MIT
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>

@@ -1,4 +1,5 @@
 // `plumbline merge`: the shards of a sweep, or of a search, as the whole.
+//
 // SPDX-License-Identifier: MIT
 #include <CLI/App.hpp>
 #include <algorithm>

@@ -1,4 +1,6 @@
-// CLI11's checks, whose texts are taken from here. SPDX-License-Identifier: MIT
+// CLI11's checks, whose texts are taken from here.
+//
+// SPDX-License-Identifier: MIT
 #include "cli/option_checks.h"
 
 #include <fmt/format.h>

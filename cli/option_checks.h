@@ -1,4 +1,5 @@
 // What values an option takes, and what is said of another one.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

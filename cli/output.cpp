@@ -1,4 +1,6 @@
-// Temporary files, links, and what is no file. SPDX-License-Identifier: MIT
+// Temporary files, links, and what is no file.
+//
+// SPDX-License-Identifier: MIT
 #include "cli/output.h"
 
 #include <fcntl.h>

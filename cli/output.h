@@ -1,4 +1,5 @@
 // Where a command's results go: stdout, or files that are there whole or not at all.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

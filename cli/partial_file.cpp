@@ -1,4 +1,5 @@
 // Appending and locking.
+//
 // SPDX-License-Identifier: MIT
 #include "cli/partial_file.h"
 

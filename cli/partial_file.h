@@ -1,4 +1,5 @@
 // The file in which a sweep or a search keeps the rows that it has, until all are there.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

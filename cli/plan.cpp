@@ -1,4 +1,5 @@
 // `plumbline plan`: choose a partition.
+//
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 #include <unistd.h>

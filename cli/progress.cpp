@@ -1,4 +1,6 @@
-// A line that is written over and over. SPDX-License-Identifier: MIT
+// A line that is written over and over.
+//
+// SPDX-License-Identifier: MIT
 #include "cli/progress.h"
 
 #include <fmt/format.h>

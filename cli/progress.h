@@ -1,4 +1,6 @@
-// How far long work is, on stderr. SPDX-License-Identifier: MIT
+// How far long work is, on stderr.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <chrono>

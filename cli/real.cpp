@@ -1,4 +1,5 @@
 // Options and progress of real runs.
+//
 // SPDX-License-Identifier: MIT
 #include "cli/real.h"
 

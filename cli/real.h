@@ -1,4 +1,5 @@
 // What `run` and `validate` share: the options of a real run, and its progress.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // `plumbline run`: execute the schedule for real, and print what was measured.
+//
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 

@@ -1,4 +1,5 @@
 // `plumbline schedule`: print the order of the ops.
+//
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 

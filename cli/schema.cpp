@@ -1,4 +1,5 @@
 // `plumbline schema`: the JSON Schema of a file that plumbline reads.
+//
 // SPDX-License-Identifier: MIT
 #include <CLI/App.hpp>
 #include <array>

@@ -1,4 +1,5 @@
 // `plumbline search`: what a scenario leaves open, tried out on all cores.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/search/search.h"
 

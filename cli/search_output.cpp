@@ -1,4 +1,5 @@
 // The report of a search, in the format that was asked for.
+//
 // SPDX-License-Identifier: MIT
 #include "cli/search_output.h"
 

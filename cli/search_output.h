@@ -1,4 +1,5 @@
 // How what a search found is told: by `search`, and by `merge` of its parts.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

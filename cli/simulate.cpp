@@ -1,4 +1,5 @@
 // `plumbline simulate`: predict, and print a table or JSON.
+//
 // SPDX-License-Identifier: MIT
 #include <CLI/App.hpp>
 #include <memory>

@@ -1,4 +1,5 @@
 // `plumbline sweep`: every combination of several values, on all cores.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/sweep.h"
 

@@ -1,4 +1,5 @@
 // Options of sweeps.
+//
 // SPDX-License-Identifier: MIT
 #include "cli/sweep_options.h"
 

@@ -1,4 +1,5 @@
 // What `sweep`, `merge` and `search` have in common: which rows are told, and in which format.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

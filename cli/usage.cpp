@@ -1,4 +1,5 @@
 // Each of CLI11's errors in a sentence that names the command, the word and what to type.
+//
 // SPDX-License-Identifier: MIT
 #include "cli/usage.h"
 

@@ -1,5 +1,6 @@
 // What is said to a command line that cannot be read, and to one that asks for help: our words, not
 // those of the library that reads it.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

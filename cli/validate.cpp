@@ -1,4 +1,5 @@
 // `plumbline validate`: predict and run, and print the one beside the other.
+//
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 

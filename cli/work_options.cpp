@@ -1,4 +1,5 @@
 // Threads, parts, and what is kept.
+//
 // SPDX-License-Identifier: MIT
 #include "cli/work_options.h"
 

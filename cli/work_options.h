@@ -1,5 +1,6 @@
 // What `sweep` and `search` have in common: many predictions on all cores, a part of them on each
 // of several machines, kept as they come.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

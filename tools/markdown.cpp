@@ -1,4 +1,5 @@
 // Text for cells.
+//
 // SPDX-License-Identifier: MIT
 #include "tools/markdown.h"
 

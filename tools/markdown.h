@@ -1,4 +1,5 @@
 // Cells and tables of Markdown, and the numbers of a validation as cells.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

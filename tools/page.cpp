@@ -1,4 +1,5 @@
 // The page is a list of sections, each a function.
+//
 // SPDX-License-Identifier: MIT
 #include "tools/page.h"
 

@@ -1,4 +1,5 @@
 // Results as Markdown: docs/validation.md, and the table of the README.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Reading and writing results; the one file of the tools that knows the JSON library.
+//
 // SPDX-License-Identifier: MIT
 #include "tools/result_file.h"
 

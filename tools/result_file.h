@@ -1,4 +1,5 @@
 // What is kept of `plumbline validate --json`: one command's points, and where they were measured.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

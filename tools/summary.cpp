@@ -1,4 +1,5 @@
 // Means, extremes and counts.
+//
 // SPDX-License-Identifier: MIT
 #include "tools/summary.h"
 

@@ -1,4 +1,5 @@
 // Many points as a few numbers: how large the errors are, which is the worst, where they come from.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

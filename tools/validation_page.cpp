@@ -1,4 +1,5 @@
 // `validation_page`: keeps what documents need of `plumbline validate --json`, and writes them.
+//
 // SPDX-License-Identifier: MIT
 #include <fmt/chrono.h>
 #include <fmt/format.h>

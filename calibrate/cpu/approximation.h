@@ -1,4 +1,5 @@
 // exp, sigmoid and tanh in fp32, to a few units in the last place, for loops that are vectorized.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

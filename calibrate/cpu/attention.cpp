@@ -1,4 +1,5 @@
 // For each sample, head and block of queries: small products, and a softmax of each row.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/attention.h"
 

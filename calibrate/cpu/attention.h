@@ -1,4 +1,5 @@
 // Attention of all heads, a block of queries at a time.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,5 +1,7 @@
 // The data of a run: tensors that move between devices, gradients that are added up, versions of
-// weights. SPDX-License-Identifier: MIT
+// weights.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cpu/backend.h"
 
 #include <fmt/format.h>

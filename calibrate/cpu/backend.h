@@ -1,4 +1,5 @@
 // The cpu backend: every device a core, every op the real fp32 kernels of its stage's layers.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Memory for tensors of floats.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // A thread for each core that walks.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/calibration.h"
 

@@ -1,4 +1,5 @@
 // The cores of this machine as devices that networks are calibrated on.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

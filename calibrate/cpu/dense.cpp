@@ -1,4 +1,5 @@
 // Three products.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/dense.h"
 

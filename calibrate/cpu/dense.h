@@ -1,4 +1,5 @@
 // The product with a matrix of weights, which most layers are made of.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // dnnl_sgemm, which is the same in oneDNN 2 and 3.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/gemm.h"
 

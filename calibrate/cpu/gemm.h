@@ -1,4 +1,5 @@
 // Products of fp32 matrices on one CPU core: the one place that knows oneDNN.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

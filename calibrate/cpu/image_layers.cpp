@@ -1,4 +1,5 @@
 // The layers of pictures.
+//
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 

@@ -1,4 +1,5 @@
 // Windows laid out as matrices, and searches for maxima.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/images.h"
 

@@ -1,4 +1,5 @@
 // Convolutions and pools over fp32 pictures.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Plain loops that compilers vectorize; GCC makes one version for each level of x86-64.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/kernels.h"
 

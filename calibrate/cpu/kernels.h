@@ -1,4 +1,5 @@
 // Loops over fp32 tensors: element by element, norms, softmax, steps of an lstm.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

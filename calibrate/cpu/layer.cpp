@@ -1,4 +1,5 @@
 // A layer of any kind.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/layer.h"
 

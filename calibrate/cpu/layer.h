@@ -1,4 +1,5 @@
 // The layers of networks as fp32 kernels for one CPU core.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // What the kinds of layers on the CPU have in common, and the makers of each.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The input's share of the gates is one product for all steps; the rest goes step by step.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/lstm.h"
 

@@ -1,4 +1,5 @@
 // An lstm over fp32 rows, all samples of a step at once.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Element-wise steps.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/optimizer.h"
 

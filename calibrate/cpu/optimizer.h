@@ -1,4 +1,5 @@
 // The optimizer's step: from weights and gradients to the next weights.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Empty pipelines; cores that update parameters.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/overheads.h"
 

@@ -1,4 +1,5 @@
 // What the runner itself costs on this machine.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Layers of one kernel or two.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/dense.h"
 #include "calibrate/cpu/kernels.h"

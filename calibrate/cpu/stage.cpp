@@ -1,4 +1,5 @@
 // Binding tensors and walking the layers.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/stage.h"
 

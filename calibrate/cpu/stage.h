@@ -1,4 +1,5 @@
 // One stage of a network on one CPU core: the kernels of its layers, and where their tensors stand.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Passes in their order, between two clocks.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/stage_timer.h"
 

@@ -1,4 +1,5 @@
 // The layers of transformers.
+//
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 

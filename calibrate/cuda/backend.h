@@ -1,5 +1,7 @@
 // The cuda backend: every device a GPU or a part of one, every op the kernels of its stage's
-// layers. SPDX-License-Identifier: MIT
+// layers.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>

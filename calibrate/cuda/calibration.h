@@ -1,4 +1,5 @@
 // CUDA devices as devices that networks are calibrated on.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Whether CUDA can be used here, in every build: with CUDA or without.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

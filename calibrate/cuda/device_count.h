@@ -1,4 +1,6 @@
-// How the cuda backend takes its devices, in runs and in calibration. SPDX-License-Identifier: MIT
+// How the cuda backend takes its devices, in runs and in calibration.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 namespace plumbline {

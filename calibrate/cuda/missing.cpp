@@ -1,4 +1,6 @@
-// What stands for the cuda backend in builds without it. SPDX-License-Identifier: MIT
+// What stands for the cuda backend in builds without it.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/backend.h"
 #include "calibrate/cuda/calibration.h"
 #include "calibrate/cuda/check.h"

@@ -1,4 +1,5 @@
 // Walkers in rounds.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/measure/calibration.h"
 

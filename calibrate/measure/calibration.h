@@ -1,4 +1,5 @@
 // Timing the layers of a network on devices of any kind.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Lines of passes: writing, reading, appending.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/measure/calibration_file.h"
 

@@ -1,4 +1,5 @@
 // What a calibration has measured so far, kept in a file beside its output, so that it can go on.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

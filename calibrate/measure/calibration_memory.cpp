@@ -1,4 +1,5 @@
 // Sums over the layers of each stage.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/measure/calibration_memory.h"
 

@@ -1,4 +1,5 @@
 // The memory that a calibration takes, told before it is taken.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// What the samples of a calibration become. SPDX-License-Identifier: MIT
+// What the samples of a calibration become.
+//
+// SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Sorting passes by kind and layer.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/measure/pass_samples.h"
 

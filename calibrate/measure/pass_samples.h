@@ -1,4 +1,5 @@
 // The samples of a calibration: passes through the layers of a stage, each layer timed.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Walks that add up to one calibration, and runs predicted from it.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/measure/recalibration.h"
 

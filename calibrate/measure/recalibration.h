@@ -1,4 +1,5 @@
 // The layers of real runs, timed again beside them: how the machine has changed since the profile.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// Devices that take turns. SPDX-License-Identifier: MIT
+// Devices that take turns.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
 // Confidence of a trimmed mean, stopping rules, contamination, and a straight line through a link.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/measure/sampling.h"
 

@@ -1,4 +1,5 @@
 // How many times to measure, which measurements to drop, and what the rest says.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // What runs ops for real: the interface between the runner and devices of one kind.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Linux's clocks and sleeps.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/clock.h"
 

@@ -1,4 +1,5 @@
 // The machine's time: reading it, and waiting for a point in it exactly.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

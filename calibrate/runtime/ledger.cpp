@@ -1,4 +1,5 @@
 // Books are kept as a list of changes; the peak is read off at the end.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/ledger.h"
 

@@ -1,4 +1,5 @@
 // What one device holds while it really runs: activations, buffers, versions of the weights.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

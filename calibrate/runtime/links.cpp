@@ -1,4 +1,5 @@
 // Times that follow from the ends of real ops.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/links.h"
 

@@ -1,5 +1,7 @@
 // What lies between the devices of a real run: links with a set latency and bandwidth, and the
-// moments at which several devices meet. SPDX-License-Identifier: MIT
+// moments at which several devices meet.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
 // Linux's files in /proc, /sys and /etc.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/machine.h"
 

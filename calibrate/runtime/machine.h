@@ -1,4 +1,5 @@
 // The machine that measures: what it is, how busy, how fast and how large it is right now.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Two provenances, side by side.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/provenance_check.h"
 

@@ -1,4 +1,5 @@
 // Profiles that were measured on other devices than those of a run.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The passes from a scenario to measured iterations.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/real_run.h"
 

@@ -1,4 +1,5 @@
 // A scenario executed for real: what was measured, in the same terms as a prediction.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

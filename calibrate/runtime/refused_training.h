@@ -1,4 +1,5 @@
 // What of a scenario's training no network is executed with.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The JSON of real runs; the one file of this floor that knows the JSON library.
+//
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,5 @@
 // What a run executes, all of it fixed.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

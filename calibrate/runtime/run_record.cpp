@@ -1,4 +1,6 @@
-// Reading a measured iteration, and telling where devices stood. SPDX-License-Identifier: MIT
+// Reading a measured iteration, and telling where devices stood.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/runtime/run_record.h"
 
 #include <fmt/format.h>

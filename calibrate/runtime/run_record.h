@@ -1,5 +1,7 @@
 // What a real run is asked for and what it gives: iterations as they happened, or why there are
-// none. SPDX-License-Identifier: MIT
+// none.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <chrono>

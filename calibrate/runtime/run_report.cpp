@@ -1,4 +1,5 @@
 // The tables for people.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/run_report.h"
 

@@ -1,4 +1,5 @@
 // A real run and a validation as tables for people and as JSON for programs.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

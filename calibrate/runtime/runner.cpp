@@ -1,4 +1,5 @@
 // The threads of a run, how they meet, and how a run that cannot go on is given up.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/runner.h"
 

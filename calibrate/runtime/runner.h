@@ -1,4 +1,5 @@
 // Running an op graph for real: a thread a device, round after round.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Ops that wait.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/synthetic.h"
 

@@ -1,4 +1,5 @@
 // The synthetic backend: ops that take exactly the time that the model says, so the truth is known.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

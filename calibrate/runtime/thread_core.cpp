@@ -1,4 +1,5 @@
 // Linux's threads.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/thread_core.h"
 

@@ -1,4 +1,5 @@
 // A thread as a device: its core, its time.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

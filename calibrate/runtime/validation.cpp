@@ -1,4 +1,5 @@
 // Errors, and a run evaluated again with measured lengths in place of predicted ones.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/validation.h"
 

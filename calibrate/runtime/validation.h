@@ -1,4 +1,5 @@
 // A prediction beside a real run of the same schedule: how far off it was, and why.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

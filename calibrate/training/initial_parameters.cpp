@@ -1,4 +1,5 @@
 // Normal numbers from a seed.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/training/initial_parameters.h"
 

@@ -1,4 +1,5 @@
 // What parameters begin with.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

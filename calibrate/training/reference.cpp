@@ -1,4 +1,5 @@
 // The contract of a pass with its layer.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/training/reference.h"
 

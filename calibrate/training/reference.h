@@ -1,4 +1,5 @@
 // Every layer in plain loops and double precision: the numerical truth that backends are held to.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

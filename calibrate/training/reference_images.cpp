@@ -1,4 +1,5 @@
 // The layers of pictures, one small function for each pass.
+//
 // SPDX-License-Identifier: MIT
 #include <utility>
 

@@ -1,4 +1,5 @@
 // Plain loops: what each piece of a layer means.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/training/reference_math.h"
 

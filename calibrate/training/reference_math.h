@@ -1,4 +1,5 @@
 // The arithmetic of the reference layers, each piece written as its definition.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,6 +1,7 @@
 // The three passes of each kind of layer, in plain loops. The tensors of a layer go by their names
 // here; what a pass makes is listed in the order of the layer, and reference.cpp holds it to the
 // layer's names and sizes.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Layers of one piece or two, one small function for each pass.
+//
 // SPDX-License-Identifier: MIT
 #include <utility>
 

@@ -1,4 +1,6 @@
-// Placing tensors one behind the other. SPDX-License-Identifier: MIT
+// Placing tensors one behind the other.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/training/stage_layout.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Where the tensors of a stage's layers stand in its blocks of memory, on any kind of device.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Drawing samples.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/training/training_data.h"
 

@@ -1,4 +1,5 @@
 // A small data set that a network can learn: drawn from a seed, the same on every machine.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

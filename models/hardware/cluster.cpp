@@ -1,4 +1,5 @@
 // Which level a path crosses, and whose cards carry it.
+//
 // SPDX-License-Identifier: MIT
 #include "models/hardware/cluster.h"
 

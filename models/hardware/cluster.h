@@ -1,4 +1,5 @@
 // The devices and what connects them, flat or in levels.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The table of devices.
+//
 // SPDX-License-Identifier: MIT
 #include "models/hardware/device_presets.h"
 

@@ -1,4 +1,5 @@
 // Devices whose peaks their makers publish.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Tables of keys, and a note for each kind of what they leave open.
+//
 // SPDX-License-Identifier: MIT
 #include "models/import/config_facts.h"
 

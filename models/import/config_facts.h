@@ -1,4 +1,5 @@
 // What a config.json says beside a transformer's shape: dropout, numbers, keys that nobody reads.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The columns of a table of layers.
+//
 // SPDX-License-Identifier: MIT
 #include "models/import/csv_profile.h"
 

@@ -1,4 +1,5 @@
 // A model from a table: one layer a row of a CSV file.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

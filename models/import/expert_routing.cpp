@@ -1,5 +1,7 @@
 // A place is left out where all experts of a token are others: a hypergeometric chance, over the
-// groups that are chosen and over the experts in them. SPDX-License-Identifier: MIT
+// groups that are chosen and over the experts in them.
+//
+// SPDX-License-Identifier: MIT
 #include "models/import/expert_routing.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
-// Where the experts of a token are, and how it gets there. SPDX-License-Identifier: MIT
+// Where the experts of a token are, and how it gets there.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <array>

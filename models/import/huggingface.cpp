@@ -1,4 +1,5 @@
 // One table of families, and the keys that they share.
+//
 // SPDX-License-Identifier: MIT
 #include "models/import/huggingface.h"
 

@@ -1,4 +1,5 @@
 // Reading the config.json that Hugging Face models are published with.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // PipeDream's text format, read line by line with the place of every fault.
+//
 // SPDX-License-Identifier: MIT
 #include "models/import/pipedream_graph.h"
 

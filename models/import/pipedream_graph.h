@@ -1,4 +1,5 @@
 // Reading a PipeDream profile (`graph.txt`) as a model.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

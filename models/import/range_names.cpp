@@ -1,4 +1,5 @@
 // Templates of range names.
+//
 // SPDX-License-Identifier: MIT
 #include "models/import/range_names.h"
 

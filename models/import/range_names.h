@@ -1,4 +1,5 @@
 // Which named range of a trace is which pass of which layer.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // From ranges to layer times: runs, steps, statistics.
+//
 // SPDX-License-Identifier: MIT
 #include "models/import/torch_trace.h"
 

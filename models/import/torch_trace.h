@@ -1,4 +1,5 @@
 // A model from a PyTorch profiler trace: layer times from its named ranges.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -15,6 +15,7 @@
 //   PyTorch 2.4);
 // - autograd names its events `autograd::engine::evaluate_function: ...`.
 // A list of events without the object around it is a Chrome trace, too.
+//
 // SPDX-License-Identifier: MIT
 #include "models/import/trace_events.h"
 

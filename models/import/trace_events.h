@@ -1,4 +1,5 @@
 // What a PyTorch profiler trace holds of named ranges, read without keeping the rest.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Launches within ranges, and the kernels that they started.
+//
 // SPDX-License-Identifier: MIT
 #include "models/import/trace_kernels.h"
 

@@ -1,4 +1,5 @@
 // Which work of a GPU belongs to which range of a trace: kernels joined to their launches.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Sizes for a trace's layers; traces of several ranks as one chain.
+//
 // SPDX-License-Identifier: MIT
 #include "models/import/trace_model.h"
 

@@ -1,4 +1,5 @@
 // The model of a trace: its layers and times, sizes from a table, and several traces as one chain.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Ranges within ranges.
+//
 // SPDX-License-Identifier: MIT
 #include "models/import/trace_nesting.h"
 

@@ -1,4 +1,5 @@
 // Which ranges of a trace lie within others, on the same thread or on one of autograd's.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // What the layers of a transformer consist of: each number as a sum of formulas.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The passes from a shape to a profile.
+//
 // SPDX-License-Identifier: MIT
 #include "models/import/transformer_profile.h"
 

@@ -1,4 +1,5 @@
 // A profile of a transformer, with nothing measured: FLOPs and bytes in the place of times.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

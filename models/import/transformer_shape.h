@@ -1,4 +1,5 @@
 // What a transformer for text looks like: the numbers that its layers follow from.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

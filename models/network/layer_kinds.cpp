@@ -1,4 +1,5 @@
 // The kinds of layers: what each makes of its input, holds, keeps, leaves and costs.
+//
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 

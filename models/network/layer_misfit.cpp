@@ -1,4 +1,5 @@
 // The shapes that the kinds of layers take, and what to do about others.
+//
 // SPDX-License-Identifier: MIT
 #include "models/network/layer_misfit.h"
 

@@ -1,4 +1,5 @@
 // Whether an input suits a layer; what the layer makes of it is derive_layer in network.h.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The keys of the kinds of layers, in one table.
+//
 // SPDX-License-Identifier: MIT
 #include "models/network/layer_settings_reader.h"
 

@@ -1,4 +1,5 @@
 // Reading the settings of a layer: the keys of each kind.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Sums over layers, in samples.
+//
 // SPDX-License-Identifier: MIT
 #include "models/network/model_flops.h"
 

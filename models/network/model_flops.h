@@ -1,4 +1,5 @@
 // The arithmetic that a model needs, whatever runs it: what utilization is counted of.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

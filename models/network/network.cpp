@@ -1,4 +1,5 @@
 // Shapes, names and bytes of networks; the kinds themselves are in layer_kinds.cpp.
+//
 // SPDX-License-Identifier: MIT
 #include "models/network/network.h"
 

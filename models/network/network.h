@@ -1,4 +1,5 @@
 // What is really executed: a chain of layers with shapes, and what each costs in bytes and FLOPs.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // One function for each kind of layer.
+//
 // SPDX-License-Identifier: MIT
 #include "models/network/network_content.h"
 

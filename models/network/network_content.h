@@ -1,4 +1,5 @@
 // What a network consists of, as a text and as a short number: to tell two networks apart.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

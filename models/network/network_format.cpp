@@ -1,4 +1,5 @@
 // The tables of a network file.
+//
 // SPDX-License-Identifier: MIT
 #include "models/network/network_format.h"
 

@@ -1,4 +1,5 @@
 // The tables of a network file.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The network format, version 1.
+//
 // SPDX-License-Identifier: MIT
 #include "models/network/network_reader.h"
 

@@ -1,4 +1,5 @@
 // Reading networks (`kind: network`) from YAML.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The tables of a layer's costs.
+//
 // SPDX-License-Identifier: MIT
 #include "models/profile/layer_format.h"
 

@@ -1,4 +1,5 @@
 // The keys of a layer and what scenarios and profiles share, in tables.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

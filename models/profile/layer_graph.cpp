@@ -1,4 +1,5 @@
 // Graph questions answered by Boost.Graph, whose headers stay in this file.
+//
 // SPDX-License-Identifier: MIT
 #include "models/profile/layer_graph.h"
 

@@ -1,4 +1,5 @@
 // The layers of a model and which layer consumes what another makes: a directed acyclic graph.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

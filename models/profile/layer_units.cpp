@@ -1,4 +1,5 @@
 // Layer kinds, of models by their config.json and of networks.
+//
 // SPDX-License-Identifier: MIT
 #include "models/profile/layer_units.h"
 

@@ -1,4 +1,5 @@
 // The layers of a transformer as its users count them: embedding, blocks, head.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // What a layer works through, where its times are not known: FLOPs and bytes moved.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

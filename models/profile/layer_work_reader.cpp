@@ -1,4 +1,5 @@
 // The keys of a layer's work.
+//
 // SPDX-License-Identifier: MIT
 #include "models/profile/layer_work_reader.h"
 

@@ -1,4 +1,5 @@
 // Cycles told with their layers, and texts that cannot be written.
+//
 // SPDX-License-Identifier: MIT
 #include "models/profile/model_checks.h"
 

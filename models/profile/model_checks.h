@@ -1,4 +1,5 @@
 // Checks that every way of making a model shares.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Which optimizer's steps are meant: by a scenario, by a measured profile, by a run.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Costs at a batch size: measured, interpolated or scaled.
+//
 // SPDX-License-Identifier: MIT
 #include "models/profile/profile.h"
 

@@ -1,5 +1,7 @@
 // What each layer costs in time and memory, at one or more batch sizes, and where the numbers come
-// from. SPDX-License-Identifier: MIT
+// from.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

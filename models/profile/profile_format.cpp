@@ -1,4 +1,5 @@
 // The table of a profile file.
+//
 // SPDX-License-Identifier: MIT
 #include "models/profile/profile_format.h"
 

@@ -1,4 +1,5 @@
 // Reading layers and native profiles (`kind: profile`) from YAML.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

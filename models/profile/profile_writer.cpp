@@ -1,4 +1,5 @@
 // The native profile format, version 1, as text.
+//
 // SPDX-License-Identifier: MIT
 #include "models/profile/profile_writer.h"
 

@@ -1,4 +1,5 @@
 // Writing native profiles (`kind: profile`) for people to read.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // One bound for each pass over a layer.
+//
 // SPDX-License-Identifier: MIT
 #include "models/profile/roofline.h"
 

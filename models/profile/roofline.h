@@ -1,4 +1,5 @@
 // Times from work: the roofline of a device, for layers that nobody has measured.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The checks of spelt-out communication: pairs, places, and nothing missing.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/files/communication_check.h"
 

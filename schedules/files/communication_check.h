@@ -1,4 +1,5 @@
 // Whether the communication that a schedule file spells out fits its ops.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // One line of an order, from left to right.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/files/order_line.h"
 

@@ -1,4 +1,5 @@
 // Cutting one line of an order: labels in front, what parts its cells, words.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Each form has a walk of its own over the lines of the text.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/files/order_text.h"
 

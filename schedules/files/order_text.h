@@ -1,4 +1,5 @@
 // The printed forms of an order of ops: rows, lists, a grid of steps, a sequence; cut into words.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

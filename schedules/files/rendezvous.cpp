@@ -1,4 +1,5 @@
 // A run in steps: at each one all communication that can happen comes first, then the next ops.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/files/rendezvous.h"
 

@@ -1,4 +1,5 @@
 // Communication in the order of its cells: a send waits for its receive.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // From cells to lists: where each stage stands, how many micro-batches there are, and what to tell.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/files/schedule_file.h"
 

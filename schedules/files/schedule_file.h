@@ -1,4 +1,5 @@
 // An order of ops that somebody wrote down, as PyTorch prints them or as one host launches them.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Rows are counted stage by stage, and held against the micro-batches in them.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/files/stage_rows.h"
 

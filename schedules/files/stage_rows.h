@@ -1,4 +1,5 @@
 // The rows of an order in which each stage stands: one, or one for each replica.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

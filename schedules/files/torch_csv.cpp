@@ -1,4 +1,5 @@
 // Reading cells: the grammar, the bounds and the two sets of letters.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/files/torch_csv.h"
 

@@ -1,4 +1,5 @@
 // The cells of an order of ops as PyTorch writes them: `<stage><op><micro-batch>` each.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The closed forms, one function a schedule.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/generators/bubble_formulas.h"
 

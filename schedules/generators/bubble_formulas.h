@@ -1,4 +1,5 @@
 // Closed forms of the makespan and of both bubbles, each with the range in which it holds.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

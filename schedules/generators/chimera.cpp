@@ -1,4 +1,6 @@
-// Two pipelines in opposite directions, merged step by step. SPDX-License-Identifier: MIT
+// Two pipelines in opposite directions, merged step by step.
+//
+// SPDX-License-Identifier: MIT
 #include <array>
 #include <optional>
 #include <utility>

@@ -1,4 +1,6 @@
-// One list a device, written op by op. SPDX-License-Identifier: MIT
+// One list a device, written op by op.
+//
+// SPDX-License-Identifier: MIT
 #include "schedules/generators/chunk_orders.h"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 // Orders for pipelines in which a device has several stages, or a backward has two parts, as they
-// were published. SPDX-License-Identifier: MIT
+// were published.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // What is known of each schedule, and the window family: naive, GPipe, 1F1B, eager 1F1B, delayed
 // backward, PipeDream.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/generators/generators.h"
 

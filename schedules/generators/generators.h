@@ -1,5 +1,7 @@
 // The registry of schedules and the one generator behind them: a window of micro-batches per
-// position. SPDX-License-Identifier: MIT
+// position.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 // Orders of devices with two stages: down and back up one pipeline, or of two in opposite
-// directions. SPDX-License-Identifier: MIT
+// directions.
+//
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <array>
 #include <deque>

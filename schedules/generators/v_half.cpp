@@ -1,4 +1,6 @@
-// Slots of equal length: blocks are laid out and pushed together. SPDX-License-Identifier: MIT
+// Slots of equal length: blocks are laid out and pushed together.
+//
+// SPDX-License-Identifier: MIT
 #include "schedules/generators/v_half.h"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 // Orders that repeat one block of ops every six slots, so that the block says how much memory they
-// take. SPDX-License-Identifier: MIT
+// take.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "schedules/generators/chunk_orders.h"

@@ -1,4 +1,5 @@
 // The checks of a schedule, each with a picture of the place.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/order/check.h"
 

@@ -1,4 +1,5 @@
 // Whether lists of ops can run: the passage from "what somebody wrote" to a Schedule.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// Counting along the order; scaling layer by layer. SPDX-License-Identifier: MIT
+// Counting along the order; scaling layer by layer.
+//
+// SPDX-License-Identifier: MIT
 #include "schedules/order/in_flight.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // How many micro-batches a device holds between F and B, and what their number changes.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // One piece of compute: forward, backward or its parts, for one stage and micro-batch.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// Pairs are found list by list, and tried by a replay. SPDX-License-Identifier: MIT
+// Pairs are found list by list, and tried by a replay.
+//
+// SPDX-License-Identifier: MIT
 #include "schedules/order/pairs.h"
 
 #include <fmt/format.h>

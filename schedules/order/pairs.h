@@ -1,4 +1,6 @@
-// Forwards and backwards that a device runs at the same time. SPDX-License-Identifier: MIT
+// Forwards and backwards that a device runs at the same time.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <vector>

@@ -1,5 +1,7 @@
 // A replay is a walk over lists: each device goes on until it must wait, and is woken by what it
-// waits for. SPDX-License-Identifier: MIT
+// waits for.
+//
+// SPDX-License-Identifier: MIT
 #include "schedules/order/replay.h"
 
 #include <algorithm>

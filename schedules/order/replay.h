@@ -1,4 +1,5 @@
 // Replaying lists of ops with every op one step long and free links.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

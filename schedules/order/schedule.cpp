@@ -1,4 +1,5 @@
 // Projections and printed forms of a schedule.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/order/schedule.h"
 

@@ -1,4 +1,5 @@
 // A schedule: which device executes which ops in which order. There is no time in it.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

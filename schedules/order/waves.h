@@ -1,4 +1,6 @@
-// The waves of an issue order. SPDX-License-Identifier: MIT
+// The waves of an issue order.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

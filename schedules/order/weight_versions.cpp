@@ -1,4 +1,5 @@
 // Counting versions along the lists of the replicas.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/order/weight_versions.h"
 

@@ -1,4 +1,5 @@
 // Which version of the weights each forward and backward uses: from order alone, without any time.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

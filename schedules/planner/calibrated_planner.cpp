@@ -1,4 +1,5 @@
 // From frontiers to the plans of the calibrated cost model.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/planner/calibrated_planner.h"
 

@@ -1,4 +1,5 @@
 // The planner of the calibrated cost model; see plan() in planner.h.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

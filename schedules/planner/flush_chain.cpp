@@ -1,4 +1,5 @@
 // Sums and maxima of three values.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/planner/flush_chain.h"
 

@@ -1,4 +1,5 @@
 // What one iteration of a pipeline with a flush takes at least, put together from its end.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Enumerating executed sets as rows of bits.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/planner/frontiers.h"
 

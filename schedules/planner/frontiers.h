@@ -1,4 +1,5 @@
 // The places where a layer graph can be cut: sets of layers that have been executed up to there.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

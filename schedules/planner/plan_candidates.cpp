@@ -1,4 +1,5 @@
 // Prices of candidates and what stands beside them.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/planner/plan_candidates.h"
 

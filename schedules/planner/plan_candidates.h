@@ -1,4 +1,5 @@
 // Turning cuts and devices into priced candidates, for both cost models.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

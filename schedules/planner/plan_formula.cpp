@@ -1,4 +1,5 @@
 // Loads on links and cards, counted pair by pair.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/planner/plan_formula.h"
 

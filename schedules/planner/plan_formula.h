@@ -1,4 +1,5 @@
 // What a placed plan costs by formula: its period, what bounds it, and the memory of each stage.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

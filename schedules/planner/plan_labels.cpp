@@ -1,4 +1,5 @@
 // Which of two labels is better in everything that counts.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/planner/plan_labels.h"
 

@@ -1,4 +1,5 @@
 // Partial plans of the search, and which of them are worth keeping.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

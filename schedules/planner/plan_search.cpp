@@ -1,4 +1,5 @@
 // From the last stage to the first, keeping what nothing else beats.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/planner/plan_search.h"
 

@@ -1,4 +1,5 @@
 // Dynamic programming over frontiers and devices for the calibrated cost model.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The choice of the cost model, and the published one.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/planner/planner.h"
 

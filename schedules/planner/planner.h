@@ -1,4 +1,5 @@
 // Chooses a partition: PipeDream's planner as published, and a calibrated one.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

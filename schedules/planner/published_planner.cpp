@@ -1,4 +1,5 @@
 // The recurrence, one start at a time, with exact bounds on the split.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/planner/published_planner.h"
 

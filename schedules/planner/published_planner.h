@@ -1,4 +1,5 @@
 // The recurrence of PipeDream's own optimizer, level by level.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // What a stage holds at one time under a schedule, by counting: for the memory of plans.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Even and balanced cuts.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/stages/partition.h"
 

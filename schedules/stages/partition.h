@@ -1,4 +1,5 @@
 // Which layers form which stage, and which devices run it.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // What of a forward is computed again for the backward, and what is kept for that.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

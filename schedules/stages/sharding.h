@@ -1,4 +1,6 @@
-// What the devices that hold a stage share. SPDX-License-Identifier: MIT
+// What the devices that hold a stage share.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>

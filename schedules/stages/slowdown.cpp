@@ -1,4 +1,6 @@
-// Sums of layers, each at the pace of its kind. SPDX-License-Identifier: MIT
+// Sums of layers, each at the pace of its kind.
+//
+// SPDX-License-Identifier: MIT
 #include "schedules/stages/slowdown.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
-// How the ops of a stage take longer while neighbours compute. SPDX-License-Identifier: MIT
+// How the ops of a stage take longer while neighbours compute.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <vector>

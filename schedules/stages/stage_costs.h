@@ -1,4 +1,5 @@
 // What each stage costs in time and bytes, summed from its layers.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

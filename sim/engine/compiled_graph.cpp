@@ -1,4 +1,5 @@
 // Compiling gives each arrival a place for as long as it is needed; evaluating is one loop.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/engine/compiled_graph.h"
 

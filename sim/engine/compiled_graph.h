@@ -1,4 +1,5 @@
 // An op graph made ready for many sets of costs at once: the fast path of what-if questions.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

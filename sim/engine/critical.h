@@ -1,4 +1,5 @@
 // What decides the end of a run, and how much later the rest could be.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

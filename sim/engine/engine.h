@@ -1,4 +1,5 @@
 // A discrete-event engine: a queue of (time, sequence, action) and nothing else.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

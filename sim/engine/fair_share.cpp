@@ -1,4 +1,5 @@
 // Progressive filling.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/engine/fair_share.h"
 

@@ -1,5 +1,7 @@
 // Activities that share capacities, such as transfers on network cards: max-min fair rates over
-// time. SPDX-License-Identifier: MIT
+// time.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
 // Gaps are read along a device's spans, mini-batch by mini-batch.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/engine/idle.h"
 

@@ -1,4 +1,5 @@
 // Every gap of a device and what it waited for in it.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The longest path through an op graph: one pass over flat arrays.
+//
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 

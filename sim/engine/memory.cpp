@@ -1,4 +1,5 @@
 // Memory as a sequence of reservations and releases.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/engine/memory.h"
 

@@ -1,4 +1,5 @@
 // The memory of each device over a run, with what makes its peak.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Metrics are read device by device along its spans.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/engine/metrics.h"
 

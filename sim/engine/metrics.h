@@ -1,5 +1,7 @@
 // What a trace says: makespan, bubbles, idle time by cause, steady state. Pure functions of graph
-// and trace. SPDX-License-Identifier: MIT
+// and trace.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>

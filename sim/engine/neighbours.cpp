@@ -1,4 +1,6 @@
-// Work that is left, and its pace. SPDX-License-Identifier: MIT
+// Work that is left, and its pace.
+//
+// SPDX-License-Identifier: MIT
 #include "sim/engine/neighbours.h"
 
 #include <algorithm>

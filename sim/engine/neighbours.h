@@ -1,4 +1,5 @@
 // Ops that slow each other down: what the devices of one machine compute at the same time.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

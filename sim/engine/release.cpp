@@ -1,4 +1,5 @@
 // One pass in the order of the nodes.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/engine/release.h"
 

@@ -1,4 +1,5 @@
 // Who let each activity start: read off the times, for any trace of a graph.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The event-driven run of an op graph.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/engine/simulate.h"
 

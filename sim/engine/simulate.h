@@ -1,4 +1,5 @@
 // Evaluating an op graph: by events, and as a longest path. Two ways, one answer.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

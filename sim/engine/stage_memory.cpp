@@ -1,4 +1,5 @@
 // Stage by stage, position by position.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/engine/stage_memory.h"
 

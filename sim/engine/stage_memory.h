@@ -1,4 +1,5 @@
 // What each stage reserves and releases of a device's memory for one micro-batch.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

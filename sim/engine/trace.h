@@ -1,4 +1,5 @@
 // What happened when: the one type that the simulator and a real run both give.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Gaps that lead to one activity are one wait; its culprit stands where the release came from.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/engine/waits.h"
 

@@ -1,4 +1,5 @@
 // Why a device was idle: what it waited for, who was to blame, over which link.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

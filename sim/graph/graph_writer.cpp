@@ -1,4 +1,5 @@
 // Writing nodes: each kind with its resource and its class of cost.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/graph/graph_writer.h"
 

@@ -1,4 +1,5 @@
 // Appends nodes to an op graph: ops, what they send, all-reduces.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,5 +1,7 @@
 // Lowering walks the issue order once a mini-batch (SynchronousRun), or once through the whole
-// stream. SPDX-License-Identifier: MIT
+// stream.
+//
+// SPDX-License-Identifier: MIT
 #include "sim/graph/lower.h"
 
 #include <fmt/format.h>

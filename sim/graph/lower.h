@@ -1,5 +1,7 @@
 // From a schedule to an op graph: adds transfers, updates, flushes and costs. From there the order
-// is fixed. SPDX-License-Identifier: MIT
+// is fixed.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "base/diagnostic.h"

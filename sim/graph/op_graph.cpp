@@ -1,4 +1,5 @@
 // Printing activities; which channels share a card.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/graph/op_graph.h"
 

@@ -1,5 +1,7 @@
 // Everything that happens in a run and what waits for what: ops, transfers, updates, in flat
-// arrays. SPDX-License-Identifier: MIT
+// arrays.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
 // The issue order is walked once a mini-batch, all copies of an op at a time.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/graph/synchronous_run.h"
 

@@ -1,4 +1,5 @@
 // Mini-batches one after the other, as nodes: ops, what they wait for, flushes, updates.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

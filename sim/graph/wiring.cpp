@@ -1,4 +1,5 @@
 // Channels and costs, boundary by boundary, ring by ring.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/graph/wiring.h"
 

@@ -1,5 +1,7 @@
-// What a run is wired of: the slots of all copies, the channels and rings between them, the classes
-// of cost. SPDX-License-Identifier: MIT
+// What a run is wired of: the slots of all copies, the channels and rings between them, the
+// classes of cost.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
 // The moments of each list that differ, and what is held at them.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/planning/memory_floor.h"
 

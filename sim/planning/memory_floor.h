@@ -1,4 +1,5 @@
 // What a device holds at least, by the order of its ops alone.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

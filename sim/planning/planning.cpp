@@ -1,4 +1,5 @@
 // The planner's candidates, each simulated.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/planning/planning.h"
 

@@ -1,4 +1,5 @@
 // Choosing a plan: the planner proposes, simulation decides.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

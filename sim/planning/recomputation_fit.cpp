@@ -1,4 +1,5 @@
 // Numbers by their sum, the least first: those that lower bounds of the memory leave are simulated.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/planning/recomputation_fit.h"
 

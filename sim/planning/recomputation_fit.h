@@ -1,4 +1,6 @@
-// As few layers run again as the memory needs. SPDX-License-Identifier: MIT
+// As few layers run again as the memory needs.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "sim/scenario/scenario.h"

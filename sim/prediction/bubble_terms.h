@@ -1,5 +1,7 @@
-// What the bubble of a run is made of: that of equal stages on free links, and what each difference
-// from these adds. SPDX-License-Identifier: MIT
+// What the bubble of a run is made of: that of equal stages on free links, and what each
+// difference from these adds.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>

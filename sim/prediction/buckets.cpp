@@ -1,4 +1,5 @@
 // Layers in pieces, and what devices and groups exchange of each.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/prediction/buckets.h"
 

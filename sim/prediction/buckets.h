@@ -1,4 +1,5 @@
 // Stages in pieces whose gradients are reduced, and whose weights are gathered, by themselves.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Rows become slots, and a sequence stays in its order.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/prediction/file_order.h"
 

@@ -1,4 +1,5 @@
 // The order of a file on the devices of a scenario.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Finding the nodes that bound the steady state.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/prediction/iteration_clock.h"
 

@@ -1,4 +1,5 @@
 // Reading the iteration time off the ends of a few nodes.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The meaning of a trace: metrics, memory, closed form, notes.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/prediction/outcome.h"
 

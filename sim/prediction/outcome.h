@@ -1,4 +1,5 @@
 // What happens when in a run, and what that means: of a prediction and of a measured run alike.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

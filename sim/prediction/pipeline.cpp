@@ -1,4 +1,5 @@
 // The passes from a scenario to a pipeline: stages, devices, order.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/prediction/pipeline.h"
 

@@ -1,4 +1,5 @@
 // A scenario with everything settled that does not depend on time: who runs what in which order.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

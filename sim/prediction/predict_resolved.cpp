@@ -1,4 +1,5 @@
 // The passes from a scenario to a prediction.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/prediction/predict_resolved.h"
 

@@ -1,4 +1,5 @@
 // From a scenario to a prediction: the tool's main path, a list of passes.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The stage that takes most, and what in it takes it.
+//
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cctype>

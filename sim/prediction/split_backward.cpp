@@ -1,4 +1,5 @@
 // Halves of measured times.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/prediction/split_backward.h"
 

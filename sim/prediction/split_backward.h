@@ -1,4 +1,5 @@
 // The two parts of backwards that were given as one time, for orders that run them apart.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Sampled runs: side by side where the longest path is exact, by events elsewhere.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/prediction/uncertainty.h"
 

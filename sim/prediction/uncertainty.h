@@ -1,4 +1,5 @@
 // What noise does to a run: the distribution of its time, from many sampled runs.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Simulating the textbook's pipeline three times: equal and free, uneven, with latency.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/bubble.h"
 

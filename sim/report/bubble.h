@@ -1,4 +1,5 @@
 // The bubble of the textbook beside the simulated one, and which term makes the difference.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // One object; what is not known is null.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/bubble_json.h"
 

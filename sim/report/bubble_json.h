@@ -1,4 +1,5 @@
 // The JSON of a bubble's terms; for files that write JSON only.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

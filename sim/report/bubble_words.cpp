@@ -1,4 +1,5 @@
 // Points are rounded from their sums, so that what is printed adds up.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/bubble_words.h"
 

@@ -1,4 +1,5 @@
 // What a bubble is made of, in words.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Chrome's trace format: one JSON object an event, written straight into a buffer.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/chrome_trace.h"
 

@@ -1,4 +1,5 @@
 // A trace in Chrome's JSON, which Perfetto opens.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

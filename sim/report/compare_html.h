@@ -1,4 +1,5 @@
 // A comparison as one HTML file that needs nothing else: numbers, idle time, memory, timelines.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Comparisons as JSON, and the results of earlier runs read back.
+//
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 

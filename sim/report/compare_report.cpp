@@ -1,4 +1,5 @@
 // Columns side by side.
+//
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 

@@ -1,4 +1,5 @@
 // Boost.Graph writes the format and quotes what has to be quoted.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/dot.h"
 

@@ -1,4 +1,5 @@
 // Graphs as text for Graphviz.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

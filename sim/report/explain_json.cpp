@@ -1,4 +1,5 @@
 // The JSON of an explanation.
+//
 // SPDX-License-Identifier: MIT
 #include <nlohmann/json.hpp>
 

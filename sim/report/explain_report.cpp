@@ -1,4 +1,5 @@
 // The tables of an explanation.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/explain_report.h"
 

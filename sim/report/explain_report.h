@@ -1,4 +1,5 @@
 // An explanation for people and for programs.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

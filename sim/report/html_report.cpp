@@ -1,4 +1,5 @@
 // The page's files around the facts and the columns of its runs.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/html_report.h"
 

@@ -1,4 +1,5 @@
 // A run as one HTML file that needs nothing else: timeline, memory, idle time, formula, plan.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The table of a network.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/network_report.h"
 

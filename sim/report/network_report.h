@@ -1,4 +1,5 @@
 // A network as a table: what each layer is, holds and costs.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The parts put into the shell, what comes from users last.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/page_file.h"
 

@@ -1,5 +1,7 @@
 // A page as one HTML file: the shell that all reports share, around a body, its script and its
-// data. SPDX-License-Identifier: MIT
+// data.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <span>

@@ -1,4 +1,5 @@
 // A planning as a table for people.
+//
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 

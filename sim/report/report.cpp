@@ -1,4 +1,5 @@
 // The table for people.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/report.h"
 

@@ -1,4 +1,5 @@
 // A prediction as a table for people and as JSON for programs.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

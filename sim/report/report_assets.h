@@ -1,4 +1,5 @@
 // The files of the report's page, as the build put them into the program.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Differences to what stands before are nearly all equal in a regular run, so they pack well.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/report_columns.h"
 

@@ -1,4 +1,5 @@
 // JSON written straight into text: a handful of shapes, all known here.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/report_facts.h"
 

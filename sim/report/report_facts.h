@@ -1,4 +1,5 @@
 // What the HTML report says in words and numbers: a run as JSON for the page's script.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

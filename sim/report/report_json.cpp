@@ -1,4 +1,5 @@
 // The JSON of a prediction; the one file that knows the JSON library.
+//
 // SPDX-License-Identifier: MIT
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,5 @@
 // From layouts to columns: what is the same in all rows has none.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/search_report.h"
 

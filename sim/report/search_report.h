@@ -1,4 +1,5 @@
 // What a search found, as a table for people, CSV and JSON.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

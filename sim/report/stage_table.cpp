@@ -1,4 +1,6 @@
-// A row for each stage. SPDX-License-Identifier: MIT
+// A row for each stage.
+//
+// SPDX-License-Identifier: MIT
 #include "sim/report/stage_table.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // What each stage of a pipeline is made of and costs, as a table.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Rows as short arrays; texts that occur in many rows stand once.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/sweep_html.h"
 

@@ -1,4 +1,5 @@
 // A sweep as one HTML file that needs nothing else: charts over a key, the Pareto front, the rows.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

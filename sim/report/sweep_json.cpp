@@ -1,4 +1,5 @@
 // The JSON of sweeps, written and read.
+//
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 

@@ -1,4 +1,5 @@
 // Rows of cells in three dresses.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/sweep_report.h"
 

@@ -1,4 +1,5 @@
 // A sweep as a table for people, as Markdown, CSV and JSON.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

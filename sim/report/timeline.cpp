@@ -1,4 +1,5 @@
 // Cells first, characters second.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/timeline.h"
 

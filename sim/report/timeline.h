@@ -1,4 +1,5 @@
 // The run as a picture in text: a row a device, a column a slice of time.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Splitting and multiplying.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/axes.h"
 

@@ -1,4 +1,5 @@
 // Keys of a scenario with several values each, and all their combinations.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

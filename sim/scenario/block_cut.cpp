@@ -1,4 +1,5 @@
 // Counting blocks.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/block_cut.h"
 

@@ -1,4 +1,5 @@
 // Cuts of a transformer that count blocks: evenly, or as a layout of Megatron-LM says.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Devices as they are counted, and as they are made of GPUs.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/cluster_section.h"
 

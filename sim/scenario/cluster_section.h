@@ -1,4 +1,5 @@
 // The cluster section of a scenario: devices, links, and the GPUs that devices are groups of.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

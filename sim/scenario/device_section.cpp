@@ -1,4 +1,5 @@
 // The keys of a device.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/device_section.h"
 

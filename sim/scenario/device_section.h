@@ -1,4 +1,5 @@
 // cluster.device of a scenario: what the devices are, for times that nobody measured.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// Bytes into a number. SPDX-License-Identifier: MIT
+// Bytes into a number.
+//
+// SPDX-License-Identifier: MIT
 #include "sim/scenario/fingerprint.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // Whether two commands were asked the same, of the same files.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Unrolls a layout and cuts it at its bars.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/layout_string.h"
 

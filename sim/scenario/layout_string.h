@@ -1,4 +1,5 @@
 // Megatron-LM's pipeline layouts as text: "Et*3|(tt|)*29,m|L".
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // One function for each source of layers.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/model_section.h"
 

@@ -1,4 +1,5 @@
 // The model section of a scenario: what is trained, and what that costs.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// Which keys name files. SPDX-License-Identifier: MIT
+// Which keys name files.
+//
+// SPDX-License-Identifier: MIT
 #include "sim/scenario/named_files.h"
 
 #include <filesystem>

@@ -1,4 +1,5 @@
 // The files that a scenario names.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

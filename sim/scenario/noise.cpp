@@ -1,4 +1,5 @@
 // Drawing factors, and reading how they are drawn.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/noise.h"
 

@@ -1,4 +1,5 @@
 // How far the ops of a real run are from their predicted times, as a distribution.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// One note for each. SPDX-License-Identifier: MIT
+// One note for each.
+//
+// SPDX-License-Identifier: MIT
 #include "sim/scenario/omissions.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
-// Keys without which a scenario looks smaller or faster than it trains. SPDX-License-Identifier:
-// MIT
+// Keys without which a scenario looks smaller or faster than it trains.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <optional>

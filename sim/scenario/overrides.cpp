@@ -1,4 +1,6 @@
-// One override after the other. SPDX-License-Identifier: MIT
+// One override after the other.
+//
+// SPDX-License-Identifier: MIT
 #include "sim/scenario/overrides.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,6 @@
-// What a command line sets in the tree of a scenario. SPDX-License-Identifier: MIT
+// What a command line sets in the tree of a scenario.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
 // Counting layers and devices.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/placement.h"
 

@@ -1,4 +1,5 @@
 // From the plan as it is written to a partition: layers to stages, stages to devices.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // One function a key that is more than a number.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/plan.h"
 

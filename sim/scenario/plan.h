@@ -1,4 +1,5 @@
 // The plan section of a scenario: how layers come to stages and stages to devices.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Reading the choice, and putting it to stages.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/recomputation.h"
 

@@ -1,4 +1,5 @@
 // Which layers a schedule runs again: schedule.recompute and schedule.recompute_layers.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

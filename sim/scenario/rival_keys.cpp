@@ -1,4 +1,5 @@
 // The tables of the sections say which keys exclude each other; what they cannot say stands here.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/rival_keys.h"
 

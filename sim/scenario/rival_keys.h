@@ -1,4 +1,5 @@
 // Keys of a scenario that do not stand beside one that an override sets.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

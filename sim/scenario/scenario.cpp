@@ -1,5 +1,6 @@
 // Reading scenarios: one function a section, each with the keys it knows. What several sections say
 // together is resolved behind it, in scenario_resolver.cpp.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/scenario.h"
 

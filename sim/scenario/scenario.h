@@ -1,5 +1,7 @@
 // A scenario as the user wrote it: model, cluster, plan, schedule, training, overhead; read and
-// checked. SPDX-License-Identifier: MIT
+// checked.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <memory>

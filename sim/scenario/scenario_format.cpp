@@ -1,4 +1,5 @@
 // One table a section.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/scenario_format.h"
 

@@ -1,4 +1,5 @@
 // The tables of a scenario file: every key, what it may hold and what it says.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // A scenario's text, parsed once, to be read again and again with other overrides.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// From devices of stages to rows. SPDX-License-Identifier: MIT
+// From devices of stages to rows.
+//
+// SPDX-License-Identifier: MIT
 #include "sim/scenario/sequence_order.h"
 
 #include <fmt/format.h>

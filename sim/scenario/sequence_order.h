@@ -1,4 +1,5 @@
 // Where the stages of a sequence stand, which one host launches on all devices.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

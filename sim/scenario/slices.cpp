@@ -1,4 +1,6 @@
-// Reading them, and what they need of an order. SPDX-License-Identifier: MIT
+// Reading them, and what they need of an order.
+//
+// SPDX-License-Identifier: MIT
 #include "sim/scenario/slices.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // Micro-batches cut along their sequence: what a scenario says of it, and where it does not go.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

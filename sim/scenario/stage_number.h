@@ -1,5 +1,7 @@
 // The number of stages where a schedule puts several on each device, and a plan was written for
-// fewer. SPDX-License-Identifier: MIT
+// fewer.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <optional>

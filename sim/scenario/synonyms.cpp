@@ -1,4 +1,6 @@
-// The words of others by hand, our own from the tables. SPDX-License-Identifier: MIT
+// The words of others by hand, our own from the tables.
+//
+// SPDX-License-Identifier: MIT
 #include "sim/scenario/synonyms.h"
 
 #include "sim/scenario/scenario_format.h"

@@ -1,4 +1,6 @@
-// Words that a user may take for a key. SPDX-License-Identifier: MIT
+// Words that a user may take for a key.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <string>

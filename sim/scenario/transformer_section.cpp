@@ -1,4 +1,6 @@
-// From keys to the options of transformer_profile(). SPDX-License-Identifier: MIT
+// From keys to the options of transformer_profile().
+//
+// SPDX-License-Identifier: MIT
 #include "sim/scenario/transformer_section.h"
 
 #include <fmt/format.h>

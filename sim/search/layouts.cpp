@@ -1,4 +1,5 @@
 // What a scenario leaves open, key by key.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/search/layouts.h"
 

@@ -1,4 +1,5 @@
 // The layouts that a scenario leaves open: which keys, which values.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // One scenario for each layout, read from its tree, planned and predicted.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/search/search.h"
 

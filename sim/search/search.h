@@ -1,4 +1,5 @@
 // Every way to lay a training out over the devices that there are, each predicted.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

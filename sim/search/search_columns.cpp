@@ -1,4 +1,5 @@
 // Titles, keys and texts of layouts.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/search/search_columns.h"
 

@@ -1,4 +1,5 @@
 // What of a layout stands in columns.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

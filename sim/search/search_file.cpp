@@ -1,4 +1,5 @@
 // Families of layouts as lines of JSON, and parts put together.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/search/search_file.h"
 

@@ -1,5 +1,7 @@
 // The results of searches in files: what an interrupted one keeps, and the parts of one that
-// several machines share. SPDX-License-Identifier: MIT
+// several machines share.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <memory>

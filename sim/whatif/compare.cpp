@@ -1,4 +1,5 @@
 // What a run is to a comparison, and the sentence that says why one is faster.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/compare.h"
 

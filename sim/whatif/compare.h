@@ -1,4 +1,5 @@
 // Runs side by side: what differs, and why one is faster.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The parts of an explanation, each from its own room.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/explain.h"
 

@@ -1,5 +1,7 @@
 // Why a run takes as long as it takes: its critical path, its slack, its waits, and what to speed
-// up first. SPDX-License-Identifier: MIT
+// up first.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>

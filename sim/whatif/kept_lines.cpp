@@ -1,4 +1,5 @@
 // Lines of JSON, written and read back.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/kept_lines.h"
 

@@ -1,5 +1,6 @@
 // What an interrupted command keeps: a line that says of which work, then a line of JSON for each
 // result, each whole before the next is begun.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Groups of runs with the same value.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/likeness.h"
 

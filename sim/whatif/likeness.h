@@ -1,5 +1,7 @@
-// Whether runs that stand side by side are of the same work on as many devices, and which keys they
-// differ in. SPDX-License-Identifier: MIT
+// Whether runs that stand side by side are of the same work on as many devices, and which keys
+// they differ in.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <string>

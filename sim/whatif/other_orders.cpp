@@ -1,4 +1,5 @@
 // The scenario read once more for each schedule, on the partition that the run had.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/other_orders.h"
 

@@ -1,4 +1,5 @@
 // What the same stages and costs take in the orders of other schedules.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

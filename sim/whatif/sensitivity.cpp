@@ -1,5 +1,7 @@
 // Levers are evaluated side by side; where their gain ends is found by Newton's method on a convex
-// function. SPDX-License-Identifier: MIT
+// function.
+//
+// SPDX-License-Identifier: MIT
 #include "sim/whatif/sensitivity.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // What the iteration time depends on, and by how much: exact derivatives, and how far they hold.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // What belongs together, and what is missing.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/shards.h"
 

@@ -1,4 +1,5 @@
 // Parts of one piece of work, which several machines do.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

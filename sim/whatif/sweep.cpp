@@ -1,4 +1,5 @@
 // Points are numbers in a mixed radix: a digit an axis.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/sweep.h"
 

@@ -1,4 +1,5 @@
 // Every combination of several values of several keys, each predicted.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

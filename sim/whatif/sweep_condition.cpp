@@ -1,4 +1,5 @@
 // Conditions on numbers and on axes.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/sweep_condition.h"
 

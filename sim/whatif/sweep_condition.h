@@ -1,4 +1,5 @@
 // What a row of a sweep must meet to be told.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Putting shards together.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/sweep_file.h"
 

@@ -1,5 +1,7 @@
 // Results of sweeps in files: written, read back, put together; and what an interrupted sweep
-// keeps. SPDX-License-Identifier: MIT
+// keeps.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <memory>

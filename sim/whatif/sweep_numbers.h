@@ -1,4 +1,5 @@
 // The numbers of a row as JSON, for the rows of sweeps and of searches.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

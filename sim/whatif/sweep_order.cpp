@@ -1,4 +1,5 @@
 // Comparing rows, and reading conditions on them.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/sweep_order.h"
 

@@ -1,4 +1,5 @@
 // Which rows of a sweep are told, and which of them is best.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

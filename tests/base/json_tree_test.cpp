@@ -1,4 +1,5 @@
 // JSON becomes the tree that YAML becomes, with the place of each piece.
+//
 // SPDX-License-Identifier: MIT
 #include "base/json_tree.h"
 

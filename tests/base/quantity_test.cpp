@@ -1,4 +1,5 @@
 // Quantities: exact reading, refusals, printing; rounding of transfers.
+//
 // SPDX-License-Identifier: MIT
 #include "base/quantity.h"
 

@@ -1,4 +1,5 @@
 // Random numbers by place: pinned values, moments, independence of neighbours.
+//
 // SPDX-License-Identifier: MIT
 #include "base/random.h"
 

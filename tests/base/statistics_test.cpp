@@ -1,4 +1,5 @@
 // Order statistics of small samples, by hand.
+//
 // SPDX-License-Identifier: MIT
 #include "base/statistics.h"
 

@@ -1,4 +1,5 @@
 // The strict reader and overrides.
+//
 // SPDX-License-Identifier: MIT
 #include "base/yaml.h"
 

@@ -1,5 +1,7 @@
 // How fast one core runs each kind of layer: the FLOPs of the cost model in a second, for each
-// pass. SPDX-License-Identifier: MIT
+// pass.
+//
+// SPDX-License-Identifier: MIT
 #include <benchmark/benchmark.h>
 
 #include <iostream>

@@ -1,4 +1,5 @@
 // How long it takes until a worker of a real run goes on with what another one has made.
+//
 // SPDX-License-Identifier: MIT
 #include <benchmark/benchmark.h>
 

@@ -1,4 +1,5 @@
 // How fast a schedule is generated, lowered, simulated and measured; items are ops (F and B).
+//
 // SPDX-License-Identifier: MIT
 #include <benchmark/benchmark.h>
 

@@ -1,4 +1,5 @@
 // How many points of a sweep a core evaluates in a second; items are points.
+//
 // SPDX-License-Identifier: MIT
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>

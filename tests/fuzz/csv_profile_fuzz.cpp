@@ -1,4 +1,5 @@
 // Any bytes as a table of layers.
+//
 // SPDX-License-Identifier: MIT
 #include "models/import/csv_profile.h"
 #include "models/profile/profile_reader.h"

@@ -1,4 +1,5 @@
 // What the fuzz targets share.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // What is done with every model that a fuzz target reads.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Any bytes as a network.
+//
 // SPDX-License-Identifier: MIT
 #include "models/network/network_reader.h"
 #include "sim/report/network_report.h"

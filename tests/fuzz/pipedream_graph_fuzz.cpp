@@ -1,4 +1,5 @@
 // Any bytes as a PipeDream graph.txt.
+//
 // SPDX-License-Identifier: MIT
 #include "models/import/pipedream_graph.h"
 #include "tests/fuzz/model_fuzz.h"

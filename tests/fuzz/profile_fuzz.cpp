@@ -1,4 +1,5 @@
 // Any bytes as a profile.
+//
 // SPDX-License-Identifier: MIT
 #include "models/profile/profile_reader.h"
 #include "tests/fuzz/model_fuzz.h"

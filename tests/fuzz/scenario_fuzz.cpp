@@ -1,5 +1,7 @@
 // Any bytes as a scenario, and behind a NUL as an override; what is valid and small is predicted
-// and printed in every form. SPDX-License-Identifier: MIT
+// and printed in every form.
+//
+// SPDX-License-Identifier: MIT
 #include "base/bug.h"
 #include "sim/planning/planning.h"
 #include "sim/planning/predict.h"

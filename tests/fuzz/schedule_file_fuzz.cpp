@@ -1,4 +1,5 @@
 // Any bytes as a schedule file; what can run is checked against a second reading of its own print.
+//
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 

@@ -1,4 +1,5 @@
 // Any bytes as a trace of PyTorch's profiler.
+//
 // SPDX-License-Identifier: MIT
 #include <sstream>
 

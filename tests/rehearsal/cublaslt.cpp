@@ -1,5 +1,7 @@
 // libcublasLt.so.13 without a GPU: descriptors, a few algorithms of different speed, and products
-// on the made-up device. SPDX-License-Identifier: MIT
+// on the made-up device.
+//
+// SPDX-License-Identifier: MIT
 #include <cublasLt.h>
 #include <cuda.h>
 

@@ -1,5 +1,7 @@
 // libcudnn.so.9 without a GPU: descriptors, a few algorithms, and convolutions on the made-up
-// device. SPDX-License-Identifier: MIT
+// device.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/libraries/cudnn.h"
 
 #include <cuda.h>

@@ -1,4 +1,5 @@
 // libcuda.so.1 without a GPU: the functions that are called, on a device that takes its time.
+//
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstdio>

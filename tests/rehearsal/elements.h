@@ -1,4 +1,6 @@
-// Elements of tensors, as the made-up libraries read and write them. SPDX-License-Identifier: MIT
+// Elements of tensors, as the made-up libraries read and write them.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <bit>

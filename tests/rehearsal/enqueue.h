@@ -1,4 +1,6 @@
-// How the made-up libraries put work on the made-up GPU. SPDX-License-Identifier: MIT
+// How the made-up libraries put work on the made-up GPU.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cuda.h>

@@ -1,4 +1,5 @@
 // Events in the order of their times, and what shares a device between two of them.
+//
 // SPDX-License-Identifier: MIT
 #include "tests/rehearsal/timed_device.h"
 

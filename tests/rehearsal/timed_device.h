@@ -1,5 +1,7 @@
 // A device that takes its time: what is enqueued runs by the host's own clock, and streams compete
-// for SMs, memory and connections. SPDX-License-Identifier: MIT
+// for SMs, memory and connections.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <chrono>

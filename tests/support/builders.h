@@ -1,4 +1,5 @@
 // Tiny builders: pipelines and graphs from a handful of numbers.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// Numbers that are nearly the same, however small. SPDX-License-Identifier: MIT
+// Numbers that are nearly the same, however small.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <doctest/doctest.h>

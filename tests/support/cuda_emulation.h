@@ -1,5 +1,7 @@
 // CUDA's words for the host's compiler: included before a kernel's source, it makes its functions
-// plain ones. SPDX-License-Identifier: MIT
+// plain ones.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <math.h>

@@ -1,4 +1,5 @@
 // Runs on a made-up GPU: small networks, scenarios of them, training, and what it made.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

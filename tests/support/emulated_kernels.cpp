@@ -1,4 +1,6 @@
-// Blocks of threads that take turns on one thread of the host. SPDX-License-Identifier: MIT
+// Blocks of threads that take turns on one thread of the host.
+//
+// SPDX-License-Identifier: MIT
 #include "tests/support/emulated_kernels.h"
 
 #include <ucontext.h>

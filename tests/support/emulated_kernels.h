@@ -1,4 +1,5 @@
 // The backend's own kernels, run by the host from the very sources that nvcc compiles.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The scenarios of examples/ as predictions.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// The fake driver's state: memory, handles, planted failures. SPDX-License-Identifier: MIT
+// The fake driver's state: memory, handles, planted failures.
+//
+// SPDX-License-Identifier: MIT
 #include "tests/support/fake_cuda.h"
 
 #include <fmt/format.h>

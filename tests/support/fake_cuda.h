@@ -1,5 +1,7 @@
 // A CUDA driver that lives in the test: devices, streams, events and graphs on the host's memory,
-// with a clock of its own and an adversary who picks the order. SPDX-License-Identifier: MIT
+// with a clock of its own and an adversary who picks the order.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

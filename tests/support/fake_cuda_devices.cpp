@@ -1,4 +1,6 @@
-// The fake driver's GPUs, contexts and modules. SPDX-License-Identifier: MIT
+// The fake driver's GPUs, contexts and modules.
+//
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstring>
 

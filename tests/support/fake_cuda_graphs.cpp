@@ -1,4 +1,5 @@
 // The fake driver's graphs: captured from streams, launched as often as one likes.
+//
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 

@@ -1,4 +1,6 @@
-// The fake driver's memory: allocations, pools, copies. SPDX-License-Identifier: MIT
+// The fake driver's memory: allocations, pools, copies.
+//
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstring>
 

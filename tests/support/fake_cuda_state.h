@@ -1,4 +1,6 @@
-// What stands behind the functions of the fake driver. SPDX-License-Identifier: MIT
+// What stands behind the functions of the fake driver.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <map>

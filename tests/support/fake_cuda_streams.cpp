@@ -1,4 +1,6 @@
-// The fake driver's streams, events and launches. SPDX-License-Identifier: MIT
+// The fake driver's streams, events and launches.
+//
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstring>
 

@@ -1,4 +1,5 @@
 // Kernels that a fake device runs on the host.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

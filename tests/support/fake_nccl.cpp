@@ -1,4 +1,6 @@
-// Groups of calls as work that several streams wait for. SPDX-License-Identifier: MIT
+// Groups of calls as work that several streams wait for.
+//
+// SPDX-License-Identifier: MIT
 #include "tests/support/fake_nccl.h"
 
 #include <algorithm>

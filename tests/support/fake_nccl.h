@@ -1,4 +1,6 @@
-// NCCL on the fake driver: ranks meet on its streams. SPDX-License-Identifier: MIT
+// NCCL on the fake driver: ranks meet on its streams.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

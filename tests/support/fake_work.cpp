@@ -1,4 +1,6 @@
-// The adversary, and the clock that it cannot touch. SPDX-License-Identifier: MIT
+// The adversary, and the clock that it cannot touch.
+//
+// SPDX-License-Identifier: MIT
 #include "tests/support/fake_work.h"
 
 #include <algorithm>

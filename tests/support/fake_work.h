@@ -1,4 +1,5 @@
 // Work that a fake device has been given: what waits for what, who goes next, and when it was.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

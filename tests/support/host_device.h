@@ -1,5 +1,7 @@
 // A CUDA device whose memory is the host's and whose work is done when it is enqueued, and tensors
-// on it. SPDX-License-Identifier: MIT
+// on it.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // As much of JSON Schema (draft 7) as our schemas use: whether a document of YAML fits one.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Layers, numbers for them and what the reference makes of them, for the tests of kernels.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// Whether this machine has other work. SPDX-License-Identifier: MIT
+// Whether this machine has other work.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <atomic>

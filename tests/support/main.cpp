@@ -1,4 +1,5 @@
 // The entry point of every test executable.
+//
 // SPDX-License-Identifier: MIT
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>

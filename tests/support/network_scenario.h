@@ -1,4 +1,5 @@
 // A small network as a scenario, without a calibration.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Pipelines of every kind, drawn by a number.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Whether a library's function, as we declare it, is that of its header.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

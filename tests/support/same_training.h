@@ -1,4 +1,5 @@
 // Two trainings that are one, bit by bit.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // A scenario's text, planned, lowered and ready to be really run.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// A folder of a test's own. SPDX-License-Identifier: MIT
+// A folder of a test's own.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,5 @@
 // Transformers small enough to be counted by hand, and their profiles.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

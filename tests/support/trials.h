@@ -1,4 +1,5 @@
 // How much a test tries: less under a sanitizer.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Results of validations: what is kept of them, and the numbers that are made of them.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 

@@ -1,4 +1,6 @@
-// Kernels that say where and when they ran, and what follows from it. SPDX-License-Identifier: MIT
+// Kernels that say where and when they ran, and what follows from it.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/check/check.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,7 @@
 // Whether this machine's CUDA devices do what the backend counts on: each group of SMs keeps to
-// itself, and all work at the same time. SPDX-License-Identifier: MIT
+// itself, and all work at the same time.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,6 @@
-// Random tensors, three passes, and what differs. SPDX-License-Identifier: MIT
+// Random tensors, three passes, and what differs.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/check/layer_check.h"
 
 #include <fmt/format.h>

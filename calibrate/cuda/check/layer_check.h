@@ -1,4 +1,5 @@
 // The layers of the cuda backend held against the reference, on the device that runs them.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// Many streams at once, and a copy beside a kernel. SPDX-License-Identifier: MIT
+// Many streams at once, and a copy beside a kernel.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/check/stream_check.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // Whether what moves between parts of a GPU goes on beside their kernels.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

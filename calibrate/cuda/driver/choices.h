@@ -1,4 +1,6 @@
-// The algorithms that libraries were found to be fastest with. SPDX-License-Identifier: MIT
+// The algorithms that libraries were found to be fastest with.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <map>

@@ -1,4 +1,6 @@
-// Copies from device to device, the same in runs and in calibration. SPDX-License-Identifier: MIT
+// Copies from device to device, the same in runs and in calibration.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cuda.h>

@@ -1,4 +1,6 @@
-// Opening devices, or not opening them again. SPDX-License-Identifier: MIT
+// Opening devices, or not opening them again.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/driver/device_pool.h"
 
 #include <utility>

@@ -1,4 +1,5 @@
 // Devices that stay open from run to run: what libraries load for a context they load once.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

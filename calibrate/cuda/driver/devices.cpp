@@ -1,4 +1,6 @@
-// Opens GPUs, or splits one. SPDX-License-Identifier: MIT
+// Opens GPUs, or splits one.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/driver/devices.h"
 
 #include <fmt/format.h>

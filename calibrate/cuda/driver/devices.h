@@ -1,4 +1,5 @@
 // CUDA devices: whole GPUs, or one GPU split into groups of SMs that work side by side.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // The driver's library, its functions, and what it says when something fails.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/driver/driver.h"
 

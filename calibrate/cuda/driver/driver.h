@@ -1,5 +1,7 @@
 // The CUDA driver as a table of its functions, found at run time: the same binary starts where
-// there is none, and tests put their own functions in. SPDX-License-Identifier: MIT
+// there is none, and tests put their own functions in.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cuda.h>

@@ -1,4 +1,6 @@
-// Events of one device that their holder destroys. SPDX-License-Identifier: MIT
+// Events of one device that their holder destroys.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cuda.h>

@@ -1,4 +1,6 @@
-// Streams that are held back while the host enqueues on them. SPDX-License-Identifier: MIT
+// Streams that are held back while the host enqueues on them.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cuda.h>

@@ -1,4 +1,5 @@
 // Launching the own kernels: grids, blocks, names for each type.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

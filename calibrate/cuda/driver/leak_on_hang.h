@@ -1,4 +1,6 @@
-// What a hanging device still has. SPDX-License-Identifier: MIT
+// What a hanging device still has.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <memory>

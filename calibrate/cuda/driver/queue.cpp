@@ -1,4 +1,6 @@
-// The own kernels of one context. SPDX-License-Identifier: MIT
+// The own kernels of one context.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/driver/queue.h"
 
 namespace plumbline {

@@ -1,4 +1,5 @@
 // Where the work of one CUDA device is enqueued, and what the enqueuing needs.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

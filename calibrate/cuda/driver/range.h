@@ -1,4 +1,5 @@
 // Names for profilers such as Nsight Systems: what the host is enqueuing.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// Capture, instantiation. SPDX-License-Identifier: MIT
+// Capture, instantiation.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/driver/recording.h"
 
 #include <stdexcept>

@@ -1,4 +1,5 @@
 // Work that is recorded once and replayed as one graph.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// Memory of a device that its holder frees. SPDX-License-Identifier: MIT
+// Memory of a device that its holder frees.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cuda.h>

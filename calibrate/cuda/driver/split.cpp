@@ -1,4 +1,6 @@
-// Equal groups of SMs. SPDX-License-Identifier: MIT
+// Equal groups of SMs.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/driver/split.h"
 
 #include <fmt/format.h>

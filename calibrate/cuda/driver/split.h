@@ -1,4 +1,6 @@
-// How the SMs of one GPU are shared out among devices. SPDX-License-Identifier: MIT
+// How the SMs of one GPU are shared out among devices.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>

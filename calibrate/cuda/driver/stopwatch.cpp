@@ -1,4 +1,6 @@
-// Two events behind a kernel that lets the host run ahead. SPDX-License-Identifier: MIT
+// Two events behind a kernel that lets the host run ahead.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/driver/stopwatch.h"
 
 #include <algorithm>

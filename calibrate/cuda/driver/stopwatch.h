@@ -1,4 +1,6 @@
-// Times of work on streams, by a device's own clock. SPDX-License-Identifier: MIT
+// Times of work on streams, by a device's own clock.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cuda.h>

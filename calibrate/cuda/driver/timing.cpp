@@ -1,4 +1,6 @@
-// Samples between two events. SPDX-License-Identifier: MIT
+// Samples between two events.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/driver/timing.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // How long something takes that a library could do in several ways.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// The softmax between the two products of attention. SPDX-License-Identifier: MIT
+// The softmax between the two products of attention.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/element.h"
 
 namespace plumbline::kernels {

@@ -1,4 +1,6 @@
-// Plain convolutions of pictures, where no library is. SPDX-License-Identifier: MIT
+// Plain convolutions of pictures, where no library is.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/element.h"
 #include "calibrate/cuda/kernels/tile.h"
 

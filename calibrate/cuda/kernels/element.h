@@ -1,4 +1,5 @@
 // What the kernels share: the types of elements, names for each type, sums over a block.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// Element by element: activations, biases, constants, conversions. SPDX-License-Identifier: MIT
+// Element by element: activations, biases, constants, conversions.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/element.h"
 
 namespace plumbline::kernels {

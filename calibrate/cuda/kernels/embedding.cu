@@ -1,4 +1,6 @@
-// Rows of a table by their ids. SPDX-License-Identifier: MIT
+// Rows of a table by their ids.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/element.h"
 
 namespace plumbline::kernels {

@@ -1,5 +1,7 @@
 // Attention without its scores in memory (Dao 2023, "FlashAttention-2", algorithms 1 and 2), in
-// bf16 on the matrix units. SPDX-License-Identifier: MIT
+// bf16 on the matrix units.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/warp.h"
 
 namespace plumbline::kernels {

@@ -1,4 +1,6 @@
-// A plain matrix product, where no library is. SPDX-License-Identifier: MIT
+// A plain matrix product, where no library is.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/element.h"
 #include "calibrate/cuda/kernels/tile.h"
 

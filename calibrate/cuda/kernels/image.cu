@@ -1,4 +1,5 @@
 // Pictures [samples, channels, height, width]: pooling, batch norm, sums and biases of channels.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/element.h"
 

@@ -1,4 +1,6 @@
-// The fat binary stands in the program as it is. SPDX-License-Identifier: MIT
+// The fat binary stands in the program as it is.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/kernel_image.h"
 
 asm(".pushsection .rodata\n"

@@ -1,4 +1,5 @@
 // The machine code of all own kernels, for every device that this build knows.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

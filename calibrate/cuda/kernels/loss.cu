@@ -1,4 +1,6 @@
-// Softmax with cross-entropy against one label for each row. SPDX-License-Identifier: MIT
+// Softmax with cross-entropy against one label for each row.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/element.h"
 
 namespace plumbline::kernels {

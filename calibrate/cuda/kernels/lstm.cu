@@ -1,4 +1,6 @@
-// The cells of an LSTM between its products. SPDX-License-Identifier: MIT
+// The cells of an LSTM between its products.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/element.h"
 
 namespace plumbline::kernels {

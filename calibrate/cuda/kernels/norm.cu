@@ -1,4 +1,6 @@
-// Norms over rows, and sums over columns in two steps. SPDX-License-Identifier: MIT
+// Norms over rows, and sums over columns in two steps.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/element.h"
 
 namespace plumbline::kernels {

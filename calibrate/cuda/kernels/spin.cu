@@ -1,4 +1,6 @@
-// Kernels that prove where and when work runs. SPDX-License-Identifier: MIT
+// Kernels that prove where and when work runs.
+//
+// SPDX-License-Identifier: MIT
 
 extern "C" {
 

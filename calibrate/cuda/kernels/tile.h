@@ -1,4 +1,5 @@
 // Products by tiles of shared memory, of operands that functions tell.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

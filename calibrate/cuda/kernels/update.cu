@@ -1,5 +1,7 @@
 // Sums of gradients, and the optimizer's step; the arithmetic is that of
-// calibrate/cpu/optimizer.cpp, fp32. SPDX-License-Identifier: MIT
+// calibrate/cpu/optimizer.cpp, fp32.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/kernels/element.h"
 
 namespace plumbline::kernels {

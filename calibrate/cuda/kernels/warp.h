@@ -1,4 +1,5 @@
 // Products by the matrix units: what the threads of a warp do together.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Attention between the dense layers of its block: by products, or fused into kernels of its own.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// The block around attention: a norm, Q, K and V, and the projection. SPDX-License-Identifier: MIT
+// The block around attention: a norm, Q, K and V, and the projection.
+//
+// SPDX-License-Identifier: MIT
 #include <memory>
 
 #include "calibrate/cuda/layers/attention.h"

@@ -1,4 +1,6 @@
-// Linear layers, activations, norms, and the block of all three. SPDX-License-Identifier: MIT
+// Linear layers, activations, norms, and the block of all three.
+//
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <memory>
 #include <utility>

@@ -1,4 +1,6 @@
-// The first and the last layer of networks. SPDX-License-Identifier: MIT
+// The first and the last layer of networks.
+//
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <memory>
 

@@ -1,4 +1,5 @@
 // Attention in kernels of its own, and the choice between it and products.
+//
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 

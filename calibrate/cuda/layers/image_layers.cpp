@@ -1,4 +1,6 @@
-// Convolutions, pooling, batch norms, and the residual block of them. SPDX-License-Identifier: MIT
+// Convolutions, pooling, batch norms, and the residual block of them.
+//
+// SPDX-License-Identifier: MIT
 #include <memory>
 
 #include "base/bug.h"

@@ -1,5 +1,6 @@
-// Which networks the cuda backend runs, and the making of their layers. SPDX-License-Identifier:
-// MIT
+// Which networks the cuda backend runs, and the making of their layers.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/layers/layer.h"
 
 #include <fmt/format.h>

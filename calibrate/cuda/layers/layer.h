@@ -1,4 +1,5 @@
 // The layers of networks as kernels for a CUDA device.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

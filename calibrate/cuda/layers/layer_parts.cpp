@@ -1,4 +1,6 @@
-// Products with a matrix of weights, and what layers are held to. SPDX-License-Identifier: MIT
+// Products with a matrix of weights, and what layers are held to.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/layers/layer_parts.h"
 
 #include "base/bug.h"

@@ -1,4 +1,6 @@
-// What CUDA layers are put together from. SPDX-License-Identifier: MIT
+// What CUDA layers are put together from.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,7 @@
 // LSTM: the inputs of all tokens in one product, then a product and the cells of one token after
-// the other. SPDX-License-Identifier: MIT
+// the other.
+//
+// SPDX-License-Identifier: MIT
 #include <memory>
 
 #include "base/bug.h"

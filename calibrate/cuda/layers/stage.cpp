@@ -1,4 +1,5 @@
 // Binding tensors and enqueuing the layers.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/layers/stage.h"
 

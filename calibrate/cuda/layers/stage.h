@@ -1,5 +1,7 @@
 // One stage of a network on one CUDA device: the kernels of its layers, and where their tensors
-// stand. SPDX-License-Identifier: MIT
+// stand.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cuda.h>

@@ -1,4 +1,6 @@
-// Attention as products with a softmax between them. SPDX-License-Identifier: MIT
+// Attention as products with a softmax between them.
+//
+// SPDX-License-Identifier: MIT
 #include <cmath>
 #include <memory>
 

@@ -1,4 +1,6 @@
-// The plain kernels, and the scratch of their sums. SPDX-License-Identifier: MIT
+// The plain kernels, and the scratch of their sums.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/libraries/builtin_convolutions.h"
 
 #include <algorithm>

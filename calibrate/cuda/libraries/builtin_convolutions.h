@@ -1,4 +1,6 @@
-// Convolutions by plain kernels of our own. SPDX-License-Identifier: MIT
+// Convolutions by plain kernels of our own.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <memory>

@@ -1,4 +1,6 @@
-// Nothing to choose, so nothing to prepare. SPDX-License-Identifier: MIT
+// Nothing to choose, so nothing to prepare.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/libraries/builtin_gemm.h"
 
 #include <string_view>

@@ -1,4 +1,6 @@
-// Matrix products by a plain kernel of our own. SPDX-License-Identifier: MIT
+// Matrix products by a plain kernel of our own.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <memory>

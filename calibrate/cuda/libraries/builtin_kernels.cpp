@@ -1,4 +1,6 @@
-// Grids, blocks and arguments of the own kernels. SPDX-License-Identifier: MIT
+// Grids, blocks and arguments of the own kernels.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/libraries/builtin_kernels.h"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 // The own kernels as functions: each enqueues one of calibrate/cuda/kernels/, where the formulas
-// are. SPDX-License-Identifier: MIT
+// are.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cuda.h>

@@ -1,4 +1,5 @@
 // Convolutions of pictures on a CUDA device: by cuDNN, or by plain kernels of our own.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

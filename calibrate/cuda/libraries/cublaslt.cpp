@@ -1,4 +1,6 @@
-// Descriptors, algorithms and their times. SPDX-License-Identifier: MIT
+// Descriptors, algorithms and their times.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/libraries/cublaslt.h"
 
 #include <fmt/format.h>

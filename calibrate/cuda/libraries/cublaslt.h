@@ -1,4 +1,6 @@
-// Matrix products by cuBLASLt, found at run time. SPDX-License-Identifier: MIT
+// Matrix products by cuBLASLt, found at run time.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cublasLt.h>

@@ -1,4 +1,6 @@
-// Convolutions by cuDNN, found at run time. SPDX-License-Identifier: MIT
+// Convolutions by cuDNN, found at run time.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

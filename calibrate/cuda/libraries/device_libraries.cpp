@@ -1,4 +1,6 @@
-// Choosing products and convolutions. SPDX-License-Identifier: MIT
+// Choosing products and convolutions.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/libraries/device_libraries.h"
 
 #include <fmt/format.h>

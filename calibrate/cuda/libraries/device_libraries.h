@@ -1,4 +1,5 @@
 // What computes products and convolutions on the devices of a backend.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,5 @@
 // Matrix products on a CUDA device: by cuBLASLt, or by a plain kernel of our own.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// Shapes and grids of the kernels for pictures and cells. SPDX-License-Identifier: MIT
+// Shapes and grids of the kernels for pictures and cells.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/libraries/image_kernels.h"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 // The own kernels for pictures and for the cells of an LSTM as functions: each enqueues one or two
-// of calibrate/cuda/kernels/, where the formulas are. SPDX-License-Identifier: MIT
+// of calibrate/cuda/kernels/, where the formulas are.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cuda.h>

@@ -1,4 +1,6 @@
-// Looks for CUDA's libraries where people have them. SPDX-License-Identifier: MIT
+// Looks for CUDA's libraries where people have them.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/libraries/libraries.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
 // Where the libraries of CUDA are: cuBLASLt, cuDNN, NCCL. Nothing of them is linked.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// Communicators and groups of calls. SPDX-License-Identifier: MIT
+// Communicators and groups of calls.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/libraries/nccl.h"
 
 #include <fmt/format.h>

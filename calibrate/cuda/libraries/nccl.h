@@ -1,4 +1,6 @@
-// Tensors between GPUs by NCCL, found at run time. SPDX-License-Identifier: MIT
+// Tensors between GPUs by NCCL, found at run time.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cuda.h>

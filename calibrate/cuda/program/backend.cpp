@@ -1,4 +1,6 @@
-// What the cuda backend refuses, and the devices behind it. SPDX-License-Identifier: MIT
+// What the cuda backend refuses, and the devices behind it.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program/backend.h"
 
 #include <fmt/format.h>

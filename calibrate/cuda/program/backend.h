@@ -1,4 +1,5 @@
 // The cuda backend on a driver that is at hand: this machine's, or a test's.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

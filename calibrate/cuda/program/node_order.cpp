@@ -1,4 +1,6 @@
-// Nodes that are ready, and where devices stand when none is. SPDX-License-Identifier: MIT
+// Nodes that are ready, and where devices stand when none is.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program/node_order.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,6 @@
-// In which order one thread can take the nodes of an op graph. SPDX-License-Identifier: MIT
+// In which order one thread can take the nodes of an op graph.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>

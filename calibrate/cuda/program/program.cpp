@@ -1,4 +1,5 @@
 // One walk over the graph, with a clock for each stream that says what is known to have ended.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program/program.h"
 

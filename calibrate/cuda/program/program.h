@@ -1,4 +1,5 @@
 // An op graph as work for streams: what is enqueued where, in which memory, behind which events.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// Names and versions. SPDX-License-Identifier: MIT
+// Names and versions.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program/provenance.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,6 @@
-// What decides the times on CUDA devices, for profiles and for runs. SPDX-License-Identifier: MIT
+// What decides the times on CUDA devices, for profiles and for runs.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <map>

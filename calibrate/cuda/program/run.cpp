@@ -1,4 +1,5 @@
 // Iterations on streams: enqueuing, waiting, reading events back, and giving up.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program/run.h"
 

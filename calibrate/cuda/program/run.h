@@ -1,4 +1,5 @@
 // Running an op graph on CUDA devices: one thread enqueues, the devices work by themselves.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// Ranges that begin where copies and kernels like to. SPDX-License-Identifier: MIT
+// Ranges that begin where copies and kernels like to.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program/shares.h"
 
 #include <algorithm>

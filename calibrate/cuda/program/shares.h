@@ -1,4 +1,5 @@
 // Which bytes of a stage's parameters are reduced at once, and which member adds up which.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// One launch for each op. SPDX-License-Identifier: MIT
+// One launch for each op.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program/spinner.h"
 
 #include "calibrate/cuda/driver/launch.h"

@@ -1,4 +1,5 @@
 // Kernels that take the times that a model says, on CUDA devices.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// Clocks and shelves. SPDX-License-Identifier: MIT
+// Clocks and shelves.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program/step_list.h"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
-// The steps of a program while it is written: what each stream knows to have ended, and memory that
-// is used again by those who know. SPDX-License-Identifier: MIT
+// The steps of a program while it is written: what each stream knows to have ended, and memory
+// that is used again by those who know.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

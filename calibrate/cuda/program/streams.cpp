@@ -1,4 +1,6 @@
-// Forking, joining, and kernels that wait for a time. SPDX-License-Identifier: MIT
+// Forking, joining, and kernels that wait for a time.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program/streams.h"
 
 #include <map>

@@ -1,4 +1,5 @@
 // The streams that a program runs on, and links that keep their set speed.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

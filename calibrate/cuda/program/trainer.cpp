@@ -1,4 +1,6 @@
-// Pointers for steps. SPDX-License-Identifier: MIT
+// Pointers for steps.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program/trainer.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The data of a run on CUDA devices: tensors, gradients, versions of weights, samples, losses.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

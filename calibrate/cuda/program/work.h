@@ -1,4 +1,5 @@
 // What the steps of a program do on CUDA devices.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

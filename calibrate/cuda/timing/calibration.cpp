@@ -1,4 +1,5 @@
 // Walkers of all devices, fed by one thread.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/timing/calibration.h"
 

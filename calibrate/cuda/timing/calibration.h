@@ -1,4 +1,5 @@
 // Calibrating on a driver that is at hand: this machine's, or a test's.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,4 +1,6 @@
-// Rows and rings of ops that spin. SPDX-License-Identifier: MIT
+// Rows and rings of ops that spin.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/timing/launch_times.h"
 
 #include <algorithm>

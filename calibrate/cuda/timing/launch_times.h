@@ -1,4 +1,6 @@
-// What ops take on CUDA devices beside their kernels. SPDX-License-Identifier: MIT
+// What ops take on CUDA devices beside their kernels.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

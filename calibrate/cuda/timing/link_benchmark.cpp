@@ -1,4 +1,5 @@
 // Copies back and forth between ops of a known time.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/timing/link_benchmark.h"
 

@@ -1,4 +1,5 @@
 // What it takes to get from one CUDA device to the next.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

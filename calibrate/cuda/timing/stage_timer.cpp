@@ -1,4 +1,5 @@
 // Turns of a burst, and their events read in order.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/timing/stage_timer.h"
 

@@ -1,4 +1,5 @@
 // One CUDA device that walks a stage of a network again and again, every layer timed.
+//
 // SPDX-License-Identifier: MIT
 #pragma once
 

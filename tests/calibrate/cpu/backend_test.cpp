@@ -1,4 +1,5 @@
 // Pipelines that train: the gradients are those of one device, the versions those that order says.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/backend.h"
 

@@ -1,4 +1,5 @@
 // What a calibration must satisfy on any machine: laws, not speeds.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/calibration.h"
 

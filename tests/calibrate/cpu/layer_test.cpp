@@ -1,4 +1,5 @@
 // The fp32 kernels against the reference layers: every kind, and the example networks as chains.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/layer.h"
 

@@ -1,4 +1,5 @@
 // What a calibration keeps beside its output: written, read, refused, gone on with.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/measure/calibration_file.h"
 

@@ -1,4 +1,5 @@
 // Layers timed again on devices whose pace is set: what is found is that pace.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/measure/recalibration.h"
 

@@ -1,4 +1,5 @@
 // Turns: never more at work than may be, and each in its turn.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/measure/round_robin.h"
 

@@ -1,4 +1,5 @@
 // Samples whose truth is known: what is said of them, and when measuring them ends.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/measure/sampling.h"
 

@@ -1,4 +1,5 @@
 // Runs with planted faults: each ends soon, and with the right diagnosis.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // Links fed with the simulator's own ends of ops: two codes for one network, one answer.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/links.h"
 

@@ -1,4 +1,5 @@
 // What Linux's texts say of a machine.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/machine.h"
 

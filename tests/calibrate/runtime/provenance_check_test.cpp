@@ -1,4 +1,5 @@
 // Profiles beside the devices of a run.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/provenance_check.h"
 

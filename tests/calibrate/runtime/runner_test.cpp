@@ -1,5 +1,6 @@
 // Real runs on the synthetic backend: what was measured obeys the laws, the books agree with the
 // trace, and the prediction is met.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/runner.h"
 

@@ -1,4 +1,5 @@
 // A validation against runs whose truth is known: what differs is found, by cause and to the tick.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/validation.h"
 

@@ -1,4 +1,5 @@
 // The reference layers: worked by hand, and every gradient against finite differences.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/training/reference.h"
 

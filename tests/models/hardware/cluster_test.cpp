@@ -1,4 +1,5 @@
 // Paths: which level they cross and whose cards they use.
+//
 // SPDX-License-Identifier: MIT
 #include "models/hardware/cluster.h"
 

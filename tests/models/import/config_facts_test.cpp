@@ -1,4 +1,5 @@
 // What a config.json says beside the shape: keys that nobody reads, nulls, numbers of Python's.
+//
 // SPDX-License-Identifier: MIT
 #include "models/import/config_facts.h"
 

@@ -1,4 +1,5 @@
 // Tables of layers: what a header may say, quoting, and what is refused where.
+//
 // SPDX-License-Identifier: MIT
 #include "models/import/csv_profile.h"
 

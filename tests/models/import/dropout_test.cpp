@@ -1,4 +1,5 @@
 // Dropout of a transformer: its masks, what they cost, and who says how much is dropped.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
 // Places of a token's experts: the formula against every choice that there is.
+//
 // SPDX-License-Identifier: MIT
 #include "models/import/expert_routing.h"
 

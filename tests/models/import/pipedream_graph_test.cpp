@@ -1,4 +1,5 @@
 // PipeDream's graph.txt.
+//
 // SPDX-License-Identifier: MIT
 #include "models/import/pipedream_graph.h"
 

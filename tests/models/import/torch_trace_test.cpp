@@ -1,4 +1,5 @@
 // Traces of PyTorch's profiler, made by hand in the layout of the real ones.
+//
 // SPDX-License-Identifier: MIT
 #include "models/import/torch_trace.h"
 

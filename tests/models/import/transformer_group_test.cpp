@@ -1,4 +1,5 @@
 // Groups of devices that share layers, tokens and experts: what each does of the whole.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
 // Shapes from config.json, and the costs of their layers, against sums made by hand.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 

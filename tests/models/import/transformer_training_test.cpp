@@ -1,4 +1,5 @@
 // Transformers in fp8, and those that predict further tokens, against sums made by hand.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
 // Two networks are the same where the same is computed, whatever their files look like.
+//
 // SPDX-License-Identifier: MIT
 #include "models/network/network_content.h"
 

@@ -1,4 +1,5 @@
 // Networks: what each kind of layer makes, keeps and costs, and every error of the format.
+//
 // SPDX-License-Identifier: MIT
 #include "models/network/network.h"
 

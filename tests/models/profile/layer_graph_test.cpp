@@ -1,4 +1,5 @@
 // The layer graph: order, cycles, reachability; against a plain search.
+//
 // SPDX-License-Identifier: MIT
 #include "models/profile/layer_graph.h"
 

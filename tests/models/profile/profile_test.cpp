@@ -1,4 +1,5 @@
 // Native profiles and the costs at a batch size.
+//
 // SPDX-License-Identifier: MIT
 #include "models/profile/profile.h"
 

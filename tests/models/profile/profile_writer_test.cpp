@@ -1,4 +1,5 @@
 // What is written reads back as the same model, whatever its numbers and names.
+//
 // SPDX-License-Identifier: MIT
 #include "models/profile/profile_writer.h"
 

@@ -1,4 +1,5 @@
 // Times from FLOPs and bytes, and the devices that they are for.
+//
 // SPDX-License-Identifier: MIT
 #include "models/profile/roofline.h"
 

@@ -1,4 +1,5 @@
 // The printed forms of orders: all that say the same are read alike, and faults name their place.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/files/order_text.h"
 

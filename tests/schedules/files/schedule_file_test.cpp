@@ -1,4 +1,5 @@
 // Schedules in PyTorch's CSV: what is read, what is told, and that no bytes bring it down.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/files/schedule_file.h"
 

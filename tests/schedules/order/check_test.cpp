@@ -1,4 +1,5 @@
 // Faults in lists of ops, each with its message and picture.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/order/check.h"
 

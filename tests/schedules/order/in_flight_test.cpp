@@ -1,4 +1,5 @@
 // Micro-batches in flight by order, against what is known of each schedule.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/order/in_flight.h"
 

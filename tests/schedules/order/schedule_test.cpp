@@ -1,4 +1,5 @@
 // Printed forms of schedules, and the orders that PyTorch uses.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/order/schedule.h"
 

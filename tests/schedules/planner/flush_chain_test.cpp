@@ -1,4 +1,5 @@
 // The bound of an iteration with a flush, against closed forms and the engine.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/planner/flush_chain.h"
 

@@ -1,4 +1,5 @@
 // Both cost models against brute force, worked cases, and the values of the original program.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/planner/planner.h"
 

@@ -1,4 +1,5 @@
 // Even and balanced cuts, the latter against all cuts.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/stages/partition.h"
 

@@ -1,4 +1,5 @@
 // Stage sums and the tensors that cross a cut.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/stages/stage_costs.h"
 

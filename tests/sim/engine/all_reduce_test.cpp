@@ -1,4 +1,5 @@
 // All-reduces of replicas and copies: closed forms, the steady period, who waits for whom.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
 // Closed forms that hold to the tick over all small shapes.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 

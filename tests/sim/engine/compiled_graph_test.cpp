@@ -1,4 +1,5 @@
 // The fast path against the longest path with the same costs, lane by lane.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/engine/compiled_graph.h"
 

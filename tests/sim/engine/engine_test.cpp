@@ -1,4 +1,5 @@
 // The event engine.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/engine/engine.h"
 

@@ -1,4 +1,5 @@
 // Max-min fair shares, alone and inside a run over shared network cards.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/engine/fair_share.h"
 

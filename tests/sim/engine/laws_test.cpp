@@ -1,5 +1,7 @@
 // Laws that hold for every run: two evaluations agree, time adds up, nothing beats its critical
-// path. SPDX-License-Identifier: MIT
+// path.
+//
+// SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
 #include "schedules/order/replay.h"

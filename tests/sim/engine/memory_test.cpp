@@ -1,4 +1,5 @@
 // Peak memory by hand.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/engine/memory.h"
 

@@ -1,4 +1,5 @@
 // Idle time by cause, spans and stalls, by hand.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/engine/metrics.h"
 

@@ -1,4 +1,5 @@
 // Versions by order, against a run that carries version numbers along.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/order/weight_versions.h"
 

@@ -1,5 +1,6 @@
 // Published orders of devices with several stages and of split backwards: complete, without
 // deadlock, as others wrote them down, and as long as their closed forms say.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/generators/chunk_orders.h"
 

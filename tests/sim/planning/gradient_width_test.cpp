@@ -1,4 +1,5 @@
 // Gradients that are wider or narrower than the parameters.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 

@@ -1,5 +1,7 @@
 // As few recomputed layers as fit, against all numbers that there are, and the bound that excludes
-// most of them. SPDX-License-Identifier: MIT
+// most of them.
+//
+// SPDX-License-Identifier: MIT
 #include "sim/planning/recomputation_fit.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,7 @@
 // Some layers of a stage run again: by hand, against all and none, and as few as fit against
-// trying fewer. SPDX-License-Identifier: MIT
+// trying fewer.
+//
+// SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 

@@ -1,4 +1,5 @@
 // What costs little to make again: times and memory against a model that never kept it.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // A sharded optimizer (ZeRO-1): closed forms, memory, and what stays as it was.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
 // Sharded gradients and weights (ZeRO-2 and 3, FSDP): closed forms, memory, who may not.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <fmt/format.h>

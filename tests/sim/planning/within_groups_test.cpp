@@ -1,4 +1,5 @@
 // What devices send within their groups, told beside what a run without it takes.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // Cuts that count blocks, and layouts of Megatron-LM.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/block_cut.h"
 

@@ -1,4 +1,5 @@
 // cluster.device of a scenario: estimated times, memory and links.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
 // Orders in files of any form, as a scenario takes them.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
 // A forward and a backward that run at the same time, against sums made by hand, the published
 // bubble, and what a pair means.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/order/pairs.h"
 

@@ -1,4 +1,5 @@
 // Communication in the order of its cells, beside a small simulator that reads the rows themselves.
+//
 // SPDX-License-Identifier: MIT
 #include "schedules/files/rendezvous.h"
 

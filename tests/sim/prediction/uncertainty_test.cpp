@@ -1,4 +1,5 @@
 // Sampled runs against direct simulation of each, and against what is known of them.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/prediction/uncertainty.h"
 

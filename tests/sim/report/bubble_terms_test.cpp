@@ -1,4 +1,5 @@
 // What a bubble is made of: the terms add up, and each is what a formula or a hand makes it.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/prediction/bubble_terms.h"
 

@@ -1,4 +1,5 @@
 // The bubble of the textbook beside the simulated one.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/bubble.h"
 

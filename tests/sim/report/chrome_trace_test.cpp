@@ -1,4 +1,5 @@
 // The trace file is read back and held against the metrics.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/chrome_trace.h"
 

@@ -1,4 +1,5 @@
 // Comparisons: what a run is, from a prediction and from its JSON, and the sentence.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/compare.h"
 

@@ -1,5 +1,7 @@
-// Values that independent simulators found: rings, recomputation by chunks, memory of pairs, levers
-// of a steady state, peaks of plans. SPDX-License-Identifier: MIT
+// Values that independent simulators found: rings, recomputation by chunks, memory of pairs,
+// levers of a steady state, peaks of plans.
+//
+// SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>

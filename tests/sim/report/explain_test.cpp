@@ -1,4 +1,5 @@
 // Explanations add up: the path to the time, the waits to the idle time.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/explain.h"
 

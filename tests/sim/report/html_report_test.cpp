@@ -1,4 +1,5 @@
 // The HTML report: its columns are read back, its texts are safe, its words are right.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/html_report.h"
 

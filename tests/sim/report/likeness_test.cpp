@@ -1,4 +1,5 @@
 // Comparisons of runs that are not alike, of keys and of notes.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/likeness.h"
 

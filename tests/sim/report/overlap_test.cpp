@@ -1,5 +1,6 @@
 // Gradients that are reduced beside the last backward, weights gathered beside the first forward:
 // closed forms, and what is never worse.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <fmt/format.h>

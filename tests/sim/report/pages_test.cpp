@@ -1,4 +1,5 @@
 // The pages of sweeps and comparisons: their data come back, their texts are safe.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
 // The planner's formula against the simulation of what it proposes.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/planning/planning.h"
 

@@ -1,4 +1,5 @@
 // The whole path from YAML to a prediction, in memory.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/planning/predict.h"
 

@@ -1,4 +1,5 @@
 // Random valid scenarios, as text and through the whole tool; every law on each.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <fmt/format.h>

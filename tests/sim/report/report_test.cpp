@@ -1,4 +1,5 @@
 // The report of a run as text: what is alike on many devices is told once.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/report.h"
 

@@ -1,4 +1,5 @@
 // Searches of layouts: what is open, what is passed over, and that the first is the best of all.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/search/search.h"
 

@@ -1,4 +1,5 @@
 // Backwards that are given as one time, under orders with I and W.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/prediction/split_backward.h"
 

@@ -1,4 +1,5 @@
 // Schedules with several stages on a device, on scenarios with one on each.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/stage_number.h"
 

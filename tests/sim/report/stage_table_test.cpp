@@ -1,4 +1,5 @@
 // What each stage is made of, as a table.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/stage_table.h"
 

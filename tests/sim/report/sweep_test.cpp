@@ -1,4 +1,5 @@
 // Sweeps: points, order, conditions, Pareto fronts, shards, files.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/sweep.h"
 

@@ -1,4 +1,5 @@
 // What the picture shows is what the trace says, to within a column.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/report/timeline.h"
 

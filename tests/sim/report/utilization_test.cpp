@@ -1,4 +1,5 @@
 // What a model's arithmetic comes to on a device, and what share of the device's peak that is.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 

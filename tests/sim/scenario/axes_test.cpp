@@ -1,4 +1,5 @@
 // Overrides with several values each.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/axes.h"
 

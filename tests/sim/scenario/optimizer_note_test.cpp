@@ -1,4 +1,5 @@
 // A measured update is that of one optimizer, and a run may use another.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 

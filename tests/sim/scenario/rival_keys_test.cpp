@@ -1,4 +1,5 @@
 // An override takes the place of what does not stand beside it.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/rival_keys.h"
 

@@ -1,5 +1,7 @@
 // The schemas say what the readers do: nothing that they refuse is accepted, and the other way
-// round. SPDX-License-Identifier: MIT
+// round.
+//
+// SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 

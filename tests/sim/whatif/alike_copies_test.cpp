@@ -1,4 +1,5 @@
 // Copies that are alike: the first one for all of them, beside all of them.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // What other schedules make of the same stages: as a run of the scenario with their name.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/other_orders.h"
 

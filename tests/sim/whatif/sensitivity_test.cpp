@@ -1,4 +1,5 @@
 // Derivatives against finite differences, and how far they hold against the longest path itself.
+//
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/sensitivity.h"
 

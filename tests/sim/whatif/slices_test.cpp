@@ -1,4 +1,5 @@
 // Micro-batches cut along their sequence: by hand, against closed forms, and against whole ones.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <fmt/format.h>

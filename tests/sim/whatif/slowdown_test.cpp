@@ -1,4 +1,5 @@
 // Neighbours that slow each other down: by hand, against a plain reference, and through a scenario.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // Models by their config.json in a scenario, GPUs in servers, and what follows from both.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <fmt/format.h>

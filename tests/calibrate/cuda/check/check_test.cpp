@@ -1,4 +1,5 @@
 // The proof of devices, on fake drivers that keep to the split and on some that do not.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/check/check.h"
 

@@ -1,5 +1,7 @@
-// The layers of the cuda backend against the reference layers, their kernels run by the host: every
-// kind, the products and the updates. SPDX-License-Identifier: MIT
+// The layers of the cuda backend against the reference layers, their kernels run by the host:
+// every kind, the products and the updates.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/layers/layer.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,6 @@
-// Opening and splitting GPUs, on a fake driver. SPDX-License-Identifier: MIT
+// Opening and splitting GPUs, on a fake driver.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/driver/devices.h"
 
 #include <doctest/doctest.h>

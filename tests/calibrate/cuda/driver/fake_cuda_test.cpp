@@ -1,4 +1,6 @@
-// The fake driver that other tests stand on. SPDX-License-Identifier: MIT
+// The fake driver that other tests stand on.
+//
+// SPDX-License-Identifier: MIT
 #include "tests/support/fake_cuda.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,6 @@
-// Groups of SMs on tables. SPDX-License-Identifier: MIT
+// Groups of SMs on tables.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/driver/split.h"
 
 #include <doctest/doctest.h>

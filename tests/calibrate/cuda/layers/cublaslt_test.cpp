@@ -1,5 +1,6 @@
 // Products by cuBLASLt without a device: what it is told, what is chosen, what is stored. A library
 // of our own stands in for it, which multiplies as its descriptors say.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/libraries/cublaslt.h"
 

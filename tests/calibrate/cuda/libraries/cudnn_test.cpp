@@ -1,5 +1,7 @@
 // Convolutions by cuDNN without a device: what it is told and what is chosen. A library of our own
-// stands in for it, which convolves as its descriptors say. SPDX-License-Identifier: MIT
+// stands in for it, which convolves as its descriptors say.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/libraries/cudnn.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // The search for CUDA's libraries, in made-up folders and on this machine.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/libraries/libraries.h"
 

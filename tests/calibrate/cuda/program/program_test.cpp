@@ -1,4 +1,5 @@
 // Op graphs as programs for streams: the order, the waits, the memory; there is no device.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program/program.h"
 

@@ -1,5 +1,7 @@
 // Pipelines on CUDA devices that train, without a GPU: a driver that lives in the test runs the
-// real kernels' sources, in an order that an adversary picks. SPDX-License-Identifier: MIT
+// real kernels' sources, in an order that an adversary picks.
+//
+// SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
 #include <algorithm>

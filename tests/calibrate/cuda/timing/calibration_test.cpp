@@ -1,4 +1,5 @@
 // Calibrating on CUDA devices without a GPU: the clock is a test's, so times are known exactly.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/timing/calibration.h"
 

@@ -1,5 +1,7 @@
 // What it takes from device to device, on a driver whose copies take 500 ns and one for each 64
-// bytes. SPDX-License-Identifier: MIT
+// bytes.
+//
+// SPDX-License-Identifier: MIT
 #include "calibrate/cuda/timing/link_benchmark.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // Tensors between GPUs by NCCL: training over one that is made up, and the real one's interface.
+//
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/libraries/nccl.h"
 

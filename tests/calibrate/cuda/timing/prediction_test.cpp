@@ -1,4 +1,5 @@
 // Runs on a made-up GPU beside their predictions: traces, links, launches, what was calibrated.
+//
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
