@@ -13,10 +13,10 @@ namespace plumbline {
 
 Duration transfer_time(Bytes bytes, BytesPerSecond rate) {
   PLUMBLINE_CHECK(bytes.count >= 0 && rate.count > 0, bytes.count, rate.count);
-  __extension__ using Wide = __int128;  // 10^15 B x 10^9 does not fit into 64 bits
-  const Wide scaled = static_cast<Wide>(bytes.count) * 1'000'000'000;
-  const Wide whole = (scaled + rate.count - 1) / rate.count;
-  constexpr Wide max = std::numeric_limits<std::int64_t>::max() / 4;
+  __extension__ using Product = __int128;  // 10^15 B x 10^9 does not fit into 64 bits
+  const Product scaled = static_cast<Product>(bytes.count) * 1'000'000'000;
+  const Product whole = (scaled + rate.count - 1) / rate.count;
+  constexpr Product max = std::numeric_limits<std::int64_t>::max() / 4;
   return Duration(static_cast<std::int64_t>(std::min(whole, max)));
 }
 
