@@ -11,6 +11,7 @@ if [ -d ../shared/data ]; then
 fi
 
 began=$SECONDS
+skipped=()
 last=$SECONDS
 took() {
   [ -z "${step_name-}" ] || echo "-- $step_name: $((SECONDS - last)) s"
@@ -26,7 +27,8 @@ step() {
 end() {
   took
   echo
-  echo "== $1: all passed in $((SECONDS - began)) s"
+  echo "== $1: done in $((SECONDS - began)) s"
+  [ "${#skipped[@]}" -eq 0 ] || printf 'SKIPPED: %s\n' "${skipped[@]}"
 }
 
 # door NAME MINUTES COMMAND...: a step with a limit, which says so where it is skipped (77).
@@ -37,7 +39,7 @@ door() {
   timeout "${minutes}m" "$@" || rc=$?
   case $rc in
     0) ;;
-    77) echo "SKIPPED: $name" ;;
+    77) echo "SKIPPED: $name" && skipped+=("$name") ;;
     124) echo "$name did not end within $minutes minutes"; return 1 ;;
     *) return "$rc" ;;
   esac

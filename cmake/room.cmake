@@ -3,14 +3,14 @@
 
 # plumbline_room(PATH [NEEDS room...] [LINKS library...] [SOURCES file...])
 # Makes plumbline_<path> of the sources, with an underscore for each slash; plumbline::<path> is the same.
-# NEEDS: rooms whose headers this one may include, and with them all that they need. tests/rooms.py holds every
+# NEEDS: rooms whose headers this one may include, and with them all that they need. tests/rooms.sh holds every
 # include to that list. LINKS: libraries that its sources call; no other room sees their headers.
 function(plumbline_room path)
   cmake_parse_arguments(room "" "" "NEEDS;LINKS;SOURCES" ${ARGN})
   string(REPLACE "/" "_" name ${path})
   set(needs ${room_NEEDS})
   list(TRANSFORM needs REPLACE "/" "_")
-  list(TRANSFORM needs PREPEND "plumbline_")
+  list(TRANSFORM needs PREPEND "plumbline::")
   if(room_SOURCES)
     add_library(plumbline_${name} STATIC ${room_SOURCES})
     target_link_libraries(plumbline_${name} PUBLIC plumbline_options ${needs} PRIVATE ${room_LINKS})

@@ -30,8 +30,9 @@ cd "$here/bad" || exit 2
 
 mapfile -t cases < <(find . -name '*.case' -printf '%P\n' | sort | grep -F -- "$filter")
 [[ ${#cases[@]} -gt 0 ]] || { echo "no case has '$filter' in its path"; exit 1; }
-printf '%s\n' "${cases[@]%.case}" | sed "s|^|$folder/|" | xargs mkdir -p
+printf '%s\n' "${cases[@]%.case}" | sed "s|^|$folder/|" | xargs -d '\n' mkdir -p || exit 2
 awk -v folder="$folder" '
+  FNR == 1 && !/^== / { print FILENAME ": does not begin with == arguments, == file or == escaped" > "/dev/stderr"; exit 1 }
   FNR == 1 { close(to); at = FILENAME; sub(/\.case$/, "", at); at = folder "/" at "/" }
   /^== arguments$/ { close(to); to = at ".arguments"; printf "" > to; next }
   /^== file / { close(to); name = substr($0, 9); to = at name; printf "" > to }
@@ -39,7 +40,7 @@ awk -v folder="$folder" '
   /^== (file|escaped) / { if (!((at) in first)) { first[at]; print name > (at ".first"); close(at ".first") } next }
   /^== stderr$/ { close(to); to = at ".stderr"; printf "" > to; next }
   { print > to }
-' "${cases[@]}"
+' "${cases[@]}" || exit 2
 find "$folder" -name '.escaped.*' | while read -r escaped; do
   name=$(basename "$escaped")
   printf '%b' "$(cat "$escaped")" > "$(dirname "$escaped")/${name#.escaped.}"
@@ -66,8 +67,11 @@ for file in "${cases[@]}"; do
     tail -n 5 .got
   elif [[ ${PLUMBLINE_UPDATE_GOLDEN-} == 1 ]]; then
     { sed '/^== stderr$/,$d' "$here/bad/$file"; echo "== stderr"; cat .got; } >.new
-    cmp -s .new "$here/bad/$file" || cp .new "$here/bad/$file"
-    passed=$((passed + 1))
+    if cmp -s .new "$here/bad/$file" || cp .new "$here/bad/$file"; then
+      passed=$((passed + 1))
+    else
+      complain "$case" "cannot be written"
+    fi
   elif [[ ! -f .stderr ]]; then
     complain "$case" "says nothing of stderr"
   elif cmp -s .stderr .got; then

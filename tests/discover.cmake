@@ -9,7 +9,7 @@ endif()
 string(REPLACE "[" "@open@" listed "${listed}")  # brackets and semicolons join the elements of CMake's lists
 string(REPLACE "]" "@close@" listed "${listed}")
 string(REPLACE ";" "@semicolon@" listed "${listed}")
-string(REGEX MATCHALL "<TestCase [^>]*>" cases "${listed}")
+string(REGEX MATCHALL "<TestCase name=\"[^\"]*\"[^>]*>" cases "${listed}")
 set(script "")
 foreach(case IN LISTS cases)
   string(REGEX MATCH " name=\"([^\"]*)\"" _ "${case}")

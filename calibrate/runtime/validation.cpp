@@ -135,9 +135,10 @@ Verdict verdict_of(const Validation& v) {
   const double change = std::abs(v.machine_change().value_or(0));
   const std::size_t needed = std::min(max_needed, (v.measured.iterations.size() + 1) / 2);
   if (v.measured.clean < std::max<std::size_t>(needed, 1)) return Verdict::inconclusive;
-  if (error > v.tolerance + v.noise() && error > change) return Verdict::off;
-  if (error > v.tolerance)
-    return v.noise() > 0 || error <= change ? Verdict::inconclusive : Verdict::off;
+  if (error > v.tolerance) {
+    const bool is_clear = error > v.tolerance + v.noise() && error > change;
+    return is_clear ? Verdict::off : Verdict::inconclusive;
+  }
   return error <= std::max(same_within, v.noise()) ? Verdict::same : Verdict::close;
 }
 

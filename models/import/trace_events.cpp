@@ -50,7 +50,7 @@ class NameCounter {
     }
   }
 
-  std::vector<NameCount> max_frequent() const {
+  std::vector<NameCount> by_frequency() const {
     std::vector<NameCount> sorted(counts_.begin(), counts_.end());
     std::sort(sorted.begin(), sorted.end(), [](const NameCount& a, const NameCount& b) {
       return a.second != b.second ? a.second > b.second : a.first < b.first;
@@ -210,8 +210,8 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
   /// Whether a list of events was seen.
   bool any_events() const { return any_events_; }
   void count_names() {
-    found_.annotations = annotations_.max_frequent();
-    found_.others = others_.max_frequent();
+    found_.annotations = annotations_.by_frequency();
+    found_.others = others_.by_frequency();
   }
   const std::optional<Diagnostic>& problem() const { return problem_; }
 

@@ -125,7 +125,7 @@ class Nesting {
       left_out_.insert(inner);
       if (range.external_id) recomputed_.insert({range.layer, range.pass, *range.external_id});
     } else if (found_.twice.size() < max_ &&
-               traced_.insert({range.layer, range.pass, outer.layer, outer.pass}).second) {
+               reported_.insert({range.layer, range.pass, outer.layer, outer.pass}).second) {
       found_.twice.emplace_back(range, outer);
     }
   }
@@ -152,7 +152,7 @@ class Nesting {
   std::map<std::int64_t, std::vector<std::size_t>> threads_;
   std::set<std::size_t> left_out_;
   std::set<std::tuple<std::uint32_t, RangePass, std::int64_t>> recomputed_;
-  std::set<std::tuple<std::uint32_t, RangePass, std::uint32_t, RangePass>> traced_;
+  std::set<std::tuple<std::uint32_t, RangePass, std::uint32_t, RangePass>> reported_;
 };
 
 }  // namespace

@@ -147,7 +147,7 @@ void OrderText::tell_form_of_words() {
   std::string first;      // word, which a second line with it shows to be that of a row
   bool first_again = false;
   std::vector<std::uint32_t> line_of_stage;
-  bool stage_recomputed = false;
+  bool stage_recurs = false;
   each_line([&](const Line& line) {
     std::string_view text = line.text;
     const auto label = take_label(text);
@@ -170,7 +170,7 @@ void OrderText::tell_form_of_words() {
       if (!stage || *stage >= 10'000) return true;
       if (*stage >= line_of_stage.size()) line_of_stage.resize(*stage + 1, 0);
       std::uint32_t& before = line_of_stage[*stage];
-      stage_recomputed = stage_recomputed || (before != 0 && before != lines);
+      stage_recurs = stage_recurs || (before != 0 && before != lines);
       before = static_cast<std::uint32_t>(lines);
       return true;
     });
@@ -178,7 +178,7 @@ void OrderText::tell_form_of_words() {
   if (is_table) return;
   if (stageless_) {
     if (!first_again) form_ = OrderForm::host_loop;
-  } else if (words > 1 && (lines == 1 || stage_recomputed)) {
+  } else if (words > 1 && (lines == 1 || stage_recurs)) {
     form_ = OrderForm::sequence;
   }
 }

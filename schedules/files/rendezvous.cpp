@@ -173,7 +173,7 @@ Rendezvous in_order_of_cells(const Schedule& schedule, const CommunicationLists&
 
 Diagnostic hang_error(const Hang& hang, const CommunicationLists& cells,
                       const std::function<Mark(std::uint32_t slot, std::size_t cell)>& mark_of) {
-  constexpr std::size_t max_suggested = 16;
+  constexpr std::size_t max_listed = 16;
   const auto text = [&](const Hang::Device& device) {
     return to_text(cells[device.slot][device.cell]);
   };
@@ -189,14 +189,14 @@ Diagnostic hang_error(const Hang& hang, const CommunicationLists& cells,
           "order: move one of these cells, or schedule.communication: free",
       .detail = {},
       .fault = Fault::infeasible};
-  for (std::size_t i = 0; i < std::min(hang.devices.size(), max_suggested); ++i) {
+  for (std::size_t i = 0; i < std::min(hang.devices.size(), max_listed); ++i) {
     const Hang::Device& device = hang.devices[i];
     error.detail +=
         fmt::format("  device {}: {} waits for {} of device {}, which is at {}\n", device.slot,
                     text(device), device.waits_for, device.other, device.other_is_at);
   }
-  if (hang.devices.size() > max_suggested)
-    error.detail += fmt::format("  and {} more devices\n", hang.devices.size() - max_suggested);
+  if (hang.devices.size() > max_listed)
+    error.detail += fmt::format("  and {} more devices\n", hang.devices.size() - max_listed);
   return error;
 }
 

@@ -106,7 +106,7 @@ struct StageCosts {
   /// last stage.
   Bytes cut_bytes(std::uint32_t s) const { return cut_bytes_[s]; }
 
-  /// The part of crossing(last) that is made in stages first..last.
+  /// The part of cut_bytes(last) that is made in stages first..last.
   Bytes crossing_made_in(std::uint32_t first, std::uint32_t last) const;
   /// The part of that which none of these stages consumes, and no layer keeps by itself.
   Bytes only_crossing_made_in(std::uint32_t first, std::uint32_t last) const;

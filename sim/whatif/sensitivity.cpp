@@ -152,7 +152,7 @@ class Handles {
     add({SensitivityKind::bandwidth, a, b}, false, index_.hold[node], cost.hold - cost.lead);
   }
 
-  /// The first link that was seen of those in the same place; see Lever::links.
+  /// The first link that was seen of those in the same place; see Sensitivity::links.
   std::pair<std::uint32_t, std::uint32_t> link_for(std::uint32_t a, std::uint32_t b) {
     if (copies_ == 1) return {a, b};
     std::size_t level = 0;  // the innermost that both are in

@@ -57,8 +57,8 @@ Diagnostics check_parts(const std::vector<ShardFile>& files, std::string_view no
     if (!of_shard[i]) missing.push_back(std::to_string(i + 1));
   }
   if (missing.empty()) return problems;
-  constexpr std::size_t max_suggested = 10;
-  const std::size_t more = missing.size() - std::min(missing.size(), max_suggested);
+  constexpr std::size_t max_listed = 10;
+  const std::size_t more = missing.size() - std::min(missing.size(), max_listed);
   missing.resize(missing.size() - more);
   std::string list = fmt::format("{}", fmt::join(missing, ", "));
   if (more > 0) list += fmt::format(" and {} more", more);

@@ -22,7 +22,7 @@ ConvolutionShape told(const CudaConvolution& c) {
           c.places(c.height), c.places(c.width), c.kernel, c.stride, c.padding};
 }
 
-/// As in kernels/picture.cu.
+/// As in kernels/image.cu.
 struct WindowShape {
   Count images, height, width;
   Count to_height, to_width;
