@@ -36,7 +36,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-/// A line as it may be shown: at most `most` bytes around `column`.
+/// A line as it may be shown: at most `max` bytes around `column`.
 struct Excerpt {
   std::string text;
   int column;  ///< Of the caret in `text`, from 1.

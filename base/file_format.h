@@ -31,7 +31,7 @@ struct ValueFormat {
     bandwidth,
     flops,
     flops_per_second,
-    list,     ///< Of `items`, `least` to `most` of them.
+    list,     ///< Of `items`, `min` to `max` of them.
     section,  ///< A map of keys.
     range,    ///< The text range(from, to) or range(from, to, step).
     nothing,  ///< The key stands there without a value.

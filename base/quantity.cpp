@@ -148,7 +148,7 @@ Decimal read_decimal(std::string_view text) {
   return number;
 }
 
-/// digits x 10^exponent x ticks / divisor, to the nearest whole number; nothing above `most`.
+/// digits x 10^exponent x ticks / divisor, to the nearest whole number; nothing above `max`.
 std::optional<std::int64_t> scale(Decimal number, const Unit& unit, std::int64_t max) {
   while (number.digits.size() > 18 && number.exponent < 0) {  // beyond what can matter
     number.digits.pop_back();

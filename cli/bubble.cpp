@@ -53,7 +53,7 @@ struct BubbleArguments {
   std::string output;
 };
 
-/// The whole numbers from 1 to `most` that these texts are.
+/// The whole numbers from 1 to `max` that these texts are.
 std::vector<std::int64_t> counts(const std::string& option, const std::vector<std::string>& texts,
                                  std::int64_t max, Diagnostics& problems) {
   std::vector<std::int64_t> values;

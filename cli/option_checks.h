@@ -24,7 +24,7 @@ struct RefusedValue {
   static RefusedValue of(std::string_view text);
 };
 
-/// The numbers from `least` to `most`.
+/// The numbers from `min` to `max`.
 CLI::Validator between(std::int64_t min, std::int64_t max);
 CLI::Validator between_reals(double min, double max);
 

@@ -23,7 +23,7 @@ struct TraceNesting {
 
 /// Takes the forwards within a backward out of `events.ranges`, with their ranges on GPUs:
 /// activations that are recomputed are part of that backward. A backward that waits for autograd's
-/// threads holds what they do meanwhile. At most `most` pairs are returned in `twice`, each pair of
+/// threads holds what they do meanwhile. At most `max` pairs are returned in `twice`, each pair of
 /// names once.
 TraceNesting leave_out_recomputation(TraceEvents& events, std::size_t max);
 

@@ -66,7 +66,7 @@ OpLists interleaved_zero_bubble(const ChunkShape& shape);
 /// else its next F if it has room, else its oldest W. One chunk.
 OpLists zero_bubble_h2(const ChunkShape& shape);
 
-/// That rule, with room for `most` micro-batches between F and W on each device.
+/// That rule, with room for `max` micro-batches between F and W on each device.
 OpLists greedy_zero_bubble(const ChunkShape& shape, std::uint32_t max);
 
 /// ZB-V (Qi et al. 2024), as PyTorch lays it out for F, I and W of equal length. Placed in a vee.

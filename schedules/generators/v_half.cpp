@@ -161,7 +161,7 @@ class BlockPlan {
     }
   }
 
-  /// To the earliest free slot that its needs and `most` leave.
+  /// To the earliest free slot that its needs and `max` leave.
   void advance(SlotRow& row, std::uint32_t slot, std::uint32_t max) {
     const Op op = *row.at(slot);
     for (std::uint32_t to = earliest(op); to < slot; ++to) {

@@ -17,7 +17,7 @@ double factor_of(const std::vector<double>& factors, std::uint32_t max) {
 
 std::vector<std::uint32_t> max_in_flight(const Schedule& schedule) {
   const PipelineShape& shape = schedule.shape;
-  std::vector<std::uint32_t> max(shape.stages(), 1);
+  std::vector<std::uint32_t> in_flight(shape.stages(), 1);
   // Replicas of a stage hold micro-batches of their own.
   std::vector<std::vector<std::int64_t>> now(shape.stages());
   for (std::uint32_t s = 0; s < shape.stages(); ++s) now[s].assign(shape.stage_slots[s].size(), 0);
@@ -31,7 +31,7 @@ std::vector<std::uint32_t> max_in_flight(const Schedule& schedule) {
   for (std::uint32_t i = 0; i < schedule.issue_order.size(); ++i) {
     const Op& op = schedule.issue_order[i];
     if (op.kind == OpKind::forward) {
-      std::uint32_t& max_of_stage = max[op.stage.value];
+      std::uint32_t& max_of_stage = in_flight[op.stage.value];
       max_of_stage = std::max(max_of_stage, static_cast<std::uint32_t>(++held_by(op)));
     }
     // A pair lets go of what either holds when both have ended.
@@ -39,7 +39,7 @@ std::vector<std::uint32_t> max_in_flight(const Schedule& schedule) {
     if (partner < i) let_go(schedule.issue_order[partner]);
     if (partner <= i) let_go(op);
   }
-  return max;
+  return in_flight;
 }
 
 KindFactors factors_in_flight(const KindFactors& slowdown, const KindFactors& in_flight,

@@ -17,7 +17,7 @@ namespace plumbline {
 /// split) on one of its devices at a time, by the order of its ops; at least 1.
 std::vector<std::uint32_t> max_in_flight(const Schedule& schedule);
 
-/// The factors of a stage with `most` micro-batches in flight while 0, 1, ... of its `neighbours`
+/// The factors of a stage with `max` micro-batches in flight while 0, 1, ... of its `neighbours`
 /// compute, of Profile::slowdown and Profile::in_flight. Layers are timed with all neighbours at
 /// work and all in flight, and from there with fewer of either; what fewer in flight save is the
 /// more as more neighbours work, in proportion, and nothing while none does: a device that works
@@ -27,7 +27,7 @@ KindFactors factors_in_flight(const KindFactors& slowdown, const KindFactors& in
                               std::uint32_t max, std::uint32_t neighbours);
 
 /// Where no device has neighbours: makes the times of F and B (I, W) of each stage's layers those
-/// with so many micro-batches in flight (`most`, by stage; `factors`, as Profile::in_flight).
+/// with so many micro-batches in flight (`max`, by stage; `factors`, as Profile::in_flight).
 /// Requires: one entry of `costs` for each layer of the graph.
 void scale_in_flight(const LayerGraph& graph, const KindFactors& factors,
                      const Partition& partition, const std::vector<std::uint32_t>& max,

@@ -192,7 +192,7 @@ Diagnostic does_not_fit(const PlannerInput& input, SearchSpace space) {
   space = on_free_links(space);
   std::int64_t too_little = space.memory->count;
   std::int64_t enough = 0;
-  std::optional<PlanCandidate> min;
+  std::optional<PlanCandidate> leanest;
   const auto fullest = [](const PlanCandidate& plan) {
     return std::max_element(
         plan.stages.begin(), plan.stages.end(),
@@ -206,10 +206,10 @@ Diagnostic does_not_fit(const PlannerInput& input, SearchSpace space) {
     if (outcome.plans.empty()) {
       too_little = memory;
     } else {
-      min = to_candidate(input, space, outcome.plans[0]);
-      enough = std::min(memory, fullest(*min)->peak_memory.count);
+      leanest = to_candidate(input, space, outcome.plans[0]);
+      enough = std::min(memory, fullest(*leanest)->peak_memory.count);
     }
-    if (!min) {
+    if (!leanest) {
       memory *= 2;
     } else if (enough - too_little <= std::max<std::int64_t>(1, enough / 1000)) {
       break;
@@ -219,12 +219,12 @@ Diagnostic does_not_fit(const PlannerInput& input, SearchSpace space) {
   }
   const std::string limit =
       fmt::format("the memory of {} per device", to_text(*input.cluster.memory));
-  if (!min) return infeasible("no plan fits " + limit, "");
-  const auto stage = fullest(*min);
+  if (!leanest) return infeasible("no plan fits " + limit, "");
+  const auto stage = fullest(*leanest);
   return infeasible(
       fmt::format("no plan fits {}: in the one that needs least ({}), stage {} (layers '{}' to "
                   "'{}') lacks {}",
-                  limit, min->config(), stage - min->stages.begin(),
+                  limit, leanest->config(), stage - leanest->stages.begin(),
                   clipped(input.graph.layer(stage->layers.front()).name),
                   clipped(input.graph.layer(stage->layers.back()).name),
                   to_text(stage->peak_memory - *input.cluster.memory)),

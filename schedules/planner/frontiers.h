@@ -74,7 +74,7 @@ Frontiers one_order_frontiers(const LayerGraph& graph, const std::vector<LayerCo
 /// The states of PipeDream's own optimizer (Narayanan et al. 2019, and their program): the walk
 /// starts at the first source only and executes, with each successor of an executed layer, all that
 /// it needs; `__getitem__` layers that nobody consumes are left out. "Nothing" is not among them.
-/// Order: a depth-first search's reverse post-order, as there. Above `most` states, or kMaxLayers
+/// Order: a depth-first search's reverse post-order, as there. Above `max` states, or kMaxLayers
 /// / 4 layers: one_order_frontiers without its first. Requires: as all_frontiers.
 struct PublishedFrontiers {
   Frontiers frontiers;

@@ -82,14 +82,14 @@ class Engine {
     while (true) {
       const std::size_t first = at * kArity + 1;
       if (first >= size) break;
-      std::size_t min = first;
+      std::size_t smallest = first;
       const std::size_t end = first + kArity < size ? first + kArity : size;
       for (std::size_t child = first + 1; child < end; ++child) {
-        if (queue_[child].before(queue_[min])) min = child;
+        if (queue_[child].before(queue_[smallest])) smallest = child;
       }
-      if (!queue_[min].before(entry)) break;
-      queue_[at] = queue_[min];
-      at = min;
+      if (!queue_[smallest].before(entry)) break;
+      queue_[at] = queue_[smallest];
+      at = smallest;
     }
     queue_[at] = entry;
   }

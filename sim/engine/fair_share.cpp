@@ -58,28 +58,28 @@ void FairShare::set_rates(SimTime now) {
     }
   }
   while (open > 0) {
-    double min = -1;
+    double tightest = -1;
     for (const std::uint32_t c : used_) {
       if (users_of_[c] == 0) continue;
       const double share = left_of_[c] / users_of_[c];
-      if (min < 0 || share < min) min = share;
+      if (tightest < 0 || share < tightest) tightest = share;
     }
     // All activities on a capacity that is as tight as the tightest are settled together; which
     // capacities those are is decided before any of them gives.
-    const double bound = min * (1 + 1e-12);
+    const double bound = tightest * (1 + 1e-12);
     for (const std::uint32_t c : used_)
       tight_[c] = users_of_[c] > 0 && left_of_[c] / users_of_[c] <= bound;
     const std::size_t open_before = open;
     for (Activity& a : active_) {
       if (a.next_rate >= 0 || !(tight_[a.out] || tight_[a.in])) continue;
-      a.next_rate = min;
+      a.next_rate = tightest;
       for (const std::uint32_t c : {a.out, a.in}) {
-        left_of_[c] = std::max(0.0, left_of_[c] - min);
+        left_of_[c] = std::max(0.0, left_of_[c] - tightest);
         --users_of_[c];
       }
       --open;
     }
-    PLUMBLINE_CHECK(open < open_before, open, min);
+    PLUMBLINE_CHECK(open < open_before, open, tightest);
   }
 
   changes_.clear();

@@ -72,16 +72,17 @@ std::vector<MemoryFloor::Moment> MemoryFloor::moments_of(const std::vector<std::
     if (op.kind == OpKind::backward || op.kind == OpKind::backward_weight) --now.in_flight[place];
   }
   // Of those that hold no more than another one none is asked.
-  std::vector<Moment> max;
+  std::vector<Moment> undominated;
   for (auto moment = seen.rbegin(); moment != seen.rend(); ++moment) {
-    const bool is_less = std::any_of(max.begin(), max.end(), [&](const Moment& other) {
-      return other.kind == moment->kind && other.stage == moment->stage &&
-             none_above(moment->in_flight, other.in_flight) &&
-             none_above(moment->waiting, other.waiting);
-    });
-    if (!is_less) max.push_back(*moment);
+    const bool is_less =
+        std::any_of(undominated.begin(), undominated.end(), [&](const Moment& other) {
+          return other.kind == moment->kind && other.stage == moment->stage &&
+                 none_above(moment->in_flight, other.in_flight) &&
+                 none_above(moment->waiting, other.waiting);
+        });
+    if (!is_less) undominated.push_back(*moment);
   }
-  return max;
+  return undominated;
 }
 
 Bytes MemoryFloor::of(std::uint32_t slot, const std::vector<std::int64_t>& counts) const {

@@ -252,10 +252,10 @@ std::vector<std::uint32_t> max_kept(const Scenario& scenario, const Schedule& sc
   const bool recomputes_all = recompute.kind == Recompute::full ||
                               (recompute.kind == Recompute::layers && !recompute.leaves_some());
   if (recomputes_all) return std::vector<std::uint32_t>(schedule.shape.stages(), 1);
-  std::vector<std::uint32_t> max = max_in_flight(schedule);
-  for (std::uint32_t& held : max)  // of whole micro-batches
+  std::vector<std::uint32_t> kept = max_in_flight(schedule);
+  for (std::uint32_t& held : kept)  // of whole micro-batches
     held = (held + scenario.schedule.slices.count - 1) / scenario.schedule.slices.count;
-  return max;
+  return kept;
 }
 
 /// The costs of stages, by the order of their ops, and how they change beside others.
@@ -267,18 +267,18 @@ std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<Layer
   if (scenario.neighbours_slow) neighbours = neighbours_of_stages(pipeline);
   const bool has_neighbours = std::any_of(neighbours.begin(), neighbours.end(),
                                           [](std::uint32_t count) { return count > 0; });
-  std::vector<std::uint32_t> max;
-  if (!profile.in_flight.empty()) max = max_kept(scenario, pipeline.schedule);
-  if (!max.empty() && !has_neighbours) {
-    scale_in_flight(graph, profile.in_flight, pipeline.partition, max, layers);
+  std::vector<std::uint32_t> kept;
+  if (!profile.in_flight.empty()) kept = max_kept(scenario, pipeline.schedule);
+  if (!kept.empty() && !has_neighbours) {
+    scale_in_flight(graph, profile.in_flight, pipeline.partition, kept, layers);
     if (auto refused = check_large_sums(scenario, layers)) return Diagnostics{*refused};
   }
   pipeline.costs = stage_costs(graph, layers, pipeline.partition, scenario.gradient_width);
   if (!scenario.neighbours_slow) return std::nullopt;
   std::vector<KindFactors> factors(pipeline.partition.stages.size(), profile.slowdown);
-  if (!max.empty() && has_neighbours) {
+  if (!kept.empty() && has_neighbours) {
     for (std::size_t s = 0; s < factors.size(); ++s) {
-      factors[s] = factors_in_flight(profile.slowdown, profile.in_flight, max[s], neighbours[s]);
+      factors[s] = factors_in_flight(profile.slowdown, profile.in_flight, kept[s], neighbours[s]);
     }
   }
   pipeline.costs.slowdowns =

@@ -76,8 +76,8 @@ class Reason {
     std::vector<double> odd(graph_.size(), 0.0);
     for (std::size_t i = 0; i < odd.size(); ++i) odd[i] = unlike[i] ? times_.whole[i] : 0;
     if (explains(odd)) return graph_.layer(longest(odd)).name;
-    const LayerId max = longest(times_.whole);
-    if (explains(beyond_median(max))) return graph_.layer(max).name;
+    const LayerId longest_layer = longest(times_.whole);
+    if (explains(beyond_median(longest_layer))) return graph_.layer(longest_layer).name;
     if (has_more_layers()) return "more layers";
     return "";
   }

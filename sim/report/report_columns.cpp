@@ -213,7 +213,7 @@ class RunWriter {
     return curve;
   }
 
-  /// At most `most` points: the largest of every slice of the run.
+  /// At most `max` points: the largest of every slice of the run.
   std::vector<MemoryPoint> sampled(const std::vector<MemoryPoint>& curve, std::size_t max) const {
     std::vector<MemoryPoint> samples;
     samples.reserve(max);

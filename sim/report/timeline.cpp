@@ -141,7 +141,7 @@ class Painter {
   std::size_t columns_;
 };
 
-/// As many of `most` columns as make all ops begin and end between columns, where that takes no
+/// As many of `max` columns as make all ops begin and end between columns, where that takes no
 /// more than a quarter of them away.
 std::size_t whole_columns(const Outcome& p, std::size_t max) {
   std::int64_t unit = p.metrics.makespan.count();

@@ -14,9 +14,9 @@
 
 namespace plumbline {
 
-/// What was written, where it is not in the Scenario as it stands there.
+/// A scenario and the sections that are not yet worked into it.
 struct WrittenScenario {
-  Scenario scenario;                             ///< Without what several sections say together.
+  Scenario scenario;                             ///< All that one section decides alone.
   ClusterChoice cluster;                         ///< The cluster section.
   std::optional<TransformerChoice> transformer;  ///< A model that is known by its config.json.
   std::optional<Marked<std::int64_t>> batch;     ///< model.batch.
@@ -26,9 +26,9 @@ struct WrittenScenario {
   std::optional<Mark> measured_overhead;                 ///< `overhead: measured`.
 };
 
-/// The scenario with all that several sections say together: devices of GPUs, copies, micro-batches
-/// of a mini-batch, layers of a config.json, estimated times, measured links. Errors: the first
-/// thing that does not go together.
+/// Decides what several sections say together: devices of GPUs, copies, micro-batches of a
+/// mini-batch, layers of a config.json, estimated times, measured links. Errors: those of the first
+/// pass that finds any.
 Result<Scenario> resolve_sections(WrittenScenario written);
 
 }  // namespace plumbline

@@ -363,10 +363,11 @@ class Enumeration {
       family.overrides.emplace_back("plan.data_parallel=fill");
     if (is_open("plan.partition")) family.overrides.emplace_back("plan.partition=balanced");
     if (is_open("training.micro_batch_size") && is_open("schedule.micro_batches")) {
-      const std::int64_t min = batches_ * facts_.min_batch;
-      const std::int64_t each = min * copies.value_or(1);
+      const std::int64_t batch_unit = batches_ * facts_.min_batch;
+      const std::int64_t each = batch_unit * copies.value_or(1);
       for (std::int64_t size = 1; size * each <= facts_.mini_batch; size *= 2) {
-        if (facts_.mini_batch % (size * each) == 0) family.micro_batch_sizes.push_back(size * min);
+        if (facts_.mini_batch % (size * each) == 0)
+          family.micro_batch_sizes.push_back(size * batch_unit);
         if (!facts_.has_batch) break;
       }
       if (facts_.has_batch) note_open("training.micro_batch_size");

@@ -1,5 +1,5 @@
-// Levers are evaluated side by side; where their gain ends is found by Newton's method on a convex
-// function.
+// Sensitivities are evaluated side by side; where their gain ends is found by Newton's method on a
+// convex function.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/sensitivity.h"
@@ -21,14 +21,14 @@
 namespace plumbline {
 namespace {
 
-/// An entry of the tables that a lever makes shorter, and by how much at most.
+/// An entry of the tables that a sensitivity makes shorter, and by how much at most.
 struct Part {
   bool is_latency = false;
   std::uint32_t entry = 0;
   std::int64_t weight = 0;
 };
 
-/// A lever with what it moves.
+/// A sensitivity with what it moves.
 struct Handle {
   Sensitivity sensitivity;
   std::vector<Part> parts;
@@ -276,7 +276,7 @@ Indexed critical_part(const Outcome& outcome, const CostIndex& index) {
   return part;
 }
 
-/// Evaluates levers at points, 16 at a time.
+/// Evaluates sensitivities at points, 16 at a time.
 class Evaluator {
  public:
   Evaluator(const OpGraph& graph, const CostIndex& index, const IterationClock& clock)

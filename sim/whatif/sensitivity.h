@@ -46,7 +46,7 @@ struct Sensitivity {
   double gain_until_s() const { return gain_s * until.value_or(0); }
 };
 
-/// The levers of a prediction.
+/// The sensitivities of a prediction.
 struct Sensitivities {
   std::vector<Sensitivity>
       all;  ///< By gain_s, the greatest first; those without any gain come last.
@@ -59,9 +59,9 @@ struct Sensitivities {
 inline constexpr std::size_t kSensitivitiesFollowed = 16;
 
 /// Every F, B, I, W and U of every stage and every link that takes time. Left derivatives (what
-/// making it shorter gives) in one pass over the graph for 16 levers at a time: the times are
-/// multiplied by a large number and those of the lever made one less, so that the end of the run
-/// tells both its time and the fewest of them on a longest path.
+/// making it shorter gives) in one pass over the graph for 16 sensitivities at a time: the times
+/// are multiplied by a large number and those of the sensitivity made one less, so that the end of
+/// the run tells both its time and the fewest of them on a longest path.
 Sensitivities sensitivities(const Outcome& outcome);
 
 }  // namespace plumbline

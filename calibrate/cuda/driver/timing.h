@@ -14,7 +14,7 @@ namespace plumbline {
 /// which it waits. `enqueue` enqueues it once. Errors: CudaError, and those of `enqueue`.
 double median_milliseconds(const CudaQueue& queue, const std::function<void()>& enqueue);
 
-/// Whether something that takes `time` is chosen before what takes `least` and was asked first:
+/// Whether something that takes `time` is chosen before what takes `min` and was asked first:
 /// what differs by less differs from one calibration to the next.
 inline bool is_clearly_faster(double time, double min) { return time < 0.98 * min; }
 

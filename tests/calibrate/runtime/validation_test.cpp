@@ -229,6 +229,21 @@ TEST_CASE("what the layers' times of now explain is the profile's share") {
   CHECK(text.find("CLOSE: predicted ") != std::string::npos);
   CHECK(text.find("\nthis machine is 22.78 % slower than when it was calibrated\n") !=
         std::string::npos);
+  // Of several runs: the prediction's own errors first, the machine's change behind them.
+  const std::string several = to_table({{{}, v}, {{}, v}});
+  CAPTURE(several);
+  const auto own = several.find(
+      "\nthe prediction's own error, from the layers' times beside the runs: 1.82 % in the median, "
+      "1.82 % at worst; tolerance 5.00 %\n");
+  const auto change = several.find(
+      "\nthis machine since it was calibrated: +22.78 % to +22.78 % in the time of a run; with "
+      "that "
+      "the error is 20.04 % in the median, 20.04 % at worst\n");
+  const auto header = several.find("  own error     error  ");
+  REQUIRE(own != std::string::npos);
+  CHECK(own < change);
+  CHECK(change < header);
+  CHECK(header != std::string::npos);
   const std::string alone = to_table({{{}, validate(*predicted, run, 0.05)}});
   CHECK(alone.find("\n  profile ") == std::string::npos);
   CHECK(alone.find("times beside the run") == std::string::npos);
