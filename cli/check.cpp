@@ -84,19 +84,19 @@ void add_check(CLI::App& app, int& exit_code) {
     if (!scenario) return void(exit_code = fail(scenario.problems()));
     const auto prediction = predict(*scenario);
     if (!prediction) return void(exit_code = fail(prediction.problems()));
-    const Pipeline& pipeline = prediction->pipeline;
+    const TrainingSetup& setup = prediction->setup;
     std::string text;
     if (arguments->graph) {
-      text = layer_graph_dot(scenario->model.graph, pipeline.partition);
+      text = layer_graph_dot(scenario->model->graph, setup.partition);
     } else {
       text = fmt::format("{}: {}: layers {}, stages {}, devices {}, schedule {}, ops {}\n",
                          arguments->scenario, prediction->fits() == false ? "does not fit" : "ok",
-                         scenario->model.graph.size(), pipeline.partition.stages.size(),
-                         prediction->graph.slots(), pipeline.schedule.name,
+                         scenario->model->graph.size(), setup.partition.stages.size(),
+                         prediction->graph.slots(), setup.schedule.name,
                          prediction->metrics.operations);
-      if (arguments->stages) text += '\n' + stage_table(*scenario, pipeline) + '\n';
-      for (const std::string& one : pipeline.estimated) text += "estimated: " + one + '\n';
-      for (const std::string& note : pipeline.notes) text += "note: " + note + '\n';
+      if (arguments->stages) text += '\n' + stage_table(setup) + '\n';
+      for (const std::string& one : setup.estimated) text += "estimated: " + one + '\n';
+      for (const std::string& note : setup.notes) text += "note: " + note + '\n';
     }
     exit_code = write_output(text, arguments->output);
     if (exit_code == ExitCode::done) exit_code = report_fit(*prediction);

@@ -22,9 +22,10 @@ struct ExplainArguments : ScenarioArguments {
 Diagnostic no_such_op(const Outcome& p, const std::string& name) {
   Diagnostic wrong;
   wrong.message = fmt::format("--op is '{}', which is no op of this run", clipped(name));
-  wrong.help = fmt::format("{} stages, {} 0 to {}: {} is one", p.graph.stage_slots.size(),
-                           p.slices > 1 ? "slices" : "micro-batches", p.graph.micro_batches - 1,
-                           to_text(p.pipeline.schedule.issue_order.front()));
+  wrong.help =
+      fmt::format("{} stages, {} 0 to {}: {} is one", p.graph.stage_slots.size(),
+                  p.setup.slices > 1 ? "slices" : "micro-batches", p.graph.micro_batches - 1,
+                  to_text(p.setup.schedule.issue_order.front()));
   return wrong;
 }
 
@@ -52,7 +53,7 @@ int explain_one(const ExplainArguments& arguments) {
       return fail({wrong});
     }
   }
-  prediction->bubble_terms = bubble_terms(*scenario, p);
+  prediction->bubble_terms = bubble_terms(p);
   Explanation explanation = explain(p);
   if (!device) explanation.orders = other_orders(*scenario, arguments.overrides, p);
   const int written = write_output(

@@ -44,7 +44,7 @@ void add_run(CLI::App& app, int& exit_code) {
         *arguments, run->outcome,
         [&] {
           return html_report(
-              *scenario, {{run->outcome, "measured"}},
+              *scenario->source, {{run->outcome, "measured"}},
               {command_line(*command), kVersion, arguments->overrides, {}, report_remarks(*run)});
         },
         [&] { return to_json(*run, kVersion); },

@@ -17,16 +17,16 @@ namespace plumbline {
 namespace {
 
 /// "device 3", or the devices of all copies: "device 6,7".
-std::vector<std::string> row_names(const Pipeline& pipeline) {
+std::vector<std::string> row_names(const TrainingSetup& setup) {
   std::vector<std::string> names;
-  for (const DeviceId device : pipeline.devices) {
+  for (const DeviceId device : setup.devices) {
     std::string& name = names.emplace_back("device ");
-    for (std::uint32_t copy = 0; copy < pipeline.copies; ++copy) {
-      if (copy == 3 && pipeline.copies > 4) {
+    for (std::uint32_t copy = 0; copy < setup.copies(); ++copy) {
+      if (copy == 3 && setup.copies() > 4) {
         name += "...";
         break;
       }
-      name += (copy == 0 ? "" : ",") + std::to_string(device.value * pipeline.copies + copy);
+      name += (copy == 0 ? "" : ",") + std::to_string(device.value * setup.copies() + copy);
     }
   }
   return names;
@@ -34,11 +34,11 @@ std::vector<std::string> row_names(const Pipeline& pipeline) {
 
 /// `# plan.devices: [[0], [1], [0], [1]]`, for who reads a sequence back, where its stages do not
 /// stand on device 0, 1, ... in turn; else "".
-std::string devices_line(const Pipeline& pipeline) {
+std::string devices_line(const TrainingSetup& setup) {
   std::string stages;
   bool in_turn = true;
-  for (std::size_t s = 0; s < pipeline.partition.stages.size(); ++s) {
-    const std::vector<DeviceId>& devices = pipeline.partition.stages[s].devices;
+  for (std::size_t s = 0; s < setup.partition.stages.size(); ++s) {
+    const std::vector<DeviceId>& devices = setup.partition.stages[s].devices;
     in_turn = in_turn && devices.size() == 1 && devices.front().value == s;
     stages += s == 0 ? "[" : ", [";
     for (std::size_t r = 0; r < devices.size(); ++r)
@@ -67,25 +67,25 @@ void add_schedule(CLI::App& app, int& exit_code) {
   command->callback([arguments, &exit_code] {
     const auto scenario = load_scenario(*arguments);
     if (!scenario) return void(exit_code = fail(scenario.problems()));
-    const auto pipeline = plan_pipeline(*scenario, /*for_run=*/false);
-    if (!pipeline) return void(exit_code = fail(pipeline.problems()));
-    const Schedule& schedule = pipeline->schedule;
+    const auto setup = resolve_setup(*scenario, /*for_run=*/false);
+    if (!setup) return void(exit_code = fail(setup.problems()));
+    const Schedule& schedule = setup->schedule;
     Result<std::string> text = std::string();
     if (arguments->format == "grid") {
-      text = replay_grid(schedule, row_names(*pipeline));
+      text = replay_grid(schedule, row_names(*setup));
     } else if (arguments->format == "dot") {
-      const auto graph = lower_pipeline(*scenario, *pipeline);
-      if (!graph) return void(exit_code = fail(graph.problems()));
+      const auto graph = lower(*setup);
+      if (!graph) return void(exit_code = fail(at_micro_batches(*scenario, graph.problems())));
       text = op_graph_dot(*graph);
     } else {
       text = arguments->format == "torch-csv" ? torch_csv(schedule)
-                                              : devices_line(*pipeline) + issue_sequence(schedule);
+                                              : devices_line(*setup) + issue_sequence(schedule);
     }
     if (!text) return void(exit_code = fail(text.problems()));
-    if (const auto from = pipeline->stages_raised_from) {
+    if (const auto from = setup->stages_raised_from) {
       std::fputs(fmt::format("note: plan.stages is {}, raised to {}: the schedule puts {} on each "
                              "device (schedule.chunks)\n",
-                             *from, pipeline->partition.stages.size(), scenario->schedule.chunks)
+                             *from, setup->partition.stages.size(), setup->chunks)
                      .c_str(),
                  stderr);
     }

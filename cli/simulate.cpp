@@ -23,13 +23,12 @@ void add_simulate(CLI::App& app, int& exit_code) {
     if (!scenario) return void(exit_code = fail(scenario.problems()));
     auto prediction = predict(*scenario);
     if (!prediction) return void(exit_code = fail(prediction.problems()));
-    if (auto note = lockstep_note(*scenario, *prediction))
-      prediction->pipeline.notes.push_back(*std::move(note));
-    prediction->bubble_terms = bubble_terms(*scenario, *prediction);
+    if (auto note = lockstep_note(*prediction)) prediction->setup.notes.push_back(*std::move(note));
+    prediction->bubble_terms = bubble_terms(*prediction);
     exit_code = write_report(
         *arguments, *prediction,
         [&] {
-          return html_report(*scenario, {{*prediction, "predicted"}},
+          return html_report(*scenario->source, {{*prediction, "predicted"}},
                              {command_line(*command), kVersion, arguments->overrides, {}, {}});
         },
         [&] { return to_json(*prediction, kVersion); },

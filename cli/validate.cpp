@@ -187,7 +187,7 @@ int validate_all(const ValidateArguments& arguments) {
   if (!arguments.report.empty()) {
     const Validation& v = points.front().validation;
     const std::string page =
-        html_report(first, {{v.predicted, "predicted"}, {v.measured.outcome, "measured"}},
+        html_report(*first.source, {{v.predicted, "predicted"}, {v.measured.outcome, "measured"}},
                     {arguments.command_line, kVersion, combined->front(), report_figures(v),
                      report_remarks(v)});
     const int written = write_output(page, arguments.report);

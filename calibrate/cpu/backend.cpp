@@ -65,18 +65,19 @@ struct Round {
 /// What the devices of a run share.
 class Store {
  public:
-  Store(const Scenario& scenario, const CpuOptions& options, const RunPlan& plan)
-      : network_(*scenario.network),
+  Store(const RunPlan& plan, const CpuOptions& options)
+      : network_(plan.setup.network),
         plan_(plan),
         options_(options),
-        batch_(scenario.micro_batch_size),
-        copies_(plan.pipeline.copies),
-        micro_batches_(
-            plan.graph.asynchronous() ? 1 : plan.graph.micro_batches / plan.pipeline.mini_batches),
-        updates_(scenario.schedule.updates),
-        optimizer_(optimizer_for(scenario.optimizer_state)),
-        recompute_(scenario.schedule.recompute.kind),
-        data_(network_, batch_,
+        batch_(plan.setup.micro_batch_size),
+        copies_(plan.setup.copies()),
+        micro_batches_(plan.graph.asynchronous()
+                           ? 1
+                           : plan.graph.micro_batches / plan.setup.rules.mini_batches),
+        updates_(plan.setup.rules.updates),
+        optimizer_(optimizer_for(plan.setup.optimizer_state)),
+        recompute_(plan.setup.rules.recompute),
+        data_(*network_, batch_,
               std::min(
                   plan.graph.asynchronous() ? plan.graph.micro_batches : micro_batches_ * copies_,
                   kMaxDifferentMicroBatches),
@@ -90,7 +91,7 @@ class Store {
     common_weights_.resize(stages);
   }
 
-  const Network& network() const { return network_; }
+  const Network& network() const { return *network_; }
   const RunPlan& plan() const { return plan_; }
   const CpuOptions& options() const { return options_; }
   const TrainingData& data() const { return data_; }
@@ -162,7 +163,7 @@ class Store {
   /// The parameters that a device updates: its share where the optimizer is sharded. Shares begin
   /// at whole lines of the caches.
   ParameterRange updated_by(std::uint32_t stage, std::uint32_t slot, std::size_t floats) const {
-    if (plan_.memory.sharded == Sharded::nothing) return {0, floats};
+    if (plan_.setup.rules.sharded == Sharded::nothing) return {0, floats};
     constexpr std::size_t line = 16;
     const std::size_t members = plan_.graph.stage_slots[stage].size();
     const std::size_t share = (floats + members * line - 1) / (members * line) * line;
@@ -175,7 +176,7 @@ class Store {
   /// all have them all, as all have the tensors that are sent.
   template <class Make>
   Shared weights_of(std::uint32_t stage, Make&& make) {
-    if (plan_.memory.sharded == Sharded::nothing) return make();
+    if (plan_.setup.rules.sharded == Sharded::nothing) return make();
     const std::lock_guard lock(mutex_);
     if (!common_weights_[stage]) common_weights_[stage] = make();
     return common_weights_[stage];
@@ -213,7 +214,7 @@ class Store {
                                     members.begin());
   }
 
-  const Network& network_;
+  std::shared_ptr<const Network> network_;
   const RunPlan& plan_;
   CpuOptions options_;
   std::int64_t batch_;
@@ -244,7 +245,7 @@ class StageOnDevice {
         copy_(store.copy_of(slot)),
         is_first_(stage == 0),
         is_last_(stage + 1 == store.plan().graph.stage_slots.size()),
-        layers_(store.plan().pipeline.partition.stages[stage].layers),
+        layers_(store.plan().setup.partition.stages[stage].layers),
         recomputes_(store.plan().recomputes(store.recompute(), stage)),
         recomputes_output_(store.plan().recomputes_output(store.recompute(), stage)),
         kernels_(store.network(), layers_.front().value, layers_.back().value, store.batch(),
@@ -405,7 +406,7 @@ class StageOnDevice {
   std::pair<std::size_t, std::size_t> next_layers(InFlight& one, bool is_last_part) const {
     const std::size_t end = kernels_.layers() - one.layers;
     if (is_last_part) return {end, 0};
-    const auto& buckets = store_.plan().pipeline.costs.stages[stage_].buckets;
+    const auto& buckets = store_.plan().setup.costs.stages[stage_].buckets;
     const std::size_t layers = buckets[one.parts++].layers;
     one.layers += layers;
     return {end, end - layers};
@@ -537,8 +538,7 @@ class CpuWorker : public Worker {
 
 class CpuBackendOnNetwork : public CpuBackend {
  public:
-  CpuBackendOnNetwork(const Scenario& scenario, const CpuOptions& options)
-      : scenario_(scenario), options_(options) {}
+  explicit CpuBackendOnNetwork(const CpuOptions& options) : options_(options) {}
 
   std::string_view name() const override { return "cpu"; }
   std::string device_text() const override {
@@ -546,7 +546,7 @@ class CpuBackendOnNetwork : public CpuBackend {
   }
   bool has_own_overheads() const override { return true; }
   std::vector<std::unique_ptr<Worker>> workers(const RunPlan& plan) override {
-    store_ = std::make_shared<Store>(scenario_, options_, plan);
+    store_ = std::make_shared<Store>(plan, options_);
     devices_ = plan.graph.slots();
     std::vector<std::unique_ptr<Worker>> workers;
     workers.reserve(plan.graph.slots());
@@ -577,7 +577,6 @@ class CpuBackendOnNetwork : public CpuBackend {
   }
 
  private:
-  Scenario scenario_;
   CpuOptions options_;
   std::shared_ptr<Store> store_;
   std::uint32_t devices_ = 0;
@@ -625,7 +624,7 @@ Result<std::unique_ptr<CpuBackend>> cpu_backend(const Scenario& scenario,
   }
   if (auto refused = check_for_cpu(*scenario.network, scenario.model_mark)) return *refused;
   if (auto refused = check_training(scenario)) return *refused;
-  return std::unique_ptr<CpuBackend>(std::make_unique<CpuBackendOnNetwork>(scenario, options));
+  return std::unique_ptr<CpuBackend>(std::make_unique<CpuBackendOnNetwork>(options));
 }
 
 }  // namespace plumbline

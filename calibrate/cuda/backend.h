@@ -54,7 +54,7 @@ class CudaBackend : public Backend {
 
 /// Errors: a network that is refused for cuda; links of the cluster that set a latency or a
 /// bandwidth, together with replicas or on an outer level, or with NCCL; NCCL without a network; a
-/// stage with more than 32 replicas but for NCCL; those of plan_pipeline; no driver, no device, a
+/// stage with more than 32 replicas but for NCCL; those of resolve_setup; no driver, no device, a
 /// GPU too small to be split so, no NCCL, a build without CUDA (no device).
 Result<std::unique_ptr<CudaBackend>> cuda_backend(const Scenario& scenario,
                                                   const CudaOptions& options);

@@ -119,7 +119,7 @@ std::optional<Diagnostics> Recalibrations::add(const Scenario& scenario, const O
         refused->help.empty() ? "leave --recalibrate out" : "; or leave --recalibrate out";
     return Diagnostics{*std::move(refused)};
   }
-  all_.emplace_back(scenario.network, options, scenario.model.profile);
+  all_.emplace_back(scenario.network, options, scenario.model->profile);
   return std::nullopt;
 }
 
@@ -147,11 +147,12 @@ Result<std::optional<Outcome>> Recalibrations::predict(const Scenario& scenario,
   if (!calibration) return std::optional<Outcome>();
   Scenario again = scenario;
   const Profile& timed = calibration->model.profile;
-  again.model.profile.measurements = timed.measurements;
-  again.model.profile.slowdown = timed.slowdown;
-  again.model.profile.in_flight = timed.in_flight;
+  Profile& profile = again.model.edit().profile;
+  profile.measurements = timed.measurements;
+  profile.slowdown = timed.slowdown;
+  profile.in_flight = timed.in_flight;
   again.noise.reset();  // one run is compared
-  auto outcome = plumbline::predict(again, Evaluation::events, &predicted.pipeline.partition);
+  auto outcome = plumbline::predict(again, Evaluation::events, &predicted.setup.partition);
   if (!outcome) return outcome.problems();
   return std::optional<Outcome>(*std::move(outcome));
 }

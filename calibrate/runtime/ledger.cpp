@@ -25,7 +25,7 @@ constexpr std::uint8_t kBegunBackward = 8;
 
 Ledger::Ledger(const RunPlan& plan, std::uint32_t slot) : plan_(plan), slot_(slot) {
   const std::vector<StageMemory> memory = stage_memory(
-      plan.pipeline.costs, plan.pipeline.schedule.shape.positions, plan.memory.recompute);
+      plan.setup.costs, plan.setup.schedule.shape.positions, plan.setup.rules.recompute);
   for (std::uint32_t s = 0; s < memory.size(); ++s) {
     const auto& slots = plan.graph.stage_slots[s];
     if (std::find(slots.begin(), slots.end(), slot) == slots.end()) continue;
@@ -33,7 +33,7 @@ Ledger::Ledger(const RunPlan& plan, std::uint32_t slot) : plan_(plan), slot_(slo
     stage.stage = s;
     stage.memory = memory[s];
   }
-  for (const Op& op : plan.pipeline.schedule.issue_order) {
+  for (const Op& op : plan.setup.schedule.issue_order) {
     if (op.kind != OpKind::backward_input) continue;
     for (Stage& stage : stages_) stage.splits = stage.splits || stage.stage == op.stage.value;
   }
@@ -54,9 +54,9 @@ void Ledger::restart() {
     stage.max_kept = 1;
     stage.uses_left.clear();
     if (!plan_.graph.asynchronous()) continue;
-    const auto& uses = plan_.pipeline.weights[stage.stage].uses;
+    const auto& uses = plan_.setup.weights[stage.stage].uses;
     for (std::uint32_t m = 0; m < uses.size(); ++m) {
-      if (plan_.pipeline.schedule.shape.slot({stage.stage}, {m}) != slot_) continue;
+      if (plan_.setup.schedule.shape.slot({stage.stage}, {m}) != slot_) continue;
       for (const std::uint32_t version : {uses[m].forward, uses[m].backward}) {
         if (version >= stage.uses_left.size()) stage.uses_left.resize(version + 1, 0);
         ++stage.uses_left[version];
@@ -103,7 +103,7 @@ std::uint32_t Ledger::version_of(std::uint32_t node) {
   Stage& stage = stage_of(node);
   if (activity.kind == ActivityKind::update) return stage.newest + 1;
   if (!plan_.graph.asynchronous()) return stage.newest;
-  const VersionUse& use = plan_.pipeline.weights[stage.stage].uses[activity.micro_batch.value];
+  const VersionUse& use = plan_.setup.weights[stage.stage].uses[activity.micro_batch.value];
   const bool is_forward = activity.kind == ActivityKind::forward;
   const std::uint32_t version = is_forward ? use.forward : use.backward;
   // A backward that is split uses its weights in I.
@@ -241,13 +241,13 @@ DeviceMemory Ledger::peak() const {
   memory.weight_versions = 1;
   std::vector<std::uint32_t> stages;
   for (const Stage& stage : stages_) {
-    const StageCost& cost = plan_.pipeline.costs.stages[stage.stage];
+    const StageCost& cost = plan_.setup.costs.stages[stage.stage];
     stages.push_back(stage.stage);
     memory.peak.stash += cost.parameters * (stage.max_kept - 1);
     memory.weight_versions = std::max(memory.weight_versions, stage.max_kept);
   }
   const MemoryParts whole =
-      held_throughout(plan_.graph, plan_.pipeline.costs, plan_.memory, stages);
+      held_throughout(plan_.graph, plan_.setup.costs, memory_rules(plan_.setup), stages);
   memory.peak.weights = whole.weights;
   memory.peak.gradients = whole.gradients;
   memory.peak.optimizer = whole.optimizer;

@@ -14,8 +14,8 @@
 namespace plumbline {
 namespace {
 
-Diagnostic given_up(const Scenario& scenario, const OpGraph& graph, const RunFailure& failure) {
-  Diagnostic problem = input_error(scenario.schedule.name_mark, failure.message);
+Diagnostic given_up(const OpGraph& graph, const RunFailure& failure) {
+  Diagnostic problem = input_error({}, failure.message);
   problem.detail = to_text(graph, failure.stands);
   problem.fault = Fault::infeasible;
   return problem;
@@ -53,27 +53,33 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
   // The same schedule that is simulated, with nothing modelled that is there by itself.
   Scenario bare = scenario;
   if (backend.has_own_overheads()) bare.overheads = {};
-  auto pipeline = plan_pipeline(bare, /*for_run=*/true);
-  if (!pipeline) return pipeline.problems();
-  if (backend.has_own_overheads()) pipeline->forget_split();
-  auto graph = lower_pipeline(bare, *pipeline);
+  auto setup = resolve_setup(bare);
+  if (!setup) return setup.problems();
+  if (backend.has_own_overheads()) setup->forget_split();
+  auto run = run_setup(*std::move(setup), backend, options);
+  if (run) return run;
+  Diagnostics problems = run.problems();
+  for (Diagnostic& problem : problems) {
+    const bool is_given_up = !problem.detail.empty();
+    if (is_given_up && !problem.mark.source) problem.mark = scenario.schedule.name_mark;
+  }
+  return at_micro_batches(scenario, std::move(problems));
+}
+
+Result<RealRun> run_setup(TrainingSetup setup, Backend& backend, const RunOptions& options) {
+  auto graph = lower(setup);
   if (!graph) return graph.problems();
   struct Executed {
-    Pipeline pipeline;
+    TrainingSetup setup;
     OpGraph graph;
-    MemoryRules rules;
   };
-  auto executed = std::make_unique<Executed>();
-  executed->rules = memory_rules(scenario, *pipeline);
-  executed->pipeline = *std::move(pipeline);
-  executed->graph = *std::move(graph);
+  auto executed = std::make_unique<Executed>(std::move(setup), *std::move(graph));
 
   // Run it.
   const OpGraph& ran = executed->graph;
-  auto result =
-      backend.run(RunPlan{ran, executed->pipeline, executed->rules}, nodes_by_slot(ran), options);
+  auto result = backend.run(RunPlan{ran, executed->setup}, nodes_by_slot(ran), options);
   if (const auto* failure = std::get_if<RunFailure>(&result)) {
-    Diagnostic problem = given_up(scenario, ran, *failure);
+    Diagnostic problem = given_up(ran, *failure);
     // A thread that hangs still reads it.
     if (failure->kind == RunFailure::Kind::hung) static_cast<void>(executed.release());
     return problem;
@@ -91,12 +97,9 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
     counted.resize(real.iterations.size());
     std::iota(counted.begin(), counted.end(), std::size_t{0});
   }
-  Outcome scale;  // knows how metrics become the time of a mini-batch
-  scale.pipeline = executed->pipeline;
-  scale.micro_batches = scenario.schedule.micro_batches;
   for (const MeasuredIteration& iteration : real.iterations) {
-    const Metrics metrics = measure(ran, iteration.trace, scale.pipeline.steady_window);
-    const double told = scale.iteration_time_of(metrics);
+    const Metrics metrics = measure(ran, iteration.trace, executed->setup.steady_window);
+    const double told = executed->setup.iteration_time_of(metrics);
     const double untraced = iteration.untraced && metrics.makespan.count() > 0
                                 ? seconds(*iteration.untraced) / seconds(metrics.makespan)
                                 : 1;
@@ -110,11 +113,10 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
   // The one in the middle stands for all.
   real.shown = median_of(real.times_s, counted);
   const MeasuredIteration& shown = real.iterations[real.shown];
-  auto outcome =
-      assess(scenario, std::move(executed->pipeline), std::move(executed->graph), shown.trace);
+  auto outcome = assess(std::move(executed->setup), std::move(executed->graph), shown.trace);
   if (!outcome) return outcome.problems();
   real.outcome = *std::move(outcome);
-  real.outcome.bubble_terms = bubble_terms(scenario, real.outcome, /*measured=*/true);
+  real.outcome.bubble_terms = bubble_terms(real.outcome, /*measured=*/true);
   real.outcome.memory = shown.memory;
   if (shown.untraced && real.times_s[real.shown] > 0) {  // the trace tells the shape, not the time
     real.traced_s = real.outcome.iteration_time_s;
@@ -126,7 +128,7 @@ Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
   real.backend = backend.name();
   real.device = backend.device_text();
   real.cores = usable_cores();
-  if (auto elsewhere = measured_elsewhere(scenario.model.profile, backend.provenance()))
+  if (auto elsewhere = measured_elsewhere(real.outcome.setup.model->profile, backend.provenance()))
     real.remarks.push_back(*std::move(elsewhere));
   const std::vector<std::string> own = backend.remarks();
   real.remarks.insert(real.remarks.end(), own.begin(), own.end());

@@ -10,6 +10,8 @@
 #include "calibrate/runtime/backend.h"
 #include "calibrate/runtime/runner.h"
 #include "sim/prediction/outcome.h"
+#include "sim/scenario/scenario.h"
+#include "sim/setup/training_setup.h"
 
 namespace plumbline {
 
@@ -41,9 +43,12 @@ struct RealRun {
   double spread_of_rounds() const;
 };
 
-/// Plans, lowers and runs. Errors: those of
-/// plan_pipeline and lower; a run that was given up (infeasible), with where every device stood.
+/// Resolves, lowers and runs. Errors: those of resolve_setup() and run_setup(), each at its key.
 Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend, const RunOptions& options);
+
+/// Lowers and runs, with the overheads that the setup's rules set. Errors, without a mark: those of
+/// lower() and assess(); a run that was given up (infeasible), with where every device stood.
+Result<RealRun> run_setup(TrainingSetup setup, Backend& backend, const RunOptions& options);
 
 /// Runs of one scenario as one: all their iterations, and the outcome of the round in the middle
 /// (the lower of two), of those with a clean iteration. Requires: at least one.

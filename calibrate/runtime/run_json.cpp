@@ -71,13 +71,13 @@ Json point_json(const ValidationPoint& point) {
     return o.throughput_samples_per_s ? Json(*o.throughput_samples_per_s) : Json(nullptr);
   };
   return {
-      {"scenario", p.scenario},
+      {"scenario", p.setup.name},
       {"overrides", point.overrides},
-      {"schedule", p.pipeline.schedule.name},
-      {"stages", p.pipeline.partition.stages.size()},
+      {"schedule", p.setup.schedule.name},
+      {"stages", p.setup.partition.stages.size()},
       {"device_count", p.graph.slots()},
-      {"micro_batches", p.micro_batches},
-      {"slices", p.slices},
+      {"micro_batches", p.setup.micro_batches},
+      {"slices", p.setup.slices},
       {"verdict", name(v.verdict)},
       {"error", if_clean(v.error)},
       {"noise", if_clean(v.noise())},
@@ -102,7 +102,7 @@ Json point_json(const ValidationPoint& point) {
                                      {"worst_op", v.starts.worst}})},
       {"critical_path_agreement", if_clean(v.critical_path_agreement)},
       {"memory", if_clean(name(v.memory_verdict()))},
-      {"notes", p.pipeline.notes},
+      {"notes", p.setup.notes},
       {"devices", std::move(devices)},
       {"measured", measured(v.measured)}};
 }

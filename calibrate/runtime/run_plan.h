@@ -3,21 +3,19 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "sim/engine/memory.h"
-#include "sim/prediction/pipeline.h"
+#include "sim/setup/training_setup.h"
 
 namespace plumbline {
 
 /// The graph with the true costs of its ops, and what the memory and the weights of its stages are.
 struct RunPlan {
   const OpGraph& graph;
-  const Pipeline& pipeline;
-  const MemoryRules& memory;
+  const TrainingSetup& setup;
 
   /// How many layers of a stage make activations again where any does: its first ones.
   std::size_t recomputation(std::size_t stage) const {
-    return pipeline.recomputed.empty() ? pipeline.partition.stages[stage].layers.size()
-                                       : pipeline.recomputed[stage];
+    return setup.recomputed.empty() ? setup.partition.stages[stage].layers.size()
+                                    : setup.recomputed[stage];
   }
   /// Whether a stage runs any layer again under this kind of recomputation.
   bool recomputes(Recompute recompute, std::size_t stage) const {
@@ -26,7 +24,7 @@ struct RunPlan {
   /// Whether its last layer, which makes the output, is among those.
   bool recomputes_output(Recompute recompute, std::size_t stage) const {
     return recomputes(recompute, stage) &&
-           recomputation(stage) == pipeline.partition.stages[stage].layers.size();
+           recomputation(stage) == setup.partition.stages[stage].layers.size();
   }
 };
 

@@ -194,7 +194,7 @@ std::string notes(const std::vector<ValidationPoint>& points) {
   std::vector<std::string> told;
   std::string text;
   for (const ValidationPoint& point : points) {
-    for (const std::string& note : point.validation.predicted.pipeline.notes) {
+    for (const std::string& note : point.validation.predicted.setup.notes) {
       if (std::find(told.begin(), told.end(), note) != told.end()) continue;
       told.push_back(note);
       text += fmt::format("note: {}\n", note);
@@ -244,7 +244,7 @@ std::string one_point(const std::vector<ValidationPoint>& points) {
   } else if (v.clean() && v.memory_verdict() == MemoryVerdict::differs) {
     text += "note: the measured peak memory is not the predicted one on every device\n";
   }
-  for (const std::string& estimate : v.predicted.pipeline.estimated)
+  for (const std::string& estimate : v.predicted.setup.estimated)
     text += "\npredicted from estimates: " + estimate + '\n';
   text += v.clean() ? where_and_how(v) : '\n' + of_iterations(v.measured) + " clean\n";
   for (const std::string& remark : v.measured.remarks) text += remark + '\n';
@@ -319,8 +319,7 @@ std::string errors_text(const std::vector<ValidationPoint>& points) {
 std::string estimates_text(const std::vector<ValidationPoint>& points) {
   std::map<std::string, std::size_t> rows;
   for (const ValidationPoint& point : points) {
-    for (const std::string& estimate : point.validation.predicted.pipeline.estimated)
-      ++rows[estimate];
+    for (const std::string& estimate : point.validation.predicted.setup.estimated) ++rows[estimate];
   }
   std::string text;
   for (const auto& [estimate, count] : rows)
@@ -369,9 +368,9 @@ std::string verdict_text(const std::vector<ValidationPoint>& points) {
 }
 
 std::string many_points(const std::vector<ValidationPoint>& points) {
-  const std::string& scenario = points.front().validation.predicted.scenario;
+  const std::string& scenario = points.front().validation.predicted.setup.name;
   const bool one_scenario = std::all_of(points.begin(), points.end(), [&](const auto& point) {
-    return point.validation.predicted.scenario == scenario;
+    return point.validation.predicted.setup.name == scenario;
   });
   std::size_t widest = 0;
   for (const ValidationPoint& point : points)
@@ -395,9 +394,9 @@ std::string many_points(const std::vector<ValidationPoint>& points) {
     const auto if_clean = [&](std::string text) { return v.clean() ? std::move(text) : "-"; };
     const std::string measured = time_text(v.measured_s()) + (v.clean() ? "" : "*");
     std::vector<std::string> row;
-    if (!one_scenario) row.push_back(v.predicted.scenario);
+    if (!one_scenario) row.push_back(v.predicted.setup.name);
     for (std::string cell :
-         {v.predicted.pipeline.schedule.name, std::to_string(v.predicted.micro_batches),
+         {v.predicted.setup.schedule.name, std::to_string(v.predicted.setup.micro_batches),
           std::to_string(v.predicted.graph.slots()), time_text(v.predicted_s()), measured})
       row.push_back(std::move(cell));
     if (any_again) row.push_back(v.again_s ? if_clean(signed_percent(*v.again_error())) : "-");

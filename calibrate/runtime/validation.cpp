@@ -64,7 +64,7 @@ ErrorShares shares_of(const Outcome& predicted, const Outcome& measured, double 
     for (std::uint32_t node = 0; node < graph.size(); ++node)
       change(node, is_compute(graph.activities[node].kind));
     const Trace trace = evaluate(graph, lengths);
-    return predicted.iteration_time_of(measure(graph, trace, predicted.pipeline.steady_window));
+    return predicted.setup.iteration_time_of(measure(graph, trace, predicted.setup.steady_window));
   };
   const double with_compute = time_with([&](std::uint32_t node, bool compute) {
     if (compute) lengths[node].hold = real[node].hold;
@@ -144,11 +144,11 @@ Verdict verdict_of(const Validation& v) {
 
 /// What the rules of a prediction say of a trace, at least or at most.
 std::vector<DeviceMemory> ruled(const Outcome& predicted, const Trace& trace, TieOrder ties) {
-  const Pipeline& pipeline = predicted.pipeline;
-  return measure_memory(
-      predicted.graph, pipeline.costs, predicted.memory_rules,
-      memory_steps(predicted.graph, trace, pipeline.costs, pipeline.schedule.shape.positions,
-                   predicted.memory_rules, ties));
+  const TrainingSetup& setup = predicted.setup;
+  const MemoryRules rules = memory_rules(setup);
+  return measure_memory(predicted.graph, setup.costs, rules,
+                        memory_steps(predicted.graph, trace, setup.costs,
+                                     setup.schedule.shape.positions, rules, ties));
 }
 
 std::vector<MemoryVerdict> compare_memory(const Outcome& predicted, const Outcome& measured) {

@@ -7,7 +7,7 @@ namespace plumbline {
 
 GraphWriter::GraphWriter(const PipelineShape& shape, const StageCosts& costs,
                          const std::vector<DeviceId>& devices, const Cluster& cluster,
-                         const LoweringOptions& options, bool sends_at_once)
+                         const RunRules& options, bool sends_at_once)
     : shape_(shape),
       options_(options),
       sends_at_once_(sends_at_once),

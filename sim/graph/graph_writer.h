@@ -22,8 +22,8 @@ class GraphWriter {
   /// All of them must outlive the writer. With `sends_at_once` what an op makes is sent when it is
   /// made, else where add_transfer_to says so.
   GraphWriter(const PipelineShape& shape, const StageCosts& costs,
-              const std::vector<DeviceId>& devices, const Cluster& cluster,
-              const LoweringOptions& options, bool sends_at_once);
+              const std::vector<DeviceId>& devices, const Cluster& cluster, const RunRules& options,
+              bool sends_at_once);
 
   const OpGraph& graph() const { return graph_; }
   const Wiring& wiring() const { return wiring_; }
@@ -95,7 +95,7 @@ class GraphWriter {
   void send_result(const Op& op, std::uint32_t copy, std::uint32_t node);
 
   const PipelineShape& shape_;
-  const LoweringOptions& options_;
+  const RunRules& options_;
   bool sends_at_once_;
   OpGraph graph_;
   Wiring wiring_;

@@ -25,7 +25,7 @@ constexpr std::uint32_t kNone = GraphWriter::kNone;
 /// there.
 class AsynchronousRun {
  public:
-  AsynchronousRun(const Schedule& schedule, const LoweringOptions& options, GraphWriter& writer)
+  AsynchronousRun(const Schedule& schedule, const RunRules& options, GraphWriter& writer)
       : schedule_(schedule),
         shape_(schedule.shape),
         options_(options),
@@ -184,7 +184,7 @@ class AsynchronousRun {
 
   const Schedule& schedule_;
   const PipelineShape& shape_;
-  const LoweringOptions& options_;
+  const RunRules& options_;
   GraphWriter& writer_;
   std::vector<StageRounds> stages_;
   std::vector<std::deque<Op>> waiting_;  ///< Of each slot: ops that are put off.
@@ -223,8 +223,7 @@ std::optional<Diagnostic> check_overflow(const OpGraph& graph, const Mark& mark)
 }
 
 /// An upper bound, close for common runs: ops, the transfers between stages, updates, all-reduces.
-double max_nodes_of(const Schedule& schedule, const StageCosts& costs,
-                    const LoweringOptions& options) {
+double max_nodes_of(const Schedule& schedule, const StageCosts& costs, const RunRules& options) {
   const PipelineShape& shape = schedule.shape;
   double crossings = 0;
   for (std::uint32_t s = 0; s + 1 < shape.stages(); ++s)
@@ -255,7 +254,7 @@ double max_nodes_of(const Schedule& schedule, const StageCosts& costs,
 
 Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs,
                       const std::vector<DeviceId>& devices, const Cluster& cluster,
-                      const LoweringOptions& options, const Mark& mark) {
+                      const RunRules& options, const Mark& mark) {
   PLUMBLINE_CHECK(
       costs.stages.size() == schedule.shape.stages() && devices.size() == schedule.shape.slots,
       costs.stages.size(), devices.size());

@@ -7,8 +7,8 @@
 #include "base/diagnostic.h"
 #include "schedules/order/schedule.h"
 #include "schedules/stages/stage_costs.h"
-#include "sim/graph/lowering_options.h"
 #include "sim/graph/op_graph.h"
+#include "sim/graph/run_rules.h"
 
 namespace plumbline {
 
@@ -44,6 +44,6 @@ bool copies_are_alike(const PipelineShape& shape, const std::vector<DeviceId>& d
 /// not fit into 64 and 30 bits; updates that wait for each other (infeasible).
 Result<OpGraph> lower(const Schedule& schedule, const StageCosts& costs,
                       const std::vector<DeviceId>& devices, const Cluster& cluster,
-                      const LoweringOptions& options, const Mark& mark);
+                      const RunRules& options, const Mark& mark);
 
 }  // namespace plumbline

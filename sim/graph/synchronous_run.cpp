@@ -47,7 +47,7 @@ class SynchronousRun::StageEnds {
 };
 
 SynchronousRun::SynchronousRun(const Schedule& schedule, const StageCosts& costs,
-                               const LoweringOptions& options, GraphWriter& writer)
+                               const RunRules& options, GraphWriter& writer)
     : schedule_(schedule), costs_(costs), options_(options), writer_(writer) {
   const bool any_buckets =
       std::any_of(costs.stages.begin(), costs.stages.end(),

@@ -17,7 +17,7 @@ namespace plumbline {
 class SynchronousRun {
  public:
   /// All of these must outlive it.
-  SynchronousRun(const Schedule& schedule, const StageCosts& costs, const LoweringOptions& options,
+  SynchronousRun(const Schedule& schedule, const StageCosts& costs, const RunRules& options,
                  GraphWriter& writer);
   ~SynchronousRun();
   SynchronousRun(const SynchronousRun&) = delete;
@@ -71,7 +71,7 @@ class SynchronousRun {
 
   const Schedule& schedule_;
   const StageCosts& costs_;
-  const LoweringOptions& options_;
+  const RunRules& options_;
   GraphWriter& writer_;
   std::unique_ptr<const StageEnds> ends_;  ///< Where first forwards or last gradients matter.
   std::vector<Stream> streams_;            ///< By slot of the schedule.

@@ -13,7 +13,7 @@ namespace plumbline {
 
 Wiring::Wiring(const PipelineShape& shape, const StageCosts& costs,
                const std::vector<DeviceId>& devices, const Cluster& cluster,
-               const LoweringOptions& options, OpGraph& graph)
+               const RunRules& options, OpGraph& graph)
     : shape_(shape), cluster_(cluster), options_(options), graph_(graph) {
   for (const DeviceId device : devices) {
     for (std::uint32_t copy = 0; copy < options.written_copies(); ++copy) {

@@ -46,7 +46,7 @@ class Wiring {
 
   /// Fills `graph`; all of them must outlive the wiring.
   Wiring(const PipelineShape& shape, const StageCosts& costs, const std::vector<DeviceId>& devices,
-         const Cluster& cluster, const LoweringOptions& options, OpGraph& graph);
+         const Cluster& cluster, const RunRules& options, OpGraph& graph);
 
   std::uint32_t slot(StageId stage, std::uint32_t micro_batch, std::uint32_t copy) const {
     return shape_.slot(stage, {micro_batch}) * options_.written_copies() + copy;
@@ -145,7 +145,7 @@ class Wiring {
 
   const PipelineShape& shape_;
   const Cluster& cluster_;
-  const LoweringOptions& options_;
+  const RunRules& options_;
   OpGraph& graph_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> channel_index_;
   std::vector<Boundary> boundaries_;  ///< Entry s stands between stage s and s + 1.

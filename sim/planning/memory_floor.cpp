@@ -30,8 +30,8 @@ bool none_above(const std::vector<std::uint32_t>& a, const std::vector<std::uint
 
 MemoryFloor::MemoryFloor(const Outcome& outcome, std::vector<std::vector<StageMemory>> by_count)
     : by_count_(std::move(by_count)) {
-  const PipelineShape& shape = outcome.pipeline.schedule.shape;
-  const OpLists lists = outcome.pipeline.schedule.lists();
+  const PipelineShape& shape = outcome.setup.schedule.shape;
+  const OpLists lists = outcome.setup.schedule.lists();
   slots_.resize(lists.size());
   for (std::uint32_t s = 0; s < shape.stages(); ++s) {
     for (const std::uint32_t slot : shape.stage_slots[s]) slots_[slot].stages.push_back(s);

@@ -120,7 +120,7 @@ Result<SimulatedPlan> simulate_candidate(const Scenario& scenario, const PlanCan
   if (!prediction) return prediction.problems();
   SimulatedPlan plan;
   plan.candidate = candidate;
-  plan.time_s = prediction->iteration_time_s / prediction->micro_batches;
+  plan.time_s = prediction->iteration_time_s / prediction->setup.micro_batches;
   plan.fits = prediction->fits().value_or(true);
   for (const auto& slots : prediction->graph.stage_slots) {
     Bytes& peak = plan.peak_memory.emplace_back();
@@ -245,7 +245,7 @@ std::string quoted(const std::string& name) {
 /// Layers per stage where the stages are runs of the topological order that scenarios count in;
 /// else the names.
 std::string partition_yaml(const Scenario& scenario, const PlanCandidate& candidate) {
-  const LayerGraph& graph = scenario.model.graph;
+  const LayerGraph& graph = scenario.model->graph;
   std::vector<std::string> stages;
   const bool counts = candidate.order == graph.topological_order();
   for (const PlannedStage& stage : candidate.stages) {
@@ -276,7 +276,7 @@ Scenario with_plan(const Scenario& scenario, const PlanCandidate& candidate) {
     const PlannedStage& stage = candidate.stages[s];
     names.emplace_back();
     for (const LayerId layer : stage.layers)
-      names.back().push_back(scenario.model.graph.layer(layer).name);
+      names.back().push_back(scenario.model->graph.layer(layer).name);
     replicas.value.push_back(stage.replicas);
     warm_up.value.push_back(stage.warm_up);
     devices.value.emplace_back();
@@ -291,7 +291,7 @@ Scenario with_plan(const Scenario& scenario, const PlanCandidate& candidate) {
 
 Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& options) {
   if (auto refused = check_scenario(scenario)) return *refused;
-  SizedCosts costs = costs_at(scenario.model.profile, scenario.micro_batch_size);
+  SizedCosts costs = costs_at(scenario.model->profile, scenario.micro_batch_size);
   // Of as few as fit the formula counts how many that is.
   const RecomputeChoice& recompute = scenario.schedule.recompute;
   if (recompute.kind != Recompute::none && !recompute.as_few_as_fit()) {
@@ -300,7 +300,7 @@ Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& 
   const Plan& plan = scenario.plan;
 
   // The planner proposes.
-  PlannerInput input{.graph = scenario.model.graph,
+  PlannerInput input{.graph = scenario.model->graph,
                      .costs = costs.layers,
                      .cluster = scenario.cluster,
                      .cost_model = plan.cost_model,

@@ -1,17 +1,16 @@
-// Decide what is open, then predict.
+// Resolve, then predict.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/planning/predict.h"
 
-#include "sim/planning/planning.h"
-
 namespace plumbline {
 
 Result<Outcome> predict(const Scenario& scenario, Evaluation evaluation, const Partition* as) {
-  if (is_resolved(scenario)) return predict_resolved(scenario, evaluation, as);
-  const auto resolved = resolve_plan(scenario);
-  if (!resolved) return resolved.problems();
-  return predict_resolved(*resolved, evaluation, as);
+  auto setup = resolve(scenario, as);
+  if (!setup) return setup.problems();
+  auto outcome = predict(*std::move(setup), evaluation);
+  if (!outcome) return at_micro_batches(scenario, outcome.problems());
+  return outcome;
 }
 
 }  // namespace plumbline

@@ -3,13 +3,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "sim/planning/resolve.h"
 #include "sim/prediction/predict_resolved.h"
 
 namespace plumbline {
 
-/// What a run of the scenario comes to. What the scenario leaves open is decided first, with a note
-/// of each choice: see resolve_plan(). `as`: the partition of another prediction, to be kept.
-/// Errors: those of resolve_plan() and of predict_resolved().
+/// What a run of the scenario comes to: resolve(), then predict() of the setup. `as`: the partition
+/// of another prediction, to be kept. Errors: those of resolve(); a run that does not fit into 64
+/// bits.
 Result<Outcome> predict(const Scenario& scenario, Evaluation evaluation = Evaluation::events,
                         const Partition* as = nullptr);
 

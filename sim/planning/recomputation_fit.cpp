@@ -54,7 +54,7 @@ void count_layers(const Partition& partition, Sharers& sharers) {
 }
 
 std::vector<Sharers> sharers_of(const Outcome& outcome) {
-  const PipelineShape& shape = outcome.pipeline.schedule.shape;
+  const PipelineShape& shape = outcome.setup.schedule.shape;
   std::vector<std::vector<std::uint32_t>> stages_of_slot(shape.slots);
   for (std::uint32_t s = 0; s < shape.stages(); ++s) {
     for (const std::uint32_t slot : shape.stage_slots[s]) stages_of_slot[slot].push_back(s);
@@ -70,33 +70,33 @@ std::vector<Sharers> sharers_of(const Outcome& outcome) {
     all[root_of(parents, stages_of_slot[slot].front())].slots.push_back(slot);
   for (std::uint32_t s = 0; s < shape.stages(); ++s) all[root_of(parents, s)].stages.push_back(s);
   std::erase_if(all, [](const Sharers& sharers) { return sharers.slots.empty(); });
-  for (Sharers& sharers : all) count_layers(outcome.pipeline.partition, sharers);
+  for (Sharers& sharers : all) count_layers(outcome.setup.partition, sharers);
   return all;
 }
 
 std::vector<LayerCosts> layer_costs(const Scenario& scenario) {
   std::vector<LayerCosts> layers =
-      costs_at(scenario.model.profile, scenario.micro_batch_size).layers;
+      costs_at(scenario.model->profile, scenario.micro_batch_size).layers;
   if (scenario.schedule.slices.count > 1) cut_into_slices(layers, scenario.schedule.slices.count);
   return layers;
 }
 
 /// What stages reserve with 0, 1, ... recomputed layers each.
 std::vector<std::vector<StageMemory>> memory_by_count(const Scenario& scenario,
-                                                      const Pipeline& pipeline,
+                                                      const TrainingSetup& setup,
                                                       const std::vector<LayerCosts>& layers) {
   std::size_t max = 0;
-  for (const Stage& stage : pipeline.partition.stages) max = std::max(max, stage.layers.size());
+  for (const Stage& stage : setup.partition.stages) max = std::max(max, stage.layers.size());
   std::vector<std::vector<StageMemory>> by_count;
   for (std::size_t count = 0; count <= max; ++count) {
     std::vector<std::uint32_t> counts;
-    for (const Stage& stage : pipeline.partition.stages)
+    for (const Stage& stage : setup.partition.stages)
       counts.push_back(static_cast<std::uint32_t>(std::min(count, stage.layers.size())));
     std::vector<LayerCosts> kept = layers;
-    keep_others(pipeline.partition, counts, kept);
-    const StageCosts costs = stage_costs(scenario.model.graph, kept, pipeline.partition);
+    keep_others(setup.partition, counts, kept);
+    const StageCosts costs = stage_costs(scenario.model->graph, kept, setup.partition);
     by_count.push_back(
-        stage_memory(costs, pipeline.schedule.shape.positions, scenario.schedule.recompute.kind));
+        stage_memory(costs, setup.schedule.shape.positions, scenario.schedule.recompute.kind));
   }
   return by_count;
 }
@@ -109,8 +109,8 @@ class Fit {
         none_(std::move(none)),
         groups_(sharers_of(none_)),
         costs_(layer_costs(trial_)),
-        floor_(none_, memory_by_count(trial_, none_.pipeline, costs_)) {
-    for (const Stage& stage : none_.pipeline.partition.stages)
+        floor_(none_, memory_by_count(trial_, none_.setup, costs_)) {
+    for (const Stage& stage : none_.setup.partition.stages)
       layers_.push_back(static_cast<std::int64_t>(stage.layers.size()));
     choices_.resize(groups_.size());
     for (std::size_t g = 0; g < groups_.size(); ++g)
@@ -175,7 +175,7 @@ class Fit {
   /// By the lower bounds, with the numbers that are set in `counts`.
   bool may_fit(const Sharers& group, const Counts& counts) const {
     return std::all_of(group.slots.begin(), group.slots.end(), [&](std::uint32_t slot) {
-      return floor_.of(slot, counts) <= *none_.memory_limit;
+      return floor_.of(slot, counts) <= *none_.setup.cluster.memory;
     });
   }
 
@@ -208,7 +208,7 @@ class Fit {
   Duration time_of(const Sharers& group, const Counts& counts) const {
     Duration sum{};
     for (const std::uint32_t s : group.stages) {
-      const std::vector<LayerId>& held = none_.pipeline.partition.stages[s].layers;
+      const std::vector<LayerId>& held = none_.setup.partition.stages[s].layers;
       for (std::int64_t i = 0; i < counts[s]; ++i)
         sum += costs_[held[static_cast<std::size_t>(i)].value].again().mean;
     }
@@ -264,7 +264,7 @@ class Fit {
   }
 
   bool fits(const Outcome& outcome, const Sharers& group) const {
-    const std::uint32_t copies = outcome.graph.slots() / outcome.pipeline.schedule.shape.slots;
+    const std::uint32_t copies = outcome.graph.slots() / outcome.setup.schedule.shape.slots;
     for (const std::uint32_t slot : group.slots) {
       for (std::uint32_t copy = 0; copy < copies; ++copy) {
         if (!outcome.fits(slot * copies + copy).value_or(true)) return false;
@@ -335,7 +335,7 @@ Result<Scenario> fit_recomputation(Scenario scenario) {
   };
   constexpr std::string_view fewest = "are the fewest with which each device fits";
   if (none->fits().value_or(true))
-    return settled(Counts(none->pipeline.partition.stages.size(), 0), fewest);
+    return settled(Counts(none->setup.partition.stages.size(), 0), fewest);
   Fit fit(std::move(trial), *std::move(none));
   const auto found = fit.find();
   if (!found) return found.problems();

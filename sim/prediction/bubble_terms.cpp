@@ -38,7 +38,7 @@ Duration scaled(Duration time, Duration by, Duration of) {
 
 /// What each stage takes where all devices do the same: of each kind the mean of all.
 std::vector<StageTimes> equal_times(const Outcome& p, const std::vector<StageTimes>& own) {
-  const PipelineShape& shape = p.pipeline.schedule.shape;
+  const PipelineShape& shape = p.setup.schedule.shape;
   std::vector<std::uint32_t> stages_of(shape.slots, 0);
   for (const auto& slots : shape.stage_slots) {
     for (const std::uint32_t slot : slots) ++stages_of[slot];
@@ -169,8 +169,7 @@ class Variant {
   Run run() {
     changed_ = false;
     if (graph_.asynchronous()) {
-      const Metrics metrics =
-          measure(graph_, longest_path(graph_), outcome_.pipeline.steady_window);
+      const Metrics metrics = measure(graph_, longest_path(graph_), outcome_.setup.steady_window);
       return {metrics.steady->length, metrics.steady->bubble_fraction};
     }
     Metrics metrics;
@@ -250,7 +249,7 @@ class Variant {
 
   /// Of each op, and of each part of one.
   Duration launch(std::uint32_t stage) const {
-    return op_time(outcome_, stage, 0) - outcome_.pipeline.costs.stages[stage].forward;
+    return op_time(outcome_, stage, 0) - outcome_.setup.costs.stages[stage].forward;
   }
 
   void set_hold(std::uint32_t index, Duration hold) {
@@ -306,8 +305,7 @@ Duration op_time(const Outcome& p, std::uint32_t stage, std::size_t kind) {
 
 std::vector<std::size_t> kinds_of_work(const Outcome& p) {
   std::array<bool, kKinds> runs{};
-  for (const Op& op : p.pipeline.schedule.issue_order)
-    runs[static_cast<std::size_t>(op.kind)] = true;
+  for (const Op& op : p.setup.schedule.issue_order) runs[static_cast<std::size_t>(op.kind)] = true;
   runs[kUpdate] = p.graph.asynchronous();
   if (runs[1]) runs[2] = runs[3] = false;  // a whole backward is the sum of both
   std::vector<std::size_t> kinds;
@@ -317,7 +315,7 @@ std::vector<std::size_t> kinds_of_work(const Outcome& p) {
   return kinds;
 }
 
-BubbleTerms bubble_terms(const Scenario& scenario, const Outcome& p, bool measured) {
+BubbleTerms bubble_terms(const Outcome& p, bool measured) {
   BubbleTerms found;
   const auto& steady = p.metrics.steady;
   found.steady = steady.has_value();
@@ -339,7 +337,7 @@ BubbleTerms bubble_terms(const Scenario& scenario, const Outcome& p, bool measur
   Variant::Run before = is_equal ? Variant::Run{whole_time, found.whole} : variant.run();
   found.base = before.bubble;
   found.base_time = before.time;
-  found.formula = formula_of(scenario, p.pipeline, variant.graph());
+  found.formula = formula_of(p.setup, variant.graph());
 
   // One difference after the other is put in; what comes last is what would be taken away first.
   const auto add = [&](BubbleCause cause, const Variant::Run& run) {
@@ -373,7 +371,7 @@ BubbleTerms bubble_terms(const Scenario& scenario, const Outcome& p, bool measur
   add(measured ? BubbleCause::measured : BubbleCause::changing_rates, {whole_time, found.whole});
   std::reverse(found.terms.begin(), found.terms.end());
 
-  found.slowest = slowest_stage(scenario, p);
+  found.slowest = slowest_stage(p);
   return found;
 }
 

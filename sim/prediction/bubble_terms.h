@@ -16,7 +16,6 @@
 namespace plumbline {
 
 struct Outcome;
-struct Scenario;
 
 /// Why a bubble is not that of equal stages on free links, in the order in which the differences
 /// are taken away.
@@ -75,11 +74,11 @@ struct BubbleTerms {
 /// the same ratio, and so on, until nothing but equal stages takes time. Costs a longest path a
 /// term, none where all stages are alike and nothing else takes time. `measured` = the trace is
 /// that of a real run.
-BubbleTerms bubble_terms(const Scenario& scenario, const Outcome& outcome, bool measured = false);
+BubbleTerms bubble_terms(const Outcome& outcome, bool measured = false);
 
 /// The stage, or the device, that takes most; nothing where all take the same. The work of updates
 /// counts in an asynchronous run.
-std::optional<SlowestStage> slowest_stage(const Scenario& scenario, const Outcome& outcome);
+std::optional<SlowestStage> slowest_stage(const Outcome& outcome);
 
 /// What an op of a stage takes, by its kind: F, B, I, W, U; launches and recomputation included.
 Duration op_time(const Outcome& outcome, std::uint32_t stage, std::size_t kind);

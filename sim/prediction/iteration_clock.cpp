@@ -22,11 +22,11 @@ std::uint32_t end_of(const OpGraph& graph, std::uint32_t m) {
 
 }  // namespace
 
-IterationClock::IterationClock(const Outcome& outcome) : timed_(outcome.pipeline.mini_batches) {
+IterationClock::IterationClock(const Outcome& outcome) : timed_(outcome.setup.rules.mini_batches) {
   const auto& steady = outcome.metrics.steady;
   if (!steady) return;
   watched_ = {end_of(outcome.graph, steady->first), end_of(outcome.graph, steady->last)};
-  micro_batches_ = outcome.micro_batches;
+  micro_batches_ = outcome.setup.micro_batches;
   timed_ = steady->last - steady->first;
 }
 
@@ -39,7 +39,8 @@ std::int64_t IterationClock::length(const Trace& trace) const {
 }
 
 double IterationClock::iteration_time_s(double length) const {
-  // In this order of the factors it is what Outcome::iteration_time_of gives, to the last bit.
+  // In this order of the factors it is what TrainingSetup::iteration_time_of gives, to the last
+  // bit.
   return length / 1e9 / timed_ * micro_batches_;
 }
 

@@ -22,17 +22,16 @@ Duration time_of(const OpGraph& graph, std::uint32_t stage, ActivityKind kind) {
 }
 
 /// The same for a schedule with chunks, where all stages are alike and links are free.
-std::optional<ClosedForm> formula_of_chunks(const Scenario& scenario, const Pipeline& pipeline,
-                                            const OpGraph& graph) {
-  const std::uint32_t stages = pipeline.schedule.shape.stages();
-  const auto& order = pipeline.schedule.issue_order;
+std::optional<ClosedForm> formula_of_chunks(const TrainingSetup& setup, const OpGraph& graph) {
+  const std::uint32_t stages = setup.schedule.shape.stages();
+  const auto& order = setup.schedule.issue_order;
   const bool splits = std::any_of(order.begin(), order.end(),
                                   [](const Op& op) { return op.kind == OpKind::backward_input; });
   const bool has_whole = std::any_of(order.begin(), order.end(),
                                      [](const Op& op) { return op.kind == OpKind::backward; });
   ChunkTimes times;
-  times.shape = {stages / scenario.schedule.chunks, scenario.schedule.chunks,
-                 pipeline.schedule.shape.micro_batches, scenario.schedule.group};
+  times.shape = {stages / setup.chunks, setup.chunks, setup.schedule.shape.micro_batches,
+                 setup.group};
   for (std::uint32_t s = 0; s < stages; ++s) {
     const Duration backward = time_of(graph, s, ActivityKind::backward);
     const ChunkTimes own{times.shape, time_of(graph, s, ActivityKind::forward),
@@ -50,27 +49,25 @@ std::optional<ClosedForm> formula_of_chunks(const Scenario& scenario, const Pipe
     const bool moves = is_transfer(kind) || is_collective(kind);
     if (moves && (graph.cost(i).hold + graph.cost(i).latency).count() > 0) return std::nullopt;
   }
-  return chunk_closed_form(scenario.schedule.rule->name, times);
+  return chunk_closed_form(setup.rule->name, times);
 }
 
 }  // namespace
 
-std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& pipeline,
-                                     const OpGraph& graph) {
+std::optional<ClosedForm> formula_of(const TrainingSetup& setup, const OpGraph& graph) {
   if (graph.blocking || graph.asynchronous()) return std::nullopt;
   if (graph.cost(graph.mini_batches.front().gate).hold.count() > 0) return std::nullopt;
-  if (graph.has_slowdowns() || !pipeline.schedule.partners.empty()) return std::nullopt;
-  const PipelineShape& shape = pipeline.schedule.shape;
-  if (!scenario.schedule.rule || scenario.schedule.whole_model()) return std::nullopt;
-  if (scenario.schedule.chunk_rule()) return formula_of_chunks(scenario, pipeline, graph);
-  if (pipeline.windows != windows(*scenario.schedule.rule, shape, std::nullopt))
-    return std::nullopt;
+  if (graph.has_slowdowns() || !setup.schedule.partners.empty()) return std::nullopt;
+  const PipelineShape& shape = setup.schedule.shape;
+  if (!setup.rule || setup.whole_model()) return std::nullopt;
+  if (setup.chunk_rule()) return formula_of_chunks(setup, graph);
+  if (setup.windows != windows(*setup.rule, shape, std::nullopt)) return std::nullopt;
   if (shape.slots != shape.positions.size()) return std::nullopt;  // replicas
   PipelineTimes times;
-  if (!scenario.schedule.slices.work.empty()) return std::nullopt;
+  if (!setup.rules.slice_work.empty()) return std::nullopt;
   times.micro_batches = shape.micro_batches;
   times.slices = shape.slices;
-  for (const Position& position : pipeline.schedule.shape.positions) {
+  for (const Position& position : setup.schedule.shape.positions) {
     Duration forward{}, backward{};
     for (std::uint32_t i = 0; i < position.stages; ++i) {
       const std::uint32_t stage = position.first_stage + i;
@@ -97,7 +94,7 @@ std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& p
     const Position& position = shape.positions[i];
     times.latency.push_back(*latency[position.first_stage + position.stages - 1]);
   }
-  return closed_form(scenario.schedule.rule->name, times);
+  return closed_form(setup.rule->name, times);
 }
 
 namespace {
@@ -109,11 +106,11 @@ Duration longest_end(const Trace& trace) {
 }
 
 /// Of one mini-batch through all copies.
-std::optional<double> model_flops_of(const Scenario& scenario, const Pipeline& pipeline) {
-  auto flops = model_flops(scenario.model.profile, scenario.micro_batch_size);
-  if (!flops && scenario.network) flops = model_flops(*scenario.network, scenario.micro_batch_size);
+std::optional<double> model_flops_of(const TrainingSetup& setup) {
+  auto flops = model_flops(setup.model->profile, setup.micro_batch_size);
+  if (!flops && setup.network) flops = model_flops(*setup.network, setup.micro_batch_size);
   if (!flops) return std::nullopt;
-  return *flops * pipeline.copies * scenario.schedule.micro_batches;
+  return *flops * setup.copies() * setup.micro_batches;
 }
 
 /// What an op of a stage sends within groups, in seconds.
@@ -139,14 +136,13 @@ double sent_by(const StageCost& stage, ActivityKind kind, bool recomputes, doubl
 
 /// Of all ops; nothing where no layer sends anything. Slices, and parts of an op, send in
 /// proportion to what they take of the whole op, but for their launches.
-std::optional<double> sent_in_groups_of(const Scenario& scenario, const Pipeline& pipeline,
-                                        const OpGraph& graph) {
-  const std::vector<StageCost>& stages = pipeline.costs.stages;
+std::optional<double> sent_in_groups_of(const TrainingSetup& setup, const OpGraph& graph) {
+  const std::vector<StageCost>& stages = setup.costs.stages;
   const bool any = std::any_of(stages.begin(), stages.end(), [](const StageCost& stage) {
     return stage.sent.forward + stage.sent.backward + seconds(stage.update_in_group) > 0;
   });
   if (!any) return std::nullopt;
-  const bool recomputes = scenario.schedule.recompute.kind != Recompute::none;
+  const bool recomputes = setup.rules.recompute != Recompute::none;
   double sum_s = 0;
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
     const std::uint32_t stage = graph.activities[node].stage.value;
@@ -155,7 +151,7 @@ std::optional<double> sent_in_groups_of(const Scenario& scenario, const Pipeline
     const Duration per_op = time_of(graph, stage, ActivityKind::forward) - stages[stage].forward;
     const Duration of_op = time_of(graph, stage, kind) - per_op;
     if (of_op.count() <= 0) continue;
-    const double sharers = scenario.sharded != Sharded::nothing ? graph.members(stage) : 1;
+    const double sharers = setup.rules.sharded != Sharded::nothing ? graph.members(stage) : 1;
     const Cost& cost = graph.cost(node);
     sum_s += sent_by(stages[stage], kind, recomputes, sharers) *
                  seconds(cost.hold + cost.hidden - per_op) / seconds(of_op) -
@@ -178,7 +174,7 @@ void add_slowdown_note(Outcome& outcome, bool has_in_flight) {
   if (at_full_pace <= 0) return;
   const double more = taken / at_full_pace - 1;
   if (std::abs(more) < 0.0005) return;  // 0.0 %
-  outcome.pipeline.notes.push_back(fmt::format(
+  outcome.setup.notes.push_back(fmt::format(
       "at the pace that {} leave them, all ops take {:.1f} % {} than the profile's times",
       has_in_flight ? "neighbours and the micro-batches in flight" : "neighbours",
       100 * std::abs(more), more < 0 ? "less" : "longer"));
@@ -187,9 +183,9 @@ void add_slowdown_note(Outcome& outcome, bool has_in_flight) {
 /// How many pairs there are, and whether they hide anything.
 void add_pairs_note(Outcome& outcome) {
   const OpGraph& graph = outcome.graph;
-  if (outcome.pipeline.schedule.partners.empty()) return;
+  if (outcome.setup.schedule.partners.empty()) return;
   if (graph.pairs.empty()) {
-    outcome.pipeline.notes.emplace_back(
+    outcome.setup.notes.emplace_back(
         "schedule.pairs: every pair has an op that is cut into buckets and runs by itself");
     return;
   }
@@ -197,8 +193,8 @@ void add_pairs_note(Outcome& outcome) {
     return (graph.cost(pair.first).hidden + graph.cost(pair.second).hidden).count() > 0;
   });
   const std::size_t runs =
-      graph.mini_batches.size() * (graph.slots() / outcome.pipeline.schedule.shape.slots);
-  outcome.pipeline.notes.push_back(fmt::format(
+      graph.mini_batches.size() * (graph.slots() / outcome.setup.schedule.shape.slots);
+  outcome.setup.notes.push_back(fmt::format(
       "schedule.pairs: {} pairs of a forward and a backward in each mini-batch{}",
       graph.pairs.size() / runs,
       hides ? ""
@@ -210,25 +206,25 @@ void add_pairs_note(Outcome& outcome) {
 void add_steady_notes(Outcome& outcome) {
   const auto& steady = outcome.metrics.steady;
   if (!steady) return;
-  const auto& weights = outcome.pipeline.weights;
+  const auto& weights = outcome.setup.weights;
   const auto differs =
       std::count_if(weights.begin(), weights.end(), [](const StageVersions& stage) {
         return std::any_of(stage.uses.begin(), stage.uses.end(),
                            [](const VersionUse& use) { return use.forward != use.backward; });
       });
   if (differs > 0) {
-    outcome.pipeline.notes.push_back(fmt::format(
+    outcome.setup.notes.push_back(fmt::format(
         "forward and backward see different weights on {} of {} stages: their gradients "
         "belong to no version (schedule.weights: none)",
         differs, weights.size()));
   }
   if (!steady->settled) {
-    outcome.pipeline.notes.emplace_back(
+    outcome.setup.notes.emplace_back(
         "the period still changes at the end of the run: more schedule.mini_batches bring it "
         "closer to its limit");
   }
   if (steady->warm_up_limited) {
-    outcome.pipeline.notes.push_back(
+    outcome.setup.notes.push_back(
         fmt::format("warm-up limited: no device or link is busy for more than {} of each period, "
                     "so a deeper plan.warm_up could shorten it",
                     to_text(round_up(steady->bottleneck_s * 1e9))));
@@ -244,46 +240,34 @@ double Uncertainty::iteration_time_s(double share) const {
 }
 
 std::optional<bool> Outcome::fits(std::size_t slot) const {
-  if (!memory_limit) return std::nullopt;
-  return memory[slot].peak.sum() <= *memory_limit;
+  if (!setup.cluster.memory) return std::nullopt;
+  return memory[slot].peak.sum() <= *setup.cluster.memory;
 }
 
 std::optional<bool> Outcome::fits() const {
-  if (!memory_limit) return std::nullopt;
+  if (!setup.cluster.memory) return std::nullopt;
   for (std::size_t slot = 0; slot < memory.size(); ++slot) {
     if (!*fits(slot)) return false;
   }
   return true;
 }
 
-MemoryRules memory_rules(const Scenario& scenario, const Pipeline& pipeline) {
-  return {.optimizer_state = scenario.optimizer_state,
-          .sharded = scenario.sharded,
-          .recompute = scenario.schedule.recompute.kind,
-          .weight_versions = pipeline.versions_kept()};
-}
-
-double Outcome::iteration_time_of(const Metrics& run) const {
-  return run.steady ? run.steady->period_s * micro_batches
-                    : seconds(run.makespan) / pipeline.mini_batches;
-}
-
 double Outcome::samples_per_iteration() const {
-  return pipeline.copies * static_cast<double>(micro_batches) *
-         static_cast<double>(micro_batch_size);
+  return setup.copies() * static_cast<double>(setup.micro_batches) *
+         static_cast<double>(setup.micro_batch_size);
 }
 
 std::int64_t Outcome::layers() const {
   std::int64_t sum = 0;
-  for (const Stage& stage : pipeline.partition.stages)
+  for (const Stage& stage : setup.partition.stages)
     sum += static_cast<std::int64_t>(stage.layers.size());
   return sum;
 }
 
 std::optional<Bytes> Outcome::parameters() const {
-  if (group > 1) return std::nullopt;
+  if (setup.group_devices() > 1) return std::nullopt;
   Bytes sum;
-  for (const StageCost& stage : pipeline.costs.stages) sum += stage.parameters;
+  for (const StageCost& stage : setup.costs.stages) sum += stage.parameters;
   return sum;
 }
 
@@ -304,48 +288,36 @@ std::optional<double> Outcome::flops_per_s_per_device() const {
 
 std::optional<double> Outcome::model_flops_utilization() const {
   const auto rate = flops_per_s_per_device();
-  if (!rate || !peak) return std::nullopt;
-  return *rate / static_cast<double>(peak->count);
+  if (!rate || !setup.peak) return std::nullopt;
+  return *rate / static_cast<double>(setup.peak->count);
 }
 
-Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph graph, Trace trace) {
+Result<Outcome> assess(TrainingSetup given, OpGraph graph, Trace trace) {
   Outcome outcome;
-  outcome.pipeline = std::move(pipeline);
+  outcome.setup = std::move(given);
   outcome.graph = std::move(graph);
   outcome.trace = std::move(trace);
-  const Pipeline& plan = outcome.pipeline;
-  outcome.memory_rules = memory_rules(scenario, plan);
-  if (max_memory(plan.costs, outcome.memory_rules, plan.schedule.shape.micro_batches) > 9e18) {
-    return input_error(scenario.model_mark, "the model's sizes add up to more than 64 bits hold");
-  }
+  const TrainingSetup& setup = outcome.setup;
   if (seconds(longest_end(outcome.trace)) * outcome.graph.slots() *
           outcome.graph.copies_represented >
       4e9) {
     return input_error(
-        scenario.schedule.micro_batches_mark,
+        {},
         "the devices' times add up to more than 120 years, more than 64 bits of nanoseconds hold",
         "make the times or the number of micro-batches smaller");
   }
-  outcome.metrics = measure(outcome.graph, outcome.trace, plan.steady_window);
-  outcome.memory =
-      measure_memory(outcome.graph, plan.costs, outcome.memory_rules,
-                     memory_steps(outcome.graph, outcome.trace, plan.costs,
-                                  plan.schedule.shape.positions, outcome.memory_rules));
-  outcome.formula = formula_of(scenario, plan, outcome.graph);
-  outcome.sent_in_groups_s = sent_in_groups_of(scenario, plan, outcome.graph);
-  add_slowdown_note(outcome, !scenario.model.profile.in_flight.empty());
+  outcome.metrics = measure(outcome.graph, outcome.trace, setup.steady_window);
+  const MemoryRules rules = memory_rules(setup);
+  outcome.memory = measure_memory(outcome.graph, setup.costs, rules,
+                                  memory_steps(outcome.graph, outcome.trace, setup.costs,
+                                               setup.schedule.shape.positions, rules));
+  outcome.formula = formula_of(setup, outcome.graph);
+  outcome.sent_in_groups_s = sent_in_groups_of(setup, outcome.graph);
+  add_slowdown_note(outcome, !setup.model->profile.in_flight.empty());
   add_steady_notes(outcome);
   add_pairs_note(outcome);
-  outcome.scenario = scenario.name;
-  outcome.memory_limit = scenario.cluster.memory;
-  outcome.micro_batches = scenario.schedule.micro_batches;
-  outcome.slices = scenario.schedule.slices.count;
-  outcome.mini_batches = scenario.schedule.mini_batches;
-  outcome.micro_batch_size = scenario.micro_batch_size;
-  outcome.model_flops = model_flops_of(scenario, plan);
-  outcome.peak = scenario.peak;
-  outcome.group = scenario.model.profile.group.devices;
-  outcome.iteration_time_s = outcome.iteration_time_of(outcome.metrics);
+  outcome.model_flops = model_flops_of(setup);
+  outcome.iteration_time_s = setup.iteration_time_of(outcome.metrics);
   if (outcome.iteration_time_s > 0) {
     outcome.throughput_samples_per_s = outcome.samples_per_iteration() / outcome.iteration_time_s;
   }
@@ -358,8 +330,9 @@ std::string shortage(const Outcome& p) {
     if (p.memory[slot].peak.sum() > p.memory[worst].peak.sum()) worst = slot;
   }
   const Bytes peak = p.memory[worst].peak.sum();
+  const Bytes limit = *p.setup.cluster.memory;
   return fmt::format("does not fit: device {} needs {}, {} more than its {}", p.device_name(worst),
-                     to_text(peak), to_text(peak - *p.memory_limit), to_text(*p.memory_limit));
+                     to_text(peak), to_text(peak - limit), to_text(limit));
 }
 
 }  // namespace plumbline

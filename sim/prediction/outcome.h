@@ -12,7 +12,7 @@
 #include "sim/engine/metrics.h"
 #include "sim/engine/trace.h"
 #include "sim/prediction/bubble_terms.h"
-#include "sim/prediction/pipeline.h"
+#include "sim/setup/resolve_setup.h"
 
 namespace plumbline {
 
@@ -27,19 +27,12 @@ struct Uncertainty {
 
 /// A run, predicted or measured: what happens when, and what that means.
 struct Outcome {
-  std::string scenario;
-  Pipeline pipeline;
+  TrainingSetup setup;
   OpGraph graph;
   Trace trace;
   Metrics metrics;
-  MemoryRules memory_rules;
   std::vector<DeviceMemory> memory;  ///< By slot.
-  std::optional<Bytes> memory_limit;
   std::optional<ClosedForm> formula;
-  std::uint32_t micro_batches = 1;  ///< In one mini-batch, as the scenario gives them.
-  std::uint32_t slices = 1;         ///< Of each micro-batch.
-  std::uint32_t mini_batches = 1;   ///< As the scenario gives them.
-  std::int64_t micro_batch_size = 1;
   double iteration_time_s = 0;
   std::optional<double> throughput_samples_per_s;  ///< Nothing for a run that takes no time.
   /// Of what devices computed, what was sending to others of their groups, in seconds of the time
@@ -47,22 +40,20 @@ struct Outcome {
   std::optional<double> sent_in_groups_s;
   std::optional<double>
       model_flops;  ///< Of an iteration of all copies: models/network/model_flops.h.
-  std::optional<FlopsPerSecond> peak;      ///< Of a device, where it is known.
-  std::int64_t group = 1;                  ///< Devices that each of the scenario's stands for.
   std::optional<Uncertainty> uncertainty;  ///< Of a prediction with noise.
   /// What the bubble is made of, where it was asked for: bubble_terms().
   std::optional<BubbleTerms> bubble_terms;
 
-  /// The time of one mini-batch in a run with these metrics.
-  double iteration_time_of(const Metrics& run) const;
   /// Of all copies.
   double samples_per_iteration() const;
   /// That hold a stage, all of a group counted.
   std::int64_t devices_used() const {
-    return std::int64_t{graph.slots()} * graph.copies_represented * group;
+    return std::int64_t{graph.slots()} * graph.copies_represented * setup.group_devices();
   }
   /// Of the cluster, all of a group counted.
-  std::int64_t devices_in_all() const { return pipeline.cluster.device_count() * group; }
+  std::int64_t devices_in_all() const {
+    return setup.cluster.device_count() * setup.group_devices();
+  }
   std::int64_t layers() const;
   /// The number of the device that has this slot, as the user counts devices.
   std::string device_name(std::size_t slot) const {
@@ -84,18 +75,14 @@ struct Outcome {
   std::optional<bool> fits(std::size_t slot) const;
 };
 
-/// What decides how many bytes the devices of a pipeline hold.
-MemoryRules memory_rules(const Scenario& scenario, const Pipeline& pipeline);
-
 /// The closed form for a run of `graph`, where its conditions hold: overlapped transfers without
 /// bandwidth, neighbours that do not matter, nothing but F and B that takes time, one mini-batch
 /// like the other.
-std::optional<ClosedForm> formula_of(const Scenario& scenario, const Pipeline& pipeline,
-                                     const OpGraph& graph);
+std::optional<ClosedForm> formula_of(const TrainingSetup& setup, const OpGraph& graph);
 
-/// Reads off a trace of `graph` what it means. Errors: sizes or device times that 64 bits do not
-/// hold.
-Result<Outcome> assess(const Scenario& scenario, Pipeline pipeline, OpGraph graph, Trace trace);
+/// Reads off a trace of the setup's graph what it means. Errors, without a mark: device times that
+/// 64 bits do not hold.
+Result<Outcome> assess(TrainingSetup setup, OpGraph graph, Trace trace);
 
 /// One sentence about the device that is the farthest beyond the memory. Requires: fits() is false.
 std::string shortage(const Outcome& outcome);

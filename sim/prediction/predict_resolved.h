@@ -1,29 +1,17 @@
-// From a scenario to a prediction: the tool's main path, a list of passes.
+// The whole way from a scenario that leaves nothing open to its outcome.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "sim/prediction/outcome.h"
+#include "sim/prediction/predict_setup.h"
+#include "sim/setup/resolve_setup.h"
 
 namespace plumbline {
 
-/// The run of a pipeline: from here on the order is fixed. With `represent_all`, of its first copy
-/// alone. Errors: those of lower().
-Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipeline,
-                               bool represent_all = false);
-
-/// How a run is evaluated. Both give the same times to the tick.
-enum class Evaluation {
-  events,  ///< By the event engine, all of it.
-  /// As a longest path where no rates change under way, else by the event engine; of copies that
-  /// are alike the first one for all of them: its graph `copies_represented` them.
-  fastest,
-};
-
 /// Predicts a scenario that leaves nothing open; predict() (sim/planning/predict.h) takes any. With
 /// `as`, a run of this partition. Requires: a partition that is not to be planned, recomputation
-/// that is not to be fitted. Errors: those of plan_pipeline; a run that does
-/// not fit into 64 bits.
+/// that is not to be fitted. Errors: those of resolve_setup(); a run that does not fit into 64
+/// bits.
 Result<Outcome> predict_resolved(const Scenario& scenario,
                                  Evaluation evaluation = Evaluation::events,
                                  const Partition* as = nullptr);

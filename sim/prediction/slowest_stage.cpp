@@ -27,11 +27,10 @@ struct LayerTimes {
   std::vector<double> whole;
   std::vector<double> again;
 
-  LayerTimes(const Scenario& scenario, const Outcome& p) {
-    std::vector<LayerCosts> layers =
-        costs_at(scenario.model.profile, scenario.micro_batch_size).layers;
-    keep_others(p.pipeline.partition, p.pipeline.recomputed, layers);
-    const bool recomputes = p.memory_rules.recompute != Recompute::none;
+  explicit LayerTimes(const TrainingSetup& setup) {
+    std::vector<LayerCosts> layers = costs_at(setup.model->profile, setup.micro_batch_size).layers;
+    keep_others(setup.partition, setup.recomputed, layers);
+    const bool recomputes = setup.rules.recompute != Recompute::none;
     for (const LayerCosts& layer : layers) {
       again.push_back(recomputes ? static_cast<double>(layer.again().mean.count()) : 0);
       whole.push_back(static_cast<double>((layer.forward.mean + layer.backward.mean).count()) +
@@ -62,12 +61,9 @@ std::vector<bool> unlike_others(const LayerGraph& graph) {
 /// Why a stage takes more than the mean: what it would have to lose to take no more.
 class Reason {
  public:
-  Reason(const Scenario& scenario, const Outcome& p, std::uint32_t stage)
-      : graph_(scenario.model.graph),
-        stages_(p.pipeline.partition.stages),
-        times_(scenario, p),
-        stage_(stage) {
-    for (const std::uint32_t r : p.pipeline.replicas) replicas_.push_back(r);
+  Reason(const TrainingSetup& setup, std::uint32_t stage)
+      : graph_(setup.model->graph), stages_(setup.partition.stages), times_(setup), stage_(stage) {
+    for (const std::uint32_t r : setup.replicas) replicas_.push_back(r);
   }
 
   std::string text() const {
@@ -145,8 +141,8 @@ std::size_t longest_of(const std::vector<double>& times) {
 
 }  // namespace
 
-std::optional<SlowestStage> slowest_stage(const Scenario& scenario, const Outcome& p) {
-  const PipelineShape& shape = p.pipeline.schedule.shape;
+std::optional<SlowestStage> slowest_stage(const Outcome& p) {
+  const PipelineShape& shape = p.setup.schedule.shape;
   std::vector<double> stages;  // what a micro-batch takes of each of its devices, on average
   std::vector<double> devices(shape.slots, 0.0);
   std::vector<std::uint32_t> held(shape.slots, 0);
@@ -187,8 +183,8 @@ std::optional<SlowestStage> slowest_stage(const Scenario& scenario, const Outcom
     found.stages = {found.stage};
   }
   const std::size_t slot = is_device ? longest : shape.stage_slots[found.stage].front();
-  found.device = p.pipeline.devices[slot].value * p.pipeline.copies;
-  found.why = Reason(scenario, p, found.stage).text();
+  found.device = p.setup.devices[slot].value * p.setup.copies();
+  found.why = Reason(p.setup, found.stage).text();
   return found;
 }
 

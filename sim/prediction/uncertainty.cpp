@@ -18,104 +18,27 @@
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kOpKinds = 5;  // F, B, I, W, U
-
-/// Mean and variance of a time that is a sum.
-struct Spread {
-  double mean = 0;
-  double variance = 0;
-
-  void add(Duration mean_time, double deviation) {
-    mean += static_cast<double>(mean_time.count());
-    variance += deviation * deviation;
-  }
-  void add(const Spread& other) {
-    mean += other.mean;
-    variance += other.variance;
-  }
-  double relative() const { return mean > 0 ? std::sqrt(variance) / mean : 0; }
-};
-
-/// Half the distance of a normal distribution's quartiles, in standard deviations, is 0.6745.
-constexpr double kQuartilesApart = 1.349;
-
-/// The relative standard deviation of a measured time; 0 where its quartiles are not known.
-double relative_spread(const MeasuredTime& time) {
-  if (!time.q1 || !time.q3 || time.mean.count() == 0) return 0;
-  return static_cast<double>((*time.q3 - *time.q1).count()) / kQuartilesApart /
-         static_cast<double>(time.mean.count());
-}
-
-/// The relative spreads of one stage's ops.
-using StageSpreads = std::array<double, kOpKinds>;
-
-/// The measurement at the nearest batch size: spreads are taken as they are there.
-const Measurement& nearest(const Profile& profile, std::int64_t size) {
-  return *std::min_element(profile.measurements.begin(), profile.measurements.end(),
-                           [&](const Measurement& a, const Measurement& b) {
-                             return std::abs(a.batch.value_or(size) - size) <
-                                    std::abs(b.batch.value_or(size) - size);
-                           });
-}
-
-std::vector<StageSpreads> measured_spreads(const Scenario& scenario, const Outcome& outcome) {
-  std::vector<LayerCosts> measured =
-      nearest(scenario.model.profile, scenario.micro_batch_size).layers;
-  split_backwards(scenario, outcome.pipeline.schedule, measured);
-  std::vector<StageSpreads> stages;
-  const std::vector<Stage>& all = outcome.pipeline.partition.stages;
-  for (std::size_t s = 0; s < all.size(); ++s) {
-    const Stage& stage = all[s];
-    std::array<Spread, kOpKinds> ops;
-    for (std::size_t place = 0; place < stage.layers.size(); ++place) {
-      const LayerCosts& layer = measured[stage.layers[place].value];
-      const auto add = [&](ActivityKind kind, const MeasuredTime& time) {
-        ops[static_cast<std::size_t>(kind)].add(
-            time.mean, relative_spread(time) * static_cast<double>(time.mean.count()));
-      };
-      add(ActivityKind::forward, layer.forward);
-      add(ActivityKind::backward, layer.backward);
-      add(ActivityKind::backward_input, layer.split ? layer.split->input : layer.backward);
-      if (layer.split) add(ActivityKind::backward_weight, layer.split->weight);
-      if (outcome.memory_rules.recompute == Recompute::none) continue;
-      if (!outcome.pipeline.recomputes(s, place)) continue;
-      add(ActivityKind::backward, layer.again());
-      add(ActivityKind::backward_input, layer.again());
-    }
-    for (const LayerId id : stage.layers) {
-      const MeasuredTime& update = measured[id.value].update;
-      ops[4].add(update.mean, relative_spread(update) * static_cast<double>(update.mean.count()));
-    }
-    StageSpreads spreads{};
-    for (std::size_t kind = 0; kind < kOpKinds; ++kind) spreads[kind] = ops[kind].relative();
-    stages.push_back(spreads);
-  }
-  return stages;
-}
-
 std::size_t op_kind(ActivityKind kind) {
   if (kind == ActivityKind::update) return kOpKinds - 1;
   return static_cast<std::size_t>(op_of(kind));
 }
 
-/// The times of one scenario's ops, run by run.
+/// The times of one run's ops, run by run.
 class Sampler {
  public:
-  Sampler(const Scenario& scenario, const Outcome& outcome)
-      : noise_(scenario.noise->noise), graph_(outcome.graph), ops_(ops_of_parts(outcome.graph)) {
-    spreads_.assign(outcome.pipeline.partition.stages.size(), {});
-    for (StageSpreads& stage : spreads_) stage.fill(noise_.spread);
-    if (scenario.noise->measured) spreads_ = measured_spreads(scenario, outcome);
+  Sampler(const NoiseSampling& sampling, const Outcome& outcome)
+      : noise_(sampling.noise),
+        graph_(outcome.graph),
+        spreads_(sampling.measured),
+        ops_(ops_of_parts(outcome.graph)) {
+    if (spreads_.empty()) {
+      spreads_.assign(outcome.setup.partition.stages.size(), {});
+      for (OpSpreads& stage : spreads_) stage.fill(noise_.spread);
+    }
     for (std::uint32_t node = 0; node < graph_.size(); ++node) {
       if (is_compute(graph_.activities[node].kind) && graph_.cost(node).hold.count() > 0)
         nodes_.push_back(node);
     }
-  }
-
-  bool has_spread() const {
-    return std::any_of(spreads_.begin(), spreads_.end(), [](const StageSpreads& stage) {
-      return std::any_of(stage.begin(), stage.end(), [](double s) { return s > 0; });
-    });
   }
 
   /// Calls `set(node, hold)` for every op of run `run`, or for its parts, which all vary alike.
@@ -133,7 +56,7 @@ class Sampler {
  private:
   Noise noise_;
   const OpGraph& graph_;
-  std::vector<StageSpreads> spreads_;
+  std::vector<OpSpreads> spreads_;
   std::vector<std::uint32_t> ops_;    ///< Of each node, the op that it is a part of.
   std::vector<std::uint32_t> nodes_;  ///< That take time.
 };
@@ -188,12 +111,10 @@ std::vector<double> sample_by_events(const Sample& sample, const IterationClock&
 
 /// Iteration times of runs whose ops differ by a millionth, and by a nanosecond where that is more;
 /// ascending.
-std::vector<double> times_by_little(const Scenario& scenario, const Outcome& outcome,
-                                    std::uint32_t runs) {
-  Scenario apart = scenario;
-  apart.noise.emplace();
-  apart.noise->noise.spread = 1e-6;
-  const Sampler sampler(apart, outcome);
+std::vector<double> times_by_little(const Outcome& outcome, std::uint32_t runs) {
+  NoiseSampling little;
+  little.noise.spread = 1e-6;
+  const Sampler sampler(little, outcome);
   const auto sample = [&](std::uint32_t run, const auto& set) {
     sampler.sample(run, [&](std::uint32_t node, std::int64_t hold) {
       set(node, hold + (random_bits(run, node) % 2 == 0 ? 1 : -1));
@@ -206,35 +127,28 @@ std::vector<double> times_by_little(const Scenario& scenario, const Outcome& out
 
 }  // namespace
 
-Result<Outcome> with_uncertainty(const Scenario& scenario, Outcome outcome) {
-  if (!scenario.noise) return outcome;
-  const Sampler sampler(scenario, outcome);
-  if (scenario.noise->measured && !sampler.has_spread()) {
-    return input_error(*scenario.noise->measured,
-                       "noise.spread is 'measured', but the model holds no quartiles",
-                       "only a profile whose times have q1 and q3 does");
-  }
+Uncertainty sample_uncertainty(const NoiseSampling& sampling, const Outcome& outcome) {
+  const Sampler sampler(sampling, outcome);
   const IterationClock clock(outcome);
-  const std::uint32_t samples = scenario.noise->samples;
+  const std::uint32_t samples = sampling.samples;
   Uncertainty uncertainty;
-  uncertainty.seed = scenario.noise->noise.seed;
+  uncertainty.seed = sampling.noise.seed;
   const auto sample = [&](std::uint32_t run, const auto& set) { sampler.sample(run, set); };
   uncertainty.iteration_times_s = outcome.graph.rates_change()
                                       ? sample_by_events(sample, clock, outcome.graph, samples)
                                       : sample_side_by_side(sampler, clock, outcome.graph, samples);
   std::sort(uncertainty.iteration_times_s.begin(), uncertainty.iteration_times_s.end());
-  outcome.uncertainty = std::move(uncertainty);
-  return outcome;
+  return uncertainty;
 }
 
-std::optional<std::string> lockstep_note(const Scenario& scenario, const Outcome& outcome) {
+std::optional<std::string> lockstep_note(const Outcome& outcome) {
   constexpr std::uint32_t max_activities = 2'000'000;
   const OpGraph& graph = outcome.graph;
-  if (scenario.noise || graph.size() > max_activities) return std::nullopt;
+  if (outcome.setup.noise || graph.size() > max_activities) return std::nullopt;
   const std::vector<bool> shared = graph.shared_channels();
   if (std::find(shared.begin(), shared.end(), true) == shared.end()) return std::nullopt;
   const std::uint32_t runs = std::clamp(max_activities / graph.size() / 2, 0U, 5U) * 2 + 1;
-  const std::vector<double> times = times_by_little(scenario, outcome, runs);
+  const std::vector<double> times = times_by_little(outcome, runs);
   const double now = outcome.iteration_time_s;
   const double first = times.front();
   const double last = times.back();

@@ -54,8 +54,8 @@ std::string what(const Outcome& p, BubbleCause cause) {
     case BubbleCause::transfers:
       return p.graph.blocking ? "blocking transfers" : "transfers";
     case BubbleCause::collectives:
-      return p.memory_rules.sharded == Sharded::nothing ? "all-reduces"
-                                                        : "reduce-scatters and all-gathers";
+      return p.setup.rules.sharded == Sharded::nothing ? "all-reduces"
+                                                       : "reduce-scatters and all-gathers";
     case BubbleCause::updates:
       return "updates";
     case BubbleCause::overhead:
@@ -92,13 +92,13 @@ std::string remark(const Outcome& p, const BubbleTerms& terms, BubbleCause cause
 
 /// "(p-1)/(m+p-1) with p = 4 and m = 8"
 std::string formula_text(const Outcome& p, const ClosedForm& formula) {
-  const PipelineShape& shape = p.pipeline.schedule.shape;
-  const double chunks = p.pipeline.rounds();
+  const PipelineShape& shape = p.setup.schedule.shape;
+  const double chunks = p.setup.rounds();
   const std::size_t positions = chunks > 1 ? shape.slots : shape.positions.size();
   const std::string rounds = chunks > 1 ? fmt::format(", v = {:.3g}", chunks) : "";
-  const std::string slices = p.slices > 1 ? fmt::format(", k = {}", p.slices) : "";
+  const std::string slices = p.setup.slices > 1 ? fmt::format(", k = {}", p.setup.slices) : "";
   return fmt::format("{} with p = {}{}{} and m = {}", formula.text, positions, rounds, slices,
-                     p.micro_batches);
+                     p.setup.micro_batches);
 }
 
 }  // namespace

@@ -170,8 +170,8 @@ class Writer {
   }
 
   void write_counters() {
-    const auto all_steps = memory_steps(graph_, p_.trace, p_.pipeline.costs,
-                                        p_.pipeline.schedule.shape.positions, p_.memory_rules);
+    const auto all_steps = memory_steps(graph_, p_.trace, p_.setup.costs,
+                                        p_.setup.schedule.shape.positions, memory_rules(p_.setup));
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
       const MemoryParts& peak = p_.memory[slot].peak;
       const Bytes fixed = peak.sum() - peak.activations - peak.buffers;
@@ -186,7 +186,7 @@ class Writer {
             "{{\"ph\":\"C\",\"name\":\"in "
             "flight\",\"pid\":{0},\"ts\":{1},\"args\":{{\"{4}\":{3}}}}},\n",
             process(slot), at(steps[i].at), (fixed + steps[i].activations + steps[i].buffers).count,
-            steps[i].in_flight, p_.slices > 1 ? "slices" : "micro-batches");
+            steps[i].in_flight, p_.setup.slices > 1 ? "slices" : "micro-batches");
       }
     }
   }

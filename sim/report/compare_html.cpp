@@ -50,9 +50,10 @@ std::string html_report(const std::vector<ComparedRun>& runs,
   std::string limits;
   for (const ComparedRun& run : runs) {
     const char* separator = layouts.empty() ? "" : ",\n";
-    const bool limited = run.outcome && run.outcome->memory_limit;
-    limits += fmt::format("{}{}", separator,
-                          limited ? std::to_string(run.outcome->memory_limit->count) : "null");
+    const bool limited = run.outcome && run.outcome->setup.cluster.memory;
+    limits +=
+        fmt::format("{}{}", separator,
+                    limited ? std::to_string(run.outcome->setup.cluster.memory->count) : "null");
     layouts += separator;
     layouts += run.outcome ? layout_json(*run.outcome,
                                          append_columns(*run.outcome, tick_for(longest), columns))

@@ -104,8 +104,8 @@ std::string to_json(const Outcome& p, const Explanation& e, const std::string& v
   const Json json = {
       {"schema_version", 1},
       {"tool", {{"name", "plumbline"}, {"version", version}}},
-      {"scenario", p.scenario},
-      {"schedule", p.pipeline.schedule.name},
+      {"scenario", p.setup.name},
+      {"schedule", p.setup.schedule.name},
       {"iteration_time_s", p.iteration_time_s},
       {"critical_path",
        {{"begin_s", at_s(e.path_begin())}, {"length_s", whole}, {"segments", std::move(path)}}},
@@ -115,8 +115,8 @@ std::string to_json(const Outcome& p, const Explanation& e, const std::string& v
       {"waits", std::move(waits)},
       {"bubble_terms", p.bubble_terms ? bubble_json(*p.bubble_terms) : Json(nullptr)},
       {"other_schedules", std::move(orders)},
-      {"estimated", p.pipeline.estimated},
-      {"notes", p.pipeline.notes}};
+      {"estimated", p.setup.estimated},
+      {"notes", p.setup.notes}};
   return json.dump(1) + '\n';
 }
 

@@ -23,7 +23,7 @@ constexpr std::string_view kRunModules[] = {
 
 }  // namespace
 
-std::string html_report(const Scenario& scenario, const std::vector<TracedRun>& runs,
+std::string html_report(const Source& scenario, const std::vector<TracedRun>& runs,
                         const ReportOrigin& origin) {
   PLUMBLINE_CHECK(!runs.empty(), runs.size());
   Duration longest{};
@@ -33,13 +33,13 @@ std::string html_report(const Scenario& scenario, const std::vector<TracedRun>& 
   for (const TracedRun& run : runs) {
     const ColumnLayout layout = append_columns(run.outcome, tick_for(longest), columns);
     if (!run_list.empty()) run_list += ",\n";
-    run_list += run_facts(scenario, run, layout, origin.version);
+    run_list += run_facts(run, layout, origin.version);
   }
   std::string facts = fmt::format(
       "{{\"name\":{},\"version\":{},\"command\":{},\"scenario\":{{\"path\":{},\"text\":{}}},"
       "\"overrides\":{},\"figures\":{},\"remarks\":{},\n\"runs\":[{}]}}",
-      script_text(scenario.name), script_text(origin.version), script_text(origin.command),
-      script_text(scenario.source->name), script_text(scenario.source->text),
+      script_text(runs.front().outcome.setup.name), script_text(origin.version),
+      script_text(origin.command), script_text(scenario.name), script_text(scenario.text),
       texts_json(origin.overrides), figures_json(origin.figures), texts_json(origin.remarks),
       run_list);
   return page_file({"run.html", kRunModules, std::move(facts), std::move(columns)});

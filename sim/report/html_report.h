@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/diagnostic.h"
 #include "sim/report/chrome_trace.h"
-#include "sim/scenario/scenario.h"
 
 namespace plumbline {
 
@@ -28,12 +28,12 @@ struct ReportOrigin {
   std::vector<std::string> remarks;  ///< Sentences below the figures.
 };
 
-/// The page of one run, or of several runs of `scenario` on the same devices, which stand one above
-/// the other, device by device. The titles name them: "predicted", "measured". Where there are
-/// several their graphs have the same nodes, and the page tells how the others differ from the
-/// first, op by op. The same input gives the same bytes; nothing is loaded from anywhere.
-/// Requires: at least one run.
-std::string html_report(const Scenario& scenario, const std::vector<TracedRun>& runs,
+/// The page of one run, or of several runs of the scenario with this text, on the same devices,
+/// which stand one above the other, device by device. The titles name them: "predicted",
+/// "measured". Where there are several their graphs have the same nodes, and the page tells how the
+/// others differ from the first, op by op. The same input gives the same bytes; nothing is loaded
+/// from anywhere. Requires: at least one run.
+std::string html_report(const Source& scenario, const std::vector<TracedRun>& runs,
                         const ReportOrigin& origin);
 
 }  // namespace plumbline

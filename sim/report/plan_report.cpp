@@ -19,7 +19,7 @@ std::string stage_table(const Scenario& scenario, const SimulatedPlan& simulated
              "warm-up", "versions", "peak memory"});
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const PlannedStage& stage = plan.stages[s];
-    const LayerGraph& graph = scenario.model.graph;
+    const LayerGraph& graph = scenario.model->graph;
     table.row({std::to_string(s), std::to_string(stage.layers.size()),
                clipped(graph.layer(stage.layers.front()).name),
                clipped(graph.layer(stage.layers.back()).name), ranges(plan.devices[s]),

@@ -29,7 +29,7 @@ std::string summary(const Outcome& p) {
   };
   if (m.steady) {
     line("iteration time", time_text(p.iteration_time_s),
-         fmt::format("{} x the period", p.micro_batches));
+         fmt::format("{} x the period", p.setup.micro_batches));
     line("steady period", time_text(m.steady->period_s), "for each micro-batch");
   } else {
     line("iteration time", time_text(p.iteration_time_s));
@@ -62,9 +62,9 @@ std::string summary(const Outcome& p) {
          fmt::format("fill {}, steady {}, drain {}", to_text(m.steady->fill),
                      to_text(m.steady->length), to_text(m.steady->drain)));
   }
-  const PipelineShape& shape = p.pipeline.schedule.shape;
+  const PipelineShape& shape = p.setup.schedule.shape;
   std::string positions;
-  if (const double rounds = p.pipeline.rounds(); rounds > 1) {
+  if (const double rounds = p.setup.rounds(); rounds > 1) {
     positions = fmt::format(" with p = {}, the devices, and v = {:.3g}, the stages of each",
                             shape.slots, rounds);
   } else if (shape.positions.size() != shape.stages()) {
@@ -81,7 +81,7 @@ std::string summary(const Outcome& p) {
   line("bubble overhead", percent(m.bubble_overhead()),
        "idle / busy" + whole + (p.formula ? formula(p.formula->bubble_overhead, "") : ""));
   if (m.all_reduce_bytes.count > 0) {
-    const bool sharded = p.memory_rules.sharded != Sharded::nothing;
+    const bool sharded = p.setup.rules.sharded != Sharded::nothing;
     line(sharded ? "collectives" : "all-reduces", std::to_string(m.all_reduces),
          fmt::format("{}{} sent along their rings; {} of device time exposed by them",
                      sharded ? "reduce-scatters and all-gathers: " : "",
@@ -100,7 +100,7 @@ std::string device_table(const Outcome& p) {
   Table table;
   std::vector<std::string> header = {"device",    "stages",   "busy",        "idle",   "bubble",
                                      "in flight", "versions", "peak memory", "peak at"};
-  if (p.memory_limit) header.emplace_back("fits");
+  if (p.setup.cluster.memory) header.emplace_back("fits");
   table.row(header);
   const auto stages = p.graph.stages_by_slot();
   for (std::size_t slot = 0; slot < p.memory.size(); ++slot) {
@@ -117,7 +117,7 @@ std::string device_table(const Outcome& p) {
                                     std::to_string(memory.weight_versions),
                                     to_text(memory.peak.sum()),
                                     memory.peak_op};
-    if (p.memory_limit) row.emplace_back(*p.fits(slot) ? "yes" : "NO");
+    if (p.setup.cluster.memory) row.emplace_back(*p.fits(slot) ? "yes" : "NO");
     table.row(std::move(row));
   }
   if (p.graph.slots() > kMaxSeparate) table.join_alike();
@@ -172,11 +172,11 @@ std::string version_table(const Outcome& p) {
   const std::uint32_t m = p.metrics.steady->first;
   Table table;
   table.row({"stage", "kept", "bytes each", "gradients late by", ""});
-  for (std::size_t s = 0; s < p.pipeline.weights.size(); ++s) {
-    const StageVersions& stage = p.pipeline.weights[s];
+  for (std::size_t s = 0; s < p.setup.weights.size(); ++s) {
+    const StageVersions& stage = p.setup.weights[s];
     const VersionUse& use = stage.uses[m];
     table.row({std::to_string(s), std::to_string(stage.kept),
-               to_text(p.pipeline.costs.stages[s].parameters), plural(use.staleness(), "update"),
+               to_text(p.setup.costs.stages[s].parameters), plural(use.staleness(), "update"),
                fmt::format("micro-batch {}: forward on version {}, backward on version {}, applied "
                            "to version {}",
                            m, use.forward, use.backward, use.applied_to)});
@@ -189,33 +189,36 @@ std::string version_table(const Outcome& p) {
 std::string remarks(const Outcome& p) {
   std::string text;
   if (p.fits() == false) text += shortage(p) + '\n';
-  for (const std::string& estimate : p.pipeline.estimated) text += "estimated: " + estimate + '\n';
-  for (const std::string& note : p.pipeline.notes) text += "note: " + note + '\n';
+  for (const std::string& estimate : p.setup.estimated) text += "estimated: " + estimate + '\n';
+  for (const std::string& note : p.setup.notes) text += "note: " + note + '\n';
   return text.empty() ? "" : '\n' + text;
 }
 
 std::string arithmetic_remark(const Outcome& p) {
-  std::string text = p.group > 1
-                         ? fmt::format("of the model on each device of the groups of {}", p.group)
-                         : "of the model on each device";
+  std::string text =
+      p.setup.group_devices() > 1
+          ? fmt::format("of the model on each device of the groups of {}", p.setup.group_devices())
+          : "of the model on each device";
   if (const auto share = p.model_flops_utilization())
-    text += fmt::format(": {} of its peak of {} (MFU)", percent(*share), to_text(*p.peak));
-  if (p.memory_rules.recompute != Recompute::none) text += "; what is run again does not count";
+    text += fmt::format(": {} of its peak of {} (MFU)", percent(*share), to_text(*p.setup.peak));
+  if (p.setup.rules.recompute != Recompute::none) text += "; what is run again does not count";
   return text;
 }
 
 std::string headline(const Outcome& p) {
-  const Schedule& schedule = p.pipeline.schedule;
-  const std::uint32_t copies = p.pipeline.copies;
+  const Schedule& schedule = p.setup.schedule;
+  const std::uint32_t copies = p.setup.copies();
   std::string text = fmt::format(
-      "{}\n  {}: {}{} on {}, {} of {}", p.scenario, schedule.name,
+      "{}\n  {}: {}{} on {}, {} of {}", p.setup.name, schedule.name,
       copies > 1 ? fmt::format("{} copies of ", copies) : "",
       plural(schedule.shape.stages(), "stage"),
-      p.group > 1 ? fmt::format("{} of {} devices", plural(p.graph.slots(), "group"), p.group)
-                  : plural(p.graph.slots(), "device"),
-      plural(p.micro_batches, "micro-batch"), plural(p.micro_batch_size, "sample"));
-  if (p.slices > 1) text += fmt::format(", each in {} slices", p.slices);
-  if (p.mini_batches > 1) text += fmt::format(", {} mini-batches", p.mini_batches);
+      p.setup.group_devices() > 1
+          ? fmt::format("{} of {} devices", plural(p.graph.slots(), "group"),
+                        p.setup.group_devices())
+          : plural(p.graph.slots(), "device"),
+      plural(p.setup.micro_batches, "micro-batch"), plural(p.setup.micro_batch_size, "sample"));
+  if (p.setup.slices > 1) text += fmt::format(", each in {} slices", p.setup.slices);
+  if (p.setup.mini_batches > 1) text += fmt::format(", {} mini-batches", p.setup.mini_batches);
   if (p.graph.asynchronous()) text += fmt::format(", {} micro-batches run", p.graph.micro_batches);
   return text;
 }

@@ -235,8 +235,8 @@ class RunWriter {
 
   void write_memory() {
     const auto steps =
-        memory_steps(graph_, outcome_.trace, outcome_.pipeline.costs,
-                     outcome_.pipeline.schedule.shape.positions, outcome_.memory_rules);
+        memory_steps(graph_, outcome_.trace, outcome_.setup.costs,
+                     outcome_.setup.schedule.shape.positions, memory_rules(outcome_.setup));
     const std::size_t max =
         std::clamp(kMaxMemoryPoints / graph_.slots(), kFewestMemoryPoints, kMemoryPointsOfSlot);
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {

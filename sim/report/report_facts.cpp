@@ -38,9 +38,9 @@ std::vector<ReportFigure> figures_of(const Outcome& p) {
   const Metrics& m = p.metrics;
   std::vector<ReportFigure> figures = {
       {"Iteration time", time_text(p.iteration_time_s),
-       m.steady
-           ? fmt::format("{} x the period of {}", p.micro_batches, time_text(m.steady->period_s))
-           : "of one mini-batch"},
+       m.steady ? fmt::format("{} x the period of {}", p.setup.micro_batches,
+                              time_text(m.steady->period_s))
+                : "of one mini-batch"},
       {"Throughput",
        p.throughput_samples_per_s ? fmt::format("{:.5g} /s", *p.throughput_samples_per_s) : "-",
        "samples per second"}};
@@ -61,17 +61,18 @@ std::vector<ReportFigure> figures_of(const Outcome& p) {
       std::max_element(p.memory.begin(), p.memory.end(),
                        [](const auto& a, const auto& b) { return a.peak.sum() < b.peak.sum(); });
   const auto slot = static_cast<std::size_t>(largest - p.memory.begin());
-  figures.push_back({"Peak memory", to_text(largest->peak.sum()),
-                     fmt::format("device {}{}", p.graph.devices[slot].value,
-                                 p.memory_limit ? ", of " + to_text(*p.memory_limit) : "")});
+  figures.push_back(
+      {"Peak memory", to_text(largest->peak.sum()),
+       fmt::format("device {}{}", p.graph.devices[slot].value,
+                   p.setup.cluster.memory ? ", of " + to_text(*p.setup.cluster.memory) : "")});
   return figures;
 }
 
 /// What each stage holds of a micro-batch; `again` is that of B or of I, whichever the order has.
 std::vector<StageMemory> memory_of_stages(const Outcome& p) {
   auto memory =
-      stage_memory(p.pipeline.costs, p.pipeline.schedule.shape.positions, p.memory_rules.recompute);
-  const auto& order = p.pipeline.schedule.issue_order;
+      stage_memory(p.setup.costs, p.setup.schedule.shape.positions, p.setup.rules.recompute);
+  const auto& order = p.setup.schedule.issue_order;
   const bool splits = std::any_of(order.begin(), order.end(),
                                   [](const Op& op) { return op.kind == OpKind::backward_input; });
   if (splits) {
@@ -81,11 +82,10 @@ std::vector<StageMemory> memory_of_stages(const Outcome& p) {
   return memory;
 }
 
-std::string stage_json(const Scenario& scenario, const Outcome& p, std::size_t s,
-                       const std::vector<std::uint32_t>& in_flight,
+std::string stage_json(const Outcome& p, std::size_t s, const std::vector<std::uint32_t>& in_flight,
                        const std::vector<StageMemory>& memory) {
-  const Stage& stage = p.pipeline.partition.stages[s];
-  const StageCost& cost = p.pipeline.costs.stages[s];
+  const Stage& stage = p.setup.partition.stages[s];
+  const StageCost& cost = p.setup.costs.stages[s];
   // Of an update what each device of the stage does.
   const auto hold = [&](std::size_t kind) {
     return p.graph.cost_of({static_cast<std::uint32_t>(s)}, kind).hold;
@@ -101,10 +101,10 @@ std::string stage_json(const Scenario& scenario, const Outcome& p, std::size_t s
       "\"parameter_bytes\":{},\"gradient_bytes\":{},\"kept_bytes\":{},\"again_bytes\":{},"
       "\"crossing_bytes\":{},\"window\":{}}}",
       array(stage.layers,
-            [&](LayerId id) { return script_text(scenario.model.graph.layer(id).name); }),
+            [&](LayerId id) { return script_text(p.setup.model->graph.layer(id).name); }),
       numbers(devices), cost.forward.count(), cost.backward.count(), update.count(),
       cost.parameters.count, cost.gradients.count, memory[s].kept.count, memory[s].again.count,
-      p.pipeline.costs.cut_bytes(static_cast<std::uint32_t>(s)).count, in_flight[s]);
+      p.setup.costs.cut_bytes(static_cast<std::uint32_t>(s)).count, in_flight[s]);
 }
 
 }  // namespace
@@ -170,35 +170,34 @@ std::string layout_json(const Outcome& p, const ColumnLayout& layout) {
       "busy\":{},"
       "\"slot_gaps\":{},\"memory_points\":{},\"memory_sampled\":{},\"channels\":{},"
       "\"channel_items\":{},\"moment_items\":{},\"costs\":{}}}",
-      layout.tick_ns, layout.makespan, p.slices, devices, numbers(layout.slot_items),
+      layout.tick_ns, layout.makespan, p.setup.slices, devices, numbers(layout.slot_items),
       numbers(layout.slot_busy), numbers(layout.slot_gaps), numbers(layout.memory_points),
       array(layout.memory_sampled, [](bool value) { return value ? "true" : "false"; }), channels,
       numbers(layout.channel_items), layout.moment_items, costs);
 }
 
-std::string run_facts(const Scenario& scenario, const TracedRun& run, const ColumnLayout& layout,
+std::string run_facts(const TracedRun& run, const ColumnLayout& layout,
                       const std::string& version) {
   const Outcome& p = run.outcome;
-  std::vector<std::size_t> stages(p.pipeline.partition.stages.size());
+  std::vector<std::size_t> stages(p.setup.partition.stages.size());
   for (std::size_t s = 0; s < stages.size(); ++s) stages[s] = s;
-  const std::vector<std::uint32_t> in_flight = max_in_flight(p.pipeline.schedule);
+  const std::vector<std::uint32_t> in_flight = max_in_flight(p.setup.schedule);
   const std::vector<StageMemory> memory = memory_of_stages(p);
   std::string headline_text = headline(p);
-  headline_text.erase(0, std::min(p.scenario.size() + 3, headline_text.size()));
+  headline_text.erase(0, std::min(p.setup.name.size() + 3, headline_text.size()));
   const bool measured = run.title == "measured";
-  const BubbleTerms bubble = p.bubble_terms ? *p.bubble_terms : bubble_terms(scenario, p, measured);
+  const BubbleTerms bubble = p.bubble_terms ? *p.bubble_terms : bubble_terms(p, measured);
   std::vector<std::string> remarks;
   if (p.fits() == false) remarks.push_back(shortage(p));
-  for (const std::string& estimate : p.pipeline.estimated)
-    remarks.push_back("estimated: " + estimate);
-  for (const std::string& note : p.pipeline.notes) remarks.push_back(note);
+  for (const std::string& estimate : p.setup.estimated) remarks.push_back("estimated: " + estimate);
+  for (const std::string& note : p.setup.notes) remarks.push_back(note);
   return fmt::format(
       "{{\"title\":{},\"headline\":{},\"figures\":{},\"formula_words\":{},\"remarks\":{},"
       "\"memory_limit_bytes\":{},\"stages\":{},\"layout\":{},\"summary\":{}}}",
       script_text(run.title), script_text(headline_text), figures_json(figures_of(p)),
       script_text(bubble_sentences(p, bubble, measured)), texts_json(remarks),
-      p.memory_limit ? std::to_string(p.memory_limit->count) : "null",
-      array(stages, [&](std::size_t s) { return stage_json(scenario, p, s, in_flight, memory); }),
+      p.setup.cluster.memory ? std::to_string(p.setup.cluster.memory->count) : "null",
+      array(stages, [&](std::size_t s) { return stage_json(p, s, in_flight, memory); }),
       layout_json(p, layout), script_json(to_json(p, version)));
 }
 

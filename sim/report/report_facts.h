@@ -22,8 +22,7 @@ std::string script_json(std::string_view json);
 
 /// One run as a JSON object: `summary` as `simulate --json` gives it, the stages with their layers,
 /// the figures, and the layout of its columns.
-std::string run_facts(const Scenario& scenario, const TracedRun& run, const ColumnLayout& layout,
-                      const std::string& version);
+std::string run_facts(const TracedRun& run, const ColumnLayout& layout, const std::string& version);
 
 /// What the page has to know to take a run's columns apart and to name its lanes: a JSON object.
 std::string layout_json(const Outcome& p, const ColumnLayout& layout);

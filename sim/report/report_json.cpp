@@ -76,13 +76,13 @@ std::string to_json(const Outcome& p, const std::string& version) {
   Json json = {
       {"schema_version", 1},
       {"tool", {{"name", "plumbline"}, {"version", version}}},
-      {"scenario", p.scenario},
-      {"schedule", p.pipeline.schedule.name},
-      {"stages", p.pipeline.partition.stages.size()},
+      {"scenario", p.setup.name},
+      {"schedule", p.setup.schedule.name},
+      {"stages", p.setup.partition.stages.size()},
       {"device_count", p.graph.slots()},
-      {"micro_batches", p.micro_batches},
-      {"slices", p.slices},
-      {"mini_batches", p.mini_batches},
+      {"micro_batches", p.setup.micro_batches},
+      {"slices", p.setup.slices},
+      {"mini_batches", p.setup.mini_batches},
       {"operations", m.operations},
       {"makespan_s", seconds(m.makespan)},
       {"iteration_time_s", p.iteration_time_s},
@@ -113,7 +113,7 @@ std::string to_json(const Outcome& p, const std::string& version) {
   json["all_reduces"] = {{"count", m.all_reduces}, {"bytes", m.all_reduce_bytes.count}};
   json["devices"] = std::move(devices);
   json["fits"] = or_null(p.fits());
-  json["estimated"] = p.pipeline.estimated;
+  json["estimated"] = p.setup.estimated;
   if (m.steady) {
     json["steady"] = {{"fill_s", seconds(m.steady->fill)},
                       {"length_s", seconds(m.steady->length)},
@@ -125,12 +125,12 @@ std::string to_json(const Outcome& p, const std::string& version) {
                       {"last_micro_batch", m.steady->last}};
   }
   Json weights = Json::array();
-  for (std::size_t s = 0; m.steady && s < p.pipeline.weights.size(); ++s) {
-    const StageVersions& stage = p.pipeline.weights[s];
+  for (std::size_t s = 0; m.steady && s < p.setup.weights.size(); ++s) {
+    const StageVersions& stage = p.setup.weights[s];
     const VersionUse& use = stage.uses[m.steady->first];
     weights.push_back({{"stage", s},
                        {"kept", stage.kept},
-                       {"version_bytes", p.pipeline.costs.stages[s].parameters.count},
+                       {"version_bytes", p.setup.costs.stages[s].parameters.count},
                        {"micro_batch", m.steady->first},
                        {"forward_version", use.forward},
                        {"backward_version", use.backward},
@@ -139,8 +139,8 @@ std::string to_json(const Outcome& p, const std::string& version) {
   }
   if (m.steady) json["weights"] = std::move(weights);
   if (p.uncertainty) json["uncertainty"] = uncertainty(p);
-  if (!p.pipeline.recomputed.empty()) json["recomputed_layers"] = p.pipeline.recomputed;
-  json["notes"] = p.pipeline.notes;
+  if (!p.setup.recomputed.empty()) json["recomputed_layers"] = p.setup.recomputed;
+  json["notes"] = p.setup.notes;
   return json.dump(1) + '\n';
 }
 
@@ -149,7 +149,7 @@ namespace {
 Json planned_stage(const Scenario& scenario, const SimulatedPlan& simulated, std::size_t s) {
   const PlanCandidate& plan = simulated.candidate;
   const PlannedStage& stage = plan.stages[s];
-  const LayerGraph& graph = scenario.model.graph;
+  const LayerGraph& graph = scenario.model->graph;
   Json names = Json::array();
   for (const LayerId layer : stage.layers) names.push_back(graph.layer(layer).name);
   Json devices = Json::array();

@@ -43,11 +43,11 @@ std::string balance_text(const std::vector<double>& work) {
 
 }  // namespace
 
-std::string stage_table(const Scenario& scenario, const Pipeline& pipeline) {
-  const Recompute recompute = scenario.schedule.recompute.kind;
+std::string stage_table(const TrainingSetup& setup) {
+  const Recompute recompute = setup.rules.recompute;
   const bool again = recompute != Recompute::none;
-  const std::vector<StageCost>& costs = pipeline.costs.stages;
-  const auto memory = stage_memory(pipeline.costs, pipeline.schedule.shape.positions, recompute);
+  const std::vector<StageCost>& costs = setup.costs.stages;
+  const auto memory = stage_memory(setup.costs, setup.schedule.shape.positions, recompute);
   Table table;
   std::vector<std::string> header = {"stage",   "layers",  "from",    "to",
                                      "devices", "forward", "backward"};
@@ -57,21 +57,21 @@ std::string stage_table(const Scenario& scenario, const Pipeline& pipeline) {
   table.row(header);
   std::vector<double> work;
   for (std::size_t s = 0; s < costs.size(); ++s) {
-    const Stage& stage = pipeline.partition.stages[s];
+    const Stage& stage = setup.partition.stages[s];
     const StageCost& cost = costs[s];
-    const LayerGraph& graph = scenario.model.graph;
+    const LayerGraph& graph = setup.model->graph;
     std::vector<std::string> row = {std::to_string(s),
                                     std::to_string(stage.layers.size()),
                                     clipped(graph.layer(stage.layers.front()).name),
                                     clipped(graph.layer(stage.layers.back()).name),
-                                    ranges(devices_of(stage, pipeline.copies)),
+                                    ranges(devices_of(stage, setup.copies())),
                                     to_text(cost.forward),
                                     to_text(cost.backward)};
     if (again) row.push_back(to_text(cost.again));
     row.push_back(to_text(cost.update));
     row.push_back(to_text(cost.parameters));
     row.push_back(to_text(memory[s].kept));
-    row.push_back(to_text(pipeline.costs.cut_bytes(static_cast<std::uint32_t>(s))));
+    row.push_back(to_text(setup.costs.cut_bytes(static_cast<std::uint32_t>(s))));
     table.row(std::move(row));
     work.push_back(work_of(cost, again, stage.devices.size()));
   }

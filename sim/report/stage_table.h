@@ -5,8 +5,7 @@
 
 #include <string>
 
-#include "sim/prediction/pipeline.h"
-#include "sim/scenario/scenario.h"
+#include "sim/setup/training_setup.h"
 
 namespace plumbline {
 
@@ -14,6 +13,6 @@ namespace plumbline {
 /// takes on it (F, B, besides B what making activations again takes, U), the bytes of its
 /// parameters, of what it keeps of a micro-batch, and of what it sends on. Behind it how far the
 /// slowest stage is, replica for replica, from the mean of all: what another cut could win at most.
-std::string stage_table(const Scenario& scenario, const Pipeline& pipeline);
+std::string stage_table(const TrainingSetup& setup);
 
 }  // namespace plumbline

@@ -257,7 +257,8 @@ class Pen {
         text += fmt::format(" {} {} ", in_color(kind, character(kind)), ink(kind).name);
     }
     while (text.back() == ' ' && text.size() > 1) text.pop_back();
-    if (numbered_) text += p_.slices > 1 ? "; numbers are slices" : "; numbers are micro-batches";
+    if (numbered_)
+      text += p_.setup.slices > 1 ? "; numbers are slices" : "; numbers are micro-batches";
     text += text.size() > 1 ? "\n" : "";
     if (!occurs([](const TimelineCell& cell) { return cell.busy.has_value(); })) return text;
     const double column_ns =

@@ -65,7 +65,7 @@ class ModelSectionReader {
     if (!path) return;
     auto model = read_model_file(path->value);
     if (!model) return section_.add_file_problems(key, path->mark, model.problems());
-    read_.model = *std::move(model);
+    read_.model = SharedValue<Model>(*std::move(model));
   }
 
   void read_config() {
@@ -118,7 +118,7 @@ class ModelSectionReader {
   /// The profile must be one of this network.
   void report_other_layers() {
     const Network& network = *read_.network;
-    const LayerGraph& graph = read_.model.graph;
+    const LayerGraph& graph = read_.model->graph;
     const auto refuse = [&](std::string what) {
       section_.error(section_.mark_of("profile"),
                      fmt::format("the profile is not one of the network '{}': {}",
@@ -146,8 +146,8 @@ class ModelSectionReader {
 
   /// What a profile says of itself.
   void read_numbers_and_group() {
-    read_.model.profile.dtype = read_dtype(section_);
-    read_.model.profile.group = read_group(section_, problems_);
+    read_.model.edit().profile.dtype = read_dtype(section_);
+    read_.model.edit().profile.group = read_group(section_, problems_);
   }
 
   void read_uniform() {
@@ -165,8 +165,8 @@ class ModelSectionReader {
       chain.push_back(layer);
       chain.back().name = fmt::format("layer_{}", i);
     }
-    read_.model.graph = LayerGraph::chain(std::move(chain));
-    read_.model.profile.measurements = {
+    read_.model.edit().graph = LayerGraph::chain(std::move(chain));
+    read_.model.edit().profile.measurements = {
         {std::nullopt, std::vector<LayerCosts>(static_cast<std::size_t>(layers->value), costs)}};
   }
 
@@ -179,8 +179,8 @@ class ModelSectionReader {
     }
     auto graph = read_edges(section_, "edges", std::move(list->layers), problems_);
     if (!graph) return;
-    read_.model.graph = *std::move(graph);
-    read_.model.profile.measurements = {{std::nullopt, std::move(list->costs)}};
+    read_.model.edit().graph = *std::move(graph);
+    read_.model.edit().profile.measurements = {{std::nullopt, std::move(list->costs)}};
   }
 
   SectionReader& section_;

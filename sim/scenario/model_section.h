@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/diagnostic.h"
+#include "base/shared_value.h"
 #include "models/network/network.h"
 #include "models/profile/profile.h"
 #include "sim/scenario/transformer_section.h"
@@ -19,7 +20,7 @@ class SectionReader;
 inline constexpr std::int64_t kMaxBatch = 1'000'000'000;
 
 struct ModelSection {
-  Model model;  ///< Without layers where `transformer` says what they follow from.
+  SharedValue<Model> model;  ///< Without layers where `transformer` says what they follow from.
   std::optional<TransformerChoice> transformer;
   /// What is really executed; nothing where the model is known by its times alone.
   std::shared_ptr<const Network> network;

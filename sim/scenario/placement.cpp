@@ -280,7 +280,7 @@ struct Cut {
 /// twice, a layer without a stage, an edge that leads to an earlier stage.
 Result<Cut> cut_by_names(const Scenario& scenario, const StageNames& names,
                          const std::vector<LayerId>& order) {
-  const LayerGraph& graph = scenario.model.graph;
+  const LayerGraph& graph = scenario.model->graph;
   const Mark& mark = scenario.plan.partition_mark;
   std::map<std::string_view, std::uint32_t> index;
   std::vector<std::string> known;
@@ -330,7 +330,7 @@ Result<Cut> cut_by_names(const Scenario& scenario, const StageNames& names,
 /// Errors: a partition that does not fit the model or the number of stages.
 Result<Cut> cut_layers(const Scenario& scenario, const std::vector<LayerCosts>& costs,
                        std::uint32_t stages) {
-  const std::vector<LayerId> order = scenario.model.graph.topological_order();
+  const std::vector<LayerId> order = scenario.model->graph.topological_order();
   const auto layers = static_cast<std::uint32_t>(order.size());
   const Plan& plan = scenario.plan;
   if (const auto written = plan.written_stages(); written && *written != stages) {
@@ -349,7 +349,7 @@ Result<Cut> cut_layers(const Scenario& scenario, const std::vector<LayerCosts>& 
   }
   if (const auto* layout = std::get_if<LayoutString>(&plan.partition)) {
     auto counts =
-        layout_counts(layer_units(scenario.model.graph, order), *layout, plan.partition_mark);
+        layout_counts(layer_units(scenario.model->graph, order), *layout, plan.partition_mark);
     if (!counts) return counts.problems();
     return Cut{order, *std::move(counts)};
   }
@@ -377,7 +377,7 @@ Result<Cut> cut_layers(const Scenario& scenario, const std::vector<LayerCosts>& 
   if (rule == PartitionRule::even) return Cut{order, even_counts(layers, stages)};
   if (rule == PartitionRule::blocks) {
     auto counts =
-        even_block_counts(layer_units(scenario.model.graph, order), stages, plan.partition_mark);
+        even_block_counts(layer_units(scenario.model->graph, order), stages, plan.partition_mark);
     if (!counts) return counts.problems();
     return Cut{order, *std::move(counts)};
   }

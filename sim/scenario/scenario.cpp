@@ -77,7 +77,7 @@ class ScenarioReader {
     if (!section || !section->is_map()) return;
     ModelSection read = known_model_ ? *known_model_ : read_model_section(*section, problems_);
     scenario_.model = std::move(read.model);
-    for (const std::string& note : scenario_.model.notes) scenario_.notes.push_back(note);
+    for (const std::string& note : scenario_.model->notes) scenario_.notes.push_back(note);
     scenario_.network = std::move(read.network);
     written_.transformer = std::move(read.transformer);
     written_.batch = read.batch;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "base/shared_value.h"
 #include "models/hardware/cluster.h"
 #include "models/import/transformer_layers.h"
 #include "models/network/network.h"
@@ -60,7 +61,7 @@ struct ScheduleChoice {
 struct Scenario {
   std::string name;
   std::shared_ptr<const Source> source;
-  Model model;
+  SharedValue<Model> model;
   std::optional<TransformerOptions> transformer;  ///< What layers of a config.json follow from.
   std::shared_ptr<const Network> network;         ///< What is really executed, where it is known.
   Mark model_mark;

@@ -52,7 +52,7 @@ class ScenarioResolver {
 
   /// How many devices there are, where GPUs are given, and what links them.
   void resolve_cluster() {
-    DeviceGroup group = scenario_.model.profile.group;
+    DeviceGroup group = scenario_.model->profile.group;
     if (written_.transformer) group.devices = written_.transformer->group();
     if (auto refused = resolve_gpus(written_.cluster, group)) return problems_.push_back(*refused);
     scenario_.cluster = written_.cluster.cluster;
@@ -67,8 +67,8 @@ class ScenarioResolver {
 
   /// What the group that a device stands for holds of each layer more than once.
   void resolve_group() {
-    Model& model = scenario_.model;
-    const DeviceGroup& group = model.profile.group;
+    const Model& model = *scenario_.model;
+    const DeviceGroup group = model.profile.group;
     bool is_timed = false;
     for (std::uint32_t i = 0; i < model.graph.size(); ++i) {
       const Layer& layer = model.graph.layer({i});
@@ -86,7 +86,8 @@ class ScenarioResolver {
           "layers with times have replicated parameters: their group adds up the gradients within "
           "the update that they give, if any");
     }
-    if (scenario_.sharded != Sharded::nothing) model.graph.share_steps(group.replicas());
+    if (scenario_.sharded != Sharded::nothing)
+      scenario_.model.edit().graph.share_steps(group.replicas());
     if (group_comes_first(group)) share_reductions(group);
   }
 
@@ -100,7 +101,7 @@ class ScenarioResolver {
   /// Copies add up what their group leaves each device, of layers whose updates are known to hold
   /// what the group sends; the others' may hold anything.
   void share_reductions(const DeviceGroup& group) {
-    Model& model = scenario_.model;
+    Model& model = scenario_.model.edit();
     const std::vector<LayerCosts>& costs = model.profile.measurements.front().layers;
     for (std::uint32_t i = 0; i < model.graph.size(); ++i) {
       if (!costs[i].timed && !costs[i].update_given)
@@ -112,7 +113,7 @@ class ScenarioResolver {
   void resolve_recomputation() {
     if (scenario_.schedule.recompute.kind != Recompute::selective) return;
     bool any = false;
-    for (Measurement& measurement : scenario_.model.profile.measurements) {
+    for (Measurement& measurement : scenario_.model.edit().profile.measurements) {
       for (LayerCosts& layer : measurement.layers) {
         layer.recomputation = Recomputed::selective;
         any = any || layer.selective;
@@ -128,15 +129,15 @@ class ScenarioResolver {
 
   /// Times for the layers that give FLOPs and bytes instead.
   void estimate() {
-    Model& model = scenario_.model;
-    if (!needs_estimate(model.profile)) {
+    const Profile& profile = scenario_.model->profile;
+    if (!needs_estimate(profile)) {
       if (!written_.cluster.device) return;
       scenario_.notes.emplace_back(
           "the model gives its times: none is estimated for cluster.device");
       // Times of unknown numbers say nothing of which peak they are below.
-      if (!model.profile.dtype && !written_.cluster.device->peak) return;
-      if (const auto roofline = roofline_of(*written_.cluster.device, model.profile.dtype))
-        scenario_.peak = peak_of_mix(model.profile, *roofline);
+      if (!profile.dtype && !written_.cluster.device->peak) return;
+      if (const auto roofline = roofline_of(*written_.cluster.device, profile.dtype))
+        scenario_.peak = peak_of_mix(profile, *roofline);
       return;
     }
     if (!written_.cluster.device) {
@@ -145,10 +146,11 @@ class ScenarioResolver {
                    "estimate times for",
                    "such as cluster: {device: h100-sxm} (plumbline list presets)");
     }
-    const auto roofline = roofline_of(*written_.cluster.device, model.profile.dtype);
+    const auto roofline = roofline_of(*written_.cluster.device, profile.dtype);
     if (!keep(roofline, problems_)) return;
-    scenario_.peak = peak_of_mix(model.profile, *roofline);
+    scenario_.peak = peak_of_mix(profile, *roofline);
     scenario_.efficiency = roofline->efficiency;
+    Model& model = scenario_.model.edit();
     if (auto problem =
             estimate_times(model, *roofline, {scenario_.optimizer_state, scenario_.gradient_width},
                            written_.cluster.device->mark))
@@ -257,7 +259,7 @@ class ScenarioResolver {
                               scenario_.notes);
     if (keep(model, problems_)) scenario_.model = *std::move(model);
     scenario_.transformer = written_.transformer->options;
-    for (std::string& note : omissions(written_.cluster, scenario_.model.profile.group))
+    for (std::string& note : omissions(written_.cluster, scenario_.model->profile.group))
       scenario_.notes.push_back(std::move(note));
   }
 
@@ -286,13 +288,14 @@ class ScenarioResolver {
 
   /// Settles the batch that the model's times cover and the micro-batch size.
   void check_batches() {
-    Profile& profile = scenario_.model.profile;
-    std::vector<Measurement>& held = profile.measurements;
     std::optional<std::int64_t> batch =
         written_.batch ? std::optional(written_.batch->value) : std::nullopt;
-    if (!held.front().batch) {
-      held.front().batch = batch;
-    } else if (batch && !profile.holds(*batch)) {
+    if (batch && !scenario_.model->profile.measurements.front().batch)
+      scenario_.model.edit().profile.measurements.front().batch = batch;
+    if (scenario_.model->name.empty()) scenario_.model.edit().name = scenario_.name;
+    const Profile& profile = scenario_.model->profile;
+    const std::vector<Measurement>& held = profile.measurements;
+    if (batch && !profile.holds(*batch)) {
       std::vector<std::string> sizes;
       sizes.reserve(held.size());
       for (const Measurement& m : held) sizes.push_back(std::to_string(*m.batch));
@@ -300,7 +303,7 @@ class ScenarioResolver {
                    fmt::format("model.batch is {}, but the profile is for {}", *batch,
                                fmt::join(sizes, ", ")),
                    "leave model.batch out and set training.micro_batch_size");
-    } else if (!batch) {
+    } else if (!batch && held.front().batch) {
       batch = held.front().batch;
       if (held.size() > 1 && !written_.micro_batch_size) {
         scenario_.notes.push_back(
@@ -308,12 +311,11 @@ class ScenarioResolver {
                         held.size(), *batch));
       }
     }
-    if (scenario_.model.name.empty()) scenario_.model.name = scenario_.name;
     if (!written_.micro_batch_size && !batch)
       scenario_.notes.emplace_back(
           "neither model.batch nor training.micro_batch_size is given: a micro-batch counts as one "
           "sample");
-    if (written_.micro_batch_size && !batch && !held.front().batch) {
+    if (written_.micro_batch_size && !batch) {
       scenario_.notes.push_back(
           fmt::format("model.batch is not given: the layers' times are taken to be those of a "
                       "micro-batch of {}, whatever its size",
@@ -336,7 +338,7 @@ class ScenarioResolver {
 
   /// A note where layers that were also timed as one piece do not add up to it.
   void note_closure() {
-    const Profile& profile = scenario_.model.profile;
+    const Profile& profile = scenario_.model->profile;
     double worst = 0;
     for (const Block& block : profile.blocks) {
       double sum = 0;
@@ -356,7 +358,7 @@ class ScenarioResolver {
 
   /// A note where the profile's updates were measured with another optimizer than a run will use.
   void note_optimizer() {
-    const auto& provenance = scenario_.model.profile.provenance;
+    const auto& provenance = scenario_.model->profile.provenance;
     const auto measured = provenance.find("optimizer");
     const std::string_view wanted = name(optimizer_for(scenario_.optimizer_state));
     if (measured == provenance.end() || measured->second == wanted) return;
@@ -368,7 +370,7 @@ class ScenarioResolver {
 
   /// `link: measured` and `overhead: measured` take what the profile holds.
   void apply_measured() {
-    const Profile& profile = scenario_.model.profile;
+    const Profile& profile = scenario_.model->profile;
     if (written_.cluster.measured_link) {
       if (profile.links.empty())
         return error(*written_.cluster.measured_link,

@@ -70,7 +70,7 @@ void note_filled(const WrittenStages& written, std::int64_t devices, Scenario& s
       "(schedule.chunks){}",
       scenario.copies, devices, devices == 1 ? "" : "s", chunks, written.count,
       scenario.copies % chunks == 0 &&
-              written.count * chunks <= static_cast<std::int64_t>(scenario.model.graph.size())
+              written.count * chunks <= static_cast<std::int64_t>(scenario.model->graph.size())
           ? fmt::format("; plan.stages: {} makes {} of {}", written.count * chunks,
                         scenario.copies / chunks, deeper)
           : ""));
@@ -108,7 +108,7 @@ std::optional<Diagnostic> check_lists(const Raise& raise, const Scenario& scenar
 
 /// Errors: fewer layers than stages.
 std::optional<Diagnostic> check_few_layers(const Raise& raise, const Scenario& scenario) {
-  const auto layers = static_cast<std::int64_t>(scenario.model.graph.size());
+  const auto layers = static_cast<std::int64_t>(scenario.model->graph.size());
   if (raise.to() <= layers) return std::nullopt;
   const std::int64_t max_chunks = layers / raise.devices;
   const std::int64_t max_devices = layers / raise.chunks;

@@ -93,12 +93,12 @@ Facts read_facts(const YamlNode& root, const ModelSection& model, Diagnostics& p
     facts.layers = facts.blocks + 2;
     facts.selective = true;
   } else {
-    facts.layers = facts.blocks = static_cast<std::int64_t>(model.model.graph.size());
-    facts.group = model.model.profile.group.devices;
-    const std::optional<std::int64_t> held = model.model.profile.measurements.front().batch;
+    facts.layers = facts.blocks = static_cast<std::int64_t>(model.model->graph.size());
+    facts.group = model.model->profile.group.devices;
+    const std::optional<std::int64_t> held = model.model->profile.measurements.front().batch;
     facts.has_batch = held || model.batch;
     if (facts.group > 1 && facts.has_batch) facts.min_batch = held ? *held : model.batch->value;
-    for (const Measurement& measurement : model.model.profile.measurements) {
+    for (const Measurement& measurement : model.model->profile.measurements) {
       for (const LayerCosts& layer : measurement.layers)
         facts.selective = facts.selective || layer.selective;
     }

@@ -64,7 +64,7 @@ std::vector<std::string> without_undone(std::vector<std::string> overrides) {
 /// What of the layers of all stages a settled scenario makes again.
 std::string recomputation(const Scenario& scenario, const Outcome& outcome) {
   const RecomputeChoice& choice = scenario.schedule.recompute;
-  const std::vector<std::uint32_t>& numbers = outcome.pipeline.recomputed;
+  const std::vector<std::uint32_t>& numbers = outcome.setup.recomputed;
   const auto word = [&]() -> std::string_view {
     switch (choice.kind) {
       case Recompute::none:
@@ -82,7 +82,7 @@ std::string recomputation(const Scenario& scenario, const Outcome& outcome) {
   std::uint64_t sum = 0;
   for (const std::uint32_t number : numbers) sum += number;
   if (sum == 0) return "none";
-  const std::size_t layers = scenario.model.graph.size();
+  const std::size_t layers = scenario.model->graph.size();
   return sum >= layers ? std::string(word) : fmt::format("{} {}/{}", word, sum, layers);
 }
 
@@ -95,7 +95,7 @@ void describe(Layout& layout, const Scenario& scenario, const Outcome& outcome) 
     layout.sequence = options->sequence;
     layout.batches = options->group_batches();
   }
-  layout.stages = static_cast<std::int64_t>(outcome.pipeline.partition.stages.size());
+  layout.stages = static_cast<std::int64_t>(outcome.setup.partition.stages.size());
   layout.chunks = scenario.schedule.chunks;
   layout.copies = scenario.copies;
   layout.schedule = scenario.schedule.rule->name;
@@ -364,7 +364,7 @@ SearchRow Search::predict_layout(const LayoutFamily& family, std::size_t index) 
   if (!outcome) return refuse(outcome.problems());
   describe(found.layout, *settled, *outcome);
   found.row.numbers = numbers_of(*outcome);
-  found.row.estimated = outcome->pipeline.estimated;
+  found.row.estimated = outcome->setup.estimated;
   if (found.row.numbers->fits == false) found.row.reason = shortage(*outcome);
   return found;
 }

@@ -199,15 +199,15 @@ ComparedRun compared(std::shared_ptr<const Outcome> outcome, std::string title) 
   const Metrics& m = p.metrics;
   ComparedRun run;
   run.title = std::move(title);
-  run.schedule = p.pipeline.schedule.name;
-  run.stages = static_cast<std::int64_t>(p.pipeline.partition.stages.size());
-  run.micro_batches = p.micro_batches;
-  run.slices = p.slices;
+  run.schedule = p.setup.schedule.name;
+  run.stages = static_cast<std::int64_t>(p.setup.partition.stages.size());
+  run.micro_batches = p.setup.micro_batches;
+  run.slices = p.setup.slices;
   run.iteration_time_s = p.iteration_time_s;
   run.throughput_samples_per_s = p.throughput_samples_per_s;
   run.devices_used = p.devices_used();
   run.devices_in_all = p.devices_in_all();
-  run.copies = p.pipeline.copies;
+  run.copies = p.setup.copies();
   run.layers = p.layers();
   if (const auto parameters = p.parameters()) run.parameters_bytes = parameters->count;
   if (p.model_flops) run.model_flops_per_sample = *p.model_flops / p.samples_per_iteration();
@@ -220,7 +220,7 @@ ComparedRun compared(std::shared_ptr<const Outcome> outcome, std::string title) 
     run.idle_s[kDependency] = p.iteration_time_s * run.bubble_fraction;
     run.busy_s = p.iteration_time_s - run.idle_s[kDependency];
   } else {
-    const double parts = static_cast<double>(p.graph.slots()) * p.pipeline.mini_batches;
+    const double parts = static_cast<double>(p.graph.slots()) * p.setup.rules.mini_batches;
     run.busy_s = seconds(m.busy()) / parts;
     for (std::size_t cause = 0; cause < kIdleCauseCount; ++cause)
       run.idle_s[cause] = seconds(m.idle_for(kIdleCauses[cause])) / parts;
@@ -231,8 +231,8 @@ ComparedRun compared(std::shared_ptr<const Outcome> outcome, std::string title) 
                            p.memory[slot].peak.sum().count, p.memory[slot].peak_in_flight});
   }
   run.fits = p.fits();
-  run.estimated = p.pipeline.estimated;
-  run.notes = p.pipeline.notes;
+  run.estimated = p.setup.estimated;
+  run.notes = p.setup.notes;
   run.outcome = std::move(outcome);
   return run;
 }

@@ -90,7 +90,7 @@ OtherOrder run_under(const Scenario& scenario, const std::vector<std::string>& o
     order.why_not = std::move(why);
     return order;
   };
-  const std::uint32_t chunks = chunks_on(p.pipeline.schedule.shape, rule);
+  const std::uint32_t chunks = chunks_on(p.setup.schedule.shape, rule);
   if (rule.whole_model || (chunks == 0 && scenario.plan.is_planned()))
     return cannot("it places stages otherwise");
   if (rule.asynchronous && !p.graph.asynchronous())
@@ -105,18 +105,18 @@ OtherOrder run_under(const Scenario& scenario, const std::vector<std::string>& o
       chunks > 0 && !(rule.chunks && chunks == 1 && other->schedule.chunks > 1);
   if (keeps_stages && other->schedule.recompute.as_few_as_fit()) {
     other->schedule.recompute.layers =
-        std::vector<std::int64_t>(p.pipeline.recomputed.begin(), p.pipeline.recomputed.end());
+        std::vector<std::int64_t>(p.setup.recomputed.begin(), p.setup.recomputed.end());
   }
   if (rule.chunks && keeps_stages) other->schedule.chunks = chunks;
   other->noise.reset();
   if (!keeps_stages) other = resolve_plan(*std::move(other));
   if (!other) return cannot(other.problems().front().message);
   const auto outcome =
-      predict(*other, Evaluation::fastest, keeps_stages ? &p.pipeline.partition : nullptr);
+      predict(*other, Evaluation::fastest, keeps_stages ? &p.setup.partition : nullptr);
   if (!outcome) return cannot(outcome.problems().front().message);
-  if (outcome->pipeline.devices != p.pipeline.devices) return cannot("it uses other devices");
-  order.assumes_split = outcome->pipeline.split.halved > 0;
-  order.stages = static_cast<std::uint32_t>(outcome->pipeline.partition.stages.size());
+  if (outcome->setup.devices != p.setup.devices) return cannot("it uses other devices");
+  order.assumes_split = outcome->setup.split.halved > 0;
+  order.stages = static_cast<std::uint32_t>(outcome->setup.partition.stages.size());
   order.iteration_time_s = outcome->iteration_time_s;
   order.peak_memory = highest_peak(*outcome);
   order.fits = outcome->fits();
@@ -136,12 +136,12 @@ std::string line_of(const Outcome& p, const OtherOrder& order) {
   std::string text = fmt::format("under {} the same costs take {} ({})", order.schedule,
                                  time_text(*order.iteration_time_s),
                                  change_text(*order.iteration_time_s, p.iteration_time_s));
-  if (order.stages != p.pipeline.partition.stages.size())
+  if (order.stages != p.setup.partition.stages.size())
     text += fmt::format(", with {} stages instead of {}", order.stages,
-                        p.pipeline.partition.stages.size());
+                        p.setup.partition.stages.size());
   if (order.peak_memory != now)
     text += fmt::format(", {} a peak memory of {} instead of {}",
-                        order.stages == p.pipeline.partition.stages.size() ? "with" : "and",
+                        order.stages == p.setup.partition.stages.size() ? "with" : "and",
                         to_text(order.peak_memory), to_text(now));
   if (order.assumes_split) text += "; its backwards are halved, which is assumed";
   return text;

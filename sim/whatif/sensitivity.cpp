@@ -41,8 +41,8 @@ class Handles {
  public:
   explicit Handles(const Outcome& outcome)
       : graph_(outcome.graph),
-        cluster_(outcome.pipeline.cluster),
-        copies_(outcome.pipeline.copies),
+        cluster_(outcome.setup.cluster),
+        copies_(outcome.setup.copies()),
         index_(index_by_class(outcome.graph)) {
     const OpGraph& graph = graph_;
     for (std::uint32_t node = 0; node < graph.size(); ++node) {

@@ -66,8 +66,8 @@ SweepNumbers numbers_of(const Outcome& outcome) {
     numbers.iteration_time_p50_s = noise->iteration_time_s(0.5);
     numbers.iteration_time_p95_s = noise->iteration_time_s(0.95);
   }
-  numbers.stages = static_cast<std::uint32_t>(outcome.pipeline.partition.stages.size());
-  numbers.stages_raised_from = outcome.pipeline.stages_raised_from;
+  numbers.stages = static_cast<std::uint32_t>(outcome.setup.partition.stages.size());
+  numbers.stages_raised_from = outcome.setup.stages_raised_from;
   numbers.bubble_fraction = outcome.metrics.bubble_fraction();
   numbers.bubble_overhead = outcome.metrics.bubble_overhead();
   if (outcome.metrics.steady)
@@ -82,8 +82,9 @@ SweepNumbers numbers_of(const Outcome& outcome) {
   numbers.peak_memory_bytes = max->peak.sum().count;
   numbers.peak_memory_device = outcome.graph.devices[slot].value;
   numbers.fits = outcome.fits();
-  if (outcome.memory_limit) numbers.memory_limit_bytes = outcome.memory_limit->count;
-  numbers.devices_without_stage = outcome.pipeline.devices_without_stage();
+  if (outcome.setup.cluster.memory)
+    numbers.memory_limit_bytes = outcome.setup.cluster.memory->count;
+  numbers.devices_without_stage = outcome.setup.devices_without_stage();
   return numbers;
 }
 
@@ -220,7 +221,7 @@ SweepRow Sweep::evaluate(std::uint64_t point) const {
   const auto outcome = predict(*at_point, Evaluation::fastest);
   if (!outcome) return refuse(outcome.problems());
   row.numbers = numbers_of(*outcome);
-  row.estimated = outcome->pipeline.estimated;
+  row.estimated = outcome->setup.estimated;
   if (row.numbers->fits == false) row.reason = shortage(*outcome);
   return row;
 }

@@ -26,9 +26,8 @@ void hand_over(benchmark::State& state) {
       "cluster: {devices: 2}\nplan: {stages: 2}\nschedule: {name: naive, micro_batches: " +
       std::to_string(state.range(0)) + "}\n";
   const auto scenario = parse_scenario(source, {});
-  const auto pipeline = plan_pipeline(*scenario, /*for_run=*/true);
-  const auto graph = lower_pipeline(*scenario, *pipeline);
-  const MemoryRules rules = memory_rules(*scenario, *pipeline);
+  const auto setup = resolve_setup(*scenario);
+  const auto graph = lower(*setup);
   const auto backend = synthetic_backend({});
   RunOptions options;
   options.warm_up = 1;
@@ -36,8 +35,7 @@ void hand_over(benchmark::State& state) {
   const double hand_overs = 2.0 * static_cast<double>(state.range(0));
   std::vector<double> times;
   for (auto _ : state) {
-    const auto result =
-        run(RunPlan{*graph, *pipeline, rules}, *backend, nodes_by_slot(*graph), options);
+    const auto result = run(RunPlan{*graph, *setup}, *backend, nodes_by_slot(*graph), options);
     const auto* record = std::get_if<RunRecord>(&result);
     if (!record) {
       state.SkipWithError(std::get<RunFailure>(result).message.c_str());

@@ -17,7 +17,7 @@ using namespace plumbline;
 constexpr double kMaxOps = 3'000;
 
 bool is_small(const Scenario& scenario) {
-  const double layers = static_cast<double>(scenario.model.graph.size());
+  const double layers = static_cast<double>(scenario.model->graph.size());
   const double devices = std::min<double>(scenario.cluster.device_count(), layers) *
                          static_cast<double>(scenario.copies);
   if (scenario.plan.is_planned() && (layers > 12 || scenario.cluster.device_count() > 8))
@@ -54,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::use(to_table(*prediction, TimelineStyle{}));
   fuzz::use(to_json(*prediction, "0"));
   fuzz::use(chrome_trace(*prediction));
-  fuzz::use(layer_graph_dot(scenario->model.graph, prediction->pipeline.partition));
+  fuzz::use(layer_graph_dot(scenario->model->graph, prediction->setup.partition));
   const auto events = prediction->trace;
   if (!prediction->graph.rates_change())
     PLUMBLINE_CHECK(longest_path(prediction->graph) == events, "two evaluations differ");

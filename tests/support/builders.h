@@ -23,7 +23,7 @@ struct TestPipeline : TestStages {
   TestPipeline(const TestStages& stages) : TestStages(stages) {}
 
   Link link{};
-  LoweringOptions options{};
+  RunRules options{};
   std::optional<Cluster> cluster{};  ///< Absent = flat with `link`.
 };
 

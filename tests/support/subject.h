@@ -16,24 +16,22 @@ namespace plumbline::test {
 /// All that a run needs, in one place that does not move.
 struct Subject {
   Scenario scenario;
-  Pipeline pipeline;
+  TrainingSetup setup;
   OpGraph graph;
-  MemoryRules rules;
 
-  /// `for_run` as plan_pipeline takes it.
+  /// `for_run` as resolve_setup takes it.
   Subject(Result<Scenario> read, bool for_run) {
     REQUIRE_MESSAGE(read, (read ? "" : to_text(read.problems())));
     scenario = *std::move(read);
-    auto planned = plan_pipeline(scenario, for_run);
-    REQUIRE_MESSAGE(planned, (planned ? "" : to_text(planned.problems())));
-    pipeline = *std::move(planned);
-    auto lowered = lower_pipeline(scenario, pipeline);
+    auto resolved = resolve_setup(scenario, for_run);
+    REQUIRE_MESSAGE(resolved, (resolved ? "" : to_text(resolved.problems())));
+    setup = *std::move(resolved);
+    auto lowered = lower(setup);
     REQUIRE_MESSAGE(lowered, (lowered ? "" : to_text(lowered.problems())));
     graph = *std::move(lowered);
-    rules = memory_rules(scenario, pipeline);
   }
 
-  RunPlan plan() const { return {graph, pipeline, rules}; }
+  RunPlan plan() const { return {graph, setup}; }
 };
 
 }  // namespace plumbline::test

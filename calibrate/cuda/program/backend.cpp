@@ -23,7 +23,7 @@
 #include "calibrate/cuda/program/provenance.h"
 #include "calibrate/cuda/program/run.h"
 #include "calibrate/runtime/refused_training.h"
-#include "sim/planning/predict.h"
+#include "sim/setup/resolve_setup.h"
 
 namespace plumbline {
 namespace {
@@ -33,8 +33,8 @@ constexpr std::uint32_t kMaxMembers = 32;
 
 /// Whether copies are held to the cluster's links: not where these are those that were measured
 /// and tensors are really copied.
-bool keeps_links(const Scenario& scenario) {
-  return !scenario.link_measured || scenario.network == nullptr;
+bool keeps_links(const TrainingSetup& setup) {
+  return !setup.link_measured || setup.network == nullptr;
 }
 
 /// Whether the profile's algorithms are those of these GPUs and libraries.
@@ -68,38 +68,38 @@ std::optional<std::string> clock_remark(const Profile& profile, const CudaDevice
 }
 
 /// The most devices that share the gradients of a stage.
-std::uint32_t max_members(const Pipeline& pipeline) {
-  return pipeline.copies * *std::max_element(pipeline.replicas.begin(), pipeline.replicas.end());
+std::uint32_t max_members(const TrainingSetup& setup) {
+  return setup.copies() * *std::max_element(setup.replicas.begin(), setup.replicas.end());
 }
 
-CudaTraining training_of(const Scenario& scenario, const CudaOptions& options) {
+CudaTraining training_of(const TrainingSetup& setup, const CudaOptions& options) {
   CudaTraining training;
-  training.network = scenario.network.get();
-  training.batch = scenario.micro_batch_size;
-  training.optimizer = optimizer_for(scenario.optimizer_state);
+  training.network = setup.network.get();
+  training.batch = setup.micro_batch_size;
+  training.optimizer = optimizer_for(setup.optimizer_state);
   training.learning_rate = options.learning_rate;
   training.seed = options.seed;
-  training.recompute = scenario.schedule.recompute.kind;
-  training.updates = scenario.schedule.updates;
-  training.keeps_links = keeps_links(scenario);
+  training.recompute = setup.rules.recompute;
+  training.updates = setup.rules.updates;
+  training.keeps_links = keeps_links(setup);
   return training;
 }
 
 class CudaBackendOnNetwork : public CudaBackend {
  public:
-  CudaBackendOnNetwork(std::shared_ptr<OpenedCuda> opened, const Scenario& scenario,
+  CudaBackendOnNetwork(std::shared_ptr<OpenedCuda> opened, const TrainingSetup& setup,
                        const CudaOptions& options, const std::optional<Nccl>& nccl)
       : opened_(std::move(opened)),
         devices_(opened_->devices.get()),
-        scenario_(scenario),
+        network_(setup.network),
         options_(options),
-        libraries_(scenario.network
-                       ? std::make_unique<DeviceLibraries>(*devices_, *scenario.network,
-                                                           options.builtin_kernels, nccl)
-                       : nullptr),
+        libraries_(network_ ? std::make_unique<DeviceLibraries>(*devices_, *network_,
+                                                                options.builtin_kernels, nccl)
+                            : nullptr),
         launching_(options.graphs ? launching_on(*devices_) : CudaLaunching{false, "--no-graphs"}) {
-    if (libraries_ && is_measured_with(scenario.model.profile, *devices_, *libraries_))
-      libraries_->take(scenario.model.profile.algorithms);
+    const Profile& profile = setup.model->profile;
+    if (libraries_ && is_measured_with(profile, *devices_, *libraries_))
+      libraries_->take(profile.algorithms);
   }
 
   std::string_view name() const override { return "cuda"; }
@@ -125,14 +125,14 @@ class CudaBackendOnNetwork : public CudaBackend {
     RunOptions own = options;
     own.min_warm_up = std::chrono::nanoseconds(std::llround(options_.warm_up_seconds * 1e9));
     CudaRun run = run_on_cuda(*devices_, libraries_.get(), launching_,
-                              training_of(scenario_, options_), plan, orders, own);
+                              training_of(plan.setup, options_), plan, orders, own);
     results_ = std::move(run.learnt);
     remarks_ = std::move(run.remarks);
     if (libraries_) {
       const std::vector<std::string> missing = libraries_->missing();
       remarks_.insert(remarks_.end(), missing.begin(), missing.end());
     }
-    if (auto other = clock_remark(scenario_.model.profile, *devices_, run.clock_mhz))
+    if (auto other = clock_remark(plan.setup.model->profile, *devices_, run.clock_mhz))
       remarks_.push_back(*std::move(other));
     if (!libraries_ && plan.graph.rates_change()) {
       remarks_.emplace_back(
@@ -167,7 +167,7 @@ class CudaBackendOnNetwork : public CudaBackend {
 
   std::shared_ptr<OpenedCuda> opened_;  // before all that calls it
   CudaDevices* devices_;
-  Scenario scenario_;
+  std::shared_ptr<const Network> network_;  ///< Null where no network is trained.
   CudaOptions options_;
   std::unique_ptr<DeviceLibraries> libraries_;  ///< Null where no network is trained.
   CudaLaunching launching_;
@@ -177,20 +177,20 @@ class CudaBackendOnNetwork : public CudaBackend {
 
 /// Links that are set are kept between two devices, and only there: not by a card that several
 /// devices share, and not by all-reduces in several phases.
-std::optional<Diagnostic> check_cluster_links(const Scenario& scenario, const Pipeline& pipeline,
+std::optional<Diagnostic> check_cluster_links(const Scenario& scenario, const TrainingSetup& setup,
                                               bool nccl) {
   const auto is_set = [](const Level& level) {
     return level.size > 1 && (level.link.bandwidth || level.link.latency > Duration{});
   };
   const auto& levels = scenario.cluster.levels;
-  if (!keeps_links(scenario)) return std::nullopt;
+  if (!keeps_links(setup)) return std::nullopt;
   if (std::none_of(levels.begin(), levels.end(), is_set)) return std::nullopt;
   if (nccl) {
     return input_error(scenario.cluster_mark,
                        "the cluster's links set a bandwidth or a latency, and NCCL keeps to none",
                        "leave both out, take cluster.link: measured, or leave --nccl out");
   }
-  if (levels.size() > 1 && max_members(pipeline) > 1) {
+  if (levels.size() > 1 && max_members(setup) > 1) {
     return input_error(scenario.cluster_mark,
                        "the cluster's links set a bandwidth or a latency, which the cuda backend "
                        "does not keep where replicas add up their gradients over several levels",
@@ -224,18 +224,18 @@ Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
                        "training.zero_stage is 1, and NCCL is only asked for whole all-reduces",
                        "leave --nccl out, or training.zero_stage: 0");
   }
-  const auto pipeline = plan_pipeline(scenario, /*for_run=*/true);
-  if (!pipeline) return pipeline.problems();
-  if (auto refused = check_cluster_links(scenario, *pipeline, options.nccl)) return *refused;
-  for (const std::uint32_t replicas : pipeline->replicas) {
-    const std::uint32_t members = replicas * pipeline->copies;
+  const auto setup = resolve_setup(scenario);
+  if (!setup) return setup.problems();
+  if (auto refused = check_cluster_links(scenario, *setup, options.nccl)) return *refused;
+  for (const std::uint32_t replicas : setup->replicas) {
+    const std::uint32_t members = replicas * setup->copies();
     if (members <= kMaxMembers || options.nccl) continue;
     return input_error(scenario.plan_mark,
                        fmt::format("{} devices share the gradients of one stage, and the cuda "
                                    "backend adds those of {} at most",
                                    members, kMaxMembers));
   }
-  const auto count = static_cast<std::uint32_t>(pipeline->devices.size()) * pipeline->copies;
+  const auto count = static_cast<std::uint32_t>(setup->devices.size()) * setup->copies();
   try {
     auto opened = options.pool ? options.pool->open(driver, count, options.one_gpu)
                                : open_cuda(driver, count, options.one_gpu);
@@ -243,7 +243,7 @@ Result<std::unique_ptr<CudaBackend>> cuda_backend(const CudaDriver& driver,
     const auto communicating = nccl_for(*(*opened)->devices, options.nccl, nccl);
     if (!communicating) return communicating.problems();
     return std::unique_ptr<CudaBackend>(std::make_unique<CudaBackendOnNetwork>(
-        *std::move(opened), scenario, options, *communicating));
+        *std::move(opened), *setup, options, *communicating));
   } catch (const std::runtime_error& error) {  // of the driver, of a library
     Diagnostic lost = input_error({}, error.what());
     lost.fault = Fault::no_device;

@@ -54,12 +54,12 @@ class Writer {
         rules_(rules),
         sources_(graph_.size()),
         joins_(joins_by_node(graph_)),
-        copies_(plan.pipeline.copies),
+        copies_(plan.setup.copies()),
         rounds_(graph_.stage_slots.size()) {
     make_streams();
     for (std::uint32_t s = 0; s < graph_.stage_slots.size(); ++s)
-      buckets_.push_back(bucket_ranges(sizes[s].parameters, sizes[s].layers,
-                                       plan.pipeline.costs.stages[s].buckets));
+      buckets_.push_back(
+          bucket_ranges(sizes[s].parameters, sizes[s].layers, plan.setup.costs.stages[s].buckets));
     program_.step_of.assign(graph_.size(), kNone32);
     program_.first_step_of.assign(graph_.size(), kNone32);
     index_.assign(graph_.stage_slots.size(), std::vector<std::uint32_t>(graph_.slots(), kNone32));
@@ -290,10 +290,10 @@ class Writer {
   /// Of a part that is not the last one, the layers of its bucket; of the last one all that are
   /// left.
   void choose_layers(CudaStep& step, InFlight& one, bool goes_on, std::uint32_t stage) const {
-    const auto& layers = plan_.pipeline.partition.stages[stage].layers;
+    const auto& layers = plan_.setup.partition.stages[stage].layers;
     if (one.layers > 0) step.end = layers.size() - one.layers;
     if (!goes_on) return;
-    one.layers += plan_.pipeline.costs.stages[stage].buckets[one.parts++].layers;
+    one.layers += plan_.setup.costs.stages[stage].buckets[one.parts++].layers;
     step.begin = layers.size() - one.layers;
   }
 
@@ -379,7 +379,7 @@ class Writer {
 
   /// The micro-batches that one update of a stage covers.
   std::uint32_t round_length(std::uint32_t stage) const {
-    if (!graph_.asynchronous()) return graph_.micro_batches / plan_.pipeline.mini_batches;
+    if (!graph_.asynchronous()) return graph_.micro_batches / plan_.setup.rules.mini_batches;
     return rules_.updates.round_length(
         static_cast<std::uint32_t>(graph_.stage_slots[stage].size()));
   }
@@ -392,7 +392,7 @@ class Writer {
   /// What a device updates of a stage.
   std::vector<ByteRange> updated_by(std::uint32_t stage, std::uint32_t slot) const {
     const std::size_t members = graph_.stage_slots[stage].size();
-    if (plan_.memory.sharded == Sharded::nothing || members == 1)
+    if (plan_.setup.rules.sharded == Sharded::nothing || members == 1)
       return {{0, sizes_[stage].parameters}};
     std::vector<ByteRange> shares;
     for (const ByteRange& bucket : buckets_[stage])

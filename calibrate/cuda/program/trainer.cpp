@@ -29,12 +29,12 @@ Pass pass_of(CudaStep::Kind kind) {
 
 /// The micro-batches of one mini-batch, or 1 in an asynchronous run.
 std::uint32_t mini_batch_of(const RunPlan& plan) {
-  return plan.graph.asynchronous() ? 1 : plan.graph.micro_batches / plan.pipeline.mini_batches;
+  return plan.graph.asynchronous() ? 1 : plan.graph.micro_batches / plan.setup.rules.mini_batches;
 }
 
 std::uint32_t different_micro_batches(const RunPlan& plan) {
   const std::uint32_t all = plan.graph.asynchronous() ? plan.graph.micro_batches
-                                                      : mini_batch_of(plan) * plan.pipeline.copies;
+                                                      : mini_batch_of(plan) * plan.setup.copies();
   return std::min(all, kMaxDifferentMicroBatches);
 }
 
@@ -44,7 +44,7 @@ float loss_weight(const RunPlan& plan, const CudaTraining& training, std::uint32
                                   ? training.updates.round_length(static_cast<std::uint32_t>(
                                         plan.graph.stage_slots[stage].size()))
                                   : mini_batch_of(plan);
-  return 1.0F / static_cast<float>(training.batch * round * plan.pipeline.copies);
+  return 1.0F / static_cast<float>(training.batch * round * plan.setup.copies());
 }
 
 }  // namespace
@@ -52,12 +52,12 @@ float loss_weight(const RunPlan& plan, const CudaTraining& training, std::uint32
 std::vector<StageBytes> stage_bytes(const RunPlan& plan, const CudaTraining& training) {
   std::vector<StageBytes> all;
   if (training.network == nullptr) {
-    all.assign(plan.pipeline.partition.stages.size(),
+    all.assign(plan.setup.partition.stages.size(),
                {kCudaAlignment, kCudaAlignment, kCudaAlignment, kCudaAlignment, kCudaAlignment,
                 kCudaAlignment, kCudaAlignment, kCudaAlignment});
     return all;
   }
-  const auto& stages = plan.pipeline.partition.stages;
+  const auto& stages = plan.setup.partition.stages;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const auto& layers = stages[s].layers;
     const StageLayout layout =
@@ -153,7 +153,7 @@ void CudaTrainer::prepare_stage(std::uint32_t on) {
   const StageOnSlot& place = program_.stages[on];
   OnSlot& mine = on_[on];
   const Network& network = *training_.network;
-  const auto& layers = plan_.pipeline.partition.stages[place.stage].layers;
+  const auto& layers = plan_.setup.partition.stages[place.stage].layers;
   const CudaQueue on_stream = on_compute(place.slot);
   mine.stage =
       std::make_unique<CudaStage>(on_stream, network, layers.front().value, layers.back().value,

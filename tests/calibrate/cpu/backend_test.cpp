@@ -228,7 +228,7 @@ TEST_CASE("a sharded optimizer makes bit by bit the weights of one that is not")
 
 /// The asynchronous run again by one thread: each op on the versions that order alone says.
 std::vector<float> by_versions(const Scenario& scenario, double rate) {
-  const auto pipeline = plan_pipeline(scenario, true);
+  const auto pipeline = resolve_setup(scenario, true);
   REQUIRE(pipeline);
   const Network& network = *scenario.network;
   const std::int64_t batch = scenario.micro_batch_size;

@@ -264,14 +264,14 @@ TEST_CASE("stages stay as they were planned, whatever the times of now would mak
   Recalibrations recalibrations = recalibrations_at(pace);
   const Scenario scenario = calibrated("name: 1f1b");
   const Outcome predicted = predicted_of(scenario);
-  REQUIRE(predicted.pipeline.partition.stages[0].layers.size() == 2);
+  REQUIRE(predicted.setup.partition.stages[0].layers.size() == 2);
   REQUIRE_FALSE(recalibrations.add(scenario, predicted));
   pace.first_layer = 20;
   REQUIRE_FALSE(recalibrations.measure_pass());
   const auto again = recalibrations.predict(scenario, predicted);
   REQUIRE(again);
   REQUIRE(*again);
-  CHECK((*again)->pipeline.partition.stages[0].layers.size() == 2);
+  CHECK((*again)->setup.partition.stages[0].layers.size() == 2);
   CHECK((*again)->graph.activities == predicted.graph.activities);
   CHECK((*again)->iteration_time_s > 3 * predicted.iteration_time_s);
 }
@@ -311,9 +311,9 @@ TEST_CASE("libraries are given the profile's algorithms where it was measured wi
     pace.provenance = {{"device", "a device"}, {"library", library}};
     Recalibrations recalibrations = recalibrations_at(pace);
     Scenario scenario = calibrated("name: 1f1b");
-    scenario.model.profile.provenance["device"] = "a device";
-    scenario.model.profile.provenance["library"] = "a library 1.0";
-    scenario.model.profile.algorithms = chosen;
+    scenario.model.edit().profile.provenance["device"] = "a device";
+    scenario.model.edit().profile.provenance["library"] = "a library 1.0";
+    scenario.model.edit().profile.algorithms = chosen;
     REQUIRE_FALSE(recalibrations.add(scenario, predicted_of(scenario)));
     for (int measure_pass = 0; measure_pass < 2; ++measure_pass) {
       REQUIRE_FALSE(recalibrations.measure_pass());

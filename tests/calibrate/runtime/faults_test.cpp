@@ -275,7 +275,7 @@ class Oracle {
                              activity.kind == ActivityKind::backward_input;
     if (graph_.asynchronous() && (is_backward || activity.kind == ActivityKind::forward)) {
       const VersionUse& use =
-          subject_.pipeline.weights[activity.stage.value].uses[activity.micro_batch.value];
+          subject_.setup.weights[activity.stage.value].uses[activity.micro_batch.value];
       const std::uint32_t version = is_backward ? use.backward : use.forward;
       if (version > updates_[slot][activity.stage.value]) reasons_[node] = "needs version";
     }

@@ -25,7 +25,7 @@ void check_links(const Outcome& outcome) {
   constexpr RealTime start = 1'000'000'000;
   const OpGraph& graph = outcome.graph;
   const std::vector<Span>& spans = outcome.trace.spans;
-  const RunPlan plan{graph, outcome.pipeline, outcome.memory_rules};
+  const RunPlan plan{graph, outcome.setup};
   Progress progress(graph.size());
   std::vector<Ledger> ledgers;
   for (std::uint32_t slot = 0; slot < graph.slots(); ++slot) ledgers.emplace_back(plan, slot);

@@ -97,10 +97,11 @@ void check_lengths(const OpGraph& graph, const Trace& trace) {
 
 void check_books(const Subject& subject, const MeasuredIteration& iteration) {
   const OpGraph& graph = subject.graph;
-  const StageCosts& costs = subject.pipeline.costs;
-  const auto steps = memory_steps(graph, iteration.trace, costs,
-                                  subject.pipeline.schedule.shape.positions, subject.rules);
-  const auto expected = measure_memory(graph, costs, subject.rules, steps);
+  const StageCosts& costs = subject.setup.costs;
+  const auto steps =
+      memory_steps(graph, iteration.trace, costs, subject.setup.schedule.shape.positions,
+                   memory_rules(subject.setup));
+  const auto expected = measure_memory(graph, costs, memory_rules(subject.setup), steps);
   REQUIRE(iteration.memory.size() == expected.size());
   for (std::uint32_t slot = 0; slot < expected.size(); ++slot) {
     CAPTURE(slot);
@@ -120,12 +121,12 @@ void check_books(const Subject& subject, const MeasuredIteration& iteration) {
   }
   // What a stage is said to keep is kept by its fullest replica.
   for (std::uint32_t s = 0; s < graph.stage_slots.size(); ++s) {
-    if (subject.pipeline.schedule.shape.positions.size() != graph.stage_slots.size()) break;
+    if (subject.setup.schedule.shape.positions.size() != graph.stage_slots.size()) break;
     std::uint32_t max = 0;
     for (const std::uint32_t slot : graph.stage_slots[s])
       max = std::max(max, iteration.memory[slot].weight_versions);
     CAPTURE(s);
-    CHECK(max == subject.pipeline.weights[s].kept);
+    CHECK(max == subject.setup.weights[s].kept);
   }
 }
 
@@ -135,7 +136,7 @@ std::int64_t computes(const OpGraph& graph) {
 }
 
 void check_metrics(const Subject& subject, const MeasuredIteration& iteration) {
-  const auto outcome = assess(subject.scenario, subject.pipeline, subject.graph, iteration.trace);
+  const auto outcome = assess(subject.setup, subject.graph, iteration.trace);
   REQUIRE(outcome);
   const Metrics& metrics = outcome->metrics;
   for (const DeviceMetrics& device : metrics.devices) {
@@ -344,10 +345,10 @@ TEST_CASE("the ledgers keep as many versions of the weights as order alone says"
         for (std::uint32_t s = 0; s < subject.graph.stage_slots.size(); ++s) {
           for (const std::uint32_t slot : subject.graph.stage_slots[s]) {
             const std::uint32_t kept = record.iterations.front().memory[slot].weight_versions;
-            if (kept != subject.pipeline.weights[s].kept)
+            if (kept != subject.setup.weights[s].kept)
               MESSAGE(fmt::format("{}, {}, lag {}: stage {}, slot {} keeps {} of {} versions",
                                   weights, plan, lag, s, slot, kept,
-                                  subject.pipeline.weights[s].kept));
+                                  subject.setup.weights[s].kept));
           }
         }
       }
@@ -663,7 +664,7 @@ TEST_CASE("devices that wait slow each other down as predicted" * doctest::test_
                        {});
     REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
     const auto apart = predict(*scenario);
-    scenario->model.profile.slowdown["linear"] = {0.8, 1.4};
+    scenario->model.edit().profile.slowdown["linear"] = {0.8, 1.4};
     const auto prediction = predict(*scenario);
     REQUIRE(apart);
     REQUIRE(prediction);

@@ -29,7 +29,7 @@ Scenario scenario_of(const std::string& schedule, const std::string& more = "") 
 
 /// A run of the prediction's own graph in which nodes take other lengths and begin later.
 template <class Length, class Gap>
-RealRun run_with(const Scenario& scenario, const Outcome& predicted, Length length, Gap gap) {
+RealRun run_with(const Outcome& predicted, Length length, Gap gap) {
   const OpGraph& graph = predicted.graph;
   Trace trace;
   trace.spans.resize(graph.size());
@@ -51,7 +51,7 @@ RealRun run_with(const Scenario& scenario, const Outcome& predicted, Length leng
   }
   attribute_releases(graph, trace);
   RealRun run;
-  auto outcome = assess(scenario, predicted.pipeline, graph, trace);
+  auto outcome = assess(predicted.setup, graph, trace);
   REQUIRE(outcome);
   run.outcome = *std::move(outcome);
   MeasuredIteration iteration;
@@ -80,7 +80,7 @@ TEST_CASE("a run exactly as predicted has no error of any kind") {
     const auto predicted = predict(scenario);
     REQUIRE(predicted);
     const auto hold = [&](std::uint32_t node) { return predicted->graph.cost(node).hold; };
-    const Validation v = validate(*predicted, run_with(scenario, *predicted, hold, no_gap), 0.05);
+    const Validation v = validate(*predicted, run_with(*predicted, hold, no_gap), 0.05);
     CHECK(v.error == 0);
     CHECK(v.verdict == Verdict::same);
     CHECK(sum(v.shares) == 0);
@@ -97,7 +97,7 @@ TEST_CASE("what it takes to tell a trace is a share of its own") {
   const auto longer = [&](std::uint32_t node) {
     return predicted->graph.cost(node).hold * 11 / 10;
   };
-  RealRun run = run_with(scenario, *predicted, longer, no_gap);
+  RealRun run = run_with(*predicted, longer, no_gap);
   const Validation plain = validate(*predicted, run, 0.05);
   CHECK(plain.shares.telling_s == 0);
   // Executed without telling, the same took what was predicted.
@@ -124,7 +124,7 @@ TEST_CASE("the error is found under the cause that made it") {
     const auto longer = [&](std::uint32_t node) {
       return compute(node) ? hold(node) * 11 / 10 : hold(node);
     };
-    const Validation v = validate(*predicted, run_with(scenario, *predicted, longer, no_gap), 0.05);
+    const Validation v = validate(*predicted, run_with(*predicted, longer, no_gap), 0.05);
     // Seven forwards and seven backwards in a row on the longest path, 21 ms, become 23.1 ms.
     CHECK(v.shares.compute_s == doctest::Approx(-0.0021));
     CHECK(v.shares.transfer_s == 0);
@@ -138,7 +138,7 @@ TEST_CASE("the error is found under the cause that made it") {
     const auto longer = [&](std::uint32_t node) {
       return is_transfer(graph.activities[node].kind) ? hold(node) + Duration{50'000} : hold(node);
     };
-    const Validation v = validate(*predicted, run_with(scenario, *predicted, longer, no_gap), 0.05);
+    const Validation v = validate(*predicted, run_with(*predicted, longer, no_gap), 0.05);
     CHECK(v.shares.transfer_s == doctest::Approx(-6 * 50e-6));  // three on the way up, three down
     CHECK(v.shares.compute_s == 0);
     CHECK(v.shares.hand_over_s == 0);
@@ -148,7 +148,7 @@ TEST_CASE("the error is found under the cause that made it") {
     const auto late = [&](std::uint32_t node) {
       return compute(node) ? Duration{3'000} : Duration{};
     };
-    const Validation v = validate(*predicted, run_with(scenario, *predicted, hold, late), 0.05);
+    const Validation v = validate(*predicted, run_with(*predicted, hold, late), 0.05);
     CHECK(v.shares.hand_over_s == doctest::Approx(v.predicted_s() - v.measured_s()));
     CHECK(v.shares.compute_s == 0);
     CHECK(v.shares.transfer_s == 0);
@@ -179,13 +179,13 @@ TEST_CASE("a hand-over counts once, predicted in the transfer and measured befor
       if (transfers(node)) return late;
       return transfers(graph.nodes[node].input) ? Duration{40'000} : Duration{};
     };
-    const Validation same = validate(*predicted, run_with(bare, *as_run, hold, gap), 0.05);
+    const Validation same = validate(*predicted, run_with(*as_run, hold, gap), 0.05);
     CHECK(same.error == doctest::Approx(0).epsilon(1e-12));
     for (const double share : {same.shares.compute_s, same.shares.transfer_s,
                                same.shares.hand_over_s, same.shares.waiting_s})
       CHECK(share == doctest::Approx(0).epsilon(1e-12));
     late = Duration{2'000};
-    const Validation v = validate(*predicted, run_with(bare, *as_run, hold, gap), 0.05);
+    const Validation v = validate(*predicted, run_with(*as_run, hold, gap), 0.05);
     CHECK(v.shares.transfer_s == doctest::Approx(v.predicted_s() - v.measured_s()));
     CHECK(v.shares.transfer_s == doctest::Approx(-24 * 2e-6));  // six for each of 4 micro-batches
     CHECK(v.shares.hand_over_s == doctest::Approx(0).epsilon(1e-12));
@@ -197,7 +197,7 @@ TEST_CASE("what the layers' times of now explain is the profile's share") {
   const auto predicted = predict(scenario);
   REQUIRE(predicted);
   Scenario slower = scenario;
-  for (LayerCosts& layer : slower.model.profile.measurements.front().layers) {
+  for (LayerCosts& layer : slower.model.edit().profile.measurements.front().layers) {
     layer.forward.mean = layer.forward.mean * 5 / 4;
     layer.backward.mean = layer.backward.mean * 5 / 4;
   }
@@ -208,7 +208,7 @@ TEST_CASE("what the layers' times of now explain is the profile's share") {
     const Duration own = now->graph.cost(node).hold;
     return is_compute(now->graph.activities[node].kind) ? own + own / 50 : own;
   };
-  const RealRun run = run_with(scenario, *now, hold, no_gap);
+  const RealRun run = run_with(*now, hold, no_gap);
   const Validation v = validate(*predicted, run, 0.05, &*now);
   CHECK(v.error == validate(*predicted, run, 0.05).error);
   CHECK(*v.again_s == now->iteration_time_s);
@@ -261,7 +261,7 @@ TEST_CASE("rounds of a run add up to one, which the round in the middle stands f
       return Duration{
           std::llround(factor * static_cast<double>(predicted->graph.cost(node).hold.count()))};
     };
-    RealRun run = run_with(scenario, *predicted, hold, no_gap);
+    RealRun run = run_with(*predicted, hold, no_gap);
     for (std::size_t i = clean; i < run.iterations.size(); ++i) run.iterations[i].clean = false;
     run.clean = clean;
     run.rounds_s = {run.outcome.iteration_time_s};
@@ -321,7 +321,7 @@ TEST_CASE("the verdict needs clean iterations and a spread below the tolerance")
                  : hold;
     };
   };
-  RealRun run = run_with(scenario, *predicted, by(1.03), no_gap);
+  RealRun run = run_with(*predicted, by(1.03), no_gap);
   CHECK(validate(*predicted, run, 0.05).verdict == Verdict::close);
   CHECK(validate(*predicted, run, 0.01).verdict == Verdict::off);
   run.time_s.q1 = run.time_s.median * 0.97;
@@ -397,7 +397,7 @@ TEST_CASE("what one instant of the prediction holds apart is a tie, more than th
   const auto predicted = predict(scenario);
   REQUIRE(predicted);
   const auto hold = [&](std::uint32_t node) { return predicted->graph.cost(node).hold; };
-  RealRun run = run_with(scenario, *predicted, hold, no_gap);
+  RealRun run = run_with(*predicted, hold, no_gap);
   run.outcome.memory[1].peak.buffers += Bytes{1 << 30};
   CHECK(validate(*predicted, run, 0.05).memory_verdict() == MemoryVerdict::differs);
   run.outcome.memory[1].peak.buffers = predicted->memory[1].peak.buffers - Bytes{1};
@@ -415,12 +415,12 @@ TEST_CASE("another order of events than predicted, with the memory of that order
     const bool is_slow = activity.kind == ActivityKind::backward && activity.stage.value == 0;
     return graph.cost(node).hold * (is_slow ? 3 : 1);
   };
-  RealRun run = run_with(scenario, *predicted, hold, no_gap);
+  RealRun run = run_with(*predicted, hold, no_gap);
   const auto steps =
-      memory_steps(graph, run.outcome.trace, predicted->pipeline.costs,
-                   predicted->pipeline.schedule.shape.positions, predicted->memory_rules);
+      memory_steps(graph, run.outcome.trace, predicted->setup.costs,
+                   predicted->setup.schedule.shape.positions, memory_rules(predicted->setup));
   run.outcome.memory =
-      measure_memory(graph, predicted->pipeline.costs, predicted->memory_rules, steps);
+      measure_memory(graph, predicted->setup.costs, memory_rules(predicted->setup), steps);
   REQUIRE(run.outcome.memory[0].peak.sum() > predicted->memory[0].peak.sum());
   const Validation v = validate(*predicted, run, 0.05);
   CHECK(v.memory[0] == MemoryVerdict::order);
@@ -436,7 +436,7 @@ TEST_CASE("what the prediction notes is told beside the measurement, each senten
   const auto predicted = predict(scenario);
   REQUIRE(predicted);
   const auto hold = [&](std::uint32_t node) { return predicted->graph.cost(node).hold; };
-  const RealRun run = run_with(scenario, *predicted, hold, no_gap);
+  const RealRun run = run_with(*predicted, hold, no_gap);
   const ValidationPoint point{{}, validate(*predicted, run, 0.05)};
   for (const std::size_t count : {1, 2}) {
     const std::vector<ValidationPoint> points(count, point);
@@ -450,7 +450,7 @@ TEST_CASE("what the prediction notes is told beside the measurement, each senten
   // What is estimated is told with the rows that it concerns.
   std::vector<ValidationPoint> points(3, point);
   for (const std::size_t estimated : {0, 2})
-    points[estimated].validation.predicted.pipeline.estimated = {"layer costs: scaled"};
+    points[estimated].validation.predicted.setup.estimated = {"layer costs: scaled"};
   CHECK(to_table(points).find("\npredicted from estimates in 2 of 3 rows: layer costs: scaled\n") !=
         std::string::npos);
 }
@@ -467,7 +467,7 @@ ValidationPoint point_with(std::size_t clean) {
   const auto longer = [&](std::uint32_t node) {
     return Duration{predicted->graph.cost(node).hold.count() * 6 / 5};
   };
-  RealRun run = run_with(scenario, *predicted, longer, no_gap);
+  RealRun run = run_with(*predicted, longer, no_gap);
   run.clean = clean;
   return {{}, validate(*predicted, run, 0.05)};
 }
@@ -567,7 +567,7 @@ ValidationPoint point_longer_by(std::int64_t percent) {
   const auto longer = [&](std::uint32_t node) {
     return Duration{predicted->graph.cost(node).hold.count() * (100 + percent) / 100};
   };
-  return {{}, validate(*predicted, run_with(scenario, *predicted, longer, no_gap), 0.05)};
+  return {{}, validate(*predicted, run_with(*predicted, longer, no_gap), 0.05)};
 }
 
 TEST_CASE("the verdict on several runs is the worst of theirs") {

@@ -114,7 +114,7 @@ std::vector<DeviceMemory> gpipe_peaks(const std::vector<LayerCosts>& costs,
   const auto made = generate(rule, shape, windows(rule, shape, std::nullopt), {});
   REQUIRE(made);
   const std::vector<DeviceId> used = devices_in_use(partition);
-  LoweringOptions options;
+  RunRules options;
   options.recompute = recompute;
   const auto run = lower(*made, stages, used,
                          flat_cluster(static_cast<std::uint32_t>(used.size()), {}), options, {});

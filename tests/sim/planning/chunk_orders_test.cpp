@@ -363,7 +363,7 @@ double interleaved_ms(const std::string& schedule, std::vector<std::string>* not
   REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
   const auto prediction = predict(*scenario);
   REQUIRE_MESSAGE(prediction, (prediction ? "" : to_text(prediction.problems())));
-  if (notes) *notes = prediction->pipeline.notes;
+  if (notes) *notes = prediction->setup.notes;
   return prediction->iteration_time_s * 1e3;
 }
 
@@ -424,12 +424,12 @@ TEST_CASE("stages of a schedule with chunks stand on devices under any numbers")
     const Outcome in_turn = time(schedule, "");
     const Outcome other = time(schedule, "plan: {devices: " + devices + "}\n");
     CHECK(other.iteration_time_s == in_turn.iteration_time_s);
-    CHECK(other.pipeline.schedule.lists() != in_turn.pipeline.schedule.lists());
+    CHECK(other.setup.schedule.lists() != in_turn.setup.schedule.lists());
   }
   // The list of the device with the first stage is that of device 0.
   const Outcome zero = time("zb-h1", "plan: {devices: [2, 0, 3, 1]}\n");
   const OpLists lists = interleaved_zero_bubble({4, 1, 8});
-  CHECK(zero.pipeline.schedule.lists() == OpLists{lists[1], lists[3], lists[0], lists[2]});
+  CHECK(zero.setup.schedule.lists() == OpLists{lists[1], lists[3], lists[0], lists[2]});
 }
 
 }  // namespace

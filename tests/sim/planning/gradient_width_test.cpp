@@ -51,7 +51,7 @@ TEST_CASE("buckets of gradients add up to all of them, whatever the rounding") {
       predicted("gradients: 1.3",
                 "cluster: {devices: 2, link: {bandwidth: 10 GB/s}}\n"
                 "schedule: {name: data-parallel, micro_batches: 1, bucket: 1 MB}\n");
-  const StageCost& stage = outcome.pipeline.costs.stages.front();
+  const StageCost& stage = outcome.setup.costs.stages.front();
   REQUIRE(stage.buckets.size() == 2);
   CHECK(stage.buckets[0].reduced + stage.buckets[1].reduced == stage.gradients);
   CHECK(stage.gradients == Bytes{1'300'000'000});

@@ -29,8 +29,8 @@ TEST_CASE("what a scenario leaves open is decided before it is predicted") {
     REQUIRE(in_one);
     REQUIRE(in_two);
     CHECK(in_one->iteration_time_s == in_two->iteration_time_s);
-    CHECK(in_one->pipeline.partition == in_two->pipeline.partition);
-    CHECK(in_one->pipeline.notes == in_two->pipeline.notes);
+    CHECK(in_one->setup.partition == in_two->setup.partition);
+    CHECK(in_one->setup.notes == in_two->setup.notes);
     CHECK(in_one->fits() == in_two->fits());
   }
 }

@@ -57,7 +57,7 @@ TEST_CASE("the first layers of a stage are run again, the others keep what they 
   // Of three micro-batches forward through four layers and backward, with one of them again.
   const Outcome one = run("recompute_layers: 1");
   CHECK(one.metrics.makespan == microseconds(4 * (40 + 120 + 10)));
-  CHECK(one.pipeline.recomputed == std::vector<std::uint32_t>{1, 1});
+  CHECK(one.setup.recomputed == std::vector<std::uint32_t>{1, 1});
   // The first layer leaves its output to the second, and makes the other 90 B again.
   CHECK(one.memory[0].peak.activations == Bytes{3 * (10 + 3 * 100) + 90});
   CHECK(one.memory[0].peak_op == "0B0");
@@ -73,8 +73,8 @@ TEST_CASE("the first layers of a stage are run again, the others keep what they 
   // Where a backward is split, W needs what I made again, of that layer alone.
   const Outcome split =
       predicted(uniform("name: zb-h1, micro_batches: 4, recompute: layers, recompute_layers: 1"));
-  const auto stages = stage_memory(split.pipeline.costs, split.pipeline.schedule.shape.positions,
-                                   Recompute::layers);
+  const auto stages =
+      stage_memory(split.setup.costs, split.setup.schedule.shape.positions, Recompute::layers);
   CHECK(stages[0].kept == Bytes{310});
   CHECK(stages[0].recomputed_by_input == Bytes{90});
   CHECK(stages[0].done_by_weight == Bytes{400});
@@ -182,7 +182,7 @@ TEST_CASE("as few as fit: one layer fewer of any stage does not fit") {
     for (std::size_t slot = 0; slot < stages_of_slot.size(); ++slot) {
       CAPTURE(slot);
       const auto layers_of = [&](std::uint32_t stage) {
-        return static_cast<std::int64_t>(outcome.pipeline.partition.stages[stage].layers.size());
+        return static_cast<std::int64_t>(outcome.setup.partition.stages[stage].layers.size());
       };
       const auto& stages = stages_of_slot[slot];
       if (!*outcome.fits()) {

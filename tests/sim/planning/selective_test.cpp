@@ -50,8 +50,8 @@ TEST_CASE("what a layer says is made again for its backward, and for no longer")
   // W needs what I made again, of both layers.
   const Outcome split = run("name: zb-h1, micro_batches: 3, recompute: selective");
   const Outcome split_plain = run("name: zb-h1, micro_batches: 3");
-  const auto stages = stage_memory(split.pipeline.costs, split.pipeline.schedule.shape.positions,
-                                   Recompute::selective);
+  const auto stages =
+      stage_memory(split.setup.costs, split.setup.schedule.shape.positions, Recompute::selective);
   CHECK(stages[0].kept == Bytes{80});
   CHECK(stages[0].recomputed_by_input == Bytes{120});
   CHECK(stages[0].done_by_weight == Bytes{200});
@@ -125,7 +125,7 @@ TEST_CASE("times are those of a model whose backwards are longer, memory is betw
       CHECK(some.memory[slot].peak.sum() >= less.memory[slot].peak.sum());
       CHECK(some.memory[slot].peak.sum() <= all.memory[slot].peak.sum());
       const Bytes max =
-          some.pipeline.costs
+          some.setup.costs
               .checkpoints(static_cast<std::uint32_t>(slot), static_cast<std::uint32_t>(slot))
               .again;
       CHECK(some.memory[slot].peak.sum() <= less.memory[slot].peak.sum() + max);
@@ -150,7 +150,7 @@ TEST_CASE("a balanced partition counts what is made again") {
     REQUIRE(scenario);
     const auto outcome = predict(*scenario);
     REQUIRE(outcome);
-    return outcome->pipeline.partition.stages[0].layers.size();
+    return outcome->setup.partition.stages[0].layers.size();
   };
   CHECK(first("none") == 2);
   CHECK(first("full") == 2);

@@ -186,7 +186,7 @@ TEST_CASE("each device holds its share of the optimizer state, and all of the re
       CHECK(shared->memory[slot].peak.gradients == whole->memory[slot].peak.gradients);
       CHECK(shared->memory[slot].peak.weights == whole->memory[slot].peak.weights);
     }
-    CHECK(shared->pipeline.notes.size() == whole->pipeline.notes.size());
+    CHECK(shared->setup.notes.size() == whole->setup.notes.size());
   }
   const auto uneven = predict(scenario_of(scenario_text(1, "{stages: 2, replicas: [3, 1]}")));
   REQUIRE(uneven);
@@ -200,7 +200,7 @@ TEST_CASE("where each stage is on one device nothing is shared, and that is told
   REQUIRE(alone);
   REQUIRE(without);
   CHECK(alone->metrics.makespan == without->metrics.makespan);
-  CHECK(alone->pipeline.notes.back() ==
+  CHECK(alone->setup.notes.back() ==
         "training.zero_stage is 1, but each stage is on one device: nothing is shared");
 }
 
@@ -232,7 +232,7 @@ TEST_CASE("a group that holds all of a model is as so many copies of it") {
       CHECK(group.metrics.makespan == copies.metrics.makespan);
       CHECK(group.memory[0].peak.optimizer == copies.memory[0].peak.optimizer);
       CHECK(group.memory[0].peak.sum() == copies.memory[0].peak.sum());
-      CHECK(group.pipeline.notes == copies.pipeline.notes);  // it is not that nothing is shared
+      CHECK(group.setup.notes == copies.setup.notes);  // it is not that nothing is shared
       CHECK(group.devices_used() == 4);
     }
     const Outcome whole_copies = in_groups(4, "{zero_stage: 0" + rest + "}\n");

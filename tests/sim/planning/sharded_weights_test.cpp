@@ -133,8 +133,9 @@ TEST_CASE("what an op holds that is cut it holds from its first part on") {
   std::string text = data_parallel(2, 2, 1, 3, "5 GB/s");
   text.replace(text.find("parameters"), 0, "activation: 10 MB, ");
   const Outcome outcome = predicted(text);
-  const auto steps = memory_steps(outcome.graph, outcome.trace, outcome.pipeline.costs,
-                                  outcome.pipeline.schedule.shape.positions, outcome.memory_rules);
+  const auto steps =
+      memory_steps(outcome.graph, outcome.trace, outcome.setup.costs,
+                   outcome.setup.schedule.shape.positions, memory_rules(outcome.setup));
   std::optional<SimTime> begin;
   for (std::uint32_t node = 0; node < outcome.graph.size() && !begin; ++node) {
     if (outcome.graph.activities[node].kind == ActivityKind::forward_part &&
@@ -232,7 +233,7 @@ void check_group(int groups, Spread spread, const std::string& bucket, int zero_
   CHECK(group.memory[0].peak.weights == copies.memory[0].peak.weights);
   CHECK(group.memory[0].peak.gradients == copies.memory[0].peak.gradients);
   CHECK(group.memory[0].peak.sum() == copies.memory[0].peak.sum());
-  CHECK(group.pipeline.notes == copies.pipeline.notes);
+  CHECK(group.setup.notes == copies.setup.notes);
   // Each device sends what it would send around one ring of all four.
   if (zero_stage == 3)
     CHECK(group.metrics.all_reduce_bytes * (4 / groups) == copies.metrics.all_reduce_bytes);
@@ -344,7 +345,7 @@ TEST_CASE("who cannot share gradients or weights is told why") {
   CHECK(plan.problems().front().message ==
         "training.zero_stage is 3, and a planned partition may have replicas, which share no more "
         "than the optimizer");
-  CHECK(predicted(pipeline("name: 1f1b, micro_batches: 4", 3, "stages: 4")).pipeline.notes.back() ==
+  CHECK(predicted(pipeline("name: 1f1b, micro_batches: 4", 3, "stages: 4")).setup.notes.back() ==
         "training.zero_stage is 3, but each stage is on one device: nothing is shared");
   const TemporaryFolder folder;
   const std::string timed = folder.file(
@@ -354,7 +355,7 @@ TEST_CASE("who cannot share gradients or weights is told why") {
   CHECK(predicted("version: 1\nmodel: {profile: " + timed +
                   "}\ncluster: {devices: 1}\nplan: {stages: 1}\nschedule: {name: 1f1b, "
                   "micro_batches: 4}\ntraining: {zero_stage: 3}\n")
-            .pipeline.notes.back() ==
+            .setup.notes.back() ==
         "training.zero_stage is 3, but layers that give their times or updates share no more than "
         "the optimizer within their group, and there are no copies");
 }

@@ -128,7 +128,7 @@ TEST_CASE("a scenario takes a layout for its stages, from a file and from the co
       const auto outcome = predict_resolved(*scenario);
       REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
       Counts found;
-      for (const Stage& stage : outcome->pipeline.partition.stages)
+      for (const Stage& stage : outcome->setup.partition.stages)
         found.push_back(static_cast<std::uint32_t>(stage.layers.size()));
       return found;
     };

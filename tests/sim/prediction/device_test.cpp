@@ -34,21 +34,21 @@ TEST_CASE("times follow from the device, and are told as estimated") {
   // 1 TFLOP at half of 100 TFLOP/s: 20 ms for each of F, I and W of two layers.
   const Outcome outcome = outcome_of(kDevice);
   CHECK(outcome.iteration_time_s == test::close_to(0.12));
-  REQUIRE(outcome.pipeline.estimated.size() == 1);
-  CHECK(outcome.pipeline.estimated[0] ==
+  REQUIRE(outcome.setup.estimated.size() == 1);
+  CHECK(outcome.setup.estimated[0] ==
         "layer times: from FLOPs and bytes, by a roofline of the given device: 50 % of 100 TFLOP/s "
         "and of 1000 GB/s");
-  CHECK(outcome.memory_limit == Bytes{std::int64_t{3} << 30});
+  CHECK(outcome.setup.cluster.memory == Bytes{std::int64_t{3} << 30});
   CHECK(outcome_of(kDevice, "", {"cluster.device.efficiency=1"}).iteration_time_s ==
         test::close_to(0.06));
-  CHECK(outcome_of(kDevice, "", {"cluster.memory=5 GiB"}).memory_limit ==
+  CHECK(outcome_of(kDevice, "", {"cluster.memory=5 GiB"}).setup.cluster.memory ==
         Bytes{std::int64_t{5} << 30});
 }
 
 TEST_CASE("micro-batches of another size scale what was estimated, and both are told") {
   const Outcome outcome = outcome_of(kDevice, "", {"training.micro_batch_size=2"});
   CHECK(outcome.iteration_time_s == test::close_to(0.24));
-  CHECK(outcome.pipeline.estimated[0].ends_with(
+  CHECK(outcome.setup.estimated[0].ends_with(
       "; layer costs: scaled linearly to micro-batches of 2 from a batch of 1"));
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("the device's own links are taken where they are asked for") {
 TEST_CASE("given times win over FLOPs, and nothing is estimated") {
   const Outcome outcome = outcome_of(kDevice, ", forward: 1 ms, backward: 2 ms");
   CHECK(outcome.iteration_time_s == test::close_to(0.006));
-  CHECK(outcome.pipeline.estimated.empty());
+  CHECK(outcome.setup.estimated.empty());
 }
 
 TEST_CASE("the peak of a preset is that of the model's number format") {

@@ -39,7 +39,7 @@ const std::string kFour = "cluster: {devices: 4, link: {bandwidth: 10 GB/s, late
 /// `# plan.devices: ...` of a partition, as `plumbline schedule` writes it.
 std::string devices_of(const Outcome& outcome) {
   std::string text;
-  for (const Stage& stage : outcome.pipeline.partition.stages) {
+  for (const Stage& stage : outcome.setup.partition.stages) {
     text += text.empty() ? "[[" : ", [";
     for (std::size_t r = 0; r < stage.devices.size(); ++r)
       text += fmt::format("{}{}", r == 0 ? "" : ", ", stage.devices[r].value);
@@ -58,7 +58,7 @@ TEST_CASE("what is printed of a schedule, in any form, takes as long when it is 
           predicted(kFour + fmt::format("schedule: {{name: {}, micro_batches: 8, transfers: {}}}\n",
                                         rule.name, transfers));
       REQUIRE_MESSAGE(named, (named ? "" : to_text(named.problems())));
-      const Schedule& schedule = named->pipeline.schedule;
+      const Schedule& schedule = named->setup.schedule;
       std::vector<std::string> names;
       for (std::uint32_t d = 0; d < schedule.shape.slots; ++d)
         names.push_back(fmt::format("device {}", d));
@@ -68,9 +68,9 @@ TEST_CASE("what is printed of a schedule, in any form, takes as long when it is 
         const auto again = of_file(text, kFour, fmt::format(", transfers: {}", transfers));
         REQUIRE_MESSAGE(again, (again ? "" : to_text(again.problems())));
         CHECK(again->iteration_time_s == named->iteration_time_s);
-        CHECK(again->pipeline.schedule.lists() == schedule.lists());
+        CHECK(again->setup.schedule.lists() == schedule.lists());
         if (text.starts_with('#'))
-          CHECK(issue_sequence(again->pipeline.schedule) == issue_sequence(schedule));
+          CHECK(issue_sequence(again->setup.schedule) == issue_sequence(schedule));
       }
     }
   }
@@ -110,7 +110,7 @@ TEST_CASE("a sequence of stages goes round the devices, or where plan.devices sa
   CHECK(stages_of("cluster: {devices: 4}\nplan: {devices: [3, 1, 1, 3]}\n") ==
         "# plan.devices: [[3], [1], [1], [3]]\n");
   const auto round = of_file(order, "cluster: {devices: 2}\n");
-  CHECK(std::count(round->pipeline.notes.begin(), round->pipeline.notes.end(),
+  CHECK(std::count(round->setup.notes.begin(), round->setup.notes.end(),
                    "schedule.file is a sequence, which does not say where its 4 stages stand: "
                    "stage s on device s mod 2 (plan.devices says otherwise)") == 1);
 }
@@ -130,7 +130,7 @@ TEST_CASE("DualPipe's own numbers of micro-batches make the same order") {
   REQUIRE(named);
   // The reverse direction from m/2 on: 1, 3, 5, 7 become 4, 5, 6, 7.
   std::string own;
-  for (const auto& list : named->pipeline.schedule.lists()) {
+  for (const auto& list : named->setup.schedule.lists()) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       Op op = list[i];
       const std::uint32_t j = op.micro_batch.value;
@@ -142,7 +142,7 @@ TEST_CASE("DualPipe's own numbers of micro-batches make the same order") {
   const auto again = of_file(own, kFour);
   REQUIRE_MESSAGE(again, (again ? "" : to_text(again.problems())));
   CHECK(again->iteration_time_s == named->iteration_time_s);
-  CHECK(again->pipeline.schedule.lists() == named->pipeline.schedule.lists());
+  CHECK(again->setup.schedule.lists() == named->setup.schedule.lists());
 }
 
 }  // namespace

@@ -118,14 +118,14 @@ TEST_CASE("a pair holds what both need until it ends") {
   CHECK(apart.memory[0].peak_in_flight == 1);
   CHECK(paired.memory[0].peak_in_flight == 2);
   CHECK(paired.memory[0].peak.activations == Bytes{2 * apart.memory[0].peak.activations.count});
-  CHECK(max_in_flight(paired.pipeline.schedule) == std::vector<std::uint32_t>{2});
+  CHECK(max_in_flight(paired.setup.schedule) == std::vector<std::uint32_t>{2});
 }
 
 TEST_CASE("of the two ways to pair a list the faster one is taken") {
   // F first: in 1F1B the last stage has the F and B of one micro-batch side by side.
   const Outcome outcome = outcome_of("name: 1f1b, micro_batches: 16", 4, 1, Work{});
-  const auto& partners = outcome.pipeline.schedule.partners;
-  const auto& order = outcome.pipeline.schedule.issue_order;
+  const auto& partners = outcome.setup.schedule.partners;
+  const auto& order = outcome.setup.schedule.issue_order;
   for (std::uint32_t i = 0; i < order.size(); ++i) {
     if (partners[i] > i) CHECK(order[i].kind == OpKind::backward);
   }
@@ -180,7 +180,7 @@ TEST_CASE("in pairs more micro-batches take longer, and where much is sent not l
 /// The same with every F in a pair with the B behind it, by a file.
 Outcome all_paired(const std::string& schedule, int devices, int chunks, const Work& work) {
   const Outcome apart = outcome_of(schedule, devices, chunks, work, {"schedule.pairs=apart"});
-  const auto ways = pair_up(apart.pipeline.schedule, {}, {});
+  const auto ways = pair_up(apart.setup.schedule, {}, {});
   REQUIRE(ways);
   const TemporaryFolder folder;
   const std::string file = folder.file("order.csv", torch_csv(ways->front()));
@@ -235,7 +235,7 @@ TEST_CASE(
     const Outcome all = all_paired(schedule, devices, chunks, work);
     CHECK(all.graph.pairs.size() - named.graph.pairs.size() == static_cast<std::size_t>(apart));
     // On the devices whose stages are neighbours the first F before a B is alone.
-    const Schedule& order = named.pipeline.schedule;
+    const Schedule& order = named.setup.schedule;
     const OpLists lists = order.lists();
     const PairStarts starts = pair_starts(order);
     for (std::size_t slot = 0; slot < lists.size(); ++slot) {
@@ -279,8 +279,8 @@ TEST_CASE("a pair begins with the inputs of both, and what it makes leaves when 
       CHECK(events.metrics.makespan == outcome.metrics.makespan);
       if (events.graph.size() == graph.size()) CHECK(events.trace.spans == spans);
 
-      const std::vector<std::uint32_t>& partners = outcome.pipeline.schedule.partners;
-      const std::vector<Op>& order = outcome.pipeline.schedule.issue_order;
+      const std::vector<std::uint32_t>& partners = outcome.setup.schedule.partners;
+      const std::vector<Op>& order = outcome.setup.schedule.issue_order;
       REQUIRE(partners.size() == order.size());
       std::size_t pairs = 0;
       // By kind, stage and micro-batch, the node of an op, and of the transfer that feeds it.
@@ -328,12 +328,12 @@ TEST_CASE("in pairs a run has the same ops, tensors and peaks, in the same order
        {"name: eager-1f1b, micro_batches: 9", "name: dualpipe, micro_batches: 12"}) {
     const Outcome paired = outcome_of(schedule, 4, 1, Work{});
     const Outcome apart = outcome_of(schedule, 4, 1, Work{}, {"schedule.pairs=apart"});
-    CHECK(paired.pipeline.schedule.lists() == apart.pipeline.schedule.lists());
+    CHECK(paired.setup.schedule.lists() == apart.setup.schedule.lists());
     CHECK(paired.graph.size() == apart.graph.size());
     for (std::size_t slot = 0; slot < paired.memory.size(); ++slot)
       CHECK(paired.memory[slot].peak_in_flight == apart.memory[slot].peak_in_flight);
     CHECK(paired.metrics.makespan >= apart.metrics.makespan);  // nothing is sent
-    const auto& notes = paired.pipeline.notes;
+    const auto& notes = paired.setup.notes;
     CHECK(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
       return note.find("which hide nothing of each other") != std::string::npos;
     }));
@@ -375,7 +375,7 @@ TEST_CASE("pairs are written and read in PyTorch's form, and a file's are those 
        {"name: dualpipe, micro_batches: 12", "name: 1f1b, micro_batches: 12"}) {
     const Work work{10, 10, 10, 18, 18};
     const Outcome named = outcome_of(schedule, 4, 1, work);
-    const std::string csv = torch_csv(named.pipeline.schedule);
+    const std::string csv = torch_csv(named.setup.schedule);
     CHECK(csv.find(")OVERLAP_F_B,") != std::string::npos);
     const std::string file = "file: " + folder.file("order.csv", csv);
     const bool both_ways = schedule.find("dualpipe") != std::string::npos;
@@ -384,7 +384,7 @@ TEST_CASE("pairs are written and read in PyTorch's form, and a file's are those 
     const Outcome read = outcome_of(file, 4, 1, work, overrides);
     CHECK(read.metrics.makespan == named.metrics.makespan);
     CHECK(read.graph.pairs.size() == named.graph.pairs.size());
-    CHECK(torch_csv(read.pipeline.schedule) == csv);
+    CHECK(torch_csv(read.setup.schedule) == csv);
   }
   // One of the two that could be.
   const std::string one =

@@ -234,7 +234,7 @@ TEST_CASE("a hang names each device's cell, what it waits for, and its place in 
 
 /// The first note that begins so, "" where none does.
 std::string note_of(const Outcome& outcome, std::string_view beginning) {
-  for (const std::string& note : outcome.pipeline.notes) {
+  for (const std::string& note : outcome.setup.notes) {
     if (note.starts_with(beginning)) return note;
   }
   return "";

@@ -50,7 +50,7 @@ std::vector<double> directly(const Outcome& outcome, const Noise& noise, std::ui
     }
     const Trace trace = simulate(graph);
     times.push_back(
-        outcome.iteration_time_of(measure(graph, trace, outcome.pipeline.steady_window)));
+        outcome.setup.iteration_time_of(measure(graph, trace, outcome.setup.steady_window)));
   }
   std::sort(times.begin(), times.end());
   return times;
@@ -129,7 +129,7 @@ TEST_CASE("copies that meet on a card at every step are told to be in lockstep")
     REQUIRE(scenario);
     const auto prediction = predict_resolved(*scenario);
     REQUIRE(prediction);
-    return lockstep_note(*scenario, *prediction).value_or("");
+    return lockstep_note(*prediction).value_or("");
   };
   const std::string copies = "plan: {stages: 4, data_parallel: 4}\n";
   CHECK(note(copies).find("with ops that differ by a millionth an iteration takes some 1.4") !=

@@ -49,7 +49,7 @@ Explained explained(const Scenario& scenario) {
   REQUIRE(settled);
   auto outcome = predict(*settled);
   REQUIRE_MESSAGE(outcome, (outcome ? "" : to_text(outcome.problems())));
-  BubbleTerms terms = bubble_terms(*settled, *outcome);
+  BubbleTerms terms = bubble_terms(*outcome);
   outcome->bubble_terms = terms;
   return {*std::move(outcome), terms};
 }
@@ -305,7 +305,7 @@ TEST_CASE("of any scenario base and terms add up, and nothing is left over") {
     for (const BubbleCause cause : e.causes()) ++counts[static_cast<std::size_t>(cause)];
     if (!e.terms.formula) continue;
     ++with_formula;
-    CHECK(e.terms.base_time == e.outcome.pipeline.mini_batches * e.terms.formula->makespan);
+    CHECK(e.terms.base_time == e.outcome.setup.rules.mini_batches * e.terms.formula->makespan);
     CHECK(e.terms.base == doctest::Approx(e.terms.formula->bubble_fraction).epsilon(1e-12));
   }
   // All costs put back are the run, to the nanosecond, in time and in work.
@@ -337,7 +337,7 @@ TEST_CASE("what a real run has beside the simulation of its costs is a term") {
   REQUIRE(outcome);
   outcome->metrics.makespan += microseconds(500);
   for (DeviceMetrics& device : outcome->metrics.devices) device.idle += microseconds(500);
-  const BubbleTerms terms = bubble_terms(*scenario, *outcome, true);
+  const BubbleTerms terms = bubble_terms(*outcome, true);
   REQUIRE(terms.terms.size() == 2);
   CHECK(terms.terms[0].cause == BubbleCause::measured);
   CHECK(terms.terms[0].time == microseconds(500));

@@ -112,7 +112,7 @@ TEST_CASE("recompute full: an order from a file holds what the same order by nam
           order[0] == 'f' || schedule == "1f1b" ? ", devices: " + devices : "", order);
     };
     const Outcome named = outcome_of(text("name: " + schedule));
-    const std::string file = folder.file(schedule + ".csv", torch_csv(named.pipeline.schedule));
+    const std::string file = folder.file(schedule + ".csv", torch_csv(named.setup.schedule));
     const Outcome read = outcome_of(text("file: " + file));
     for (std::size_t slot = 0; slot < 2; ++slot) {
       CHECK(read.memory[slot].peak.sum() == named.memory[slot].peak.sum());
@@ -150,7 +150,7 @@ TEST_CASE("a backward whose parts are given as nothing is given") {
         fmt::format("version: 1\nmodel: {{uniform: {{layers: 2, forward: 1 ms, {}}}}}\n"
                     "cluster: {{devices: 2}}\nschedule: {{name: zb-h1, micro_batches: 4}}\n",
                     backward));
-    return fmt::format("{}", fmt::join(outcome.pipeline.notes, "; "));
+    return fmt::format("{}", fmt::join(outcome.setup.notes, "; "));
   };
   const std::string missing = "is taken as I (backward_input)";
   CHECK(notes("backward: 2 ms").find(missing) != std::string::npos);
@@ -270,7 +270,7 @@ TEST_CASE("a run that a nanosecond changes says that it is chaotic") {
         "schedule: {name: pipedream, micro_batches: 2, weights: none}\n");
     const auto outcome = predict(scenario);
     REQUIRE(outcome);
-    return lockstep_note(scenario, *outcome).value_or("");
+    return lockstep_note(*outcome).value_or("");
   };
   const std::string servers = "levels: [{size: 4, bandwidth: 12 GB/s, latency: 500 ns}, {size: 3, ";
   CHECK(note(servers + "bandwidth: 1 GB/s, latency: 3 us}]")

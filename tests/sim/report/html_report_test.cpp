@@ -192,7 +192,7 @@ std::string page_of(const std::string& example, const std::vector<std::string>& 
   REQUIRE(scenario);
   const auto prediction = predict(*scenario);
   REQUIRE(prediction);
-  return html_report(*scenario, {{*prediction, "predicted"}},
+  return html_report(*scenario->source, {{*prediction, "predicted"}},
                      {"plumbline simulate", "0", overrides, {}, {}});
 }
 

@@ -147,7 +147,7 @@ TEST_CASE("a stage whose weights come later than its input waits for transfer, t
 
 TEST_CASE("what nothing gathers, or what never flushes, is told") {
   const auto notes = [](const std::string& schedule, const std::string& training) {
-    return predicted(two_copies(schedule, training)).pipeline.notes;
+    return predicted(two_copies(schedule, training)).setup.notes;
   };
   CHECK(notes("name: gpipe, micro_batches: 3", "{gather: with-forward}").front() ==
         "training.gather is with-forward, but without training.zero_stage: 1 or 2 no weights are "
@@ -156,7 +156,7 @@ TEST_CASE("what nothing gathers, or what never flushes, is told") {
       "version: 1\nmodel: {uniform: {layers: 2, forward: 1 ms, backward: 1 ms}}\n"
       "cluster: {devices: 2}\nschedule: {name: pipedream, micro_batches: 4, bucket: 1 MB}\n");
   CHECK(
-      stream.pipeline.notes.front() ==
+      stream.setup.notes.front() ==
       "schedule.bucket does not apply to the schedule 'pipedream', which reduces the gradients of "
       "each round while later ops run");
 }

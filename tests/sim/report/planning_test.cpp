@@ -75,7 +75,7 @@ void check_plans(const std::string& text, double beats_formula, Seen& seen) {
       const PlannedStage& stage = plan.candidate.stages[s];
       seen.replicated += stage.replicas > 1 ? 1 : 0;
       if (choice.asynchronous()) {
-        CHECK(prediction->pipeline.weights[s].kept <= stage.weight_versions);
+        CHECK(prediction->setup.weights[s].kept <= stage.weight_versions);
       } else {
         CHECK(stage.weight_versions == 1);
       }
@@ -196,7 +196,7 @@ TEST_CASE("with a flush no plan of equally many replicas is faster than the plan
     const std::uint32_t devices = scenario->cluster.device_count();
     for (std::uint32_t stages = 1; stages <= devices; ++stages) {
       if (devices % stages != 0 || 12 % (devices / stages) != 0) continue;
-      if (stages > scenario->model.graph.size()) continue;
+      if (stages > scenario->model->graph.size()) continue;
       std::string replicas;
       for (std::uint32_t s = 0; s < stages; ++s)
         replicas += (s == 0 ? "" : ", ") + std::to_string(devices / stages);

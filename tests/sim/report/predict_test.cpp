@@ -39,7 +39,7 @@ TEST_CASE("the example of the contract: 33 ms, 7757.6 samples a second, 3/11 of 
 TEST_CASE("a smaller micro-batch is scaled and says so; throughput of GPipe and 1F1B stays equal") {
   const Outcome p = predict_example({"training.micro_batch_size=8"});
   CHECK(p.metrics.makespan == std::chrono::microseconds(8250));
-  REQUIRE(p.pipeline.estimated.size() == 1);
+  REQUIRE(p.setup.estimated.size() == 1);
   CHECK(predict_example({"training.micro_batch_size=8", "schedule.name=gpipe"}).metrics.makespan ==
         p.metrics.makespan);
 }
@@ -60,7 +60,7 @@ TEST_CASE("memory beyond the limit does not fit, and asynchronous runs report a 
   CHECK(!predict_example({"cluster.memory=null"}).fits());
   const Outcome p = predict_example({"schedule.name=pipedream"});
   CHECK(p.iteration_time_s == test::close_to(8 * 0.003));
-  for (std::uint32_t s = 0; s < 4; ++s) CHECK(p.pipeline.weights[s].kept == 4 - s);
+  for (std::uint32_t s = 0; s < 4; ++s) CHECK(p.setup.weights[s].kept == 4 - s);
 }
 
 TEST_CASE("updates take longer where they leave the old weights: with several versions kept") {
@@ -83,7 +83,7 @@ TEST_CASE("updates take longer where they leave the old weights: with several ve
   const Duration more = std::chrono::milliseconds(1);
   const Duration update = std::chrono::microseconds(500);
   const Outcome stashed = run("stash", "4194304000 B/s");
-  CHECK(stashed.pipeline.weights[0].kept == 2);
+  CHECK(stashed.setup.weights[0].kept == 2);
   CHECK(update_of(stashed, 0) == update + more);
   CHECK(update_of(stashed, 1) == update);  // the last stage keeps one
   CHECK(stashed.iteration_time_s == test::close_to(8 * 0.0045));

@@ -213,9 +213,9 @@ void check_time(const Outcome& p) {
   CHECK(m.bubble_fraction() <= 1);
   CHECK(m.communication_stall_fraction() <= m.bubble_fraction() + 1e-12);
   CHECK(m.operations ==
-        std::ssize(p.pipeline.schedule.issue_order) * p.pipeline.mini_batches * p.pipeline.copies);
+        std::ssize(p.setup.schedule.issue_order) * p.setup.rules.mini_batches * p.setup.copies());
   if (p.formula && m.makespan.count() > 0) {
-    CHECK(m.makespan == p.formula->makespan * p.mini_batches);
+    CHECK(m.makespan == p.formula->makespan * p.setup.mini_batches);
     CHECK(m.bubble_fraction() == close_to(p.formula->bubble_fraction));
   }
   if (m.steady) {
@@ -237,8 +237,8 @@ void check_two_evaluations(const Outcome& p) {
 }
 
 void check_memory(const Outcome& p) {
-  const auto all = memory_steps(p.graph, p.trace, p.pipeline.costs,
-                                p.pipeline.schedule.shape.positions, p.memory_rules);
+  const auto all = memory_steps(p.graph, p.trace, p.setup.costs, p.setup.schedule.shape.positions,
+                                memory_rules(p.setup));
   for (std::size_t slot = 0; slot < all.size(); ++slot) {
     const auto& steps = all[slot];
     const MemoryParts& peak = p.memory[slot].peak;
@@ -259,12 +259,11 @@ void check_memory(const Outcome& p) {
     CHECK(steps.back().in_flight == 0);
   }
   // No position has more in flight than its window.
-  const PipelineShape& shape = p.pipeline.schedule.shape;
+  const PipelineShape& shape = p.setup.schedule.shape;
   for (std::size_t i = 0; i < shape.positions.size(); ++i) {
-    if (p.pipeline.schedule.host_loop) break;
+    if (p.setup.schedule.host_loop) break;
     for (const std::uint32_t slot : p.graph.stage_slots[shape.positions[i].first_stage])
-      if (!p.pipeline.windows.empty())
-        CHECK(p.memory[slot].peak_in_flight <= p.pipeline.windows[i]);
+      if (!p.setup.windows.empty()) CHECK(p.memory[slot].peak_in_flight <= p.setup.windows[i]);
   }
 }
 
@@ -280,7 +279,8 @@ void check_json(const Outcome& p) {
   CHECK(busy + idle == close_to(json["makespan_s"].get<double>() * p.graph.slots()));
   if (!json["throughput_samples_per_s"].is_null()) {
     CHECK(json["throughput_samples_per_s"].get<double>() * json["iteration_time_s"].get<double>() ==
-          close_to(static_cast<double>(p.micro_batch_size) * p.micro_batches * p.pipeline.copies));
+          close_to(static_cast<double>(p.setup.micro_batch_size) * p.setup.micro_batches *
+                   p.setup.copies()));
   }
 }
 
@@ -316,7 +316,7 @@ void check_sweep(const std::string& text) {
     Bytes max;
     for (const DeviceMemory& device : outcome->memory) max = std::max(max, device.peak.sum());
     CHECK(numbers.peak_memory_bytes == max.count);
-    CHECK(row.estimated == outcome->pipeline.estimated);
+    CHECK(row.estimated == outcome->setup.estimated);
   }
 }
 

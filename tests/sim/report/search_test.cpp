@@ -107,7 +107,7 @@ TEST_CASE("the first of a search is the best of all that may be written, tried o
                fmt::format("training.micro_batch_size={}", size),
                fmt::format("schedule={}, recompute: {}}}", schedule, again)});
     if (!outcome) return;
-    const auto& layers = outcome->pipeline.recomputed;
+    const auto& layers = outcome->setup.recomputed;
     const std::uint32_t sum = std::accumulate(layers.begin(), layers.end(), 0U);
     double& max = feasible[fmt::format("{} {} {} {} {}", tensor, stages, schedule, size,
                                        sum == 0 ? "none" : fmt::format("{} {}", again, sum))];

@@ -1,7 +1,7 @@
 // Backwards that are given as one time, under orders with I and W.
 //
 // SPDX-License-Identifier: MIT
-#include "sim/prediction/split_backward.h"
+#include "sim/setup/split_backward.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -58,21 +58,21 @@ TEST_CASE("a backward that is given as one time is halved under every order with
     CAPTURE(schedule);
     const Outcome whole = outcome_of(kWhole, schedule);
     const Outcome split = outcome_of(kSplit, schedule);
-    const std::vector<StageCost>& stages = whole.pipeline.costs.stages;
+    const std::vector<StageCost>& stages = whole.setup.costs.stages;
     CHECK(stages[0].backward_input == std::chrono::milliseconds(1));
     CHECK(stages[0].backward_weight == std::chrono::milliseconds(1));
     CHECK(stages[1].backward_input == std::chrono::nanoseconds(1'000'001));  // the odd one
     CHECK(stages[1].backward_weight == std::chrono::milliseconds(1));
     CHECK(whole.metrics.makespan == split.metrics.makespan);
-    CHECK(whole.pipeline.split.halved == 2);
-    CHECK(split.pipeline.split.halved == 0);
-    CHECK(split.pipeline.estimated.empty());
-    CHECK(whole.pipeline.estimated ==
+    CHECK(whole.setup.split.halved == 2);
+    CHECK(split.setup.split.halved == 0);
+    CHECK(split.setup.estimated.empty());
+    CHECK(whole.setup.estimated ==
           std::vector<std::string>{"I and W of 2 layers: half of the backward each, assumed"});
     const std::string note =
         "2 layers give their backward as one time: half of it is taken as I (backward_input), half "
         "as W (backward_weight)";
-    const std::vector<std::string>& notes = whole.pipeline.notes;
+    const std::vector<std::string>& notes = whole.setup.notes;
     CHECK(std::count(notes.begin(), notes.end(), note) == 1);
     for (const std::string& text :
          {to_table(whole, std::nullopt), to_table(whole, explain(whole), std::nullopt)}) {
@@ -89,19 +89,19 @@ TEST_CASE("orders without W leave a whole backward as it is") {
   for (const char* schedule : {"1f1b", "gpipe", "chimera"}) {
     CAPTURE(schedule);
     const Outcome outcome = outcome_of(kWhole, schedule);
-    CHECK(outcome.pipeline.split.halved == 0);
-    CHECK(outcome.pipeline.estimated.empty());
+    CHECK(outcome.setup.split.halved == 0);
+    CHECK(outcome.setup.estimated.empty());
   }
 }
 
 TEST_CASE("a layer without parameters has no W, and parts that are given stay") {
   const Outcome outcome = outcome_of(kMixed, "zb-h1");
-  const std::vector<StageCost>& stages = outcome.pipeline.costs.stages;
+  const std::vector<StageCost>& stages = outcome.setup.costs.stages;
   CHECK(stages[0].backward_input == std::chrono::milliseconds(1 + 3));
   CHECK(stages[0].backward_weight == std::chrono::milliseconds(1));
   CHECK(stages[1].backward_input == std::chrono::milliseconds(1));
   CHECK(stages[1].backward_weight == std::chrono::milliseconds(3));
-  const AssumedSplit& split = outcome.pipeline.split;
+  const AssumedSplit& split = outcome.setup.split;
   CHECK(
       split.note() ==
       "1 layer gives its backward as one time: half of it is taken as I (backward_input), half as "
@@ -113,10 +113,10 @@ TEST_CASE("a layer without parameters has no W, and parts that are given stay") 
       " parameters: 1 MiB}\n"
       "    - {name: b, forward: 1 ms, backward: 2 ms}\n",
       "zb-h2");
-  CHECK(bare.pipeline.costs.stages[1].backward_input == std::chrono::milliseconds(2));
-  CHECK(bare.pipeline.costs.stages[1].backward_weight == Duration{});
-  CHECK(bare.pipeline.estimated.empty());
-  CHECK(bare.pipeline.split.note() ==
+  CHECK(bare.setup.costs.stages[1].backward_input == std::chrono::milliseconds(2));
+  CHECK(bare.setup.costs.stages[1].backward_weight == Duration{});
+  CHECK(bare.setup.estimated.empty());
+  CHECK(bare.setup.split.note() ==
         "1 layer without parameters gives its backward as one time: all of it is I, and W takes no "
         "time");
 }
@@ -128,10 +128,10 @@ TEST_CASE("halves keep quartiles in proportion, so that noise reaches both parts
       "    - {name: b, forward: 1 ms, backward: 2 ms}\n",
       "zb-h1");
   REQUIRE(scenario);
-  const auto pipeline = plan_pipeline(*scenario, true);
+  const auto pipeline = resolve_setup(*scenario, true);
   REQUIRE(pipeline);
-  std::vector<LayerCosts> layers = scenario->model.profile.measurements.front().layers;
-  CHECK(split_backwards(*scenario, pipeline->schedule, layers).halved == 2);
+  std::vector<LayerCosts> layers = scenario->model->profile.measurements.front().layers;
+  CHECK(split_backwards(*pipeline, layers).halved == 2);
   for (const MeasuredTime& part : {layers[0].split->input, layers[0].split->weight}) {
     CHECK(part.mean == std::chrono::milliseconds(2));
     CHECK(part.q1 == std::chrono::microseconds(1500));
@@ -143,7 +143,7 @@ TEST_CASE("halves keep quartiles in proportion, so that noise reaches both parts
 TEST_CASE("a real run, which measures I and W, does not tell that they were assumed") {
   const auto scenario = scenario_of(kWhole, "zb-h1");
   REQUIRE(scenario);
-  auto pipeline = plan_pipeline(*scenario, true);
+  auto pipeline = resolve_setup(*scenario, true);
   REQUIRE(pipeline);
   const std::size_t notes = pipeline->notes.size();
   pipeline->forget_split();

@@ -47,10 +47,10 @@ std::string refused(const std::vector<std::string>& overrides) {
   return problem.message + " / " + problem.help;
 }
 
-std::size_t stages_of(const Outcome& outcome) { return outcome.pipeline.partition.stages.size(); }
+std::size_t stages_of(const Outcome& outcome) { return outcome.setup.partition.stages.size(); }
 
 bool has_note(const Outcome& outcome, const std::string& text) {
-  const std::vector<std::string>& notes = outcome.pipeline.notes;
+  const std::vector<std::string>& notes = outcome.setup.notes;
   return std::find(notes.begin(), notes.end(), text) != notes.end();
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("schedules with several stages on a device use every device of four eq
     CHECK(has_note(outcome,
                    "plan.stages is 4, one on each of 4 devices; the schedule puts 2 on each "
                    "(schedule.chunks): 8 stages are taken") == (one.stages == 8));
-    CHECK(outcome.pipeline.stages_raised_from ==
+    CHECK(outcome.setup.stages_raised_from ==
           (one.stages == 8 ? std::optional<std::int64_t>(4) : std::nullopt));
   }
   const Outcome interleaved = outcome_of({"schedule.name=interleaved-1f1b"});

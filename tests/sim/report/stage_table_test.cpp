@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "sim/setup/resolve_setup.h"
 #include "tests/support/text_source.h"
 
 namespace plumbline::test {
@@ -13,9 +14,9 @@ namespace {
 std::string table_of(const std::string& text) {
   const auto scenario = parse_scenario(text_source("s.yaml", text), {});
   REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-  const auto pipeline = plan_pipeline(*scenario, /*for_run=*/false);
+  const auto pipeline = resolve_setup(*scenario, /*for_run=*/false);
   REQUIRE_MESSAGE(pipeline, (pipeline ? "" : to_text(pipeline.problems())));
-  return stage_table(*scenario, *pipeline);
+  return stage_table(*pipeline);
 }
 
 const std::string kLayers =

@@ -179,10 +179,10 @@ TEST_CASE("a transformer's are 6 for each weight and token, and those of its sco
   // half is not computed; N without the embedding, which is looked up.
   const auto scenario = read_scenario("examples/estimated-transformer.yaml", {});
   REQUIRE_MESSAGE(scenario, (scenario ? "" : to_text(scenario.problems())));
-  const Profile& profile = scenario->model.profile;
+  const Profile& profile = scenario->model->profile;
   double weights = 0;
   double blocks = 0;
-  const LayerGraph& graph = scenario->model.graph;
+  const LayerGraph& graph = scenario->model->graph;
   for (std::uint32_t i = 1; i < graph.size(); ++i) {
     weights += static_cast<double>(graph.layer({i}).parameters.count) / 2;
     if (graph.layer({i}).kind == "block") ++blocks;

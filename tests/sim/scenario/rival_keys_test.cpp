@@ -71,14 +71,14 @@ TEST_CASE("another kind of model replaces the one that is written, and what need
   const auto layers = read({"model.layers=[{name: a, forward: 1 ms, backward: 1 ms}]",
                             "plan.stages=1", "plan.warm_up=[0]"});
   REQUIRE_MESSAGE(layers, (layers ? "" : to_text(layers.problems())));
-  CHECK(layers->model.graph.size() == 1);
+  CHECK(layers->model->graph.size() == 1);
   CHECK(says(*layers, "model.uniform of the scenario is left out: model.layers replaces it"));
   const std::string chain =
       "version: 1\nmodel:\n  layers: [{name: a, forward: 1 ms, backward: 1 ms}, {name: b, forward: "
       "1 ms, backward: 1 ms}]\n  edges: [[a, b]]\nschedule: {name: gpipe, micro_batches: 2}\n";
   const auto uniform = read({"model.uniform={layers: 3, forward: 1 ms, backward: 1 ms}"}, chain);
   REQUIRE_MESSAGE(uniform, (uniform ? "" : to_text(uniform.problems())));
-  CHECK(uniform->model.graph.size() == 3);
+  CHECK(uniform->model->graph.size() == 3);
   CHECK(
       says(*uniform,
            "model.layers, model.edges of the scenario are left out: model.uniform replaces them"));

@@ -78,8 +78,8 @@ TEST_CASE("each takes what a run of the scenario with its name takes, best first
       named.push_back("schedule.name=" + order.schedule);
       const Outcome other = predict_example(example, named);
       CHECK(other.iteration_time_s == *order.iteration_time_s);
-      CHECK(other.pipeline.partition.stages.size() == order.stages);
-      CHECK((other.pipeline.split.halved > 0) == order.assumes_split);
+      CHECK(other.setup.partition.stages.size() == order.stages);
+      CHECK((other.setup.split.halved > 0) == order.assumes_split);
       CHECK(other.fits() == order.fits);
     }
     CHECK(ran > 0);
@@ -164,7 +164,7 @@ TEST_CASE("as many layers are recomputed under each schedule, and a plan is kept
   const Asked fitted = asked("fewest-recomputed");
   const std::vector<std::string> fixed = {
       "schedule.recompute_layers=[" +
-          fmt::format("{}", fmt::join(fitted.outcome.pipeline.recomputed, ", ")) + "]",
+          fmt::format("{}", fmt::join(fitted.outcome.setup.recomputed, ", ")) + "]",
       "schedule.name=eager-1f1b"};
   CHECK(*fitted.of("eager-1f1b").iteration_time_s ==
         predict_example("fewest-recomputed", fixed).iteration_time_s);

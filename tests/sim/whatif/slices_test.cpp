@@ -53,7 +53,7 @@ std::string uniform(std::uint32_t stages, const std::string& schedule,
 
 std::string ops(const Outcome& outcome, std::uint32_t slot) {
   std::string text;
-  const OpLists lists = outcome.pipeline.schedule.lists();
+  const OpLists lists = outcome.setup.schedule.lists();
   for (const Op& op : lists[slot])
     text += fmt::format("{}{} ", letter(op.kind), op.micro_batch.value);
   return text;
@@ -66,8 +66,8 @@ TEST_CASE("slices go forward in order and backward last first, micro-batch by mi
   CHECK(ops(run, 1) == "F0 F1 F2 B2 F3 B1 F4 B0 F5 B5 B4 B3 ");
   const Outcome all = predicted(uniform(2, "name: gpipe, micro_batches: 2, slices: 2"));
   for (const std::uint32_t slot : {0U, 1U}) CHECK(ops(all, slot) == "F0 F1 F2 F3 B1 B0 B3 B2 ");
-  CHECK(run.slices == 3);
-  CHECK(run.micro_batches == 2);
+  CHECK(run.setup.slices == 3);
+  CHECK(run.setup.micro_batches == 2);
   CHECK(run.samples_per_iteration() == 2);
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("what slices keep is a part of what whole micro-batches do") {
   CHECK(again.memory[1].peak_in_flight == 6);
   CHECK(again.memory[1].peak.activations == Bytes{100});
   CHECK(again.memory[1].peak.buffers >= Bytes{6 * 10});
-  CHECK(again.pipeline.notes.back() ==
+  CHECK(again.setup.notes.back() ==
         "keys and values that later slices read are not counted in what recomputation keeps");
 }
 
@@ -233,10 +233,10 @@ TEST_CASE("an order of slices that was written is read again, where no slice sta
            folder.file("order.csv", order) + more + "}\n";
   };
   const Outcome run = predicted(uniform(2, "name: 1f1b, micro_batches: 2, slices: 3"));
-  const std::string order = torch_csv(run.pipeline.schedule);
+  const std::string order = torch_csv(run.setup.schedule);
   const Outcome read = predicted(scenario(order, ", slices: 3"));
   CHECK(read.metrics.makespan == run.metrics.makespan);
-  CHECK(read.micro_batches == 2);
+  CHECK(read.setup.micro_batches == 2);
   CHECK(problem_of(scenario(order, ", slices: 4")) ==
         "schedule.slices is 4, which does not divide the 6 numbers of schedule.file");
   CHECK(problem_of(scenario(order, ", slices: 3, micro_batches: 6")) ==

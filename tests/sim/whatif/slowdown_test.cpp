@@ -290,8 +290,8 @@ TEST_CASE("a stage's ops take the mix of their layers' kinds, overheads apart") 
   const Outcome none = profile.predict(
       "cluster: {devices: 2, slowdown: none}\nschedule: {name: gpipe, micro_batches: 4}\n" + plan);
   CHECK(!none.graph.rates_change());
-  CHECK(none.pipeline.costs.stages[0].forward == nanoseconds(1'800'000));
-  CHECK(none.pipeline.costs.stages[1].backward == nanoseconds(3'200'000));
+  CHECK(none.setup.costs.stages[0].forward == nanoseconds(1'800'000));
+  CHECK(none.setup.costs.stages[1].backward == nanoseconds(3'200'000));
   // What the runner takes for an op is not slowed down.
   const Outcome late = profile.predict(
       "cluster: {devices: 2}\nschedule: {name: naive, micro_batches: 1}\n"
@@ -349,7 +349,7 @@ TEST_CASE("an op takes what it takes with as many micro-batches in flight as its
     return file
         .predict("cluster: {" + cluster + "}\nplan: {partition: [2, 1]}\nschedule: {name: " +
                  schedule + ", micro_batches: 4}\n")
-        .pipeline.costs;
+        .setup.costs;
   };
   // Devices that share nothing: all of it, whoever else works.
   const std::string apart = "devices: 2, slowdown: none";
@@ -410,7 +410,7 @@ TEST_CASE("an op takes what it takes with as many micro-batches in flight as its
   const Outcome copies = profile.predict(
       "cluster: {devices: 4}\nplan: {partition: [2, 1], data_parallel: 2}\n"
       "schedule: {name: 1f1b, micro_batches: 4}\n");
-  is(copies.pipeline.costs.slowdowns[1].backward, {4, 4 - 0.8 / 3, 4 - 1.6 / 3, 3.2});
+  is(copies.setup.costs.slowdowns[1].backward, {4, 4 - 0.8 / 3, 4 - 1.6 / 3, 3.2});
 }
 
 TEST_CASE("only devices of one server are neighbours") {

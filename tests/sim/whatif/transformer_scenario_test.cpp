@@ -126,7 +126,7 @@ TEST_CASE("layers follow from the micro-batch, exactly and not in proportion") {
   const Scenario one = read(text);
   const Scenario four = read(text, {"training.micro_batch_size=4"});
   const auto forward = [](const Scenario& scenario) {
-    return scenario.model.profile.measurements.front().layers[1].forward.mean;
+    return scenario.model->profile.measurements.front().layers[1].forward.mean;
   };
   // Weights are read once, however many samples there are.
   CHECK(forward(four) < 4 * forward(one));
@@ -216,8 +216,8 @@ TEST_CASE("copies add up what their groups leave each device, over all of the ca
     const Scenario scenario = read(text, s.overrides);
     const auto outcome = predict(scenario);
     REQUIRE(outcome);
-    CHECK(outcome->pipeline.copies == s.copies);
-    const StageCost& stage = outcome->pipeline.costs.stages.front();
+    CHECK(outcome->setup.copies() == s.copies);
+    const StageCost& stage = outcome->setup.costs.stages.front();
     const double own = static_cast<double>(stage.gradients.count) / static_cast<double>(s.part);
     CHECK(static_cast<double>(stage.reduced.count) == close_to(own, 1e-6));
     const double ring = 2.0 * static_cast<double>(s.copies - 1) / static_cast<double>(s.copies);
@@ -299,9 +299,9 @@ TEST_CASE("of a model by its config.json Adam is counted where no other optimize
     CHECK(assumed.gradient_width == adam.gradients);
     CHECK(assumed.notes[0].find(adam.note) != std::string::npos);
     CHECK(predicted(assumed) == predicted(read(text, {dtype, state, gradients})));
-    CHECK(assumed.model.profile.estimated.ends_with(
+    CHECK(assumed.model->profile.estimated.ends_with(
         "; Adam is assumed (training.optimizer_state, training.gradients)"));
-    CHECK(read(text, {dtype, state, gradients}).model.profile.estimated.find("Adam") ==
+    CHECK(read(text, {dtype, state, gradients}).model->profile.estimated.find("Adam") ==
           std::string::npos);
     // Each key that is there wins by itself.
     CHECK(predicted(read(text, {dtype, "training.gradients=1"})) ==
@@ -364,7 +364,7 @@ TEST_CASE("a preset's peaks go together, and a bucket that reduces nothing is to
   const auto told = [&](const std::vector<std::string>& overrides) {
     const auto outcome = predict(read(text, overrides));
     REQUIRE(outcome);
-    const auto& notes = outcome->pipeline.notes;
+    const auto& notes = outcome->setup.notes;
     return std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
       return note.starts_with("schedule.bucket does nothing here");
     });

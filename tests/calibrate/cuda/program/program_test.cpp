@@ -45,7 +45,7 @@ const StageBytes kSizes{.parameters = kParameters,
 /// The layers of a stage have as many parameters each.
 std::vector<StageBytes> sizes_of(const Subject& subject) {
   std::vector<StageBytes> sizes;
-  for (const Stage& stage : subject.pipeline.partition.stages) {
+  for (const Stage& stage : subject.setup.partition.stages) {
     StageBytes& bytes = sizes.emplace_back(kSizes);
     for (std::size_t i = 0; i < stage.layers.size(); ++i)
       bytes.layers.push_back(kParameters * i / stage.layers.size());
@@ -183,7 +183,7 @@ constexpr Way kWays[] = {{Recompute::none, false},   {Recompute::full, false},
 
 /// A sharded optimizer has no communicators.
 bool is_run(const Subject& subject, const Way& way) {
-  return !way.communicators || subject.rules.sharded == Sharded::nothing;
+  return !way.communicators || subject.setup.rules.sharded == Sharded::nothing;
 }
 
 TEST_CASE("a program does every op once, behind all that the graph says it waits for") {
@@ -251,7 +251,7 @@ TEST_CASE("a stage that runs no layer again holds all, another what it makes aga
     CAPTURE(schedule);
     Subject subject =
         subject_of(devices(2, std::string("name: ") + schedule + ", micro_batches: 4"));
-    subject.pipeline.recomputed = {1, 0};
+    subject.setup.recomputed = {1, 0};
     const auto made = program_of(subject, nodes_by_slot(subject.graph),
                                  {Recompute::layers, subject.scenario.schedule.updates, false});
     REQUIRE(made.program);

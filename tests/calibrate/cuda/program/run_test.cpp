@@ -17,7 +17,7 @@
 #include "calibrate/cpu/backend.h"
 #include "calibrate/cpu/layer.h"
 #include "calibrate/training/stage_layout.h"
-#include "sim/prediction/pipeline.h"
+#include "sim/setup/resolve_setup.h"
 #include "tests/support/cuda_training.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/trials.h"
@@ -56,7 +56,7 @@ std::optional<OnCpu> on_cpu(const Scenario& scenario, std::uint32_t executions,
   OnCpu trained;
   trained.losses = results.losses;
   // Without the gaps between tensors.
-  const auto pipeline = plan_pipeline(scenario, true);
+  const auto pipeline = resolve_setup(scenario, true);
   REQUIRE(pipeline);
   for (std::size_t s = 0; s < results.parameters.size(); ++s) {
     const auto& layers = pipeline->partition.stages[s].layers;
@@ -393,8 +393,9 @@ TEST_CASE("a run has the attention of its profile, though the other were faster"
   const std::string what = "attention bf16 3x5x2*8 causal sms 64";
   const auto kernels = [&](const char* profiled, std::uint64_t nanoseconds) {
     Scenario scenario = network_scenario(kHalf, on_devices(2, "name: gpipe, micro_batches: 1"));
-    scenario.model.profile.algorithms = {{what, profiled}};
-    scenario.model.profile.provenance = {{"device", "Fake H100"}, {"library", "own products"}};
+    scenario.model.edit().profile.algorithms = {{what, profiled}};
+    scenario.model.edit().profile.provenance = {{"device", "Fake H100"},
+                                                {"library", "own products"}};
     FakeGpus fake;
     fake.cuda.set_duration("plumbline_attention_key_gradient_32", nanoseconds);
     auto backend = cuda_backend(fake.cuda.driver(), scenario, builtin_kernels());

@@ -55,10 +55,10 @@ TEST_CASE("the trace obeys the graph, and the books are those of its times") {
           CHECK(iteration.trace.spans[join.node].begin >= iteration.trace.spans[before].end);
       }
       const auto steps =
-          memory_steps(graph, iteration.trace, run.outcome.pipeline.costs,
-                       run.outcome.pipeline.schedule.shape.positions, run.outcome.memory_rules);
+          memory_steps(graph, iteration.trace, run.outcome.setup.costs,
+                       run.outcome.setup.schedule.shape.positions, memory_rules(run.outcome.setup));
       const auto expected =
-          measure_memory(graph, run.outcome.pipeline.costs, run.outcome.memory_rules, steps);
+          measure_memory(graph, run.outcome.setup.costs, memory_rules(run.outcome.setup), steps);
       for (std::size_t slot = 0; slot < expected.size(); ++slot) {
         CHECK(iteration.memory[slot].peak.activations + iteration.memory[slot].peak.buffers ==
               expected[slot].peak.activations + expected[slot].peak.buffers);
@@ -236,7 +236,7 @@ TEST_CASE("what was calibrated with NCCL predicts the run with it" * doctest::te
     const Scenario scenario =
         scenario_of(calibrated_model(fake.cuda.driver(), kMlp, &fake_nccl()), kMlp, schedule, plan);
     REQUIRE(scenario.link_measured);
-    CHECK(scenario.model.profile.links.front().kind == "nccl 0-1");
+    CHECK(scenario.model->profile.links.front().kind == "nccl 0-1");
     CudaOptions options = builtin_kernels();
     options.nccl = true;
     auto backend = cuda_backend(fake.cuda.driver(), scenario, options, &fake_nccl());
@@ -277,7 +277,7 @@ TEST_CASE("a profile of other parts of a GPU than a run's is told" * doctest::te
   FakeGpus fake;
   Scenario scenario = scenario_of(calibrated_model(fake.cuda.driver(), kTiny), kTiny,
                                   "name: gpipe, micro_batches: 2");
-  scenario.model.profile.provenance["sms"] = "132";
+  scenario.model.edit().profile.provenance["sms"] = "132";
   auto backend = cuda_backend(fake.cuda.driver(), scenario, builtin_kernels());
   REQUIRE_MESSAGE(backend, (backend ? "" : to_text(backend.problems())));
   const auto run = run_scenario(scenario, **backend, few_iterations(1));
@@ -291,9 +291,9 @@ TEST_CASE("a clock that differs from the profile's is told, and warm-up lasts it
   FakeGpus fake;
   Scenario scenario = scenario_of(calibrated_model(fake.cuda.driver(), kTiny), kTiny,
                                   "name: gpipe, micro_batches: 2");
-  CHECK(scenario.model.profile.provenance.at("clock") == "2000 MHz");
+  CHECK(scenario.model->profile.provenance.at("clock") == "2000 MHz");
   const auto remarks_with = [&](const std::string& clock, double warm_up) {
-    scenario.model.profile.provenance["clock"] = clock;
+    scenario.model.edit().profile.provenance["clock"] = clock;
     CudaOptions options = builtin_kernels();
     options.warm_up_seconds = warm_up;
     auto backend = cuda_backend(fake.cuda.driver(), scenario, options);
@@ -372,7 +372,7 @@ TEST_CASE("an iteration takes what its kernels take on the driver's clock") {
     REQUIRE(run);
     for (const MeasuredIteration& iteration : run->iterations) {
       const Metrics metrics =
-          measure(run->outcome.graph, iteration.trace, run->outcome.pipeline.steady_window);
+          measure(run->outcome.graph, iteration.trace, run->outcome.setup.steady_window);
       CHECK(*iteration.untraced == metrics.makespan);
     }
     return run->iterations.back().untraced->count();

@@ -1,7 +1,7 @@
 // Halves of measured times.
 //
 // SPDX-License-Identifier: MIT
-#include "sim/prediction/split_backward.h"
+#include "sim/setup/split_backward.h"
 
 #include <fmt/format.h>
 
@@ -17,9 +17,9 @@ bool runs_weight_parts(const Schedule& schedule) {
                      [](const Op& op) { return op.kind == OpKind::backward_weight; });
 }
 
-bool knows_parameters(const Scenario& scenario) {
-  const std::vector<Layer>& layers = scenario.model.graph.layers();
-  return scenario.network || std::any_of(layers.begin(), layers.end(), [](const Layer& layer) {
+bool knows_parameters(const TrainingSetup& setup) {
+  const std::vector<Layer>& layers = setup.model->graph.layers();
+  return setup.network || std::any_of(layers.begin(), layers.end(), [](const Layer& layer) {
            return layer.parameters.count > 0;
          });
 }
@@ -70,15 +70,14 @@ std::string AssumedSplit::estimate() const {
                      halved == 1 ? "" : "s");
 }
 
-AssumedSplit split_backwards(const Scenario& scenario, const Schedule& schedule,
-                             std::vector<LayerCosts>& layers) {
+AssumedSplit split_backwards(const TrainingSetup& setup, std::vector<LayerCosts>& layers) {
   AssumedSplit assumed;
-  if (!runs_weight_parts(schedule)) return assumed;
-  const bool knows = knows_parameters(scenario);
+  if (!runs_weight_parts(setup.schedule)) return assumed;
+  const bool knows = knows_parameters(setup);
   for (std::uint32_t i = 0; i < layers.size(); ++i) {
     LayerCosts& layer = layers[i];
     if (layer.split || layer.backward.mean.count() == 0) continue;
-    if (knows && scenario.model.graph.layer({i}).parameters.count == 0) {
+    if (knows && setup.model->graph.layer({i}).parameters.count == 0) {
       ++assumed.without_weights;
     } else {
       halve(layer);

@@ -1,4 +1,4 @@
-// What a scenario may not ask of its pipeline, each thing by itself.
+// What a scenario may not ask of its setup, each thing by itself.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "base/diagnostic.h"
-#include "sim/prediction/pipeline.h"
+#include "sim/scenario/scenario.h"
+#include "sim/setup/training_setup.h"
 
 namespace plumbline {
 
@@ -22,7 +23,7 @@ std::optional<Diagnostic> check_shared_slots(const Scenario& scenario, const Pip
                                              const std::vector<DeviceId>& devices);
 
 /// Errors: `weights: two` where stages or micro-batches do not allow it.
-std::optional<Diagnostic> check_versions(const Scenario& scenario, const Pipeline& pipeline);
+std::optional<Diagnostic> check_versions(const Scenario& scenario, const TrainingSetup& setup);
 
 /// Errors: `weights: two` with a mini-batch that the replicas of a stage cannot share evenly.
 std::optional<Diagnostic> check_accumulation(const Scenario& scenario,
@@ -30,10 +31,16 @@ std::optional<Diagnostic> check_accumulation(const Scenario& scenario,
 
 /// Errors: gradients or weights that are shared where devices of a stage do not run the same ops at
 /// the same time, or weights where a backward is split or begins with the whole forward.
-std::optional<Diagnostic> check_sharing(const Scenario& scenario, const Pipeline& pipeline);
+std::optional<Diagnostic> check_sharing(const Scenario& scenario, const TrainingSetup& setup);
 
 /// Errors: more ops than are simulated.
-std::optional<Diagnostic> check_many_ops(const Scenario& scenario, std::uint32_t stages,
-                                         std::int64_t micro_batches, std::uint32_t mini_batches);
+std::optional<Diagnostic> check_many_ops(const Scenario& scenario, const TrainingSetup& setup,
+                                         std::int64_t micro_batches);
+
+/// Errors: more bytes on a device than 64 bits hold.
+std::optional<Diagnostic> check_memory(const Scenario& scenario, const TrainingSetup& setup);
+
+/// Errors: measured noise of a model whose times have no quartiles.
+std::optional<Diagnostic> check_noise(const Scenario& scenario, const TrainingSetup& setup);
 
 }  // namespace plumbline

@@ -1,7 +1,7 @@
-// The passes from a scenario to a pipeline: stages, devices, order.
+// The passes from a scenario to a setup: costs, stages, devices, order.
 //
 // SPDX-License-Identifier: MIT
-#include "sim/prediction/pipeline.h"
+#include "sim/setup/resolve_setup.h"
 
 #include <fmt/format.h>
 
@@ -14,11 +14,12 @@
 #include "schedules/order/pairs.h"
 #include "schedules/order/weight_versions.h"
 #include "sim/engine/simulate.h"
-#include "sim/prediction/buckets.h"
-#include "sim/prediction/file_order.h"
-#include "sim/prediction/pipeline_checks.h"
-#include "sim/prediction/predict_resolved.h"
 #include "sim/scenario/placement.h"
+#include "sim/setup/buckets.h"
+#include "sim/setup/file_order.h"
+#include "sim/setup/measured_spreads.h"
+#include "sim/setup/setup_checks.h"
+#include "sim/setup/split_backward.h"
 
 namespace plumbline {
 namespace {
@@ -72,42 +73,41 @@ std::vector<std::int64_t> given_warm_up(const Scenario& scenario, std::size_t st
 }
 
 /// The micro-batches that are run, and those of one mini-batch of them.
-std::int64_t micro_batches_to_run(const Scenario& scenario, bool for_run, Pipeline& pipeline) {
+std::int64_t micro_batches_to_run(const Scenario& scenario, bool for_run, TrainingSetup& setup) {
   const ScheduleChoice& choice = scenario.schedule;
   std::int64_t micro_batches = choice.micro_batches;
-  pipeline.mini_batches = choice.mini_batches;
+  setup.rules.mini_batches = choice.mini_batches;
   if (!choice.asynchronous()) return micro_batches * choice.slices.count;
   micro_batches *= choice.mini_batches;
-  pipeline.mini_batches = 1;
-  pipeline.steady_window = steady_window(pipeline.replicas, choice.updates,
-                                         given_warm_up(scenario, pipeline.replicas.size()));
-  const std::int64_t min = pipeline.steady_window.min_run();
+  setup.rules.mini_batches = 1;
+  setup.steady_window =
+      steady_window(setup.replicas, choice.updates, given_warm_up(scenario, setup.replicas.size()));
+  const std::int64_t min = setup.steady_window.min_run();
   if (for_run && micro_batches < min) {
-    pipeline.notes.push_back(
+    setup.notes.push_back(
         fmt::format("{} micro-batches are run instead of {}, so that the steady state shows", min,
                     micro_batches));
     micro_batches = min;
   }
   if (scenario.overheads.per_iteration.count() > 0)
-    pipeline.notes.emplace_back(
-        "overhead.per_iteration does not apply to an asynchronous schedule");
+    setup.notes.emplace_back("overhead.per_iteration does not apply to an asynchronous schedule");
   return micro_batches;
 }
 
 /// Tells what was assumed of backwards that an order with W runs in two parts.
-void tell(const AssumedSplit& split, Pipeline& pipeline) {
-  pipeline.split = split;
-  if (std::string note = split.note(); !note.empty()) pipeline.notes.push_back(std::move(note));
+void tell(const AssumedSplit& split, TrainingSetup& setup) {
+  setup.split = split;
+  if (std::string note = split.note(); !note.empty()) setup.notes.push_back(std::move(note));
   if (std::string estimate = split.estimate(); !estimate.empty())
-    pipeline.estimated.push_back(std::move(estimate));
+    setup.estimated.push_back(std::move(estimate));
 }
 
 /// What goes round together, where it is not what the devices say.
-void note_group(const Scenario& scenario, const ChunkShape& chunks, Pipeline& pipeline) {
+void note_group(const Scenario& scenario, const ChunkShape& chunks, TrainingSetup& setup) {
   const std::uint32_t group = chunks.group_size();
   if (scenario.schedule.group > 0 || group == chunks.devices) return;
   const std::uint32_t last = chunks.micro_batches % group;
-  pipeline.notes.push_back(fmt::format(
+  setup.notes.push_back(fmt::format(
       "{} micro-batches are no multiple of {} devices: groups of {} go round{} (schedule.group)",
       chunks.micro_batches, chunks.devices, group,
       last > 0 ? fmt::format(", the last of {}", last) : ""));
@@ -115,7 +115,7 @@ void note_group(const Scenario& scenario, const ChunkShape& chunks, Pipeline& pi
 
 /// The order of a schedule with chunks.
 std::optional<Diagnostics> add_order_of_chunks(const Scenario& scenario, const PipelineShape& shape,
-                                               const ChunkRule& rule, Pipeline& pipeline) {
+                                               const ChunkRule& rule, TrainingSetup& setup) {
   const ScheduleChoice& choice = scenario.schedule;
   const ChunkShape chunks = chunk_shape(scenario, shape.stages());
   if (auto refused = rule.refuse(chunks, choice.micro_batches_mark, choice.name_mark))
@@ -146,8 +146,8 @@ std::optional<Diagnostics> add_order_of_chunks(const Scenario& scenario, const P
     }
     return problems;
   }
-  pipeline.schedule = *std::move(schedule);
-  if (rule.takes_group) note_group(scenario, chunks, pipeline);
+  setup.schedule = *std::move(schedule);
+  if (rule.takes_group) note_group(scenario, chunks, setup);
   return std::nullopt;
 }
 
@@ -186,20 +186,20 @@ void part_positions(const ScheduleChoice& choice, PipelineShape& shape) {
 
 /// The order of the ops: by the schedule's rule, or as the file gives it.
 std::optional<Diagnostics> add_schedule(const Scenario& scenario, const PipelineShape& shape,
-                                        Pipeline& pipeline) {
+                                        TrainingSetup& setup) {
   const ScheduleChoice& choice = scenario.schedule;
-  if (choice.file) return add_order_of_file(scenario, shape, pipeline);
+  if (choice.file) return add_order_of_file(scenario, shape, setup);
   if (const ChunkRule* const rule = choice.chunk_rule())
-    return add_order_of_chunks(scenario, shape, *rule, pipeline);
-  if (auto refused = check_shared_slots(scenario, shape, pipeline.devices))
+    return add_order_of_chunks(scenario, shape, *rule, setup);
+  if (auto refused = check_shared_slots(scenario, shape, setup.devices))
     return Diagnostics{*refused};
-  auto windows = position_windows(scenario, shape, pipeline.partition);
+  auto windows = position_windows(scenario, shape, setup.partition);
   if (!windows) return windows.problems();
   auto schedule = generate(*choice.rule, shape, *windows,
                            scenario.plan.warm_up ? scenario.plan.warm_up->mark : choice.name_mark);
   if (!schedule) return schedule.problems();
-  pipeline.schedule = *std::move(schedule);
-  pipeline.windows = *std::move(windows);
+  setup.schedule = *std::move(schedule);
+  setup.windows = *std::move(windows);
   return std::nullopt;
 }
 
@@ -230,17 +230,17 @@ Result<std::vector<Schedule>> ways_to_run(const Scenario& scenario, const Schedu
 }
 
 /// Of each stage, the other devices in use on the server of its first device.
-std::vector<std::uint32_t> neighbours_of_stages(const Pipeline& pipeline) {
+std::vector<std::uint32_t> neighbours_of_stages(const TrainingSetup& setup) {
   const auto server = [&](std::uint32_t device, std::uint32_t copy) {
-    return (device * pipeline.copies + copy) / pipeline.cluster.levels.front().size;
+    return (device * setup.copies() + copy) / setup.cluster.levels.front().size;
   };
   std::map<std::uint32_t, std::uint32_t> used;
-  for (const DeviceId device : pipeline.devices) {
-    for (std::uint32_t copy = 0; copy < pipeline.copies; ++copy) ++used[server(device.value, copy)];
+  for (const DeviceId device : setup.devices) {
+    for (std::uint32_t copy = 0; copy < setup.copies(); ++copy) ++used[server(device.value, copy)];
   }
   std::vector<std::uint32_t> neighbours;
-  neighbours.reserve(pipeline.partition.stages.size());
-  for (const Stage& stage : pipeline.partition.stages)
+  neighbours.reserve(setup.partition.stages.size());
+  for (const Stage& stage : setup.partition.stages)
     neighbours.push_back(used.at(server(stage.devices.front().value, 0)) - 1);
   return neighbours;
 }
@@ -260,41 +260,41 @@ std::vector<std::uint32_t> max_kept(const Scenario& scenario, const Schedule& sc
 
 /// The costs of stages, by the order of their ops, and how they change beside others.
 std::optional<Diagnostics> add_costs(const Scenario& scenario, std::vector<LayerCosts>& layers,
-                                     Pipeline& pipeline) {
-  const LayerGraph& graph = scenario.model.graph;
-  const Profile& profile = scenario.model.profile;
-  std::vector<std::uint32_t> neighbours(pipeline.partition.stages.size(), 0);
-  if (scenario.neighbours_slow) neighbours = neighbours_of_stages(pipeline);
+                                     TrainingSetup& setup) {
+  const LayerGraph& graph = scenario.model->graph;
+  const Profile& profile = scenario.model->profile;
+  std::vector<std::uint32_t> neighbours(setup.partition.stages.size(), 0);
+  if (scenario.neighbours_slow) neighbours = neighbours_of_stages(setup);
   const bool has_neighbours = std::any_of(neighbours.begin(), neighbours.end(),
                                           [](std::uint32_t count) { return count > 0; });
   std::vector<std::uint32_t> kept;
-  if (!profile.in_flight.empty()) kept = max_kept(scenario, pipeline.schedule);
+  if (!profile.in_flight.empty()) kept = max_kept(scenario, setup.schedule);
   if (!kept.empty() && !has_neighbours) {
-    scale_in_flight(graph, profile.in_flight, pipeline.partition, kept, layers);
+    scale_in_flight(graph, profile.in_flight, setup.partition, kept, layers);
     if (auto refused = check_large_sums(scenario, layers)) return Diagnostics{*refused};
   }
-  pipeline.costs = stage_costs(graph, layers, pipeline.partition, scenario.gradient_width);
+  setup.costs = stage_costs(graph, layers, setup.partition, scenario.gradient_width);
   if (!scenario.neighbours_slow) return std::nullopt;
-  std::vector<KindFactors> factors(pipeline.partition.stages.size(), profile.slowdown);
+  std::vector<KindFactors> factors(setup.partition.stages.size(), profile.slowdown);
   if (!kept.empty() && has_neighbours) {
     for (std::size_t s = 0; s < factors.size(); ++s) {
       factors[s] = factors_in_flight(profile.slowdown, profile.in_flight, kept[s], neighbours[s]);
     }
   }
-  pipeline.costs.slowdowns =
-      stage_slowdowns(graph, layers, pipeline.partition, factors, profile.slowdown);
+  setup.costs.slowdowns =
+      stage_slowdowns(graph, layers, setup.partition, factors, profile.slowdown);
   const auto at_once = profile.slowdown.find(std::string(kUpdatesAtOnce));
   if (has_neighbours && at_once != profile.slowdown.end())
-    pipeline.costs.updates_at_once = at_once->second;
+    setup.costs.updates_at_once = at_once->second;
   return std::nullopt;
 }
 
-void note_unshared(const Scenario& scenario, Pipeline& pipeline) {
+void note_unshared(const Scenario& scenario, TrainingSetup& setup) {
   if (scenario.sharded == Sharded::nothing) return;
-  const bool alone = std::all_of(pipeline.replicas.begin(), pipeline.replicas.end(),
-                                 [&](std::uint32_t r) { return r * pipeline.copies == 1; });
+  const bool alone = std::all_of(setup.replicas.begin(), setup.replicas.end(),
+                                 [&](std::uint32_t r) { return r * setup.copies() == 1; });
   if (!alone) return;
-  const std::vector<Layer>& layers = scenario.model.graph.layers();
+  const std::vector<Layer>& layers = scenario.model->graph.layers();
   const bool steps_all = std::all_of(layers.begin(), layers.end(), [](const Layer& layer) {
     return layer.stepped() == layer.parameters;
   });
@@ -303,36 +303,54 @@ void note_unshared(const Scenario& scenario, Pipeline& pipeline) {
   });
   const auto stage = static_cast<int>(scenario.sharded);
   if (steps_all) {
-    pipeline.notes.push_back(fmt::format(
+    setup.notes.push_back(fmt::format(
         "training.zero_stage is {}, but each stage is on one device: nothing is shared", stage));
   } else if (scenario.sharded >= Sharded::gradients && reduces_all) {
-    pipeline.notes.push_back(
+    setup.notes.push_back(
         fmt::format("training.zero_stage is {}, but layers that give their times or updates share "
                     "no more than the optimizer within their group, and there are no copies",
                     stage));
   }
 }
 
-void note_unreduced(const Scenario& scenario, Pipeline& pipeline) {
+void note_unreduced(const Scenario& scenario, TrainingSetup& setup) {
   if (!scenario.schedule.bucket || scenario.schedule.asynchronous()) return;  // told by its reader
-  for (std::size_t s = 0; s < pipeline.partition.stages.size(); ++s) {
-    if (is_shared(scenario, pipeline, s)) return;
+  for (std::size_t s = 0; s < setup.partition.stages.size(); ++s) {
+    if (is_shared(setup, s)) return;
   }
-  pipeline.notes.emplace_back(
+  setup.notes.emplace_back(
       "schedule.bucket does nothing here: each stage is on one device, and nothing is reduced");
+}
+
+/// The versions of its weights that each stage keeps.
+void add_versions(const Scenario& scenario, TrainingSetup& setup) {
+  setup.weights = weight_versions(setup.schedule, scenario.schedule.updates);
+  setup.rules.weight_versions.clear();
+  for (const StageVersions& stage : setup.weights)
+    setup.rules.weight_versions.push_back(stage.kept);
+}
+
+/// Which runs with noise are sampled.
+void add_noise(const Scenario& scenario, TrainingSetup& setup) {
+  if (!scenario.noise) return;
+  setup.noise = NoiseSampling{scenario.noise->noise, scenario.noise->samples, {}};
+  if (scenario.noise->measured) setup.noise->measured = measured_spreads(setup);
 }
 
 /// What depends on the order of the ops: the costs of stages, buckets, versions of weights.
 std::optional<Diagnostics> complete(const Scenario& scenario, std::vector<LayerCosts> layers,
-                                    Pipeline& pipeline) {
-  if (auto hang = order_communication(scenario, pipeline)) return Diagnostics{*hang};
-  if (auto refused = check_sharing(scenario, pipeline)) return Diagnostics{*refused};
+                                    TrainingSetup& setup) {
+  if (auto hang = order_communication(scenario, setup)) return Diagnostics{*hang};
+  if (auto refused = check_sharing(scenario, setup)) return Diagnostics{*refused};
   // What each stage costs, with as many micro-batches in flight as the order leaves it.
-  tell(split_backwards(scenario, pipeline.schedule, layers), pipeline);
-  if (auto refused = add_costs(scenario, layers, pipeline)) return refused;
-  add_buckets(scenario, layers, pipeline);
-  pipeline.weights = weight_versions(pipeline.schedule, scenario.schedule.updates);
-  if (auto refused = check_versions(scenario, pipeline)) return Diagnostics{*refused};
+  tell(split_backwards(setup, layers), setup);
+  if (auto refused = add_costs(scenario, layers, setup)) return refused;
+  if (const auto min = scenario.min_bucket()) add_buckets(*min, layers, setup);
+  add_versions(scenario, setup);
+  if (auto refused = check_versions(scenario, setup)) return Diagnostics{*refused};
+  if (auto refused = check_memory(scenario, setup)) return Diagnostics{*refused};
+  add_noise(scenario, setup);
+  if (auto refused = check_noise(scenario, setup)) return Diagnostics{*refused};
   return std::nullopt;
 }
 
@@ -343,18 +361,18 @@ SimTime end_of_run(const OpGraph& graph) {
   return end;
 }
 
-/// The pipeline with the first of the ways to run by which it has ended first.
-Result<Pipeline> fastest_way(const Scenario& scenario, const std::vector<LayerCosts>& layers,
-                             const Pipeline& pipeline, const std::vector<Schedule>& ways) {
-  std::optional<Pipeline> best;
+/// The setup with the first of the ways to run by which it has ended first.
+Result<TrainingSetup> fastest_way(const Scenario& scenario, const std::vector<LayerCosts>& layers,
+                                  const TrainingSetup& setup, const std::vector<Schedule>& ways) {
+  std::optional<TrainingSetup> best;
   SimTime earliest;
   for (const Schedule& way : ways) {
-    Pipeline one = pipeline;
+    TrainingSetup one = setup;
     one.schedule = way;
     if (auto problems = complete(scenario, layers, one)) return *problems;
     if (ways.size() == 1) return one;
-    const auto graph = lower_pipeline(scenario, one);
-    if (!graph) return graph.problems();
+    const auto graph = lower(one);
+    if (!graph) return at_micro_batches(scenario, graph.problems());
     const SimTime end = end_of_run(*graph);
     if (best && end >= earliest) continue;
     earliest = end;
@@ -363,62 +381,113 @@ Result<Pipeline> fastest_way(const Scenario& scenario, const std::vector<LayerCo
   return *std::move(best);
 }
 
-}  // namespace
+/// What the scenario says of the training and of the run, whatever the plan is.
+TrainingSetup without_plan(const Scenario& scenario) {
+  const ScheduleChoice& choice = scenario.schedule;
+  TrainingSetup setup;
+  setup.name = scenario.name;
+  setup.model = scenario.model;
+  setup.network = scenario.network;
+  setup.micro_batch_size = scenario.micro_batch_size;
+  setup.micro_batches = choice.micro_batches;
+  setup.slices = choice.slices.count;
+  setup.mini_batches = choice.mini_batches;
+  setup.optimizer_state = scenario.optimizer_state;
+  setup.gradient_width = scenario.gradient_width;
+  setup.peak = scenario.peak;
+  setup.cluster = scenario.cluster;
+  setup.link_measured = scenario.link_measured;
+  setup.rule = choice.rule;
+  setup.chunks = choice.chunks;
+  setup.group = choice.group;
+  setup.notes = scenario.notes;
+  setup.rules = {.mini_batches = choice.mini_batches,
+                 .blocking = choice.blocking,
+                 .blocking_link = scenario.blocking_link,
+                 .recompute = choice.recompute.kind,
+                 .copies = static_cast<std::uint32_t>(scenario.copies),
+                 .hierarchical = choice.whole_model(),
+                 .sharded = scenario.sharded,
+                 .gather_ahead = scenario.gather_ahead,
+                 .group_on_network = scenario.model->profile.group.spans_servers(),
+                 .updates = choice.updates,
+                 .weight_versions = {},
+                 .slice_work = choice.slices.work,
+                 .overheads = scenario.overheads};
+  return setup;
+}
 
-Result<Pipeline> plan_pipeline(const Scenario& scenario, bool for_run, const Partition* as) {
-  Pipeline pipeline;
-  pipeline.notes = scenario.notes;
-  pipeline.stages_raised_from = scenario.plan.stages_raised_from;
-
-  // What each layer costs at this micro-batch size.
-  SizedCosts sized = costs_at(scenario.model.profile, scenario.micro_batch_size);
-  if (!sized.estimated.empty()) pipeline.estimated.push_back(sized.estimated);
+/// What each layer costs for a micro-batch of this size, or for a slice of one.
+Result<std::vector<LayerCosts>> layer_costs(const Scenario& scenario, TrainingSetup& setup) {
+  const Profile& profile = scenario.model->profile;
+  SizedCosts sized = costs_at(profile, scenario.micro_batch_size);
+  if (!sized.estimated.empty()) setup.estimated.push_back(sized.estimated);
   if (const SliceChoice& slices = scenario.schedule.slices; slices.count > 1) {
     cut_into_slices(sized.layers, slices.count);
-    for (std::string& note : notes_on(slices, scenario.schedule.recompute.kind,
-                                      !scenario.model.profile.estimated.empty()))
-      pipeline.notes.push_back(std::move(note));
+    for (std::string& note :
+         notes_on(slices, scenario.schedule.recompute.kind, !profile.estimated.empty()))
+      setup.notes.push_back(std::move(note));
   }
-
-  if (!scenario.neighbours_slow)
-    run_alone(scenario.model.graph, scenario.model.profile.slowdown, sized.layers);
+  if (!scenario.neighbours_slow) run_alone(scenario.model->graph, profile.slowdown, sized.layers);
   if (auto refused = check_large_sums(scenario, sized.layers)) return *refused;
+  return std::move(sized.layers);
+}
 
-  // Layers to stages to devices.
-  auto partition = as ? Result<Partition>(*as) : place(scenario, sized.layers);
+/// Layers to stages to devices; what layers do not make again they keep.
+std::optional<Diagnostics> add_stages(const Scenario& scenario, const Partition* as,
+                                      std::vector<LayerCosts>& layers, TrainingSetup& setup) {
+  auto partition = as ? Result<Partition>(*as) : place(scenario, layers);
   if (!partition) return partition.problems();
-  pipeline.partition = *std::move(partition);
-  auto recomputed = recomputed_layers(scenario.schedule.recompute, pipeline.partition);
+  setup.partition = *std::move(partition);
+  setup.stages_raised_from = scenario.plan.stages_raised_from;
+  auto recomputed = recomputed_layers(scenario.schedule.recompute, setup.partition);
   if (!recomputed) return recomputed.problems();
-  pipeline.recomputed = *std::move(recomputed);
-  keep_others(pipeline.partition, pipeline.recomputed, sized.layers);
-  const auto stages = static_cast<std::uint32_t>(pipeline.partition.stages.size());
-  pipeline.devices = devices_in_use(pipeline.partition);
-  pipeline.copies = static_cast<std::uint32_t>(scenario.copies);
-  for (const Stage& stage : pipeline.partition.stages)
-    pipeline.replicas.push_back(static_cast<std::uint32_t>(stage.devices.size()));
-  pipeline.cluster = scenario.cluster;
+  setup.recomputed = *std::move(recomputed);
+  keep_others(setup.partition, setup.recomputed, layers);
+  setup.devices = devices_in_use(setup.partition);
+  for (const Stage& stage : setup.partition.stages)
+    setup.replicas.push_back(static_cast<std::uint32_t>(stage.devices.size()));
   if (!scenario.cluster_given)
-    pipeline.cluster.levels.front().size = (pipeline.devices.back().value + 1) * pipeline.copies;
-  if (const std::uint32_t spare = pipeline.devices_without_stage(); spare > 0)
-    pipeline.notes.push_back(
-        fmt::format("devices without a stage: {} of {}", spare, pipeline.cluster.device_count()));
-  note_unreduced(scenario, pipeline);
-  note_unshared(scenario, pipeline);
-  // Who does what in which order.
-  if (auto refused = check_accumulation(scenario, pipeline.replicas)) return *refused;
-  if (auto refused = check_slices_on(scenario.schedule.slices, pipeline.replicas)) return *refused;
-  const std::int64_t micro_batches = micro_batches_to_run(scenario, for_run, pipeline);
-  if (auto refused = check_many_ops(scenario, stages, micro_batches, pipeline.mini_batches))
-    return *refused;
-  PipelineShape shape =
-      pipeline_shape(pipeline.partition, static_cast<std::uint32_t>(micro_batches),
-                     scenario.schedule.slices.count);
+    setup.cluster.levels.front().size = (setup.devices.back().value + 1) * setup.copies();
+  if (const std::uint32_t spare = setup.devices_without_stage(); spare > 0)
+    setup.notes.push_back(
+        fmt::format("devices without a stage: {} of {}", spare, setup.cluster.device_count()));
+  note_unreduced(scenario, setup);
+  note_unshared(scenario, setup);
+  return std::nullopt;
+}
+
+/// Who does what in which order, but for pairs that overlap.
+std::optional<Diagnostics> add_order(const Scenario& scenario, bool for_run, TrainingSetup& setup) {
+  if (auto refused = check_accumulation(scenario, setup.replicas)) return Diagnostics{*refused};
+  if (auto refused = check_slices_on(scenario.schedule.slices, setup.replicas))
+    return Diagnostics{*refused};
+  const std::int64_t micro_batches = micro_batches_to_run(scenario, for_run, setup);
+  if (auto refused = check_many_ops(scenario, setup, micro_batches)) return Diagnostics{*refused};
+  PipelineShape shape = pipeline_shape(setup.partition, static_cast<std::uint32_t>(micro_batches),
+                                       scenario.schedule.slices.count);
   part_positions(scenario.schedule, shape);
-  if (auto problems_of_order = add_schedule(scenario, shape, pipeline)) return *problems_of_order;
-  const auto ways = ways_to_run(scenario, pipeline.schedule);
+  return add_schedule(scenario, shape, setup);
+}
+
+}  // namespace
+
+Result<TrainingSetup> resolve_setup(const Scenario& scenario, bool for_run, const Partition* as) {
+  TrainingSetup setup = without_plan(scenario);
+  auto layers = layer_costs(scenario, setup);
+  if (!layers) return layers.problems();
+  if (auto refused = add_stages(scenario, as, *layers, setup)) return *refused;
+  if (auto refused = add_order(scenario, for_run, setup)) return *refused;
+  const auto ways = ways_to_run(scenario, setup.schedule);
   if (!ways) return ways.problems();
-  return fastest_way(scenario, sized.layers, pipeline, *ways);
+  return fastest_way(scenario, *layers, setup, *ways);
+}
+
+Diagnostics at_micro_batches(const Scenario& scenario, Diagnostics problems) {
+  for (Diagnostic& problem : problems) {
+    if (!problem.mark.source) problem.mark = scenario.schedule.micro_batches_mark;
+  }
+  return problems;
 }
 
 }  // namespace plumbline

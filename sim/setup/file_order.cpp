@@ -1,7 +1,7 @@
 // Rows become slots, and a sequence stays in its order.
 //
 // SPDX-License-Identifier: MIT
-#include "sim/prediction/file_order.h"
+#include "sim/setup/file_order.h"
 
 #include <fmt/format.h>
 
@@ -92,7 +92,7 @@ OpLists by_slot(const OpLists& lists, const std::vector<std::uint32_t>& slots) {
 }
 
 std::optional<Diagnostics> add_order_of_file(const Scenario& scenario, const PipelineShape& shape,
-                                             Pipeline& pipeline) {
+                                             TrainingSetup& setup) {
   const ScheduleChoice& choice = scenario.schedule;
   const ScheduleFile& file = *choice.file;
   if (scenario.plan.warm_up) {
@@ -108,28 +108,27 @@ std::optional<Diagnostics> add_order_of_file(const Scenario& scenario, const Pip
       file.name, false, shape, by_slot(file.lists, slots),
       [&](std::uint32_t slot, std::size_t index) { return mark_of(file, row_of(slot), index); });
   if (!schedule) return schedule.problems();
-  pipeline.schedule = *std::move(schedule);
+  setup.schedule = *std::move(schedule);
   if (!file.is_sequence()) return std::nullopt;
-  if (auto wrong = keep_sequence(file, pipeline.schedule)) return Diagnostics{*std::move(wrong)};
+  if (auto wrong = keep_sequence(file, setup.schedule)) return Diagnostics{*std::move(wrong)};
   return std::nullopt;
 }
 
-std::optional<Diagnostics> order_communication(const Scenario& scenario, Pipeline& pipeline) {
+std::optional<Diagnostics> order_communication(const Scenario& scenario, TrainingSetup& setup) {
   const ScheduleChoice& choice = scenario.schedule;
   if (!choice.file || choice.file->communication.empty()) return std::nullopt;
   // Rows with cells are slots: only sequences, which have none, stand elsewhere.
   const CommunicationLists& cells = choice.file->communication;
-  Rendezvous met = in_order_of_cells(pipeline.schedule, cells);
+  Rendezvous met = in_order_of_cells(setup.schedule, cells);
   if (met.schedule) {
-    if (choice.in_order) pipeline.schedule = *std::move(met.schedule);
+    if (choice.in_order) setup.schedule = *std::move(met.schedule);
     return std::nullopt;
   }
   Diagnostic error = hang_error(met.hang, cells, [&](std::uint32_t slot, std::size_t cell) {
     return mark_of_communication(*choice.file, slot, cell);
   });
   if (choice.in_order) return Diagnostics{std::move(error)};
-  pipeline.notes.push_back(
-      fmt::format("in the order of the SEND and RECV cells {}", error.message));
+  setup.notes.push_back(fmt::format("in the order of the SEND and RECV cells {}", error.message));
   return std::nullopt;
 }
 

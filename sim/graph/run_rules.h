@@ -1,4 +1,4 @@
-// What lowering is told besides the schedule, the costs and the cluster.
+// By which rules a schedule becomes a run, besides its costs and its cluster.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -16,7 +16,7 @@
 namespace plumbline {
 
 /// How a schedule becomes a run.
-struct LoweringOptions {
+struct RunRules {
   std::uint32_t mini_batches =
       1;                  ///< Of a synchronous schedule; an asynchronous one is one long stream.
   bool blocking = false;  ///< Transfers hold the streams of both ends.

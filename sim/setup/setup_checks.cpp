@@ -1,7 +1,7 @@
 // Errors of pipelines, each at the key that asks for too much.
 //
 // SPDX-License-Identifier: MIT
-#include "sim/prediction/pipeline_checks.h"
+#include "sim/setup/setup_checks.h"
 
 #include <fmt/format.h>
 
@@ -14,10 +14,10 @@
 #include "schedules/order/pairs.h"
 #include "schedules/order/weight_versions.h"
 #include "sim/engine/simulate.h"
-#include "sim/prediction/buckets.h"
-#include "sim/prediction/file_order.h"
-#include "sim/prediction/predict_resolved.h"
 #include "sim/scenario/placement.h"
+#include "sim/setup/buckets.h"
+#include "sim/setup/file_order.h"
+#include "sim/setup/resolve_setup.h"
 
 namespace plumbline {
 
@@ -38,7 +38,7 @@ std::optional<Diagnostic> check_large_sums(const Scenario& scenario,
       time += static_cast<double>(layer.again().mean.count());
     bytes += static_cast<double>(layer.output.count) + static_cast<double>(layer.activation.count);
   }
-  for (const Layer& layer : scenario.model.graph.layers())
+  for (const Layer& layer : scenario.model->graph.layers())
     bytes += static_cast<double>(layer.parameters.count) * std::max(1.0, scenario.gradient_width);
   if (time > max)
     return input_error(
@@ -73,15 +73,15 @@ std::optional<Diagnostic> check_shared_slots(const Scenario& scenario, const Pip
   return std::nullopt;
 }
 
-std::optional<Diagnostic> check_versions(const Scenario& scenario, const Pipeline& pipeline) {
+std::optional<Diagnostic> check_versions(const Scenario& scenario, const TrainingSetup& setup) {
   const ScheduleChoice& choice = scenario.schedule;
-  for (std::size_t s = 0; s < pipeline.weights.size(); ++s) {
-    if (const auto m = pipeline.weights[s].missing) {
+  for (std::size_t s = 0; s < setup.weights.size(); ++s) {
+    if (const auto m = setup.weights[s].missing) {
       return input_error(
           choice.micro_batches_mark,
           fmt::format("schedule.micro_batches is {}, too few for weights: two: micro-batch {} "
                       "reaches stage {} before version {} is made",
-                      choice.micro_batches, *m, s, pipeline.weights[s].uses[*m].forward),
+                      choice.micro_batches, *m, s, setup.weights[s].uses[*m].forward),
           "about as many micro-batches as the pipeline is deep");
     }
   }
@@ -104,21 +104,21 @@ std::optional<Diagnostic> check_accumulation(const Scenario& scenario,
   return std::nullopt;
 }
 
-std::optional<Diagnostic> check_sharing(const Scenario& scenario, const Pipeline& pipeline) {
+std::optional<Diagnostic> check_sharing(const Scenario& scenario, const TrainingSetup& setup) {
   if (scenario.sharded < Sharded::gradients) return std::nullopt;
   const auto stage = static_cast<int>(scenario.sharded);
-  for (std::size_t s = 0; s < pipeline.replicas.size(); ++s) {
-    if (pipeline.replicas[s] == 1) continue;
+  for (std::size_t s = 0; s < setup.replicas.size(); ++s) {
+    if (setup.replicas[s] == 1) continue;
     return input_error(
         scenario.sharded_mark,
         fmt::format("training.zero_stage is {}, but stage {} has {} replicas, which run different "
                     "micro-batches",
-                    stage, s, pipeline.replicas[s]),
+                    stage, s, setup.replicas[s]),
         "plan.data_parallel copies whole pipelines; with replicas training.zero_stage: 1");
   }
   bool shares_any = false;
-  for (std::size_t s = 0; s < pipeline.replicas.size(); ++s)
-    shares_any = shares_any || is_shared(scenario, pipeline, s);
+  for (std::size_t s = 0; s < setup.replicas.size(); ++s)
+    shares_any = shares_any || is_shared(setup, s);
   if (scenario.sharded != Sharded::weights || !shares_any) return std::nullopt;
   if (scenario.schedule.recompute.kind == Recompute::full) {
     return input_error(scenario.sharded_mark,
@@ -126,7 +126,7 @@ std::optional<Diagnostic> check_sharing(const Scenario& scenario, const Pipeline
                        "weights of a stage before the first of its backward",
                        "schedule.recompute: layers, each right before its own backward");
   }
-  const auto& order = pipeline.schedule.issue_order;
+  const auto& order = setup.schedule.issue_order;
   const bool splits = std::any_of(order.begin(), order.end(),
                                   [](const Op& op) { return op.kind == OpKind::backward_input; });
   if (!splits) return std::nullopt;
@@ -136,11 +136,13 @@ std::optional<Diagnostic> check_sharing(const Scenario& scenario, const Pipeline
                      "training.zero_stage: 2, or a schedule without I and W");
 }
 
-std::optional<Diagnostic> check_many_ops(const Scenario& scenario, std::uint32_t stages,
-                                         std::int64_t micro_batches, std::uint32_t mini_batches) {
+std::optional<Diagnostic> check_many_ops(const Scenario& scenario, const TrainingSetup& setup,
+                                         std::int64_t micro_batches) {
   const ScheduleChoice& choice = scenario.schedule;
-  const double ops = 2.0 * stages * static_cast<double>(micro_batches) * mini_batches *
-                     static_cast<double>(scenario.copies);
+  const std::size_t stages = setup.partition.stages.size();
+  const std::uint32_t mini_batches = setup.rules.mini_batches;
+  const double ops = 2.0 * static_cast<double>(stages) * static_cast<double>(micro_batches) *
+                     mini_batches * static_cast<double>(scenario.copies);
   if (ops <= kMaxOps) return std::nullopt;
   const bool raised = choice.asynchronous() &&
                       micro_batches > std::int64_t{choice.micro_batches} * choice.mini_batches;
@@ -152,6 +154,24 @@ std::optional<Diagnostic> check_many_ops(const Scenario& scenario, std::uint32_t
                   choice.slices.count > 1 ? "slices of micro-batches" : "micro-batches",
                   raised ? ", as many as the steady state needs" : "", mini_batches,
                   scenario.copies > 1 ? fmt::format(" x {} (copies)", scenario.copies) : ""));
+}
+
+std::optional<Diagnostic> check_memory(const Scenario& scenario, const TrainingSetup& setup) {
+  if (max_memory(setup.costs, memory_rules(setup), setup.schedule.shape.micro_batches) <= 9e18)
+    return std::nullopt;
+  return input_error(scenario.model_mark, "the model's sizes add up to more than 64 bits hold");
+}
+
+std::optional<Diagnostic> check_noise(const Scenario& scenario, const TrainingSetup& setup) {
+  if (!scenario.noise || !scenario.noise->measured) return std::nullopt;
+  const std::vector<OpSpreads>& stages = setup.noise->measured;
+  const bool any = std::any_of(stages.begin(), stages.end(), [](const OpSpreads& stage) {
+    return std::any_of(stage.begin(), stage.end(), [](double spread) { return spread > 0; });
+  });
+  if (any) return std::nullopt;
+  return input_error(*scenario.noise->measured,
+                     "noise.spread is 'measured', but the model holds no quartiles",
+                     "only a profile whose times have q1 and q3 does");
 }
 
 }  // namespace plumbline

@@ -7,7 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "sim/prediction/pipeline.h"
+#include "sim/scenario/scenario.h"
+#include "sim/setup/training_setup.h"
 
 namespace plumbline {
 
@@ -21,10 +22,10 @@ OpLists by_slot(const OpLists& lists, const std::vector<std::uint32_t>& slots);
 /// Gives the pipeline the schedule of the scenario's file. Errors: an order that does not run, or
 /// does not go with the rest of the scenario.
 std::optional<Diagnostics> add_order_of_file(const Scenario& scenario, const PipelineShape& shape,
-                                             Pipeline& pipeline);
+                                             TrainingSetup& setup);
 
 /// Puts transfers in the order of the file's cells, where they keep it; else a note where that
 /// would hang. Errors: it hangs.
-std::optional<Diagnostics> order_communication(const Scenario& scenario, Pipeline& pipeline);
+std::optional<Diagnostics> order_communication(const Scenario& scenario, TrainingSetup& setup);
 
 }  // namespace plumbline

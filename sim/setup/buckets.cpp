@@ -1,7 +1,7 @@
 // Layers in pieces, and what devices and groups exchange of each.
 //
 // SPDX-License-Identifier: MIT
-#include "sim/prediction/buckets.h"
+#include "sim/setup/buckets.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,18 +31,18 @@ class BucketFiller {
  public:
   /// Buckets of at least `size` bytes of gradients that are reduced together. `alone`: no other
   /// device holds the stage, so that the group is all that shares.
-  BucketFiller(const Scenario& scenario, Bytes size, bool alone)
-      : scenario_(scenario), size_(size), alone_(alone) {}
+  BucketFiller(const TrainingSetup& setup, Bytes size, bool alone)
+      : setup_(setup), size_(size), alone_(alone) {}
 
   std::vector<Bucket> fill(const std::vector<LayerCosts>& costs,
                            const std::vector<LayerId>& stage) const {
     std::vector<Bucket> buckets(1);
-    GrowingGradients gradients(scenario_.gradient_width), reduced(scenario_.gradient_width);
+    GrowingGradients gradients(setup_.gradient_width), reduced(setup_.gradient_width);
     for (auto id = stage.rbegin(); id != stage.rend(); ++id) {
       const Bytes together = shares_passes() ? buckets.back().gradients : buckets.back().reduced;
       if (together >= size_) buckets.emplace_back();
       const LayerCosts& cost = costs[id->value];
-      const Layer& layer = scenario_.model.graph.layer(*id);
+      const Layer& layer = setup_.model->graph.layer(*id);
       Bucket& bucket = buckets.back();
       ++bucket.layers;
       bucket.forward += cost.forward.mean;
@@ -62,7 +62,7 @@ class BucketFiller {
 
  private:
   /// Whether more than an optimizer is shared: gradients of each backward, weights of each pass.
-  bool shares_passes() const { return scenario_.sharded >= Sharded::gradients; }
+  bool shares_passes() const { return setup_.rules.sharded >= Sharded::gradients; }
 
   static Bytes shared_in_group(const Layer& layer) {
     return layer.reduced_elsewhere.count > 0 ? layer.replicated : Bytes{};
@@ -72,7 +72,7 @@ class BucketFiller {
   /// server.
   Bytes exchanged_by_copies(const Layer& layer) const {
     if (alone_) return {};
-    const DeviceGroup& group = scenario_.model.profile.group;
+    const DeviceGroup& group = setup_.model->profile.group;
     const Bytes share = shared_in_group(layer) - layer.reduced_elsewhere;
     if (!shares_passes() || share.count == 0 || !group.spans_servers()) return layer.reduced();
     const std::int64_t cards = group.cards();
@@ -82,17 +82,17 @@ class BucketFiller {
   /// With a sharded optimizer a group sends each weight as often as its gradient.
   void add_in_group(const Layer& layer, const LayerCosts& cost, Bucket& bucket) const {
     if (layer.reduced_elsewhere.count == 0) return;
-    const double width = scenario_.gradient_width;
+    const double width = setup_.gradient_width;
     const Duration sent = cost.update_in_group();
     const Duration reduce{std::llround(width / (width + 1) * static_cast<double>(sent.count()))};
     bucket.reduced_in_group.time += reduce;
     bucket.reduced_in_group.bytes += gradient_bytes(layer.reduced_elsewhere, width);
-    if (scenario_.sharded != Sharded::weights && !scenario_.gather_ahead) return;
+    if (setup_.rules.sharded != Sharded::weights && !setup_.rules.gather_ahead) return;
     bucket.gathered_in_group.time += sent - reduce;
     bucket.gathered_in_group.bytes += layer.reduced_elsewhere;
   }
 
-  const Scenario& scenario_;
+  const TrainingSetup& setup_;
   Bytes size_;
   bool alone_;
 };
@@ -114,29 +114,26 @@ void take_out_of_update(StageCost& stage, StageSlowdown* slowdown) {
 
 }  // namespace
 
-bool is_shared(const Scenario& scenario, const Pipeline& pipeline, std::size_t stage) {
-  if (pipeline.replicas[stage] * pipeline.copies > 1) return true;
-  const std::vector<LayerId>& layers = pipeline.partition.stages[stage].layers;
-  return scenario.sharded >= Sharded::gradients &&
+bool is_shared(const TrainingSetup& setup, std::size_t stage) {
+  if (setup.replicas[stage] * setup.copies() > 1) return true;
+  const std::vector<LayerId>& layers = setup.partition.stages[stage].layers;
+  return setup.rules.sharded >= Sharded::gradients &&
          std::any_of(layers.begin(), layers.end(), [&](LayerId layer) {
-           return scenario.model.graph.layer(layer).reduced_elsewhere.count > 0;
+           return setup.model->graph.layer(layer).reduced_elsewhere.count > 0;
          });
 }
 
-void add_buckets(const Scenario& scenario, const std::vector<LayerCosts>& layers,
-                 Pipeline& pipeline) {
-  const auto min = scenario.min_bucket();
-  if (!min) return;
-  for (std::size_t s = 0; s < pipeline.costs.stages.size(); ++s) {
-    StageCost& stage = pipeline.costs.stages[s];
-    const std::vector<LayerId>& held = pipeline.partition.stages[s].layers;
-    if (!is_shared(scenario, pipeline, s)) continue;
-    const bool alone = pipeline.replicas[s] * pipeline.copies == 1;
-    auto buckets = BucketFiller(scenario, *min, alone).fill(layers, held);
+void add_buckets(Bytes min, const std::vector<LayerCosts>& layers, TrainingSetup& setup) {
+  for (std::size_t s = 0; s < setup.costs.stages.size(); ++s) {
+    StageCost& stage = setup.costs.stages[s];
+    const std::vector<LayerId>& held = setup.partition.stages[s].layers;
+    if (!is_shared(setup, s)) continue;
+    const bool alone = setup.replicas[s] * setup.copies() == 1;
+    auto buckets = BucketFiller(setup, min, alone).fill(layers, held);
     // One bucket is the whole stage, which only what is shared all the time goes through as such.
-    if (buckets.size() == 1 && scenario.sharded < Sharded::gradients) continue;
+    if (buckets.size() == 1 && setup.rules.sharded < Sharded::gradients) continue;
     stage.buckets = std::move(buckets);
-    auto& slowdowns = pipeline.costs.slowdowns;
+    auto& slowdowns = setup.costs.slowdowns;
     take_out_of_update(stage, slowdowns.empty() ? nullptr : &slowdowns[s]);
   }
 }

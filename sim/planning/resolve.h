@@ -1,0 +1,15 @@
+// From a scenario to a setup: every choice made.
+//
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "sim/setup/resolve_setup.h"
+
+namespace plumbline {
+
+/// The setup of any scenario. What it leaves open is decided first, with a note of each choice: see
+/// resolve_plan(). `as`: the partition of another setup, to be kept. Errors: those of
+/// resolve_plan() and of resolve_setup().
+Result<TrainingSetup> resolve(const Scenario& scenario, const Partition* as = nullptr);
+
+}  // namespace plumbline

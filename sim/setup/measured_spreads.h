@@ -1,0 +1,19 @@
+// How far the ops of each stage scatter, as the profile measured its layers.
+//
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <vector>
+
+#include "models/profile/profile.h"
+#include "sim/setup/training_setup.h"
+
+namespace plumbline {
+
+/// The relative standard deviation of each stage's ops: that of its layers' sum, in which each
+/// layer has the standard deviation of its quartiles (their distance / 1.349, as for normal
+/// samples) at the nearest batch size that was measured, and layers are independent of each other.
+/// 0 where a layer has no quartiles. Requires: partition, schedule and rules of the setup.
+std::vector<OpSpreads> measured_spreads(const TrainingSetup& setup);
+
+}  // namespace plumbline

@@ -1,0 +1,28 @@
+// What follows from a setup alone: its memory rules and its graph.
+//
+// SPDX-License-Identifier: MIT
+#include "sim/setup/training_setup.h"
+
+#include "sim/graph/lower.h"
+
+namespace plumbline {
+
+double TrainingSetup::iteration_time_of(const Metrics& run) const {
+  return run.steady ? run.steady->period_s * micro_batches
+                    : seconds(run.makespan) / rules.mini_batches;
+}
+
+MemoryRules memory_rules(const TrainingSetup& setup) {
+  return {.optimizer_state = setup.optimizer_state,
+          .sharded = setup.rules.sharded,
+          .recompute = setup.rules.recompute,
+          .weight_versions = setup.rules.weight_versions};
+}
+
+Result<OpGraph> lower(const TrainingSetup& setup, bool first_copy_only) {
+  RunRules rules = setup.rules;
+  rules.represent_all = first_copy_only;
+  return lower(setup.schedule, setup.costs, setup.devices, setup.cluster, rules, Mark{});
+}
+
+}  // namespace plumbline
