@@ -10,6 +10,8 @@
 #include <set>
 #include <utility>
 
+#include "base/bug.h"
+
 namespace plumbline {
 namespace {
 
@@ -39,6 +41,8 @@ class Taker {
       ready_.erase(ready_.begin());
       try {
         take(node);
+      } catch (const Bug&) {  // no failure of the run
+        throw;
       } catch (const std::exception& error) {
         return failed(node, error.what());
       }
