@@ -10,7 +10,7 @@
 namespace plumbline {
 
 Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipeline,
-                               bool represent_all) {
+                               bool first_copy_only) {
   const ScheduleChoice& choice = scenario.schedule;
   return lower(pipeline.schedule, pipeline.costs, pipeline.devices, pipeline.cluster,
                {.mini_batches = pipeline.mini_batches,
@@ -18,7 +18,7 @@ Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipelin
                 .blocking_link = scenario.blocking_link,
                 .recompute = choice.recompute.kind,
                 .copies = pipeline.copies,
-                .represent_all = represent_all,
+                .first_copy_only = first_copy_only,
                 .hierarchical = choice.whole_model(),
                 .sharded = scenario.sharded,
                 .gather_ahead = scenario.gather_ahead,

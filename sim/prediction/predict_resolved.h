@@ -7,10 +7,10 @@
 
 namespace plumbline {
 
-/// The run of a pipeline: from here on the order is fixed. With `represent_all`, of its first copy
-/// alone. Errors: those of lower().
+/// The run of a pipeline: from here on the order is fixed. With `first_copy_only`, of its first
+/// copy alone. Errors: those of lower().
 Result<OpGraph> lower_pipeline(const Scenario& scenario, const Pipeline& pipeline,
-                               bool represent_all = false);
+                               bool first_copy_only = false);
 
 /// How a run is evaluated. Both give the same times to the tick.
 enum class Evaluation {
