@@ -3,18 +3,15 @@
 // SPDX-License-Identifier: MIT
 #include "base/bug.h"
 
-#include <cstdio>
-#include <cstdlib>
+#include <fmt/format.h>
 
 namespace plumbline {
 
-void report_bug(const char* condition, const std::string& values, const char* file, int line) {
-  std::fprintf(stderr,
-               "plumbline: bug: expected %s (%s) at %s:%d\n"
-               "  please report it with the command and the files that led here\n",
-               condition, values.c_str(), file, line);
-  std::fflush(nullptr);
-  std::_Exit(70);
+void throw_bug(const char* condition, const std::string& values, const char* file, int line) {
+  throw Bug(
+      fmt::format("plumbline: bug: expected {} ({}) at {}:{}\n"
+                  "  please report it with the command and the files that led here",
+                  condition, values, file, line));
 }
 
 }  // namespace plumbline

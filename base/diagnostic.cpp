@@ -239,9 +239,7 @@ std::vector<std::string> those(const std::vector<std::string>& offered, Test&& t
 }
 
 /// `word` with what names abbreviate in short.
-std::string abbreviated(std::string word) {
-  constexpr std::pair<std::string_view, std::string_view> short_for[] = {
-      {"zero-bubble", "zb"}, {"zero_bubble", "zb"}, {"zerobubble", "zb"}, {"breadth-first", "bfs"}};
+std::string abbreviated(std::string word, const Abbreviations& short_for) {
   for (const auto& [written, in_names] : short_for) {
     const std::size_t at = word.find(written);
     if (at != std::string::npos) word.replace(at, written.size(), in_names);
@@ -275,10 +273,11 @@ std::vector<std::string> meant_by(const std::string& word,
 
 }  // namespace
 
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& offered) {
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& offered,
+                         const Abbreviations& short_for) {
   constexpr std::size_t max_suggested = 4;
   if (word.size() > 64) return "";
-  std::vector<std::string> meant = meant_by(abbreviated(lower_case(word)), offered);
+  std::vector<std::string> meant = meant_by(abbreviated(lower_case(word), short_for), offered);
   if (meant.empty()) return "";
   if (meant.size() > max_suggested) meant.resize(max_suggested);
   std::string text = fmt::format("did you mean '{}'", meant.front());

@@ -81,8 +81,13 @@ std::string clipped(std::string_view text);
 /// ASCII letters in lower case, all else as it is.
 std::string lower_case(std::string_view text);
 
-/// "did you mean 'x'?" for `help`, or "" where nothing offered is near to `word`.
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& offered);
+/// What people write in full, in lower case, and what stands for it in the names that are offered.
+using Abbreviations = std::vector<std::pair<std::string_view, std::string_view>>;
+
+/// "did you mean 'x'?" for `help`, or "" where nothing offered is near to `word`, nor to what is
+/// short for it.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& offered,
+                         const Abbreviations& short_for = {});
 
 /// A value of T, or all the diagnostics that were found on the way to it.
 /// Invariant: exactly one of the two; the diagnostics are not empty.

@@ -1,12 +1,11 @@
-// A counter that threads draw numbers from.
+// A counter that threads draw numbers from, and the exception that they leave behind.
 //
 // SPDX-License-Identifier: MIT
 #include "base/parallel.h"
 
 #include <algorithm>
-#include <exception>
-#include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #ifdef __GLIBC__
@@ -15,31 +14,48 @@
 
 namespace plumbline {
 
+void FirstException::keep_current() {
+  const std::lock_guard lock(mutex_);
+  if (is_kept_.exchange(true)) return;
+  first_ = std::current_exception();
+}
+
+void FirstException::rethrow() {
+  std::exception_ptr first;
+  {
+    const std::lock_guard lock(mutex_);
+    first = std::exchange(first_, nullptr);
+    is_kept_ = false;
+  }
+  if (first) std::rethrow_exception(first);
+}
+
 void for_each_parallel(std::uint64_t count, unsigned jobs, const std::atomic<bool>& stop,
                        const std::function<void(std::uint64_t)>& work) {
   std::atomic<std::uint64_t> next{0};
-  std::atomic<bool> failed{false};
-  std::exception_ptr failure;
-  std::mutex mutex;
+  FirstException thrown;
   const auto draw = [&] {
-    while (!stop && !failed) {
+    while (!stop && !thrown.is_kept()) {
       const std::uint64_t mine = next.fetch_add(1);
       if (mine >= count) return;
       try {
         work(mine);
       } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!failed.exchange(true)) failure = std::current_exception();
+        thrown.keep_current();
       }
     }
   };
   const std::uint64_t threads = std::min<std::uint64_t>(jobs, count);
   std::vector<std::thread> others;
   others.reserve(threads);
-  for (std::uint64_t i = 1; i < threads; ++i) others.emplace_back(draw);
+  try {
+    for (std::uint64_t i = 1; i < threads; ++i) others.emplace_back(draw);
+  } catch (...) {  // of a thread that cannot begin
+    thrown.keep_current();
+  }
   draw();
   for (std::thread& other : others) other.join();
-  if (failure) std::rethrow_exception(failure);
+  thrown.rethrow();
 }
 
 void keep_freed_memory() {

@@ -1,13 +1,31 @@
-// The same work on many things, on several threads.
+// The same work on many things, on several threads; what one of them throws, for whoever joins it.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
+#include <mutex>
 
 namespace plumbline {
+
+/// The first exception that leaves one of several threads, for the thread that waits for them.
+class FirstException {
+ public:
+  /// From the handler that caught it, on any thread.
+  void keep_current();
+  /// Whether there is one; on any thread.
+  bool is_kept() const { return is_kept_; }
+  /// Throws it where there is one, and holds none from then on.
+  void rethrow();
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr first_;
+  std::atomic<bool> is_kept_{false};
+};
 
 /// Calls work(i) for every i below `count`, in ascending order of their beginnings, on `jobs`
 /// threads, until all are done or `stop` is set; what has begun is ended. With one job on the

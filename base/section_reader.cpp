@@ -212,10 +212,11 @@ void SectionReader::add_file_problems(std::string_view key, const Mark& mark,
 
 std::optional<Marked<std::string>> SectionReader::choice(std::string_view key,
                                                          std::string_view noun,
-                                                         std::string_view more_help) {
+                                                         std::string_view more_help,
+                                                         const Abbreviations& short_for) {
   const ValueFormat* format = format_of(key, ValueFormat::Type::word);
   PLUMBLINE_CHECK(format, key);
-  return word_of(key, format->words, noun, more_help);
+  return word_of(key, format->words, noun, more_help, short_for);
 }
 
 std::optional<Marked<std::string>> SectionReader::choice_of(std::string_view key,
@@ -223,13 +224,14 @@ std::optional<Marked<std::string>> SectionReader::choice_of(std::string_view key
                                                             std::string_view noun,
                                                             std::string_view more_help) {
   PLUMBLINE_CHECK(!format_, key);
-  return word_of(key, offered, noun, more_help);
+  return word_of(key, offered, noun, more_help, {});
 }
 
 std::optional<Marked<std::string>> SectionReader::word_of(std::string_view key,
                                                           const std::vector<std::string>& offered,
                                                           std::string_view noun,
-                                                          std::string_view more_help) {
+                                                          std::string_view more_help,
+                                                          const Abbreviations& short_for) {
   auto given = word(key);
   if (!given) return std::nullopt;
   const auto same = [&](const std::string& one) { return plain(one) == plain(given->value); };
@@ -238,7 +240,7 @@ std::optional<Marked<std::string>> SectionReader::word_of(std::string_view key,
   if (found != offered.end()) {
     given->value = *found;
   } else {
-    std::string help = did_you_mean(given->value, offered);
+    std::string help = did_you_mean(given->value, offered, short_for);
     if (help.empty()) help = fmt::format("one of {}", fmt::join(offered, ", "));
     if (!more_help.empty()) help += fmt::format(" ({})", more_help);
     error(given->mark,

@@ -56,7 +56,8 @@ class SectionReader {
   void add_file_problems(std::string_view key, const Mark& mark, const Diagnostics& problems);
   /// `noun` ends the message: "schedule.name is 'x', which is no schedule".
   std::optional<Marked<std::string>> choice(std::string_view key, std::string_view noun,
-                                            std::string_view more_help = "");
+                                            std::string_view more_help = "",
+                                            const Abbreviations& short_for = {});
   /// Requires: the section has no format.
   std::optional<Marked<std::string>> choice_of(std::string_view key,
                                                const std::vector<std::string>& offered,
@@ -107,7 +108,8 @@ class SectionReader {
                                                          std::int64_t max);
   std::optional<Marked<std::string>> word_of(std::string_view key,
                                              const std::vector<std::string>& offered,
-                                             std::string_view noun, std::string_view more_help);
+                                             std::string_view noun, std::string_view more_help,
+                                             const Abbreviations& short_for);
   std::optional<Marked<std::string>> word(std::string_view key);
 
   const YamlNode* node_;  ///< nullptr where the section is no map.

@@ -366,16 +366,15 @@ Result<YamlOverride> parse_override(const std::string& argument) {
   }
 }
 
-std::optional<Diagnostics> apply_override(YamlNode& root, const YamlOverride& change) {
+std::optional<Diagnostic> apply_override(YamlNode& root, const YamlOverride& change) {
   YamlNode* node = &root;
   for (const YamlOverride::Key& key : change.path) {
     const bool is_last = &key == &change.path.back();
     if (node->kind == YamlNode::Kind::sequence) {
       const Parsed<std::int64_t> index = parse_count(key.text);
       if (!index.value || *index.value >= static_cast<std::int64_t>(node->items.size())) {
-        return Diagnostics{
-            input_error(key.mark, fmt::format("'{}' is no element of a list of {}",
-                                              clipped(key.text), node->items.size()))};
+        return input_error(key.mark, fmt::format("'{}' is no element of a list of {}",
+                                                 clipped(key.text), node->items.size()));
       }
       node = &node->items[static_cast<std::size_t>(*index.value)];
       continue;
@@ -406,7 +405,8 @@ std::optional<Diagnostics> apply_override(YamlNode& root, const YamlOverride& ch
 std::optional<Diagnostics> apply_override(YamlNode& root, const std::string& argument) {
   const auto change = parse_override(argument);
   if (!change) return change.problems();
-  return apply_override(root, *change);
+  if (auto wrong = apply_override(root, *change)) return Diagnostics{*std::move(wrong)};
+  return std::nullopt;
 }
 
 }  // namespace plumbline

@@ -68,7 +68,7 @@ Result<YamlOverride> parse_override(const std::string& argument);
 
 /// Sets what `change` names in the tree under `root`: maps on the way are made, list elements are
 /// named by their index, and null takes the key out. Errors: an index that is not there.
-std::optional<Diagnostics> apply_override(YamlNode& root, const YamlOverride& change);
+std::optional<Diagnostic> apply_override(YamlNode& root, const YamlOverride& change);
 
 /// parse_override and apply_override. Errors: of both.
 std::optional<Diagnostics> apply_override(YamlNode& root, const std::string& argument);

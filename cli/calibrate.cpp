@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <stdexcept>
 
@@ -33,6 +32,7 @@ namespace plumbline {
 namespace {
 
 struct Arguments {
+  std::string command_line;  ///< For the profile.
   std::string network;
   std::string backend;
   std::string output;
@@ -102,24 +102,11 @@ Result<KeptCalibration> resumed(CalibrationFile& file, const CalibrationHead& he
   return **std::move(kept);
 }
 
-/// The command line that this process was started with, quoted where a shell would need it.
-std::string command_line() {
-  std::ifstream file("/proc/self/cmdline");
-  std::string line;
-  for (std::string word; std::getline(file, word, '\0');) {
-    const bool is_plain =
-        !word.empty() && word.find_first_of(" \t\n'\"\\$&|;<>()*?[]{}#~`!") == std::string::npos;
-    if (!line.empty()) line += ' ';
-    line += is_plain ? word : "'" + word + "'";
-  }
-  return line;
-}
-
 /// What the profile says of this command.
 void add_provenance(const Arguments& arguments, int resumed, Profile& profile) {
   profile.provenance["tool"] = fmt::format("plumbline {}", kVersion);
   profile.provenance["commit"] = commit();
-  profile.provenance["command"] = command_line();
+  profile.provenance["command"] = arguments.command_line;
   profile.provenance["network"] = arguments.network;
   if (resumed > 0) profile.provenance["resumed"] = std::to_string(resumed);
   const auto today = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
@@ -387,7 +374,8 @@ void add_calibrate(CLI::App& app, int& exit_code) {
   command->add_flag("--check", arguments->check,
                     "cuda: prove that --devices parts of a GPU keep to themselves and work at the "
                     "same time; measures nothing");
-  command->callback([arguments, min, &exit_code] {
+  command->callback([arguments, command, min, &exit_code] {
+    arguments->command_line = command_line(*command);
     arguments->min_is_given = min->count() > 0;
     exit_code = calibrate(*arguments);
   });

@@ -138,6 +138,11 @@ std::string command_line(const CLI::App& command) {
     const bool takes_values = option->get_items_expected_max() > 0;
     if (!option->get_positional()) line += ' ' + option->get_name();
     if (!takes_values) continue;
+    if (const char between = option->get_delimiter(); between != '\0') {
+      line += ' ' + shell_word(fmt::format(
+                        "{}", fmt::join(option->results(), std::string_view(&between, 1))));
+      continue;
+    }
     for (const std::string& value : option->results()) line += ' ' + shell_word(value);
   }
   return line;

@@ -6,6 +6,7 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <initializer_list>
 #include <new>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/bug.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/usage.h"
@@ -99,11 +101,36 @@ int run(int argc, char** argv) {
   return exit_code;
 }
 
+/// Tells a mistake of our own. Returns the exit code.
+int tell(const plumbline::Bug& bug) {
+  std::fprintf(stderr, "%s\n", bug.what());
+  return plumbline::ExitCode::bug;
+}
+
+std::terminate_handler usual_end = nullptr;
+
+/// A bug that cannot be caught, as in a destructor, is told as any other.
+[[noreturn]] void tell_and_end() {
+  try {
+    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const plumbline::Bug& bug) {
+    const int code = tell(bug);
+    std::fflush(nullptr);
+    std::_Exit(code);
+  } catch (...) {  // told by the usual end
+  }
+  usual_end();
+  std::abort();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  usual_end = std::set_terminate(tell_and_end);
   try {
     return run(argc, argv);
+  } catch (const plumbline::Bug& bug) {
+    return tell(bug);
   } catch (const std::bad_alloc&) {
     std::fputs("error: out of memory\n", stderr);
     return plumbline::ExitCode::bug;

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "base/bug.h"
 #include "calibrate/cpu/layer.h"
 #include "calibrate/runtime/clock.h"
 #include "calibrate/runtime/machine.h"
@@ -213,6 +214,9 @@ int dispatch(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return plumbline::dispatch(argc, argv);
+  } catch (const plumbline::Bug& bug) {
+    std::fprintf(stderr, "%s\n", bug.what());
+    return plumbline::ExitCode::bug;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "validation_page: bug: an exception reached main: %s\n", error.what());
     return plumbline::ExitCode::bug;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/parallel.h"
 #include "calibrate/cpu/backend.h"
 #include "calibrate/cpu/layer.h"
 #include "calibrate/cpu/overheads.h"
@@ -33,7 +34,7 @@ class CpuStageTimers : public StageTimers {
       timers_.push_back(std::make_unique<StageTimer>(network, task));
     }
   }
-  ~CpuStageTimers() override { CpuStageTimers::stop(); }
+  ~CpuStageTimers() override { join_all(); }
 
   RealTime warm_up(bool is_first) const override { return is_first ? kWarmUp : kShortWarmUp; }
   void start(const std::vector<std::uint32_t>& devices, std::uint32_t at_once,
@@ -46,15 +47,17 @@ class CpuStageTimers : public StageTimers {
     threads_.reserve(devices.size());
     for (const std::uint32_t device : devices) {
       timers_[device]->start(in_flight, before, samples[device]);
-      threads_.emplace_back([this, device] { timers_[device]->measure_pass(measuring_pass_); });
+      threads_.emplace_back([this, device] { walk(device); });
     }
   }
   void count_from(RealTime time) override { measuring_pass_.measuring = time; }
-  void go_on() override { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
+  void go_on() override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (thrown_.is_kept()) stop();
+  }
   void stop() override {
-    measuring_pass_.stop = true;
-    for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
+    join_all();
+    thrown_.rethrow();
   }
   bool all_done() const override {
     return std::all_of(measuring_.begin(), measuring_.end(),
@@ -71,9 +74,25 @@ class CpuStageTimers : public StageTimers {
   }
 
  private:
+  /// The life of one device's thread.
+  void walk(std::uint32_t device) {
+    try {
+      timers_[device]->measure_pass(measuring_pass_);
+    } catch (...) {
+      thrown_.keep_current();
+      measuring_pass_.stop = true;
+    }
+  }
+  void join_all() {
+    measuring_pass_.stop = true;
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+
   std::vector<std::unique_ptr<StageTimer>> timers_;
   std::vector<std::uint32_t> measuring_;
   Measuring measuring_pass_;
+  FirstException thrown_;
   std::vector<std::thread> threads_;
 };
 

@@ -29,33 +29,31 @@ Images images_of(const Shape& image, std::int64_t samples) {
 class ConvolutionLayer : public CpuLayer {
  public:
   explicit ConvolutionLayer(const CpuLayerOf<Conv2d>& made)
-      : input_elements_(made.input_elements()),
-        bias_(made.settings.bias),
+      : slots_(dense_slots(made.layer)),
+        input_elements_(made.input_elements()),
         convolution_(window_over(made.layer.input, made.batch, made.settings.kernel,
                                  made.settings.stride, made.settings.padding),
-                     made.settings.channels) {
-    CpuLayerNames names{{"weight"}};
-    if (bias_) names.parameters.push_back("bias");
-    check_names(made.layer, names);
-  }
+                     made.settings.channels) {}
 
   void forward(const CpuCall& call) override {
-    convolution_.forward(call.output, call.input, call.parameters[0],
-                         at_or_null(call.parameters, 1, bias_));
+    convolution_.forward(call.output, call.input, call.parameters[slots_.weight],
+                         at_or_null(call.parameters, slots_.bias));
   }
   void backward_input(const CpuCall& call) override {
     if (call.input_gradient == nullptr) return;
     std::fill_n(call.input_gradient, input_elements_, 0.0F);
-    convolution_.add_input_gradient(call.input_gradient, call.output_gradient, call.parameters[0]);
+    convolution_.add_input_gradient(call.input_gradient, call.output_gradient,
+                                    call.parameters[slots_.weight]);
   }
   void backward_weight(const CpuCall& call) override {
-    convolution_.weight_gradient(call.gradients[0], at_or_null(call.gradients, 1, bias_),
-                                 call.output_gradient, call.input);
+    convolution_.weight_gradient(call.gradients[slots_.weight],
+                                 at_or_null(call.gradients, slots_.bias), call.output_gradient,
+                                 call.input);
   }
 
  private:
+  DenseSlots slots_;
   std::int64_t input_elements_;
-  bool bias_;
   cpu::Convolution convolution_;
 };
 
@@ -64,7 +62,7 @@ class MaxPoolLayer : public CpuLayer {
   explicit MaxPoolLayer(const CpuLayerOf<MaxPool>& made)
       : window_(window_over(made.layer.input, made.batch, made.settings.kernel,
                             made.settings.stride, made.settings.padding)) {
-    check_names(made.layer, CpuLayerNames{});
+    check_no_slots(made.layer);
   }
 
   void forward(const CpuCall& call) override { cpu::max_pool(call.output, call.input, window_); }
@@ -81,30 +79,28 @@ class MaxPoolLayer : public CpuLayer {
 class BatchNormLayer : public CpuLayer {
  public:
   explicit BatchNormLayer(const CpuLayerOf<BatchNorm>& made)
-      : images_(images_of(made.layer.input, made.batch)) {
-    check_names(made.layer, {{"scale", "shift"}, {"mean", "rstd"}});
-  }
+      : slots_(norm_slots(made.layer)), images_(images_of(made.layer.input, made.batch)) {}
 
   void forward(const CpuCall& call) override {
-    cpu::batch_moments(call.kept[0], call.kept[1], call.input, images_);
-    cpu::batch_norm(call.output, normed(call), {call.parameters[0], call.parameters[1]}, images_);
+    cpu::batch_moments(call.kept[slots_.mean], call.kept[slots_.rstd], call.input, images_);
+    cpu::batch_norm(call.output, normed(call, call.input, slots_), affine(call, slots_), images_);
   }
   void backward_input(const CpuCall& call) override {
-    cpu::batch_norm_gradients(call.input_gradient, {call.gradients[0], call.gradients[1]},
-                              call.output_gradient, normed(call), call.parameters[0], images_);
+    cpu::batch_norm_gradients(call.input_gradient, affine_gradients(call, slots_),
+                              call.output_gradient, normed(call, call.input, slots_),
+                              call.parameters[slots_.scale], images_);
   }
   void backward_weight(const CpuCall&) override {}
 
  private:
-  static Normed normed(const CpuCall& call) { return {call.input, call.kept[0], call.kept[1]}; }
-
+  NormSlots slots_;
   Images images_;
 };
 
 class FlattenLayer : public CpuLayer {
  public:
   explicit FlattenLayer(const CpuLayerOf<Flatten>& made) : count_(made.input_elements()) {
-    check_names(made.layer, CpuLayerNames{});
+    check_no_slots(made.layer);
   }
 
   void forward(const CpuCall& call) override { std::copy_n(call.input, count_, call.output); }
@@ -121,8 +117,7 @@ class FlattenLayer : public CpuLayer {
 class ResidualLayer : public CpuLayer {
  public:
   explicit ResidualLayer(const CpuLayerOf<ResidualBlock>& made)
-      : changes_(made.settings.stride != 1 ||
-                 made.settings.channels != made.layer.input.extents.front()),
+      : slots_(residual_slots(made.layer)),
         input_elements_(made.input_elements()),
         out_(images_of(made.layer.output, made.batch)),
         conv1_(window_over(made.layer.input, made.batch, 3, made.settings.stride, 1),
@@ -131,108 +126,80 @@ class ResidualLayer : public CpuLayer {
         shortcut_(window_over(made.layer.input, made.batch, 1, made.settings.stride, 0),
                   out_.channels),
         sum_gradient_(out_.elements()),
-        relu1_gradient_(out_.elements()) {
-    CpuLayerNames names{
-        {"conv1.weight", "norm1.scale", "norm1.shift", "conv2.weight", "norm2.scale",
-         "norm2.shift"},
-        {"conv1", "norm1.mean", "norm1.rstd", "relu1", "conv2", "norm2.mean", "norm2.rstd"},
-        {"conv1.gradient", "conv2.gradient"}};
-    if (changes_) {
-      for (const auto* name : {"shortcut.weight", "shortcut_norm.scale", "shortcut_norm.shift"})
-        names.parameters.emplace_back(name);
-      for (const auto* name : {"shortcut", "shortcut_norm.mean", "shortcut_norm.rstd"})
-        names.kept.emplace_back(name);
-      names.left.emplace_back("shortcut.gradient");
-    }
-    check_names(made.layer, names);
-  }
+        relu1_gradient_(out_.elements()) {}
 
   void forward(const CpuCall& call) override {
-    conv1_.forward(call.kept[kConv1], call.input, call.parameters[kConv1Weight], nullptr);
-    moments(call, kConv1, kNorm1Moments);
-    cpu::batch_norm_relu(call.kept[kRelu1], normed(call, kConv1, kNorm1Moments),
-                         affine(call, kNorm1), out_);
-    conv2_.forward(call.kept[kConv2], call.kept[kRelu1], call.parameters[kConv2Weight], nullptr);
-    moments(call, kConv2, kNorm2Moments);
-    cpu::batch_norm(call.output, normed(call, kConv2, kNorm2Moments), affine(call, kNorm2), out_);
+    float* relu1 = call.kept[slots_.relu1];
+    convolve(conv1_, call, call.input, slots_.first);
+    cpu::batch_norm_relu(relu1, normed_of(call, slots_.first), affine(call, slots_.first.norm),
+                         out_);
+    convolve(conv2_, call, relu1, slots_.second);
+    cpu::batch_norm(call.output, normed_of(call, slots_.second), affine(call, slots_.second.norm),
+                    out_);
     const float* skip = call.input;
-    if (changes_) {
-      shortcut_.forward(call.kept[kShortcut], call.input, call.parameters[kShortcutWeight],
-                        nullptr);
-      moments(call, kShortcut, kShortcutMoments);
-      cpu::batch_norm(sum_gradient_.data(), normed(call, kShortcut, kShortcutMoments),
-                      affine(call, kShortcutNorm), out_);
+    if (slots_.shortcut) {
+      convolve(shortcut_, call, call.input, *slots_.shortcut);
+      cpu::batch_norm(sum_gradient_.data(), normed_of(call, *slots_.shortcut),
+                      affine(call, slots_.shortcut->norm), out_);
       skip = sum_gradient_.data();  // which a forward does not need for itself
     }
     cpu::add_and_relu(call.output, skip, out_.elements());
   }
 
   void backward_input(const CpuCall& call) override {
-    float* conv1_gradient = call.left[0];
-    float* conv2_gradient = call.left[1];
+    float* conv1_gradient = call.left[slots_.first.output_gradient];
+    float* conv2_gradient = call.left[slots_.second.output_gradient];
     cpu::relu_gradient(sum_gradient_.data(), call.output_gradient, call.output, out_.elements());
-    cpu::batch_norm_gradients(conv2_gradient, norm_gradients(call, kNorm2), sum_gradient_.data(),
-                              normed(call, kConv2, kNorm2Moments), call.parameters[kNorm2], out_);
+    norm_backward(call, slots_.second, sum_gradient_.data());
     std::fill_n(relu1_gradient_.data(), out_.elements(), 0.0F);
     conv2_.add_input_gradient(relu1_gradient_.data(), conv2_gradient,
-                              call.parameters[kConv2Weight]);
-    cpu::relu_gradient(relu1_gradient_.data(), call.kept[kRelu1], out_.elements());
-    cpu::batch_norm_gradients(conv1_gradient, norm_gradients(call, kNorm1), relu1_gradient_.data(),
-                              normed(call, kConv1, kNorm1Moments), call.parameters[kNorm1], out_);
-    if (changes_) {
-      cpu::batch_norm_gradients(call.left[2], norm_gradients(call, kShortcutNorm),
-                                sum_gradient_.data(), normed(call, kShortcut, kShortcutMoments),
-                                call.parameters[kShortcutNorm], out_);
-    }
+                              call.parameters[slots_.second.weight]);
+    cpu::relu_gradient(relu1_gradient_.data(), call.kept[slots_.relu1], out_.elements());
+    norm_backward(call, slots_.first, relu1_gradient_.data());
+    if (slots_.shortcut) norm_backward(call, *slots_.shortcut, sum_gradient_.data());
     if (call.input_gradient == nullptr) return;
-    if (changes_) {
+    if (slots_.shortcut) {
       std::fill_n(call.input_gradient, input_elements_, 0.0F);
-      shortcut_.add_input_gradient(call.input_gradient, call.left[2],
-                                   call.parameters[kShortcutWeight]);
+      shortcut_.add_input_gradient(call.input_gradient, call.left[slots_.shortcut->output_gradient],
+                                   call.parameters[slots_.shortcut->weight]);
     } else {
       std::copy_n(sum_gradient_.data(), input_elements_, call.input_gradient);
     }
-    conv1_.add_input_gradient(call.input_gradient, conv1_gradient, call.parameters[kConv1Weight]);
+    conv1_.add_input_gradient(call.input_gradient, conv1_gradient,
+                              call.parameters[slots_.first.weight]);
   }
 
   void backward_weight(const CpuCall& call) override {
-    conv1_.weight_gradient(call.gradients[kConv1Weight], nullptr, call.left[0], call.input);
-    conv2_.weight_gradient(call.gradients[kConv2Weight], nullptr, call.left[1], call.kept[kRelu1]);
-    if (changes_)
-      shortcut_.weight_gradient(call.gradients[kShortcutWeight], nullptr, call.left[2], call.input);
+    weight_backward(conv1_, call, call.input, slots_.first);
+    weight_backward(conv2_, call, call.kept[slots_.relu1], slots_.second);
+    if (slots_.shortcut) weight_backward(shortcut_, call, call.input, *slots_.shortcut);
   }
 
  private:
-  // Among the parameters; the shift of a norm follows its scale.
-  static constexpr std::size_t kConv1Weight = 0;
-  static constexpr std::size_t kNorm1 = 1;
-  static constexpr std::size_t kConv2Weight = 3;
-  static constexpr std::size_t kNorm2 = 4;
-  static constexpr std::size_t kShortcutWeight = 6;
-  static constexpr std::size_t kShortcutNorm = 7;
-  // Among the kept; the rstd of a norm follows its mean.
-  static constexpr std::size_t kConv1 = 0;
-  static constexpr std::size_t kNorm1Moments = 1;
-  static constexpr std::size_t kRelu1 = 3;
-  static constexpr std::size_t kConv2 = 4;
-  static constexpr std::size_t kNorm2Moments = 5;
-  static constexpr std::size_t kShortcut = 7;
-  static constexpr std::size_t kShortcutMoments = 8;
-
-  void moments(const CpuCall& call, std::size_t x, std::size_t to) const {
-    cpu::batch_moments(call.kept[to], call.kept[to + 1], call.kept[x], out_);
+  static Normed normed_of(const CpuCall& call, const NormedConvolutionSlots& slots) {
+    return normed(call, call.kept[slots.output], slots.norm);
   }
-  static Normed normed(const CpuCall& call, std::size_t x, std::size_t moments) {
-    return {call.kept[x], call.kept[moments], call.kept[moments + 1]};
+  /// And the moments of the norm behind it.
+  void convolve(cpu::Convolution& by, const CpuCall& call, const float* input,
+                const NormedConvolutionSlots& slots) const {
+    float* output = call.kept[slots.output];
+    by.forward(output, input, call.parameters[slots.weight], nullptr);
+    cpu::batch_moments(call.kept[slots.norm.mean], call.kept[slots.norm.rstd], output, out_);
   }
-  static cpu::ScaleAndShift affine(const CpuCall& call, std::size_t norm) {
-    return {call.parameters[norm], call.parameters[norm + 1]};
+  /// From the gradient of the norm's output to that of the convolution's.
+  void norm_backward(const CpuCall& call, const NormedConvolutionSlots& slots,
+                     const float* output_gradient) const {
+    cpu::batch_norm_gradients(call.left[slots.output_gradient], affine_gradients(call, slots.norm),
+                              output_gradient, normed_of(call, slots),
+                              call.parameters[slots.norm.scale], out_);
   }
-  static cpu::ScaleAndShiftGradients norm_gradients(const CpuCall& call, std::size_t norm) {
-    return {call.gradients[norm], call.gradients[norm + 1]};
+  static void weight_backward(cpu::Convolution& by, const CpuCall& call, const float* input,
+                              const NormedConvolutionSlots& slots) {
+    by.weight_gradient(call.gradients[slots.weight], nullptr, call.left[slots.output_gradient],
+                       input);
   }
 
-  bool changes_;
+  ResidualSlots slots_;
   std::int64_t input_elements_;
   Images out_;
   cpu::Convolution conv1_;

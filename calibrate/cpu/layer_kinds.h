@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "calibrate/cpu/kernels.h"
 #include "calibrate/cpu/layer.h"
+#include "calibrate/training/layer_slots.h"
 #include "models/network/network.h"
 
 namespace plumbline {
@@ -31,36 +31,37 @@ struct CpuLayerOf {
   }
 };
 
-/// The names of a layer's tensors. Kernels find tensors by their places in the lists of the layer:
-/// each kind gives its places the names, and the layer is held to them.
-struct CpuLayerNames {
-  std::vector<std::string_view> parameters;
-  std::vector<std::string_view> kept{};
-  std::vector<std::string_view> left{};
-};
-
-void check_names(const NetworkLayer& layer, const CpuLayerNames& names);
-
-/// The element of a list, or nothing where it is not there.
+/// The tensor at a slot, or nothing where the layer has none.
 template <class Pointer>
-Pointer at_or_null(const std::vector<Pointer>& list, std::size_t i, bool there) {
-  return there ? list[i] : nullptr;
+Pointer at_or_null(const std::vector<Pointer>& list, std::size_t slot) {
+  return slot == kNoSlot ? nullptr : list[slot];
 }
 
-// cpu_simple_layers.cpp
+/// What a norm whose input is `x` keeps.
+inline cpu::Normed normed(const CpuCall& call, const float* x, const NormSlots& slots) {
+  return {x, call.kept[slots.mean], call.kept[slots.rstd]};
+}
+inline cpu::ScaleAndShift affine(const CpuCall& call, const NormSlots& slots) {
+  return {call.parameters[slots.scale], call.parameters[slots.shift]};
+}
+inline cpu::ScaleAndShiftGradients affine_gradients(const CpuCall& call, const NormSlots& slots) {
+  return {call.gradients[slots.scale], call.gradients[slots.shift]};
+}
+
+// simple_layers.cpp
 std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<Linear>& made);
 std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<Relu>& made);
 std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<Gelu>& made);
 std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<LayerNorm>& made);
 std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<Lstm>& made);
 
-// cpu_transformer_layers.cpp
+// transformer_layers.cpp
 std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<AttentionBlock>& made);
 std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<MlpBlock>& made);
 std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<Embedding>& made);
 std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<Head>& made);
 
-// cpu_picture_layers.cpp
+// image_layers.cpp
 std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<Conv2d>& made);
 std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<MaxPool>& made);
 std::unique_ptr<CpuLayer> make_cpu_layer(const CpuLayerOf<BatchNorm>& made);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/bug.h"
+#include "base/parallel.h"
 #include "calibrate/cpu/buffer.h"
 #include "calibrate/cpu/optimizer.h"
 #include "calibrate/runtime/machine.h"
@@ -123,7 +124,7 @@ std::optional<BytesPerSecond> measure_add_up(OptimizerKind optimizer, std::size_
   for (std::uint32_t i = 0; i < members; ++i) both.emplace_back(optimizer, parameters);
   std::barrier<> together(members);
   std::vector<double> alone_ns, added_ns;  // of the first one
-  const auto work = [&](std::uint32_t self) {
+  const auto update_together = [&](std::uint32_t self) {
     pin_to_core(self, members);
     const auto timed = [&](const std::vector<const float*>& all) {
       both[self].write_gradients();
@@ -143,10 +144,29 @@ std::optional<BytesPerSecond> measure_add_up(OptimizerKind optimizer, std::size_
       added_ns.push_back(added);
     }
   };
-  std::thread other(work, 1);
-  std::thread first(work, 0);
-  first.join();
-  other.join();
+  FirstException thrown;
+  const auto leave = [&] {  // the other one goes on alone
+    thrown.keep_current();
+    together.arrive_and_drop();
+  };
+  const auto work = [&](std::uint32_t self) {
+    try {
+      update_together(self);
+    } catch (...) {
+      leave();
+    }
+  };
+  std::vector<std::thread> threads;
+  threads.reserve(members);
+  for (const std::uint32_t self : {1U, 0U}) {
+    try {
+      threads.emplace_back(work, self);
+    } catch (...) {
+      leave();
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  thrown.rethrow();
   return rate_of(parameters, std::move(added_ns), std::move(alone_ns));
 }
 

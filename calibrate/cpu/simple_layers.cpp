@@ -10,41 +10,37 @@ namespace plumbline {
 namespace {
 
 using cpu::Dense;
-using cpu::Normed;
 using cpu::Rows;
 
 class LinearLayer : public CpuLayer {
  public:
   explicit LinearLayer(const CpuLayerOf<Linear>& made)
-      : dense_{made.rows().rows, made.rows().columns, made.settings.features},
-        bias_(made.settings.bias) {
-    CpuLayerNames names{{"weight"}};
-    if (bias_) names.parameters.push_back("bias");
-    check_names(made.layer, names);
-  }
+      : slots_(dense_slots(made.layer)),
+        dense_{made.rows().rows, made.rows().columns, made.settings.features} {}
 
   void forward(const CpuCall& call) override {
-    dense_.forward(call.output, call.input, call.parameters[0],
-                   at_or_null(call.parameters, 1, bias_));
+    dense_.forward(call.output, call.input, call.parameters[slots_.weight],
+                   at_or_null(call.parameters, slots_.bias));
   }
   void backward_input(const CpuCall& call) override {
     if (call.input_gradient != nullptr)
-      dense_.input_gradient(call.input_gradient, call.output_gradient, call.parameters[0]);
+      dense_.input_gradient(call.input_gradient, call.output_gradient,
+                            call.parameters[slots_.weight]);
   }
   void backward_weight(const CpuCall& call) override {
-    dense_.weight_gradient(call.gradients[0], at_or_null(call.gradients, 1, bias_),
+    dense_.weight_gradient(call.gradients[slots_.weight], at_or_null(call.gradients, slots_.bias),
                            call.output_gradient, call.input);
   }
 
  private:
+  DenseSlots slots_;
   Dense dense_;
-  bool bias_;
 };
 
 class ReluLayer : public CpuLayer {
  public:
   explicit ReluLayer(const CpuLayerOf<Relu>& made) : count_(made.input_elements()) {
-    check_names(made.layer, CpuLayerNames{});
+    check_no_slots(made.layer);
   }
 
   void forward(const CpuCall& call) override { cpu::relu(call.output, call.input, count_); }
@@ -61,7 +57,7 @@ class ReluLayer : public CpuLayer {
 class GeluLayer : public CpuLayer {
  public:
   explicit GeluLayer(const CpuLayerOf<Gelu>& made) : count_(made.input_elements()) {
-    check_names(made.layer, CpuLayerNames{});
+    check_no_slots(made.layer);
   }
 
   void forward(const CpuCall& call) override { cpu::gelu(call.output, call.input, count_); }
@@ -77,65 +73,66 @@ class GeluLayer : public CpuLayer {
 
 class LayerNormLayer : public CpuLayer {
  public:
-  explicit LayerNormLayer(const CpuLayerOf<LayerNorm>& made) : rows_(made.rows()) {
-    check_names(made.layer, {{"scale", "shift"}, {"mean", "rstd"}});
-  }
+  explicit LayerNormLayer(const CpuLayerOf<LayerNorm>& made)
+      : slots_(norm_slots(made.layer)), rows_(made.rows()) {}
 
   void forward(const CpuCall& call) override {
-    cpu::layer_norm(call.output, call.kept[0], call.kept[1], call.input,
-                    {call.parameters[0], call.parameters[1]}, rows_);
+    cpu::layer_norm(call.output, call.kept[slots_.mean], call.kept[slots_.rstd], call.input,
+                    affine(call, slots_), rows_);
   }
   void backward_input(const CpuCall& call) override {
     if (call.input_gradient == nullptr) return;
-    cpu::layer_norm_input_gradient(call.input_gradient, call.output_gradient, nullptr, normed(call),
-                                   call.parameters[0], rows_);
+    cpu::layer_norm_input_gradient(call.input_gradient, call.output_gradient, nullptr,
+                                   normed(call, call.input, slots_), call.parameters[slots_.scale],
+                                   rows_);
   }
   void backward_weight(const CpuCall& call) override {
-    cpu::layer_norm_parameter_gradients({call.gradients[0], call.gradients[1]},
-                                        call.output_gradient, normed(call), rows_);
+    cpu::layer_norm_parameter_gradients(affine_gradients(call, slots_), call.output_gradient,
+                                        normed(call, call.input, slots_), rows_);
   }
 
  private:
-  static Normed normed(const CpuCall& call) { return {call.input, call.kept[0], call.kept[1]}; }
-
+  NormSlots slots_;
   Rows rows_;
 };
 
 class LstmLayer : public CpuLayer {
  public:
   explicit LstmLayer(const CpuLayerOf<Lstm>& made)
-      : residual_(made.settings.residual),
+      : slots_(lstm_slots(made.layer)),
         elements_(made.output_elements()),
         lstm_({made.batch, made.layer.input.extents.front(), made.rows().columns,
-               made.settings.hidden}) {
-    CpuLayerNames names{
-        {"input.weight", "hidden.weight", "bias"}, {"gates", "cells"}, {"gates.gradient"}};
-    if (residual_) names.kept.push_back("hidden");
-    check_names(made.layer, names);
-  }
+               made.settings.hidden}) {}
 
   void forward(const CpuCall& call) override {
-    float* h = residual_ ? call.kept[2] : call.output;
-    lstm_.forward(call.kept[0], call.kept[1], h, call.input, weights(call));
-    if (residual_) cpu::add_row(call.output, h, call.input, {1, elements_});
+    float* h = hidden(call);
+    lstm_.forward(call.kept[slots_.gates], call.kept[slots_.cells], h, call.input, weights(call));
+    if (has_residual()) cpu::add_row(call.output, h, call.input, {1, elements_});
   }
   void backward_input(const CpuCall& call) override {
-    lstm_.backward_input(call.left[0], call.input_gradient, call.output_gradient, call.kept[0],
-                         call.kept[1], weights(call));
-    if (residual_ && call.input_gradient != nullptr)
+    lstm_.backward_input(call.left[slots_.gates_gradient], call.input_gradient,
+                         call.output_gradient, call.kept[slots_.gates], call.kept[slots_.cells],
+                         weights(call));
+    if (has_residual() && call.input_gradient != nullptr)
       cpu::add(call.input_gradient, call.output_gradient, elements_);
   }
   void backward_weight(const CpuCall& call) override {
-    lstm_.backward_weight({call.gradients[0], call.gradients[1], call.gradients[2]}, call.left[0],
-                          call.input, residual_ ? call.kept[2] : call.output);
+    lstm_.backward_weight({call.gradients[slots_.input_weight],
+                           call.gradients[slots_.hidden_weight], call.gradients[slots_.bias]},
+                          call.left[slots_.gates_gradient], call.input, hidden(call));
   }
 
  private:
-  static cpu::Lstm::Weights weights(const CpuCall& call) {
-    return {call.parameters[0], call.parameters[1], call.parameters[2]};
+  bool has_residual() const { return slots_.hidden != kNoSlot; }
+  float* hidden(const CpuCall& call) const {
+    return has_residual() ? call.kept[slots_.hidden] : call.output;
+  }
+  cpu::Lstm::Weights weights(const CpuCall& call) const {
+    return {call.parameters[slots_.input_weight], call.parameters[slots_.hidden_weight],
+            call.parameters[slots_.bias]};
   }
 
-  bool residual_;
+  LstmSlots slots_;
   std::int64_t elements_;
   cpu::Lstm lstm_;
 };

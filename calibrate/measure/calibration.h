@@ -121,9 +121,9 @@ class StageTimers {
                      std::vector<StageSamples>& samples) = 0;
   /// Passes count from this time on, which is now.
   virtual void count_from(RealTime time) = 0;
-  /// Lets some 20 ms pass.
+  /// Lets some 20 ms pass. Throws what a device threw, which then all rest.
   virtual void go_on() = 0;
-  /// All rest.
+  /// All rest. Throws what a device threw.
   virtual void stop() = 0;
 
   // To be asked at any time, of those that walk.

@@ -41,7 +41,7 @@ class Worker {
   virtual void prepare() {}
 
   /// Does the task and returns when its result is there. Where `stop` is set it may return early.
-  /// Errors: an exception, whose text ends the run.
+  /// Errors: an exception, whose text ends the run; a Bug leaves run().
   virtual Work run(const Task& task, const std::atomic<bool>& stop) = 0;
 
   /// A time that one of this device's ops takes at least, given what is predicted for it: waiters

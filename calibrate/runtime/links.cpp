@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 
 namespace plumbline {
 
@@ -13,67 +12,24 @@ Links::Links(const OpGraph& graph, Progress& progress, std::vector<Ledger>& ledg
     : graph_(graph),
       progress_(progress),
       ledgers_(ledgers),
-      first_consumer_(graph.size() + 1, 0),
+      consumers_(graph, [this](std::uint32_t node) { return is_ours(node); }),
+      carriers_(graph),
       next_(graph.size(), graph.size()),
-      needs_(graph.size(), 0),
-      channel_of_(graph.size(), 0),
-      shared_(graph.shared_channels()) {
-  shares_any_ = std::find(shared_.begin(), shared_.end(), true) != shared_.end();
-
-  // Who waits for whom.
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
+      needs_(graph.size(), 0) {
+  for (const std::uint32_t consumer : consumers_.nodes) ++needs_[consumer];
   std::vector<std::uint32_t> last(graph.resources(), graph.size());
   for (std::uint32_t node = 0; node < graph.size(); ++node) {
     if (!is_ours(node)) continue;
-    const Node& n = graph.nodes[node];
-    if (n.input != graph.size()) edges.emplace_back(n.input, node);
     if (is_blocking(node)) {
       needs_[node] += 2;  // both devices have come to it
-    } else {
-      if (last[n.resource] != graph.size()) {
-        next_[last[n.resource]] = node;
-        ++needs_[node];
-      }
-      last[n.resource] = node;
+      continue;
     }
-  }
-  for (const Join& join : graph.joins) {
-    if (!is_ours(join.node)) continue;
-    for (const std::uint32_t producer : join.inputs) edges.emplace_back(producer, join.node);
-  }
-  std::stable_sort(edges.begin(), edges.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  consumers_.reserve(edges.size());
-  for (const auto& [producer, consumer] : edges) {
-    ++first_consumer_[producer + 1];
-    ++needs_[consumer];
-    consumers_.push_back(consumer);
-  }
-  for (std::size_t i = 1; i < first_consumer_.size(); ++i)
-    first_consumer_[i] += first_consumer_[i - 1];
-
-  // What carries what.
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> between;
-  std::map<Card, std::uint32_t> cards;
-  const auto card = [&](const Card& which, BytesPerSecond rate) {
-    const auto [at, is_new] = cards.emplace(which, static_cast<std::uint32_t>(card_rates_.size()));
-    if (is_new) card_rates_.push_back(rate);
-    return at->second;
-  };
-  for (std::uint32_t c = 0; c < graph.channels.size(); ++c) {
-    const Channel& channel = graph.channels[c];
-    between[{channel.from_slot, channel.to_slot}] = c;
-    const bool has_cards = channel.path.out && channel.path.link.bandwidth;
-    cards_of_channel_.emplace_back(
-        has_cards ? card(*channel.path.out, *channel.path.link.bandwidth) : 0,
-        has_cards ? card(*channel.path.in, *channel.path.link.bandwidth) : 0);
-  }
-  for (std::uint32_t node = 0; node < graph.size(); ++node) {
-    if (graph.holds_channel(node)) {
-      channel_of_[node] = graph.nodes[node].resource - graph.slots();
-    } else if (is_ours(node) && is_blocking(node)) {
-      channel_of_[node] = between.at({graph.nodes[node].resource, graph.nodes[node].peer_resource});
+    std::uint32_t& before = last[graph.nodes[node].resource];
+    if (before != graph.size()) {
+      next_[before] = node;
+      ++needs_[node];
     }
+    before = node;
   }
 }
 
@@ -83,7 +39,7 @@ void Links::restart(RealTime start_time) {
   waits_for_ = needs_;
   ready_.assign(graph_.size(), start_time);
   due_ = {};
-  fair_share_.emplace(card_rates_);
+  fair_share_.emplace(carriers_.card_rates());
   for (std::uint32_t node = 0; node < graph_.size(); ++node) {
     if (is_ours(node) && needs_[node] == 0) startable_.push_back(node);
   }
@@ -91,17 +47,17 @@ void Links::restart(RealTime start_time) {
 }
 
 void Links::made(std::uint32_t node) {
-  if (first_consumer_[node] == first_consumer_[node + 1]) return;
+  if (consumers_.first[node] == consumers_.first[node + 1]) return;
   const std::lock_guard lock(mutex_);
   const RealTime at = progress_.end[node].load(std::memory_order_relaxed);
-  if (shares_any_) advance_locked(at);
+  if (shares_cards()) advance_locked(at);
   tell_consumers(node, std::max(at, advanced_to_));
   settle();
 }
 
 void Links::reached(std::uint32_t transfer, RealTime at) {
   const std::lock_guard lock(mutex_);
-  if (shares_any_) advance_locked(at);
+  if (shares_cards()) advance_locked(at);
   satisfy(transfer, std::max(at, advanced_to_));
   settle();
 }
@@ -122,7 +78,7 @@ void Links::advance_locked(RealTime time) {
     advanced_to_ = std::max(advanced_to_, due.at);
     if (due.is_start) {
       const Cost& cost = graph_.cost(due.node);
-      const auto [out, in] = cards_of_channel_[channel_of_[due.node]];
+      const auto [out, in] = carriers_.cards_of(due.node);
       announce(fair_share_->start(due.node, cost.bytes, cost.hold - cost.lead, out, in,
                                   since_start(due.at)));
     } else if (fair_share_->end(due.node, due.version, since_start(due.at))) {
@@ -160,7 +116,7 @@ void Links::start(std::uint32_t node) {
   if (is_transfer(graph_.activities[node].kind)) {
     ledgers_[graph_.receiver(node)].receives(node, begin);
   }
-  if (cost.bytes.count > 0 && shares_any_ && shared_[channel_of_[node]]) {
+  if (cost.bytes.count > 0 && carriers_.shares_a_card(node)) {
     due_.push({begin + cost.lead.count(), sequence_++, node, true, 0});
   } else {
     release(node, begin + cost.hold.count());
@@ -176,8 +132,8 @@ void Links::release(std::uint32_t node, RealTime at) {
 }
 
 void Links::tell_consumers(std::uint32_t node, RealTime at) {
-  for (std::uint32_t i = first_consumer_[node]; i < first_consumer_[node + 1]; ++i)
-    satisfy(consumers_[i], at);
+  for (std::uint32_t i = consumers_.first[node]; i < consumers_.first[node + 1]; ++i)
+    satisfy(consumers_.nodes[i], at);
 }
 
 }  // namespace plumbline

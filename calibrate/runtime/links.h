@@ -13,7 +13,9 @@
 
 #include "calibrate/runtime/clock.h"
 #include "calibrate/runtime/ledger.h"
+#include "sim/engine/carriers.h"
 #include "sim/engine/fair_share.h"
+#include "sim/graph/consumers.h"
 
 namespace plumbline {
 
@@ -54,7 +56,7 @@ class Links {
   /// anything is under way.
   std::optional<RealTime> advance(RealTime time);
   /// Whether rates change under way, so that waiters have to call advance().
-  bool shares_cards() const { return shares_any_; }
+  bool shares_cards() const { return carriers_.shares_any(); }
   /// Lets all end that is under way.
   void drain();
 
@@ -89,15 +91,10 @@ class Links {
   Progress& progress_;
   std::vector<Ledger>& ledgers_;
 
-  std::vector<std::uint32_t> first_consumer_;  ///< Of each node, in consumers_; ours only.
-  std::vector<std::uint32_t> consumers_;
+  Consumers consumers_;  ///< Ours only.
+  Carriers carriers_;
   std::vector<std::uint32_t> next_;  ///< The node behind each on its channel; size() = none.
   std::vector<std::uint32_t> needs_;
-  std::vector<std::uint32_t> channel_of_;  ///< Of each node that moves bytes.
-  std::vector<bool> shared_;               ///< By channel.
-  bool shares_any_ = false;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> cards_of_channel_;
-  std::vector<BytesPerSecond> card_rates_;
 
   std::mutex mutex_;
   RealTime start_ = 0;

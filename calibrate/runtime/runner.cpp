@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/bug.h"
+#include "base/parallel.h"
 #include "calibrate/runtime/links.h"
 
 namespace plumbline {
@@ -104,11 +105,24 @@ class Execution {
         }
         if (!stop_) device_state.stand.done();
       }
+    } catch (const Bug&) {
+      carry();
     } catch (const std::exception& error) {
       fail(slot, error.what());
     } catch (...) {
       fail(slot, "an exception of an unknown type");
     }
+    leave();
+  }
+
+  /// From a handler: the exception is for whoever called run(), and nobody goes on.
+  void carry() {
+    thrown_.keep_current();
+    stop_ = true;
+  }
+
+  /// One device's thread ends, or cannot begin.
+  void leave() {
     {
       const std::lock_guard lock(mutex_);
       ++exited_;
@@ -118,12 +132,38 @@ class Execution {
 
   /// The caller's part: waits for the end, for a failure, for a deadlock, for a hang.
   void watch() {
+    try {
+      look_until_over();
+    } catch (...) {
+      carry();
+    }
+    std::unique_lock lock(mutex_);
+    stop_ = true;
+    changed_.wait_for(lock, kGrace, [&] { return exited_ == device_states_.size(); });
+  }
+
+  bool all_exited() {
+    const std::lock_guard lock(mutex_);
+    return exited_ == device_states_.size();
+  }
+
+  /// Requires: watch() has ended. Throws what is no failure of the run: a bug, or what the caller's
+  /// own part threw.
+  RunResult take() {
+    const std::lock_guard lock(mutex_);
+    thrown_.rethrow();
+    if (failure_) return *failure_;
+    return std::move(record_);
+  }
+
+ private:
+  void look_until_over() {
     std::uint32_t told = 0;
     std::optional<std::uint64_t> steps_before;
     std::unique_lock lock(mutex_);
-    while (exited_ < device_states_.size() && !failure_) {
+    while (exited_ < device_states_.size() && !stop_) {
       changed_.wait_for(lock, std::chrono::milliseconds(20));
-      if (failure_ || exited_ == device_states_.size()) break;
+      if (stop_ || exited_ == device_states_.size()) break;
       const std::uint32_t done = iterations_done_.load(std::memory_order_relaxed);
       if (options_.progress && done != told) {
         told = done;
@@ -140,22 +180,8 @@ class Execution {
         look_for_hangs();
       }
     }
-    stop_ = true;
-    changed_.wait_for(lock, kGrace, [&] { return exited_ == device_states_.size(); });
   }
 
-  bool all_exited() {
-    const std::lock_guard lock(mutex_);
-    return exited_ == device_states_.size();
-  }
-
-  RunResult take() {
-    const std::lock_guard lock(mutex_);
-    if (failure_) return *failure_;
-    return std::move(record_);
-  }
-
- private:
   std::vector<Ledger> make_ledgers(const RunPlan& plan) {
     plan_ = std::make_unique<RunPlan>(plan);
     std::vector<Ledger> ledgers;
@@ -429,6 +455,7 @@ class Execution {
   std::atomic<std::uint32_t> iterations_done_{0};
 
   std::atomic<bool> stop_{false};
+  FirstException thrown_;
   std::mutex mutex_;  ///< Of what follows.
   std::condition_variable changed_;
   std::uint32_t exited_ = 0;
@@ -444,8 +471,14 @@ RunResult run(const RunPlan& plan, Backend& backend, const DeviceOrders& orders,
   const auto execution = std::make_shared<Execution>(plan, backend, orders, options);
   std::vector<std::thread> threads;
   threads.reserve(orders.size());
-  for (std::uint32_t slot = 0; slot < orders.size(); ++slot)
-    threads.emplace_back([execution, slot] { execution->drive(slot); });
+  for (std::uint32_t slot = 0; slot < orders.size(); ++slot) {
+    try {
+      threads.emplace_back([execution, slot] { execution->drive(slot); });
+    } catch (...) {
+      execution->carry();
+      execution->leave();
+    }
+  }
   execution->watch();
   const bool all_exited = execution->all_exited();
   for (std::thread& thread : threads) {

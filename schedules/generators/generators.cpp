@@ -318,6 +318,19 @@ std::string plain_name(std::string_view name) {
 
 }  // namespace
 
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  names.reserve(schedule_rules().size());
+  for (const ScheduleRule& rule : schedule_rules()) names.emplace_back(rule.name);
+  return names;
+}
+
+const Abbreviations& schedule_abbreviations() {
+  static const Abbreviations short_for = {
+      {"zero-bubble", "zb"}, {"zero_bubble", "zb"}, {"zerobubble", "zb"}, {"breadth-first", "bfs"}};
+  return short_for;
+}
+
 const ScheduleRule* find_schedule_rule(std::string_view name) {
   std::string plain = plain_name(name);
   for (const auto& [other, ours] : kOtherNames) {

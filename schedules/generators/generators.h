@@ -74,6 +74,12 @@ std::vector<std::string> limits_of(const ScheduleRule& rule);
 /// All rules, in the order in which they are listed.
 const std::vector<ScheduleRule>& schedule_rules();
 
+/// Their names.
+std::vector<std::string> schedule_names();
+
+/// What papers write in full and these names have in short.
+const Abbreviations& schedule_abbreviations();
+
 /// The rule of this name, in any case, with `_` for `-` or neither, or under another name that is
 /// known: PyTorch's classes (`ScheduleGPipe`, `Interleaved1F1B`), `zb1p`. Else nullptr.
 const ScheduleRule* find_schedule_rule(std::string_view name);

@@ -3,14 +3,13 @@
 // SPDX-License-Identifier: MIT
 #include "sim/engine/simulate.h"
 
-#include <algorithm>
-#include <map>
-
 #include "base/bug.h"
+#include "sim/engine/carriers.h"
 #include "sim/engine/engine.h"
 #include "sim/engine/fair_share.h"
 #include "sim/engine/neighbours.h"
 #include "sim/engine/release.h"
+#include "sim/graph/consumers.h"
 
 namespace plumbline {
 namespace {
@@ -62,43 +61,15 @@ struct Queues {
   }
 };
 
-/// For each node those that wait for its result, in one array.
-struct Consumers {
-  std::vector<std::uint32_t> first;
-  std::vector<std::uint32_t> nodes;
-
-  explicit Consumers(const OpGraph& graph) : first(graph.size() + 2, 0) {
-    const auto each_edge = [&](auto&& visit) {
-      for (std::uint32_t i = 0; i < graph.size(); ++i) {
-        if (graph.nodes[i].input != graph.size()) visit(graph.nodes[i].input, i);
-      }
-      for (const Join& join : graph.joins) {
-        for (const std::uint32_t producer : join.inputs) visit(producer, join.node);
-      }
-    };
-    each_edge([&](std::uint32_t producer, std::uint32_t) { ++first[producer + 2]; });
-    for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
-    nodes.resize(first.back());
-    each_edge([&](std::uint32_t producer, std::uint32_t consumer) {
-      nodes[first[producer + 1]++] = consumer;
-    });
-  }
-};
-
 class Simulation {
  public:
   explicit Simulation(const OpGraph& graph)
       : graph_(graph),
         queues_(graph),
         consumers_(graph),
-        cards_(graph),
-        shared_(graph.shared_channels()),
-        shares_any_(std::find(shared_.begin(), shared_.end(), true) != shared_.end()),
+        carriers_(graph),
         waits_for_(graph.size(), 0) {
     trace_.spans.resize(graph.size());
-    for (std::uint32_t c = 0; c < graph.channels.size(); ++c) {
-      channel_between_[{graph.channels[c].from_slot, graph.channels[c].to_slot}] = c;
-    }
   }
 
   Trace run() {
@@ -120,27 +91,6 @@ class Simulation {
   }
 
  private:
-  /// The cards of shared channels as capacities.
-  struct Cards {
-    std::vector<BytesPerSecond> rates;
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> of_channel;
-
-    explicit Cards(const OpGraph& graph) {
-      std::map<Card, std::uint32_t> index;
-      const auto capacity = [&](const Card& card, BytesPerSecond rate) {
-        const auto [at, is_new] = index.emplace(card, static_cast<std::uint32_t>(rates.size()));
-        if (is_new) rates.push_back(rate);
-        return at->second;
-      };
-      for (const Channel& channel : graph.channels) {
-        const bool has_cards = channel.path.out && channel.path.link.bandwidth;
-        of_channel.emplace_back(
-            has_cards ? capacity(*channel.path.out, *channel.path.link.bandwidth) : 0,
-            has_cards ? capacity(*channel.path.in, *channel.path.link.bandwidth) : 0);
-      }
-    }
-  };
-
   void handle(const Due& due) {
     switch (due.what()) {
       case Due::released:
@@ -169,7 +119,7 @@ class Simulation {
   void start(std::uint32_t node) {
     trace_.spans[node].begin = engine_.now();
     const Cost& cost = graph_.cost(node);
-    if (cost.bytes.count > 0 && shares_a_card(node)) {
+    if (cost.bytes.count > 0 && carriers_.shares_a_card(node)) {
       if (cost.lead.count() > 0)
         return engine_.schedule(engine_.now() + cost.lead, {node, Due::flows});
       return start_flow(node);
@@ -179,21 +129,9 @@ class Simulation {
     engine_.schedule(engine_.now() + cost.hold, {node, Due::released});
   }
 
-  /// The channel of a transfer; a blocking one holds streams, so it is found by its two ends.
-  std::uint32_t channel_of(std::uint32_t node) const {
-    const Node& n = graph_.nodes[node];
-    if (graph_.holds_channel(node)) return n.resource - graph_.slots();
-    return channel_between_.at({n.resource, n.peer_resource});
-  }
-
-  bool shares_a_card(std::uint32_t node) const {
-    const ActivityKind kind = graph_.activities[node].kind;
-    return shares_any_ && (is_transfer(kind) || is_collective(kind)) && shared_[channel_of(node)];
-  }
-
   void start_flow(std::uint32_t node) {
     const Cost& cost = graph_.cost(node);
-    const auto [out, in] = cards_.of_channel[channel_of(node)];
+    const auto [out, in] = carriers_.cards_of(node);
     announce(fair_share_.start(node, cost.bytes, cost.hold - cost.lead, out, in, engine_.now()));
   }
 
@@ -230,12 +168,9 @@ class Simulation {
   const OpGraph& graph_;
   Queues queues_;
   Consumers consumers_;
-  Cards cards_;
-  std::vector<bool> shared_;  ///< Of each channel: whether a card of it carries another one too.
-  bool shares_any_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> channel_between_;
+  Carriers carriers_;
   std::vector<std::uint32_t> waits_for_;  ///< Requirements that are not met yet.
-  FairShare fair_share_{cards_.rates};
+  FairShare fair_share_{carriers_.card_rates()};
   Neighbours neighbours_{graph_};
   Engine<Due> engine_;
   Trace trace_;

@@ -24,8 +24,8 @@ struct RunRules {
   /// stream, take the cluster's in any case.
   std::optional<Link> blocking_link{};
   Recompute recompute = Recompute::none;  ///< Unless none, B (or I) grows by F.
-  std::uint32_t copies = 1;    ///< Of the whole pipeline, with their gradients all-reduced.
-  bool represent_all = false;  ///< Only the first of them is written: see copies_are_alike().
+  std::uint32_t copies = 1;      ///< Of the whole pipeline, with their gradients all-reduced.
+  bool first_copy_only = false;  ///< Only the first of them is written: see copies_are_alike().
   /// All-reduces over all devices of a levelled cluster whose groups share network cards go level
   /// by level instead of along one ring.
   bool hierarchical = false;
@@ -43,7 +43,7 @@ struct RunRules {
   std::vector<double> slice_work{};
   Overheads overheads;
 
-  std::uint32_t written_copies() const { return represent_all ? 1 : copies; }
+  std::uint32_t written_copies() const { return first_copy_only ? 1 : copies; }
 };
 
 }  // namespace plumbline

@@ -124,9 +124,7 @@ std::optional<Diagnostic> check_value(const ConditionText& condition, bool of_sc
   if (value.empty() || (!equality && !is_comparable(value)))
     return wrong("is no number, size, time or rate", "only == and != take words");
   if (of_schedules && !find_schedule_rule(value)) {
-    std::vector<std::string> names;
-    for (const ScheduleRule& rule : schedule_rules()) names.emplace_back(rule.name);
-    const std::string near = did_you_mean(value, names);
+    const std::string near = did_you_mean(value, schedule_names(), schedule_abbreviations());
     return wrong("is no schedule",
                  near.empty() ? "plumbline list schedules" : near + " (plumbline list schedules)");
   }

@@ -43,8 +43,8 @@ std::optional<Diagnostic> check_overlap(const std::vector<YamlOverride>& earlier
 
 }  // namespace
 
-std::optional<Diagnostics> override_scenario(YamlNode& root, const YamlOverride& change,
-                                             OverrideLog& log) {
+std::optional<Diagnostic> override_scenario(YamlNode& root, const YamlOverride& change,
+                                            OverrideLog& log) {
   keep_preset(root, change);
   if (auto wrong = apply_override(root, change)) return wrong;
   if (auto note = take_out_rivals(root, change, log.set)) log.notes.push_back(*std::move(note));
@@ -65,8 +65,7 @@ Diagnostics override_by_arguments(YamlNode& root, const std::vector<std::string>
     }
     if (auto lost = check_overlap(earlier, *change)) problems.push_back(*std::move(lost));
     earlier.push_back(*change);
-    if (auto wrong = override_scenario(root, *change, log))
-      problems.insert(problems.end(), wrong->begin(), wrong->end());
+    if (auto wrong = override_scenario(root, *change, log)) problems.push_back(*std::move(wrong));
   }
   return problems;
 }

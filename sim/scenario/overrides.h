@@ -24,8 +24,8 @@ struct OverrideLog {
 /// that was there by its name alone, and what is written in the scenario but does not stand beside
 /// the new key (schedule.name beside schedule.file) is taken out, with what needs it, and a note.
 /// Errors: as there.
-std::optional<Diagnostics> override_scenario(YamlNode& root, const YamlOverride& change,
-                                             OverrideLog& log);
+std::optional<Diagnostic> override_scenario(YamlNode& root, const YamlOverride& change,
+                                            OverrideLog& log);
 
 /// The same for each `key=value`, in their order. Errors: as there, and an override that sets what
 /// an earlier one sets, or replaces all of that.

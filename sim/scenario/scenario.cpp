@@ -107,13 +107,11 @@ class ScenarioReader {
     auto section = file.section("schedule");
     if (!section) return;
     ScheduleChoice& choice = scenario_.schedule;
-    std::vector<std::string> names;
-    for (const ScheduleRule& rule : schedule_rules()) names.emplace_back(rule.name);
     if (section->has("file")) {
       read_order(*section);
     } else {
       section->child("file");
-      section->require("name", fmt::format("one of {}", fmt::join(names, ", ")));
+      section->require("name", fmt::format("one of {}", fmt::join(schedule_names(), ", ")));
       if (!sizes_given(file)) section->require("micro_batches");
     }
     micro_batches_given_ = section->has("micro_batches") || section->has("file");
@@ -181,7 +179,9 @@ class ScenarioReader {
     if (!name) return;
     choice.rule = find_schedule_rule(name->value);
     choice.name_mark = name->mark;
-    if (!choice.rule) section.choice("name", "schedule", "plumbline list schedules");
+    if (!choice.rule) {
+      section.choice("name", "schedule", "plumbline list schedules", schedule_abbreviations());
+    }
   }
 
   /// Whether what stands at `mark` was written for the order that schedule.file, given by an

@@ -114,13 +114,6 @@ const SectionFormat& cluster_format() {
 
 // ---- schedule ----
 
-std::vector<std::string> schedule_names() {
-  std::vector<std::string> names;
-  names.reserve(schedule_rules().size());
-  for (const ScheduleRule& rule : schedule_rules()) names.emplace_back(rule.name);
-  return names;
-}
-
 const SectionFormat& schedule_format() {
   static const SectionFormat schedule = {
       .name = "schedule",

@@ -49,8 +49,7 @@ Result<Scenario> ScenarioText::read(const std::vector<const YamlOverride*>& chan
   Diagnostics problems;
   OverrideLog log;
   for (const YamlOverride* change : changes) {
-    if (auto wrong = override_scenario(root, *change, log))
-      problems.insert(problems.end(), wrong->begin(), wrong->end());
+    if (auto wrong = override_scenario(root, *change, log)) problems.push_back(*std::move(wrong));
   }
   if (!problems.empty()) return problems;
   auto scenario = read_scenario_tree(root, model_is_known ? model_.get() : nullptr);

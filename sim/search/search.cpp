@@ -26,7 +26,7 @@ std::optional<Diagnostics> override_all(YamlNode& root, const std::vector<std::s
   for (const std::string& text : overrides) {
     const auto change = parse_override(text);
     if (!change) return change.problems();
-    if (auto wrong = override_scenario(root, *change, log)) return wrong;
+    if (auto wrong = override_scenario(root, *change, log)) return Diagnostics{*std::move(wrong)};
   }
   return std::nullopt;
 }

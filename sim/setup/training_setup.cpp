@@ -21,7 +21,7 @@ MemoryRules memory_rules(const TrainingSetup& setup) {
 
 Result<OpGraph> lower(const TrainingSetup& setup, bool first_copy_only) {
   RunRules rules = setup.rules;
-  rules.represent_all = first_copy_only;
+  rules.first_copy_only = first_copy_only;
   return lower(setup.schedule, setup.costs, setup.devices, setup.cluster, rules, Mark{});
 }
 

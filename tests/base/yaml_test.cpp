@@ -88,7 +88,9 @@ TEST_CASE("the beginning or a part of a name suggests all names that it may be o
   const std::vector<std::string> schedules = {
       "gpipe", "1f1b",  "pipedream", "interleaved-1f1b", "looped-bfs", "interleaved-zb",
       "zb-h1", "zb-h2", "zb-v",      "dualpipev",        "dualpipe"};
-  const auto meant = [&](const char* word) { return did_you_mean(word, schedules); };
+  const Abbreviations short_for = {
+      {"zero-bubble", "zb"}, {"zerobubble", "zb"}, {"breadth-first", "bfs"}};
+  const auto meant = [&](const char* word) { return did_you_mean(word, schedules, short_for); };
   CHECK(meant("interleaved") == "did you mean 'interleaved-1f1b' or 'interleaved-zb'?");
   CHECK(meant("zb") == "did you mean 'zb-h1', 'zb-h2' or 'zb-v'?");
   CHECK(meant("zero-bubble") == meant("zb"));
@@ -99,6 +101,7 @@ TEST_CASE("the beginning or a part of a name suggests all names that it may be o
   CHECK(meant("1f1b-interleaved") == "did you mean 'interleaved-1f1b'?");
   CHECK(meant("bfs") == "did you mean 'looped-bfs'?");
   CHECK(meant("breadth-first") == "did you mean 'looped-bfs'?");
+  CHECK(did_you_mean("zero-bubble", schedules) == "");
   CHECK(meant("zbh1") == "did you mean 'zb-h1'?");
   CHECK(meant("z") == "");
   CHECK(meant("-") == "");

@@ -58,7 +58,7 @@ void predict_copies(benchmark::State& state, Evaluation evaluation) {
   state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK_CAPTURE(predict_copies, one_by_one, Evaluation::events)->Arg(1)->Arg(8)->Arg(64);
-BENCHMARK_CAPTURE(predict_copies, represent_all, Evaluation::fastest)->Arg(1)->Arg(8)->Arg(64);
+BENCHMARK_CAPTURE(predict_copies, first_copy_only, Evaluation::fastest)->Arg(1)->Arg(8)->Arg(64);
 
 /// A family of layouts of a search: reading, fitting and predicting them.
 void search_layouts(benchmark::State& state) {

@@ -34,7 +34,7 @@ void barrier();
 void warp_barrier();
 /// What the threads of this one's warp pass; valid until its next warp_barrier().
 const void* const* rows_of_warp(const void* row);
-/// A bug (exit 70): a row that is not aligned to 16 bytes.
+/// Throws a Bug where a row is not aligned to 16 bytes.
 void require_aligned(const void* row);
 
 inline unsigned lane() { return place().thread.x % 32; }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -122,6 +123,7 @@ class Scheduler {
     next_ = 0;
     finished_ = 0;
     waiting_.clear();
+    ready_.clear();
     in_warp_.assign((order_.size() + kLanes - 1) / kLanes, {});
     for (std::size_t used = 0; next_ < order_.size(); ++used) {
       if (used == fibers_.size()) fibers_.push_back(std::make_unique<Fiber>());
@@ -179,7 +181,9 @@ class Scheduler {
     current_ = fiber;
     set_thread(fiber->thread);
     fiber->enter();
+    if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
   }
+  void run_threads(Fiber& fiber);
   void set_thread(unsigned thread) {
     const Extent3& extent = place.threads;
     place.thread = {thread % extent.x, thread / extent.x % extent.y, thread / extent.x / extent.y};
@@ -193,6 +197,7 @@ class Scheduler {
   std::vector<std::vector<Fiber*>> in_warp_;  ///< Who waits for the rest of its warp, by warp.
   std::vector<Fiber*> ready_;                 ///< Whose warp is there.
   Fiber* current_ = nullptr;
+  std::exception_ptr thrown_;  ///< By a thread of the block: an exception cannot leave its stack.
   std::vector<std::unique_ptr<Fiber>> fibers_;
 };
 
@@ -205,13 +210,21 @@ void Scheduler::run_fiber() {
   Scheduler& self = scheduler();
   Fiber* fiber = self.current_;
   fiber->entered();
-  while (self.next_ < self.order_.size()) {
-    fiber->thread = self.order_[self.next_++];
-    self.set_thread(fiber->thread);
-    (*self.body_)();
-    ++self.finished_;
+  try {
+    self.run_threads(*fiber);
+  } catch (...) {
+    self.thrown_ = std::current_exception();
   }
   fiber->leave(true);
+}
+
+void Scheduler::run_threads(Fiber& fiber) {
+  while (next_ < order_.size()) {
+    fiber.thread = order_[next_++];
+    set_thread(fiber.thread);
+    (*body_)();
+    ++finished_;
+  }
 }
 
 /// 0 .. count - 1, shuffled (Fisher and Yates 1938).

@@ -16,6 +16,8 @@ FakeDemand FakeWorks::act(const FakeWork& work) {
   if (work.task.act == nullptr || broken_) return 0;
   try {
     return work.task.act(work.task, work.begin);
+  } catch (const Bug&) {  // no failure of the device
+    throw;
   } catch (const std::exception& error) {
     broken_ = true;
     on_failure(work.task.what + ": " + error.what());

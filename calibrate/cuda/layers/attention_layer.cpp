@@ -12,62 +12,53 @@ namespace {
 class AttentionLayer : public CudaLayer {
  public:
   AttentionLayer(const AttentionBlock& settings, const LayerSite& site)
-      : norm_(site.type, site.rows()),
+      : slots_(attention_slots(site.layer)),
+        norm_(slots_.norm, site.type, site.rows()),
         qkv_(site.type, site.rows().rows, site.rows().columns, 3 * site.rows().columns),
         projection_(site.type, site.rows().rows, site.rows().columns, site.rows().columns),
         attention_(make_attention(settings, site)),
         context_gradient_(site.scratch(site.input_elements())),
         partial_(site.fp32_scratch(partial_floats(qkv_.output()))) {
-    check_names(site.layer,
-                {{"norm.scale", "norm.shift", "qkv.weight", "qkv.bias", "projection.weight",
-                  "projection.bias"},
-                 {"norm.mean", "norm.rstd", "norm.output", "qkv", "logsumexp", "context"},
-                 {"qkv.gradient", "norm.output_gradient"}});
     qkv_.prepare(site, true);
     projection_.prepare(site, true);
   }
 
   void forward(const CudaQueue& queue, const CudaCall& call) override {
     norm_.forward(queue, call);
-    qkv_.forward(queue, call.kept[kQkv], call.kept[kNormOutput], call.parameters[kQkvWeight],
-                 call.parameters[kQkvBias]);
+    qkv_.forward(queue, call.kept[slots_.qkv_output], norm_.output(call),
+                 call.parameters[slots_.qkv.weight], call.parameters[slots_.qkv.bias]);
     attention_->forward(queue, tensors_of(call));
-    projection_.forward(queue, call.output, call.kept[kContext], call.parameters[kProjectionWeight],
-                        call.parameters[kProjectionBias], call.input);
+    projection_.forward(queue, call.output, call.kept[slots_.context],
+                        call.parameters[slots_.projection.weight],
+                        call.parameters[slots_.projection.bias], call.input);
   }
   void backward_input(const CudaQueue& queue, const CudaCall& call) override {
-    const CUdeviceptr qkv_gradient = call.left[0];
-    const CUdeviceptr norm_output_gradient = call.left[1];
+    const CUdeviceptr qkv_gradient = call.left[slots_.qkv_gradient];
     projection_.input_gradient(queue, context_gradient_.data(), call.output_gradient,
-                               call.parameters[kProjectionWeight]);
+                               call.parameters[slots_.projection.weight]);
     attention_->backward(queue, tensors_of(call), qkv_gradient, context_gradient_.data());
-    qkv_.input_gradient(queue, norm_output_gradient, qkv_gradient, call.parameters[kQkvWeight]);
-    norm_.backward_input(queue, call, norm_output_gradient, call.output_gradient);
+    qkv_.input_gradient(queue, norm_.output_gradient(call), qkv_gradient,
+                        call.parameters[slots_.qkv.weight]);
+    norm_.backward_input(queue, call, call.output_gradient);
   }
   void backward_weight(const CudaQueue& queue, const CudaCall& call) override {
-    norm_.backward_weight(queue, call, call.left[1], partial_.data());
-    qkv_.weight_gradient(queue, call.gradients[kQkvWeight], call.left[0], call.kept[kNormOutput]);
-    qkv_.bias_gradient(queue, call.gradients[kQkvBias], call.left[0], partial_.data());
-    projection_.weight_gradient(queue, call.gradients[kProjectionWeight], call.output_gradient,
-                                call.kept[kContext]);
-    projection_.bias_gradient(queue, call.gradients[kProjectionBias], call.output_gradient,
+    const CUdeviceptr qkv_gradient = call.left[slots_.qkv_gradient];
+    norm_.backward_weight(queue, call, partial_.data());
+    qkv_.weight_gradient(queue, call.gradients[slots_.qkv.weight], qkv_gradient,
+                         norm_.output(call));
+    qkv_.bias_gradient(queue, call.gradients[slots_.qkv.bias], qkv_gradient, partial_.data());
+    projection_.weight_gradient(queue, call.gradients[slots_.projection.weight],
+                                call.output_gradient, call.kept[slots_.context]);
+    projection_.bias_gradient(queue, call.gradients[slots_.projection.bias], call.output_gradient,
                               partial_.data());
   }
 
  private:
-  static constexpr std::size_t kQkvWeight = 2;
-  static constexpr std::size_t kQkvBias = 3;
-  static constexpr std::size_t kProjectionWeight = 4;
-  static constexpr std::size_t kProjectionBias = 5;
-  static constexpr std::size_t kNormOutput = 2;
-  static constexpr std::size_t kQkv = 3;
-  static constexpr std::size_t kLogsumexp = 4;
-  static constexpr std::size_t kContext = 5;
-
-  static AttentionTensors tensors_of(const CudaCall& call) {
-    return {call.kept[kContext], call.kept[kLogsumexp], call.kept[kQkv]};
+  AttentionTensors tensors_of(const CudaCall& call) const {
+    return {call.kept[slots_.context], call.kept[slots_.logsumexp], call.kept[slots_.qkv_output]};
   }
 
+  AttentionSlots slots_;
   BlockNorm norm_;
   Dense qkv_;
   Dense projection_;

@@ -13,39 +13,40 @@ namespace {
 class LinearLayer : public CudaLayer {
  public:
   LinearLayer(const Linear& settings, const LayerSite& site)
-      : dense_(site.type, site.rows().rows, site.rows().columns, settings.features),
-        bias_(settings.bias) {
-    Names names{{"weight"}};
-    if (bias_) names.parameters.push_back("bias");
-    check_names(site.layer, names);
-    dense_.prepare(site, bias_);
-    if (bias_) partial_ = site.fp32_scratch(partial_floats(dense_.output()));
+      : slots_(dense_slots(site.layer)),
+        dense_(site.type, site.rows().rows, site.rows().columns, settings.features) {
+    dense_.prepare(site, has_bias());
+    if (has_bias()) partial_ = site.fp32_scratch(partial_floats(dense_.output()));
   }
 
   void forward(const CudaQueue& queue, const CudaCall& call) override {
-    dense_.forward(queue, call.output, call.input, call.parameters[0],
-                   at_or_none(call.parameters, 1, bias_));
+    dense_.forward(queue, call.output, call.input, call.parameters[slots_.weight],
+                   at_or_none(call.parameters, slots_.bias));
   }
   void backward_input(const CudaQueue& queue, const CudaCall& call) override {
     if (call.input_gradient != 0)
-      dense_.input_gradient(queue, call.input_gradient, call.output_gradient, call.parameters[0]);
+      dense_.input_gradient(queue, call.input_gradient, call.output_gradient,
+                            call.parameters[slots_.weight]);
   }
   void backward_weight(const CudaQueue& queue, const CudaCall& call) override {
-    dense_.weight_gradient(queue, call.gradients[0], call.output_gradient, call.input);
-    if (bias_)
-      dense_.bias_gradient(queue, call.gradients[1], call.output_gradient, partial_.data());
+    dense_.weight_gradient(queue, call.gradients[slots_.weight], call.output_gradient, call.input);
+    if (has_bias())
+      dense_.bias_gradient(queue, call.gradients[slots_.bias], call.output_gradient,
+                           partial_.data());
   }
 
  private:
+  bool has_bias() const { return slots_.bias != kNoSlot; }
+
+  DenseSlots slots_;
   Dense dense_;
-  bool bias_;
   CudaScratch partial_;
 };
 
 class ReluLayer : public CudaLayer {
  public:
   explicit ReluLayer(const LayerSite& site) : type_(site.type), count_(site.input_elements()) {
-    check_names(site.layer, {});
+    check_no_slots(site.layer);
   }
 
   void forward(const CudaQueue& queue, const CudaCall& call) override {
@@ -65,7 +66,7 @@ class ReluLayer : public CudaLayer {
 class GeluLayer : public CudaLayer {
  public:
   explicit GeluLayer(const LayerSite& site) : type_(site.type), count_(site.input_elements()) {
-    check_names(site.layer, {});
+    check_no_slots(site.layer);
   }
 
   void forward(const CudaQueue& queue, const CudaCall& call) override {
@@ -86,7 +87,7 @@ class FlattenLayer : public CudaLayer {
  public:
   explicit FlattenLayer(const LayerSite& site)
       : bytes_(static_cast<std::size_t>(site.input_elements() * bytes_of(site.type))) {
-    check_names(site.layer, {});
+    check_no_slots(site.layer);
   }
 
   void forward(const CudaQueue& queue, const CudaCall& call) override {
@@ -108,86 +109,71 @@ class FlattenLayer : public CudaLayer {
 class LayerNormLayer : public CudaLayer {
  public:
   explicit LayerNormLayer(const LayerSite& site)
-      : type_(site.type), rows_(site.rows()), partial_(site.fp32_scratch(partial_floats(rows_))) {
-    check_names(site.layer, {{"scale", "shift"}, {"mean", "rstd"}});
-  }
+      : norm_(norm_slots(site.layer), site.type, site.rows()),
+        partial_(site.fp32_scratch(partial_floats(site.rows()))) {}
 
   void forward(const CudaQueue& queue, const CudaCall& call) override {
-    layer_norm(queue, type_, call.output, normed(call), call.parameters[0], call.parameters[1],
-               rows_);
+    norm_.forward(queue, call, call.output);
   }
   void backward_input(const CudaQueue& queue, const CudaCall& call) override {
-    if (call.input_gradient == 0) return;
-    layer_norm_input_gradient(queue, type_, call.input_gradient, call.output_gradient, 0,
-                              normed(call), call.parameters[0], rows_);
+    norm_.backward_input(queue, call, call.output_gradient, 0);
   }
   void backward_weight(const CudaQueue& queue, const CudaCall& call) override {
-    add_scale_gradient(queue, type_, call.gradients[0], call.output_gradient, normed(call), rows_,
-                       partial_.data());
-    add_column_sums(queue, type_, call.gradients[1], call.output_gradient, rows_, partial_.data());
+    norm_.backward_weight(queue, call, call.output_gradient, partial_.data());
   }
 
  private:
-  static Normed normed(const CudaCall& call) { return {call.input, call.kept[0], call.kept[1]}; }
-
-  ElementType type_;
-  Rows rows_;
+  RowNorm norm_;
   CudaScratch partial_;
 };
 
 class MlpLayer : public CudaLayer {
  public:
   MlpLayer(const MlpBlock& settings, const LayerSite& site)
-      : type_(site.type),
-        norm_(site.type, site.rows()),
+      : slots_(mlp_slots(site.layer)),
+        type_(site.type),
+        norm_(slots_.norm, site.type, site.rows()),
         up_(site.type, site.rows().rows, site.rows().columns, settings.hidden),
         down_(site.type, site.rows().rows, settings.hidden, site.rows().columns),
         partial_(site.fp32_scratch(
             std::max(partial_floats(up_.output()), partial_floats(down_.output())))) {
-    check_names(site.layer,
-                {{"norm.scale", "norm.shift", "up.weight", "up.bias", "down.weight", "down.bias"},
-                 {"norm.mean", "norm.rstd", "norm.output", "hidden", "gelu"},
-                 {"hidden.gradient", "norm.output_gradient"}});
     up_.prepare(site, true);
     down_.prepare(site, true);
   }
 
   void forward(const CudaQueue& queue, const CudaCall& call) override {
     norm_.forward(queue, call);
-    up_.forward(queue, call.kept[kHidden], call.kept[kNormOutput], call.parameters[kUpWeight],
-                call.parameters[kUpBias]);
-    gelu(queue, type_, call.kept[kGelu], call.kept[kHidden], up_.output().elements());
-    down_.forward(queue, call.output, call.kept[kGelu], call.parameters[kDownWeight],
-                  call.parameters[kDownBias], call.input);
+    const CUdeviceptr hidden = call.kept[slots_.hidden];
+    up_.forward(queue, hidden, norm_.output(call), call.parameters[slots_.up.weight],
+                call.parameters[slots_.up.bias]);
+    gelu(queue, type_, call.kept[slots_.gelu], hidden, up_.output().elements());
+    down_.forward(queue, call.output, call.kept[slots_.gelu], call.parameters[slots_.down.weight],
+                  call.parameters[slots_.down.bias], call.input);
   }
   void backward_input(const CudaQueue& queue, const CudaCall& call) override {
-    const CUdeviceptr hidden_gradient = call.left[0];
-    const CUdeviceptr norm_output_gradient = call.left[1];
+    const CUdeviceptr hidden_gradient = call.left[slots_.hidden_gradient];
     down_.input_gradient(queue, hidden_gradient, call.output_gradient,
-                         call.parameters[kDownWeight]);
-    gelu_gradient(queue, type_, hidden_gradient, hidden_gradient, call.kept[kHidden],
+                         call.parameters[slots_.down.weight]);
+    gelu_gradient(queue, type_, hidden_gradient, hidden_gradient, call.kept[slots_.hidden],
                   up_.output().elements());
-    up_.input_gradient(queue, norm_output_gradient, hidden_gradient, call.parameters[kUpWeight]);
-    norm_.backward_input(queue, call, norm_output_gradient, call.output_gradient);
+    up_.input_gradient(queue, norm_.output_gradient(call), hidden_gradient,
+                       call.parameters[slots_.up.weight]);
+    norm_.backward_input(queue, call, call.output_gradient);
   }
   void backward_weight(const CudaQueue& queue, const CudaCall& call) override {
-    norm_.backward_weight(queue, call, call.left[1], partial_.data());
-    up_.weight_gradient(queue, call.gradients[kUpWeight], call.left[0], call.kept[kNormOutput]);
-    up_.bias_gradient(queue, call.gradients[kUpBias], call.left[0], partial_.data());
-    down_.weight_gradient(queue, call.gradients[kDownWeight], call.output_gradient,
-                          call.kept[kGelu]);
-    down_.bias_gradient(queue, call.gradients[kDownBias], call.output_gradient, partial_.data());
+    const CUdeviceptr hidden_gradient = call.left[slots_.hidden_gradient];
+    norm_.backward_weight(queue, call, partial_.data());
+    up_.weight_gradient(queue, call.gradients[slots_.up.weight], hidden_gradient,
+                        norm_.output(call));
+    up_.bias_gradient(queue, call.gradients[slots_.up.bias], hidden_gradient, partial_.data());
+    down_.weight_gradient(queue, call.gradients[slots_.down.weight], call.output_gradient,
+                          call.kept[slots_.gelu]);
+    down_.bias_gradient(queue, call.gradients[slots_.down.bias], call.output_gradient,
+                        partial_.data());
   }
 
  private:
-  static constexpr std::size_t kUpWeight = 2;
-  static constexpr std::size_t kUpBias = 3;
-  static constexpr std::size_t kDownWeight = 4;
-  static constexpr std::size_t kDownBias = 5;
-  static constexpr std::size_t kNormOutput = 2;
-  static constexpr std::size_t kHidden = 3;
-  static constexpr std::size_t kGelu = 4;
-
+  MlpSlots slots_;
   ElementType type_;
   BlockNorm norm_;
   Dense up_;

@@ -1,4 +1,4 @@
-// Products with a matrix of weights, and what layers are held to.
+// Products with a matrix of weights.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/layers/layer_parts.h"
@@ -7,13 +7,6 @@
 
 namespace plumbline::cuda {
 namespace {
-
-template <class Tensors>
-void check_list(const Tensors& tensors, const std::vector<std::string_view>& names) {
-  PLUMBLINE_CHECK(tensors.size() == names.size(), tensors.size(), names.size());
-  for (std::size_t i = 0; i < names.size(); ++i)
-    PLUMBLINE_CHECK(tensors[i].name == names[i], tensors[i].name, names[i]);
-}
 
 /// From its first element to its last. `rows` and `columns` are those of the memory.
 std::int64_t spanned(const CudaGemm::Operand& operand, std::int64_t rows, std::int64_t columns,
@@ -29,12 +22,6 @@ CudaScratch LayerSite::scratch(std::int64_t elements) const {
 
 CudaScratch LayerSite::fp32_scratch(std::int64_t floats) const {
   return {*queue.driver, static_cast<std::size_t>(floats) * sizeof(float)};
-}
-
-void check_names(const NetworkLayer& layer, const Names& names) {
-  check_list(layer.parameters, names.parameters);
-  check_list(layer.kept, names.kept);
-  check_list(layer.left_for_weights, names.left);
 }
 
 void prepare_gemm(const LayerSite& site, CudaGemm p) {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "calibrate/cuda/driver/queue.h"
@@ -12,6 +11,7 @@
 #include "calibrate/cuda/layers/layer.h"
 #include "calibrate/cuda/libraries/builtin_kernels.h"
 #include "calibrate/cuda/libraries/gemm.h"
+#include "calibrate/training/layer_slots.h"
 #include "models/network/network.h"
 
 namespace plumbline::cuda {
@@ -33,20 +33,14 @@ struct LayerSite {
   CudaScratch fp32_scratch(std::int64_t floats) const;
 };
 
-// Tensors are found by their places in the lists of the layer: each kind gives its places the
-// names, and the layer is held to them.
+/// The tensor at a slot, or 0 where the layer has none.
+inline CUdeviceptr at_or_none(const std::vector<CUdeviceptr>& list, std::size_t slot) {
+  return slot == kNoSlot ? 0 : list[slot];
+}
 
-struct Names {
-  std::vector<std::string_view> parameters{};
-  std::vector<std::string_view> kept{};
-  std::vector<std::string_view> left{};
-};
-
-void check_names(const NetworkLayer& layer, const Names& names);
-
-/// The element of a list, or 0 where it is not there.
-inline CUdeviceptr at_or_none(const std::vector<CUdeviceptr>& list, std::size_t i, bool there) {
-  return there ? list[i] : 0;
+/// What a norm whose input is `x` keeps.
+inline Normed normed(const CudaCall& call, CUdeviceptr x, const NormSlots& slots) {
+  return {x, call.kept[slots.mean], call.kept[slots.rstd]};
 }
 
 /// `elements` behind a pointer.
@@ -98,38 +92,62 @@ class Dense {
   std::int64_t outputs_;
 };
 
-/// The norm at the start of a block: the first two parameters, and mean, rstd and output the first
-/// three kept.
-class BlockNorm {
+/// A layer norm, by itself or in a block.
+class RowNorm {
  public:
-  BlockNorm(ElementType type, const Rows& rows) : type_(type), rows_(rows) {}
+  RowNorm(const NormSlots& slots, ElementType type, const Rows& rows)
+      : slots_(slots), type_(type), rows_(rows) {}
 
-  void forward(const CudaQueue& queue, const CudaCall& call) const {
-    layer_norm(queue, type_, call.kept[2], normed(call), call.parameters[0], call.parameters[1],
-               rows_);
+  void forward(const CudaQueue& queue, const CudaCall& call, CUdeviceptr output) const {
+    layer_norm(queue, type_, output, normed(call, call.input, slots_),
+               call.parameters[slots_.scale], call.parameters[slots_.shift], rows_);
   }
   /// Adds `skip` unless it is 0. Nothing to do where the gradient is not wanted.
   void backward_input(const CudaQueue& queue, const CudaCall& call, CUdeviceptr output_gradient,
                       CUdeviceptr skip) const {
     if (call.input_gradient == 0) return;
     layer_norm_input_gradient(queue, type_, call.input_gradient, output_gradient, skip,
-                              normed(call), call.parameters[0], rows_);
+                              normed(call, call.input, slots_), call.parameters[slots_.scale],
+                              rows_);
   }
-  /// `partial` is scratch of partial_floats(rows()).
+  /// `partial` is scratch of partial_floats() of the rows.
   void backward_weight(const CudaQueue& queue, const CudaCall& call, CUdeviceptr output_gradient,
                        CUdeviceptr partial) const {
-    add_scale_gradient(queue, type_, call.gradients[0], output_gradient, normed(call), rows_,
-                       partial);
-    add_column_sums(queue, type_, call.gradients[1], output_gradient, rows_, partial);
+    add_scale_gradient(queue, type_, call.gradients[slots_.scale], output_gradient,
+                       normed(call, call.input, slots_), rows_, partial);
+    add_column_sums(queue, type_, call.gradients[slots_.shift], output_gradient, rows_, partial);
   }
 
-  const Rows& rows() const { return rows_; }
-
  private:
-  static Normed normed(const CudaCall& call) { return {call.input, call.kept[0], call.kept[1]}; }
-
+  NormSlots slots_;
   ElementType type_;
   Rows rows_;
+};
+
+/// The norm at the start of a block, between tensors of its own.
+class BlockNorm {
+ public:
+  BlockNorm(const BlockNormSlots& slots, ElementType type, const Rows& rows)
+      : slots_(slots), norm_(slots.norm, type, rows) {}
+
+  CUdeviceptr output(const CudaCall& call) const { return call.kept[slots_.output]; }
+  CUdeviceptr output_gradient(const CudaCall& call) const {
+    return call.left[slots_.output_gradient];
+  }
+  void forward(const CudaQueue& queue, const CudaCall& call) const {
+    norm_.forward(queue, call, output(call));
+  }
+  /// As that of RowNorm.
+  void backward_input(const CudaQueue& queue, const CudaCall& call, CUdeviceptr skip) const {
+    norm_.backward_input(queue, call, output_gradient(call), skip);
+  }
+  void backward_weight(const CudaQueue& queue, const CudaCall& call, CUdeviceptr partial) const {
+    norm_.backward_weight(queue, call, output_gradient(call), partial);
+  }
+
+ private:
+  BlockNormSlots slots_;
+  RowNorm norm_;
 };
 
 // The kinds.

@@ -14,9 +14,9 @@ namespace {
 class LstmLayer : public CudaLayer {
  public:
   LstmLayer(const Lstm& settings, const LayerSite& site)
-      : type_(site.type),
+      : slots_(lstm_slots(site.layer)),
+        type_(site.type),
         shape_{site.batch, site.layer.input.extents.front(), settings.hidden},
-        residual_(settings.residual),
         from_input_(site.type, site.rows().rows, site.rows().columns, 4 * settings.hidden),
         from_hidden_(site.type, site.rows().rows, settings.hidden, 4 * settings.hidden),
         from_after_(site.scratch(site.batch * settings.hidden)),
@@ -24,9 +24,6 @@ class LstmLayer : public CudaLayer {
         previous_(site.scratch(shape_.rows().elements())),
         partial_(site.fp32_scratch(partial_floats(from_input_.output()))) {
     PLUMBLINE_CHECK(site.layer.input.extents.size() == 2, site.layer.name);
-    Names names{{"input.weight", "hidden.weight", "bias"}, {"gates", "cells"}, {"gates.gradient"}};
-    if (residual_) names.kept.emplace_back("hidden");
-    check_names(site.layer, names);
     from_input_.prepare(site, /*bias=*/true);
     from_hidden_.prepare_weight(site);
     // A product for each token: where it begins is aligned in its own way.
@@ -37,18 +34,18 @@ class LstmLayer : public CudaLayer {
   }
 
   void forward(const CudaQueue& queue, const CudaCall& call) override {
-    const CUdeviceptr gates = call.kept[kGates];
+    const CUdeviceptr gates = call.kept[slots_.gates];
     const CUdeviceptr h = hidden(call);
-    from_input_.forward(queue, gates, call.input, call.parameters[kInputWeight],
-                        call.parameters[kBias]);
+    from_input_.forward(queue, gates, call.input, call.parameters[slots_.input_weight],
+                        call.parameters[slots_.bias]);
     for (std::int64_t token = 0; token < shape_.tokens; ++token) {
       if (token > 0) {
-        queue.products->multiply(queue, type_,
-                                 hidden_gemm(token, gates, h, call.parameters[kHiddenWeight]));
+        queue.products->multiply(
+            queue, type_, hidden_gemm(token, gates, h, call.parameters[slots_.hidden_weight]));
       }
-      lstm_cell(queue, type_, gates, call.kept[kCells], h, shape_, token);
+      lstm_cell(queue, type_, gates, call.kept[slots_.cells], h, shape_, token);
     }
-    if (!residual_) return;
+    if (!has_residual()) return;
     const std::int64_t count = shape_.rows().elements();
     PLUMBLINE_CUDA(*queue.driver, cuMemcpyDtoDAsync, call.output, h,
                    static_cast<std::size_t>(count * bytes_of(type_)), queue.stream);
@@ -56,42 +53,38 @@ class LstmLayer : public CudaLayer {
   }
 
   void backward_input(const CudaQueue& queue, const CudaCall& call) override {
-    const CUdeviceptr gates_gradient = call.left[0];
+    const CUdeviceptr gates_gradient = call.left[slots_.gates_gradient];
     for (std::int64_t token = shape_.tokens - 1; token >= 0; --token) {
       if (token + 1 < shape_.tokens) {
         queue.products->multiply(
-            queue, type_, after_product(token + 1, gates_gradient, call.parameters[kHiddenWeight]));
+            queue, type_,
+            after_product(token + 1, gates_gradient, call.parameters[slots_.hidden_weight]));
       }
       lstm_cell_gradient(queue, type_, gates_gradient, cell_gradient_.data(), call.output_gradient,
-                         from_after_.data(), call.kept[kGates], call.kept[kCells], shape_, token);
+                         from_after_.data(), call.kept[slots_.gates], call.kept[slots_.cells],
+                         shape_, token);
     }
     if (call.input_gradient == 0) return;
     from_input_.input_gradient(queue, call.input_gradient, gates_gradient,
-                               call.parameters[kInputWeight]);
-    if (residual_)
+                               call.parameters[slots_.input_weight]);
+    if (has_residual())
       add(queue, type_, call.input_gradient, call.output_gradient, shape_.rows().elements());
   }
 
   void backward_weight(const CudaQueue& queue, const CudaCall& call) override {
-    const CUdeviceptr gates_gradient = call.left[0];
+    const CUdeviceptr gates_gradient = call.left[slots_.gates_gradient];
     lstm_previous(queue, type_, previous_.data(), hidden(call), shape_);
-    from_input_.weight_gradient(queue, call.gradients[kInputWeight], gates_gradient, call.input);
-    from_hidden_.weight_gradient(queue, call.gradients[kHiddenWeight], gates_gradient,
+    from_input_.weight_gradient(queue, call.gradients[slots_.input_weight], gates_gradient,
+                                call.input);
+    from_hidden_.weight_gradient(queue, call.gradients[slots_.hidden_weight], gates_gradient,
                                  previous_.data());
-    from_input_.bias_gradient(queue, call.gradients[kBias], gates_gradient, partial_.data());
+    from_input_.bias_gradient(queue, call.gradients[slots_.bias], gates_gradient, partial_.data());
   }
 
  private:
-  // Places in the lists of the layer.
-  static constexpr std::size_t kInputWeight = 0;
-  static constexpr std::size_t kHiddenWeight = 1;
-  static constexpr std::size_t kBias = 2;
-  static constexpr std::size_t kGates = 0;
-  static constexpr std::size_t kCells = 1;
-  static constexpr std::size_t kHidden = 2;
-
+  bool has_residual() const { return slots_.hidden != kNoSlot; }
   CUdeviceptr hidden(const CudaCall& call) const {
-    return residual_ ? call.kept[kHidden] : call.output;
+    return has_residual() ? call.kept[slots_.hidden] : call.output;
   }
 
   /// The gates of one token += h of the token before x W^T, over the samples.
@@ -121,9 +114,9 @@ class LstmLayer : public CudaLayer {
             {from_after_.data(), size}};
   }
 
+  LstmSlots slots_;
   ElementType type_;
   LstmShape shape_;
-  bool residual_;
   Dense from_input_;
   Dense from_hidden_;          ///< For the gradient of its weight.
   CudaScratch from_after_;     ///< [samples, hidden]

@@ -10,6 +10,9 @@
 #include <set>
 #include <utility>
 
+#include "base/bug.h"
+#include "sim/graph/consumers.h"
+
 namespace plumbline {
 namespace {
 
@@ -21,14 +24,7 @@ class Taker {
         joins_(joins),
         next_(graph.slots(), 0),
         taken_(graph.size(), false),
-        consumers_(graph.size()) {
-    for (std::uint32_t node = 0; node < graph.size(); ++node) {
-      if (graph.nodes[node].input != graph.size())
-        consumers_[graph.nodes[node].input].push_back(node);
-      if (joins[node]) {
-        for (const std::uint32_t one : joins[node]->inputs) consumers_[one].push_back(node);
-      }
-    }
+        consumers_(graph) {
     for (std::uint32_t node = 0; node < graph.size(); ++node) look_at(node);
   }
 
@@ -39,6 +35,8 @@ class Taker {
       ready_.erase(ready_.begin());
       try {
         take(node);
+      } catch (const Bug&) {  // no failure of the run
+        throw;
       } catch (const std::exception& error) {
         return failed(node, error.what());
       }
@@ -48,7 +46,8 @@ class Taker {
         if (slot >= graph_.slots() || !is_next(slot, node)) continue;
         if (++next_[slot] < orders_[slot].size()) look_at(orders_[slot][next_[slot]]);
       }
-      for (const std::uint32_t consumer : consumers_[node]) look_at(consumer);
+      for (std::uint32_t i = consumers_.first[node]; i < consumers_.first[node + 1]; ++i)
+        look_at(consumers_.nodes[i]);
     }
     if (count == graph_.size()) return std::nullopt;
     return stuck();
@@ -124,7 +123,7 @@ class Taker {
   const std::vector<const Join*>& joins_;
   std::vector<std::uint32_t> next_;  ///< Where each device stands in its order.
   std::vector<bool> taken_;
-  std::vector<std::vector<std::uint32_t>> consumers_;
+  Consumers consumers_;
   std::set<std::uint32_t> ready_;
 };
 

@@ -82,6 +82,8 @@ class CudaRig {
     } catch (const Hang& hang) {
       is_abandoned_ = true;
       return hung(hang);
+    } catch (const Bug&) {  // no failure of the run
+      throw;
     } catch (const std::exception& error) {
       return failed(error.what());
     }

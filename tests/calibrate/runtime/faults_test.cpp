@@ -13,6 +13,7 @@
 #include <thread>
 #include <tuple>
 
+#include "base/bug.h"
 #include "calibrate/runtime/runner.h"
 #include "calibrate/runtime/synthetic.h"
 #include "sim/engine/idle.h"
@@ -104,6 +105,7 @@ struct Fault {
   std::optional<std::uint32_t> refuses_tensor;  ///< A transfer whose taking throws.
   std::optional<std::uint32_t> refuses_to_prepare;
   bool throws_a_number = false;
+  bool is_a_bug = false;
 };
 
 class FaultyWorker : public Worker {
@@ -118,6 +120,7 @@ class FaultyWorker : public Worker {
   Work run(const Task& task, const std::atomic<bool>& stop) override {
     if (fault_.throws_at == task.node) {
       if (fault_.throws_a_number) throw 42;
+      PLUMBLINE_CHECK(!fault_.is_a_bug, task.node);
       throw std::runtime_error("out of memory (planted)");
     }
     if (fault_.hangs_at == task.node) std::this_thread::sleep_for(kHang);
@@ -543,6 +546,25 @@ TEST_CASE("an exception that is no std::exception ends the run too" *
   const auto* failure = std::get_if<RunFailure>(&timed.result);
   REQUIRE(failure);
   CHECK(failure->message == "device 1 failed at 1F0: an exception of an unknown type");
+}
+
+TEST_CASE("a bug on the thread of a device is no failure of the run, and reaches the caller" *
+          doctest::test_suite("measures")) {
+  const Subject subject(scenario_of(kThreeStages), /*for_run=*/false);
+  Fault fault;
+  fault.throws_at = nodes_by_slot(subject.graph)[1].front();
+  fault.is_a_bug = true;
+  CHECK_THROWS_AS(timed_run(subject, nodes_by_slot(subject.graph), fault), Bug);
+}
+
+TEST_CASE("what the teller of progress throws reaches the caller, and no thread is left" *
+          doctest::test_suite("measures")) {
+  const Subject subject(scenario_of(kThreeStages), /*for_run=*/false);
+  RunOptions options;
+  options.progress = [](std::uint32_t, std::uint32_t) { throw std::runtime_error("no terminal"); };
+  CHECK_THROWS_WITH_AS(
+      run(subject.plan(), *synthetic_backend({}), nodes_by_slot(subject.graph), options),
+      "no terminal", std::runtime_error);
 }
 
 TEST_CASE("a deadlock is told device by device" * doctest::test_suite("measures")) {

@@ -1,0 +1,111 @@
+// Where the tensors of each kind of layer stand in the layer's lists. They are found by their
+// names, which models/network gives them, so that backends count no places by hand.
+//
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <optional>
+
+#include "models/network/network.h"
+
+namespace plumbline {
+
+/// The slot of a tensor that this layer does not have.
+inline constexpr std::size_t kNoSlot = std::numeric_limits<std::size_t>::max();
+
+// Slots in the lists of one layer: of what is trained in `parameters` (and gradients), of what F
+// keeps in `kept`, of a gradient that I leaves for W in `left_for_weights`.
+
+/// Of a linear layer or a convolution.
+struct DenseSlots {
+  std::size_t weight = kNoSlot;
+  std::size_t bias = kNoSlot;  ///< Maybe not there.
+};
+
+/// Of a norm, a layer or inside one.
+struct NormSlots {
+  std::size_t scale = kNoSlot;
+  std::size_t shift = kNoSlot;
+  std::size_t mean = kNoSlot;
+  std::size_t rstd = kNoSlot;
+};
+
+/// Of the norm at the start of a block.
+struct BlockNormSlots {
+  NormSlots norm;
+  std::size_t output = kNoSlot;
+  std::size_t output_gradient = kNoSlot;
+};
+
+struct AttentionSlots {
+  BlockNormSlots norm;
+  DenseSlots qkv;
+  DenseSlots projection;
+  std::size_t qkv_output = kNoSlot;
+  std::size_t logsumexp = kNoSlot;
+  std::size_t context = kNoSlot;
+  std::size_t qkv_gradient = kNoSlot;
+};
+
+struct MlpSlots {
+  BlockNormSlots norm;
+  DenseSlots up;
+  DenseSlots down;
+  std::size_t hidden = kNoSlot;
+  std::size_t gelu = kNoSlot;
+  std::size_t hidden_gradient = kNoSlot;
+};
+
+struct EmbeddingSlots {
+  std::size_t weight = kNoSlot;
+  std::size_t positions = kNoSlot;  ///< Maybe not there.
+};
+
+struct HeadSlots {
+  std::optional<BlockNormSlots> norm;
+  DenseSlots product;
+  std::size_t probabilities = kNoSlot;
+};
+
+struct LstmSlots {
+  std::size_t input_weight = kNoSlot;
+  std::size_t hidden_weight = kNoSlot;
+  std::size_t bias = kNoSlot;
+  std::size_t gates = kNoSlot;
+  std::size_t cells = kNoSlot;
+  std::size_t hidden = kNoSlot;  ///< Only there beside a residual.
+  std::size_t gates_gradient = kNoSlot;
+};
+
+/// Of a convolution with the norm behind it.
+struct NormedConvolutionSlots {
+  std::size_t weight = kNoSlot;
+  NormSlots norm;
+  std::size_t output = kNoSlot;  ///< Of the convolution.
+  std::size_t output_gradient = kNoSlot;
+};
+
+struct ResidualSlots {
+  NormedConvolutionSlots first;
+  std::size_t relu1 = kNoSlot;
+  NormedConvolutionSlots second;
+  std::optional<NormedConvolutionSlots> shortcut;  ///< Where the shape changes.
+};
+
+// Each finds all tensors of a layer of its kind. A bug: one that is missing, or one more than
+// these.
+
+DenseSlots dense_slots(const NetworkLayer& layer);
+NormSlots norm_slots(const NetworkLayer& layer);
+AttentionSlots attention_slots(const NetworkLayer& layer);
+MlpSlots mlp_slots(const NetworkLayer& layer);
+EmbeddingSlots embedding_slots(const NetworkLayer& layer);
+HeadSlots head_slots(const NetworkLayer& layer);
+LstmSlots lstm_slots(const NetworkLayer& layer);
+ResidualSlots residual_slots(const NetworkLayer& layer);
+/// Of a kind without tensors.
+void check_no_slots(const NetworkLayer& layer);
+
+}  // namespace plumbline
