@@ -10,13 +10,12 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
-#include <stdexcept>
 
 #include "base/quantity.h"
 #include "base/table.h"
 #include "calibrate/cpu/calibration.h"
 #include "calibrate/cuda/check.h"
-#include "calibrate/measure/calibration_file.h"
+#include "calibrate/measure/calibrate_network.h"
 #include "calibrate/measure/sampling.h"
 #include "cli/command.h"
 #include "cli/commit.h"
@@ -208,28 +207,6 @@ int report(const std::string& output, const Calibration& calibration, std::strin
       "");
 }
 
-/// measure_layers, with a device that fails under way as an error.
-Result<Measured> measure(CalibrationDevices& devices, const Network& network,
-                         const CalibrationOptions& options) {
-  if (devices.backend() == "cpu") return measure_layers(devices, network, {}, options);
-  try {
-    return measure_layers(devices, network, {}, options);
-  } catch (const std::runtime_error& error) {
-    return failed_device(error);
-  }
-}
-
-/// measure_between, with a device that fails under way as an error.
-std::optional<Diagnostic> measure_rest(CalibrationDevices& devices, const Network& network,
-                                       const CalibrationOptions& options, Profile& profile) {
-  try {
-    measure_between(devices, network, options, profile);
-    return std::nullopt;
-  } catch (const std::runtime_error& error) {
-    return failed_device(error);
-  }
-}
-
 /// `--check`: prints the devices, the libraries and what was proven; what is wrong on stderr.
 int check(std::uint32_t devices) {
   const auto proof = check_cuda_here(devices);
@@ -268,41 +245,27 @@ int calibrate(Arguments arguments) {
   }
   // Measure; each round is on the disk before the next one begins.
   const InterruptGuard guard;
-  std::size_t passes = options.kept.passes();
-  bool is_resumed = false;
-  const auto measured = [&] {
+  auto run = [&] {
     ProgressLine line;
     options.progress = [&](const std::string& what, double share) {
       line.tell(fmt::format("{}: {:.0f} % of the time", what, 100 * share));
     };
     options.interrupted = InterruptGuard::interrupted;
-    options.keep = [&](const KeptRound& round) -> std::optional<Diagnostic> {
-      passes += round.passes.size();
-      is_resumed = !options.kept.rounds.empty();
-      return keeps ? file.append(head, round) : std::nullopt;
-    };
-    return measure(**devices, *network, options);
+    return calibrate_network(**devices, *network, std::move(options), head,
+                             keeps ? &file : nullptr);
   }();
-  if (!measured) return fail(measured.problems());
-  if (measured->interrupted) return tell_interrupted(file, passes);
-  auto calibration = calibration_of(**devices, *network, {}, options, *measured);
-  if (!calibration) {
-    file.remove();  // more of the same time is not to be had
-    return fail(calibration.problems());
-  }
-  Profile& profile = calibration->model.profile;
-  if (const auto failed = measure_rest(**devices, *network, options, profile))
-    return fail({*failed});  // the kept passes stay
-  if (InterruptGuard::interrupted()) return tell_interrupted(file, passes);
+  if (!run) return fail(run.problems());
+  if (!run->calibration) return tell_interrupted(file, run->passes);
+  Calibration& calibration = *run->calibration;
   // Write; the kept passes go when the profile is there.
-  for (const std::string& sentence : calibration->left_out)
+  for (const std::string& sentence : calibration.left_out)
     std::fputs(fmt::format("note: {}\n", sentence).c_str(), stderr);
-  add_provenance(arguments, options.kept.resumed + (is_resumed ? 1 : 0), profile);
-  const int written = write_output(profile_yaml(calibration->model), arguments.output);
+  add_provenance(arguments, run->resumed, calibration.model.profile);
+  const int written = write_output(profile_yaml(calibration.model), arguments.output);
   if (written != ExitCode::done || !keeps) return written;
   file.remove();
   return report(
-      arguments.output, *calibration,
+      arguments.output, calibration,
       arguments.backend == "cpu" ? "other work took the core" : "the clock was below 75 %");
 }
 

@@ -1,26 +1,19 @@
 // `plumbline compare`: runs side by side, and a sentence that says why one is faster.
 //
 // SPDX-License-Identifier: MIT
-#include "sim/whatif/compare.h"
-
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
-#include <algorithm>
-#include <filesystem>
 #include <memory>
 
 #include "cli/command.h"
-#include "sim/planning/planning.h"
 #include "sim/report/compare_html.h"
 #include "sim/scenario/axes.h"
-#include "sim/scenario/overrides.h"
-#include "sim/whatif/likeness.h"
+#include "sim/whatif/compared_runs.h"
 
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kMaxBytes = 100'000'000;
 constexpr std::size_t kMaxRuns = 16;
 
 struct CompareArguments {
@@ -31,97 +24,12 @@ struct CompareArguments {
   std::string command_line;
 };
 
-bool is_result(const std::string& path) { return path.ends_with(".json"); }
-
-/// "gpipe" for schedule.name=gpipe, "micro_batches=8" for others.
-std::string short_name(const std::string& assignment) {
-  const std::size_t equals = assignment.find('=');
-  const std::string key = assignment.substr(0, equals);
-  std::string value = assignment.substr(equals + 1);
-  if (key == "schedule.name") return value;
-  const std::size_t dot = key.rfind('.');
-  return (dot == std::string::npos ? key : key.substr(dot + 1)) + '=' + value;
-}
-
-/// What tells a run from the others: its file, where there are several, and the keys that vary.
-std::string title_of(const std::string& path, bool several_files,
-                     const std::vector<std::string>& varying) {
-  std::string title;
-  if (several_files || varying.empty()) title = std::filesystem::path(path).stem().string();
-  for (const std::string& assignment : varying)
-    title += (title.empty() ? "" : " ") + short_name(assignment);
-  return printable(title);
-}
-
-/// What is compared, and what is not, as it cannot run.
-struct Runs {
-  std::vector<ComparedRun> runs;
-  std::vector<std::string> sources;  ///< Of each the command that simulates it again, or its file.
-  std::vector<RefusedRun> refused;
-  Diagnostics why_refused;
-};
-
-std::string simulate_line(const std::string& path, const std::vector<std::string>& overrides) {
-  std::string line = "plumbline simulate " + shell_word(path);
-  for (const std::string& assignment : overrides) line += ' ' + shell_word(assignment);
+/// The command that simulates a run again, or its file.
+std::string source_of(const RunOrigin& origin) {
+  if (is_result(origin.path)) return origin.path;
+  std::string line = "plumbline simulate " + shell_word(origin.path);
+  for (const std::string& assignment : origin.overrides) line += ' ' + shell_word(assignment);
   return line;
-}
-
-bool is_infeasible(const Diagnostics& problems) {
-  return std::all_of(problems.begin(), problems.end(),
-                     [](const Diagnostic& problem) { return problem.fault == Fault::infeasible; });
-}
-
-/// Predicts a scenario, which brings its keys along.
-Result<ComparedRun> predict_run(const std::string& path, const std::vector<std::string>& overrides,
-                                std::string title) {
-  auto root = read_yaml(path);
-  if (!root) return root.problems();
-  auto scenario = read_overridden(*root, overrides);
-  if (!scenario) return scenario.problems();
-  const auto settled = resolve_plan(*std::move(scenario));
-  if (!settled) return settled.problems();
-  auto prediction = predict(*settled);
-  if (!prediction) return prediction.problems();
-  ComparedRun run =
-      compared(std::make_shared<const Outcome>(*std::move(prediction)), std::move(title));
-  run.keys = written_keys(*root);
-  return run;
-}
-
-/// Errors: what is wrong with an input. What is well formed, but cannot run, is left out.
-Result<Runs> read_runs(const std::vector<std::string>& paths,
-                       const std::vector<std::vector<std::string>>& points) {
-  const auto varying = varying_overrides(points);
-  Diagnostics problems;
-  Runs all;
-  for (const std::string& path : paths) {
-    if (is_result(path)) {
-      const auto file = read_file(path, kMaxBytes);
-      if (!keep(file, problems)) continue;
-      auto run = read_result(*file, title_of(path, true, {}));
-      if (!keep(run, problems)) continue;
-      all.runs.push_back(*std::move(run));
-      all.sources.push_back(path);
-      continue;
-    }
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      const std::string title = title_of(path, paths.size() > 1, varying[i]);
-      auto run = predict_run(path, points[i], title);
-      if (run) {
-        all.runs.push_back(*std::move(run));
-        all.sources.push_back(simulate_line(path, points[i]));
-      } else if (is_infeasible(run.problems())) {
-        keep(run, all.why_refused);
-        all.refused.push_back({title, printable(run.problems().front().message)});
-      } else {
-        keep(run, problems);
-      }
-    }
-  }
-  if (!problems.empty()) return problems;
-  if (all.runs.size() < 2) return all.why_refused;
-  return all;
 }
 
 int compare(const CompareArguments& arguments) {
@@ -146,12 +54,15 @@ int compare(const CompareArguments& arguments) {
     return fail({wrong});
   }
   if (const int code = try_output(arguments.report); code != ExitCode::done) return code;
-  const auto read = read_runs(paths, *points);
+  const auto read = compared_runs(paths, *points);
   if (!read) return fail(read.problems());
   const std::vector<ComparedRun>& runs = read->runs;
   if (!arguments.report.empty()) {
+    std::vector<std::string> sources;
+    sources.reserve(runs.size());
+    for (const RunOrigin& origin : read->origins) sources.push_back(source_of(origin));
     const std::string page =
-        html_report(runs, read->sources, arguments.command_line, kVersion, read->refused);
+        html_report(runs, sources, arguments.command_line, kVersion, read->refused);
     const int written = write_output(page, arguments.report);
     if (written != ExitCode::done) return written;
   }

@@ -19,14 +19,6 @@ struct MergeArguments : SearchOptions {
   std::vector<std::string> files;
 };
 
-/// The search that these parts are of, to ask it more; nothing where the scenario is not here as it
-/// was searched.
-std::optional<Search> searched_again(const SearchFacts& facts) {
-  auto search = Search::open(facts.file, facts.arguments, facts.free);
-  if (!search || search->facts().fingerprint != facts.fingerprint) return std::nullopt;
-  return *std::move(search);
-}
-
 int merge_searches(const MergeArguments& arguments,
                    const std::vector<std::shared_ptr<const Source>>& sources) {
   Diagnostics problems;
@@ -42,10 +34,8 @@ int merge_searches(const MergeArguments& arguments,
   if (told.top == 0) told.top = 10;  // as `search` does
   auto selection = read_selection(told, whole->facts);
   if (!selection) return fail(selection.problems());
-  const auto search = searched_again(whole->facts);
-  SearchTally tally(whole->facts);
-  for (FamilyResult& result : whole->families) tally.add(std::move(result));
-  return tell_search(std::move(tally), *std::move(selection), search ? &*search : nullptr, false,
+  const auto search = open_again(whole->facts);
+  return tell_search(*std::move(whole), *std::move(selection), search ? &*search : nullptr, false,
                      told);
 }
 

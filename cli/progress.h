@@ -27,15 +27,14 @@ class ProgressLine {
 /// "sweep: 12 of 400 points, some 3 s left", at most ten times a second.
 class CountedProgress {
  public:
-  CountedProgress(std::string command, std::string things, std::uint64_t count)
-      : command_(std::move(command)), things_(std::move(things)), count_(count) {}
+  CountedProgress(std::string command, std::string things)
+      : command_(std::move(command)), things_(std::move(things)) {}
 
-  void tell(std::uint64_t done);
+  void tell(std::uint64_t done, std::uint64_t count);
 
  private:
   std::string command_;
   std::string things_;
-  std::uint64_t count_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point traced_ = begin_;
   ProgressLine line_;

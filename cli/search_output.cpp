@@ -44,9 +44,9 @@ Result<SearchSelection> read_selection(const SearchOptions& options, const Searc
   return selection;
 }
 
-int tell_search(SearchTally tally, SearchSelection selection, const Search* search, bool stopped,
+int tell_search(SearchPart part, SearchSelection selection, const Search* search, bool stopped,
                 const SearchOptions& options) {
-  SearchReport report = std::move(tally).report(std::move(selection));
+  SearchReport report = plumbline::report(std::move(part), std::move(selection));
   if (!report.rows.empty()) {
     report.command = simulate_command(report);
     report.others_untried = !search;

@@ -21,10 +21,10 @@ void add_distinct_option(CLI::App& command, bool& distinct);
 /// Errors: an unknown objective, a wrong condition.
 Result<SearchSelection> read_selection(const SearchOptions& options, const SearchFacts& facts);
 
-/// Tells the best of what was tallied, with the command that predicts the first, and with who would
+/// Tells the best of what was found, with the command that predicts the first, and with who would
 /// be first with other efficiencies, unless it was `stopped`; `search` may be null. Returns the
 /// exit code.
-int tell_search(SearchTally tally, SearchSelection selection, const Search* search, bool stopped,
+int tell_search(SearchPart part, SearchSelection selection, const Search* search, bool stopped,
                 const SearchOptions& options);
 
 }  // namespace plumbline

@@ -6,9 +6,8 @@
 #include <CLI/App.hpp>
 #include <memory>
 
-#include "calibrate/measure/recalibration.h"
-#include "calibrate/runtime/real_run.h"
 #include "calibrate/runtime/run_report.h"
+#include "calibrate/validate/validate_runs.h"
 #include "cli/command.h"
 #include "cli/option_checks.h"
 #include "cli/progress.h"
@@ -47,96 +46,36 @@ std::optional<Diagnostic> check_recalibration(const ValidateArguments& arguments
                      "cpu and cuda time real kernels");
 }
 
-/// One of the runs, before it runs.
-struct PlannedRun {
-  Scenario scenario;
-  Outcome prediction;
-  std::vector<std::string> varying;  ///< The overrides that tell it from the others.
-};
-
-/// Reads and predicts all of them: every scenario with every combination.
-Result<std::vector<PlannedRun>> planned_runs(const std::vector<std::string>& paths,
-                                             const std::vector<std::vector<std::string>>& all) {
-  std::vector<PlannedRun> planned;
-  const auto varying = varying_overrides(all);
-  for (const std::string& path : paths) {
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      auto scenario = load_scenario({path, all[i], ""});
-      if (!scenario) return scenario.problems();
-      auto prediction = predict(*scenario);
-      if (!prediction) return prediction.problems();
-      planned.push_back({*std::move(scenario), *std::move(prediction), varying[i]});
-    }
-  }
-  return planned;
+/// "run 3 of 8, of 2 rounds: iteration 4 of at most 20".
+std::string progress_text(const ValidationStep& step, std::uint32_t rounds) {
+  if (step.times_layers) return "the layers are timed again";
+  return fmt::format("run {} of {}{}: iteration {} of at most {}", step.run, step.runs,
+                     rounds > 1 ? fmt::format(", of {} rounds", rounds) : "", step.iteration,
+                     step.max_iterations);
 }
 
-/// Runs all of them, round after round; with the layers timed before, between and after, where that
-/// was asked for. What fails of that after a round is told as a remark: the runs are worth more.
-Result<std::vector<RealRun>> run_rounds(const ValidateArguments& arguments,
-                                        const std::vector<PlannedRun>& planned,
-                                        Recalibrations& recalibrations) {
+/// Runs all of them as it was asked for, with its progress.
+Result<std::vector<ValidationPoint>> validate_with_progress(const ValidateArguments& arguments,
+                                                            std::vector<PlannedRun> planned) {
   ProgressLine line;
-  const std::string of_rounds =
-      arguments.rounds > 1 ? fmt::format(", of {} rounds", arguments.rounds) : "";
-  const auto time_layers = [&] {
-    if (arguments.recalibrates) line.tell("the layers are timed again");
-    return recalibrations.measure_pass();
-  };
-  if (auto failed = time_layers()) return *failed;
   RealArguments on_same_devices = arguments;
   on_same_devices.cuda.pool = cuda_device_pool();
-  std::string untimed;  // why the layers were timed no more
-  std::vector<std::vector<RealRun>> runs(planned.size());
-  for (std::uint32_t round = 0; round < arguments.rounds; ++round) {
-    for (std::size_t i = 0; i < planned.size(); ++i) {
-      RunOptions options = arguments.run;
-      options.iterations = (options.iterations + arguments.rounds - 1) / arguments.rounds;
-      options.progress = [&](std::uint32_t done, std::uint32_t max) {
-        line.tell(fmt::format("run {} of {}{}: iteration {} of at most {}",
-                              round * planned.size() + i + 1, planned.size() * arguments.rounds,
-                              of_rounds, done, max));
-      };
-      const auto backend = make_backend(on_same_devices, planned[i].scenario);
-      if (!backend) return backend.problems();
-      auto run = run_scenario(planned[i].scenario, **backend, options);
-      if (!run) return run.problems();
-      runs[i].push_back(*std::move(run));
-    }
-    if (!untimed.empty()) continue;
-    if (const auto failed = time_layers())
-      untimed = "the layers were timed no more: " + failed->front().message;
+  ValidationOptions options;
+  options.backend = [&](const Scenario& scenario) {
+    return make_backend(on_same_devices, scenario);
+  };
+  options.run = arguments.run;
+  options.rounds = arguments.rounds;
+  options.tolerance = arguments.tolerance;
+  if (arguments.recalibrates) {
+    options.devices = [&](const Network& network, const CalibrationOptions& calibration) {
+      return open_devices(arguments.backend, network, calibration.devices, {arguments.cuda});
+    };
   }
-  std::vector<RealRun> all;
-  all.reserve(runs.size());
-  for (std::vector<RealRun>& rounds : runs) {
-    all.push_back(together(std::move(rounds)));
-    if (!untimed.empty()) all.back().remarks.push_back(untimed);
-  }
-  return all;
-}
-
-/// Compares each run with its prediction, and with what the layers' times of now predict, where
-/// they are known.
-Result<std::vector<ValidationPoint>> compared(const ValidateArguments& arguments,
-                                              std::vector<PlannedRun> planned,
-                                              std::vector<RealRun> runs,
-                                              const Recalibrations& recalibrations) {
-  std::vector<ValidationPoint> points;
-  points.reserve(planned.size());
-  for (std::size_t i = 0; i < planned.size(); ++i) {
-    PlannedRun& one = planned[i];
-    std::optional<Outcome> again;
-    if (arguments.recalibrates) {
-      auto predicted = recalibrations.predict(one.scenario, one.prediction);
-      if (!predicted) return predicted.problems();
-      again = *std::move(predicted);
-      runs[i].remarks.push_back(recalibrations.of(one.scenario, one.prediction).remark());
-    }
-    points.push_back({one.varying, validate(std::move(one.prediction), std::move(runs[i]),
-                                            arguments.tolerance, again ? &*again : nullptr)});
-  }
-  return points;
+  options.progress = [&](const ValidationStep& step) {
+    line.tell(progress_text(step, arguments.rounds));
+  };
+  return validate_runs(std::move(planned), options);
 }
 
 int validate_all(const ValidateArguments& arguments) {
@@ -155,26 +94,12 @@ int validate_all(const ValidateArguments& arguments) {
   if (const int code = try_output(arguments.report); code != ExitCode::done) return code;
 
   // All are read and predicted before the first one runs.
-  auto planned = planned_runs(paths, *combined);
+  auto planned = plan_runs(paths, *combined);
   if (!planned) return fail(planned.problems());
   const Scenario first = planned->front().scenario;
-  Recalibrations recalibrations([&](const Network& network, const CalibrationOptions& options) {
-    return open_devices(arguments.backend, network, options.devices, {arguments.cuda});
-  });
-  if (arguments.recalibrates) {
-    for (const PlannedRun& one : *planned) {
-      if (const auto refused = recalibrations.add(one.scenario, one.prediction))
-        return fail(*refused);
-    }
-  }
-
-  // Run, and compare.
-  auto runs = run_rounds(arguments, *planned, recalibrations);
-  if (!runs) return fail(runs.problems());
-  const auto compared_points =
-      compared(arguments, *std::move(planned), *std::move(runs), recalibrations);
-  if (!compared_points) return fail(compared_points.problems());
-  const std::vector<ValidationPoint>& points = *compared_points;
+  const auto validated = validate_with_progress(arguments, *std::move(planned));
+  if (!validated) return fail(validated.problems());
+  const std::vector<ValidationPoint>& points = *validated;
 
   // Tell.
   if (!arguments.trace.empty()) {

@@ -1,4 +1,4 @@
-// Threads, parts, and what is kept.
+// Threads, parts, and what is watched.
 //
 // SPDX-License-Identifier: MIT
 #include "cli/work_options.h"
@@ -6,13 +6,9 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
-#include <cerrno>
-#include <cstring>
-#include <mutex>
 
 #include "base/parallel.h"
 #include "base/quantity.h"
-#include "cli/interrupt.h"
 #include "cli/option_checks.h"
 #include "sim/scenario/axes.h"
 
@@ -42,26 +38,24 @@ Result<Shard> parse_shard(const std::string& text) {
 
 }  // namespace
 
-unsigned WorkOptions::jobs() const { return threads > 0 ? threads : available_cores(); }
-
-void add_work_options(CLI::App& command, WorkOptions& options) {
-  command.add_option("--jobs", options.threads, "threads; absent = one a core")
+void add_work_options(CLI::App& command, WorkArguments& arguments) {
+  command.add_option("--jobs", arguments.threads, "threads; absent = one a core")
       ->check(between(1, 4096))
       ->type_name("N");
   command
-      .add_option("--shard", options.shard,
+      .add_option("--shard", arguments.shard,
                   "only the i-th of n parts, for plumbline merge; with --json")
       ->type_name("i/n");
-  command.add_flag("--resume", options.resume,
+  command.add_flag("--resume", arguments.resume,
                    "go on with the rows that an interrupted run kept in FILE.partial");
 }
 
-Result<std::optional<Shard>> read_shard(const WorkOptions& options, const SweepOptions& told,
+Result<std::optional<Shard>> read_shard(const WorkArguments& arguments, const SweepOptions& told,
                                         const std::string& output, const std::string& noun) {
-  if (options.resume && output.empty())
+  if (arguments.resume && output.empty())
     return input_error({}, "--resume without -o",
                        "only with -o FILE rows are kept, in FILE.partial");
-  if (options.shard.empty()) return std::optional<Shard>();
+  if (arguments.shard.empty()) return std::optional<Shard>();
   if (!told.report.empty()) {
     return input_error({}, "--report with --shard, which has only a part of the points",
                        "plumbline merge takes --report, when all shards are there");
@@ -73,33 +67,25 @@ Result<std::optional<Shard>> read_shard(const WorkOptions& options, const SweepO
                     "go to plumbline merge",
                     noun, noun == "search" ? "--distinct, " : ""));
   }
-  const auto shard = parse_shard(options.shard);
+  const auto shard = parse_shard(arguments.shard);
   if (!shard) return shard.problems();
   return std::optional<Shard>(*shard);
 }
 
-std::optional<Diagnostic> work_through(std::uint64_t count, unsigned jobs, PartialFile* partial,
-                                       const std::function<void(std::uint64_t)>& progress,
-                                       const std::function<Finished(std::uint64_t)>& work) {
-  std::mutex mutex;
-  std::optional<Diagnostic> failure;
-  const InterruptGuard guard;
+WatchedWork::WatchedWork(const WorkArguments& arguments, std::optional<Shard> shard,
+                         const std::string& output, const std::string& noun,
+                         const std::string& things)
+    : progress_(noun, things) {
+  options_.threads = arguments.threads;
+  options_.shard = shard;
+  if (!output.empty()) options_.partial_path = output + ".partial";
+  options_.resume = arguments.resume;
+  options_.version = kVersion;
+  options_.stop = &InterruptGuard::flag();
+  options_.progress = [this](std::uint64_t done, std::uint64_t count) {
+    progress_.tell(done, count);
+  };
   keep_freed_memory();
-  for_each_parallel(count, jobs, InterruptGuard::flag(), [&](std::uint64_t i) {
-    const Finished finished = work(i);
-    const std::lock_guard lock(mutex);
-    if (failure) return;
-    if (partial && !finished.line.empty() && !partial->append(finished.line)) {
-      failure = input_error(
-          {}, fmt::format("{} cannot be written: {}", partial->path(), std::strerror(errno)),
-          "the rows in it are whole: go on with --resume");
-      failure->fault = Fault::file;
-      InterruptGuard::flag() = true;
-      return;
-    }
-    progress(finished.take());
-  });
-  return failure;
 }
 
 }  // namespace plumbline

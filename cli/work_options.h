@@ -1,17 +1,16 @@
-// What `sweep` and `search` have in common: many predictions on all cores, a part of them on each
-// of several machines, kept as they come.
+// The options that `sweep` and `search` have in common: threads, a part of the work, what an
+// interrupted run kept.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
-#include "cli/partial_file.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
 #include "cli/sweep_options.h"
-#include "sim/whatif/shards.h"
+#include "sim/whatif/work.h"
 
 namespace CLI {
 class App;
@@ -19,35 +18,36 @@ class App;
 
 namespace plumbline {
 
-/// How the work is done.
-struct WorkOptions {
+/// How the work was asked for.
+struct WorkArguments {
   unsigned threads = 0;  ///< 0 = one a core.
   std::string shard;     ///< "i/n"; "" = all of the work.
   bool resume = false;
-
-  unsigned jobs() const;
 };
 
 /// Adds --jobs, --shard and --resume.
-void add_work_options(CLI::App& command, WorkOptions& options);
+void add_work_options(CLI::App& command, WorkArguments& arguments);
 
 /// The part of the work that was asked for; nothing = all. Errors: no such part; options that do
 /// not go together: a part is told whole and as JSON, and only -o FILE keeps what is done. `noun`
 /// is the command.
-Result<std::optional<Shard>> read_shard(const WorkOptions& options, const SweepOptions& told,
+Result<std::optional<Shard>> read_shard(const WorkArguments& arguments, const SweepOptions& told,
                                         const std::string& output, const std::string& noun);
 
-/// What a piece of work came to.
-struct Finished {
-  std::string line;                     ///< To keep; "" = it is not whole.
-  std::function<std::uint64_t()> take;  ///< Takes the result in; returns how much is done.
-};
+/// As long as one exists, its options make work stop at a signal and tell how far it is. What is
+/// done is kept in `output`.partial where there is an output.
+class WatchedWork {
+ public:
+  /// `noun` is the command, `things` are what it counts: "points".
+  WatchedWork(const WorkArguments& arguments, std::optional<Shard> shard, const std::string& output,
+              const std::string& noun, const std::string& things);
 
-/// Does `work(i)` for i below `count` on so many threads, until all is done or a signal comes, and
-/// keeps the lines in `partial`, where there is one. `take` is called by one thread at a time.
-/// Errors: a line that cannot be kept, which ends the work.
-std::optional<Diagnostic> work_through(std::uint64_t count, unsigned jobs, PartialFile* partial,
-                                       const std::function<void(std::uint64_t)>& progress,
-                                       const std::function<Finished(std::uint64_t)>& work);
+  const WorkOptions& options() const { return options_; }
+
+ private:
+  InterruptGuard guard_;
+  CountedProgress progress_;
+  WorkOptions options_;
+};
 
 }  // namespace plumbline

@@ -342,6 +342,12 @@ SearchReport SearchTally::report(SearchSelection selection) && {
   return report;
 }
 
+SearchReport report(SearchPart part, SearchSelection selection) {
+  SearchTally tally(std::move(part.facts));
+  for (FamilyResult& result : part.families) tally.add(std::move(result));
+  return std::move(tally).report(std::move(selection));
+}
+
 void try_other_efficiencies(const Search& search, SearchReport& report) {
   const Objective objective = report.selection.rows.objective;
   const auto& varied = report.facts.varied_keys;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/search/search_result.h"
+#include "sim/search/search_file.h"
 #include "sim/whatif/sweep_order.h"
 
 namespace plumbline {
@@ -78,6 +78,9 @@ class SearchTally {
   std::optional<SearchRow> nearest_;
   std::optional<SearchRow> refused_;  ///< The first by its number.
 };
+
+/// The same of all families of a search at once.
+SearchReport report(SearchPart part, SearchSelection selection);
 
 /// Predicts the best rows for devices that reach 0.8 and 1.2 times the share of their peaks that
 /// was counted on. Nothing changes where times are not estimated, or the search varies that share.

@@ -383,4 +383,10 @@ FamilyResult Search::evaluate(const LayoutFamily& family, const std::atomic<bool
   return result;
 }
 
+std::optional<Search> open_again(const SearchFacts& facts) {
+  auto search = Search::open(facts.file, facts.arguments, facts.free);
+  if (!search || search->facts().fingerprint != facts.fingerprint) return std::nullopt;
+  return *std::move(search);
+}
+
 }  // namespace plumbline

@@ -76,4 +76,8 @@ class Search {
   SearchFacts facts_;
 };
 
+/// The search that these facts are of, to ask it more; nothing where the scenario is not here as it
+/// was searched.
+std::optional<Search> open_again(const SearchFacts& facts);
+
 }  // namespace plumbline

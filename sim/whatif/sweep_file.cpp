@@ -57,7 +57,7 @@ Result<SweepResult> merge(std::vector<SweepFile> files) {
   std::vector<ShardFile> parts;
   parts.reserve(files.size());
   for (const SweepFile& file : files) parts.push_back(shard_file(file));
-  if (Diagnostics refused = check_parts(parts, "sweep"); !refused.empty()) return refused;
+  if (Diagnostics refused = check_parts(parts, kSweepKind); !refused.empty()) return refused;
   SweepResult whole = files.front().result;
   whole.rows.clear();
   whole.rows.reserve(whole.points);

@@ -12,6 +12,9 @@
 
 namespace plumbline {
 
+/// What a result says that it is, and what the work of one is called.
+inline constexpr const char* kSweepKind = "sweep";
+
 /// The largest result that is read.
 inline constexpr std::size_t kLargestSweepFile = std::size_t{8} << 30U;
 

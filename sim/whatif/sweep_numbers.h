@@ -1,14 +1,18 @@
-// The numbers of a row as JSON, for the rows of sweeps and of searches.
+// What a sweep is over, and the numbers of a row as JSON, for the rows of sweeps and of searches.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <vector>
 
 #include "sim/whatif/sweep_result.h"
 
 namespace plumbline {
+
+/// The values of each key; whole numbers as numbers, all else as it was written.
+nlohmann::ordered_json axes_json(const std::vector<SweepAxis>& axes);
 
 /// Adds a key for each of the numbers, null where there are none.
 void add_numbers(const std::optional<SweepNumbers>& numbers, nlohmann::ordered_json& json);

@@ -1,7 +1,7 @@
 // Appending and locking.
 //
 // SPDX-License-Identifier: MIT
-#include "cli/partial_file.h"
+#include "sim/whatif/partial_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,7 +13,6 @@
 #include <cstring>
 #include <utility>
 
-#include "cli/command.h"
 #include "sim/whatif/sweep_file.h"
 
 namespace plumbline {

@@ -1,4 +1,4 @@
-// The JSON of sweeps, written and read.
+// The rows of sweeps as JSON, and results of sweeps read back.
 //
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
@@ -8,7 +8,6 @@
 
 #include "base/json_value.h"
 #include "base/quantity.h"
-#include "sim/report/sweep_report.h"
 #include "sim/scenario/axes.h"
 #include "sim/whatif/kept_lines.h"
 #include "sim/whatif/sweep_file.h"
@@ -18,8 +17,6 @@ namespace plumbline {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-const std::string kResultKind = "sweep";
 
 template <class T>
 std::optional<T> optional_of(const Json& json) {
@@ -66,6 +63,15 @@ bool is_sound(const SweepResult& result) {
 }
 
 }  // namespace
+
+Json axes_json(const std::vector<SweepAxis>& axes) {
+  Json json = Json::object();
+  for (const SweepAxis& axis : axes) {
+    Json& values = json[axis.key] = Json::array();
+    for (const std::string& value : axis.values) values.push_back(value_json(value));
+  }
+  return json;
+}
 
 void add_numbers(const std::optional<SweepNumbers>& numbers, Json& json) {
   const auto number = [&](const char* key, auto&& of) {
@@ -159,54 +165,16 @@ std::string row_json(const SweepResult& header, const SweepRow& row) {
   return in_a_line(json);
 }
 
-std::string to_json(const SweepReport& report, const std::string& version) {
-  const SweepResult& result = report.result;
-  std::string text = "{\n";
-  const auto line = [&](std::string_view key, const Json& json) {
-    text += fmt::format(" \"{}\": {},\n", key, in_a_line(json));
-  };
-  line("schema_version", 1);
-  line("kind", kResultKind);
-  line("tool", {{"name", "plumbline"}, {"version", version}});
-  line("scenario", result.scenario);
-  line("scenario_file", result.file);
-  line("fingerprint", result.fingerprint);
-  line("points", result.points);
-  line("shard", shard_json(result.shard));
-  Json axes = Json::object();
-  for (const SweepAxis& axis : result.axes) {
-    Json& values = axes[axis.key] = Json::array();
-    for (const std::string& value : axis.values) values.push_back(value_json(value));
-  }
-  line("axes", axes);
-  line("objective", name(report.selection.objective));
-  Json where = Json::array();
-  for (const Condition& condition : report.selection.where) where.push_back(condition.text);
-  line("where", where);
-  line("pareto", report.selection.pareto);
-  line("top", report.selection.top > 0 ? Json(report.selection.top) : Json(nullptr));
-  std::vector<std::string> estimated;
-  for (const SweepRow& row : result.rows)
-    estimated.insert(estimated.end(), row.estimated.begin(), row.estimated.end());
-  std::sort(estimated.begin(), estimated.end());
-  estimated.erase(std::unique(estimated.begin(), estimated.end()), estimated.end());
-  line("estimated", estimated);
-  text += " \"rows\": [";
-  for (const SweepRow& row : result.rows)
-    text += (&row == &result.rows.front() ? "\n  " : ",\n  ") + row_json(result, row);
-  return text + (result.rows.empty() ? "]\n}\n" : "\n ]\n}\n");
-}
-
 Result<SweepFile> parse_sweep_file(const std::shared_ptr<const Source>& source,
                                    const std::string& version) {
   try {
     const Json json = Json::parse(source->text);
-    if (!is_of_kind(json, kResultKind)) {
+    if (!is_of_kind(json, kSweepKind)) {
       return input_error({source}, "is no result of a sweep",
                          "plumbline sweep SCENARIO key=1,2 --json -o FILE writes one");
     }
     if (json.at("tool").at("version") != version)
-      return other_version({source}, json, version, kResultKind);
+      return other_version({source}, json, version, kSweepKind);
     SweepFile file{source, result_of(json)};
     if (is_sound(file.result)) return file;
   } catch (const Json::parse_error& error) {
@@ -221,7 +189,7 @@ Result<SweepFile> parse_sweep_file(const std::shared_ptr<const Source>& source,
 }
 
 std::string partial_header(const SweepResult& header, const std::string& version) {
-  return kept_header({kResultKind, header.fingerprint, header.shard}, version);
+  return kept_header({kSweepKind, header.fingerprint, header.shard}, version);
 }
 
 Result<PartialSweep> parse_partial(const std::shared_ptr<const Source>& source,
@@ -229,7 +197,7 @@ Result<PartialSweep> parse_partial(const std::shared_ptr<const Source>& source,
   PartialSweep partial;
   std::vector<bool> seen(header.points, false);
   const auto kept =
-      read_kept(source, {kResultKind, header.fingerprint, header.shard}, version,
+      read_kept(source, {kSweepKind, header.fingerprint, header.shard}, version,
                 [&](const Json& json) -> std::string {
                   SweepRow row = read_row(json);
                   const bool foreign = row.point >= header.points ||
