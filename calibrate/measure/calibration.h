@@ -121,7 +121,7 @@ class StageTimers {
                      std::vector<StageSamples>& samples) = 0;
   /// Passes count from this time on, which is now.
   virtual void count_from(RealTime time) = 0;
-  /// Lets some 20 ms pass. Throws what a device threw, which then all rest.
+  /// Lets some 20 ms pass. Throws what a device threw, and then all rest.
   virtual void go_on() = 0;
   /// All rest. Throws what a device threw.
   virtual void stop() = 0;

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "base/bug.h"
 #include "calibrate/cpu/layer.h"
 #include "calibrate/cpu/overheads.h"
 #include "calibrate/cpu/stage.h"
@@ -50,6 +51,24 @@ bool has_backend() {
   if (!cpu_library().empty()) return true;
   MESSAGE("skipped: this build has no oneDNN");
   return false;
+}
+
+TEST_CASE("a bug on the thread of a core reaches whoever lets it walk, and all rest then" *
+          doctest::test_suite("measures")) {
+  if (!has_backend()) return;
+  const Network network = small_network();
+  StopLimits limits;
+  limits.max_samples = 1'000;
+  std::vector<StageSamples> of_another = {StageSamples(3, limits)};  // the stage has 5 layers
+  const auto timers = cpu_devices()->timers(network, {{0, 4}}, quick(), 2);
+  const auto walk = [&] {
+    timers->start({0}, 1, 1, Duration{}, of_another);
+    timers->count_from(now());
+    for (int i = 0; i < 500; ++i) timers->go_on();
+  };
+  CHECK_THROWS_AS(walk(), Bug);
+  CHECK_NOTHROW(timers->stop());
+  CHECK_THROWS_AS(walk(), Bug);
 }
 
 TEST_CASE("a calibration times every pass of every layer, and its profile can be read back" *
