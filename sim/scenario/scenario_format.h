@@ -7,7 +7,7 @@
 
 namespace plumbline {
 
-/// A scenario file, and the sections in it that are read by name.
+/// The formats of a scenario file and of those of its sections that are read by name.
 const SectionFormat& scenario_format();
 const SectionFormat& model_section_format();
 const SectionFormat& level_format();
