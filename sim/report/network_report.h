@@ -9,7 +9,7 @@
 
 namespace plumbline {
 
-/// A row a layer: shape, parameters, bytes and FLOPs of a micro-batch of `batch` samples.
+/// One row per layer: shape, parameters, bytes and FLOPs of a micro-batch of `batch` samples.
 std::string to_table(const Network& network, std::int64_t batch);
 
 }  // namespace plumbline
