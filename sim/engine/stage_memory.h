@@ -36,7 +36,8 @@ struct StageMemory {
 ///  - layers: the inputs that a layer gets from others on its device are kept. Outputs that only
 ///    other devices consume are sent from a buffer. B recomputes the largest need of a layer, I
 ///    that of all layers. Layers that are not recomputed keep all, including their output.
-///  - selective: the same, but each layer also keeps what its `selective` leaves, and its output.
+///  - selective: the same, but each layer keeps the activations that its `selective` does not
+///    recompute, and its output.
 std::vector<StageMemory> stage_memory(const StageCosts& costs,
                                       const std::vector<Position>& positions, Recompute recompute);
 
