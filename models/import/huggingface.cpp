@@ -32,14 +32,13 @@ struct Family {
   bool takes_attention_bias = false;  ///< attention_bias: biases of q, k, v and the output.
   bool takes_mlp_bias = false;
   bool query_key_norm = false;
-  std::string_view experts = "";    ///< The key of the number of experts; "" = none.
-  std::int64_t window = 0;          ///< Used where the file has no sliding_window; 0 = none.
-  bool window_switch = false;       ///< sliding_window counts only with use_sliding_window.
-  bool latent = false;              ///< Multi-head latent attention.
-  std::int64_t shared_experts = 0;  ///< Used where the file has no n_shared_experts.
-  std::int64_t dense_first = 0;     ///< Used where the file has no first_k_dense_replace.
-  std::int64_t expert_groups =
-      0;  ///< Used where the file has no n_group; 0 = see read_expert_groups().
+  std::string_view experts = "";      ///< The key of the number of experts; "" = none.
+  std::int64_t window = 0;            ///< Used where the file has no sliding_window; 0 = none.
+  bool window_switch = false;         ///< sliding_window counts only with use_sliding_window.
+  bool latent = false;                ///< Multi-head latent attention.
+  std::int64_t shared_experts = 0;    ///< Used where the file has no n_shared_experts.
+  std::int64_t dense_first = 0;       ///< Used where the file has no first_k_dense_replace.
+  std::int64_t expert_groups = 0;     ///< Where n_group is absent; 0 = see read_expert_groups().
   std::int64_t groups_per_token = 0;  ///< Used where the file has no topk_group.
 };
 
