@@ -48,7 +48,7 @@ struct NoiseSampling {
 /// A training run with every choice made. resolve_setup() makes it from a scenario. The graph, the
 /// outcome, the reports and real runs use nothing else.
 struct TrainingSetup {
-  // What is trained.
+  // The model and its training.
   std::string name;                        ///< The scenario's name.
   SharedValue<Model> model;                ///< The layers and their costs.
   std::shared_ptr<const Network> network;  ///< The network that is executed; null = unknown.
@@ -60,7 +60,7 @@ struct TrainingSetup {
   double gradient_width = 1;               ///< Bytes of gradients per byte of parameters.
   std::optional<FlopsPerSecond> peak{};    ///< The device's peak in the model's number format.
 
-  // Who runs what.
+  // The devices and their stages.
   Cluster cluster;
   bool link_measured = false;  ///< The link comes from the profile and connects the devices.
   Partition partition;
@@ -71,7 +71,7 @@ struct TrainingSetup {
   /// One count n per stage: if it recomputes, its first n layers do. Empty: all layers do.
   std::vector<std::uint32_t> recomputed;
 
-  // In which order.
+  // The order of the ops.
   const ScheduleRule* rule = nullptr;  ///< Null if a file gives the order.
   std::uint32_t chunks = 1;            ///< Stages per device, if the rule has chunks.
   std::uint32_t group =
@@ -81,11 +81,11 @@ struct TrainingSetup {
   std::vector<StageVersions> weights;  ///< One entry per stage.
   SteadyWindow steady_window;          ///< For asynchronous runs only.
 
-  // By which rules.
+  // The rules of the run.
   RunRules rules;                        ///< The rules from the schedule to the graph.
   std::optional<NoiseSampling> noise{};  ///< Set if runs with noise are sampled.
 
-  // What is to be said of it.
+  // The remarks for the reader of a report.
   AssumedSplit split;  ///< Reported among the estimates and the notes.
   std::vector<std::string> estimated;
   std::vector<std::string> notes;
