@@ -86,7 +86,7 @@ Json shared_to_json(const std::vector<SharedText>& texts, const std::vector<Comp
   return all;
 }
 
-/// Reads the keys of a result strictly; what is missing or of a wrong type is remembered.
+/// Reads the keys of a result strictly. Missing keys and wrong types are recorded.
 class ResultReader {
  public:
   explicit ResultReader(std::vector<std::string>& missing) : missing_(missing) {}
@@ -147,7 +147,7 @@ void read_devices(ResultReader& reader, const Json& json, double mini_batches, C
   }
 }
 
-/// The texts of a list; what is none is left out.
+/// The texts of a list; other items are left out.
 std::vector<std::string> texts_of(ResultReader& reader, const Json& json, const std::string& key) {
   std::vector<std::string> texts;
   if (const Json& list = reader.at(json, key); list.is_array()) {
@@ -187,7 +187,7 @@ Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std
   run.micro_batches = reader.count(json, "micro_batches");
   run.iteration_time_s = reader.number(json, "iteration_time_s");
   run.throughput_samples_per_s = reader.number_or_null(json, "throughput_samples_per_s");
-  // Results of before them lack these.
+  // Older results lack these keys.
   if (json.contains("slices")) run.slices = std::max<std::int64_t>(1, reader.count(json, "slices"));
   if (json.contains("model_flops_utilization"))
     run.model_flops_utilization = reader.number_or_null(json, "model_flops_utilization");

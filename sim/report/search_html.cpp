@@ -12,7 +12,7 @@
 namespace plumbline {
 namespace {
 
-/// Numbers by size, before words by their letters.
+/// The order of values: numbers by size, then words by their letters.
 bool before(const std::string& a, const std::string& b) {
   const auto x = parse_count(a).value;
   const auto y = parse_count(b).value;
@@ -20,7 +20,7 @@ bool before(const std::string& a, const std::string& b) {
   return x.has_value() != y.has_value() ? x.has_value() : a < b;
 }
 
-/// An axis of the values that these rows have, and of each row the index of its own.
+/// An axis with the values of these rows, and the index of each row's value.
 struct RowsAxis {
   SweepAxis axis;
   std::vector<std::size_t> at;
