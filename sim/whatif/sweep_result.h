@@ -33,7 +33,7 @@ struct SweepNumbers {
   std::optional<double> sent_in_groups_fraction;  ///< Set if layers send within groups.
   std::int64_t peak_memory_bytes =
       0;  ///< Peak of the device that needs most; the first among equals.
-  std::uint32_t peak_memory_device = 0;            ///< That device.
+  std::uint32_t peak_memory_device = 0;            ///< The device with that peak.
   std::optional<bool> fits;                        ///< Nothing without a memory size.
   std::optional<std::int64_t> memory_limit_bytes;  ///< The memory size of a device.
   std::uint32_t devices_without_stage = 0;         ///< Devices of the cluster that run nothing.
