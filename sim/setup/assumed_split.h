@@ -1,4 +1,4 @@
-// What was assumed of backwards that were given as one time.
+// The assumptions about backwards that were given as one time.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -1,4 +1,4 @@
-// Layers in pieces, and what devices and groups exchange of each.
+// Cuts layers into buckets, with the bytes that devices and groups exchange of each.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/setup/buckets.h"

@@ -1,4 +1,4 @@
-// Stages in pieces whose gradients are reduced, and whose weights are gathered, by themselves.
+// Stages cut into buckets: each bucket reduces its gradients and gathers its weights by itself.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

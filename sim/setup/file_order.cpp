@@ -1,4 +1,4 @@
-// Rows become slots, and a sequence stays in its order.
+// Turns rows into slots, and keeps the order of a sequence.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/setup/file_order.h"

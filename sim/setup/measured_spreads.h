@@ -1,4 +1,4 @@
-// How far the ops of each stage scatter, as the profile measured its layers.
+// The spread of each stage's op times, from the profile's measurements of its layers.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

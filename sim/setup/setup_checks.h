@@ -1,4 +1,4 @@
-// What a scenario may not ask of its setup, each thing by itself.
+// Checks of a setup against its scenario, one function per error.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -1,4 +1,4 @@
-// The two parts of backwards that were given as one time, for orders that run them apart.
+// The parts I and W of backwards that were given as one time, for orders that run them separately.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

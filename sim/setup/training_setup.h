@@ -1,5 +1,5 @@
-// A training run with every choice made: what is trained, who runs what in which order, by which
-// rules. It has no marks: nothing in it waits for a decision, and no file can be wrong any more.
+// A training run with every choice made: the model, the devices, the order of the ops, the rules.
+// It has no marks: no decision is open, and all files have been checked.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
