@@ -1,4 +1,4 @@
-// A graph whose costs are put in one difference after the other, each time with its longest path.
+// Adds one difference of costs after the other to a graph, each time with its longest path.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/prediction/bubble_terms.h"

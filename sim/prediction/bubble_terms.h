@@ -1,5 +1,5 @@
-// What the bubble of a run is made of: that of equal stages on free links, and what each
-// difference from these adds.
+// The terms of a run's bubble: the bubble of equal stages on free links, and the addition by each
+// difference from these.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

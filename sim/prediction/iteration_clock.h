@@ -1,4 +1,4 @@
-// Reading the iteration time off the ends of a few nodes.
+// The iteration time, computed from the ends of a few nodes.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -1,4 +1,5 @@
-// What happens when in a run, and what that means: of a prediction and of a measured run alike.
+// The outcome of a run, predicted or measured: its events, their times, and the numbers that follow
+// from them.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

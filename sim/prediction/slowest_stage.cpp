@@ -1,4 +1,4 @@
-// The stage that takes most, and what in it takes it.
+// The slowest stage, and the reason for it.
 //
 // SPDX-License-Identifier: MIT
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What noise does to a run: the distribution of its time, from many sampled runs.
+// The effect of noise on a run: the distribution of its time, from many sampled runs.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
