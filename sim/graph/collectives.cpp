@@ -1,4 +1,5 @@
-// The rings of a run: all-reduces and their halves, flat and level by level, and what groups send.
+// The rings of a run: all-reduces and their halves, flat and level by level, and the traffic of
+// groups.
 //
 // SPDX-License-Identifier: MIT
 #include <algorithm>

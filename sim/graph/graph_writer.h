@@ -1,4 +1,4 @@
-// Appends nodes to an op graph: ops, what they send, all-reduces.
+// Appends nodes to an op graph: ops, their transfers, all-reduces.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

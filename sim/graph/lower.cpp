@@ -1,4 +1,4 @@
-// Lowering walks the issue order once a mini-batch (SynchronousRun), or once through the whole
+// Lowering walks the issue order once per mini-batch (SynchronousRun), or once through the whole
 // stream.
 //
 // SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-// Printing activities; which channels share a card.
+// Printing activities; finding channels that share a card.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/graph/op_graph.h"

@@ -1,4 +1,4 @@
-// Everything that happens in a run and what waits for what: ops, transfers, updates, in flat
+// The graph of all activities of a run and their dependencies: ops, transfers, updates, in flat
 // arrays.
 //
 // SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-// By which rules a schedule becomes a run, besides its costs and its cluster.
+// The rules by which a schedule becomes a run, besides its costs and its cluster.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

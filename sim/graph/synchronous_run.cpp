@@ -1,4 +1,4 @@
-// The issue order is walked once a mini-batch, all copies of an op at a time.
+// Walks the issue order once per mini-batch, all copies of an op at a time.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/graph/synchronous_run.h"

@@ -1,4 +1,4 @@
-// Mini-batches one after the other, as nodes: ops, what they wait for, flushes, updates.
+// Mini-batches one after the other, as nodes: ops, their waits, flushes, updates.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

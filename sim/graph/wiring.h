@@ -1,5 +1,5 @@
-// What a run is wired of: the slots of all copies, the channels and rings between them, the
-// classes of cost.
+// The wiring of a run: the slots of all copies, the channels and rings between them, the classes of
+// cost.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
