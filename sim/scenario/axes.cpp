@@ -1,4 +1,4 @@
-// Splitting and multiplying.
+// Splits arguments into axes, and combines the values of axes.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/axes.h"

@@ -1,4 +1,4 @@
-// Devices as they are counted, and as they are made of GPUs.
+// Devices given by their number, or made of GPUs.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/cluster_section.h"

@@ -1,4 +1,4 @@
-// cluster.device of a scenario: what the devices are, for times that nobody measured.
+// cluster.device of a scenario: the kind of the devices, for times that were not measured.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -1,4 +1,4 @@
-// Whether two commands were asked the same, of the same files.
+// A fingerprint of a command and its files, to recognize the same question.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -1,4 +1,4 @@
-// The model section of a scenario: what is trained, and what that costs.
+// The model section of a scenario: the model and its costs.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

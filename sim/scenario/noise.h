@@ -1,4 +1,4 @@
-// How far the ops of a real run are from their predicted times, as a distribution.
+// The noise of a real run: the distribution of its ops' times around the predicted times.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -1,4 +1,4 @@
-// Keys without which a scenario looks smaller or faster than it trains.
+// Missing keys that make a scenario look smaller or faster than a real training.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

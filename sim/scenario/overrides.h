@@ -1,4 +1,4 @@
-// What a command line sets in the tree of a scenario.
+// Overrides: the values that a command line sets in the tree of a scenario.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

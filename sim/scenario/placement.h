@@ -1,4 +1,4 @@
-// From the plan as it is written to a partition: layers to stages, stages to devices.
+// From the written plan to a partition: layers to stages, stages to devices.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

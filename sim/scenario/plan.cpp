@@ -1,4 +1,4 @@
-// One function a key that is more than a number.
+// One function per key that is more than a number.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/plan.h"

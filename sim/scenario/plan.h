@@ -1,4 +1,4 @@
-// The plan section of a scenario: how layers come to stages and stages to devices.
+// The plan section of a scenario: layers to stages, stages to devices.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

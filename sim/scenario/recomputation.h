@@ -1,4 +1,4 @@
-// Which layers a schedule runs again: schedule.recompute and schedule.recompute_layers.
+// The layers that a schedule recomputes: schedule.recompute and schedule.recompute_layers.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

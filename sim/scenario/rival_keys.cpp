@@ -1,4 +1,4 @@
-// The tables of the sections say which keys exclude each other; what they cannot say stands here.
+// Rival keys from the tables of the sections, and those that the tables cannot express.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/rival_keys.h"

@@ -1,4 +1,4 @@
-// Keys of a scenario that do not stand beside one that an override sets.
+// Rival keys: keys of a scenario that exclude a key which an override sets.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

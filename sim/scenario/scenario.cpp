@@ -1,5 +1,5 @@
-// Reading scenarios: one function a section, each with the keys it knows. What several sections say
-// together is resolved behind it, in scenario_resolver.cpp.
+// Reads scenarios: one function per section, each with the keys it knows. Values that depend on
+// several sections are resolved afterwards, in scenario_resolver.cpp.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/scenario.h"

@@ -1,4 +1,4 @@
-// The tables of a scenario file: every key, what it may hold and what it says.
+// The tables of a scenario file: every key with its values and its meaning.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

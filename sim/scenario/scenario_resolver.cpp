@@ -1,4 +1,4 @@
-// What several sections say together, decided one thing after the other.
+// Decides the values that depend on several sections, one after the other.
 //
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// A scenario's text, parsed once, to be read again and again with other overrides.
+// A scenario's text, parsed once, to be read many times with different overrides.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

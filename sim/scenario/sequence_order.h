@@ -1,4 +1,4 @@
-// Where the stages of a sequence stand, which one host launches on all devices.
+// The devices of the stages of a sequence, which one host launches on all devices.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

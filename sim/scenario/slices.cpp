@@ -1,4 +1,4 @@
-// Reading them, and what they need of an order.
+// Reads slices, and checks the order against them.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/slices.h"

@@ -1,4 +1,4 @@
-// Micro-batches cut along their sequence: what a scenario says of it, and where it does not go.
+// Micro-batches cut into slices along their sequence: the scenario's keys and the limits.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -1,4 +1,4 @@
-// Stages as they are written, devices that there are, stages that the schedule puts on each.
+// Compares the written stages with the devices and the stages that the schedule puts on each.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/scenario/stage_number.h"

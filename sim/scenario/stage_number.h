@@ -1,4 +1,4 @@
-// The number of stages where a schedule puts several on each device, and a plan was written for
+// The number of stages if a schedule puts several on each device, but the plan was written for
 // fewer.
 //
 // SPDX-License-Identifier: MIT

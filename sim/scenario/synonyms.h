@@ -1,4 +1,4 @@
-// Words that a user may take for a key.
+// Words that a user may write instead of a key.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

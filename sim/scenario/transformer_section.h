@@ -1,4 +1,5 @@
-// A model by its config.json, and how its layers are shared: a source of layers in a scenario.
+// A model given by its config.json, and the sharing of its layers: a source of layers in a
+// scenario.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -1,4 +1,4 @@
-// A scenario between reading and resolving: what each section says by itself.
+// A scenario between reading and resolving: the values of each section by itself.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
