@@ -1,4 +1,4 @@
-// Simulating the textbook's pipeline three times: equal and free, uneven, with latency.
+// Simulates the textbook's pipeline three times: equal and free, uneven, with latency.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/bubble.h"

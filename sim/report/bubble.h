@@ -1,4 +1,4 @@
-// The bubble of the textbook beside the simulated one, and which term makes the difference.
+// The bubble of the textbook beside the simulated one, and the terms of the difference.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

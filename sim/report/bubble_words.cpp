@@ -1,4 +1,4 @@
-// Points are rounded from their sums, so that what is printed adds up.
+// Points are rounded from their sums, so that the printed numbers add up.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/bubble_words.h"

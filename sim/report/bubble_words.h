@@ -1,4 +1,4 @@
-// What a bubble is made of, in words.
+// The terms of a bubble, in words.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -1,4 +1,4 @@
-// Chrome's trace format: one JSON object an event, written straight into a buffer.
+// Chrome's trace format: one JSON object per event, written directly into a buffer.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/chrome_trace.h"

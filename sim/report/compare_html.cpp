@@ -1,4 +1,4 @@
-// The comparison's JSON, and behind it the columns of the runs that have a trace.
+// The comparison's JSON, then the columns of the runs that have a trace.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/compare_html.h"

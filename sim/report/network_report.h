@@ -1,4 +1,4 @@
-// A network as a table: what each layer is, holds and costs.
+// A network as a table: the shape, the parameters and the costs of each layer.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -1,4 +1,4 @@
-// The parts put into the shell, what comes from users last.
+// Puts the parts into the shell, texts from users last.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/page_file.h"

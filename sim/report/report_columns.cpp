@@ -1,4 +1,4 @@
-// Differences to what stands before are nearly all equal in a regular run, so they pack well.
+// Differences to the previous values are nearly all equal in a regular run, so they compress well.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/report_columns.h"

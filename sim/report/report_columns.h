@@ -1,4 +1,5 @@
-// The spans of a run as columns of small numbers: what the HTML report carries, and its page reads.
+// The spans of a run as columns of small numbers, which the HTML report contains and its page
+// reads.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -1,4 +1,4 @@
-// JSON written straight into text: a handful of shapes, all known here.
+// JSON written directly into text: a few shapes, all known here.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/report_facts.h"

@@ -1,4 +1,4 @@
-// What the HTML report says in words and numbers: a run as JSON for the page's script.
+// The words and numbers of the HTML report: a run as JSON for the page's script.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

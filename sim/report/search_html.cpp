@@ -1,4 +1,5 @@
-// The rows of a search on the page of a sweep: what the layouts differ in are its axes.
+// The rows of a search on the page of a sweep. The columns in which the layouts differ are its
+// axes.
 //
 // SPDX-License-Identifier: MIT
 #include <algorithm>

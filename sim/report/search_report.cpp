@@ -1,4 +1,4 @@
-// From layouts to columns: what is the same in all rows has none.
+// From layouts to columns. A value that is the same in all rows has no column.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/search_report.h"

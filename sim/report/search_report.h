@@ -1,4 +1,4 @@
-// What a search found, as a table for people, CSV and JSON.
+// The results of a search as a table for people, as CSV and JSON.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

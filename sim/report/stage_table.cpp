@@ -1,4 +1,4 @@
-// A row for each stage.
+// One row per stage.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/stage_table.h"

@@ -1,4 +1,4 @@
-// What each stage of a pipeline is made of and costs, as a table.
+// The layers and the costs of each stage of a pipeline, as a table.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

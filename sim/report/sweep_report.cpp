@@ -1,4 +1,4 @@
-// Rows of cells in three dresses.
+// Rows of cells in three formats.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/sweep_report.h"

@@ -1,4 +1,4 @@
-// The run as a picture in text: a row a device, a column a slice of time.
+// The run as a picture in text: one row per device, one column per slice of time.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
