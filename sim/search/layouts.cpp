@@ -1,4 +1,4 @@
-// What a scenario leaves open, key by key.
+// The open keys of a scenario, one after the other.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/search/layouts.h"

@@ -1,4 +1,4 @@
-// The layouts that a scenario leaves open: which keys, which values.
+// The layouts that a scenario leaves open: the keys and their values.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -1,4 +1,4 @@
-// Every way to lay a training out over the devices that there are, each predicted.
+// A search: every layout of a training over the given devices, each predicted.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

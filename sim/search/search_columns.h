@@ -1,4 +1,4 @@
-// What of a layout stands in columns.
+// The columns of a layout.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

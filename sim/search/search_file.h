@@ -1,5 +1,5 @@
-// The results of searches in files: what an interrupted one keeps, and the parts of one that
-// several machines share.
+// The results of searches in files: those of an interrupted search, and the parts of a search on
+// several machines.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -1,4 +1,4 @@
-// What a search found: the layouts, and what holds for all of them.
+// The result of a search: the layouts, and the facts about all of them.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
