@@ -1,4 +1,4 @@
-// What decides the end of a run, and how much later the rest could be.
+// The activities that decide the end of a run, and the slack of the others.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

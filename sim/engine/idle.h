@@ -1,4 +1,4 @@
-// Every gap of a device and what it waited for in it.
+// Every idle gap of a device, and its cause.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

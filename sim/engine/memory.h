@@ -1,4 +1,4 @@
-// The memory of each device over a run, with what makes its peak.
+// The memory of each device over a run, with the parts of its peak.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

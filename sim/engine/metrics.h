@@ -1,5 +1,5 @@
-// What a trace says: makespan, bubbles, idle time by cause, steady state. Pure functions of graph
-// and trace.
+// The metrics of a trace: makespan, bubbles, idle time by cause, steady state. Pure functions of
+// graph and trace.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

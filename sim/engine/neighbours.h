@@ -1,4 +1,4 @@
-// Ops that slow each other down: what the devices of one machine compute at the same time.
+// Ops that slow each other down, on devices of one machine that compute at the same time.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

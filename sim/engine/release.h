@@ -1,4 +1,4 @@
-// Who let each activity start: read off the times, for any trace of a graph.
+// The activity that let each activity start: found from the times, for any trace of a graph.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

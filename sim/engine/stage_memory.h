@@ -1,4 +1,4 @@
-// What each stage reserves and releases of a device's memory for one micro-batch.
+// The memory of a device that each stage reserves and releases for one micro-batch.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

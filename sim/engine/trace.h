@@ -1,4 +1,4 @@
-// What happened when: the one type that the simulator and a real run both give.
+// The times of all activities: the one type that both the simulator and a real run produce.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

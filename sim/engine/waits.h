@@ -1,4 +1,4 @@
-// Why a device was idle: what it waited for, who was to blame, over which link.
+// The waits of a device: their causes, the activities to blame, and the links.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
