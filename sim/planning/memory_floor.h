@@ -1,4 +1,4 @@
-// What a device holds at least, by the order of its ops alone.
+// A lower bound of a device's memory, from the order of its ops alone.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -1,4 +1,4 @@
-// As few layers run again as the memory needs.
+// The smallest number of recomputed layers with which the memory suffices.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
