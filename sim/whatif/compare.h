@@ -1,4 +1,4 @@
-// Runs side by side: what differs, and why one is faster.
+// Runs side by side: their differences, and the reasons why one is faster.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

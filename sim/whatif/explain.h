@@ -1,5 +1,5 @@
-// Why a run takes as long as it takes: its critical path, its slack, its waits, and what to speed
-// up first.
+// The explanation of a run's time: its critical path, its slack, its waits, and the times to reduce
+// first.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -1,5 +1,5 @@
-// What an interrupted command keeps: a line that says of which work, then a line of JSON for each
-// result, each whole before the next is begun.
+// The results that an interrupted command keeps: a line that identifies the work, then a line of
+// JSON per result. Each line is complete before the next one begins.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

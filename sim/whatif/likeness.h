@@ -1,5 +1,5 @@
-// Whether runs that stand side by side are of the same work on as many devices, and which keys
-// they differ in.
+// The likeness of runs side by side: the same work on the same number of devices or not, and the
+// keys in which they differ.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

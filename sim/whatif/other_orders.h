@@ -1,4 +1,4 @@
-// What the same stages and costs take in the orders of other schedules.
+// The times of the same stages and costs in the orders of other schedules.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

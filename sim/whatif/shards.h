@@ -1,4 +1,4 @@
-// Parts of one piece of work, which several machines do.
+// Shards: the parts of one piece of work on several machines.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -1,4 +1,4 @@
-// What a row of a sweep must meet to be told.
+// The conditions that a row of a sweep must meet to be reported.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

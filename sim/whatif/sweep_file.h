@@ -1,4 +1,4 @@
-// Results of sweeps in files: written, read back, put together; and what an interrupted sweep
+// Results of sweeps in files: written, read back, merged; and the rows that an interrupted sweep
 // keeps.
 //
 // SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-// Which rows of a sweep are told, and which of them is best.
+// The selection and the order of a sweep's reported rows.
 //
 // SPDX-License-Identifier: MIT
 #pragma once

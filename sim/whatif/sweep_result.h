@@ -1,4 +1,4 @@
-// What a sweep found: the numbers of each point.
+// The result of a sweep: the numbers of each point.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
