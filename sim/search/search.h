@@ -67,8 +67,8 @@ class Search {
   Layout layout_of(const LayoutFamily& family, std::size_t index) const;
   /// The scenario as written, before its plan is resolved.
   Result<Scenario> read(const Layout& layout, const std::vector<std::string>& more) const;
-  /// The errors that every layout has, whatever the values of the open keys. If one layout can be
-  /// read, there are none, and its notes are kept.
+  /// The errors that every layout has, for any values of the open keys. If one layout can be read,
+  /// there are none, and its notes are kept.
   Diagnostics read_any();
   SearchRow predict_layout(const LayoutFamily& family, std::size_t index) const;
 

@@ -52,7 +52,7 @@ struct PartialSearch {
   std::size_t kept_bytes = 0;  ///< The length of the text's complete lines.
 };
 
-/// Reads the families of this search. Errors: as those of sweeps.
+/// Reads the families of this search. Errors: the same as for sweeps.
 Result<PartialSearch> parse_partial(const std::shared_ptr<const Source>& source,
                                     const SearchFacts& facts, const std::optional<Shard>& shard,
                                     const std::string& version);
