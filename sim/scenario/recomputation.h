@@ -16,7 +16,7 @@ namespace plumbline {
 
 class SectionReader;
 
-/// Means: as few layers of each stage as its devices' memory requires.
+/// The choice to recompute as few layers of each stage as its devices' memory allows.
 struct FewestLayers {};
 
 /// The number of layers that recompute, counted from a stage's first layer: all, as few as fit, one

@@ -10,7 +10,7 @@
 
 namespace plumbline {
 
-/// Decides the number of stages of a schedule with v > 1 stages on each device (schedule.chunks).
+/// Decides the number of stages if a schedule puts v > 1 stages on each device (schedule.chunks).
 /// If plan.stages is at most the number of devices, it means one stage per device: it is multiplied
 /// by v, with a note. If it gives each device the same number of stages, but fewer than v, it is
 /// raised to v on each device, with a note. Any other number that leaves devices idle is kept, with
