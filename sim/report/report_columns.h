@@ -42,7 +42,7 @@ std::int64_t tick_for(Duration makespan);
 ///   gap         ~ begin, less the end of the item before it
 ///   length      ~ end - begin, less that of the last item of its kind
 ///   release     0 nobody, 1 the item before it in the lane, else 2 + ~ the item that let it start,
-///               less the one told last for its kind in the lane (at first the item itself)
+///               less the one written last for its kind in the lane (at first the item itself)
 ///
 /// Then the idle gaps of each slot, one column each: begin less the end of the gap before; length;
 /// cause, as IdleCause counts. Then the memory of each slot: time less that of the point before, ~

@@ -1,4 +1,4 @@
-// Rows as short arrays; texts that occur in many rows stand once.
+// Rows as short arrays; a text that occurs in many rows is written once.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/sweep_html.h"
