@@ -232,7 +232,7 @@ class NetworkReader {
     append(items, "");
   }
 
-  /// `suffix` is what the enclosing repeats add to given names.
+  /// `suffix` = the text that the enclosing repeats add to given names.
   void append(const std::vector<Item>& items, const std::string& suffix) {
     for (const Item& item : items) {
       if (item.layers.empty() || item.broken) {

@@ -33,7 +33,7 @@ struct OrderWord {
 
 /// A row as written.
 struct OrderRow {
-  std::uint32_t line = 0;              ///< Where it begins.
+  std::uint32_t line = 0;              ///< The line in which it begins.
   std::optional<std::uint32_t> label;  ///< The number in `Rank 0:`, `device 0 |` or `0:`.
 };
 

@@ -86,7 +86,7 @@ class StageRows {
   std::vector<std::vector<std::uint32_t>> rows_;
 };
 
-/// The bounds of what is read, so that a small file with large numbers costs no memory.
+/// The limits of reading, so that a small file with large numbers costs no memory.
 inline constexpr std::uint32_t kMaxCsvStages = 10'000;
 inline constexpr std::uint32_t kMaxCsvMicroBatches = 10'000'000;
 inline constexpr std::size_t kMaxCsvCells = 20'000'000;
