@@ -26,7 +26,7 @@
 namespace plumbline {
 namespace {
 
-/// What told how long a run took.
+/// The source of a run's length.
 enum class Clock : std::uint8_t {
   cpu,        ///< Its range on the CPU.
   gpu_range,  ///< Its ranges on GPUs.
@@ -39,15 +39,15 @@ struct Run {
   std::uint32_t layer;
   RangePass pass;
   Clock clock;
-  double cpu_start;  ///< Of its range on the CPU, or where there is none its own.
+  double cpu_start;  ///< Start of its range on the CPU; without one, its own start.
   double length;
-  double busy = 0;  ///< Of the length: some kernel ran. Of runs by kernels.
+  double busy = 0;  ///< Time in which some kernel ran; only for Clock::kernels.
 };
 
-/// Of one pass of one layer.
+/// The times of one pass of one layer.
 struct PassTimes {
   MeasuredTime time;
-  std::size_t runs_in_all = 0;  ///< With those of skipped steps.
+  std::size_t runs_in_all = 0;  ///< Runs, those of skipped steps included.
   std::size_t runs = 0;
   Clock clock = Clock::cpu;
   bool has_no_work = false;  ///< Nothing was launched on the GPU, which other passes use.
@@ -89,14 +89,14 @@ class TraceSummary {
     const TraceNesting nesting = leave_out_recomputation(events_, kMaxTold);
     check_nesting(nesting);
     if (!problems_.empty()) return problems_;
-    // What the GPU did for each range on the CPU.
+    // GPU work of each range on the CPU.
     work_ = join_kernels(events_, nesting.autograd_threads);
     // Runs, in the order in which the CPU started them, without those of skipped steps.
     make_runs();
     count_runs();
     skip_steps();
     if (!problems_.empty()) return problems_;
-    // Times of every pass, on the clock that tells them best.
+    // Times of every pass, on the best clock for it.
     sum_up();
     check_passes();
     if (!problems_.empty()) return problems_;
@@ -143,9 +143,9 @@ class TraceSummary {
           plural(nesting.recomputed, "forward"), nesting.recomputed == 1 ? "is" : "are"));
   }
 
-  /// A range on the CPU is a run on its clock, and one on that of its kernels. Ranges on GPUs
-  /// belong to the range on the CPU with their id: it tells their step, and those of several
-  /// streams are one run.
+  /// Makes the runs. A range on the CPU gives one run on the CPU's clock, and one on the clock of
+  /// its kernels. Ranges on GPUs belong to the CPU range with their id, which gives their step.
+  /// Those of several streams are one run.
   void make_runs() {
     const std::vector<TraceRange>& ranges = events_.ranges;
     std::vector<std::uint32_t> order(ranges.size());
@@ -166,7 +166,7 @@ class TraceSummary {
       const bool follows_its_cpu_range =
           i > 0 && !ranges[order[i - 1]].on_gpu && is_same(ranges[order[i - 1]], first);
       const double cpu_start = follows_its_cpu_range ? ranges[order[i - 1]].start : first.start;
-      const double start = first.start;  // the earliest of them
+      const double start = first.start;  // the earliest start
       double end = first.start + first.length;
       double length = first.length;
       for (++i; i < order.size() && ranges[order[i]].on_gpu && is_same(first, ranges[order[i]]);
@@ -259,8 +259,9 @@ class TraceSummary {
     for (auto& [key, of_pass] : lengths) sum_up(key.first, key.second, of_pass);
   }
 
-  /// Chooses the clock of a pass. Ranges on the GPU hold what the range's own thread launched, so
-  /// they count only where they agree with the kernels, or where no kernel can be joined.
+  /// Chooses the clock of a pass. Ranges on the GPU contain only the work that the range's own
+  /// thread launched. So they count only where they agree with the kernels, or where no kernel can
+  /// be joined.
   void sum_up(std::uint32_t layer, RangePass pass, PassLengths& lengths) {
     const auto on = [&](Clock clock) -> std::vector<double>& {
       return lengths[static_cast<std::size_t>(clock)];
@@ -295,7 +296,7 @@ class TraceSummary {
 
   bool ran(std::uint32_t layer, RangePass pass) { return times(layer, pass).runs > 0; }
 
-  /// A layer has a forward, and a backward or both of its parts.
+  /// Checks that each layer has a forward, and a backward or both of its parts.
   void check_passes() {
     for (std::uint32_t layer = 0; layer < events_.layers.size(); ++layer) {
       const bool has_forward = ran(layer, RangePass::forward);
@@ -373,7 +374,8 @@ class TraceSummary {
           plural(events_.gpu_work, "event")));
   }
 
-  /// What the joining of kernels to ranges left out, and how much of their times kernels fill.
+  /// Notes the kernels that were not joined to ranges, and the share of the times that kernels
+  /// fill.
   void note_kernels() {
     if (work_.kernels == 0) return;
     double busy = 0;
@@ -481,8 +483,8 @@ class TraceSummary {
   }
 
   static constexpr std::size_t kMaxTold = 20;
-  static constexpr double kAgreement = 0.01;  // of the kernels' time
-  static constexpr double kWellFilled = 0.9;  // of the time between the first and the last kernel
+  static constexpr double kAgreement = 0.01;  // relative to the kernels' time
+  static constexpr double kWellFilled = 0.9;  // of the time from the first to the last kernel
   static constexpr double kLongest = static_cast<double>(kLargestQuantity) / 1e3;
 
   TraceEvents events_;
@@ -490,10 +492,10 @@ class TraceSummary {
   const TraceOptions& options_;
   TraceWork work_;
   std::vector<Run> runs_;
-  std::size_t steps_ = 0;  // that count; 0 where the trace has none
+  std::size_t steps_ = 0;  // steps that count; 0 where the trace has none
   std::vector<PassTimes> times_ = std::vector<PassTimes>(events_.layers.size() * kRangePasses);
   std::vector<bool> is_ordered_ = std::vector<bool>(events_.layers.size());
-  std::vector<std::uint32_t> order_;  // layers, by their first forward
+  std::vector<std::uint32_t> order_;  // layers in the order of their first forwards
   std::vector<std::string> disagreements_;
   std::string clock_;
   std::vector<std::string> notes_;
@@ -532,7 +534,7 @@ Result<TraceModel> read_torch_trace(const std::string& path, const TraceOptions&
   if (!file.problem().empty()) return file_error();
   std::istream text(&file);
   auto trace = parse_torch_trace(text, source, options);
-  if (!file.problem().empty()) return file_error();  // what the end that is missing leads to
+  if (!file.problem().empty()) return file_error();  // it explains errors in `trace`
   return trace;
 }
 

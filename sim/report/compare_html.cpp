@@ -1,4 +1,4 @@
-// The comparison's JSON, and behind it the columns of the runs that have a trace.
+// The comparison's JSON, then the columns of the runs that have a trace.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/report/compare_html.h"
@@ -15,7 +15,7 @@
 namespace plumbline {
 namespace {
 
-/// In the order in which their code may run.
+/// The modules, in an order in which their code may run.
 constexpr std::string_view kCompareModules[] = {"format.js",
                                                 "codec.js",
                                                 "run.js",
