@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "sim/report/compare_html.h"
+#include "sim/report/compare_report.h"
 #include "sim/scenario/axes.h"
 #include "sim/whatif/compared_runs.h"
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/bug.h"
+#include "sim/report/compare_report.h"
 #include "sim/report/page_file.h"
 #include "sim/report/report_columns.h"
 #include "sim/report/report_facts.h"

@@ -9,7 +9,7 @@
 
 #include "base/quantity.h"
 #include "base/table.h"
-#include "sim/whatif/compare.h"
+#include "sim/report/compare_report.h"
 #include "sim/whatif/likeness.h"
 
 namespace plumbline {

@@ -91,13 +91,4 @@ Result<ComparedRun> read_result(const std::shared_ptr<const Source>& source, std
 std::string verdict(const std::vector<ComparedRun>& runs,
                     const std::vector<RefusedRun>& refused = {});
 
-/// The table of `compare`: one column per run with differences from the first one; the keys in
-/// which the runs differ; their notes; the verdict.
-std::string to_table(const std::vector<ComparedRun>& runs,
-                     const std::vector<RefusedRun>& refused = {});
-
-/// The JSON of `compare --json`. Ends in a newline.
-std::string to_json(const std::vector<ComparedRun>& runs, const std::string& version,
-                    const std::vector<RefusedRun>& refused = {});
-
 }  // namespace plumbline
