@@ -1,6 +1,8 @@
 // Columns side by side.
 //
 // SPDX-License-Identifier: MIT
+#include "sim/report/compare_report.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 
 #include "base/quantity.h"
 #include "base/table.h"
-#include "sim/report/compare_report.h"
 #include "sim/whatif/likeness.h"
 
 namespace plumbline {
