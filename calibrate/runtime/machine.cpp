@@ -125,7 +125,7 @@ std::optional<double> load_now() { return load_in(text_of("/proc/loadavg")); }
 
 std::optional<Bytes> available_memory() {
   auto available = available_memory_in(text_of("/proc/meminfo"));
-  // Version 2 of control groups, then version 1; inside a container its own group is the root.
+  // Control groups version 2, then version 1. Inside a container its own group is the root.
   for (const char* path :
        {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
     const auto limit = number_in(text_of(path));  // "max" is no number
