@@ -16,10 +16,9 @@ namespace plumbline {
 
 /// The memory account of one device over one iteration. It follows what the device does, op by op.
 /// From the simulator it takes only how much a stage reserves and releases, so the two can be
-/// compared. Reservations and releases bear the
-/// real time at which they happen. An op whose operands are missing raises an exception that names
-/// both. Examples: a backward before its own forward; a version of the weights that does not exist
-/// yet or is dropped.
+/// compared. Reservations and releases have the real time at which they happen. An op whose
+/// operands are missing raises an exception that names both. Examples: a backward before its own
+/// forward; a version of the weights that does not exist yet or is dropped.
 class Ledger {
  public:
   Ledger(const RunPlan& plan, std::uint32_t slot);
