@@ -26,7 +26,7 @@ std::string_view next_line(std::string_view& text) {
   return line;
 }
 
-/// What stands behind `separator` in a line that begins with `key`, without blanks before it.
+/// The text after `separator` in a line that begins with `key`, without leading blanks.
 std::optional<std::string_view> value_in(std::string_view line, std::string_view key,
                                          char separator) {
   const std::size_t at = line.find(separator);

@@ -50,7 +50,7 @@ double RealRun::spread_of_rounds() const {
 
 Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
                              const RunOptions& options) {
-  // The same schedule that is simulated, with nothing modelled that is there by itself.
+  // The same schedule that is simulated, without models of costs that a real run has by itself.
   Scenario bare = scenario;
   if (backend.has_own_overheads()) bare.overheads = {};
   auto setup = resolve_setup(bare);

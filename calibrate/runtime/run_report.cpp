@@ -189,7 +189,7 @@ std::string causes(const Validation& v) {
   return table.print();
 }
 
-/// The notes of the predictions besides their numbers, each sentence once.
+/// The notes of the predictions, each sentence once.
 std::string notes(const std::vector<ValidationPoint>& points) {
   std::vector<std::string> told;
   std::string text;

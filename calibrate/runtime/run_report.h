@@ -17,7 +17,7 @@ namespace plumbline {
 /// The tables of `simulate` for the median iteration, then how it was measured.
 std::string to_table(const RealRun& run, const std::optional<TimelineStyle>& style);
 
-/// The JSON of `simulate`, with a `measured` object behind it.
+/// The JSON of `simulate`, followed by a `measured` object.
 std::string to_json(const RealRun& run, const std::string& version);
 
 /// For one point: predicted beside measured, and the causes of the error. For several points: a

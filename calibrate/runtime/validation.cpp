@@ -1,4 +1,4 @@
-// Errors, and a run evaluated again with measured lengths in place of predicted ones.
+// Errors, and the evaluation of a run with measured durations in place of predicted ones.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/runtime/validation.h"
@@ -13,8 +13,8 @@
 namespace plumbline {
 namespace {
 
-/// How long a node holds its resource, what passes after that, and how much later than it could it
-/// begins.
+/// The durations of a node: how long it holds its resource, its latency after that, and its delay
+/// before it begins.
 struct Length {
   Duration hold{};
   Duration latency{};
