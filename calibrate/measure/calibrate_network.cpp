@@ -1,4 +1,4 @@
-// Measure, sum up, add what lies between layers.
+// Measures, makes the profile, adds what belongs to no layer.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/measure/calibrate_network.h"

@@ -54,8 +54,8 @@ struct ActiveDevices {
   std::uint32_t neighbours() const { return at_once - 1; }
 };
 
-/// The numbers of neighbours that are measured besides all of them: 0, 1, 3, 7, ..., and all but
-/// one, because the memory saturates near there. Numbers between them are interpolated.
+/// The numbers of neighbours that are measured in addition to all of them: 0, 1, 3, 7, ..., and all
+/// but one, because the memory saturates near there. Numbers between them are interpolated.
 std::vector<std::uint32_t> neighbour_counts(std::uint32_t devices) {
   std::vector<std::uint32_t> counts;
   for (std::uint32_t size = 1; size < devices; size *= 2) counts.push_back(size - 1);

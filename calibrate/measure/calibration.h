@@ -83,10 +83,10 @@ struct Calibration {
   double noise = 0;  ///< Largest relative half-width of a 95 % interval of a stage's pass.
   double noise_one_in_flight = 0;  ///< The same, with one micro-batch in flight.
   std::int64_t passes = 0;
-  /// The largest relative difference, with its sign, between a stage's pass timed as one piece and
-  /// the sum of its layers timed one by one. Both are without their time stamps; positive = the
-  /// piece takes longer. The profile's layers are scaled to the piece. Nothing where layers add up
-  /// by the way they are timed.
+  /// The largest relative difference, with its sign, between a stage's pass as one piece and the
+  /// sum of its layers. Both are without their time stamps; positive = the piece takes longer. The
+  /// profile's layers are scaled to the piece. Nothing where layers add up by the way they are
+  /// timed.
   std::optional<double> closure;
   /// By kind of layer: the factors of its time with 0, 1, ... neighbours at work, against all at
   /// work. Empty where it was not measured.
@@ -102,8 +102,8 @@ struct Calibration {
   std::optional<double> updates_at_once;
 
   /// The least relative change by neighbours that goes into the profile. A smaller one cannot be
-  /// told from this machine's own variation. It is the largest of 0.5 %, twice the drift and twice
-  /// the noise.
+  /// distinguished from this machine's own variation. It is the largest of 0.5 %, twice the drift
+  /// and twice the noise.
   double min_slowdown() const;
   /// The same for in_flight: the larger of 1 % and twice the noise of either measurement. Its
   /// rounds alternate with the others, so there is no drift in it.
@@ -217,8 +217,8 @@ Result<Measured> measure_layers(CalibrationDevices& devices, const Network& netw
 
 /// The profile from these measurements. It has each batch with a clean pass of every kind; the
 /// others are left out. The provenance states devices, options and quality. The profile has
-/// slowdown factors for each kind of layer whose time depends on the number of neighbours at work
-/// (by min_slowdown() or more). Requires: at least one batch. Errors: every batch is left out.
+/// slowdown factors for each kind of layer that neighbours at work change by min_slowdown() or
+/// more. Requires: at least one batch. Errors: every batch is left out.
 Result<Calibration> calibration_of(const CalibrationDevices& devices, const Network& network,
                                    const Mark& mark, const CalibrationOptions& options,
                                    const Measured& measured);

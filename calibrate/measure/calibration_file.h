@@ -59,11 +59,11 @@ struct KeptCalibration {
 };
 
 // The text: a line that names the format, the head as `key: value`, a line that begins with
-// `passes:`, then `BATCH DEVICE KIND NS NS ...` for a pass (a `-` for the times of one that was
-// dropped), `round BATCH NS` after the passes of a round and `neighbours K` before them where only
-// K other devices worked beside each, `one in flight` where only one micro-batch was, `algorithm
-// WHAT: WHICH` before the passes of the first round that used it, `resumed` where a calibration
-// went on.
+// `passes:`, then the rounds. A pass is `BATCH DEVICE KIND NS NS ...`; a dropped pass has `-` in
+// place of its times. `round BATCH NS` follows the passes of a round. `neighbours K` comes before
+// them if only K other devices worked beside each, and `one in flight` if only one micro-batch was
+// in flight. `algorithm WHAT: WHICH` comes before the passes of the first round that used it.
+// `resumed` marks where a calibration was resumed.
 
 /// The first lines of a file: format and head.
 std::string calibration_head_text(const CalibrationHead& head);

@@ -46,7 +46,7 @@ StampTimes stamps_of(const StageSamples& stage) {
   return stamps;
 }
 
-/// A time without its stamps, which are never all of it.
+/// A time without its stamps; at least a tenth of it is left.
 double without(double stamps, double time) {
   constexpr double kMinShare = 0.1;
   return std::max(time - stamps, kMinShare * time);
@@ -328,7 +328,7 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
     calibration.drift = std::max(calibration.drift, samples.drift());
     calibration.noise = std::max(calibration.noise, samples.noise());
     add_slowdown(network, samples, options.copies,
-                 calibration);  // of the last batch, when all noise is known
+                 calibration);  // after the last batch, when all noise is known
     add_in_flight(network, samples, options.copies, calibration);
     if (options.slowdown && &samples == &measured.batches.back())
       add_updates_at_once(samples, calibration);

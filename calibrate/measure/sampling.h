@@ -144,8 +144,8 @@ std::optional<double> closure(Duration block, const std::vector<Duration>& layer
 
 /// The factors that make the times of layers, timed one by one, add up to their time as one piece.
 /// The cost of timing is the same for each layer, so the same time is subtracted from each (or
-/// added), but no layer goes below a tenth of its time. The rest is shared in proportion to the
-/// times. All 1 where nothing can be shared. Requires: no time below 0.
+/// added). No layer goes below a tenth of its time. The rest is shared in proportion to the times.
+/// All 1 where nothing can be shared. Requires: no time below 0.
 std::vector<double> closing_factors(const std::vector<double>& layers, double piece);
 
 /// The closure of the forward and of the full backward.
