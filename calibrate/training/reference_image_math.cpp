@@ -11,9 +11,9 @@ namespace plumbline::reference {
 
 namespace {
 
-/// Calls visit(place, at, ..) for each place of the window in one channel of the picture, and for
-/// each element `at` of that channel under it, rows in order. Elements in the padding are left out.
-/// The last argument is the index of the element in the window.
+/// Calls visit(place, at, ..) for each place of the window in one channel and each element `at` of
+/// that channel under it. Rows are in order. Elements in the padding are left out. The last
+/// argument is the index of the element in the window.
 template <class Visit>
 void for_each_under(const Window& window, const Visit& visit) {
   const std::int64_t rows = window.places(window.height);

@@ -105,8 +105,8 @@ Values max_pool_gradient(const Values& output_gradient, const Values& x, const W
 
 // Attention.
 
-/// softmax(Q K^T / sqrt(features / heads)) V of each head, from [samples, tokens, 3 features] with
-/// all of Q, then K, then V in a row, and head j in columns j x features / heads onwards of each.
+/// softmax(Q K^T / sqrt(features / heads)) V of each head, from [samples, tokens, 3 features]. A
+/// row has all of Q, then K, then V. Head j starts in column j x features / heads of each.
 struct Attention {
   std::int64_t samples = 0;
   std::int64_t tokens = 0;

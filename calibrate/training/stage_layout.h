@@ -34,7 +34,7 @@ class StageLayout {
  public:
   struct OfLayer {
     const NetworkLayer* layer = nullptr;
-    std::size_t number = 0;               ///< In the network.
+    std::size_t number = 0;               ///< The layer's index in the network.
     std::vector<std::size_t> parameters;  ///< Offset of each tensor, and of its gradient.
     std::size_t output = 0;               ///< In `kept`, but for the last layer.
     std::vector<std::size_t> kept;

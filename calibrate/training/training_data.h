@@ -14,7 +14,7 @@ namespace plumbline {
 inline constexpr std::uint32_t kMaxDifferentMicroBatches = 64;
 
 /// Micro-batches of samples with their labels. Numbers: each class has a centre, and a sample is
-/// its class's centre with noise. Token ids: each sequence goes on by a fixed rule, and the label
+/// its class's centre with noise. Token ids: each sequence continues by a fixed rule, and the label
 /// of a token is the next one, folded into the classes.
 class TrainingData {
  public:
