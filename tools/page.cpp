@@ -18,7 +18,7 @@ using Files = std::vector<const ResultFile*>;
 
 struct GroupText {
   const char* title;
-  const char* row;      ///< In tables.
+  const char* row;      ///< Its name in tables.
   const char* meaning;  ///< A sentence below the title on what was run.
   const char* noun;     ///< The noun for its files.
 };

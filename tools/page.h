@@ -19,7 +19,7 @@ std::string validation_page(const std::vector<ResultFile>& results);
 /// Requires: at least one result.
 std::string accuracy_table(const std::vector<ResultFile>& results);
 
-/// The lines between which accuracy_table stands in the README.
+/// The lines before and after accuracy_table in the README.
 inline constexpr const char* kTableBegin =
     "<!-- from docs/validation/ by scripts/validation-page; do not edit -->";
 inline constexpr const char* kTableEnd = "<!-- end of what scripts/validation-page wrote -->";
