@@ -8,7 +8,7 @@
 
 namespace plumbline {
 
-/// A matrix whose rows stand `stride` elements apart.
+/// A matrix whose rows are `stride` elements apart.
 struct Operand {
   const float* values = nullptr;
   std::int64_t stride = 0;  ///< In memory, before the transpose.

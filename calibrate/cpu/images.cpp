@@ -104,8 +104,8 @@ void copy_strided(float* __restrict to, const float* __restrict from, std::int64
 
 }  // namespace
 
-// With the picture's width and a stride of 1, all rows of a tap are one piece of the picture,
-// except for the columns in the padding.
+// If places have the picture's width and a stride of 1, all rows of a tap are one piece of the
+// picture. Only the columns in the padding differ.
 
 void Convolution::lay_out(const float* image, const Rows& rows) {
   const std::int64_t width = window_.width;

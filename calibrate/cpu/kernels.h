@@ -42,7 +42,7 @@ struct Images {
 
 // Sums.
 
-/// In place.
+/// Adds in place.
 void add(float* sum, const float* term, std::int64_t count);
 /// Sets every row to `row`.
 void fill_rows(float* y, const float* row, const Rows& shape);
