@@ -70,7 +70,7 @@ std::string spelled_out(const fs::path& path) {
 }
 
 Target target_of(const std::string& path) {
-  // A name there is an open file, not a place in a folder. Replacing it would not reach the process
+  // Such a name is an open file, not a place in a folder. Replacing it would not reach the process
   // that has it open.
   std::error_code ignored;
   const bool is_open_file = path.starts_with("/proc/") || path.starts_with("/dev/fd/") ||
