@@ -42,8 +42,8 @@ MemoryFloor::MemoryFloor(const Outcome& outcome, std::vector<std::vector<StageMe
     slots_[slot].throughout = peak.sum() - peak.activations - peak.buffers;
     slots_[slot].moments = moments_of(slots_[slot].stages, lists[slot]);
   }
-  // The memory of a tensor that waits to be sent can also depend on the neighbours on the same
-  // device, so the bound leaves it out.
+  // The memory of tensors that wait to be sent can also depend on neighbours on the same device.
+  // The bound then leaves it out.
   const auto& positions = shape.positions;
   for (std::size_t i = 0; i < positions.size(); ++i) {
     const bool next_too = i + 1 < positions.size() && positions[i + 1].same_devices;
