@@ -21,8 +21,7 @@ namespace plumbline {
 struct Task {
   std::uint32_t node = 0;       ///< In the op graph; its activity names stage and micro-batch.
   std::uint32_t iteration = 0;  ///< Counted from 0, warm-up included.
-  std::uint32_t version = 0;    ///< The version of the weights that it uses, or that an update
-                                ///< makes.
+  std::uint32_t version = 0;    ///< Weights that it uses, or that an update makes.
   std::uint32_t oldest = 0;     ///< The oldest version that this device needs from here on.
   RealTime begin = 0;           ///< The time now.
 };

@@ -80,8 +80,7 @@ class Ledger {
   std::uint32_t slot_;
   std::vector<Stage> stages_;
   std::map<std::uint32_t, std::uint32_t> second_of_, first_of_;  ///< For this device's pairs.
-  std::vector<Change> own_;                                      ///< Written by the device's
-                                                                 ///< thread.
+  std::vector<Change> own_;                                      ///< Written by its thread.
   std::vector<Change> posted_;                                   ///< Written by other threads.
 };
 

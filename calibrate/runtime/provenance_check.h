@@ -12,8 +12,7 @@
 namespace plumbline {
 
 /// The differences between a measured profile's provenance and `here`, in the entries that both
-/// have:
-/// "the profile was measured elsewhere: sms 64, here 32". Nothing where all agree, where the
+/// have: "the profile was measured elsewhere: sms 64, here 32". Nothing where all agree, where the
 /// profile's times are not measured, or where `here` is empty. For another backend's profile, only
 /// the backend is compared.
 std::optional<std::string> measured_elsewhere(const Profile& profile,

@@ -252,8 +252,7 @@ class Execution {
   /// The device is at `node` from here on. An exception or a hang is attributed to it.
   static void begin_step(DeviceState& device_state, std::uint32_t node) {
     device_state.since.store(now(),
-                             std::memory_order_relaxed);  // stored first: a reader of `runs` sees
-                                                          // this
+                             std::memory_order_relaxed);  // first: a reader of `runs` sees it
     device_state.stand.runs(node);
   }
 

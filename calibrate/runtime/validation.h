@@ -54,10 +54,8 @@ struct StartErrors {
 /// The comparison of measured peak memory with the prediction.
 enum class MemoryVerdict : std::uint8_t {
   exact,    ///< Equal to the byte.
-  ties,     ///< Events that the prediction puts at one instant came in another order: one buffer
-            ///< more.
-  order,    ///< Other events changed their order too; the same rules explain the peak from the
-            ///< measured order.
+  ties,     ///< Another order of events that are simultaneous in the prediction: a buffer more.
+  order,    ///< Another order of other events; the rules explain the peak from that order.
   differs,  ///< None of these.
 };
 
