@@ -23,7 +23,7 @@ namespace {
 
 /// Rounds with less than this share of the usual clock are dropped: the devices were throttled.
 constexpr double kThrottledClock = 0.75;
-/// The rest after a throttled round. It doubles with each throttled round in a row.
+/// The rest after a throttled round. The n-th throttled round in a row rests n times as long.
 constexpr std::chrono::milliseconds kRest{100};
 /// After this many throttled rounds in a row, the low clock counts as the usual one.
 constexpr int kMaxThrottled = 3;

@@ -25,24 +25,20 @@
 namespace plumbline {
 
 struct CalibrationOptions {
-  std::vector<std::int64_t> batches = {8};  ///< Sizes of micro-batches, in samples; each is
-                                            ///< measured.
+  std::vector<std::int64_t> batches = {8};  ///< Micro-batch sizes, in samples.
   /// The devices that work at the same time, each on its part of the network. So neighbours are
   /// busy, as in a run.
   std::uint32_t devices = 1;
   /// The number of devices that hold the same part, as in plan.data_parallel: device q of copy c is
   /// device q x copies + c.
   std::uint32_t copies = 1;
-  OptimizerKind optimizer = OptimizerKind::gradient_descent;  ///< The optimizer whose updates are
-                                                              ///< timed.
+  OptimizerKind optimizer = OptimizerKind::gradient_descent;  ///< Its updates are timed.
   double min_seconds = 1;   ///< The least time per batch, after the warm-up.
   double max_seconds = 20;  ///< The most time per batch; the noise decides.
   std::uint64_t seed = 1;
-  double round_seconds = 2;          ///< The time between two pauses, if there are enough clean
-                                     ///< passes.
+  double round_seconds = 2;          ///< Between two pauses, if enough passes are clean.
   std::size_t max_samples = 20'000;  ///< Per kind of pass and device.
-  bool slowdown = true;              ///< Whether to measure with fewer devices at work too, if
-                                     ///< there are several.
+  bool slowdown = true;              ///< Whether to measure with fewer devices at work too.
   bool in_flight = true;             ///< Whether to measure with one micro-batch in flight too.
   /// Measures exactly one round, and one with each smaller number of devices at work. The noise,
   /// the times above and the kept rounds then do not count.

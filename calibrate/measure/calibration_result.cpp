@@ -328,7 +328,7 @@ Result<Calibration> calibration_of(const CalibrationDevices& devices, const Netw
     calibration.drift = std::max(calibration.drift, samples.drift());
     calibration.noise = std::max(calibration.noise, samples.noise());
     add_slowdown(network, samples, options.copies,
-                 calibration);  // after the last batch, when all noise is known
+                 calibration);  // for the last batch only, when all noise is known
     add_in_flight(network, samples, options.copies, calibration);
     if (options.slowdown && &samples == &measured.batches.back())
       add_updates_at_once(samples, calibration);

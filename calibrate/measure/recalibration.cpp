@@ -19,7 +19,8 @@ namespace {
 /// No limit of the measuring time, in seconds: only the rounds limit it.
 constexpr double kNoLimit = 1e9;
 
-/// The number of copies of the network on its devices: the fewest devices of any stage.
+/// The number of copies of the network on its devices: the fewest devices of any stage, or 1 if
+/// that does not divide the number of devices.
 std::uint32_t copies_in(const OpGraph& graph) {
   std::size_t min = graph.slots();
   for (const std::vector<std::uint32_t>& slots : graph.stage_slots)
