@@ -36,8 +36,7 @@ inline std::array<double, kCauses.size()> by_cause(const ErrorShares& shares) {
 struct TimedAgain {
   std::size_t runs = 0;
   Spread by_profile;                     ///< The error of these points, with the profile's times.
-  Spread error;                          ///< The error with the layers' times measured beside the
-                                         ///< run.
+  Spread error;                          ///< The error with times measured beside the run.
   const ResultPoint* worst = nullptr;    ///< The first point with the largest of these errors.
   const ResultFile* worst_of = nullptr;  ///< The file of that point.
   Spread rounds;                         ///< The ranges of the rounds of one run.
