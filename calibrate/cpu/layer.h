@@ -30,8 +30,8 @@ struct CpuCall {
 };
 
 /// The kernels of one layer for micro-batches of one size. Every thread that uses them calls
-/// use_one_thread() of gemm.h first. It holds scratch memory, so one thread
-/// at a time uses it; the same call gives the same bits.
+/// use_one_thread() of gemm.h first. It holds scratch memory, so one thread at a time uses it. The
+/// same call gives the same bits.
 class CpuLayer {
  public:
   virtual ~CpuLayer() = default;

@@ -35,8 +35,8 @@ class Lstm {
 
   /// Writes gates [.., 4 hidden] after sigmoid and tanh, cells and h [.., hidden].
   void forward(float* gates, float* cells, float* h, const float* x, const Weights& weights);
-  /// Writes the gradient of the gates before sigmoid and tanh. Writes the gradient of x unless it
-  /// is null.
+  /// Writes the gradient of the gates before sigmoid and tanh. Writes the gradient of x unless
+  /// `x_gradient` is null.
   void backward_input(float* gates_gradient, float* x_gradient, const float* h_gradient,
                       const float* gates, const float* cells, const Weights& weights);
   /// Adds to the gradients.
