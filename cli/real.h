@@ -49,8 +49,7 @@ inline constexpr BackendName kBackends[] = {
 /// An error if there is no backend of this name.
 std::optional<Diagnostic> check_backend(const std::string& name);
 
-/// The requested backend, to run this scenario. Errors: those of cpu_backend
-/// and cuda_backend.
+/// The requested backend, to run this scenario. Errors: those of cpu_backend and cuda_backend.
 /// Requires: check_backend() accepts the name.
 Result<std::unique_ptr<Backend>> make_backend(const RealArguments& arguments,
                                               const Scenario& scenario);
