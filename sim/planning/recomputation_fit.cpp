@@ -28,8 +28,7 @@ struct Sharers {
   std::vector<std::uint32_t> slots;   ///< Slots of the schedule.
   std::int64_t layers = 0;            ///< The sum over all of them.
   std::vector<std::uint32_t> evenly;  ///< The stage of each layer, equal shares first.
-  bool is_small = true;  ///< Whether all numbers are tried; else only those with equal shares of
-                         ///< layers.
+  bool is_small = true;  ///< Whether all numbers are tried; else only equal shares of layers.
 };
 
 std::uint32_t root_of(std::vector<std::uint32_t>& parents, std::uint32_t stage) {
