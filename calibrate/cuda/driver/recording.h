@@ -52,8 +52,7 @@ std::optional<std::string> why_not_run(const CudaDriver& driver, const std::func
 /// The way in which a backend launches the kernels of a pass: as one graph, or one by one.
 struct CudaLaunching {
   bool replays = true;
-  std::string
-      why_not;  ///< As a driver that cannot record, or graphs that leave their part of a GPU.
+  std::string why_not;  ///< A driver that cannot record, or graphs that leave their part of a GPU.
 
   /// Runs `record`. If it fails, returns false and no longer replays. Errors: as why_not_run.
   bool try_to(const CudaDriver& driver, const std::function<void()>& record);

@@ -11,9 +11,9 @@ namespace plumbline::kernels {
 // "Matrix Fragments for mma.m16n8k16"). With group = lane / 4 and of_group = lane % 4, a lane has
 //   left [16 x 16]:  rows group (+ 8), columns 2 of_group, + 1 (+ 8): 4 pairs of bf16;
 //   right [16 x 8]:  rows 2 of_group, + 1 (+ 8), column group: 2 pairs of bf16;
-//   sums [16 x 8]:   rows group (+ 8), columns 2 of_group, + 1: 4 floats. All threads of a warp
-//   call each of these functions, none of them in a branch of its own.
-//   tests/support/cuda_emulation.h emulates the hardware's functions on the host.
+//   sums [16 x 8]:   rows group (+ 8), columns 2 of_group, + 1: 4 floats.
+// All threads of a warp call each of these functions, none of them in a branch of its own.
+// tests/support/cuda_emulation.h emulates the hardware's functions on the host.
 
 #ifdef __CUDACC__
 
