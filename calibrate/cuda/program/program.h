@@ -78,7 +78,7 @@ struct CudaStep {
   Kind kind = Kind::forward;
   std::uint32_t node = 0;         ///< The node of the graph.
   std::uint32_t slot = 0;         ///< The slot whose stream it is on.
-  std::uint32_t stream = 0;       ///< That stream: index into CudaProgram::streams.
+  std::uint32_t stream = 0;       ///< Its stream: index into CudaProgram::streams.
   bool sends = false;             ///< It is on a stream for sending; else on the compute stream.
   bool signals = false;           ///< Other steps wait for it: an event is recorded behind it.
   bool clears = false;            ///< For an update, `gradients` become zero after it.
