@@ -32,8 +32,8 @@ std::vector<std::string> row_names(const TrainingSetup& setup) {
   return names;
 }
 
-/// `# plan.devices: [[0], [1], [0], [1]]`, for who reads a sequence back, where its stages do not
-/// stand on device 0, 1, ... in turn; else "".
+/// `# plan.devices: [[0], [1], [0], [1]]`, for readers of the sequence, if its stages are not on
+/// device 0, 1, ... in turn; else "".
 std::string devices_line(const TrainingSetup& setup) {
   std::string stages;
   bool in_turn = true;

@@ -50,7 +50,7 @@ double RealRun::spread_of_rounds() const {
 
 Result<RealRun> run_scenario(const Scenario& scenario, Backend& backend,
                              const RunOptions& options) {
-  // The same schedule that is simulated, with nothing modelled that is there by itself.
+  // The same schedule that is simulated, without models of costs that a real run has by itself.
   Scenario bare = scenario;
   if (backend.has_own_overheads()) bare.overheads = {};
   auto setup = resolve_setup(bare);
@@ -80,12 +80,12 @@ Result<RealRun> run_setup(TrainingSetup setup, Backend& backend, const RunOption
   auto result = backend.run(RunPlan{ran, executed->setup}, nodes_by_slot(ran), options);
   if (const auto* failure = std::get_if<RunFailure>(&result)) {
     Diagnostic problem = given_up(ran, *failure);
-    // A thread that hangs still reads it.
+    // A hung thread still reads it.
     if (failure->kind == RunFailure::Kind::hung) static_cast<void>(executed.release());
     return problem;
   }
 
-  // What each iteration took.
+  // The time of each iteration.
   RealRun real;
   real.iterations = std::move(std::get<RunRecord>(result).iterations);
   std::vector<std::size_t> counted;
@@ -110,7 +110,7 @@ Result<RealRun> run_setup(TrainingSetup setup, Backend& backend, const RunOption
   for (const std::size_t i : counted) clean_times.push_back(real.times_s[i]);
   real.time_s = statistics_of(std::move(clean_times));
 
-  // The one in the middle stands for all.
+  // The median iteration represents all.
   real.shown = median_of(real.times_s, counted);
   const MeasuredIteration& shown = real.iterations[real.shown];
   auto outcome = assess(std::move(executed->setup), std::move(executed->graph), shown.trace);
@@ -118,7 +118,7 @@ Result<RealRun> run_setup(TrainingSetup setup, Backend& backend, const RunOption
   real.outcome = *std::move(outcome);
   real.outcome.bubble_terms = bubble_terms(real.outcome, /*measured=*/true);
   real.outcome.memory = shown.memory;
-  if (shown.untraced && real.times_s[real.shown] > 0) {  // the trace tells the shape, not the time
+  if (shown.untraced && real.times_s[real.shown] > 0) {  // the trace gives the shape, not the time
     real.traced_s = real.outcome.iteration_time_s;
     real.outcome.iteration_time_s = real.times_s[real.shown];
     real.outcome.throughput_samples_per_s =
@@ -146,7 +146,7 @@ RealRun together(std::vector<RealRun> rounds) {
   }
   const std::size_t middle = median_of(times, counted);
   RealRun all;
-  std::vector<std::string> others;  // what those of other rounds say besides
+  std::vector<std::string> others;  // additional remarks of other rounds
   std::vector<double> clean_times;
   for (std::size_t i = 0; i < rounds.size(); ++i) {
     RealRun& one = rounds[i];

@@ -1,4 +1,4 @@
-// What a calibration must satisfy on any machine: laws, not speeds.
+// Laws that a calibration must satisfy on any machine, whatever its speed.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/calibration.h"
@@ -282,7 +282,7 @@ BatchSamples made_samples(std::int64_t batch, std::int64_t ns, std::optional<Pas
   return samples;
 }
 
-/// What a device with one layer of each kind of `small_network` says, each taking so long.
+/// The samples of a device with one layer of each kind of `small_network`; each layer takes `ns`.
 StageSamples made_stage(std::size_t layers, std::int64_t ns) {
   StopLimits limits;
   limits.max_samples = 100;
@@ -350,7 +350,7 @@ TEST_CASE("the slow-down of a kind is its time with fewer neighbours against tha
   const auto not_asked = calibration_of(network, {}, without_slowdown, with_updates);
   REQUIRE(not_asked);
   CHECK_FALSE(not_asked->model.profile.slowdown.contains("update"));
-  // What is not told from noise does not go into the profile.
+  // An effect that noise can explain does not go into the profile.
   CHECK(made->model.profile.slowdown.contains("linear"));
   CHECK(made->model.profile.slowdown.contains("gelu"));
   CHECK_FALSE(made->model.profile.slowdown.contains("head"));
@@ -396,7 +396,7 @@ TEST_CASE("fewer micro-batches in flight change a kind as one does, in proportio
   is(made->in_flight.at("linear"), {2690.0 / 3000, (1 + 2690.0 / 3000) / 2, 1});
   is(made->in_flight.at("relu"), {0.7, 0.85, 1});
   is(made->in_flight.at("head"), {0.995, 0.9975, 1});
-  // What is not told from noise does not go into the profile.
+  // An effect that noise can explain does not go into the profile.
   CHECK(made->min_in_flight() == 0.01);
   CHECK_FALSE(made->model.profile.in_flight.contains("head"));
   const auto read_back = parse_profile(

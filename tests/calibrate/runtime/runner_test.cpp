@@ -119,7 +119,7 @@ void check_books(const Subject& subject, const MeasuredIteration& iteration) {
     CHECK(steps[slot].back().activations == Bytes{});
     CHECK(steps[slot].back().buffers == Bytes{});
   }
-  // What a stage is said to keep is kept by its fullest replica.
+  // The versions reported for a stage are those of its fullest replica.
   for (std::uint32_t s = 0; s < graph.stage_slots.size(); ++s) {
     if (subject.setup.schedule.shape.positions.size() != graph.stage_slots.size()) break;
     std::uint32_t max = 0;
@@ -546,7 +546,7 @@ TEST_CASE("a stopped op returns early" * doctest::test_suite("measures")) {
 struct Point {
   std::string what;
   Scenario scenario;
-  /// Of the run that came nearest: how much longer it was predicted to take than it took.
+  /// The relative excess of the predicted time over the real time, for the nearest run.
   double error = INFINITY;
 };
 

@@ -525,7 +525,7 @@ TEST_CASE("the example networks are read and are small, but for those that are f
     const char* name;
     std::size_t layers;
     std::int64_t parameters;
-    double max_flops;  ///< Of a forward of 8 samples.
+    double max_flops;  ///< For a forward of 8 samples.
   };
   const std::vector<Example> examples = {
       // 8 x (1024 x 1024 + 1024) + 1024 x 10 + 10

@@ -17,7 +17,7 @@
 namespace plumbline::test {
 namespace {
 
-/// What stands in the page between `mark` and the end of its element.
+/// The part of the page between `mark` and the end of its element.
 std::string element_of(const std::string& page, std::string_view mark) {
   const std::size_t at = page.find(mark);
   REQUIRE(at != std::string::npos);

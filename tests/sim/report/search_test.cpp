@@ -69,7 +69,7 @@ SearchSelection best(std::size_t count) {
   return selection;
 }
 
-/// What comes of these overrides; nothing where they cannot run or do not fit.
+/// The outcome of these overrides. Nothing if they cannot run or do not fit.
 std::optional<Outcome> outcome_of(const std::string& text,
                                   const std::vector<std::string>& overrides) {
   auto scenario = parse_scenario(text_source("s.yaml", text), overrides);
@@ -317,7 +317,7 @@ TEST_CASE("a search tells what it lacks") {
                        "schedule={name: 1f1b, recompute: none}", "training.micro_batch_size=1"}) ==
         "the scenario leaves nothing open that a search could choose");
   CHECK(refusal(text, {"model.tensor_parallel=3"}) == "there is no layout that the numbers divide");
-  // What is wrong whatever the layout is told with its place, and nothing is tried.
+  // An error for every layout is reported with its place, and nothing is tried.
   CHECK(refusal(text, {"training.global_batch_size=512"}) ==
         "unknown key 'training.global_batch_size'");
   CHECK(refusal(text, {"schedule.name=1F1X"}) == "schedule.name is '1F1X', which is no schedule");
