@@ -11,7 +11,7 @@
 
 #include "base/bug.h"
 #include "base/quantity.h"
-#include "schedules/planner/frontiers.h"
+#include "schedules/planner/frontier_sums.h"
 #include "schedules/planner/plan_candidates.h"
 #include "schedules/planner/plan_search.h"
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "models/profile/profile.h"
-#include "schedules/stages/recompute.h"
 
 namespace plumbline {
 
@@ -41,6 +40,8 @@ struct Frontiers {
   }
   /// Whether all that `inner` has executed, `outer` has too, and more. O(words).
   bool within(std::uint32_t inner, std::uint32_t outer) const;
+  /// Keeps these rows, in this order, and finds whether they are totally ordered.
+  void keep(const std::vector<std::uint32_t>& kept);
 };
 
 /// How frontiers are found for the calibrated cost model.
@@ -59,7 +60,7 @@ struct FrontierRules {
 /// memory counts, no activation) is executed as soon as its producers are, wherever that does not
 /// raise the bytes that cross. Any cut can be moved so, all cuts of a plan at once, without raising
 /// any stage's time, memory or traffic; what it leaves out is therefore never better. Above
-/// `rules.most` frontiers: one_order_frontiers. Deterministic: sorted by the number of layers, then
+/// `rules.max` frontiers: one_order_frontiers. Deterministic: sorted by the number of layers, then
 /// those with earlier layers first. Requires: a graph without a cycle; one cost a layer.
 Frontiers all_frontiers(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
                         const FrontierRules& rules);
@@ -70,48 +71,5 @@ Frontiers all_frontiers(const LayerGraph& graph, const std::vector<LayerCosts>& 
 /// `restricted` is set unless the graph has no other cuts. Requires: as all_frontiers.
 Frontiers one_order_frontiers(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
                               const FrontierRules& rules);
-
-/// The states of PipeDream's own optimizer (Narayanan et al. 2019, and their program): the walk
-/// starts at the first source only and executes, with each successor of an executed layer, all that
-/// it needs; `__getitem__` layers that nobody consumes are left out. "Nothing" is not among them.
-/// Order: a depth-first search's reverse post-order, as there. Above `max` states, or kMaxLayers
-/// / 4 layers: one_order_frontiers without its first. Requires: as all_frontiers.
-struct PublishedFrontiers {
-  Frontiers frontiers;
-  /// What the original charges for a cut behind each state: the outputs of the frontier's members
-  /// and of each ancestor of one member that some layer consumes which is not an ancestor of that
-  /// member; an output may count although nobody needs it any more.
-  std::vector<Bytes> output;
-  std::vector<bool> counted;  ///< By position in the order: whether the layer is in any state.
-};
-PublishedFrontiers published_frontiers(const LayerGraph& graph,
-                                       const std::vector<LayerCosts>& costs, std::size_t max);
-
-/// Sums over all that a frontier has executed, and what crosses a cut there.
-struct FrontierSums {
-  std::vector<Duration> forward, backward, again, update, update_before;
-  std::vector<Bytes> parameters, stepped, reduced, activation;
-  /// The outputs of executed layers that a layer not yet executed consumes, each once.
-  std::vector<Bytes> cut_bytes;
-};
-
-/// The sums of all frontiers; `output` of a layer crosses once however many consume it.
-FrontierSums frontier_sums(const LayerGraph& graph, const std::vector<LayerCosts>& costs,
-                           const Frontiers& frontiers);
-
-/// What stages between frontiers hold where each layer makes its own activations again.
-class FrontierCheckpoints {
- public:
-  /// Requires: no cycle; one cost a layer.
-  FrontierCheckpoints(const LayerGraph& graph, const std::vector<LayerCosts>& costs);
-
-  /// Of the layers that frontier `last` has executed and frontier `first`, which is within it, has
-  /// not. O(these layers and their edges). Requires: frontiers of the same graph.
-  Checkpoints between(const Frontiers& frontiers, std::uint32_t first, std::uint32_t last) const;
-
- private:
-  std::vector<LayerCosts> costs_;                      ///< By position in the order.
-  std::vector<std::vector<std::uint32_t>> consumers_;  ///< By position: of positions.
-};
 
 }  // namespace plumbline

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "models/hardware/cluster.h"
-#include "schedules/planner/frontiers.h"
+#include "schedules/planner/frontier_sums.h"
 #include "schedules/planner/residency.h"
 
 namespace plumbline {

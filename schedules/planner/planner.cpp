@@ -10,7 +10,7 @@
 
 #include "base/bug.h"
 #include "schedules/planner/calibrated_planner.h"
-#include "schedules/planner/frontiers.h"
+#include "schedules/planner/frontier_sums.h"
 #include "schedules/planner/plan_candidates.h"
 #include "schedules/planner/published_planner.h"
 

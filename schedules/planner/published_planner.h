@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "models/hardware/cluster.h"
-#include "schedules/planner/frontiers.h"
+#include "schedules/planner/frontier_sums.h"
+#include "schedules/planner/published_frontiers.h"
 
 namespace plumbline {
 

@@ -232,6 +232,123 @@ void climb(const Scenario& scenario, const PlannerInput& input, SimulatedPlan pl
   }
 }
 
+/// Whether candidates of other kinds than the formula's own are simulated, too.
+bool is_flushed(const Scenario& scenario) {
+  return !scenario.schedule.asynchronous() && scenario.plan.cost_model == CostModel::calibrated;
+}
+
+/// What the formula counts for each layer: of layers that are all run again, that, too. Of as few
+/// as fit the formula counts how many that is.
+SizedCosts formula_costs(const Scenario& scenario) {
+  SizedCosts costs = costs_at(scenario.model->profile, scenario.micro_batch_size);
+  const RecomputeChoice& recompute = scenario.schedule.recompute;
+  if (recompute.kind != Recompute::none && !recompute.as_few_as_fit()) {
+    for (LayerCosts& layer : costs.layers) layer.backward.mean += layer.again().mean;
+  }
+  return costs;
+}
+
+/// What the planner is asked, without anyone who watches. It refers to scenario and costs.
+PlannerInput planner_input(const Scenario& scenario, const std::vector<LayerCosts>& costs,
+                           const PlanningOptions& options) {
+  const Plan& plan = scenario.plan;
+  PlannerInput input{.graph = scenario.model->graph,
+                     .costs = costs,
+                     .cluster = scenario.cluster,
+                     .cost_model = plan.cost_model,
+                     .devices_at_most = options.devices_at_most,
+                     .optimizer_state = scenario.optimizer_state,
+                     .gradient_width = scenario.gradient_width,
+                     .residency = residency_of(scenario),
+                     .overheads = scenario.overheads,
+                     .straight = options.straight,
+                     .activation_transfers = plan.activation_transfers.value_or(
+                         plan.cost_model == CostModel::calibrated),
+                     .candidates = plan.candidates,
+                     .progress = {}};
+  if (plan.is_planned() && plan.stages)
+    input.stages_at_most = static_cast<std::uint32_t>(plan.stages->value);
+  return input;
+}
+
+/// What the planner came to.
+struct Proposal {
+  Plans plans;
+  Diagnostics not_found;  ///< Why the formula had none, where the plans are those by hand.
+};
+
+/// Where the formula finds no plan between two flushes, those by hand: its memory is an upper
+/// bound, and its search has an end, so equal stages may do.
+Result<Proposal> propose(const Scenario& scenario, PlannerInput input,
+                         const std::function<bool(double)>& progress) {
+  bool is_cancelled = false;
+  if (progress) {
+    input.progress = [&](double done) {
+      is_cancelled = !progress(done);
+      return !is_cancelled;
+    };
+  }
+  auto plans = plan(input);
+  if (plans) return Proposal{*std::move(plans), {}};
+  Diagnostics not_found = at_plan(scenario, plans.problems());
+  if (is_cancelled || !is_flushed(scenario)) return not_found;
+  return Proposal{plans_by_hand(input), std::move(not_found)};
+}
+
+/// The proposal, of which nothing is simulated yet.
+Planning planning_of(const Scenario& scenario, const Proposal& proposal) {
+  Planning planning{proposal.plans, {}, scenario.plan.cost_model, {}, {}, {}, {}};
+  if (!proposal.not_found.empty()) planning.not_found = proposal.not_found.front().message;
+  return planning;
+}
+
+/// Joins to the formula's best what is simulated beside them: even plans, and the straight plan
+/// that is told.
+void add_beside_formula(const Scenario& scenario, const PlannerInput& input, Plans& plans) {
+  add_even(scenario, input, plans.best);
+  if (plans.straight) add_new(*plans.straight, plans.best);
+}
+
+/// Simulates every candidate. Of those by hand, only those that fit are kept. Gives back what to
+/// say where none is left: why the formula had none, or else what the first candidate met.
+Diagnostics simulate_all(const Scenario& scenario, Diagnostics not_found, Planning& planning) {
+  for (const PlanCandidate& candidate : planning.plans.best) {
+    auto simulated = simulate_candidate(scenario, candidate);
+    if (simulated && planning.plans.by_hand && !simulated->fits) continue;
+    if (simulated) {
+      planning.ranked.push_back(*std::move(simulated));
+    } else if (not_found.empty()) {
+      not_found = simulated.problems();
+    }
+  }
+  return not_found;
+}
+
+bool is_better(const SimulatedPlan& a, const SimulatedPlan& b) {
+  return a.fits != b.fits ? a.fits : a.time_s < b.time_s;
+}
+
+/// The published formula's choice stays first: it is asked what it says.
+void rank(Planning& planning) {
+  const auto first =
+      planning.ranked.begin() + (planning.cost_model == CostModel::published ? 1 : 0);
+  std::stable_sort(first, planning.ranked.end(), is_better);
+}
+
+/// From the best few on to plans next to them. Requires: `ranked` is; it is again.
+void climb_from_best(const Scenario& scenario, const PlannerInput& input,
+                     std::vector<SimulatedPlan>& ranked) {
+  constexpr std::size_t starts = 3;
+  const std::vector<SimulatedPlan> best(
+      ranked.begin(),
+      ranked.begin() + static_cast<std::ptrdiff_t>(std::min(starts, ranked.size())));
+  Budget budget;
+  for (const SimulatedPlan& start : best) {
+    if (start.fits) climb(scenario, input, start, budget, ranked);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), is_better);
+}
+
 /// A name as a double-quoted YAML scalar.
 std::string quoted(const std::string& name) {
   std::string text = "\"";
@@ -291,87 +408,20 @@ Scenario with_plan(const Scenario& scenario, const PlanCandidate& candidate) {
 
 Result<Planning> plan_scenario(const Scenario& scenario, const PlanningOptions& options) {
   if (auto refused = check_scenario(scenario)) return *refused;
-  SizedCosts costs = costs_at(scenario.model->profile, scenario.micro_batch_size);
-  // Of as few as fit the formula counts how many that is.
-  const RecomputeChoice& recompute = scenario.schedule.recompute;
-  if (recompute.kind != Recompute::none && !recompute.as_few_as_fit()) {
-    for (LayerCosts& layer : costs.layers) layer.backward.mean += layer.again().mean;
-  }
-  const Plan& plan = scenario.plan;
-
-  // The planner proposes.
-  PlannerInput input{.graph = scenario.model->graph,
-                     .costs = costs.layers,
-                     .cluster = scenario.cluster,
-                     .cost_model = plan.cost_model,
-                     .devices_at_most = options.devices_at_most,
-                     .optimizer_state = scenario.optimizer_state,
-                     .gradient_width = scenario.gradient_width,
-                     .residency = residency_of(scenario),
-                     .overheads = scenario.overheads,
-                     .straight = options.straight,
-                     .activation_transfers = plan.activation_transfers.value_or(
-                         plan.cost_model == CostModel::calibrated),
-                     .candidates = plan.candidates,
-                     .progress = {}};
-  if (plan.is_planned() && plan.stages)
-    input.stages_at_most = static_cast<std::uint32_t>(plan.stages->value);
-  bool is_cancelled = false;
-  if (options.progress) {
-    input.progress = [&](double done) {
-      is_cancelled = !options.progress(done);
-      return !is_cancelled;
-    };
-  }
-  auto plans = plumbline::plan(input);
-  const bool is_flushed =
-      !scenario.schedule.asynchronous() && plan.cost_model == CostModel::calibrated;
-  const Diagnostics none_found = plans ? Diagnostics{} : at_plan(scenario, plans.problems());
-  if (!plans && (is_cancelled || !is_flushed)) return none_found;
-  // The formula's memory is an upper bound, and its search has an end: equal stages may do.
-  if (!plans) plans = plans_by_hand(input);
-  Planning planning{*std::move(plans), {}, plan.cost_model, {}, {}, {}, {}};
-  if (!none_found.empty()) planning.not_found = none_found.front().message;
+  const SizedCosts costs = formula_costs(scenario);
+  const PlannerInput input = planner_input(scenario, costs.layers, options);
+  const auto proposal = propose(scenario, input, options.progress);
+  if (!proposal) return proposal.problems();
+  Planning planning = planning_of(scenario, *proposal);
   if (!costs.estimated.empty()) planning.estimated.push_back(costs.estimated);
   if (!options.devices_at_most) simulate_data_parallel(scenario, planning);
-
-  if (is_flushed) {
-    add_even(scenario, input, planning.plans.best);
-    // The straight plan that is told beside them is asked, too.
-    if (planning.plans.straight) add_new(*planning.plans.straight, planning.plans.best);
-  }
-
-  // Simulation decides.
-  Diagnostics refused = none_found;
-  for (const PlanCandidate& candidate : planning.plans.best) {
-    auto simulated = simulate_candidate(scenario, candidate);
-    if (simulated && planning.plans.by_hand && !simulated->fits) continue;
-    if (simulated) {
-      planning.ranked.push_back(*std::move(simulated));
-    } else if (refused.empty()) {
-      refused = simulated.problems();
-    }
-  }
+  if (is_flushed(scenario)) add_beside_formula(scenario, input, planning.plans);
+  const Diagnostics refused = simulate_all(scenario, proposal->not_found, planning);
   if (planning.ranked.empty()) return refused;
-  const auto better = [](const SimulatedPlan& a, const SimulatedPlan& b) {
-    return a.fits != b.fits ? a.fits : a.time_s < b.time_s;
-  };
-  // The published formula's choice stays first: it is asked what it says.
-  const auto first = planning.ranked.begin() + (plan.cost_model == CostModel::published ? 1 : 0);
-  std::stable_sort(first, planning.ranked.end(), better);
-  if (is_flushed) {
-    constexpr std::size_t starts = 3;
-    const std::vector<SimulatedPlan> best(
-        planning.ranked.begin(), planning.ranked.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                                               starts, planning.ranked.size())));
-    Budget budget;
-    for (const SimulatedPlan& start : best) {
-      if (start.fits) climb(scenario, input, start, budget, planning.ranked);
-    }
-    std::stable_sort(planning.ranked.begin(), planning.ranked.end(), better);
-  }
-  if (planning.ranked.size() > std::max(1U, plan.candidates))
-    planning.ranked.resize(std::max(1U, plan.candidates));
+  rank(planning);
+  if (is_flushed(scenario)) climb_from_best(scenario, input, planning.ranked);
+  const std::size_t wanted = std::max(1U, scenario.plan.candidates);
+  if (planning.ranked.size() > wanted) planning.ranked.resize(wanted);
   return planning;
 }
 

@@ -9,6 +9,7 @@
 #include "base/section_reader.h"
 #include "models/import/pipedream_graph.h"
 #include "models/network/network_reader.h"
+#include "models/profile/layers_reader.h"
 #include "models/profile/model_checks.h"
 #include "models/profile/profile_reader.h"
 

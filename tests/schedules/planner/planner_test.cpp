@@ -13,8 +13,8 @@
 #include <tuple>
 
 #include "models/import/pipedream_graph.h"
-#include "schedules/planner/frontiers.h"
 #include "schedules/planner/plan_formula.h"
+#include "schedules/planner/published_frontiers.h"
 #include "schedules/planner/published_planner.h"
 #include "schedules/stages/stage_costs.h"
 #include "tests/support/close_to.h"
