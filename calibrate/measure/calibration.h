@@ -61,8 +61,7 @@ struct Measured {
   bool interrupted = false;           ///< If so, some measurements are missing.
   std::vector<BatchSamples> batches;  ///< Ascending.
   std::optional<double> load;         ///< The load average of the last minute, at the start.
-  std::optional<double>
-      clock;  ///< The clock of the devices at work, in MHz; nothing where it is unknown.
+  std::optional<double> clock;  ///< The clock of the devices at work, in MHz, if it is known.
   /// The slowest clock measured while all devices work, as a share of the fastest.
   double min_clock = 1;
 };
@@ -74,8 +73,8 @@ struct Calibration {
   /// The share of dropped passes: other work took the device away, or the clock after the pass was
   /// below 75 % of the fastest.
   double dropped = 0;
-  double drift =
-      0;  ///< Largest relative change of a stage's pass from the first half to the second.
+  /// Largest relative change of a stage's pass from the first half to the second.
+  double drift = 0;
   double noise = 0;  ///< Largest relative half-width of a 95 % interval of a stage's pass.
   double noise_one_in_flight = 0;  ///< The same, with one micro-batch in flight.
   std::int64_t passes = 0;
