@@ -19,7 +19,8 @@ constexpr std::string_view kH100 =
     "NVIDIA H100 Tensor Core GPU data sheet, as reprinted by "
     "archive-lib.hpctech.co.jp/gpuproduct/nvidia-h100.html";
 
-// fp32 is that of the plain cores, which PyTorch uses unless it is told to round to TF32.
+// fp32 is that of the plain cores, which PyTorch uses unless it is told to round to TF32. The table
+// is over 80 lines as it is data: one row a device.
 constexpr std::array kPresets = {
     DevicePreset{
         .name = "a100-sxm-40gb",
