@@ -61,7 +61,7 @@ struct Measured {
   bool interrupted = false;           ///< If so, some measurements are missing.
   std::vector<BatchSamples> batches;  ///< Ascending.
   std::optional<double> load;         ///< The load average of the last minute, at the start.
-  std::optional<double> clock;  ///< The clock of the devices at work, in MHz, if it is known.
+  std::optional<double> clock;        ///< The clock of the devices at work, in MHz, if it is known.
   /// The slowest clock measured while all devices work, as a share of the fastest.
   double min_clock = 1;
 };

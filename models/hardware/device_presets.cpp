@@ -20,7 +20,7 @@ constexpr std::string_view kH100 =
     "archive-lib.hpctech.co.jp/gpuproduct/nvidia-h100.html";
 
 // The fp32 peak is that of the plain cores. PyTorch uses these unless it is allowed to round to
-// TF32.
+// TF32. The table is over 80 lines long because every device is a row.
 constexpr std::array kPresets = {
     DevicePreset{
         .name = "a100-sxm-40gb",

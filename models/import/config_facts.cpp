@@ -50,6 +50,7 @@ UsualDropout usual_dropout(std::string_view family) {
 }
 
 // Keys of Hugging Face Transformers' PretrainedConfig and of the families' classes, sorted by name.
+// The list is over 80 lines long because every line is a key.
 constexpr std::array<std::string_view, 105> kFreeKeys = {
     "activation_function",
     "architectures",

@@ -46,7 +46,8 @@ struct CountedRuns {
 };
 
 /// Leaves out the runs of the first `skip` steps and the runs outside of all steps. In a trace
-/// without steps it leaves out the first `skip` runs of each pass on each clock. Errors: no step is left.
+/// without steps it leaves out the first `skip` runs of each pass on each clock. Errors: no step is
+/// left.
 Result<CountedRuns> skip_steps(const std::vector<LayerRun>& runs, std::vector<TraceStep> steps,
                                std::int64_t skip, const std::shared_ptr<const Source>& source);
 

@@ -15,6 +15,8 @@
 #include "schedules/order/check.h"
 
 namespace plumbline {
+/// It is over 80 lines as it is a table of data: a row for each schedule, so that they can be
+/// compared.
 const std::vector<ScheduleRule>& schedule_rules() {
   using U = std::uint32_t;
   static const std::vector<ScheduleRule> rules = {
