@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/yaml.h"
+#include "sim/report/compare_report.h"
 #include "sim/report/report.h"
 #include "tests/support/close_to.h"
 #include "tests/support/examples.h"

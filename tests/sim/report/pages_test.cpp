@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/report/compare_html.h"
+#include "sim/report/compare_report.h"
 #include "sim/report/page_file.h"
 #include "sim/report/report_columns.h"
 #include "sim/report/sweep_html.h"
