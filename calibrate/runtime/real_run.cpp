@@ -73,7 +73,7 @@ Result<RealRun> run_setup(TrainingSetup setup, Backend& backend, const RunOption
     TrainingSetup setup;
     OpGraph graph;
   };
-  auto executed = std::make_unique<Executed>(std::move(setup), *std::move(graph));
+  auto executed = std::make_unique<Executed>(Executed{std::move(setup), *std::move(graph)});
 
   // Run it.
   const OpGraph& ran = executed->graph;
