@@ -1,4 +1,5 @@
 // The passes from a shape to a profile.
+// It has over 500 lines: most of them are the notes and comments that a derived profile carries.
 //
 // SPDX-License-Identifier: MIT
 #include "models/import/transformer_profile.h"
