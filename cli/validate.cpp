@@ -96,7 +96,7 @@ int validate_all(const ValidateArguments& arguments) {
   // All are read and predicted before the first one runs.
   auto planned = plan_runs(paths, *combined);
   if (!planned) return fail(planned.problems());
-  const Scenario first = planned->front().scenario;
+  const std::shared_ptr<const Source> source = planned->front().scenario.source;
   const auto validated = validate_with_progress(arguments, *std::move(planned));
   if (!validated) return fail(validated.problems());
   const std::vector<ValidationPoint>& points = *validated;
@@ -112,7 +112,7 @@ int validate_all(const ValidateArguments& arguments) {
   if (!arguments.report.empty()) {
     const Validation& v = points.front().validation;
     const std::string page =
-        html_report(*first.source, {{v.predicted, "predicted"}, {v.measured.outcome, "measured"}},
+        html_report(*source, {{v.predicted, "predicted"}, {v.measured.outcome, "measured"}},
                     {arguments.command_line, kVersion, combined->front(), report_figures(v),
                      report_remarks(v)});
     const int written = write_output(page, arguments.report);

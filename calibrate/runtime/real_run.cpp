@@ -9,7 +9,7 @@
 
 #include "calibrate/runtime/provenance_check.h"
 #include "sim/engine/idle.h"
-#include "sim/planning/predict.h"
+#include "sim/setup/resolve_setup.h"
 
 namespace plumbline {
 namespace {

@@ -17,8 +17,8 @@ namespace plumbline {
 
 /// The rules by which a schedule becomes a run.
 struct RunRules {
-  std::uint32_t mini_batches =
-      1;                  ///< For synchronous schedules; an asynchronous one is one long stream.
+  /// For synchronous schedules; an asynchronous one is one long stream.
+  std::uint32_t mini_batches = 1;
   bool blocking = false;  ///< Transfers hold the streams of both ends.
   /// The link of blocking transfers within the innermost level; nothing: the cluster's link.
   /// Collectives hold no stream and always use the cluster's link.

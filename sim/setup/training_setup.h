@@ -45,7 +45,7 @@ struct NoiseSampling {
   std::vector<OpSpreads> measured{};
 };
 
-/// A training run with every choice made. resolve_setup() makes it from a scenario. The graph, the
+/// A training run with every choice made. resolve() makes it from a scenario. The graph, the
 /// outcome, the reports and real runs use nothing else.
 struct TrainingSetup {
   // The model and its training.
@@ -74,8 +74,7 @@ struct TrainingSetup {
   // The order of the ops.
   const ScheduleRule* rule = nullptr;  ///< Null if a file gives the order.
   std::uint32_t chunks = 1;            ///< Stages per device, if the rule has chunks.
-  std::uint32_t group =
-      0;              ///< Micro-batches that pass through the chunks together; 0 = by the rule.
+  std::uint32_t group = 0;             ///< Micro-batches that go round together; 0 = by the rule.
   Schedule schedule;  ///< Covers one mini-batch, or the whole stream if asynchronous.
   std::vector<std::uint32_t> windows;  ///< One per position; empty for an order from a file.
   std::vector<StageVersions> weights;  ///< One entry per stage.
