@@ -75,7 +75,9 @@ void add_schedule(CLI::App& app, int& exit_code) {
       text = replay_grid(schedule, row_names(*setup));
     } else if (arguments->format == "dot") {
       const auto graph = lower(*setup);
-      if (!graph) return void(exit_code = fail(at_micro_batches(*scenario, graph.problems())));
+      if (!graph)
+        return void(exit_code =
+                        fail(located(graph.problems(), scenario->schedule.micro_batches_mark)));
       text = op_graph_dot(*graph);
     } else {
       text = arguments->format == "torch-csv" ? torch_csv(schedule)

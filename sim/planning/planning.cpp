@@ -102,14 +102,6 @@ Residency residency_of(const Scenario& scenario) {
   return residency;
 }
 
-/// What the planner tells has no place in a file: it is told at the plan.
-Diagnostics at_plan(const Scenario& scenario, Diagnostics problems) {
-  for (Diagnostic& problem : problems) {
-    if (!problem.mark.source) problem.mark = scenario.plan_mark;
-  }
-  return problems;
-}
-
 /// Nothing where the schedule cannot run the candidate.
 Result<SimulatedPlan> simulate_candidate(const Scenario& scenario, const PlanCandidate& candidate) {
   Scenario planned = with_plan(scenario, candidate);
@@ -290,7 +282,7 @@ Result<Proposal> propose(const Scenario& scenario, PlannerInput input,
   }
   auto plans = plan(input);
   if (plans) return Proposal{*std::move(plans), {}};
-  Diagnostics not_found = at_plan(scenario, plans.problems());
+  Diagnostics not_found = located(plans.problems(), scenario.plan_mark);
   if (is_cancelled || !is_flushed(scenario)) return not_found;
   return Proposal{plans_by_hand(input), std::move(not_found)};
 }

@@ -377,7 +377,7 @@ Result<TrainingSetup> fastest_way(const Scenario& scenario, const std::vector<La
     if (auto problems = complete(scenario, layers, one)) return *problems;
     if (ways.size() == 1) return one;
     const auto graph = lower(one);
-    if (!graph) return at_micro_batches(scenario, graph.problems());
+    if (!graph) return located(graph.problems(), scenario.schedule.micro_batches_mark);
     const SimTime end = end_of_run(*graph);
     if (best && end >= earliest) continue;
     earliest = end;
@@ -486,13 +486,6 @@ Result<TrainingSetup> resolve_setup(const Scenario& scenario, bool for_run, cons
   const auto ways = ways_to_run(scenario, setup.schedule);
   if (!ways) return ways.problems();
   return fastest_way(scenario, *layers, setup, *ways);
-}
-
-Diagnostics at_micro_batches(const Scenario& scenario, Diagnostics problems) {
-  for (Diagnostic& problem : problems) {
-    if (!problem.mark.source) problem.mark = scenario.schedule.micro_batches_mark;
-  }
-  return problems;
 }
 
 }  // namespace plumbline

@@ -21,8 +21,4 @@ inline constexpr double kMaxOps = 2e7;
 Result<TrainingSetup> resolve_setup(const Scenario& scenario, bool for_run = true,
                                     const Partition* as = nullptr);
 
-/// Gives a place to problems that have none in a file, such as a run whose times do not fit into 64
-/// bits. They are reported at the scenario's number of micro-batches.
-Diagnostics at_micro_batches(const Scenario& scenario, Diagnostics problems);
-
 }  // namespace plumbline
