@@ -25,7 +25,7 @@ std::string decimal(std::int64_t ticks, int decimals) {
   return digits;
 }
 
-/// The largest of units 1000 apart in which the number is at least 1.
+/// The number in the largest unit in which it is at least 1. The units are 1000 apart.
 template <std::size_t N>
 std::string in_decimal_units(std::int64_t ticks, const std::array<std::string_view, N>& units) {
   std::size_t unit = 0;

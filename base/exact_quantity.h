@@ -1,4 +1,4 @@
-// Quantities as files give them, with a unit and no digit lost: a reader has the same number back.
+// Exact texts of quantities, with a unit: a reader of the file gets the same number back.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -18,8 +18,8 @@ std::string exact_text(BytesPerSecond rate);
 /// "3.2 TFLOP". Requires: in [0, kMaxFlops].
 std::string exact_text(Flops work);
 
-/// A whole number of the largest unit that divides the size, in powers of 1024 or else of 1000:
-/// "3 MiB". Requires: in [0, kLargestQuantity].
+/// A whole number with the largest unit that divides the size. Units are powers of 1024, or else of
+/// 1000: "3 MiB". Requires: in [0, kLargestQuantity].
 std::string exact_text(Bytes size);
 
 }  // namespace plumbline

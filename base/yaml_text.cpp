@@ -1,4 +1,4 @@
-// Texts, keys and flow collections as every reader of YAML takes them.
+// Texts, keys and flow collections that every reader of YAML accepts.
 //
 // SPDX-License-Identifier: MIT
 #include "base/yaml_text.h"
@@ -17,11 +17,11 @@
 namespace plumbline {
 namespace {
 
-constexpr std::size_t kWidth = 120;  // of a line that may be broken
+constexpr std::size_t kWidth = 120;  // columns of a line that may be broken
 /// YAML 1.2, section 7.4.2: a key in one line has at most 1024 characters.
 constexpr std::size_t kLongestPlainKey = 1'000;
 
-constexpr std::string_view kReplacement = "\uFFFD";  // for a byte that is no UTF-8
+constexpr std::string_view kReplacement = "\uFFFD";  // in place of a byte that is not UTF-8
 
 /// The character that starts `text`. Requires: valid UTF-8.
 std::uint32_t code_point(std::string_view text) {
@@ -32,7 +32,8 @@ std::uint32_t code_point(std::string_view text) {
   return code;
 }
 
-/// What YAML 1.2, section 5.1, calls not printable, and what YAML 1.1 takes for the end of a line.
+/// Whether YAML 1.2, section 5.1, calls the character not printable, or YAML 1.1 takes it for the
+/// end of a line.
 bool needs_escape(std::uint32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029 ||
          code == 0xFEFF || code == 0xFFFE || code == 0xFFFF;
@@ -82,7 +83,7 @@ std::string quoted(std::string_view text) {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/// Words that some version of YAML reads as something else (YAML 1.1: bool, null).
+/// Whether some version of YAML reads the word as something else (YAML 1.1: bool, null).
 bool is_reserved(std::string_view text) {
   constexpr std::array<std::string_view, 9> words = {"null", "true", "false", "yes", "no",
                                                      "on",   "off",  "y",     "n"};
@@ -93,7 +94,7 @@ bool is_reserved(std::string_view text) {
   return std::find(words.begin(), words.end(), lower) != words.end();
 }
 
-/// A text that every reader of YAML takes as it stands, anywhere.
+/// Whether every reader of YAML accepts the text without quotes, anywhere.
 bool is_plain(std::string_view text) {
   if (text.empty() || !(is_letter(text.front()) || text.front() == '_')) return false;
   if (text.back() == ' ' || is_reserved(text)) return false;
@@ -103,7 +104,7 @@ bool is_plain(std::string_view text) {
   });
 }
 
-/// The front of `text` that, as it is written, the reader takes.
+/// The longest prefix of `text` that the reader accepts, with U+FFFD for bytes that are not UTF-8.
 std::string clipped_value(std::string_view text) {
   std::string kept;
   for (std::size_t at = 0; at < text.size();) {

@@ -9,17 +9,17 @@
 
 namespace plumbline {
 
-/// The text as it stands where every reader of YAML takes it so, else in double quotes. A byte that
-/// is no UTF-8 becomes U+FFFD.
+/// The text without quotes where every reader of YAML accepts it so, else in double quotes. A byte
+/// that is not UTF-8 becomes U+FFFD.
 std::string yaml_scalar(std::string_view text);
 
-/// The same of the front of `text` that, as it is written, our reader takes (kLongestText).
+/// The same for the longest prefix of `text` that our reader accepts (kLongestText).
 std::string clipped_scalar(std::string_view text);
 
-/// A key of a block map, two spaces in; one that is too long for its line is told as such.
+/// A key of a block map, indented by two spaces. A key too long for one line is marked with "?".
 std::string yaml_block_key(const std::string& key);
 
-/// Words of a text; a line may end between two of them.
+/// The pieces of a text. A line may break between two of them.
 using Pieces = std::vector<std::string>;
 
 /// "{key: value, ...}".
@@ -37,7 +37,8 @@ class FlowMap {
 /// "[item, ...]".
 Pieces flow_list(Pieces items);
 
-/// Adds `lead` and the pieces to `text`; what does not fit goes on below, further in than the lead.
+/// Adds `lead` and the pieces to `text`. Pieces that do not fit go to the next lines, which are
+/// indented further than the lead.
 void add_lines(std::string& text, std::string_view lead, const Pieces& pieces);
 
 }  // namespace plumbline

@@ -30,7 +30,8 @@ struct HuggingFaceArguments {
   TransformerOptions options;
 };
 
-/// What the written profile is called: as asked for, else as the file, which is mostly config.json.
+/// The name of the written profile: the requested one, else the file's. If the file is config.json,
+/// as it mostly is, the model's family.
 std::string model_name(const HuggingFaceArguments& arguments, const TransformerShape& shape) {
   if (!arguments.name.empty()) return arguments.name;
   const std::string stem = printable(std::filesystem::path(arguments.config).stem().string());
@@ -60,7 +61,7 @@ std::string total_table(const TransformerTotals& totals, double tokens) {
   return table.print();
 }
 
-/// One row a kind of layer, all of a kind added up, in the order of the model.
+/// One row for each kind of layer, summed over its layers, in the order of the model.
 std::string kind_table(const Model& model) {
   struct Row {
     std::string kind;
@@ -94,7 +95,7 @@ std::string kind_table(const Model& model) {
   return table.print();
 }
 
-/// Behind the tokens of a micro-batch: what groups of devices share.
+/// The text after the tokens of a micro-batch: what groups of devices share.
 std::string group_text(const TransformerOptions& options) {
   std::vector<std::string> shares;
   const std::string tokens = options.sequence_parallel ? ", sequence-parallel" : "";
@@ -143,7 +144,7 @@ int import_huggingface(HuggingFaceArguments& arguments) {
   return write_output(summary(arguments, *profile, *shape), "");
 }
 
-/// What is read, what is written, and its name.
+/// Adds options: the file to read, the file to write, and the model's name.
 void add_files(CLI::App& command, HuggingFaceArguments& arguments) {
   command.add_option("config", arguments.config, "config.json of a Hugging Face model")
       ->required()
@@ -154,7 +155,7 @@ void add_files(CLI::App& command, HuggingFaceArguments& arguments) {
       ->type_name("NAME");
 }
 
-/// The micro-batch of one device, and the format of its numbers.
+/// Adds options: the micro-batch of one device, and the format of its numbers.
 void add_micro_batch(CLI::App& command, HuggingFaceArguments& arguments) {
   constexpr std::int64_t max = 100'000'000;
   command.add_option("--sequence", arguments.options.sequence, "tokens of a sample")
@@ -170,7 +171,7 @@ void add_micro_batch(CLI::App& command, HuggingFaceArguments& arguments) {
       ->capture_default_str();
 }
 
-/// The devices that share layers, experts or tokens.
+/// Adds options: the devices that share layers, experts or tokens.
 void add_groups(CLI::App& command, HuggingFaceArguments& arguments) {
   command
       .add_option("--tensor-parallel", arguments.options.tensor_parallel,
@@ -204,7 +205,7 @@ void add_groups(CLI::App& command, HuggingFaceArguments& arguments) {
       ->type_name("N");
 }
 
-/// How layers are computed, and which there are.
+/// Adds options: how layers are computed, and which layers there are.
 void add_implementation(CLI::App& command, TransformerOptions& options) {
   command.add_flag("--flash-attention,!--no-flash-attention", options.flash_attention,
                    "whether attention's scores are kept for the backward; default: they are not");

@@ -1,4 +1,4 @@
-// A core for each device of a run, and which scenarios it can run.
+// The CPU backend: a core for each device of a run, and a check of the scenarios that it can run.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cpu/backend.h"
@@ -49,7 +49,7 @@ class CpuWorker : public Worker {
  private:
   std::shared_ptr<RunStore> store_;
   std::uint32_t slot_;
-  std::vector<std::unique_ptr<StageOnDevice>> stages_;  ///< Of this device; else nothing.
+  std::vector<std::unique_ptr<StageOnDevice>> stages_;  ///< By stage; null if not on this device.
 };
 
 class CpuBackendOnNetwork : public CpuBackend {

@@ -36,7 +36,7 @@ class BufferPool {
   std::vector<Buffer> free_;
 };
 
-/// A buffer of a pool that goes back when nobody holds it.
+/// A buffer that goes back to its pool when nobody holds it any more.
 using SharedBuffer = std::shared_ptr<Buffer>;
 
 inline SharedBuffer share(const std::shared_ptr<BufferPool>& pool) {

@@ -1,4 +1,4 @@
-// What the devices of a run share: tensors on their way, gradients, losses, and weights.
+// Data that the devices of a run share: tensors in transfer, gradients, losses, and weights.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace plumbline {
 
-/// What the devices of a run share.
+/// Data that the devices of a run share.
 class RunStore {
  public:
   RunStore(const RunPlan& plan, const CpuOptions& options);
@@ -37,8 +37,8 @@ class RunStore {
     return micro_batch * copies_ + copy;
   }
 
-  /// The places where a stage finds what its neighbours made. Written before the transfer starts,
-  /// read after it has arrived.
+  /// The places where a stage finds the tensors of its neighbours. They are written before the
+  /// transfer starts, and read after it has arrived.
   SharedBuffer& input(std::uint32_t stage, std::uint32_t micro_batch, std::uint32_t copy) {
     return inputs_[place(stage, micro_batch, copy)];
   }
@@ -47,30 +47,30 @@ class RunStore {
     return output_gradients_[place(stage, micro_batch, copy)];
   }
 
-  /// The micro-batches that one update of a stage covers.
+  /// The number of micro-batches that one update of a stage covers.
   std::uint32_t round_length(std::uint32_t stage) const;
-  /// Each sample's weight in the loss: gradients of a round are those of its mean loss.
+  /// Each sample's weight in the loss. With it the gradients of a round are those of its mean loss.
   float loss_weight(std::uint32_t stage) const;
 
-  /// Where a device adds the gradients of a micro-batch; with the first one of a round there is
-  /// none yet, and `fresh`, which is zero, becomes it.
+  /// The buffer to which a device adds the gradients of a micro-batch. At the first micro-batch of
+  /// a round there is none yet: `fresh`, which holds zeros or is null, becomes it.
   SharedBuffer gradients(std::uint32_t stage, std::uint32_t iteration, std::uint32_t micro_batch,
                          std::uint32_t slot, SharedBuffer fresh);
 
-  /// The gradients of all devices of a stage in the round of an update, in their order. The last
-  /// device that asks takes the round away.
+  /// The gradients of all devices of a stage in the round of an update, in the order of the
+  /// devices. The call of the last device removes the round.
   std::vector<SharedBuffer> round_of(std::uint32_t stage, std::uint32_t iteration,
                                      std::uint32_t micro_batch);
 
   void add_losses(std::uint32_t iteration, const float* losses);
 
-  /// The parameters that a device updates: its share where the optimizer is sharded. Shares begin
-  /// at whole lines of the caches.
+  /// The parameters that a device updates: with a sharded optimizer its share, else all. Shares
+  /// begin at cache lines.
   ParameterRange updated_by(std::uint32_t stage, std::uint32_t slot, std::size_t floats) const;
 
-  /// The weights that a device begins with, which `make` makes. Those of a sharded optimizer are
-  /// one piece of memory for all its devices, in which each writes its share when none reads: so
-  /// all have them all, as all have the tensors that are sent.
+  /// The weights that a device begins with, made by `make`. With a sharded optimizer, all devices
+  /// of the stage use one piece of memory. Each writes its share of it while none reads. So each
+  /// device has all weights, just as all devices have the tensors that are sent.
   template <class Make>
   SharedBuffer weights_of(std::uint32_t stage, Make&& make) {
     if (plan_.setup.rules.sharded == Sharded::nothing) return make();
@@ -79,15 +79,16 @@ class RunStore {
     return common_weights_[stage];
   }
 
-  /// Tells the newest weights of a stage's first device.
+  /// Stores the newest weights of a stage if the slot is the stage's first device.
   void tell_weights(std::uint32_t stage, std::uint32_t slot, const SharedBuffer& weights,
                     std::size_t floats);
 
-  /// Needs nothing of the plan, which may be gone after the run.
+  /// The results of the run. Does not use the plan, which may be gone after the run.
   CpuResults results();
 
  private:
-  /// The gradients of one round of a stage: those of one update, apart for each of its devices.
+  /// The gradients of one round of a stage, that is of one update: separate for each of its
+  /// devices.
   struct Round {
     std::vector<SharedBuffer> of_member;
     std::size_t updated = 0;
@@ -101,21 +102,21 @@ class RunStore {
   CpuOptions options_;
   std::int64_t batch_;
   std::uint32_t copies_;
-  std::uint32_t micro_batches_;  ///< Of a mini-batch; 1 where asynchronous.
+  std::uint32_t micro_batches_;  ///< Per mini-batch; 1 if asynchronous.
   UpdateRule updates_;
   OptimizerKind optimizer_;
   Recompute recompute_;
   TrainingData data_;
   std::vector<SharedBuffer> inputs_;
   std::vector<SharedBuffer> output_gradients_;
-  /// Of each stage: by iteration and round.
+  /// One map per stage; its key is the iteration and the round.
   std::vector<std::map<std::pair<std::uint32_t, std::uint32_t>, Round>> rounds_;
   std::vector<std::mutex> round_mutexes_;
-  std::mutex mutex_;  ///< Of what follows.
+  std::mutex mutex_;  ///< Protects the members below.
   std::vector<std::pair<double, std::int64_t>> losses_;
   std::vector<std::pair<SharedBuffer, std::size_t>>
-      first_weights_;                         ///< Of each stage, with its size.
-  std::vector<SharedBuffer> common_weights_;  ///< Of each stage.
+      first_weights_;                         ///< One per stage, with its size in floats.
+  std::vector<SharedBuffer> common_weights_;  ///< One per stage.
 };
 
 }  // namespace plumbline

@@ -143,7 +143,7 @@ void StageOnDevice::hand_down(SharedBuffer gradient, std::uint32_t m) {
 SharedBuffer StageOnDevice::gradients(const Task& task, std::uint32_t m) {
   SharedBuffer sum = store_.gradients(stage_, task.iteration, m, slot_, nullptr);
   if (sum) return sum;
-  if (!fresh_gradients_) clear_gradients();  // a round before the last one is updated
+  if (!fresh_gradients_) clear_gradients();  // this round began before the last one was updated
   return store_.gradients(stage_, task.iteration, m, slot_, std::move(fresh_gradients_));
 }
 
@@ -212,7 +212,7 @@ void StageOnDevice::update(const Task& task, std::uint32_t m) {
   for (const SharedBuffer& member : members) {
     if (member) gradients.push_back(member->data());  // a replica may have had no micro-batch
   }
-  // Gradients that nobody else reads are cleared while the caches hold them, and serve again.
+  // Gradients that nobody else reads are cleared while they are in the caches, and are used again.
   const bool again = !fresh_gradients_ && members.size() == 1 && members.front();
   optimizer_.step();
   for (std::size_t i = 0; i < kernels_.layers(); ++i) {

@@ -23,7 +23,7 @@ class StageOnDevice {
  public:
   StageOnDevice(RunStore& store, std::uint32_t stage, std::uint32_t slot);
 
-  /// Runs an op of micro-batch `m`, or an update behind it.
+  /// Runs an op of micro-batch `m`, or the update after it.
   void run(const Task& task, ActivityKind kind, std::uint32_t m);
 
  private:
@@ -36,12 +36,12 @@ class StageOnDevice {
     SharedBuffer checkpoints;
     SharedBuffer left;
     SharedBuffer output_gradient;
-    SharedBuffer input_gradient;  ///< While a backward makes it.
-    std::size_t parts = 0;   ///< Of the last backward, or of W, so many buckets are done, of which
-    std::size_t layers = 0;  ///< each had some layers.
+    SharedBuffer input_gradient;  ///< Only while a backward computes it.
+    std::size_t parts = 0;        ///< The buckets that the last backward, or W, has done.
+    std::size_t layers = 0;       ///< The layers in those buckets.
   };
 
-  /// Versions are counted anew in each iteration: the newest becomes 0.
+  /// Versions are counted from 0 in each iteration: the newest becomes version 0.
   void begin_iteration(std::uint32_t iteration);
 
   StageTensors tensors(const InFlight& one, const Task& task, std::uint32_t m) const;
@@ -49,22 +49,24 @@ class StageOnDevice {
 
   void forward(const Task& task, std::uint32_t m);
 
-  /// The tensors of a backward, what the forward kept made again where it was not kept. Where
-  /// layers are run again by themselves, a whole backward does that.
+  /// The tensors of a backward. Recomputes the activations that the forward did not keep. If the
+  /// layers are recomputed one by one, a whole backward recomputes them itself.
   StageTensors backward_tensors(const Task& task, std::uint32_t m, bool whole);
 
-  /// Makes room for the gradient that the stage below gets.
+  /// A buffer for the gradient that the stage below gets; null in the first stage.
   SharedBuffer input_gradient() const;
 
   void hand_down(SharedBuffer gradient, std::uint32_t m);
 
   SharedBuffer gradients(const Task& task, std::uint32_t m);
 
-  /// Makes ready where the next round is added up. It is a part of every update.
+  /// Prepares a buffer of zeros for the gradients of the next round. Every update makes sure that
+  /// there is one.
   void clear_gradients();
 
-  /// The layers that a part of a backward is over, from the last one down: those of the next
-  /// bucket, and of the last part all that are left. Counts them as done.
+  /// The layers of the next part of a backward, as {end, begin}; a backward runs from the last
+  /// layer down. They are those of the next bucket, or in the last part all layers that are left.
+  /// Counts those of a bucket as done.
   std::pair<std::size_t, std::size_t> next_layers(InFlight& one, bool is_last_part) const;
 
   void backward(const Task& task, std::uint32_t m, bool is_last_part);
@@ -95,7 +97,7 @@ class StageOnDevice {
   std::map<std::uint32_t, SharedBuffer> weights_;  ///< By version.
   std::vector<float> loss_weights_;
   Optimizer optimizer_;
-  SharedBuffer fresh_gradients_;  ///< Zero, for the next round; nothing while none is ready.
+  SharedBuffer fresh_gradients_;  ///< Zeros, for the next round; null while there are none.
   std::uint32_t iteration_ = 0;
 };
 

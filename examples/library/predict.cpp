@@ -1,4 +1,4 @@
-// One prediction, then another after a change, from a program: docs/library.md.
+// A program that predicts a run, changes it, and predicts again: docs/library.md.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/planning/predict.h"

@@ -1,4 +1,4 @@
-// Ranges and their kernels as runs; runs without those of skipped steps.
+// Runs from ranges and their kernels, and runs without those of skipped steps.
 //
 // SPDX-License-Identifier: MIT
 #include "models/import/trace_runs.h"
@@ -27,7 +27,7 @@ void add_cpu_run(const TraceRange& range, const RangeWork& work, std::vector<Lay
                     work.busy});
 }
 
-/// Where the trace has no steps.
+/// Leaves out the first `skip` runs of each pass on each clock, for a trace without steps.
 CountedRuns skip_runs(const std::vector<LayerRun>& runs, std::int64_t skip) {
   std::map<std::tuple<std::uint32_t, RangePass, RunClock>, std::int64_t> seen;
   CountedRuns counted;
@@ -66,7 +66,7 @@ std::vector<LayerRun> layer_runs(const std::vector<TraceRange>& ranges, const Tr
     const bool follows_its_cpu_range =
         i > 0 && !ranges[order[i - 1]].on_gpu && is_same(ranges[order[i - 1]], first);
     const double cpu_start = follows_its_cpu_range ? ranges[order[i - 1]].start : first.start;
-    const double start = first.start;  // the earliest of them
+    const double start = first.start;  // the earliest of its ranges
     double end = first.start + first.length;
     double length = first.length;
     for (++i; i < order.size() && ranges[order[i]].on_gpu && is_same(first, ranges[order[i]]);
@@ -100,7 +100,7 @@ Result<CountedRuns> skip_steps(const std::vector<LayerRun>& runs, std::vector<Tr
     const auto after =
         std::upper_bound(steps.begin(), steps.end(), run.cpu_start,
                          [](double start, const TraceStep& step) { return start < step.start; });
-    const auto step = static_cast<std::size_t>(after - steps.begin());  // from 1
+    const auto step = static_cast<std::size_t>(after - steps.begin());  // counts from 1
     if (step == 0 || run.cpu_start >= steps[step - 1].end) {
       ++outside;
     } else if (step > skipped) {

@@ -1,4 +1,4 @@
-// Checks of options against a shape, one for each thing that devices share or numbers are kept in.
+// Checks of options against a shape: one for each thing that devices share, and for number formats.
 //
 // SPDX-License-Identifier: MIT
 #include "models/import/transformer_misfits.h"
@@ -34,7 +34,7 @@ class OptionChecks {
     problems_.push_back(input_error({}, std::move(message), std::move(help)));
   }
 
-  /// A tensor-parallel group divides `whole`.
+  /// Checks that the size of a tensor-parallel group divides `whole`.
   void must_divide(std::int64_t whole, std::string_view what) {
     const std::int64_t t = options_.tensor_parallel;
     if (whole % t == 0) return;
@@ -86,7 +86,7 @@ class OptionChecks {
            "many scores");
   }
 
-  /// Servers and a group of devices: one holds a whole number of the other.
+  /// Checks that a server holds a whole number of groups of devices, or a group of servers.
   void must_fill(std::int64_t server, std::int64_t devices, std::string_view what) {
     if (std::max(devices, server) % std::min(devices, server) == 0) return;
     refuse(fmt::format("{} is {}, which the {} of {} does not fill", names_.devices_per_server,

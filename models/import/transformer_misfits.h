@@ -1,4 +1,4 @@
-// Options of a transformer's training that do not go with its shape or with each other.
+// Checks of a transformer's training options against its shape and against each other.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace plumbline {
 
-/// What is wrong with the options, by the names that they have where they are given.
+/// The problems of the options. They name options as the user's input does.
 Diagnostics misfits(const TransformerShape& shape, const TransformerOptions& options);
 
 }  // namespace plumbline

@@ -15,7 +15,7 @@
 namespace plumbline {
 namespace {
 
-/// A bare quantity, or a map of statistics.
+/// Reads a time: a bare quantity, or a map of statistics.
 std::optional<MeasuredTime> read_time(SectionReader& section, std::string_view key,
                                       Diagnostics& problems) {
   const YamlNode* node = section.child(key);
@@ -43,7 +43,7 @@ std::optional<MeasuredTime> read_time(SectionReader& section, std::string_view k
   return time;
 }
 
-/// `selective` of a layer whose other costs are read.
+/// Reads `selective` of a layer whose other costs have been read.
 std::optional<Selective> read_selective(SectionReader& layer, const LayerCosts& costs,
                                         Diagnostics& problems) {
   auto section = layer.section("selective");

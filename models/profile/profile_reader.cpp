@@ -104,7 +104,7 @@ class ProfileReader {
     model_.profile.measurements.push_back(std::move(measurement));
   }
 
-  /// What is made again has a size for every batch, or for none.
+  /// Checks that a layer has `selective` in every measurement or in none.
   void compare_selective(const std::vector<LayerCosts>& layers, const Mark& mark) {
     if (model_.profile.measurements.empty()) return;
     const std::vector<LayerCosts>& first = model_.profile.measurements.front().layers;
@@ -240,7 +240,7 @@ class ProfileReader {
     }
   }
 
-  /// Lists of factors by kind of layer.
+  /// Reads lists of factors by kind of layer.
   void read_factors(SectionReader& file, std::string_view key, const SectionFormat& format,
                     KindFactors& factors) {
     const YamlNode* node = file.child(key);

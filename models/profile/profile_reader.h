@@ -21,8 +21,8 @@ std::optional<NumberFormat> read_dtype(SectionReader& section);
 /// Reads per_op, hand_over, per_iteration, add_up and stash from `section`.
 Overheads read_overheads(SectionReader& section);
 
-/// Reads a profile file. Errors: all text that the format does not know, or that does not fit
-/// together.
+/// Reads a profile file. Errors: all text that is not in the format, and all entries that do not
+/// fit together.
 Result<Model> read_profile(const std::string& path);
 
 /// The same for a document in memory.

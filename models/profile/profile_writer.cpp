@@ -79,7 +79,7 @@ class ProfileWriter {
     return time.mean == mean && !time.median && !time.q1 && !time.q3 && !time.samples;
   }
 
-  /// The work of the three passes, where they differ; else one quantity for each.
+  /// Adds the work of the three passes: a map if they differ, else one quantity for each pass.
   template <class T>
   static void add_passes(FlowMap& map, std::string_view key, T forward, T input, T weight) {
     if (forward == T{} && input == T{} && weight == T{} && key != "flops") return;
@@ -267,7 +267,7 @@ class ProfileWriter {
     }
   }
 
-  /// Lists of factors by kind of layer.
+  /// Writes lists of factors by kind of layer.
   void write_factors(std::string_view key, const KindFactors& all) {
     if (all.empty()) return;
     text_ += fmt::format("{}:\n", key);
@@ -278,7 +278,7 @@ class ProfileWriter {
       for (const double factor : factors) {
         PLUMBLINE_CHECK(factor >= 0 && factor <= 1000, factor);
         items.push_back(
-            fmt::format("{}", std::abs(factor)));  // the fewest digits that give it back
+            fmt::format("{}", std::abs(factor)));  // the fewest digits that a reader needs
       }
       add_lines(text_, yaml_block_key(kind), flow_list(std::move(items)));
     }

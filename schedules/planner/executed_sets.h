@@ -1,4 +1,4 @@
-// Sets of executed layers as rows of bits, and how they grow along a layer graph.
+// Sets of executed layers as rows of bits, and their growth along a layer graph.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -24,14 +24,14 @@ inline void set_bit(std::uint64_t* row, std::uint32_t bit) {
   row[bit / 64] |= std::uint64_t{1} << (bit % 64);
 }
 
-/// The layer graph by positions in its topological order, with what a cut costs.
+/// The layer graph by positions in its topological order, with the costs of cuts.
 struct LayerPositions {
   std::vector<LayerId> order;
   std::vector<std::vector<std::uint32_t>> producers, consumers;  ///< Ascending.
   std::vector<std::int64_t> output;
   std::vector<std::int64_t> time;
   std::vector<bool> is_free;  ///< See FrontierRules.
-  std::uint32_t words = 0;    ///< Of a row.
+  std::uint32_t words = 0;    ///< 64-bit words of a row.
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(order.size()); }
 };
@@ -43,7 +43,7 @@ LayerPositions positions_of(const LayerGraph& graph, const std::vector<LayerCost
 /// One executed set on its way through the graph.
 struct ExecutedSet {
   LayerRow row;
-  std::vector<std::uint32_t> ready;  ///< Not executed, all producers are; ascending.
+  std::vector<std::uint32_t> ready;  ///< Not executed, but all producers are; ascending.
 
   /// Nothing is executed.
   static ExecutedSet start(const LayerPositions& graph);
@@ -51,12 +51,12 @@ struct ExecutedSet {
   /// Executes one layer. Requires: it is ready.
   void execute(const LayerPositions& graph, std::uint32_t layer);
 
-  /// By how many bytes executing a ready layer changes what crosses.
+  /// The change in the bytes that cross the cut when a ready layer is executed.
   std::int64_t cut_bytes_change(const LayerPositions& graph, std::uint32_t layer) const;
 
-  /// Executes every free layer that does not raise what crosses, and tells `executed` by how many
-  /// bytes each changes it. The change can only fall as more is executed, so that the outcome does
-  /// not depend on the order, and larger sets stay larger.
+  /// Executes every free layer that does not raise the bytes that cross the cut. Calls `executed`
+  /// with the change in bytes of each. This change can only fall as more layers are executed. So
+  /// the result does not depend on the order, and larger sets stay larger.
   template <class Executed>
   void close(const LayerPositions& graph, const Executed& executed) {
     for (bool changed = true; changed;) {

@@ -20,8 +20,8 @@ std::uint32_t layers_in(const std::uint64_t* row, std::uint32_t words) {
   return count;
 }
 
-/// Whether `a` comes first of two rows that differ: the one that holds the first position in which
-/// they differ.
+/// Whether `a` comes first of two rows that differ: it holds the first position in which they
+/// differ.
 bool earlier_layers(const std::uint64_t* a, const std::uint64_t* b, std::uint32_t words) {
   for (std::uint32_t w = 0; w < words; ++w) {
     if (a[w] == b[w]) continue;
@@ -43,13 +43,13 @@ void sort_by_layers(Frontiers& frontiers) {
   frontiers.keep(by);
 }
 
-/// A partial order in the beam search.
+/// The begin of an order in the beam search.
 struct Beam {
   ExecutedSet set;
-  std::int64_t cut_bytes = 0;  ///< Now.
-  double sum = 0;              ///< Of what crossed after each layer so far.
-  std::uint32_t parent = 0;    ///< In the step before.
-  std::uint32_t layer = 0;     ///< Executed last.
+  std::int64_t cut_bytes = 0;  ///< Crossing now.
+  double sum = 0;              ///< The bytes that crossed after each layer so far.
+  std::uint32_t parent = 0;    ///< Index in the step before.
+  std::uint32_t layer = 0;     ///< The last one executed.
 };
 
 /// A topological order with few crossing bytes, as positions.
@@ -99,7 +99,7 @@ std::vector<std::uint32_t> narrow_order(const LayerPositions& graph) {
   return order;
 }
 
-/// Keeps the first and last row and, of each run of equal time between them, the narrowest cut.
+/// Keeps the first row, the last row, and the narrowest cut of each run of equal time between them.
 void thin(Frontiers& frontiers, const LayerPositions& graph,
           const std::vector<std::int64_t>& cut_bytes, std::size_t max) {
   std::vector<std::int64_t> time;
@@ -191,7 +191,8 @@ Frontiers one_order_frontiers(const LayerGraph& graph, const std::vector<LayerCo
   for (const std::uint32_t layer : narrow_order(positions)) {
     if (has_bit(set.row.data(), layer)) continue;
     other_cuts = other_cuts || set.ready.size() > 1;
-    // And what is then free, so that the same cuts count as in all_frontiers.
+    // The layers that are then free are executed, too, so that the same cuts count as in
+    // all_frontiers.
     now += set.cut_bytes_change(positions, layer);
     set.execute(positions, layer);
     set.close(positions, [&](std::int64_t change) { now += change; });

@@ -1,4 +1,4 @@
-// PipeDream's walk over executed sets, its order, and what it charges for a cut.
+// PipeDream's walk over executed sets, its order, and its charge for a cut.
 //
 // SPDX-License-Identifier: MIT
 #include "schedules/planner/published_frontiers.h"
@@ -33,7 +33,7 @@ class PublishedWalk {
  private:
   std::uint32_t size() const { return positions_.size(); }
 
-  /// `__getitem__` layers that nobody consumes are not there.
+  /// Drops `__getitem__` layers that nobody consumes.
   void drop_unused_items() {
     for (std::uint32_t i = 0; i < size(); ++i) {
       dropped_[i] = positions_.consumers[i].empty() &&
@@ -41,7 +41,7 @@ class PublishedWalk {
     }
   }
 
-  /// The first in the file.
+  /// The source that comes first in the file.
   std::optional<std::uint32_t> first_source() const {
     std::optional<std::uint32_t> first;
     for (std::uint32_t i = 0; i < size(); ++i) {
@@ -61,7 +61,7 @@ class PublishedWalk {
     return std::move(result_);
   }
 
-  /// What each layer needs, itself included.
+  /// Finds the layers that each layer needs, itself included.
   void find_needs() {
     needs_.assign(std::size_t{size()} * positions_.words, 0);
     for (std::uint32_t i = 0; i < size(); ++i) {
@@ -78,7 +78,8 @@ class PublishedWalk {
     for (std::uint32_t w = 0; w < positions_.words; ++w) row[w] |= needs_of(layer)[w];
   }
 
-  /// Executes with each successor of an executed layer all that it needs. False = too many states.
+  /// Finds all states. With each successor of an executed layer it executes all layers that the
+  /// successor needs. False = too many states.
   bool find_states(std::uint32_t first) {
     states_.insert(LayerRow(needs_of(first), needs_of(first) + positions_.words));
     for (std::uint32_t at = 0; at < states_.size(); ++at) {
@@ -92,7 +93,7 @@ class PublishedWalk {
     return true;
   }
 
-  /// Of the last state, whose row this is, those by consumers of an executed layer.
+  /// Adds the successors of the last state, whose row this is, that execute a consumer of `layer`.
   void add_successors(const LayerRow& row, std::uint32_t layer) {
     for (const std::uint32_t consumer : positions_.consumers[layer]) {
       if (dropped_[consumer] || has_bit(row.data(), consumer)) continue;
@@ -102,7 +103,7 @@ class PublishedWalk {
     }
   }
 
-  /// Of a depth-first search, without recursion.
+  /// The reverse post-order of a depth-first search, without recursion.
   std::vector<std::uint32_t> reverse_post_order() const {
     std::vector<std::uint32_t> order;
     std::vector<std::uint32_t> next(successors_.size(), 0);
@@ -148,7 +149,7 @@ class PublishedWalk {
     return {bytes};
   }
 
-  /// Then it is no member of the antichain.
+  /// Whether the row has a consumer of the layer. Then the layer is not a member of the antichain.
   bool has_consumer_in(const std::uint64_t* row, std::uint32_t layer) const {
     const auto& consumers = positions_.consumers[layer];
     return std::any_of(consumers.begin(), consumers.end(),
@@ -168,14 +169,14 @@ class PublishedWalk {
     }
   }
 
-  static constexpr std::size_t kMaxWords = std::size_t{32} << 20U;  // of what all layers need
+  static constexpr std::size_t kMaxWords = std::size_t{32} << 20U;  // the most of `needs_`
 
   const LayerGraph& graph_;
   const std::vector<LayerCosts>& costs_;
   std::size_t max_;
   LayerPositions positions_;
   std::vector<bool> dropped_ = std::vector<bool>(positions_.size(), false);
-  std::vector<std::uint64_t> needs_;  ///< Row after row, one a layer.
+  std::vector<std::uint64_t> needs_;  ///< Row after row, one per layer.
   RowTable states_{positions_.words};
   std::vector<std::vector<std::uint32_t>> successors_;  ///< By state.
   PublishedFrontiers result_{{}, {}, std::vector<bool>(positions_.size(), false)};

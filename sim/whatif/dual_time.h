@@ -7,10 +7,10 @@
 
 namespace plumbline {
 
-/// Which way a time is moved by an infinitely small step.
+/// The direction in which an infinitely small step moves a time.
 enum class DualSide : std::int64_t { shorter = -1, longer = 1 };
 
-/// A dual number: a time in nanoseconds, and by how many infinitely small steps it is moved.
+/// A dual number: a time in nanoseconds, and the number of infinitely small steps that move it.
 struct DualTime {
   std::int64_t time = 0;
   std::int64_t steps = 0;
@@ -20,16 +20,16 @@ struct DualTime {
   }
 };
 
-/// Dual numbers of one side as integers: time x scale, and the steps more or less. Integers add up
-/// and compare as these numbers do, so what knows only whole nanoseconds (CompiledGraph) carries
-/// derivatives at no cost: of several paths as long as each other, the maximum is that which is
-/// moved the least where steps make times shorter, and the most where they make them longer.
+/// Dual numbers of one side as integers: the time x scale, plus or minus the steps. Integers add up
+/// and compare as these numbers do. So code that knows only whole nanoseconds (CompiledGraph)
+/// carries derivatives at no cost. Among paths of equal length the maximum picks one by its steps:
+/// the fewest where steps make times shorter, the most where they make times longer.
 class DualScale {
  public:
   /// For times up to `longest`. Requires: at least 1.
   explicit DualScale(std::int64_t longest) : scale_((std::int64_t{1} << 62) / longest) {}
 
-  /// What a time is multiplied by. The steps of one time have to stay below that.
+  /// The factor of a time. The steps of one time must stay below it.
   std::int64_t scale() const { return scale_; }
 
   std::int64_t pack(DualTime dual, DualSide side) const {

@@ -1,4 +1,4 @@
-// Longest paths of tables in which a time and its derivative are one integer.
+// Longest paths over tables in which one integer holds a time and its derivative.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/lever_evaluator.h"

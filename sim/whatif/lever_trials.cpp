@@ -13,7 +13,7 @@
 namespace plumbline {
 namespace {
 
-/// Simulations of a graph with something made shorter.
+/// Simulations of a graph with a lever made shorter.
 class LeverTrials {
  public:
   LeverTrials(const Outcome& outcome, const CostIndex& index)
@@ -30,7 +30,7 @@ class LeverTrials {
 
   const IterationClock& clock() const { return clock_; }
 
-  /// How much less the run takes with the lever made shorter by this share.
+  /// The time that the run saves if the lever is made shorter by this share.
   double saved(const Lever& lever, double share) {
     graph_.costs = costs_;
     for (std::uint32_t node = 0; node < graph_.size(); ++node) {

@@ -1,4 +1,4 @@
-// Levers tried in simulations: what a share of one saves.
+// Levers tried in simulations: the time that a share of a lever saves.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -9,8 +9,9 @@
 
 namespace plumbline {
 
-/// Settles each lever by the straight line from 0 that is nearest to what these shares of it save
-/// (least squares). On all cores, each with a graph of its own, as far as memory allows.
+/// Sets the gain of each lever: the slope of the straight line from 0 that is nearest to what these
+/// shares of it save (least squares). Uses all cores, each with its own graph, as far as memory
+/// allows.
 void try_each(const Outcome& outcome, const CostIndex& index, const std::vector<Lever*>& levers,
               const std::vector<double>& shares);
 

@@ -1,4 +1,4 @@
-// Each op, transfer and overhead of a graph hangs on levers.
+// The levers of each op, transfer and overhead of a graph.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/levers.h"
@@ -89,7 +89,7 @@ void Levers::drop_only_ones() {
 }
 
 Duration Levers::whole_op(const Lever& lever) const {
-  const auto kind = static_cast<std::size_t>(lever.sensitivity.kind);  // as the class of cost
+  const auto kind = static_cast<std::size_t>(lever.sensitivity.kind);  // equals the class of cost
   Duration longest{};
   for (std::uint32_t s = 0; s < graph_.stage_slots.size(); ++s) {
     if (lever.sensitivity.every || lever.sensitivity.stage.value == s)
@@ -113,17 +113,17 @@ void Levers::add_transfer(std::uint32_t node) {
   own(index_.latency, index_.latencies, 1);
   const auto [a, b] = link_for(graph_.devices[from].value, graph_.devices[to].value);
   add({SensitivityKind::latency, a, b}, true, index_.latency[node], cost.latency);
-  // A blocking transfer holds its streams through the latency too.
+  // A blocking transfer holds its streams during the latency, too.
   add({SensitivityKind::latency, a, b}, false, index_.hold[node], cost.lead);
   add({SensitivityKind::bandwidth, a, b}, false, index_.hold[node], cost.hold - cost.lead);
 }
 
 std::pair<std::uint32_t, std::uint32_t> Levers::link_for(std::uint32_t a, std::uint32_t b) {
   if (copies_ == 1) return {a, b};
-  std::size_t level = 0;  // the innermost that both are in
+  std::size_t level = 0;  // the innermost level that both are in
   for (std::uint32_t size = cluster_.levels[0].size; a / size != b / size; ++level)
     size *= cluster_.levels[level + 1].size;
-  const bool within = a % copies_ == b % copies_;  // a copy, or a ring between them
+  const bool within = a % copies_ == b % copies_;  // in one copy; else in a ring between copies
   auto& links = alike_[{a / copies_, b / copies_, level, within}];
   if (std::find(links.begin(), links.end(), std::pair{a, b}) == links.end())
     links.emplace_back(a, b);

@@ -1,4 +1,4 @@
-// What a sensitivity may move: the times of a graph's ops and links, each a lever.
+// Levers: the times of a graph's ops and links that a sensitivity may change.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -15,21 +15,21 @@
 
 namespace plumbline {
 
-/// An entry of the tables that a sensitivity makes shorter, and by how much at most.
+/// A table entry that a sensitivity makes shorter, and the most that it can take away.
 struct LeverPart {
   bool is_latency = false;
   std::uint32_t entry = 0;
   std::int64_t weight = 0;
 };
 
-/// A sensitivity with what it moves.
+/// A sensitivity, and the table entries that it changes.
 struct Lever {
   Sensitivity sensitivity;
   std::vector<LeverPart> parts;
   std::int64_t unit = 1;  ///< The greatest number that divides all weights.
 };
 
-/// Sets what the lever gains: `slope` is what the timed length loses for each whole of it.
+/// Sets the gain of a lever. `slope` is the time that the timed length loses for the whole lever.
 void settle(Sensitivity& sensitivity, double slope, const IterationClock& clock);
 
 /// The lever that gains the most comes first.
@@ -44,7 +44,7 @@ class Levers {
   const CostIndex& index() const { return index_; }
   std::vector<Lever>& all() { return levers_; }
 
-  /// The levers that an activity hangs on.
+  /// The levers that change an activity.
   std::vector<std::size_t> of(std::uint32_t node) const;
 
  private:
@@ -55,16 +55,20 @@ class Levers {
   void add_op(std::uint32_t node);
   void count_links();
 
-  /// Every F of a run with one stage is that of the stage.
+  /// Drops the lever for all of a kind where the kind has only one other lever. For example, every
+  /// F of a run with one stage is that stage's F.
   void drop_only_ones();
 
-  /// Ops may be cut into buckets, a part each; slices may differ from their mean.
+  /// The time of a whole op, the longest of several. Ops may be cut into parts, one per bucket, and
+  /// slices may differ from their mean.
   Duration whole_op(const Lever& lever) const;
 
-  /// Links share classes of cost where they cost the same: each gets entries of its own.
+  /// Adds the levers of a transfer. Links of equal cost share a class of cost, so each link gets
+  /// its own table entries.
   void add_transfer(std::uint32_t node);
 
-  /// The first link that was seen of those in the same place; see Sensitivity::links.
+  /// The link that stands for all links in the same place: the first that was seen. See
+  /// Sensitivity::links.
   std::pair<std::uint32_t, std::uint32_t> link_for(std::uint32_t a, std::uint32_t b);
 
   void add(const Key& key, bool is_latency, std::uint32_t entry, Duration time);
@@ -74,8 +78,8 @@ class Levers {
   const Cluster& cluster_;
   std::uint32_t copies_ = 1;
   CostIndex index_;
-  /// By the devices in a copy of sender and receiver, the level that joins them, and whether they
-  /// are of one copy.
+  /// The links in the same place. The key: the devices of sender and receiver within a copy, the
+  /// level that joins them, and whether both are in one copy.
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::size_t, bool>,
            std::vector<std::pair<std::uint32_t, std::uint32_t>>>
       alike_;

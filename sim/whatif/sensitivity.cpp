@@ -1,5 +1,5 @@
-// Sensitivities are evaluated side by side; where their gain ends is found by Newton's method on a
-// convex function.
+// Sensitivities are evaluated side by side. Newton's method on a convex function finds where their
+// gain ends.
 //
 // SPDX-License-Identifier: MIT
 #include "sim/whatif/sensitivity.h"
@@ -15,9 +15,9 @@
 namespace plumbline {
 namespace {
 
-/// An end is at T(x) = T(0) - slope x until another path takes over; how far that is, for each
-/// lever. Newton's method from x = 1 towards 0: the next x is where the line through the current
-/// point meets that line. `end` is one of those at `near`, which are at x = 0.
+/// The x up to which an end is on its line T(x) = T(0) - slope x, for each lever; then another path
+/// takes over. Newton's method goes from x = 1 towards 0: the next x is where the line through the
+/// current point meets that line. `near` holds the ends at x = 0; `end` chooses one of each pair.
 std::vector<double> line_ends(LeverEvaluator& evaluator, const std::vector<Lever*>& followed,
                               const std::vector<TimedEnds>& near, TimedEnd TimedEnds::*end) {
   constexpr int max_rounds = 40;
@@ -31,8 +31,8 @@ std::vector<double> line_ends(LeverEvaluator& evaluator, const std::vector<Lever
       const TimedEnd& start = near[i].*end;
       const TimedEnd& point = ends[i].*end;
       const double above = point.length - (start.length - start.slope * x[i]);
-      // Times are whole nanoseconds: half of one for each of the ops in a row is no difference, nor
-      // is what the slope has missed of it.
+      // Times are whole nanoseconds. Half of one for each of the ops in a row is no difference.
+      // Neither is the part that the slope has missed.
       const double ops = start.slope / static_cast<double>(followed[i]->sensitivity.now.count());
       const double rounding = ops * (0.5 + evaluator.missed_by_steps(*followed[i])) + 1;
       const double steeper = start.slope - point.slope;
@@ -44,7 +44,7 @@ std::vector<double> line_ends(LeverEvaluator& evaluator, const std::vector<Lever
   return x;
 }
 
-/// How far each gain holds: as far as both ends that are timed are on their lines.
+/// Sets how far each gain holds: as far as both timed ends are on their lines.
 void follow(LeverEvaluator& evaluator, const IterationClock& clock,
             const std::vector<Lever*>& followed, const std::vector<TimedEnds>& near) {
   const std::vector<const Lever*> levers(followed.begin(), followed.end());
@@ -97,9 +97,9 @@ void evaluate_exactly(const Outcome& outcome, const CostIndex& index, std::vecto
   follow(far, clock, followed, their_ends);
 }
 
-/// Where rates change under way, a small step may let transfers meet that did not, or part others,
-/// and change more than it is itself worth. So all are tried with one step, and those that save the
-/// most with several.
+/// Where rates change during the run, a small step may make transfers meet, or part them. This can
+/// change more than the step itself is worth. So all levers are tried with one step, and those that
+/// save the most with several.
 void evaluate_by_events(const Outcome& outcome, const CostIndex& index,
                         std::vector<Lever*>& levers) {
   try_each(outcome, index, levers, {0.05});
@@ -116,8 +116,9 @@ void evaluate_by_events(const Outcome& outcome, const CostIndex& index,
 Sensitivities sensitivities(const Outcome& outcome) {
   Levers levers(outcome);
   std::vector<Lever>& all = levers.all();
-  // What does not lie on one longest path gains nothing. An asynchronous run is timed between two
-  // ends, each with a path of its own; and an op off the path may slow down one on it.
+  // A lever that is not on a longest path gains nothing. There are two exceptions. An asynchronous
+  // run is timed between two ends, each with its own path. And an op off the path may slow down one
+  // on it.
   std::vector<bool> matters(all.size(),
                             outcome.graph.asynchronous() || outcome.graph.has_slowdowns());
   for (const std::uint32_t node : critical_path(outcome.trace)) {

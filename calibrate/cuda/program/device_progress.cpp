@@ -1,4 +1,4 @@
-// Events asked for, one by one, in the order of each device.
+// Events are queried one by one, in the order of each device's steps.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program/device_progress.h"

@@ -1,4 +1,4 @@
-// How far the devices of a run have come, and which of them hangs.
+// The progress of a run's devices, and the detection of a device that hangs.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -19,13 +19,13 @@
 
 namespace plumbline {
 
-/// A device has not come on for too long.
+/// A device that has made no progress for too long.
 struct Hang {
   std::uint32_t slot = 0;
   RealTime for_so_long = 0;
 };
 
-/// The device whose context is current: an error that comes is its.
+/// The device whose context is current. Errors are attributed to it.
 class CurrentDevice {
  public:
   explicit CurrentDevice(CudaDevices& devices) : devices_(devices) {}
@@ -38,7 +38,7 @@ class CurrentDevice {
     slot_ = slot;
     PLUMBLINE_CUDA(driver(), cuCtxSetCurrent, devices_.all()[slot].context);
   }
-  /// Something else makes a context of this device current.
+  /// Notes that other code makes a context of this device current.
   void is_at(std::uint32_t slot) { slot_ = slot; }
 
  private:
@@ -46,61 +46,65 @@ class CurrentDevice {
   std::uint32_t slot_ = 0;
 };
 
-/// How far each device has come in an iteration, by events behind the steps that others wait for.
+/// The progress of each device in an iteration, from events behind the steps that others wait for.
 class DeviceProgress {
  public:
   DeviceProgress(CurrentDevice& current, const OpGraph& graph, const CudaProgram& program);
 
-  /// Makes the step's event, in the context that is current. Errors: CudaError, as the next two.
+  /// Makes the step's event, in the current context. Errors: CudaError.
   void make_signal(std::uint32_t step);
 
-  /// Is to be recorded behind the step.
+  /// The event to record behind the step.
   CUevent signal(std::uint32_t step) const { return signals_[step][0]; }
 
-  /// Whether all before the event has ended.
+  /// Whether all work before the event has ended. Errors: CudaError.
   bool has_ended(CUevent event) const;
 
-  /// Nothing of the iteration has ended.
+  /// Begins an iteration: none of its steps has ended.
   void restart() {
     for (OnDevice& one : on_device_) one.ended = 0;
   }
 
-  /// All of it has.
+  /// Ends an iteration: all of its steps have ended.
   void end_all();
 
-  /// Looks how far a device has come; returns whether that is further than before.
+  /// Updates the progress of a device. Returns whether there was any. Errors: CudaError.
   bool come_on(std::uint32_t slot);
 
-  /// The device that has stood at an op for too long, if nothing has come on for so long: the one
-  /// that stands at the longest op, which may take 20 times its predicted time beyond the patience.
+  /// The device that hangs, if there has been no progress for `still` and that is too long. The
+  /// limit is `patience` plus 20 times the longest predicted time of the present ops. The device
+  /// that runs that longest op is the one that hangs.
   std::optional<Hang> find_hang(RealTime still, RealTime patience) const;
 
-  /// Where every device was when it was last looked at; before all are prepared, where it starts.
+  /// The state of every device when its progress was last updated. Before all are prepared, every
+  /// device starts.
   std::vector<DeviceStand> stands(bool is_prepared) const;
 
  private:
   struct OnDevice {
-    std::vector<std::uint32_t> steps;  ///< Of its compute stream, in order.
-    std::size_t ended = 0;             ///< So many of them are known to have ended.
-    std::uint32_t awaits = kNone32;    ///< Behind all of them: the step that has not come yet.
+    std::vector<std::uint32_t> steps;  ///< Those of its compute stream, in order.
+    std::size_t ended = 0;             ///< The number of them known to have ended.
+    std::uint32_t awaits = kNone32;    ///< After all of them, the awaited step that has not ended.
   };
-  /// What has not come yet of that without which a device's iteration is not over.
+  /// The first step that has not ended among those that a device waits for before its iteration is
+  /// over. kNone32 = none.
   std::uint32_t first_awaited(std::uint32_t slot);
 
-  /// `ended`: of each step.
+  /// `ended` has an entry for each step.
   DeviceStand stand_of(const OnDevice& mine, const std::vector<bool>& ended) const;
 
-  /// Of what a step waits for, what has not ended: an op, else a copy that is not on its way.
+  /// The step that `step` still waits for: an op that has not ended, else a copy that is not on its
+  /// way.
   std::optional<std::uint32_t> lacks(const CudaStep& step, const std::vector<bool>& ended) const;
 
-  /// Whether all ops have ended that a copy stands behind, itself or behind other copies and sums.
+  /// Whether all ops that a copy waits for have ended, also those behind other copies and sums.
   bool is_on_its_way(std::uint32_t copy, const std::vector<bool>& ended) const;
 
   CurrentDevice& current_;
   const OpGraph& graph_;
   const CudaProgram& program_;
   std::vector<OnDevice> on_device_;
-  std::vector<CudaEvents> signals_;  ///< Of each step that others wait for.
+  std::vector<CudaEvents> signals_;  ///< One per step; empty if no step waits for it.
 };
 
 }  // namespace plumbline

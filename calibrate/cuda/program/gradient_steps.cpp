@@ -53,7 +53,7 @@ void GradientSteps::write_hop(std::uint32_t node) {
   const auto found = sent_.find({graph_.nodes[node].input, graph_.sender(node)});
   if (found == sent_.end()) return;
   const std::vector<std::uint32_t> steps = std::move(found->second);
-  sent_.erase(found);  // of several hops of one member the first one carries all
+  sent_.erase(found);  // the first of a member's hops takes all of its steps
   for (const std::uint32_t step : steps) program_.steps[step].node = node;
   program_.first_step_of[node] = steps.front();
   program_.step_of[node] = steps.back();
@@ -119,14 +119,14 @@ void GradientSteps::reduce(Round& round, const ByteRange& range, ActivityKind ki
   const std::size_t all = sizes_[s].parameters;
   if (all == 0) return;
   for (std::size_t i = 0; i < members; ++i) {
-    Held& own = round.own[i];  // a replica may have had no micro-batch: it has zeros
+    Held& own = round.own[i];  // a replica without a micro-batch gets zeros
     if (!own)
       own = steps_.take(slots[i], all, draft_.gathering.at(slots[i]), /*is_gradients=*/true);
   }
   if (draft_.rules.communicators) return write_all_reduce(round, range, node, made);
   std::vector<ByteRange> shares;
   for (std::size_t i = 0; i < members; ++i) shares.push_back(share_of(range, i, members));
-  // The shares to those who add them up, each beginning with its neighbour's.
+  // Each member sends the shares to the members that add them up, beginning with its neighbour.
   std::vector<std::vector<Held>> sent(members, std::vector<Held>(members));  // [adder][sender]
   std::vector<std::vector<std::uint32_t>> arrivals(members);
   for (std::size_t i = 0; i < members; ++i) {
@@ -144,7 +144,7 @@ void GradientSteps::reduce(Round& round, const ByteRange& range, ActivityKind ki
       arrivals[adder].push_back(append_gathering(std::move(step), {&round.own[i], &there}));
     }
   }
-  // Each adds up, and may send the sum to all.
+  // Each member adds up its share and, in an all-reduce, sends the sum to all others.
   for (std::size_t i = 0; i < members; ++i) {
     if (shares[i].size() == 0) continue;
     const std::uint32_t stream = draft_.gathering.at(slots[i]);

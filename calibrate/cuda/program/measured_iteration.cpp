@@ -8,7 +8,7 @@
 namespace plumbline {
 namespace {
 
-/// What the ledgers say of an iteration that has ended.
+/// The peak memory of each device by its ledger, for an iteration that has ended.
 std::vector<DeviceMemory> books_of(const OpGraph& graph, const CudaProgram& program,
                                    const Trace& trace, std::vector<Ledger>& ledgers) {
   for (Ledger& ledger : ledgers) ledger.restart();
@@ -42,7 +42,7 @@ MeasuredIteration measured_iteration(const OpGraph& graph, const CudaProgram& pr
   std::vector<SimTime> on_stream(graph.slots());
   const std::vector<const Join*> joins = joins_by_node(graph);
   for (const std::uint32_t node : program.order) {
-    // Two devices' clocks may differ by a little: nothing begins before what it waited for.
+    // Two devices' clocks may differ a little: no node begins before the end of what it waited for.
     SimTime released;
     const auto after = [&](std::uint32_t one) {
       released = std::max(released, trace.spans[one].end);

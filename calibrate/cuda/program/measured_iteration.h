@@ -1,4 +1,4 @@
-// An iteration as it was measured: spans from events, and the books of its memory.
+// A measured iteration: its spans from events, and its memory from ledgers.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -15,13 +15,14 @@
 
 namespace plumbline {
 
-/// When the first of two steps began and the second ended, since their device began.
+/// Gives two times of a device, counted from its start of the iteration: when the first of two
+/// steps began, and when the second ended.
 using ToldTimes =
     std::function<std::pair<Duration, Duration>(std::uint32_t first, std::uint32_t last)>;
 
-/// Every node's span, from what is told of its steps; a moment is where what it waits for has
-/// ended. Devices' clocks may differ by a little: nothing begins before what it waited for. The
-/// ledgers, one a slot, are gone through in that order.
+/// The span of every node, from the times of its steps. A moment is at the time when all that it
+/// waits for has ended. Devices' clocks may differ a little, so no node begins before the end of
+/// what it waited for. The ledgers, one per slot, follow the program's order of nodes.
 MeasuredIteration measured_iteration(const OpGraph& graph, const CudaProgram& program,
                                      std::vector<Ledger>& ledgers, const ToldTimes& told);
 

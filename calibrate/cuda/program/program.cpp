@@ -25,9 +25,9 @@ struct InFlight {
   Held checkpoints;
   Held left;
   Held output_gradient;
-  Held input_gradient;     ///< While a backward makes it.
-  std::size_t parts = 0;   ///< Of the last backward, or of W, so many buckets are done, of which
-  std::size_t layers = 0;  ///< each had some layers.
+  Held input_gradient;     ///< Only while a backward computes it.
+  std::size_t parts = 0;   ///< The buckets that the last backward, or W, has done.
+  std::size_t layers = 0;  ///< The layers in those buckets.
 };
 
 class Writer {
@@ -72,7 +72,7 @@ class Writer {
     free_weights_.emplace_back();
   }
 
-  /// What it is over behind, and where the newest weights then are.
+  /// Sets the steps that the iteration's end waits for, and the pieces of the newest weights.
   void end_iteration() {
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot)
       program_.awaited.push_back(steps_.take_waits(compute_stream(slot)));
@@ -89,7 +89,7 @@ class Writer {
     }
   }
 
-  /// Where a stage finds what its neighbour sent.
+  /// The place where a stage finds the tensor that its neighbour sent.
   Held& place(std::vector<Held>& of, std::uint32_t stage, std::uint32_t m, std::uint32_t slot) {
     return of[(std::size_t{stage} * graph_.micro_batches + m) * copies_ + slot % copies_];
   }
@@ -158,8 +158,8 @@ class Writer {
     if (graph_.blocking) steps_.wait(compute_stream(to), {done});
   }
 
-  /// A send and its receive. Where it blocks, neither needs to wait for the other's stream: it does
-  /// not end before the other one has begun.
+  /// Writes a send and its receive. If they block, neither needs to wait for the other's stream, as
+  /// neither ends before the other has begun.
   void write_exchange(std::uint32_t node, Held& there, std::uint32_t from, std::uint32_t to) {
     const ProgramDraft::Channel channel =
         graph_.blocking ? ProgramDraft::Channel{compute_stream(from), compute_stream(to)}
@@ -221,8 +221,8 @@ class Writer {
     ledger.end(node, time_++);
   }
 
-  /// Of a part that is not the last one, the layers of its bucket; of the last one all that are
-  /// left.
+  /// Sets the layers of a step: for a part that is not the last one, those of its bucket; for the
+  /// last part all layers that are left.
   void choose_layers(CudaStep& step, InFlight& one, bool goes_on, std::uint32_t stage) const {
     const auto& layers = plan_.setup.partition.stages[stage].layers;
     if (one.layers > 0) step.end = layers.size() - one.layers;
@@ -242,7 +242,7 @@ class Writer {
     step.gradients = number_of(gradients);
   }
 
-  /// `goes_on`: it is a part, and not the last one.
+  /// `goes_on` means that the step is a part, but not the last one.
   void write_pass(CudaStep step, ActivityKind kind, bool goes_on, std::uint32_t version) {
     const std::uint32_t s = program_.stages[step.on].stage;
     const std::uint32_t m = step.micro_batch;
@@ -258,7 +258,7 @@ class Writer {
     step.weights = found->second;
     const bool recomputes = plan_.recomputes(rules_.recompute, s);
     if (recomputes && rules_.recompute == Recompute::layers) {
-      // A backward that is split needs what all layers keep, from I until W.
+      // A split backward needs the activations of all layers, from I until W.
       const bool in_turn = kind == ActivityKind::forward || kind == ActivityKind::backward;
       step.kept_in = in_turn ? KeptIn::again : KeptIn::recomputed_at_once;
     }
@@ -357,7 +357,7 @@ class Writer {
   const std::vector<StageBytes>& sizes_;
   const DeviceOrders& orders_;
   const CudaProgramRules& rules_;
-  ProgramDraft draft_;  // before all that may hold a block
+  ProgramDraft draft_;  // declared before the members that may hold blocks
   CudaProgram& program_ = draft_.program;
   StepList& steps_ = draft_.steps;
   std::uint32_t copies_ = draft_.copies;
@@ -366,8 +366,8 @@ class Writer {
   RealTime time_ = 0;
   std::vector<Held> inputs_;
   std::vector<Held> output_gradients_;
-  std::vector<std::vector<InFlight>> in_flight_;          ///< Of each stage on a slot.
-  std::vector<std::vector<std::uint32_t>> free_weights_;  ///< The same: pieces.
+  std::vector<std::vector<InFlight>> in_flight_;          ///< [stage on a slot][micro-batch].
+  std::vector<std::vector<std::uint32_t>> free_weights_;  ///< By stage on a slot: pieces.
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Streams of a program, and what its nodes wait for.
+// The streams of a program, and the steps that its nodes wait for.
 //
 // SPDX-License-Identifier: MIT
 #include "calibrate/cuda/program/program_draft.h"

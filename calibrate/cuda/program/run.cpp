@@ -31,7 +31,7 @@
 namespace plumbline {
 namespace {
 
-/// Questions come without a pause for so long after progress.
+/// The time after progress during which events are queried without a pause.
 constexpr RealTime kEager = 1'000'000;
 
 std::unique_ptr<CudaWork> work_of(CudaDevices& devices, DeviceLibraries* libraries,
@@ -78,7 +78,7 @@ class CudaRig {
     } catch (const Hang& hang) {
       is_abandoned_ = true;
       return hung(hang);
-    } catch (const Bug&) {  // no failure of the run
+    } catch (const Bug&) {  // not a failure of the run
       throw;
     } catch (const std::exception& error) {
       return failed(error.what());
@@ -87,7 +87,7 @@ class CudaRig {
 
   bool is_abandoned() const { return is_abandoned_; }
 
-  /// After a run that went well.
+  /// The parameters of each stage after a successful run.
   std::vector<std::vector<float>> parameters() {
     std::vector<std::vector<float>> all;
     for (std::uint32_t s = 0; s < graph_.stage_slots.size(); ++s) {
@@ -110,7 +110,7 @@ class CudaRig {
 
  private:
   enum Timing : std::uint8_t { origin, end, timings };
-  /// When it began, on its own stream, and ended, on that of its arrival.
+  /// The events of a step: its begin on its own stream, its end on the stream of its arrival.
   struct Told {
     CudaEvents begin;
     CudaEvents end;
@@ -162,7 +162,7 @@ class CudaRig {
     return record;
   }
 
-  /// Only a remark comes of it: a run does not fail here.
+  /// Measures the clock rate. It only serves for a remark, so a failure here does not fail the run.
   void count_cycles() {
     use(0);
     const CudaQueue queue = bare_queue(driver_, device(0), device(0).compute);
@@ -190,8 +190,8 @@ class CudaRig {
     const RealTime before = now();
     for (std::uint32_t i = 0; i < program_.steps.size(); i += program_.steps[i].together)
       enqueue(i, tells);
-    // The shortest, as a closed gate may hold the host back too, where the driver's queues are
-    // full.
+    // The shortest time counts, as a closed gate may also hold the host back, when the driver's
+    // queues are full.
     const std::int64_t took = CudaGate::time_for(now() - before);
     enqueuing = enqueuing == 0 ? took : std::min(enqueuing, took);
     at_step_.reset();
@@ -207,7 +207,7 @@ class CudaRig {
     if (const auto loss = work_->mean_loss()) losses_.push_back(*loss);
   }
 
-  /// Records the ops of this phase once it has run: then nothing is loaded any more.
+  /// Records the ops of this phase after it has run once, when nothing is left to load.
   void record() {
     auto& recorded = recordings_[work_->phase()];
     if (!launching_.replays || !recorded.empty() || !has_run_[work_->phase()]) return;
@@ -215,7 +215,7 @@ class CudaRig {
       recorded.resize(program_.steps.size());
       for (std::uint32_t i = 0; i < program_.steps.size(); ++i) {
         const CudaStep& step = program_.steps[i];
-        if (is_moving(step.kind)) continue;  // one call anyway
+        if (is_moving(step.kind)) continue;  // it is one call anyway
         current_.is_at(step.slot);
         lanes_.use(step.stream);
         at_step_ = i;
@@ -233,7 +233,7 @@ class CudaRig {
     return recorded.empty() || !recorded[step] ? nullptr : &recorded[step];
   }
 
-  /// All streams wait for one event; then each device notes the time.
+  /// All streams wait for one event. Then each device records its origin of time.
   void begin(std::int64_t gate_time) {
     use(0);
     gate_.close(bare_queue(driver_, device(0), device(0).compute), gate_time);
@@ -244,7 +244,7 @@ class CudaRig {
     }
   }
 
-  /// The step, and those that begin together with it.
+  /// Enqueues the step, and those that begin together with it.
   void enqueue(std::uint32_t first, bool tells) {
     const std::uint32_t count = program_.steps[first].together;
     std::optional<CudaRange> range;
@@ -284,15 +284,16 @@ class CudaRig {
 
   void end_step(std::uint32_t i, bool tells) {
     const CudaStep& step = program_.steps[i];
-    lanes_.use(step.stream);  // a library may have left another one current
+    lanes_.use(step.stream);  // a library may have made another context current
     emulator_.end(i);
     const CUstream arrived = lanes_[emulator_.arrival_of(i)];
     if (tells) PLUMBLINE_CUDA(driver_, cuEventRecord, traced_[i].end[0], arrived);
     if (step.signals) PLUMBLINE_CUDA(driver_, cuEventRecord, progress_.signal(i), arrived);
   }
 
-  /// Each device notes when its last op has ended; then the first one when all streams have. It
-  /// takes some microseconds to wait for each of those, which are no part of the iteration.
+  /// Each device records an event when its last op has ended. Then the first device records one
+  /// when all streams have ended. Waiting for each stream takes some microseconds, which are not
+  /// part of the iteration.
   void finish() {
     for (std::uint32_t slot = 0; slot < graph_.slots(); ++slot) {
       use(slot);
@@ -305,7 +306,7 @@ class CudaRig {
     PLUMBLINE_CUDA(driver_, cuEventRecord, ended_[0], device(0).compute);
   }
 
-  /// Until the last of the devices has ended, each by its own clock.
+  /// The time until the last device has ended, each by its own clock.
   Duration time_of_iteration() {
     Duration longest{};
     for (const CudaEvents& timing : timing_)
@@ -321,7 +322,7 @@ class CudaRig {
 
   // ---- waiting ----
 
-  /// Asks until all has ended.
+  /// Queries events until all work has ended.
   void watch() {
     const RealTime patience =
         std::chrono::duration_cast<std::chrono::nanoseconds>(options_.patience).count();
@@ -390,7 +391,7 @@ class CudaRig {
     return failure;
   }
 
-  /// What is enqueued must end before its memory goes; errors have been told.
+  /// Enqueued work must end before its memory is freed. Its errors have been reported already.
   void forget_errors() { lanes_.drain(); }
 
   CudaDevices& devices_;
@@ -403,27 +404,27 @@ class CudaRig {
   StreamSet lanes_;
   LinkEmulator emulator_;
   std::unique_ptr<CudaWork> work_;
-  CudaGate gate_;  ///< Of the first device.
+  CudaGate gate_;  ///< On the first device.
   CudaEvents ended_;
   DeviceProgress progress_;
-  std::vector<CudaEvents> timing_;  ///< By slot: origin and end of the iteration.
+  std::vector<CudaEvents> timing_;  ///< By slot: the iteration's origin and end.
   std::vector<Ledger> ledgers_;
-  std::vector<std::string> names_;  ///< Of each step, as its slice of the trace.
-  std::vector<Told> traced_;        ///< Of each step.
-  /// By phase: of each step, where its ops are replayed.
+  std::vector<std::string> names_;  ///< One per step: its slice's name in the trace.
+  std::vector<Told> traced_;        ///< One per step.
+  /// By phase, one per step; empty unless ops are replayed.
   std::array<std::vector<CudaRecording>, 2> recordings_;
   std::array<bool, 2> has_run_{};  ///< By phase.
   std::array<std::int64_t, 2>
-      enqueuing_{};  ///< How long the gate stays closed; [1] where it tells.
+      enqueuing_{};  ///< The time for which the gate stays closed; [1] if it traces.
   std::vector<double> losses_;
-  double clock_mhz_ = 0;  ///< Of the first device, behind the last iteration; 0 = not known.
+  double clock_mhz_ = 0;  ///< The first device's, after the last iteration; 0 = not known.
   std::uint32_t iterations_done_ = 0;
   bool is_prepared_ = false;
   bool is_abandoned_ = false;
-  std::optional<std::uint32_t> at_step_;  ///< That is being enqueued.
+  std::optional<std::uint32_t> at_step_;  ///< The step that is being enqueued.
 };
 
-/// The context that was current comes back.
+/// Restores the context that was current.
 class OwnContext {
  public:
   explicit OwnContext(const CudaDriver& driver) : driver_(driver) {

@@ -30,7 +30,7 @@ struct CudaRun {
 
 /// Executes the plan on the devices, one per slot. Without a network there are no libraries, and
 /// ops are kernels that spin for their time. Each measured iteration is executed twice: first
-/// alone, between events at the start and the end of each device (`untold`); then with events
+/// alone, between events at the start and the end of each device (`untraced`); then with events
 /// around every op, which give the trace. Events are read against one that every device records at
 /// the start of the iteration. Devices begin together, behind a kernel that waits while the host
 /// enqueues an iteration, as far as the driver's queues let the host run ahead. Nothing else runs

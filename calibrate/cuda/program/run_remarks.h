@@ -1,4 +1,4 @@
-// What is worth saying of a run on CUDA devices, beside its times.
+// Remarks on a run on CUDA devices, in addition to its times.
 //
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -13,12 +13,12 @@
 
 namespace plumbline {
 
-/// Streams beyond the connections to a GPU share them, and then wait for each other. "" = there are
-/// no more.
+/// A remark on more streams than there are connections to a GPU: some streams then share a
+/// connection and wait for each other. "" = there are not more.
 std::string streams_remark(const CudaDevices& devices, std::size_t streams);
 
-/// What the books say beside what was allocated, of the device where they differ the most. "" = it
-/// is not known what was.
+/// The memory by the ledger beside the allocated memory, for the device where they differ the most.
+/// "" = the allocated memory is not known.
 std::string memory_remark(const OpGraph& graph, const CudaWork& work, const RunRecord& record);
 
 }  // namespace plumbline
