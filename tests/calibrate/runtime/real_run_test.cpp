@@ -92,5 +92,35 @@ TEST_CASE("a run that was given up is told at the schedule; of a setup, without 
   CHECK(by_setup.problems().front().mark.source == nullptr);
 }
 
+/// A backend that says of its first iteration that other work disturbed it.
+class Disturbed : public OwnOverheads {
+ public:
+  Disturbed() : OwnOverheads(false) {}
+  RunResult run(const RunPlan& plan, const DeviceOrders& orders,
+                const RunOptions& options) override {
+    RunResult result = OwnOverheads::run(plan, orders, options);
+    std::get<RunRecord>(result).iterations.front().clean = false;
+    for (std::size_t i = 1; i < std::get<RunRecord>(result).iterations.size(); ++i)
+      std::get<RunRecord>(result).iterations[i].clean = true;
+    return result;
+  }
+};
+
+TEST_CASE("only clean iterations count, and all of them where none is") {
+  const Scenario scenario = with_overheads();
+  Disturbed backend;
+  for (const std::uint32_t iterations : {1U, 3U}) {
+    CAPTURE(iterations);
+    RunOptions options;
+    options.warm_up = 0;
+    options.iterations = options.max_iterations = iterations;
+    const auto run = run_scenario(scenario, backend, options);
+    REQUIRE(run);
+    REQUIRE(run->iterations.size() == iterations);
+    CHECK(run->clean == iterations - 1);
+    CHECK((run->shown == 0) == (iterations == 1));
+  }
+}
+
 }  // namespace
 }  // namespace plumbline::test
